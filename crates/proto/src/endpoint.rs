@@ -1,0 +1,105 @@
+//! The two doors of a protocol endpoint: [`Endpoint::handle`] takes what happened,
+//! [`Endpoint::poll`] gives what is to be done. No socket, clock, thread or global behind them.
+//!
+//! The rule for drivers: after every `handle`, call `poll` until it answers [`Output::Idle`], and
+//! hand in [`Input::Timeout`] when the instant it named has come.
+
+use crate::packet::{Body, Damage, Ecn, Frame, PathId};
+use crate::probe::Probe;
+use crate::time::Instant;
+
+/// What can happen to an endpoint.
+#[derive(Debug)]
+pub enum Input {
+    /// The application opens the connection (a listener needs no opening).
+    Open,
+    /// The application hands over data; only as much as [`Endpoint::room`] allows.
+    Frame(Frame),
+    /// A packet arrived.
+    Packet {
+        /// On which path.
+        path: PathId,
+        /// With which ECN field.
+        ecn: Ecn,
+        /// Whether it is whole.
+        damage: Damage,
+        /// Its parsed form.
+        body: Body,
+    },
+    /// The network says something about a path.
+    Path(PathId, PathNews),
+    /// The instant named by [`Output::Idle`] has come.
+    Timeout,
+    /// The application has no more data: finish and close in order.
+    Close,
+    /// The application gives up: reset.
+    Abort,
+}
+
+/// What the network can say about a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathNews {
+    /// A router refused a packet; its next link takes IP packets of at most `mtu` bytes.
+    TooBig {
+        /// Bytes of IP packet.
+        mtu: u32,
+    },
+    /// The local interface went down.
+    Down,
+    /// The local interface came back.
+    Up,
+}
+
+/// What an endpoint wants done.
+#[derive(Debug)]
+pub enum Output {
+    /// Send this packet.
+    Transmit(Transmit),
+    /// Hand this to the application.
+    Deliver(Frame),
+    /// Tell the application.
+    Event(Event),
+    /// Nothing now; wake with [`Input::Timeout`] at `until`, or never.
+    Idle {
+        /// The next deadline.
+        until: Option<Instant>,
+    },
+}
+
+/// A packet on its way out; the driver adds the IP header.
+#[derive(Debug)]
+pub struct Transmit {
+    /// Path to send on.
+    pub path: PathId,
+    /// ECN field to set.
+    pub ecn: Ecn,
+    /// The parsed packet.
+    pub body: Body,
+}
+
+/// Changes in the life of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// The connection is open in both directions.
+    Connected,
+    /// The peer has finished sending.
+    PeerClosed,
+    /// The connection is closed in order.
+    Closed,
+    /// The peer, or this side, reset the connection.
+    Reset,
+    /// Retransmissions were given up (RFC 9293 §3.8.3 R2).
+    TimedOut,
+    /// More room than before: the application may hand over more data.
+    Writable,
+}
+
+/// A protocol endpoint, driven by simulated or real time alike.
+pub trait Endpoint {
+    /// Takes in what happened at `now`.
+    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P);
+    /// Gives the next thing to do; called until it answers [`Output::Idle`].
+    fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output;
+    /// Bytes of payload (for message transports: of messages) the endpoint takes now.
+    fn room(&self) -> usize;
+}

@@ -1,0 +1,21 @@
+//! What a protocol is: deterministic state machines that talk to their driver through two doors.
+//!
+//! A packet's way through this crate: the application's [`packet::Frame`] enters an
+//! [`endpoint::Endpoint`] by `handle(now, Input::Frame)`, comes out of `poll(now)` as an
+//! [`endpoint::Transmit`] whose body is a parsed packet, travels as a [`packet::Packet`] label
+//! through queues that cannot open it, enters the far endpoint by `handle(now, Input::Packet)`,
+//! and comes out again as `Output::Deliver`. Read `endpoint`, then `udp`, then the rest.
+//!
+//! This crate may touch neither sockets nor clocks nor files; time is an argument.
+
+pub mod dice;
+pub mod endpoint;
+pub mod math;
+pub mod packet;
+pub mod probe;
+pub mod rtcp;
+pub mod rtp;
+pub mod tcp;
+pub mod time;
+pub mod udp;
+pub mod units;

@@ -1,0 +1,13 @@
+//! Transcendental functions that give the same bits on every machine.
+//!
+//! The platform's `exp`, `ln` and `pow` differ between CPUs with and without fused multiply-add,
+//! so a run would not be reproducible. These come from the pinned `libm` crate; clippy forbids the
+//! others. `f64::sqrt` is exact everywhere and may be used directly.
+
+pub use libm::{cbrt, cos, exp, log as ln, log10, pow, sin};
+
+/// Rounds to the nearest integer, halves away from zero, and saturates at the bounds of `u64`.
+#[must_use]
+pub fn round_u64(x: f64) -> u64 {
+    libm::round(x) as u64
+}

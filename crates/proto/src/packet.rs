@@ -1,0 +1,203 @@
+//! What travels: a small label that links read, and a body that only endpoints open.
+//!
+//! In simulation the parsed form of a packet travels; bytes exist only at the live edge and in
+//! captures (`wire`). The label is copied from queue to queue, the body waits in the driver's pool.
+
+use bytes::Bytes;
+
+use crate::rtcp;
+use crate::rtp;
+use crate::tcp;
+use crate::time::Instant;
+
+/// Which of an association's paths a packet takes; 0 for single-homed transports.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PathId(pub u8);
+
+/// The ECN field of the IP header (RFC 3168 §5).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ecn {
+    /// 00: not ECN-capable.
+    #[default]
+    NotEct = 0,
+    /// 01: ECN-capable, used by L4S senders (RFC 9331); never sent by classic transports.
+    Ect1 = 1,
+    /// 10: ECN-capable.
+    Ect0 = 2,
+    /// 11: congestion experienced.
+    Ce = 3,
+}
+
+/// Version of the IP header in front of a packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum IpVersion {
+    /// 20 bytes without options (RFC 791).
+    #[default]
+    V4 = 4,
+    /// 40 bytes without extension headers (RFC 8200).
+    V6 = 6,
+}
+
+/// Whether a packet's payload arrived as it was sent (for partial checksums).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Damage {
+    /// Every bit as sent.
+    #[default]
+    None,
+    /// Bits beyond the checksum's coverage differ.
+    Payload,
+}
+
+/// Handle of a body in the driver's pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyId(pub u32);
+
+/// The label of a packet: all that queues and links may know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet {
+    /// Where its body waits.
+    pub body: BodyId,
+    /// IP packet length in bytes (IPv4 total length; IPv6 payload length + 40), link framing apart.
+    pub ip_bytes: u32,
+    /// The route it follows, an index into the world's table of routes.
+    pub route: u32,
+    /// The flow it belongs to, as numbered by the scenario.
+    pub flow: u32,
+    /// Number among the packets its peer sent, from 0.
+    pub number: u32,
+    /// How many links of its route lie behind it.
+    pub hop: u8,
+    /// Its ECN field.
+    pub ecn: Ecn,
+    /// Its DSCP (RFC 2474), 0 for best effort.
+    pub dscp: u8,
+    /// Its IP version.
+    pub version: IpVersion,
+    /// When its endpoint handed it to the first link, in true time.
+    pub sent: Instant,
+}
+
+impl Packet {
+    /// Hash of the flow and direction, for disciplines that keep flows apart (RFC 8290 §4.1).
+    #[must_use]
+    pub fn flow_hash(&self) -> u32 {
+        let mixed = (u64::from(self.flow) << 32 | u64::from(self.route))
+            .wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        (mixed >> 32) as u32
+    }
+}
+
+/// Application bytes. A stream is all virtual or all real, never mixed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// Bytes nobody looks at: their number, and their place in the stream that produced them.
+    Virtual {
+        /// Offset of the first byte in the source's stream.
+        offset: u64,
+        /// How many.
+        len: u32,
+    },
+    /// Bytes that matter, shared with the recording they were cut from.
+    Real(Bytes),
+}
+
+impl Payload {
+    /// Its length in bytes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Virtual { len, .. } => *len as usize,
+            Self::Real(bytes) => bytes.len(),
+        }
+    }
+    /// True if it has no bytes.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl Default for Payload {
+    fn default() -> Self {
+        Self::Virtual { offset: 0, len: 0 }
+    }
+}
+
+/// One unit of application data, as handed to and delivered by an endpoint.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Frame {
+    /// Bytes without further structure (bulk, constant bit rate, a stream's bytes).
+    Data(Payload),
+    /// A media packet (RFC 3550).
+    Rtp(rtp::Packet),
+    /// A compound control packet (RFC 3550 §6.1).
+    Rtcp(Box<rtcp::Compound>),
+}
+
+impl Frame {
+    /// Bytes of media-layer header (RTP 12, or all of an RTCP packet) and of payload.
+    #[must_use]
+    pub fn lengths(&self) -> (usize, usize) {
+        match self {
+            Self::Data(payload) => (0, payload.len()),
+            Self::Rtp(packet) => (packet.header_bytes(), packet.payload.len()),
+            Self::Rtcp(compound) => (compound.wire_bytes(), 0),
+        }
+    }
+    /// Length on the wire in bytes.
+    #[must_use]
+    pub fn wire_bytes(&self) -> usize {
+        let (header, payload) = self.lengths();
+        header + payload
+    }
+}
+
+/// The parsed form of everything above the IP header.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Body {
+    /// A UDP datagram (RFC 768) and what it carries.
+    Udp(Frame),
+    /// A TCP segment (RFC 9293 §3.1).
+    Tcp(tcp::Segment),
+    /// ICMP "fragmentation needed" or ICMPv6 "packet too big" (RFC 1191, 8201) from a router.
+    TooBig {
+        /// MTU of the link that refused, in bytes of IP packet.
+        mtu: u32,
+    },
+}
+
+/// Bytes of a packet by layer, the IP header apart.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Layers {
+    /// Transport header with options: UDP 8, TCP 20–60.
+    pub transport: u32,
+    /// Media header: RTP 12, RTCP all of it.
+    pub media: u32,
+    /// Application payload.
+    pub payload: u32,
+}
+
+impl Body {
+    /// Its bytes, layer by layer.
+    #[must_use]
+    pub fn layers(&self) -> Layers {
+        match self {
+            Self::Udp(frame) => {
+                let (media, payload) = frame.lengths();
+                Layers { transport: 8, media: media as u32, payload: payload as u32 }
+            }
+            Self::Tcp(segment) => Layers {
+                transport: segment.header_bytes() as u32,
+                media: 0,
+                payload: segment.payload.len() as u32,
+            },
+            // RFC 792: eight bytes, then the offending IP header and eight bytes of its data.
+            Self::TooBig { .. } => Layers { transport: 8, media: 0, payload: 28 },
+        }
+    }
+}
+
+const _: () = assert!(size_of::<Packet>() <= 40);
+const _: () = assert!(size_of::<Body>() <= 128);

@@ -1,0 +1,282 @@
+//! Watching without touching: every part tells a [`Probe`] what it did; the probe changes nothing.
+//!
+//! `()` is the probe that wants nothing and compiles away; a pair of probes is a probe.
+
+use crate::endpoint::Event;
+use crate::packet::{Body, Packet};
+use crate::time::Instant;
+
+/// What a note is about, so that a probe can decline whole subjects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Topic {
+    /// A packet at a link: enqueued, dequeued, arrived.
+    Hop,
+    /// A packet dropped by a link.
+    Drop,
+    /// A packet leaving or reaching a peer.
+    Packet,
+    /// A unit of application data: generated, handed over, delivered, played.
+    Frame,
+    /// A protocol's inner quantity changed.
+    Gauge,
+    /// A connection event, or garbage from the network.
+    Event,
+}
+
+/// Where a note was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Place {
+    /// The link with this index.
+    Link(u32),
+    /// The peer with this index: twice the flow's number, plus one at the answering side.
+    Peer(u32),
+}
+
+/// Why a link dropped a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum DropReason {
+    /// The queue was full.
+    Full = 0,
+    /// The discipline dropped it before the queue was full.
+    Early = 1,
+    /// Lost or damaged on the medium.
+    Medium = 2,
+    /// The link was down.
+    Down = 3,
+    /// Longer than the link's MTU (a Packet Too Big went back).
+    TooBig = 4,
+}
+
+/// What became of a frame at the playout buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Playout {
+    /// In time; its first sample is played at this instant, in true time.
+    Played(Instant),
+    /// After its instant of playout, which this was: discarded.
+    Late(Instant),
+    /// Seen before.
+    Duplicate,
+}
+
+/// A protocol's inner quantities, by the name they have in their RFC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Gauge {
+    /// Congestion window in bytes (RFC 5681 §2).
+    Cwnd = 0,
+    /// Slow-start threshold in bytes (RFC 5681 §2); absent while unbounded.
+    Ssthresh = 1,
+    /// Bytes sent and neither acknowledged nor deemed lost.
+    Flight = 2,
+    /// Smoothed round-trip time in seconds (RFC 6298 §2).
+    Srtt = 3,
+    /// Retransmission timeout in seconds (RFC 6298 §2).
+    Rto = 4,
+    /// Interarrival jitter in seconds (RFC 3550 A.8).
+    Jitter = 5,
+    /// Round-trip time from RTCP reports in seconds (RFC 3550 §6.4.1).
+    RtcpRtt = 6,
+}
+
+/// Why something from the network was not used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Garbage {
+    /// Could not be parsed.
+    Malformed = 0,
+    /// A checksum did not match.
+    Checksum = 1,
+    /// Outside the window of acceptable sequence numbers.
+    OutOfWindow = 2,
+    /// Acknowledges what was never sent.
+    BadAck = 3,
+    /// Timestamp older than the last (RFC 7323 §5, PAWS).
+    OldTimestamp = 4,
+    /// Not expected in this state.
+    Unexpected = 5,
+}
+
+/// One observation.
+#[derive(Debug)]
+pub enum Note<'a> {
+    /// Link: the packet was accepted; `packets` and `bytes` count the queue with it.
+    Enqueued {
+        /// Its label.
+        packet: &'a Packet,
+        /// Packets waiting.
+        packets: u32,
+        /// Bytes waiting.
+        bytes: u64,
+    },
+    /// Link: its transmission began.
+    Dequeued {
+        /// Its label.
+        packet: &'a Packet,
+        /// Packets still waiting.
+        packets: u32,
+        /// Bytes still waiting.
+        bytes: u64,
+    },
+    /// Link: it reached the far end.
+    Arrived {
+        /// Its label.
+        packet: &'a Packet,
+    },
+    /// Link: it is gone.
+    Dropped {
+        /// Its label.
+        packet: &'a Packet,
+        /// Why.
+        why: DropReason,
+    },
+    /// Peer: it left towards the first link.
+    Sent {
+        /// Its label.
+        packet: &'a Packet,
+        /// What it carries.
+        body: &'a Body,
+    },
+    /// Peer: it was received from the last link.
+    Received {
+        /// Its label.
+        packet: &'a Packet,
+        /// What it carries.
+        body: &'a Body,
+    },
+    /// Peer: the source made frame `index` of `bytes`; `captured` is when its first sample was.
+    Generated {
+        /// Number from 0.
+        index: u32,
+        /// Bytes of payload.
+        bytes: u32,
+        /// Instant of its first sample.
+        captured: Instant,
+    },
+    /// Peer: the frame left the send queue for the transport.
+    HandedOver {
+        /// Number from 0.
+        index: u32,
+    },
+    /// Peer: the frame was dropped from the send queue.
+    Discarded {
+        /// Number from 0.
+        index: u32,
+    },
+    /// Peer: the transport delivered the frame.
+    Delivered {
+        /// Number from 0.
+        index: u32,
+        /// Bytes of payload.
+        bytes: u32,
+    },
+    /// Peer: the playout buffer decided.
+    Decided {
+        /// Number from 0.
+        index: u32,
+        /// How.
+        playout: Playout,
+    },
+    /// Peer: an inner quantity has this value.
+    Gauge {
+        /// Which.
+        gauge: Gauge,
+        /// In the unit its documentation states.
+        value: f64,
+    },
+    /// Peer: something happened to the connection.
+    Event(Event),
+    /// Peer: something from the network was not used.
+    Garbage(Garbage),
+}
+
+impl Note<'_> {
+    /// The subject of the note.
+    #[must_use]
+    pub const fn topic(&self) -> Topic {
+        match self {
+            Note::Enqueued { .. } | Note::Dequeued { .. } | Note::Arrived { .. } => Topic::Hop,
+            Note::Dropped { .. } => Topic::Drop,
+            Note::Sent { .. } | Note::Received { .. } => Topic::Packet,
+            Note::Generated { .. }
+            | Note::HandedOver { .. }
+            | Note::Discarded { .. }
+            | Note::Delivered { .. }
+            | Note::Decided { .. } => Topic::Frame,
+            Note::Gauge { .. } => Topic::Gauge,
+            Note::Event(_) | Note::Garbage(_) => Topic::Event,
+        }
+    }
+}
+
+/// An observer.
+pub trait Probe {
+    /// Whether notes on this topic are of use; parts skip making those that are not.
+    fn wants(&self, topic: Topic) -> bool;
+    /// Takes a note. Notes of one place come in order of time; those of different places need not.
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>);
+}
+
+impl Probe for () {
+    #[inline(always)]
+    fn wants(&self, _: Topic) -> bool {
+        false
+    }
+    #[inline(always)]
+    fn record(&mut self, _: Instant, _: Place, _: &Note<'_>) {}
+}
+
+impl<T: Probe + ?Sized> Probe for &mut T {
+    fn wants(&self, topic: Topic) -> bool {
+        (**self).wants(topic)
+    }
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        (**self).record(now, place, note);
+    }
+}
+
+impl<A: Probe, B: Probe> Probe for (A, B) {
+    fn wants(&self, topic: Topic) -> bool {
+        self.0.wants(topic) || self.1.wants(topic)
+    }
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        if self.0.wants(note.topic()) {
+            self.0.record(now, place, note);
+        }
+        if self.1.wants(note.topic()) {
+            self.1.record(now, place, note);
+        }
+    }
+}
+
+impl<T: Probe> Probe for Option<T> {
+    fn wants(&self, topic: Topic) -> bool {
+        self.as_ref().is_some_and(|probe| probe.wants(topic))
+    }
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        if let Some(probe) = self {
+            probe.record(now, place, note);
+        }
+    }
+}
+
+/// An endpoint's view of a probe: the endpoint does not know which peer it is, nor true time.
+/// This wraps the world's probe and stamps both.
+#[derive(Debug)]
+pub struct Stamped<'a, P> {
+    /// The world's probe.
+    pub probe: &'a mut P,
+    /// True time.
+    pub now: Instant,
+    /// Which peer this is.
+    pub place: Place,
+}
+
+impl<P: Probe> Probe for Stamped<'_, P> {
+    fn wants(&self, topic: Topic) -> bool {
+        self.probe.wants(topic)
+    }
+    fn record(&mut self, _local: Instant, _: Place, note: &Note<'_>) {
+        self.probe.record(self.now, self.place, note);
+    }
+}

@@ -1,0 +1,28 @@
+//! RTP, the packet format of live media (RFC 3550 §5) and what its receiver measures.
+
+use crate::packet::Payload;
+
+/// An RTP packet without CSRC list, extension or padding.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// Payload type (RFC 3551 §6: 0 is PCMU, 8 is PCMA).
+    pub payload_type: u8,
+    /// Marker: first packet of a talkspurt (RFC 3551 §4.1).
+    pub marker: bool,
+    /// Sequence number.
+    pub sequence: u16,
+    /// Media clock of the first sample.
+    pub timestamp: u32,
+    /// Synchronisation source.
+    pub ssrc: u32,
+    /// Encoded media.
+    pub payload: Payload,
+}
+
+impl Packet {
+    /// Bytes of header: 12 (RFC 3550 §5.1).
+    #[must_use]
+    pub const fn header_bytes(&self) -> usize {
+        12
+    }
+}

@@ -1,0 +1,122 @@
+//! The knobs of a TCP endpoint.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::time::Duration;
+use crate::units::Size;
+
+/// Congestion control of a TCP flow. A scenario always names it: defaults may change with time,
+/// results may not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Controller {
+    /// NewReno: RFC 5681 with the recovery of RFC 6582.
+    Newreno,
+}
+
+/// Parameters of both ends of a TCP connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Congestion control; there is no default.
+    pub controller: Controller,
+    /// Largest payload of a segment without options, in bytes; lowered to what the path's first
+    /// link takes and by Packet Too Big (RFC 9293 §3.7.1; ns-2 `packetSize_`).
+    #[serde(default = "Config::default_mss")]
+    pub mss: Size,
+    /// Initial congestion window in segments (RFC 6928 §2: min(10 MSS, max(2 MSS, 14600 B))).
+    #[serde(default = "Config::default_initial_window")]
+    pub initial_window: u32,
+    /// Initial slow-start threshold in segments; absent means unbounded (RFC 5681 §3.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_ssthresh: Option<u32>,
+    /// Receive buffer, which bounds the window offered (ns-2 `window_`, in bytes here).
+    #[serde(default = "Config::default_receive_buffer")]
+    pub receive_buffer: Size,
+    /// Send buffer: unsent and unacknowledged bytes the endpoint takes from the application.
+    #[serde(default = "Config::default_send_buffer")]
+    pub send_buffer: Size,
+    /// Acknowledge every second full segment or after `ack_delay` (RFC 5681 §4.2); false: each one.
+    #[serde(default = "Config::yes")]
+    pub delayed_ack: bool,
+    /// Longest wait of a delayed acknowledgement (RFC 5681 §4.2: below 500 ms; Linux 40 ms).
+    #[serde(default = "Config::default_ack_delay")]
+    pub ack_delay: Duration,
+    /// Hold back small segments while data is unacknowledged (Nagle, RFC 9293 §3.7.4).
+    #[serde(default)]
+    pub nagle: bool,
+    /// Timestamps option, RTT measured on every acknowledgement and PAWS (RFC 7323 §3, §5).
+    #[serde(default = "Config::yes")]
+    pub timestamps: bool,
+    /// Window scale option (RFC 7323 §2).
+    #[serde(default = "Config::yes")]
+    pub window_scaling: bool,
+    /// Lower bound of the retransmission timeout (RFC 6298 §2.4 says 1 s; Linux uses 200 ms).
+    #[serde(default = "Config::default_min_rto")]
+    pub min_rto: Duration,
+    /// Upper bound of the retransmission timeout (RFC 6298 §2.5: at least 60 s).
+    #[serde(default = "Config::default_max_rto")]
+    pub max_rto: Duration,
+    /// Retransmissions of one segment before the connection is given up (RFC 9293 §3.8.3, R2).
+    #[serde(default = "Config::default_max_retransmissions")]
+    pub max_retransmissions: u32,
+    /// Maximum segment lifetime; TIME-WAIT lasts twice as long (RFC 9293 §3.4.1 says 2 min).
+    #[serde(default = "Config::default_msl")]
+    pub msl: Duration,
+}
+
+impl Config {
+    const fn default_mss() -> Size {
+        Size::from_bytes(1460)
+    }
+    const fn default_initial_window() -> u32 {
+        10
+    }
+    const fn default_receive_buffer() -> Size {
+        Size::from_bytes(4_000_000)
+    }
+    const fn default_send_buffer() -> Size {
+        Size::from_bytes(4_000_000)
+    }
+    const fn yes() -> bool {
+        true
+    }
+    const fn default_ack_delay() -> Duration {
+        Duration::from_millis(40)
+    }
+    const fn default_min_rto() -> Duration {
+        Duration::from_secs(1)
+    }
+    const fn default_max_rto() -> Duration {
+        Duration::from_secs(60)
+    }
+    const fn default_max_retransmissions() -> u32 {
+        15
+    }
+    const fn default_msl() -> Duration {
+        Duration::from_secs(30)
+    }
+
+    /// The defaults with this controller.
+    #[must_use]
+    pub const fn new(controller: Controller) -> Self {
+        Self {
+            controller,
+            mss: Self::default_mss(),
+            initial_window: Self::default_initial_window(),
+            initial_ssthresh: None,
+            receive_buffer: Self::default_receive_buffer(),
+            send_buffer: Self::default_send_buffer(),
+            delayed_ack: true,
+            ack_delay: Self::default_ack_delay(),
+            nagle: false,
+            timestamps: true,
+            window_scaling: true,
+            min_rto: Self::default_min_rto(),
+            max_rto: Self::default_max_rto(),
+            max_retransmissions: Self::default_max_retransmissions(),
+            msl: Self::default_msl(),
+        }
+    }
+}

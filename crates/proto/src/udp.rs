@@ -1,0 +1,74 @@
+//! UDP (RFC 768): the endpoint to read first, the smallest that does the whole job.
+//!
+//! A frame comes in by `handle` and leaves by `poll` as a packet; a packet comes in and leaves as
+//! a frame. Nothing is kept, nothing is timed.
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::endpoint::{Endpoint, Input, Output, PathNews, Transmit};
+use crate::packet::{Body, Damage, Ecn, PathId};
+use crate::probe::{Garbage, Note, Place, Probe};
+use crate::time::Instant;
+
+/// UDP has no knobs: it sends at once what it is given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {}
+
+/// One end of a UDP flow.
+#[derive(Debug, Default)]
+pub struct Udp {
+    outputs: VecDeque<Output>,
+    path_mtu: Option<u32>,
+}
+
+impl Udp {
+    /// A fresh endpoint.
+    #[must_use]
+    pub fn new(_: &Config) -> Self {
+        Self::default()
+    }
+    /// The smallest MTU a router has reported (RFC 1191), for applications that size their frames.
+    #[must_use]
+    pub const fn path_mtu(&self) -> Option<u32> {
+        self.path_mtu
+    }
+}
+
+impl Endpoint for Udp {
+    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+        match input {
+            Input::Frame(frame) => self.outputs.push_back(Output::Transmit(Transmit {
+                path: PathId(0),
+                ecn: Ecn::NotEct,
+                body: Body::Udp(frame),
+            })),
+            // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
+            Input::Packet { damage: Damage::Payload, .. } => {
+                probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Checksum));
+            }
+            Input::Packet { body: Body::Udp(frame), .. } => {
+                self.outputs.push_back(Output::Deliver(frame))
+            }
+            Input::Packet { .. } => {
+                probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Unexpected));
+            }
+            Input::Path(_, PathNews::TooBig { mtu }) => {
+                self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
+            }
+            Input::Open | Input::Path(..) | Input::Timeout | Input::Close | Input::Abort => {}
+        }
+    }
+
+    fn poll<P: Probe>(&mut self, _: Instant, _: &mut P) -> Output {
+        self.outputs.pop_front().unwrap_or(Output::Idle { until: None })
+    }
+
+    /// Without flow control there is always room.
+    fn room(&self) -> usize {
+        usize::MAX
+    }
+}
