@@ -1,3 +1,29 @@
 //! The question written down: a scenario as plain data, read with all its errors at once.
+//!
+//! A scenario's way through this crate: its text becomes a `tree` that knows its lines; `set` and
+//! `axes` write into it (by paths that `place` understands); `check::shape` walks each combination
+//! beside the [`schema()`], serde makes a [`model::Scenario`] of it, `check` looks at its meaning,
+//! and [`network::Network`] turns names into numbers and finds the routes. [`load`] does it all and
+//! gives a [`Study`]: one [`Point`] a run. What is wrong comes back as [`Problems`].
 
+mod axes;
+mod check;
+mod load;
 pub mod model;
+pub mod network;
+mod path;
+mod place;
+mod problem;
+pub mod reference;
+mod resolved;
+mod schema;
+mod set;
+mod tree;
+mod words;
+
+pub use axes::ResolvedAxis;
+pub use load::{Point, Study, load};
+pub use network::Network;
+pub use problem::{Problem, Problems};
+pub use resolved::to_toml;
+pub use schema::schema;

@@ -1,0 +1,224 @@
+//! Axes: fields that take several values, and the combinations they make.
+
+use serde_json::Value as Json;
+
+use crate::path::Path;
+use crate::place::fields;
+use crate::problem::Findings;
+use crate::schema::TAG;
+use crate::tree::{Origin, Tree, Value};
+
+/// One axis of a study, as tables show it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResolvedAxis {
+    /// Column name.
+    pub name: String,
+    /// The field that varies, as it was written.
+    pub path: String,
+    /// One label a value, in order.
+    pub labels: Vec<String>,
+}
+
+/// An axis whose path is known.
+pub(crate) struct Axis {
+    pub(crate) shown: ResolvedAxis,
+    pub(crate) fields: Vec<Path>,
+    /// Which of the axes written it is.
+    index: usize,
+    values: Vec<Tree>,
+}
+
+/// Reads the axes of a tree whose `axes` have the right shape.
+pub(crate) fn read(schema: &Json, tree: &Tree, found: &mut Findings) -> Vec<Axis> {
+    let written = tree.key("axes").map(Tree::list).unwrap_or_default();
+    let mut axes: Vec<Axis> = Vec::new();
+    for (index, axis) in written.iter().enumerate() {
+        let path = Path::of(&["axes"]).index(index);
+        if let Some(axis) = read_one(schema, tree, index, axis, &path, found) {
+            check_against(&axes, &axis, &path, found);
+            axes.push(axis);
+        }
+    }
+    name(written, &mut axes, found);
+    axes
+}
+
+fn read_one(
+    schema: &Json,
+    tree: &Tree,
+    index: usize,
+    axis: &Tree,
+    path: &Path,
+    found: &mut Findings,
+) -> Option<Axis> {
+    let text = axis.key("path").and_then(Tree::as_text)?;
+    let whole = found.0.len();
+    let fields = fields(schema, tree, text).unwrap_or_else(|unknown| {
+        found.add(path.key("path"), unknown.message).hint(unknown.hint);
+        Vec::new()
+    });
+    for field in &fields {
+        for fixed in ["axes", "replications", "title", "description"] {
+            if Path::of(&[fixed]).holds(field) {
+                found.add(path.key("path"), format!("{fixed} is the same for a whole study"));
+            }
+        }
+    }
+    let values = axis.key("values").map(Tree::list).unwrap_or_default();
+    if values.is_empty() {
+        found.add(path.key("values"), "an axis without values runs nothing");
+    }
+    let labels = labels(axis, values, path, found);
+    if found.0.len() > whole {
+        return None;
+    }
+    let stamped = |(number, value): (usize, &Tree)| {
+        let mut value = value.clone();
+        value.stamp(&|origin| Origin { axis: Some((index, number)), ..origin.clone() });
+        value
+    };
+    let values = values.iter().enumerate().map(stamped).collect();
+    let shown = ResolvedAxis { name: String::new(), path: text.to_owned(), labels };
+    Some(Axis { shown, fields, index, values })
+}
+
+/// The labels written, or short texts made from the values.
+fn labels(axis: &Tree, values: &[Tree], path: &Path, found: &mut Findings) -> Vec<String> {
+    let written: Vec<String> = axis
+        .key("labels")
+        .map(Tree::list)
+        .unwrap_or_default()
+        .iter()
+        .filter_map(|label| label.as_text().map(str::to_owned))
+        .collect();
+    let path_of_labels = path.key("labels");
+    let labels = if written.is_empty() {
+        made(values)
+    } else {
+        if written.len() != values.len() {
+            let (labels, values) = (written.len(), values.len());
+            found.add(path_of_labels.clone(), format!("{labels} labels for {values} values"));
+        }
+        written.clone()
+    };
+    for (index, label) in labels.iter().enumerate() {
+        if let Some(first) = labels[..index].iter().position(|other| other == label) {
+            if written.is_empty() {
+                let message = format!("is the same as value {} ({label})", first + 1);
+                found.add(path.key("values").index(index), message);
+            } else {
+                let message = format!("{label:?} is also the label of value {}", first + 1);
+                found.add(path_of_labels.index(index), message);
+            }
+        }
+    }
+    labels
+}
+
+fn made(values: &[Tree]) -> Vec<String> {
+    let short: Vec<String> = values.iter().map(short_label).collect();
+    let unique = |label: &String| short.iter().filter(|other| *other == label).count() == 1;
+    let label = |(value, label): (&Tree, &String)| {
+        if unique(label) { label.clone() } else { long_label(value) }
+    };
+    values.iter().zip(&short).map(label).collect()
+}
+
+/// A value in few words; a table by its kind and controller, such as `tcp-newreno`.
+fn short_label(value: &Tree) -> String {
+    match &value.value {
+        Value::Text(text) | Value::Datetime(text) => text.clone(),
+        Value::Integer(integer) => integer.to_string(),
+        Value::Float(float) => float.to_string(),
+        Value::Boolean(boolean) => boolean.to_string(),
+        Value::List(list) => list.iter().map(short_label).collect::<Vec<_>>().join(", "),
+        Value::Table(_) => {
+            let words: Vec<&str> = [TAG, "controller"]
+                .iter()
+                .filter_map(|key| value.key(key).and_then(Tree::as_text))
+                .collect();
+            if words.is_empty() { long_label(value) } else { words.join("-") }
+        }
+    }
+}
+
+/// A table's name and all else it says, for tables of one kind that differ.
+fn long_label(value: &Tree) -> String {
+    let Value::Table(table) = &value.value else { return short_label(value) };
+    let mut words: Vec<String> = [TAG, "controller"]
+        .iter()
+        .filter_map(|key| value.key(key).and_then(Tree::as_text))
+        .map(str::to_owned)
+        .collect();
+    if words.len() > 1 {
+        words = vec![words.join("-")];
+    }
+    let rest = table.iter().filter(|(key, _)| *key != TAG && *key != "controller");
+    words.extend(rest.map(|(key, inner)| format!("{key}={}", short_label(inner))));
+    words.join(" ")
+}
+
+/// Two axes may not write the same field, nor a later one overwrite an earlier one.
+fn check_against(axes: &[Axis], axis: &Axis, path: &Path, found: &mut Findings) {
+    for other in axes {
+        let clash = axis
+            .fields
+            .iter()
+            .find(|field| other.fields.iter().any(|earlier| field.holds(earlier)));
+        if let Some(field) = clash {
+            let message = format!("the axis {} varies {field} already", other.shown.path);
+            found.add(path.key("path"), message);
+        }
+    }
+}
+
+/// Names the axes: as written, else by the last word of the path, else by all of it.
+fn name(written: &[Tree], axes: &mut [Axis], found: &mut Findings) {
+    let last = |axis: &Axis| axis.shown.path.rsplit('.').next().unwrap_or("").to_owned();
+    let lasts: Vec<String> = axes.iter().map(last).collect();
+    let mut taken: Vec<String> = Vec::new();
+    for (index, axis) in axes.iter_mut().enumerate() {
+        let given = written[axis.index].key("name").and_then(Tree::as_text);
+        let alone = lasts.iter().filter(|other| **other == lasts[index]).count() == 1;
+        axis.shown.name = match given {
+            Some(given) => given.to_owned(),
+            None if alone => lasts[index].clone(),
+            None => axis.shown.path.clone(),
+        };
+        if axis.shown.name.trim().is_empty() || taken.contains(&axis.shown.name) {
+            let path = Path::of(&["axes"]).index(axis.index).key("name");
+            found.add(path, format!("{:?} must be a name no other axis has", axis.shown.name));
+        }
+        taken.push(axis.shown.name.clone());
+    }
+}
+
+/// How many combinations the axes make.
+pub(crate) fn count(axes: &[Axis]) -> usize {
+    axes.iter().fold(1, |product, axis| product.saturating_mul(axis.values.len()))
+}
+
+/// The labels of combination `number` by axis name, and the tree with its values in place. The
+/// first axis varies slowest.
+pub(crate) fn combination(
+    axes: &[Axis],
+    tree: &Tree,
+    number: usize,
+    found: &mut Findings,
+) -> (Vec<(String, String)>, Tree) {
+    let mut tree = tree.clone();
+    let mut settings = Vec::with_capacity(axes.len());
+    let mut below = count(axes);
+    for axis in axes {
+        below /= axis.values.len();
+        let choice = number / below % axis.values.len();
+        settings.push((axis.shown.name.clone(), axis.shown.labels[choice].clone()));
+        for field in &axis.fields {
+            if !tree.put(field, axis.values[choice].clone()) {
+                let message = "a plain value is in the way of this axis";
+                found.add(field.clone(), message).at(&axis.values[choice].origin);
+            }
+        }
+    }
+    (settings, tree)
+}

@@ -1,0 +1,177 @@
+//! Nodes and links, each by itself: names, limits, outages.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::{Rate, Size};
+
+use super::time::at_most;
+use crate::model::{Link, LinkState, Queue, Scenario};
+use crate::path::Path;
+use crate::problem::Findings;
+use crate::words::did_you_mean;
+
+/// Longest propagation delay: light needs less to Jupiter.
+const LONGEST_DELAY: Duration = Duration::from_secs(3600);
+/// RFC 791 §3.2: every module forwards 68 octets without fragmenting.
+pub(super) const LEAST_MTU_V4: Size = Size::from_bytes(68);
+/// An IP packet's length field has 16 bits (RFC 791 §3.1).
+const MOST_MTU: Size = Size::from_bytes(65_535);
+/// A clock worse than one percent is no clock.
+const MOST_DRIFT_PPM: f64 = 10_000.0;
+
+pub(super) fn check(scenario: &Scenario, found: &mut Findings) {
+    for (table, names) in [
+        ("nodes", scenario.nodes.keys().collect::<Vec<_>>()),
+        ("links", scenario.links.keys().collect()),
+        ("flows", scenario.flows.keys().collect()),
+    ] {
+        for name in names {
+            check_name(Path::of(&[table, name]), name, found);
+        }
+    }
+    if scenario.links.is_empty() {
+        found.add(Path::of(&["links"]), "a network needs at least one link");
+    }
+    nodes(scenario, found);
+    for (name, link) in &scenario.links {
+        check_link(&Path::of(&["links", name]), link, scenario.duration, found);
+    }
+}
+
+/// Names stand in paths, tables and file names.
+fn check_name(path: Path, name: &str, found: &mut Findings) {
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    if name.is_empty() || name.len() > 64 || name.starts_with('-') || !name.chars().all(fits) {
+        let proper: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();
+        let proper = proper.trim_matches('-');
+        found
+            .add(path, format!("{name:?} cannot be a name: letters, digits, `-` and `_` make one"))
+            .hint((!proper.is_empty()).then(|| format!("did you mean \"{proper}\"?")));
+    }
+}
+
+fn nodes(scenario: &Scenario, found: &mut Findings) {
+    let ends: Vec<&str> =
+        scenario.links.values().flat_map(|link| [link.from.as_str(), &link.to]).collect();
+    let mut owners: BTreeMap<IpAddr, &str> = BTreeMap::new();
+    for (name, node) in &scenario.nodes {
+        let path = Path::of(&["nodes", name]);
+        if !ends.contains(&name.as_str()) {
+            found.add(path.clone(), "no link reaches this node").hint(did_you_mean(
+                "nodes with links are",
+                name,
+                ends.iter().copied(),
+            ));
+        }
+        if node.clock_drift_ppm.abs() > MOST_DRIFT_PPM {
+            let message = format!(
+                "{} is absurd here: at most {MOST_DRIFT_PPM} either way",
+                node.clock_drift_ppm
+            );
+            found.add(path.key("clock_drift_ppm"), message);
+        }
+        at_most(path.key("clock_offset"), node.clock_offset, Duration::from_secs(86_400), found);
+        for (index, address) in node.addresses.iter().enumerate() {
+            let path = path.key("addresses").index(index);
+            if address.is_unspecified() || address.is_multicast() || address.is_loopback() {
+                found.add(path, format!("{address} cannot be a host's address on a network"));
+            } else if let Some(owner) = owners.insert(*address, name) {
+                found.add(path, format!("{address} is already an address of {owner:?}"));
+            }
+        }
+    }
+}
+
+fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
+    for (end, node) in [("from", &link.from), ("to", &link.to)] {
+        check_name(path.key(end), node, found);
+    }
+    if link.from == link.to {
+        found.add(path.key("to"), format!("both ends are the node {:?}", link.to));
+    }
+    check_mtu(path.key("mtu"), link.mtu, found);
+    let back = path.key("back");
+    rate(path.key("rate"), link.rate, link.mtu, run, found);
+    at_most(path.key("delay"), link.delay, LONGEST_DELAY, found);
+    queue(&path.key("queue"), &link.queue, found);
+    if let Some(reverse) = &link.back {
+        if let Some(value) = reverse.rate {
+            rate(back.key("rate"), value, link.mtu, run, found);
+        }
+        if let Some(value) = reverse.delay {
+            at_most(back.key("delay"), value, LONGEST_DELAY, found);
+        }
+        if let Some(value) = &reverse.queue {
+            queue(&back.key("queue"), value, found);
+        }
+    }
+    events(path, link, run, found);
+}
+
+fn check_mtu(path: Path, mtu: Size, found: &mut Findings) {
+    if mtu < LEAST_MTU_V4 {
+        found.add(path, format!("{mtu} is below the least of IPv4, 68B (RFC 791 §3.2)"));
+    } else if mtu > MOST_MTU {
+        found.add(path, format!("{mtu} is above the longest IP packet, 65535B (RFC 791 §3.1)"));
+    }
+}
+
+fn rate(path: Path, rate: Rate, mtu: Size, run: Duration, found: &mut Findings) {
+    match rate.time_for(mtu.as_bytes()) {
+        None => {
+            found.add(path, "at rate 0 nothing is ever sent");
+        }
+        Some(time) if time > run && !run.is_zero() => {
+            let message =
+                format!("at {rate} one packet of {mtu} takes {time}, longer than the run ({run})");
+            found.add(path, message);
+        }
+        Some(_) => {}
+    }
+}
+
+fn queue(path: &Path, queue: &Queue, found: &mut Findings) {
+    let Queue::Droptail(limits) = queue;
+    if limits.packets.is_none() && limits.bytes.is_none() {
+        found
+            .add(path.clone(), "a droptail queue needs a limit: `packets`, `bytes` or both")
+            .hint("for example packets = 50".to_owned());
+    }
+    if limits.packets == Some(0) {
+        found.add(
+            path.key("packets"),
+            "a queue for 0 packets drops all that must wait; give 1 or more",
+        );
+    }
+    if limits.bytes == Some(Size::from_bytes(0)) {
+        found.add(
+            path.key("bytes"),
+            "a queue for 0 bytes drops all that must wait; give a packet's length or more",
+        );
+    }
+}
+
+fn events(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
+    let mut state = LinkState::Up;
+    let mut last: Option<Duration> = None;
+    for (index, event) in link.events.iter().enumerate() {
+        let path = path.key("events").index(index);
+        if let Some(last) = last.filter(|last| event.at <= *last) {
+            let message = format!("{} is not after the event before it ({last})", event.at);
+            found.add(path.key("at"), message).hint("write events in order of time".to_owned());
+        }
+        if event.at > run {
+            let message = format!("{} is after the end of the run ({run})", event.at);
+            found.add(path.key("at"), message);
+        }
+        if event.state == state {
+            let word = if state == LinkState::Up { "up" } else { "down" };
+            found
+                .add(path.key("state"), format!("the link is already {word} then"))
+                .hint((index == 0).then(|| "links are up at the start".to_owned()));
+        }
+        (state, last) = (event.state, Some(event.at));
+    }
+}

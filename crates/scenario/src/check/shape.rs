@@ -1,0 +1,237 @@
+//! The shape of a scenario: every key known, every value of its type, nothing missing.
+//!
+//! Walks the tree beside the schema and gathers all that differs. serde alone would stop at the
+//! first error, lose the path inside tagged tables and know no line.
+
+use serde_json::Value as Json;
+
+use super::quantity::Quantity;
+use crate::path::Path;
+use crate::problem::Findings;
+use crate::schema::{TAG, named, properties, variants, words};
+use crate::tree::{Tree, Value};
+use crate::words::{did_you_mean, list, nearest};
+
+/// Checks `tree`, which stands at `path`, against `schema`.
+pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
+    if let Value::Datetime(_) = tree.value {
+        let message = format!("{} is not used in scenarios; times are durations", tree.described());
+        found.add(path.clone(), message).at(&tree.origin).hint(quoted("write", "20ms"));
+    } else if let Some(forms) = variants(schema) {
+        check_tagged(&forms, tree, path, found);
+    } else if let Some(known) = words(schema) {
+        let known: Vec<&str> = known.into_iter().map(|(word, _)| word).collect();
+        check_word(&known, tree, path, found);
+    } else {
+        match schema.get("type").and_then(Json::as_str) {
+            Some("object") => check_table(schema, tree, path, found),
+            Some("array") => check_list(schema, tree, path, found),
+            Some("string") => check_text(schema, tree, path, found),
+            Some("integer") => check_number(schema, true, tree, path, found),
+            Some("number") => check_number(schema, false, tree, path, found),
+            Some("boolean") => check_boolean(tree, path, found),
+            _ => {}
+        }
+    }
+}
+
+fn quoted(words: &str, text: &str) -> String {
+    format!("{words} \"{text}\"")
+}
+
+fn expected(what: &str, tree: &Tree, path: &Path, hint: Option<String>, found: &mut Findings) {
+    found
+        .add(path.clone(), format!("expected {what}, found {}", tree.described()))
+        .at(&tree.origin)
+        .hint(hint);
+}
+
+fn check_table(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
+    let Value::Table(table) = &tree.value else {
+        return expected("a table", tree, path, None, found);
+    };
+    for (key, inner) in table {
+        let within = path.key(key);
+        match (properties(schema).and_then(|p| p.get(key)), named(schema)) {
+            (Some(known), _) | (None, Some(known)) => check(known, inner, &within, found),
+            (None, None) => {
+                let keys: Vec<&str> = properties(schema)
+                    .map(|p| p.keys().map(String::as_str).collect())
+                    .unwrap_or_default();
+                found.add(within, "unknown key").at(&inner.origin).hint(did_you_mean(
+                    "keys here are",
+                    key,
+                    keys,
+                ));
+            }
+        }
+    }
+    for key in required(schema).filter(|key| !table.contains_key(*key)) {
+        let meaning = schema["properties"][key]["description"].as_str().unwrap_or("");
+        let meaning = meaning.split(". ").next().unwrap_or("").trim_end_matches('.');
+        let hint = example(&schema["properties"][key]).map(|e| format!("write {key} = {e}"));
+        found.add(path.key(key), format!("missing ({meaning})")).at(&tree.origin).hint(hint);
+    }
+}
+
+fn required(schema: &Json) -> impl Iterator<Item = &str> {
+    schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
+}
+
+/// How a value of this schema may look, for a reader who left it out.
+fn example(schema: &Json) -> Option<String> {
+    if let Some(forms) = variants(schema) {
+        let kinds: Vec<String> =
+            forms.iter().map(|(kind, _)| format!("{{ kind = \"{kind}\" … }}")).collect();
+        return Some(kinds.join(" or "));
+    }
+    if let Some(known) = words(schema) {
+        let known: Vec<String> = known.iter().map(|(word, _)| format!("{word:?}")).collect();
+        return Some(known.join(" or "));
+    }
+    let text = match schema.get("format").and_then(Json::as_str).and_then(Quantity::named)? {
+        Quantity::Duration => "\"20ms\"",
+        Quantity::Rate => "\"2Mbit/s\"",
+        Quantity::Size => "\"160B\"",
+    };
+    Some(text.to_owned())
+}
+
+fn check_tagged(forms: &[(&str, &Json)], tree: &Tree, path: &Path, found: &mut Findings) {
+    let kinds: Vec<&str> = forms.iter().map(|(kind, _)| *kind).collect();
+    if let Some(text) = tree.as_text() {
+        let hint = nearest(text, kinds.iter().copied())
+            .map(|kind| format!("did you mean {{ kind = \"{kind}\" }}?"));
+        return expected("a table with `kind`", tree, path, hint, found);
+    }
+    let Value::Table(table) = &tree.value else {
+        return expected("a table with `kind`", tree, path, None, found);
+    };
+    let Some(tag) = table.get(TAG) else {
+        let hint = format!("kinds are: {}", list(&kinds));
+        found.add(path.key(TAG), "missing").at(&tree.origin).hint(hint);
+        return;
+    };
+    let Some((_, form)) = forms.iter().find(|(kind, _)| tag.as_text() == Some(kind)) else {
+        return check_word(&kinds, tag, &path.key(TAG), found);
+    };
+    let before = found.0.len();
+    check_table(form, tree, path, found);
+    for finding in found.0[before..].iter_mut().filter(|f| f.message == "unknown key") {
+        let Some(crate::path::Step::Key(key)) = finding.path.0.last() else { continue };
+        if finding.path.0.len() != path.0.len() + 1 {
+            continue;
+        }
+        finding.message = format!("unknown key for kind = {:?}", tag.as_text().unwrap_or(""));
+        let owner = forms.iter().find(|(_, f)| properties(f).is_some_and(|p| p.contains_key(key)));
+        if let Some((kind, _)) = owner {
+            finding.hint = Some(format!("it belongs to kind = \"{kind}\""));
+        }
+    }
+}
+
+fn check_word(known: &[&str], tree: &Tree, path: &Path, found: &mut Findings) {
+    let Some(text) = tree.as_text() else {
+        let what = format!("one of the words {}", list(known));
+        return expected(&what, tree, path, None, found);
+    };
+    if !known.contains(&text) {
+        let hint = did_you_mean("known are", text, known.iter().copied());
+        found.add(path.clone(), format!("unknown word {text:?}")).at(&tree.origin).hint(hint);
+    }
+}
+
+fn check_list(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
+    let Value::List(elements) = &tree.value else {
+        let hint = tree.as_text().map(|text| format!("did you mean [{text:?}]?"));
+        return expected("a list", tree, path, hint, found);
+    };
+    for (index, element) in elements.iter().enumerate() {
+        check(&schema["items"], element, &path.index(index), found);
+    }
+}
+
+fn check_text(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
+    let format = schema.get("format").and_then(Json::as_str).unwrap_or("");
+    match (Quantity::named(format), &tree.value) {
+        (Some(quantity), Value::Text(text)) => {
+            if let Some(fault) = quantity.fault(text) {
+                found.add(path.clone(), fault).at(&tree.origin).hint(quantity.meant(text));
+            }
+        }
+        (Some(quantity), value) => {
+            let bare = match value {
+                Value::Integer(integer) => quantity.meant(&integer.to_string()),
+                Value::Float(float) => quantity.meant(&float.to_string()),
+                _ => None,
+            };
+            expected(quantity.wanted(), tree, path, bare, found);
+        }
+        (None, Value::Text(text)) if format.starts_with("ip") => {
+            if text.parse::<std::net::IpAddr>().is_err() {
+                found
+                    .add(path.clone(), format!("{text:?} is not an IPv4 or IPv6 address"))
+                    .at(&tree.origin)
+                    .hint("write it like \"192.0.2.1\" or \"2001:db8::1\"".to_owned());
+            }
+        }
+        (None, Value::Text(_)) => {}
+        (None, value) => {
+            let hint = match value {
+                Value::Integer(i) => Some(format!("in quotes: \"{i}\"")),
+                Value::Float(f) => Some(format!("in quotes: \"{f}\"")),
+                Value::Boolean(b) => Some(format!("in quotes: \"{b}\"")),
+                _ => None,
+            };
+            expected("a text", tree, path, hint, found);
+        }
+    }
+}
+
+fn check_number(schema: &Json, whole: bool, tree: &Tree, path: &Path, found: &mut Findings) {
+    let what = if whole { "a whole number" } else { "a number" };
+    let value = match &tree.value {
+        Value::Integer(integer) => *integer as f64,
+        Value::Float(float) if !whole && float.is_finite() => *float,
+        Value::Text(text) => {
+            let hint = text.parse::<f64>().ok().map(|_| format!("without quotes: {text}"));
+            return expected(what, tree, path, hint, found);
+        }
+        _ => return expected(what, tree, path, None, found),
+    };
+    let (least, most) = limits(schema, whole);
+    let range = match (least, most) {
+        _ if least.is_none_or(|l| value >= l) && most.is_none_or(|m| value <= m) => return,
+        (Some(least), _) if value < 0.0 && least == 0.0 => "must not be negative".to_owned(),
+        (Some(least), Some(most)) => format!("must be {least} to {most}"),
+        (Some(least), None) => format!("must be at least {least}"),
+        (None, most) => format!("must be at most {}", most.unwrap_or(f64::MAX)),
+    };
+    let number = tree.described();
+    found.add(path.clone(), format!("{number} is out of range: it {range}")).at(&tree.origin);
+}
+
+/// The least and the greatest value the schema allows, those of its integer type included.
+fn limits(schema: &Json, whole: bool) -> (Option<f64>, Option<f64>) {
+    let stated = |key| schema.get(key).and_then(Json::as_f64);
+    let widest = match schema.get("format").and_then(Json::as_str) {
+        Some("uint8") => Some(f64::from(u8::MAX)),
+        Some("uint16") => Some(f64::from(u16::MAX)),
+        Some("uint32") => Some(f64::from(u32::MAX)),
+        // TOML's integers have 63 bits and a sign.
+        _ if whole => Some(9_223_372_036_854_774_784.0),
+        _ => None,
+    };
+    (stated("minimum"), stated("maximum").or(widest))
+}
+
+fn check_boolean(tree: &Tree, path: &Path, found: &mut Findings) {
+    if !matches!(tree.value, Value::Boolean(_)) {
+        let hint = match tree.as_text().map(str::to_lowercase).as_deref() {
+            Some("true" | "yes" | "on") => Some("without quotes: true".to_owned()),
+            Some("false" | "no" | "off") => Some("without quotes: false".to_owned()),
+            _ => None,
+        };
+        expected("true or false", tree, path, hint, found);
+    }
+}

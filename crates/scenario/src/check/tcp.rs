@@ -1,0 +1,49 @@
+//! The knobs of TCP that can contradict each other or the RFCs.
+
+use talkspurt_proto::tcp;
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::Size;
+
+use super::time::at_most;
+use crate::path::Path;
+use crate::problem::Findings;
+
+/// Options take up to 40 bytes of a segment; below that nothing would be left for data.
+const LEAST_MSS: u64 = 64;
+/// RFC 7323 §2.3: the window must stay below 2^30.
+const MOST_WINDOW: u64 = 1 << 30;
+
+pub(super) fn check(path: &Path, tcp: &tcp::Config, found: &mut Findings) {
+    if !(LEAST_MSS..=65_495).contains(&tcp.mss.as_bytes()) {
+        found.add(path.key("mss"), format!("{} is not a segment size: 64B to 65495B", tcp.mss));
+    }
+    if !(1..=65_535).contains(&tcp.initial_window) {
+        found.add(path.key("initial_window"), "must be 1 to 65535 segments");
+    }
+    if tcp.initial_ssthresh.is_some_and(|segments| segments < 2) {
+        found.add(path.key("initial_ssthresh"), "must be at least 2 segments (RFC 5681 §3.1)");
+    }
+    buffer(path.key("receive_buffer"), tcp.receive_buffer, tcp.mss, found);
+    buffer(path.key("send_buffer"), tcp.send_buffer, tcp.mss, found);
+    // RFC 9293 §3.8.6.3 (MUST-40): the delay is less than 0.5 seconds.
+    if tcp.ack_delay >= Duration::from_millis(500) {
+        let message = format!("{} is not below 500ms (RFC 9293 §3.8.6.3)", tcp.ack_delay);
+        found.add(path.key("ack_delay"), message);
+    }
+    if tcp.min_rto.is_zero() {
+        found.add(path.key("min_rto"), "a timeout of 0 would retransmit without end");
+    } else if tcp.min_rto > tcp.max_rto {
+        let message = format!("{} is above max_rto ({})", tcp.min_rto, tcp.max_rto);
+        found.add(path.key("min_rto"), message);
+    }
+    at_most(path.key("max_rto"), tcp.max_rto, Duration::from_secs(3600), found);
+    at_most(path.key("msl"), tcp.msl, Duration::from_secs(3600), found);
+}
+
+fn buffer(path: Path, size: Size, mss: Size, found: &mut Findings) {
+    if size < mss {
+        found.add(path, format!("{size} does not hold one segment ({mss})"));
+    } else if size.as_bytes() > MOST_WINDOW {
+        found.add(path, format!("{size} is above the largest window, 1 GiB (RFC 7323 §2.3)"));
+    }
+}

@@ -1,0 +1,266 @@
+//! From text to runs: read, change, expand, check; every error at once.
+//!
+//! The order is: TOML → `--set` → axes → for each combination its shape, its types, its meaning.
+//! A finding that several combinations share is told once; one that only some have says which.
+
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::Arc;
+
+use talkspurt_app::source;
+
+use crate::axes::{self, Axis, ResolvedAxis};
+use crate::check;
+use crate::model::{Replications, Scenario};
+use crate::network::Network;
+use crate::path::Path;
+use crate::problem::{Finding, Findings, Problem, Problems};
+use crate::schema;
+use crate::set;
+use crate::tree::{Origin, Tree, Value};
+use crate::words::list;
+
+/// Runs of one study at most: more would not be held in memory as whole scenarios.
+const MOST_RUNS: usize = 100_000;
+
+/// A scenario file: all the runs it asks for.
+#[derive(Clone, Debug)]
+pub struct Study {
+    /// One line for tables and reports.
+    pub title: String,
+    /// What it asks, in Markdown.
+    pub description: String,
+    /// What varies, the slowest first.
+    pub axes: Vec<ResolvedAxis>,
+    /// Runs of every combination.
+    pub replications: u32,
+    /// Confidence level of the intervals.
+    pub confidence: f64,
+    /// The runs: axes vary slowest first, the replication fastest.
+    pub points: Vec<Point>,
+}
+
+/// One run.
+#[derive(Clone, Debug)]
+pub struct Point {
+    /// Axis name and label of the value it has here.
+    pub settings: Vec<(String, String)>,
+    /// Which repetition, from 0.
+    pub replicate: u32,
+    /// What runs: its seed is already that of the repetition, it has no axes, and recordings are
+    /// named by absolute paths.
+    pub scenario: Scenario,
+    /// Its network, shared by the repetitions.
+    pub network: Arc<Network>,
+}
+
+/// Reads a scenario.
+///
+/// `name` is what messages call the text (its file name), `base` the folder that recordings are
+/// relative to, `sets` pairs of path and value that change single fields, and `seed` replaces the
+/// scenario's own.
+///
+/// # Errors
+/// Everything that is wrong, each with its line where the text has one.
+pub fn load(
+    text: &str,
+    name: &str,
+    base: &FilePath,
+    sets: &[(String, String)],
+    seed: Option<u64>,
+) -> Result<Study, Problems> {
+    let reader = Reader { name, base, sets, schema: schema::cached() };
+    let mut tree = Tree::parse(text)
+        .map_err(|found| reader.problems(found, &Tree::text("", &Origin::default()), &[]))?;
+    let mut found = Findings::default();
+    let reached = set::apply(reader.schema, &mut tree, sets, &mut found);
+    if let Some(seed) = seed {
+        let value = Value::Integer(seed.into());
+        tree.put(&Path::of(&["seed"]), Tree { value, origin: Origin::default() });
+    }
+    let axes = reader.axes(&tree, &reached, &mut found);
+    let combinations = reader.combinations(&tree, &axes, &mut found);
+    if !found.0.is_empty() {
+        return Err(reader.problems(found, &tree, &axes));
+    }
+    Ok(study(axes, combinations))
+}
+
+/// One combination of the axes' values, checked.
+struct Combination {
+    settings: Vec<(String, String)>,
+    scenario: Scenario,
+    network: Arc<Network>,
+}
+
+struct Reader<'a> {
+    name: &'a str,
+    base: &'a FilePath,
+    sets: &'a [(String, String)],
+    schema: &'a serde_json::Value,
+}
+
+impl Reader<'_> {
+    fn axes(&self, tree: &Tree, reached: &[Vec<Path>], found: &mut Findings) -> Vec<Axis> {
+        let whole = found.0.len();
+        if let Some(written) = tree.key("axes") {
+            let shape = &self.schema["properties"]["axes"];
+            check::shape::check(shape, written, &Path::of(&["axes"]), found);
+        }
+        if found.0.len() > whole {
+            return Vec::new();
+        }
+        let axes = axes::read(self.schema, tree, found);
+        for (number, fields) in reached.iter().enumerate() {
+            let varied =
+                |field: &&Path| axes.iter().any(|axis| axis.fields.iter().any(|f| f.holds(field)));
+            if let Some(field) = fields.iter().find(varied) {
+                let origin = Origin { set: Some(number), ..Origin::default() };
+                found
+                    .add(field.clone(), "an axis varies this field, which would undo the change")
+                    .hint(
+                        "change the axis: --set 'axes.0.values=[…]', or --set 'axes=[]'".to_owned(),
+                    )
+                    .at(&origin);
+            }
+        }
+        if found.0.len() > whole { Vec::new() } else { axes }
+    }
+
+    fn combinations(&self, tree: &Tree, axes: &[Axis], found: &mut Findings) -> Vec<Combination> {
+        let count = axes::count(axes);
+        if count > MOST_RUNS {
+            let message =
+                format!("the axes make {count} combinations; at most {MOST_RUNS} are run");
+            found.add(Path::of(&["axes"]), message);
+            return Vec::new();
+        }
+        let mut good = Vec::with_capacity(count);
+        let mut bad: Vec<(Finding, usize, String)> = Vec::new();
+        for number in 0..count {
+            let mut here = Findings::default();
+            let (settings, mut tree) = axes::combination(axes, tree, number, &mut here);
+            if let Value::Table(table) = &mut tree.value {
+                table.shift_remove("axes");
+            }
+            if let Some((scenario, network)) = self.one(&tree, &mut here) {
+                good.push(Combination { settings: settings.clone(), scenario, network });
+            }
+            for finding in here.0 {
+                match bad.iter_mut().find(|(other, ..)| same(other, &finding)) {
+                    Some((_, times, _)) => *times += 1,
+                    None => bad.push((finding, 1, told(&settings))),
+                }
+            }
+        }
+        for (mut finding, times, settings) in bad {
+            let from_axis = finding.origin.as_ref().is_some_and(|o| o.axis.is_some());
+            if times < count && !from_axis {
+                finding.message.push_str(&format!(" (when {settings})"));
+            }
+            found.0.push(finding);
+        }
+        let runs = good.first().map_or(0, |c| c.scenario.replications.count as usize) * count;
+        if runs > MOST_RUNS {
+            let message = format!("{runs} runs in all; at most {MOST_RUNS} are run");
+            found.add(Path::of(&["replications", "count"]), message);
+        }
+        good
+    }
+
+    /// Checks one combination; findings carry their origin.
+    fn one(&self, tree: &Tree, found: &mut Findings) -> Option<(Scenario, Arc<Network>)> {
+        check::shape::check(self.schema, tree, &Path::default(), found);
+        if !found.0.is_empty() {
+            return None;
+        }
+        let mut scenario: Scenario = match serde_json::from_value(tree.json()) {
+            Ok(scenario) => scenario,
+            Err(fault) => {
+                let message = format!("the schema allows what the reader does not: {fault}");
+                let hint = "this is an error in talkspurt; please report it".to_owned();
+                found.add(Path::default(), message).hint(hint).at(&tree.origin);
+                return None;
+            }
+        };
+        for flow in scenario.flows.values_mut() {
+            let sources = std::iter::once(&mut flow.source).chain(flow.reverse.as_mut());
+            for source in sources {
+                if let source::Config::Speech(speech) = source {
+                    speech.file = self.absolute(&speech.file);
+                }
+            }
+        }
+        let (network, wrong) = check::meaning(&scenario);
+        for mut finding in wrong.0 {
+            finding.origin.get_or_insert_with(|| tree.origin_of(&finding.path).clone());
+            found.0.push(finding);
+        }
+        network.filter(|_| found.0.is_empty()).map(|network| (scenario, Arc::new(network)))
+    }
+
+    /// A recording's path as it holds from any folder: canonical if the file is there.
+    fn absolute(&self, file: &FilePath) -> PathBuf {
+        let joined = self.base.join(file);
+        let known = joined.canonicalize().ok().filter(|path| path.to_str().is_some());
+        known.or_else(|| std::path::absolute(&joined).ok()).unwrap_or(joined)
+    }
+
+    /// Says where each finding was written, in the order of the file.
+    fn problems(&self, found: Findings, tree: &Tree, axes: &[Axis]) -> Problems {
+        let mut problems: Vec<Problem> = Vec::new();
+        for finding in found.0 {
+            let origin =
+                finding.origin.clone().unwrap_or_else(|| tree.origin_of(&finding.path).clone());
+            let mut problem = finding.placeless();
+            problem.file = match origin.set.and_then(|number| self.sets.get(number)) {
+                Some((path, value)) => format!("--set {path}={value}"),
+                None => self.name.to_owned(),
+            };
+            problem.line = origin.line;
+            if let Some((axis, value)) = origin.axis {
+                let axis = axes.get(axis).map_or("", |axis| &axis.shown.name);
+                problem.message =
+                    format!("value {} of axis {axis:?}: {}", value + 1, problem.message);
+            }
+            if !problems.contains(&problem) {
+                problems.push(problem);
+            }
+        }
+        problems.sort_by_key(|problem| (problem.line.is_none(), problem.line));
+        Problems(problems)
+    }
+}
+
+/// The same mistake: for a value of an axis wherever it was put, else at the same field.
+fn same(a: &Finding, b: &Finding) -> bool {
+    let from_axis = a.origin.as_ref().is_some_and(|o| o.axis.is_some());
+    a.message == b.message && a.origin == b.origin && (from_axis || a.path == b.path)
+}
+
+fn told(settings: &[(String, String)]) -> String {
+    let words: Vec<String> =
+        settings.iter().map(|(axis, label)| format!("{axis} = {label}")).collect();
+    list(&words.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn study(axes: Vec<Axis>, combinations: Vec<Combination>) -> Study {
+    let first = &combinations[0].scenario;
+    let Replications { count, confidence } = first.replications;
+    let (title, description) = (first.title.clone(), first.description.clone());
+    let mut points = Vec::with_capacity(combinations.len() * count as usize);
+    for combination in &combinations {
+        for replicate in 0..count {
+            let mut scenario = combination.scenario.clone();
+            scenario.seed += u64::from(replicate);
+            scenario.replications = Replications { count: 1, confidence };
+            points.push(Point {
+                settings: combination.settings.clone(),
+                replicate,
+                scenario,
+                network: Arc::clone(&combination.network),
+            });
+        }
+    }
+    let axes = axes.into_iter().map(|axis| axis.shown).collect();
+    Study { title, description, axes, replications: count, confidence, points }
+}

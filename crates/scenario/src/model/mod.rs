@@ -1,0 +1,96 @@
+//! A scenario as plain data: what a file may say, and what each word means.
+//!
+//! These structs are the one source of truth: parsing, the JSON Schema, the reference page and the
+//! resolved scenario are all derived from them. The network stands in `network`, what runs over it
+//! in `flow`, what is varied in `study`.
+
+mod flow;
+mod network;
+mod study;
+
+pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Transport};
+pub use network::{Back, DropTail, Framing, Link, LinkEvent, LinkState, Node, Queue};
+pub use study::{Axis, Replications};
+
+use indexmap::IndexMap;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::time::Duration;
+
+/// An experiment: a network, the flows over it, and what to measure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// One line for tables and reports.
+    pub title: String,
+    /// What the experiment asks and shows, in Markdown, for the report.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// Length of the run.
+    pub duration: Duration,
+    /// Seed of every random stream; the same seed gives the same run on any machine.
+    #[serde(default = "Scenario::default_seed")]
+    pub seed: u64,
+    /// The window in which packets are measured.
+    #[serde(default)]
+    pub measure: Measure,
+    /// What is recorded beside the summary.
+    #[serde(default)]
+    pub record: Record,
+    /// Nodes that need saying more than their name; the others come into being with their links.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub nodes: IndexMap<String, Node>,
+    /// Links by name.
+    pub links: IndexMap<String, Link>,
+    /// Flows by name.
+    pub flows: IndexMap<String, Flow>,
+    /// Fields that take several values; every combination is run.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub axes: Vec<Axis>,
+    /// Repetitions of every combination under other seeds.
+    #[serde(default)]
+    pub replications: Replications,
+}
+
+/// The window in which packets are measured: those sent in it count, whenever they arrive.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Measure {
+    /// End of the warm-up.
+    #[serde(default)]
+    pub from: Duration,
+    /// End of measurement; absent means the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Duration>,
+}
+
+/// What is recorded beside the summary.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Record {
+    /// Width of a bin of the time series.
+    #[serde(default = "Record::default_interval")]
+    pub interval: Duration,
+    /// Write a table with one row per packet and hop.
+    #[serde(default)]
+    pub packets: bool,
+    /// Links whose packets are captured as pcapng (both ends' view of the wire), by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pcapng: Vec<String>,
+}
+
+impl Scenario {
+    const fn default_seed() -> u64 {
+        1
+    }
+}
+impl Record {
+    const fn default_interval() -> Duration {
+        Duration::from_millis(100)
+    }
+}
+impl Default for Record {
+    fn default() -> Self {
+        Self { interval: Self::default_interval(), packets: false, pcapng: Vec::new() }
+    }
+}

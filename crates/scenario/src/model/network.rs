@@ -1,0 +1,133 @@
+//! The network of a scenario: nodes, links in both directions, queues and outages.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::{Rate, Size};
+
+/// A host or router.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Node {
+    /// IP addresses, IPv4 or IPv6, for captures; absent ones are given from 10.0.0.0/8 and
+    /// fd00::/8 in the order of the nodes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub addresses: Vec<std::net::IpAddr>,
+    /// How far the node's clock is ahead of true time at the start.
+    #[serde(default)]
+    pub clock_offset: Duration,
+    /// How much faster than true time the clock runs, in parts per million; may be negative.
+    #[serde(default)]
+    pub clock_drift_ppm: f64,
+}
+
+/// A link: a queue, a transmitter and a medium, in each direction.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Link {
+    /// Node at one end.
+    pub from: String,
+    /// Node at the other end.
+    pub to: String,
+    /// Bits the transmitter sends per second.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// What waits for the transmitter.
+    pub queue: Queue,
+    /// Bytes added to each IP packet on this link.
+    #[serde(default)]
+    pub framing: Framing,
+    /// Longest IP packet the link takes; a longer one is dropped and answered with Packet Too Big.
+    #[serde(default = "Link::default_mtu")]
+    pub mtu: Size,
+    /// Probability that a packet is lost on the medium, 0 to 1.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub loss: f64,
+    /// Outages and returns, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub events: Vec<LinkEvent>,
+    /// What differs in the direction from `to` to `from`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub back: Option<Back>,
+}
+
+/// The reverse direction of a link, where it differs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Back {
+    /// Bits per second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Propagation delay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay: Option<Duration>,
+    /// Queue.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub queue: Option<Queue>,
+    /// Probability of loss on the medium, 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub loss: Option<f64>,
+}
+
+/// A queue discipline.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Queue {
+    /// First in, first out, dropping what does not fit.
+    Droptail(DropTail),
+}
+
+/// Limits of a DropTail queue; the packet in transmission is not counted. At least one is given.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct DropTail {
+    /// Packets that may wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u32>,
+    /// Bytes (of IP packets) that may wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Size>,
+}
+
+/// What a link adds to every IP packet.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Framing {
+    /// Nothing: rates are rates of IP bytes.
+    #[default]
+    None,
+    /// Ethernet: preamble 8, header 14, padding to 46, FCS 4, gap 12 (IEEE 802.3 §3, §4A).
+    Ethernet,
+    /// PPP in HDLC-like framing: flag 1, address 1, control 1, protocol 2, FCS 2 (RFC 1662 §3.1).
+    Ppp,
+}
+
+/// An outage begins or ends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct LinkEvent {
+    /// When.
+    pub at: Duration,
+    /// What happens, in both directions. Packets on the medium or arriving while down are lost;
+    /// packets in the queue wait.
+    pub state: LinkState,
+}
+
+/// Whether a link works.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LinkState {
+    /// Nothing passes.
+    Down,
+    /// It works.
+    Up,
+}
+
+impl Link {
+    const fn default_mtu() -> Size {
+        Size::from_bytes(1500)
+    }
+}

@@ -1,0 +1,48 @@
+//! What a scenario varies: axes and replications.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One axis of a study.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Axis {
+    /// Column name in tables; absent means the last word of the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Field that varies, with dots; `*` stands for every name, as in `flows.*.transport`.
+    pub path: String,
+    /// Its values, as they would be written in place.
+    pub values: Vec<serde_json::Value>,
+    /// How the values are called in tables; absent means as they are written.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<String>,
+}
+
+/// Repetitions under other seeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Replications {
+    /// How many; replication k runs under `seed + k`, the same for every combination of the axes,
+    /// so that differences are paired.
+    #[serde(default = "Replications::default_count")]
+    pub count: u32,
+    /// Confidence level of the intervals.
+    #[serde(default = "Replications::default_confidence")]
+    #[schemars(range(min = 0.5, max = 0.9999))]
+    pub confidence: f64,
+}
+
+impl Replications {
+    const fn default_count() -> u32 {
+        1
+    }
+    const fn default_confidence() -> f64 {
+        0.95
+    }
+}
+impl Default for Replications {
+    fn default() -> Self {
+        Self { count: Self::default_count(), confidence: Self::default_confidence() }
+    }
+}

@@ -1,0 +1,370 @@
+//! The network a scenario describes, with numbers for names: directed links, routes, addresses.
+//!
+//! Routes are static. The shortest path is that of least propagation delay, then of fewest links;
+//! where several are equal, the one whose links stand first in the file.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use indexmap::IndexSet;
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::{Rate, Size};
+
+use crate::model::{Flow, Framing, Link, LinkEvent, Queue, Scenario};
+use crate::path::Path;
+use crate::problem::{Finding, Findings, Problems};
+use crate::words::did_you_mean;
+
+/// Links of a route at most: packets count hops in eight bits.
+const MOST_HOPS: usize = 255;
+/// Wake-up slots of the schedule: one a directed link and one a peer.
+const MOST_SLOTS: usize = 65_535;
+
+/// One direction of a link, with the properties that hold in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirectedLink {
+    /// The scenario's name of the link; `.back` is added for the direction from `to` to `from`.
+    pub name: String,
+    /// Which link of the scenario it belongs to, in the order of the file.
+    pub link: usize,
+    /// Node at the sending end, an index into [`Network::nodes`].
+    pub from: usize,
+    /// Node at the receiving end.
+    pub to: usize,
+    /// Bits sent per second.
+    pub rate: Rate,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// What waits for the transmitter.
+    pub queue: Queue,
+    /// Bytes added to each IP packet.
+    pub framing: Framing,
+    /// Longest IP packet taken.
+    pub mtu: Size,
+    /// Probability that a packet is lost on the medium.
+    pub loss: f64,
+    /// Outages and returns in order of time, the same in both directions.
+    pub events: Vec<LinkEvent>,
+}
+
+/// The ways of one flow's packets, as indices into [`Network::links`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Routes {
+    /// From the opening side to the answering side.
+    pub forward: Vec<usize>,
+    /// From the answering side to the opening side.
+    pub backward: Vec<usize>,
+}
+
+/// The IP addresses of one node; the first of each version is the one its packets carry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// IPv4, at least one.
+    pub v4: Vec<Ipv4Addr>,
+    /// IPv6, at least one.
+    pub v6: Vec<Ipv6Addr>,
+}
+
+/// Nodes, directed links and routes by number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// Names: first those of the `nodes` table, then in the order in which links name them.
+    pub nodes: Vec<String>,
+    /// Link `k` of the file is number `2k` from `from` to `to`, and `2k + 1` back.
+    pub links: Vec<DirectedLink>,
+    /// Per flow, in the order of the file.
+    pub routes: Vec<Routes>,
+    /// Per node.
+    pub addresses: Vec<Addresses>,
+    /// Per node, the links that leave it, in the order of the file.
+    outgoing: Vec<Vec<usize>>,
+    /// Per node, the links that reach it.
+    incoming: Vec<Vec<usize>>,
+}
+
+/// Propagation delay in nanoseconds, then links: what a shortest path is short in.
+type Distance = (u64, u32);
+
+impl Network {
+    /// Builds the network of a scenario.
+    ///
+    /// # Errors
+    /// Flows whose ends no link reaches, or between which there is no way; `via` over links that
+    /// are not there; more links and flows than the schedule has slots. Without lines: the
+    /// scenario's text is not known here.
+    pub fn build(scenario: &Scenario) -> Result<Self, Problems> {
+        Self::assemble(scenario)
+            .map_err(|found| Problems(found.0.into_iter().map(Finding::placeless).collect()))
+    }
+
+    pub(crate) fn assemble(scenario: &Scenario) -> Result<Self, Findings> {
+        let mut network = Self::wire(scenario);
+        let mut found = Findings::default();
+        let slots = network.links.len() + 2 * scenario.flows.len();
+        if slots > MOST_SLOTS {
+            let message = format!(
+                "{} links and {} flows need {slots} wake-up slots; the schedule has {MOST_SLOTS} (two a link, two a flow)",
+                scenario.links.len(),
+                scenario.flows.len()
+            );
+            found.add(Path::of(&["links"]), message);
+            return Err(found);
+        }
+        let mut known = BTreeMap::new();
+        for (name, flow) in &scenario.flows {
+            let path = Path::of(&["flows", name]);
+            let routes = network.routes_of(flow, &path, &mut known, &mut found);
+            network.routes.push(routes.unwrap_or_default());
+        }
+        if found.0.is_empty() { Ok(network) } else { Err(found) }
+    }
+
+    fn wire(scenario: &Scenario) -> Self {
+        let mut names: IndexSet<&str> = scenario.nodes.keys().map(String::as_str).collect();
+        for link in scenario.links.values() {
+            names.insert(&link.from);
+            names.insert(&link.to);
+        }
+        let node = |name: &str| names.get_index_of(name).expect("every end was just named");
+        let mut links = Vec::with_capacity(2 * scenario.links.len());
+        for (index, (name, link)) in scenario.links.iter().enumerate() {
+            let forth = forth(name, index, link, node(&link.from), node(&link.to));
+            let back = back(&forth, link);
+            links.extend([forth, back]);
+        }
+        let mut outgoing = vec![Vec::new(); names.len()];
+        let mut incoming = vec![Vec::new(); names.len()];
+        for (index, link) in links.iter().enumerate() {
+            outgoing[link.from].push(index);
+            incoming[link.to].push(index);
+        }
+        let nodes: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let addresses = addresses(scenario, &nodes);
+        Self { nodes, links, routes: Vec::new(), addresses, outgoing, incoming }
+    }
+
+    /// The number of a node.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<usize> {
+        self.nodes.iter().position(|node| node == name)
+    }
+
+    /// The shortest way between two nodes, for packets that belong to no flow (ICMP from a
+    /// router); empty if they are the same, `None` if there is none.
+    #[must_use]
+    pub fn route(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        self.walk(from, to, &self.distances(to))
+    }
+
+    /// The least MTU along a route.
+    #[must_use]
+    pub fn mtu(&self, route: &[usize]) -> Size {
+        route.iter().map(|link| self.links[*link].mtu).min().unwrap_or(Size::from_bytes(65_535))
+    }
+
+    /// Distance of every node to `to` (Dijkstra).
+    fn distances(&self, to: usize) -> Vec<Option<Distance>> {
+        let mut best: Vec<Option<Distance>> = vec![None; self.nodes.len()];
+        let mut open = BinaryHeap::from([Reverse(((0, 0), to))]);
+        while let Some(Reverse((distance, node))) = open.pop() {
+            if best[node].is_some() {
+                continue;
+            }
+            best[node] = Some(distance);
+            for &link in &self.incoming[node] {
+                let from = self.links[link].from;
+                if best[from].is_none() {
+                    open.push(Reverse((self.farther(distance, link), from)));
+                }
+            }
+        }
+        best
+    }
+
+    fn farther(&self, (delay, hops): Distance, link: usize) -> Distance {
+        (delay.saturating_add(self.links[link].delay.as_nanos()), hops + 1)
+    }
+
+    /// Follows the distances down, over the first link in the file that keeps them.
+    fn walk(&self, from: usize, to: usize, best: &[Option<Distance>]) -> Option<Vec<usize>> {
+        let mut route = Vec::new();
+        let mut here = from;
+        while here != to {
+            let rest = best[here]?;
+            let next = self.outgoing[here].iter().copied().find(|&link| {
+                best[self.links[link].to].is_some_and(|d| self.farther(d, link) == rest)
+            })?;
+            route.push(next);
+            here = self.links[next].to;
+        }
+        Some(route)
+    }
+
+    fn routes_of(
+        &self,
+        flow: &Flow,
+        path: &Path,
+        known: &mut BTreeMap<usize, Vec<Option<Distance>>>,
+        found: &mut Findings,
+    ) -> Option<Routes> {
+        let from = self.end(&path.key("from"), &flow.from, found);
+        let to = self.end(&path.key("to"), &flow.to, found);
+        let (from, to) = (from?, to?);
+        if from == to {
+            found
+                .add(path.key("to"), format!("the flow starts and ends at the node {:?}", flow.to));
+            return None;
+        }
+        if let Some(via) = &flow.via {
+            return self.routes_via(flow, via, &path.key("via"), found);
+        }
+        for end in [from, to] {
+            known.entry(end).or_insert_with(|| self.distances(end));
+        }
+        let routes = self.walk(from, to, &known[&to]).zip(self.walk(to, from, &known[&from]));
+        let Some((forward, backward)) = routes else {
+            found.add(
+                path.key("to"),
+                format!("no links lead from {:?} to {:?}", flow.from, flow.to),
+            );
+            return None;
+        };
+        self.short_enough(Routes { forward, backward }, path.key("to"), found)
+    }
+
+    fn end(&self, path: &Path, name: &str, found: &mut Findings) -> Option<usize> {
+        let node = self.node(name);
+        if node.is_none() {
+            found.add(path.clone(), format!("no link reaches a node {name:?}")).hint(did_you_mean(
+                "nodes are",
+                name,
+                self.nodes.iter().map(String::as_str),
+            ));
+        }
+        node
+    }
+
+    fn routes_via(
+        &self,
+        flow: &Flow,
+        via: &[String],
+        path: &Path,
+        found: &mut Findings,
+    ) -> Option<Routes> {
+        let whole = found.0.len();
+        if via.first() != Some(&flow.from) || via.last() != Some(&flow.to) {
+            let message = format!("must start at {:?} and end at {:?}", flow.from, flow.to);
+            found.add(path.clone(), message);
+        }
+        let mut seen = BTreeSet::new();
+        let mut nodes = Vec::new();
+        for (index, name) in via.iter().enumerate() {
+            let path = path.index(index);
+            nodes.push(self.end(&path, name, found));
+            if !seen.insert(name) {
+                found.add(path, format!("the way passes {name:?} twice"));
+            }
+        }
+        let mut routes = Routes::default();
+        for (index, pair) in nodes.windows(2).enumerate() {
+            let (Some(a), Some(b)) = (pair[0], pair[1]) else { continue };
+            match self.between(a, b).zip(self.between(b, a)) {
+                Some((forth, back)) => {
+                    routes.forward.push(forth);
+                    routes.backward.push(back);
+                }
+                None => self.no_link(a, b, path.index(index + 1), found),
+            }
+        }
+        routes.backward.reverse();
+        if found.0.len() > whole { None } else { self.short_enough(routes, path.clone(), found) }
+    }
+
+    fn no_link(&self, from: usize, to: usize, path: Path, found: &mut Findings) {
+        let mut reached: Vec<&str> =
+            self.outgoing[from].iter().map(|l| self.nodes[self.links[*l].to].as_str()).collect();
+        reached.dedup();
+        let (from, to) = (&self.nodes[from], &self.nodes[to]);
+        found
+            .add(path, format!("no link joins {from:?} and {to:?}"))
+            .hint(format!("links from {from:?} lead to: {}", crate::words::list(&reached)));
+    }
+
+    fn short_enough(&self, routes: Routes, path: Path, found: &mut Findings) -> Option<Routes> {
+        let hops = routes.forward.len().max(routes.backward.len());
+        if hops > MOST_HOPS {
+            found.add(path, format!("the way has {hops} links; at most {MOST_HOPS} are counted"));
+            return None;
+        }
+        Some(routes)
+    }
+
+    /// The link of least delay from one node to its neighbour, the first in the file among equals.
+    fn between(&self, from: usize, to: usize) -> Option<usize> {
+        let links = self.outgoing[from].iter().copied().filter(|link| self.links[*link].to == to);
+        links.min_by_key(|link| self.links[*link].delay)
+    }
+}
+
+fn forth(name: &str, index: usize, link: &Link, from: usize, to: usize) -> DirectedLink {
+    DirectedLink {
+        name: name.to_owned(),
+        link: index,
+        from,
+        to,
+        rate: link.rate,
+        delay: link.delay,
+        queue: link.queue.clone(),
+        framing: link.framing,
+        mtu: link.mtu,
+        loss: link.loss,
+        events: link.events.clone(),
+    }
+}
+
+fn back(forth: &DirectedLink, link: &Link) -> DirectedLink {
+    let differing = link.back.clone().unwrap_or_default();
+    DirectedLink {
+        name: format!("{}.back", forth.name),
+        from: forth.to,
+        to: forth.from,
+        rate: differing.rate.unwrap_or(forth.rate),
+        delay: differing.delay.unwrap_or(forth.delay),
+        queue: differing.queue.unwrap_or_else(|| forth.queue.clone()),
+        loss: differing.loss.unwrap_or(forth.loss),
+        ..forth.clone()
+    }
+}
+
+/// Gives the nodes without an address one: number n has 10.0.0.0 + n and fd00:: + n, from 1.
+fn addresses(scenario: &Scenario, nodes: &[String]) -> Vec<Addresses> {
+    let written = |name: &String| scenario.nodes.get(name).map(|node| node.addresses.clone());
+    let taken: BTreeSet<IpAddr> = nodes.iter().filter_map(written).flatten().collect();
+    let free = |number: &mut u32, address: fn(u32) -> IpAddr| loop {
+        *number += 1;
+        let candidate = address(*number);
+        if !taken.contains(&candidate) {
+            break candidate;
+        }
+    };
+    let v4 = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n));
+    let v6 = |n: u32| IpAddr::V6(Ipv6Addr::from_bits((0xfd00 << 112) + u128::from(n)));
+    let (mut n4, mut n6) = (0, 0);
+    let node = |name: &String| {
+        let mut all = written(name).unwrap_or_default();
+        all.extend([free(&mut n4, v4), free(&mut n6, v6)]);
+        let mut given = Addresses { v4: Vec::new(), v6: Vec::new() };
+        for address in all {
+            match address {
+                IpAddr::V4(address) => given.v4.push(address),
+                IpAddr::V6(address) => given.v6.push(address),
+            }
+        }
+        // A written address of a version makes the given one superfluous.
+        given.v4.truncate((given.v4.len() - 1).max(1));
+        given.v6.truncate((given.v6.len() - 1).max(1));
+        given
+    };
+    nodes.iter().map(node).collect()
+}

@@ -1,0 +1,151 @@
+//! From a path as people write it to the fields it means: `*` expanded, every word known.
+//!
+//! Used by `--set` and by axes, so that both understand the same paths and explain the same
+//! mistakes.
+
+use serde_json::Value as Json;
+
+use crate::path::{Path, Step};
+use crate::schema::{TAG, named, properties, variants};
+use crate::tree::Tree;
+use crate::words::{did_you_mean, list};
+
+/// Why a path means nothing.
+pub(crate) struct Unknown {
+    pub(crate) message: String,
+    pub(crate) hint: Option<String>,
+}
+
+/// The fields that `text` means in `tree`, each written out; at least one.
+pub(crate) fn fields(schema: &Json, tree: &Tree, text: &str) -> Result<Vec<Path>, Unknown> {
+    let Some(path) = Path::parse(text) else {
+        let hint = Some("write it like flows.call.transport or links.*.delay".to_owned());
+        return Err(Unknown { message: format!("{text:?} is not a path"), hint });
+    };
+    let mut fields = Vec::new();
+    follow(schema, Some(tree), &path.0, &Path::default(), &mut fields)?;
+    Ok(fields)
+}
+
+fn follow(
+    schema: &Json,
+    tree: Option<&Tree>,
+    rest: &[Step],
+    so_far: &Path,
+    fields: &mut Vec<Path>,
+) -> Result<(), Unknown> {
+    let Some((step, rest)) = rest.split_first() else {
+        fields.push(so_far.clone());
+        return Ok(());
+    };
+    if let (Some(items), Some(index)) = (schema.get("items"), as_index(step)) {
+        let element = element(tree, index, so_far)?;
+        return follow(items, Some(element), rest, &so_far.index(index), fields);
+    }
+    let Step::Key(key) = step else { return Err(leads_nowhere(so_far, &step_text(step))) };
+    if key == "*" {
+        return follow_all(schema, tree, rest, so_far, fields);
+    }
+    if let Some(inner) = named(schema) {
+        let names = tree.map(Tree::keys).unwrap_or_default();
+        // Nodes come into being with their links: any may be said more about.
+        if !names.contains(&key.as_str()) && *so_far != Path::of(&["nodes"]) {
+            let hint = did_you_mean("names here are", key, names);
+            return Err(Unknown { message: format!("{so_far} has no {key:?}"), hint });
+        }
+        return follow(inner, tree.and_then(|t| t.key(key)), rest, &so_far.key(key), fields);
+    }
+    let inner = known_key(schema, tree, key, so_far)?;
+    follow(inner, tree.and_then(|t| t.key(key)), rest, &so_far.key(key), fields)
+}
+
+fn follow_all(
+    schema: &Json,
+    tree: Option<&Tree>,
+    rest: &[Step],
+    so_far: &Path,
+    fields: &mut Vec<Path>,
+) -> Result<(), Unknown> {
+    let Some(inner) = named(schema) else {
+        let message = format!("`*` stands for names, and {} has none", shown(so_far));
+        return Err(Unknown {
+            message,
+            hint: Some("names are in links, flows and nodes".to_owned()),
+        });
+    };
+    let names = tree.map(Tree::keys).unwrap_or_default();
+    if names.is_empty() {
+        return Err(Unknown { message: format!("{so_far} has no names for `*`"), hint: None });
+    }
+    for name in names {
+        follow(inner, tree.and_then(|t| t.key(name)), rest, &so_far.key(name), fields)?;
+    }
+    Ok(())
+}
+
+/// The schema of a key; of a table with kinds, that of its kind, or of any that has the key.
+fn known_key<'a>(
+    schema: &'a Json,
+    tree: Option<&Tree>,
+    key: &str,
+    so_far: &Path,
+) -> Result<&'a Json, Unknown> {
+    let kind = tree.and_then(|t| t.key(TAG)).and_then(Tree::as_text);
+    let forms: Vec<&Json> = match variants(schema) {
+        None => vec![schema],
+        Some(forms) if key == TAG => return Ok(any_kind(schema, &forms)),
+        Some(forms) => {
+            let own = forms.iter().find(|(name, _)| Some(*name) == kind).map(|(_, form)| *form);
+            own.map_or_else(|| forms.iter().map(|(_, form)| *form).collect(), |form| vec![form])
+        }
+    };
+    let tables = forms.iter().copied().filter_map(properties);
+    if let Some(inner) = tables.clone().find_map(|table| table.get(key)) {
+        return Ok(inner);
+    }
+    let keys: Vec<&str> = tables.flat_map(|table| table.keys().map(String::as_str)).collect();
+    if keys.is_empty() {
+        return Err(leads_nowhere(so_far, key));
+    }
+    let kind = kind.map(|kind| format!(" of kind {kind:?}")).unwrap_or_default();
+    let message = match so_far.0.as_slice() {
+        [] => format!("a scenario has no {key:?}"),
+        _ => format!("{so_far}{kind} has no {key:?}"),
+    };
+    Err(Unknown { message, hint: did_you_mean("keys there are", key, keys) })
+}
+
+/// `kind` itself: a text; which words it may be is checked with the whole table.
+fn any_kind<'a>(schema: &'a Json, forms: &[(&str, &'a Json)]) -> &'a Json {
+    forms.first().map_or(schema, |(_, form)| &form["properties"][TAG])
+}
+
+fn element<'a>(tree: Option<&'a Tree>, index: usize, so_far: &Path) -> Result<&'a Tree, Unknown> {
+    let elements = tree.map(Tree::list).unwrap_or_default();
+    elements.get(index).ok_or_else(|| Unknown {
+        message: format!("{so_far} has {} elements, counted from 0", elements.len()),
+        hint: None,
+    })
+}
+
+fn as_index(step: &Step) -> Option<usize> {
+    match step {
+        Step::Index(index) => Some(*index),
+        Step::Key(key) => key.parse().ok(),
+    }
+}
+
+fn step_text(step: &Step) -> String {
+    match step {
+        Step::Index(index) => format!("[{index}]"),
+        Step::Key(key) => key.clone(),
+    }
+}
+
+fn leads_nowhere(so_far: &Path, word: &str) -> Unknown {
+    Unknown { message: format!("{} has nothing inside, so no {word:?}", shown(so_far)), hint: None }
+}
+
+fn shown(path: &Path) -> String {
+    if path.0.is_empty() { "the scenario".to_owned() } else { list(&[&path.to_string()]) }
+}

@@ -1,0 +1,209 @@
+//! The reference page of the scenario's words, written from the schema.
+//!
+//! One section a table, one row a knob: type and unit, default, what is permitted, meaning and
+//! source. Nested tables have sections of their own and are linked.
+
+use std::fmt::Write as _;
+
+use serde_json::Value as Json;
+
+use crate::schema::{TAG, cached, named, properties, variants, words};
+
+/// The generated files: path from the repository's root, and text.
+///
+/// # Panics
+/// Never: a schema is always JSON text.
+#[must_use]
+pub fn generated() -> [(&'static str, String); 2] {
+    let schema = serde_json::to_string_pretty(cached()).expect("a schema is JSON");
+    [("schema/scenario.schema.json", schema + "\n"), ("docs/reference/scenario.md", page())]
+}
+
+/// The page as Markdown.
+#[must_use]
+pub fn page() -> String {
+    let mut page = Page { text: String::from(OPENING), told: Vec::new() };
+    page.table("", cached());
+    page.text.truncate(page.text.trim_end().len());
+    page.text.push('\n');
+    page.text
+}
+
+const OPENING: &str = "\
+# Scenario reference
+
+<!-- Generated from the scenario's types: `cargo run -p talkspurt-scenario --bin schema`. -->
+
+A scenario is a [TOML](https://toml.io) file. Every key it may hold is listed here; an unknown key
+is an error. `NAME` stands for a name you choose: letters, digits, `-` and `_`.
+
+A quantity is a text with its unit:
+
+| type | units | examples |
+| --- | --- | --- |
+| duration | `ns`, `us`, `ms`, `s`, `min`, `h` | `\"20ms\"`, `\"1.5s\"`, `\"2min\"` |
+| rate | `bit/s`, `kbit/s`, `Mbit/s`, `Gbit/s` (powers of 1000) | `\"64kbit/s\"`, `\"2Mbit/s\"` |
+| size | `B`, `kB`, `MB`, `GB` (powers of 1000) | `\"1500B\"`, `\"64kB\"` |
+
+Editors that know JSON Schema complete and check a scenario that begins with
+`#:schema ../schema/scenario.schema.json`.
+
+";
+
+struct Page {
+    text: String,
+    /// Tables with kinds that have their section, so that equal ones are linked to it.
+    told: Vec<(String, Json)>,
+}
+
+impl Page {
+    fn table(&mut self, path: &str, schema: &Json) {
+        let title = if path.is_empty() { "The scenario" } else { path };
+        let depth = path.split('.').filter(|word| *word != "NAME").count();
+        let hashes = if depth > 1 { "###" } else { "##" };
+        let shown = if path.is_empty() { title.to_owned() } else { format!("`{title}`") };
+        let _ = write!(self.text, "{hashes} {shown}\n\n{}\n\n", description(schema));
+        if let Some(forms) = variants(schema) {
+            if let Some((told, _)) = self.told.iter().find(|(_, other)| *other == schema["oneOf"]) {
+                let _ = write!(self.text, "The same keys as [`{told}`](#{}).\n\n", anchor(told));
+                return;
+            }
+            self.told.push((path.to_owned(), schema["oneOf"].clone()));
+            for (kind, form) in &forms {
+                let _ = write!(
+                    self.text,
+                    "#### `{path}` with `kind = \"{kind}\"`\n\n{}\n\n",
+                    description(form)
+                );
+                self.rows(path, form);
+            }
+            for (_, form) in forms {
+                self.inner(path, form);
+            }
+        } else {
+            self.rows(path, schema);
+            self.inner(path, schema);
+        }
+    }
+
+    fn rows(&mut self, path: &str, schema: &Json) {
+        let Some(keys) = properties(schema) else { return };
+        let mut rows = String::new();
+        for (key, knob) in keys.iter().filter(|(key, _)| *key != TAG) {
+            let required = schema["required"]
+                .as_array()
+                .is_some_and(|r| r.contains(&Json::from(key.as_str())));
+            let default = default(knob, required);
+            let inside = join(path, key);
+            let type_ = type_of(&inside, knob);
+            let meaning = meaning(knob);
+            let _ = writeln!(rows, "| `{key}` | {type_} | {default} | {meaning} |");
+        }
+        if rows.is_empty() {
+            self.text.push_str("No keys besides `kind`.\n\n");
+        } else {
+            let head = "| key | type | default | meaning |\n| --- | --- | --- | --- |\n";
+            let _ = write!(self.text, "{head}{rows}\n");
+        }
+    }
+
+    fn inner(&mut self, path: &str, schema: &Json) {
+        for (key, knob) in properties(schema).into_iter().flatten() {
+            let (path, knob) = place(&join(path, key), knob);
+            if has_section(knob) {
+                self.table(&path, knob);
+            }
+        }
+    }
+}
+
+fn join(path: &str, key: &str) -> String {
+    if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
+}
+
+/// Where the keys of a knob stand: below a name, in each element of a list, or in itself.
+fn place<'a>(path: &str, knob: &'a Json) -> (String, &'a Json) {
+    match (named(knob), knob.get("items")) {
+        (Some(inner), _) => (format!("{path}.NAME"), inner),
+        (None, Some(items)) if has_section(items) => (format!("{path}[]"), items),
+        _ => (path.to_owned(), knob),
+    }
+}
+
+fn has_section(knob: &Json) -> bool {
+    variants(knob).is_some() || properties(knob).is_some()
+}
+
+fn type_of(path: &str, knob: &Json) -> String {
+    let (inside, inner) = place(path, knob);
+    if has_section(inner) {
+        let what = match (named(knob).is_some(), knob.get("items").is_some()) {
+            (true, _) => "tables by name",
+            (_, true) => "list of tables",
+            _ => "table",
+        };
+        return format!("[{what}](#{})", anchor(&inside));
+    }
+    if words(knob).is_some() {
+        return "word".to_owned();
+    }
+    let text = match knob["type"].as_str() {
+        Some("string") => knob["format"].as_str().unwrap_or("text").to_owned(),
+        Some("integer") => "whole number".to_owned(),
+        Some("number") => "number".to_owned(),
+        Some("boolean") => "true or false".to_owned(),
+        Some("object") => "table".to_owned(),
+        Some("array") => format!("list of {}", plural(&knob["items"])),
+        _ => "any value".to_owned(),
+    };
+    let text = if text == "ip" { "IP address".to_owned() } else { text };
+    format!("{text}{}", range(knob))
+}
+
+fn plural(items: &Json) -> &'static str {
+    match (items["type"].as_str(), items["format"].as_str()) {
+        (Some("string"), Some(f)) if f.starts_with("ip") => "IP addresses",
+        (Some("string"), _) => "texts",
+        _ => "values",
+    }
+}
+
+/// Limits that say more than "not negative".
+fn range(knob: &Json) -> String {
+    let limit = |key| knob.get(key).and_then(Json::as_f64);
+    match (limit("minimum"), limit("maximum")) {
+        (Some(least), Some(most)) => format!(", {least} to {most}"),
+        (Some(least), None) if least > 0.0 => format!(", at least {least}"),
+        (None, Some(most)) => format!(", at most {most}"),
+        _ => String::new(),
+    }
+}
+
+fn default(knob: &Json, required: bool) -> String {
+    match knob.get("default") {
+        _ if required => "**required**".to_owned(),
+        Some(Json::Object(_)) => "its keys' own".to_owned(),
+        Some(Json::Array(list)) if list.is_empty() => "none".to_owned(),
+        Some(value) => format!("`{value}`"),
+        None => "absent".to_owned(),
+    }
+}
+
+fn meaning(knob: &Json) -> String {
+    let mut text = description(knob).replace("\n\n", " ");
+    if let Some(known) = words(knob) {
+        for (word, what) in known {
+            let _ = write!(text, "<br>`\"{word}\"`: {what}");
+        }
+    }
+    text.replace('|', "\\|")
+}
+
+fn description(schema: &Json) -> &str {
+    schema["description"].as_str().unwrap_or("")
+}
+
+/// The anchor that Markdown renderers make of a heading in code: lower case, without dots.
+fn anchor(path: &str) -> String {
+    path.to_lowercase().chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
+}

@@ -1,0 +1,110 @@
+//! The JSON Schema of a scenario, generated from the structs in `model`.
+//!
+//! Editors complete and check scenario files by it, the shape check walks it, and the reference
+//! page is written from it. Everything stands in place (no `$ref`), so that a field's own
+//! description is never hidden behind its type's.
+
+use std::sync::OnceLock;
+
+use schemars::generate::SchemaSettings;
+use serde_json::Value;
+
+use crate::model::Scenario;
+
+/// The JSON Schema (draft 2020-12) of a scenario file.
+#[must_use]
+pub fn schema() -> Value {
+    cached().clone()
+}
+
+pub(crate) fn cached() -> &'static Value {
+    static SCHEMA: OnceLock<Value> = OnceLock::new();
+    SCHEMA.get_or_init(|| {
+        let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
+        let root = settings.into_generator().into_root_schema_for::<Scenario>();
+        let mut schema = root.to_value();
+        tidy(&mut schema);
+        schema
+    })
+}
+
+/// Takes out what TOML cannot say (null), and the line breaks of the source's comments.
+fn tidy(schema: &mut Value) {
+    unwrap_optional(schema);
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(tidy),
+        Value::Object(map) => {
+            if let Some(Value::String(text)) = map.get_mut("description") {
+                *text = unfold(text);
+            }
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|t| t != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    map.insert("type".to_owned(), only);
+                }
+            }
+            map.values_mut().for_each(tidy);
+        }
+        _ => {}
+    }
+}
+
+/// `anyOf [X, null]` becomes X under the description of the field.
+fn unwrap_optional(schema: &mut Value) {
+    let Some(map) = schema.as_object_mut() else { return };
+    let Some(Value::Array(list)) = map.get_mut("anyOf") else { return };
+    list.retain(|option| option.get("type") != Some(&Value::from("null")));
+    if let [Value::Object(only)] = list.as_slice() {
+        let only = only.clone();
+        map.remove("anyOf");
+        for (key, value) in only {
+            map.entry(key).or_insert(value);
+        }
+    }
+}
+
+/// Paragraphs on one line each.
+fn unfold(text: &str) -> String {
+    let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+    paragraphs.collect::<Vec<_>>().join("\n\n")
+}
+
+/// The key that names the variant of a table with several forms.
+pub(crate) const TAG: &str = "kind";
+
+/// The forms of a table that is told apart by `kind`, with their names; `None` for others.
+pub(crate) fn variants(schema: &Value) -> Option<Vec<(&str, &Value)>> {
+    let named = |form| -> Option<(&str, &Value)> {
+        Some((Value::pointer(form, "/properties/kind/const")?.as_str()?, form))
+    };
+    schema.get("oneOf")?.as_array()?.iter().map(named).collect()
+}
+
+/// The words a text may be, if it is one of few; with what each means.
+pub(crate) fn words(schema: &Value) -> Option<Vec<(&str, &str)>> {
+    let meaning = |s: &'static str| s;
+    if let Some(list) = schema.get("enum").and_then(Value::as_array) {
+        return list.iter().map(|word| Some((word.as_str()?, meaning("")))).collect();
+    }
+    if let Some(word) = schema.get("const") {
+        return Some(vec![(word.as_str()?, meaning(""))]);
+    }
+    let mut all = Vec::new();
+    for form in schema.get("oneOf")?.as_array()? {
+        let description = form.get("description").and_then(Value::as_str).unwrap_or("");
+        let described = words(form)?;
+        all.extend(described.into_iter().map(|(word, _)| (word, description)));
+    }
+    Some(all)
+}
+
+/// What every name of a table of names stands for; `None` for tables with fixed keys.
+pub(crate) fn named(schema: &Value) -> Option<&Value> {
+    schema.get("additionalProperties").filter(|s| s.is_object())
+}
+
+/// The keys of a table with fixed ones.
+pub(crate) fn properties(schema: &Value) -> Option<&serde_json::Map<String, Value>> {
+    schema.get("properties")?.as_object()
+}

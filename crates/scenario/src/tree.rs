@@ -1,0 +1,243 @@
+//! A scenario's text as a tree that remembers where each value was written.
+//!
+//! The text may come from the file, from a `--set` or from an axis; the checks that follow need
+//! not know which, only the reader of their findings does.
+
+use indexmap::IndexMap;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use crate::path::{Path, Step};
+use crate::problem::{Finding, Findings};
+
+/// Where a value was written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// Line of the file, from 1.
+    pub(crate) line: Option<u32>,
+    /// The `--set` it came from, by number.
+    pub(crate) set: Option<usize>,
+    /// The axis it came from and which of its values, by number.
+    pub(crate) axis: Option<(usize, usize)>,
+}
+
+/// A value and where it was written.
+#[derive(Clone, Debug)]
+pub(crate) struct Tree {
+    pub(crate) value: Value,
+    pub(crate) origin: Origin,
+}
+
+/// What TOML can say.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    Text(String),
+    Integer(i128),
+    Float(f64),
+    Boolean(bool),
+    Datetime(String),
+    List(Vec<Tree>),
+    Table(IndexMap<String, Tree>),
+}
+
+impl Tree {
+    /// Reads TOML; every syntax error is a finding.
+    pub(crate) fn parse(text: &str) -> Result<Self, Findings> {
+        let lines = Lines::of(text);
+        let (table, errors) = DeTable::parse_recoverable(text);
+        if errors.is_empty() {
+            let origin = Origin { line: Some(1), ..Origin::default() };
+            return Ok(Self { value: lines.table(table.get_ref()), origin });
+        }
+        Err(Findings(errors.iter().map(|error| lines.syntax(text, error)).collect()))
+    }
+
+    /// Reads one TOML value; `None` if the text is not one.
+    pub(crate) fn parse_value(text: &str, origin: &Origin) -> Option<Self> {
+        let value = DeValue::parse(text).ok()?;
+        let mut tree = Lines::of(text).tree(&value);
+        tree.stamp(&|_| origin.clone());
+        Some(tree)
+    }
+
+    /// A text.
+    pub(crate) fn text(text: &str, origin: &Origin) -> Self {
+        Self { value: Value::Text(text.to_owned()), origin: origin.clone() }
+    }
+
+    /// Rewrites the origin of this value and all inside it.
+    pub(crate) fn stamp(&mut self, origin: &dyn Fn(&Origin) -> Origin) {
+        self.origin = origin(&self.origin);
+        match &mut self.value {
+            Value::List(list) => list.iter_mut().for_each(|tree| tree.stamp(origin)),
+            Value::Table(table) => table.values_mut().for_each(|tree| tree.stamp(origin)),
+            _ => {}
+        }
+    }
+
+    /// The value of a key, if this is a table that has it.
+    pub(crate) fn key(&self, key: &str) -> Option<&Self> {
+        if let Value::Table(table) = &self.value { table.get(key) } else { None }
+    }
+    /// The keys of a table, nothing for other values.
+    pub(crate) fn keys(&self) -> Vec<&str> {
+        match &self.value {
+            Value::Table(table) => table.keys().map(String::as_str).collect(),
+            _ => Vec::new(),
+        }
+    }
+    /// The elements of a list, nothing for other values.
+    pub(crate) fn list(&self) -> &[Self] {
+        if let Value::List(list) = &self.value { list } else { &[] }
+    }
+    /// The text, if it is one.
+    pub(crate) fn as_text(&self) -> Option<&str> {
+        if let Value::Text(text) = &self.value { Some(text) } else { None }
+    }
+    fn step(&self, step: &Step) -> Option<&Self> {
+        match step {
+            Step::Key(key) => self.key(key),
+            Step::Index(index) => self.list().get(*index),
+        }
+    }
+    fn step_mut(&mut self, step: &Step) -> Option<&mut Self> {
+        match (step, &mut self.value) {
+            (Step::Key(key), Value::Table(table)) => table.get_mut(key),
+            (Step::Index(index), Value::List(list)) => list.get_mut(*index),
+            _ => None,
+        }
+    }
+
+    /// Where the field at `path` was written, or the innermost table around it that was.
+    pub(crate) fn origin_of(&self, path: &Path) -> &Origin {
+        let mut tree = self;
+        for step in &path.0 {
+            match tree.step(step) {
+                Some(inner) => tree = inner,
+                None => break,
+            }
+        }
+        &tree.origin
+    }
+
+    /// Puts a value at a path, making the tables on the way; false if a plain value is in the way.
+    pub(crate) fn put(&mut self, path: &Path, value: Self) -> bool {
+        let Some((last, way)) = path.0.split_last() else { return false };
+        let mut tree = self;
+        for step in way {
+            if let (Step::Key(key), Value::Table(table)) = (step, &mut tree.value) {
+                table.entry(key.clone()).or_insert_with(|| Self {
+                    value: Value::Table(IndexMap::new()),
+                    origin: value.origin.clone(),
+                });
+            }
+            match tree.step_mut(step) {
+                Some(inner) => tree = inner,
+                None => return false,
+            }
+        }
+        match (last, &mut tree.value) {
+            (Step::Key(key), Value::Table(table)) => {
+                table.insert(key.clone(), value);
+                true
+            }
+            (Step::Index(_), Value::List(_)) => match tree.step_mut(last) {
+                Some(place) => {
+                    *place = value;
+                    true
+                }
+                None => false,
+            },
+            _ => false,
+        }
+    }
+
+    /// The same as JSON. Dates are given as text; the shape check has refused them before.
+    pub(crate) fn json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match &self.value {
+            Value::Text(text) | Value::Datetime(text) => Json::from(text.as_str()),
+            Value::Integer(integer) => i64::try_from(*integer)
+                .map(Json::from)
+                .or_else(|_| u64::try_from(*integer).map(Json::from))
+                .unwrap_or(Json::Null),
+            Value::Float(float) => Json::from(*float),
+            Value::Boolean(boolean) => Json::from(*boolean),
+            Value::List(list) => list.iter().map(Self::json).collect(),
+            Value::Table(table) => {
+                Json::Object(table.iter().map(|(key, tree)| (key.clone(), tree.json())).collect())
+            }
+        }
+    }
+
+    /// The value as a message names it: `the number 20`, `a table`.
+    pub(crate) fn described(&self) -> String {
+        match &self.value {
+            Value::Text(text) => format!("the text {text:?}"),
+            Value::Integer(integer) => format!("the number {integer}"),
+            Value::Float(float) => format!("the number {float}"),
+            Value::Boolean(boolean) => boolean.to_string(),
+            Value::Datetime(text) => format!("the date or time {text}"),
+            Value::List(_) => "a list".to_owned(),
+            Value::Table(_) => "a table".to_owned(),
+        }
+    }
+}
+
+/// Where the lines of a text begin.
+struct Lines(Vec<usize>);
+
+impl Lines {
+    fn of(text: &str) -> Self {
+        Self(std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1)).collect())
+    }
+    fn line(&self, offset: usize) -> u32 {
+        self.0.partition_point(|start| *start <= offset) as u32
+    }
+    fn origin(&self, offset: usize) -> Origin {
+        Origin { line: Some(self.line(offset)), ..Origin::default() }
+    }
+    fn syntax(&self, text: &str, error: &toml::de::Error) -> Finding {
+        let offset = error.span().map_or(text.len(), |span| span.start);
+        let words = text.get(offset..).and_then(|rest| rest.lines().next()).unwrap_or("").trim();
+        let near =
+            if words.is_empty() { String::new() } else { format!(", at `{}`", clip(words, 40)) };
+        Finding {
+            path: Path::default(),
+            origin: Some(self.origin(offset.min(text.trim_end().len()))),
+            message: format!("not TOML: {}{near}", error.message().replace('\n', ", ")),
+            hint: None,
+        }
+    }
+    fn tree(&self, value: &Spanned<DeValue<'_>>) -> Tree {
+        let inner = match value.get_ref() {
+            DeValue::String(text) => Value::Text(text.to_string()),
+            DeValue::Integer(integer) => Value::Integer(
+                i128::from_str_radix(integer.as_str(), integer.radix()).unwrap_or(i128::MAX),
+            ),
+            DeValue::Float(float) => Value::Float(float.as_str().parse().unwrap_or(f64::NAN)),
+            DeValue::Boolean(boolean) => Value::Boolean(*boolean),
+            DeValue::Datetime(datetime) => Value::Datetime(datetime.to_string()),
+            DeValue::Array(array) => Value::List(array.iter().map(|v| self.tree(v)).collect()),
+            DeValue::Table(table) => self.table(table),
+        };
+        Tree { value: inner, origin: self.origin(value.span().start) }
+    }
+    fn table(&self, table: &DeTable<'_>) -> Value {
+        // A value stands on its key's line; a table under a header on the header's.
+        let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
+            let key: &Spanned<std::borrow::Cow<'_, str>> = key;
+            let mut tree = self.tree(value);
+            tree.origin = self.origin(key.span().start);
+            (key.get_ref().to_string(), tree)
+        };
+        Value::Table(table.iter().map(entry).collect())
+    }
+}
+
+fn clip(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,365 @@
+//! What a user is told: one snapshot for each class of mistake, read as they would read it.
+//!
+//! Each test changes a good scenario without moving its lines, so that the line numbers in the
+//! snapshots can be checked against [`GOOD`] by eye.
+
+use talkspurt_scenario::load;
+
+mod stage;
+
+/// A good scenario.
+const GOOD: &str = r#"title = "Test"
+duration = "60s"
+seed = 1
+measure = { from = "5s", to = "55s" }
+record = { interval = "100ms", pcapng = ["bottleneck"] }
+
+[nodes.west]
+clock_drift_ppm = 5
+
+[links.access]
+from = "home"
+to = "west"
+rate = "100Mbit/s"
+delay = "5ms"
+queue = { kind = "droptail", packets = 100 }
+
+[links.bottleneck]
+from = "west"
+to = "east"
+rate = "2Mbit/s"
+delay = "20ms"
+mtu = "1500B"
+loss = 0.01
+queue = { kind = "droptail", packets = 25, bytes = "64kB" }
+events = [{ at = "10s", state = "down" }, { at = "11s", state = "up" }]
+
+[links.bottleneck.back]
+delay = "30ms"
+
+[flows.call]
+from = "home"
+to = "east"
+start = "1s"
+transport = { kind = "udp" }
+ip = "v4"
+dscp = 46
+via = ["home", "west", "east"]
+
+[flows.call.source]
+kind = "speech"
+file = "../speech/call.wav"
+codec = "pcmu"
+packet = "20ms"
+
+[flows.upload]
+from = "home"
+to = "east"
+transport = { kind = "tcp", controller = "newreno" }
+source = { kind = "bulk" }
+
+[flows.sensor]
+from = "home"
+to = "east"
+transport = { kind = "udp" }
+source = { kind = "cbr", rate = "64kbit/s", packet = "160B" }
+"#;
+
+fn told(text: &str, sets: &[(&str, &str)]) -> String {
+    let sets: Vec<_> = sets.iter().map(|(p, v)| ((*p).to_owned(), (*v).to_owned())).collect();
+    match load(text, "call.toml", &stage::folder(), &sets, None) {
+        Ok(_) => "no problem".to_owned(),
+        Err(problems) => {
+            let stage = stage::folder().canonicalize().expect("stage");
+            let root = stage.parent().expect("stage").display().to_string();
+            problems.to_string().replace(&root, "/stage")
+        }
+    }
+}
+
+/// What is told of [`GOOD`] after these replacements, each change in a paragraph of its own.
+fn each(changes: &[(&str, &str)]) -> String {
+    let tell = |(from, to): &(&str, &str)| {
+        assert!(GOOD.contains(from), "{from} is not in the good scenario");
+        format!("{to}\n    {}", told(&GOOD.replacen(from, to, 1), &[]).replace('\n', "\n    "))
+    };
+    changes.iter().map(tell).collect::<Vec<_>>().join("\n\n")
+}
+
+fn sets(sets: &[(&str, &str)]) -> String {
+    let tell = |set: &(&str, &str)| {
+        format!("{}={}\n    {}", set.0, set.1, told(GOOD, &[*set]).replace('\n', "\n    "))
+    };
+    sets.iter().map(tell).collect::<Vec<_>>().join("\n\n")
+}
+
+/// [`GOOD`] with axes behind it; they begin on line 58.
+fn axes(axes: &str) -> String {
+    told(&format!("{GOOD}\n{axes}"), &[])
+}
+
+#[test]
+fn the_good_scenario_is_good() {
+    assert_eq!(told(GOOD, &[]), "no problem");
+}
+
+#[test]
+fn all_errors_at_once_in_the_order_of_the_file() {
+    let text = GOOD
+        .replace("seed = 1", "sead = 1")
+        .replace("rate = \"2Mbit/s\"", "rate = \"2Mbps\"")
+        .replace("loss = 0.01", "loss = 1.5")
+        .replace("\"down\"", "\"broken\"")
+        .replace("kind = \"udp\" }\nip", "kind = \"udpp\" }\nip")
+        .replace("codec = \"pcmu\"", "# no codec")
+        .replace("controller = \"newreno\"", "controller = \"new-reno\"")
+        .replace("packet = \"160B\"", "packet = 160");
+    insta::assert_snapshot!(told(&text, &[("duration", "20"), ("flows.call.dscp", "99")]));
+}
+
+#[test]
+fn syntax() {
+    insta::assert_snapshot!(each(&[
+        ("seed = 1", "seed ="),
+        ("\"60s\"", "60s"),
+        ("title = \"Test\"", "title = \"Test"),
+        ("[links.access]", "[links.access"),
+        ("seed = 1", "title = \"again\""),
+        ("[flows.sensor]", "[flows.upload]"),
+        ("loss = 0.01", "loss = 0.01.2"),
+    ]));
+}
+
+#[test]
+fn keys() {
+    insta::assert_snapshot!(each(&[
+        ("duration = ", "durration = "),
+        ("from = \"home\"", "form = \"home\""),
+        ("packets = 25", "packet = 25"),
+        ("{ kind = \"udp\" }", "{ kind = \"udp\", mss = \"1kB\" }"),
+        ("{ kind = \"udp\" }", "{ kind = \"tcp\" }"),
+        ("{ kind = \"udp\" }", "{ }"),
+        ("kind = \"bulk\"", "knid = \"bulk\""),
+        ("kind = \"cbr\", rate", "kind = \"cbr\", zebra = 1, rate"),
+        ("title = \"Test\"", ""),
+        ("[flows.call.source]", "[flows.call.sauce]"),
+    ]));
+}
+
+#[test]
+fn types_and_units() {
+    insta::assert_snapshot!(each(&[
+        ("\"60s\"", "60"),
+        ("\"60s\"", "\"60\""),
+        ("\"60s\"", "\"60 sec\""),
+        ("\"60s\"", "\"-60s\""),
+        ("\"60s\"", "-60"),
+        ("\"60s\"", "\"soon\""),
+        ("\"60s\"", "2026-11-21"),
+        ("\"60s\"", "\"99999999999h\""),
+        ("\"64kbit/s\"", "\"64kbps\""),
+        ("\"64kbit/s\"", "\"64kB/s\""),
+        ("\"64kbit/s\"", "64000"),
+        ("\"1500B\"", "1500"),
+        ("seed = 1", "seed = -1"),
+        ("seed = 1", "seed = 1.5"),
+        ("seed = 1", "seed = \"1\""),
+        ("packets = 25", "packets = 99999999999"),
+        ("loss = 0.01", "loss = -0.5"),
+        ("loss = 0.01", "loss = nan"),
+        ("dscp = 46", "dscp = 64"),
+        ("dscp = 46", "dscp = true"),
+        ("{ kind = \"udp\" }", "\"udp\""),
+        ("via = [\"home\", \"west\", \"east\"]", "via = \"west\""),
+        ("title = \"Test\"", "title = 5"),
+        ("ip = \"v4\"", "ip = \"ipv6\""),
+        ("[nodes.west]\nclock_drift_ppm = 5", "[nodes.west]\naddresses = [\"10.0.0.256\"]"),
+    ]));
+}
+
+#[test]
+fn time() {
+    insta::assert_snapshot!(each(&[
+        ("\"60s\"", "\"0s\""),
+        ("\"60s\"", "\"79h\""),
+        ("from = \"5s\"", "from = \"55s\""),
+        ("to = \"55s\"", "to = \"61s\""),
+        ("\"100ms\"", "\"0s\""),
+        ("\"100ms\"", "\"1ns\""),
+        ("start = \"1s\"", "start = \"60s\""),
+        ("start = \"1s\"", "stop = \"61s\""),
+        ("ip = \"v4\"", "stop = \"500ms\""),
+        ("ip = \"v4\"", "start_spread = \"60s\""),
+        ("title = \"Test\"", "title = \" \""),
+    ]));
+}
+
+#[test]
+fn links() {
+    insta::assert_snapshot!(each(&[
+        ("rate = \"2Mbit/s\"", "rate = \"0bit/s\""),
+        ("rate = \"2Mbit/s\"", "rate = \"100bit/s\""),
+        ("delay = \"20ms\"", "delay = \"2h\""),
+        ("delay = \"30ms\"", "rate = \"0bit/s\""),
+        ("mtu = \"1500B\"", "mtu = \"60B\""),
+        ("mtu = \"1500B\"", "mtu = \"1MB\""),
+        ("packets = 25, bytes = \"64kB\"", "packets = 0, bytes = \"0B\""),
+        (", packets = 100 }", " }"),
+        ("\"droptail\"", "\"codel\""),
+        ("at = \"11s\"", "at = \"9s\""),
+        ("at = \"11s\"", "at = \"90s\""),
+        ("\"down\"", "\"up\""),
+        ("to = \"west\"", "to = \"home\""),
+        ("[nodes.west]", "[nodes.wset]"),
+        ("clock_drift_ppm = 5", "clock_drift_ppm = 1e9"),
+        ("clock_drift_ppm = 5", "addresses = [\"10.0.0.1\", \"10.0.0.1\", \"0.0.0.0\"]"),
+        ("[\"bottleneck\"]", "[\"bottelneck\"]"),
+        ("[\"bottleneck\"]", "[\"access\", \"access\"]"),
+        ("[links.access]", "[links.\"a.b c\"]"),
+    ]));
+}
+
+#[test]
+fn flows() {
+    insta::assert_snapshot!(each(&[
+        ("to = \"east\"\nstart", "to = \"eats\"\nstart"),
+        ("to = \"east\"\nstart", "to = \"moon\"\nstart"),
+        ("to = \"east\"\nstart", "to = \"home\"\nstart"),
+        ("[\"home\", \"west\", \"east\"]", "[\"home\", \"east\"]"),
+        ("[\"home\", \"west\", \"east\"]", "[\"west\", \"east\"]"),
+        ("[\"home\", \"west\", \"east\"]", "[\"home\", \"west\", \"home\", \"west\", \"east\"]"),
+        ("from = \"home\"\nto = \"west\"", "from = \"home\"\nto = \"nowhere\""),
+        ("packet = \"20ms\"", "packet = \"25ms\""),
+        ("packet = \"20ms\"", "packet = \"70ms\""),
+        ("packet = \"20ms\"", "lead = \"60s\""),
+        ("packet = \"20ms\"", "noise = \"2s\""),
+        ("call.wav", "cal.wav"),
+        ("call.wav", ""),
+        ("packet = \"160B\"", "packet = \"1473B\""),
+        ("packet = \"160B\"", "packet = \"0B\""),
+        ("rate = \"64kbit/s\"", "rate = \"0bit/s\""),
+        ("rate = \"64kbit/s\"", "rate = \"1bit/s\""),
+        ("kind = \"cbr\", rate = \"64kbit/s\", packet = \"160B\"", "kind = \"bulk\""),
+        ("kind = \"cbr\", rate", "kind = \"on_off\", on = \"0s\", rate"),
+        ("kind = \"bulk\"", "kind = \"bulk\", total = \"0B\""),
+        ("controller = \"newreno\"", "controller = \"newreno\", mss = \"10B\""),
+        (
+            "controller = \"newreno\"",
+            "controller = \"newreno\", initial_window = 0, initial_ssthresh = 1"
+        ),
+        (
+            "controller = \"newreno\"",
+            "controller = \"newreno\", receive_buffer = \"1kB\", send_buffer = \"2GB\""
+        ),
+        ("controller = \"newreno\"", "controller = \"newreno\", ack_delay = \"500ms\""),
+        (
+            "controller = \"newreno\"",
+            "controller = \"newreno\", min_rto = \"2s\", max_rto = \"1s\""
+        ),
+    ]));
+}
+
+#[test]
+fn ipv6_needs_1280_bytes() {
+    let text = GOOD.replace("\"v4\"", "\"v6\"").replace("mtu = \"1500B\"", "mtu = \"1279B\"");
+    insta::assert_snapshot!(told(&text, &[]));
+    assert_eq!(told(&text.replace("1279B", "1280B"), &[]), "no problem");
+}
+
+#[test]
+fn the_limits_themselves_are_allowed() {
+    for (from, to) in [
+        ("\"60s\"", "\"78h\""),
+        ("delay = \"20ms\"", "delay = \"1h\""),
+        ("mtu = \"1500B\"", "mtu = \"65535B\""),
+        ("loss = 0.01", "loss = 1"),
+        ("dscp = 46", "dscp = 63"),
+        ("packet = \"20ms\"", "packet = \"60ms\""),
+        ("packet = \"160B\"", "packet = \"1472B\""),
+        ("packets = 25", "packets = 1"),
+        ("seed = 1", "seed = 0"),
+        ("seed = 1", "seed = 0xff_ff"),
+    ] {
+        assert!(GOOD.contains(from), "{from}");
+        assert_eq!(told(&GOOD.replacen(from, to, 1), &[]), "no problem", "{to}");
+    }
+}
+
+#[test]
+fn no_way_between_islands() {
+    let text = GOOD
+        .replace("via = ", "# via = ")
+        .replace("from = \"west\"\nto = \"east\"", "from = \"north\"\nto = \"east\"");
+    insta::assert_snapshot!(told(&text, &[]));
+}
+
+#[test]
+fn more_slots_than_the_schedule_has() {
+    use std::fmt::Write as _;
+    let mut text = GOOD.to_owned();
+    for index in 0..33_000 {
+        writeln!(text, "[links.l{index}]\nfrom = \"n{index}\"\nto = \"east\"\nrate = \"1Mbit/s\"\ndelay = \"1ms\"\nqueue = {{ kind = \"droptail\", packets = 1 }}").unwrap();
+    }
+    insta::assert_snapshot!(told(&text, &[]));
+}
+
+#[test]
+fn changes() {
+    insta::assert_snapshot!(sets(&[
+        ("duration", "20"),
+        ("duration", "soon"),
+        ("durration", "20s"),
+        ("flows.cal.start", "2s"),
+        ("flows.call.sorce.packet", "30ms"),
+        ("flows.call.source.packet.size", "30ms"),
+        ("flows.*.source.packet", "30ms"),
+        ("flows.upload.transport.msss", "1kB"),
+        ("links.bottleneck.loss", "2"),
+        ("links.bottleneck.events[7].at", "2s"),
+        ("links.*", "1"),
+        ("seed.*", "1"),
+        ("a..b", "1"),
+        ("flows.call.transport", "udp"),
+        ("flows.call.transport", "{ kind = \"tcp\" }"),
+        ("flows.call.to", "eats"),
+        ("duration", "1979-05-27"),
+        ("flows.call.transport.kind", "tcp"),
+    ]));
+}
+
+#[test]
+fn axes_that_cannot_be() {
+    let all = [
+        "[[axes]]\npath = \"flows.call.trnsport\"\nvalues = [1]",
+        "[[axes]]\npath = \"flows.cal.transport\"\nvalues = [1]",
+        "[[axes]]\npath = \"links.bottleneck.delay\"\nvalues = []",
+        "[[axes]]\npath = \"links.bottleneck.delay\"\nvalues = [\"20ms\", \"20 sec\", 30]",
+        "[[axes]]\npath = \"links.*.loss\"\nvalues = [0.1, 2.0]",
+        "[[axes]]\npath = \"links.bottleneck.delay\"\nvalues = [\"20ms\", \"30ms\"]\nlabels = [\"near\"]",
+        "[[axes]]\npath = \"links.bottleneck.delay\"\nvalues = [\"20ms\", \"30ms\"]\nlabels = [\"a\", \"a\"]",
+        "[[axes]]\npath = \"links.bottleneck.delay\"\nvalues = [\"20ms\", \"20ms\"]",
+        "[[axes]]\npath = \"links.bottleneck.delay\"\nvalues = [\"20ms\"]\n[[axes]]\npath = \"links.*.delay\"\nvalues = [\"1ms\"]",
+        "[[axes]]\nname = \"a\"\npath = \"links.access.delay\"\nvalues = [\"20ms\"]\n[[axes]]\nname = \"a\"\npath = \"links.bottleneck.delay\"\nvalues = [\"1ms\"]",
+        "[[axes]]\npath = \"replications.count\"\nvalues = [1, 2]",
+        "[[axes]]\npath = \"flows.call.transport\"\nvalues = [{ kind = \"udp\" }, { kind = \"tcp\" }, { kind = \"sctp\" }]",
+        "[[axes]]\npath = \"duration\"\nvalues = [\"60s\", \"4s\"]",
+        "[[axes]]\npath = \"links.bottleneck.delay\"\nvalue = [\"20ms\"]",
+        "[[axes]]\npath = \"seed\"\nvalues = [1, 2]\n[replications]\ncount = 60000",
+        "[replications]\ncount = 0\nconfidence = 95",
+    ];
+    let tell = |text: &&str| format!("{text}\n    {}", axes(text).replace('\n', "\n    "));
+    insta::assert_snapshot!(all.iter().map(tell).collect::<Vec<_>>().join("\n\n"));
+}
+
+#[test]
+fn a_change_that_an_axis_would_undo() {
+    let text = format!("{GOOD}\n[[axes]]\npath = \"links.*.delay\"\nvalues = [\"1ms\", \"2ms\"]\n");
+    insta::assert_snapshot!(told(&text, &[("links.bottleneck.delay", "100ms")]));
+    assert_eq!(told(&text, &[("axes.0.values", "[\"100ms\"]")]), "no problem");
+    assert_eq!(told(&text, &[("axes", "[]"), ("links.bottleneck.delay", "1s")]), "no problem");
+}
+
+#[test]
+fn an_empty_file() {
+    insta::assert_snapshot!(told("", &[]));
+}
