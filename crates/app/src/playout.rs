@@ -1,8 +1,15 @@
-//! The fixed jitter buffer: when each frame is played, and which come too late.
+//! What the listener hears: the fixed jitter buffer decides when each frame is played and which
+//! come too late ([`Buffer`]); the renderer turns the frames that made it into sound ([`render`]).
+
+mod buffer;
+mod render;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
+
+pub use buffer::Buffer;
+pub use render::{gaps, render};
 
 /// How received speech is played.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,0 +1,65 @@
+//! ITU-T G.711 sample by sample: µ-law and A-law between one byte and 16-bit linear.
+//!
+//! The characteristic is tables 1a/1b (A-law, 13 bits with sign) and 2a/2b (µ-law, 14 bits) of the
+//! Recommendation. It leaves open which side a value exactly on a decision level falls; here, as
+//! in ITU-T G.191, a negative x is treated as the mirror image of its ones' complement, −1 − x,
+//! so that both polarities have equally many inputs for every code.
+
+/// µ-law adds 33 (of 8159) before finding the segment; in 16-bit units four times that.
+const MU_BIAS: u16 = 33 << 2;
+/// Largest magnitude that still fits the top segment with the bias.
+const MU_CLIP: u16 = 0x7FFF - MU_BIAS;
+
+/// Polarity (true: negative) and magnitude.
+const fn fold(x: i16) -> (bool, u16) {
+    if x < 0 { (true, !x as u16) } else { (false, x as u16) }
+}
+const fn signed(negative: bool, magnitude: u16) -> i16 {
+    if negative { -(magnitude as i16) } else { magnitude as i16 }
+}
+
+/// Encodes a sample in µ-law.
+#[must_use]
+pub const fn encode_mu(x: i16) -> u8 {
+    let (negative, magnitude) = fold(x);
+    let biased = if magnitude > MU_CLIP { 0x7FFF } else { magnitude + MU_BIAS };
+    let segment = biased.ilog2() - 7;
+    let step = (biased >> (segment + 3)) & 0xF;
+    // G.711 table 2a note 2: the bits are sent inverted.
+    !((negative as u8) << 7 | (segment as u8) << 4 | step as u8)
+}
+
+/// Decodes a µ-law byte.
+#[must_use]
+pub const fn decode_mu(code: u8) -> i16 {
+    let bits = !code as u16;
+    let (segment, step) = (bits >> 4 & 7, bits & 0xF);
+    signed(bits & 0x80 != 0, (((step << 3) + MU_BIAS) << segment) - MU_BIAS)
+}
+
+/// Encodes a sample in A-law.
+#[must_use]
+pub const fn encode_a(x: i16) -> u8 {
+    let (negative, magnitude) = fold(x);
+    let magnitude = magnitude >> 4;
+    let code = if magnitude < 16 {
+        magnitude
+    } else {
+        let segment = magnitude.ilog2() as u16 - 3;
+        segment << 4 | (magnitude >> (segment - 1) & 0xF)
+    };
+    // G.711 table 1a note 2: even bits are inverted; the polarity bit is 1 for positive values.
+    (code as u8 | ((!negative) as u8) << 7) ^ 0x55
+}
+
+/// Decodes an A-law byte.
+#[must_use]
+pub const fn decode_a(code: u8) -> i16 {
+    let bits = (code ^ 0x55) as u16;
+    let (segment, step) = (bits >> 4 & 7, bits & 0xF);
+    let magnitude = match segment {
+        0 => (step << 4) + 8,
+        _ => ((step << 4) + 0x108) << (segment - 1),
+    };
+    signed(bits & 0x80 == 0, magnitude)
+}

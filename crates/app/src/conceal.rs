@@ -1,0 +1,173 @@
+//! Packet-loss concealment of ITU-T G.711 Appendix I: a lost stretch is filled with repetitions of
+//! the last pitch period, fading to silence after 60 ms.
+//!
+//! The Appendix delays its output by 3.75 ms so that the sound just before an erasure can still be
+//! bent towards what replaces it. Here a whole call is rendered at once, so nothing is delayed:
+//! the same samples, up to 30 already laid down, are rewritten in place. Received samples therefore
+//! differ from the decoder's only within a quarter of a pitch period before an erasure (at most
+//! 30 samples, 3.75 ms) and within the overlap after it (at most 80 samples, 10 ms).
+
+use std::ops::Range;
+
+/// 10 ms at 8 kHz, the Appendix's frame and the step of everything below.
+const FRAME: usize = 80;
+/// Pitch periods searched, in samples: 200 Hz down to 66 Hz.
+const PITCH: std::ops::RangeInclusive<usize> = 40..=120;
+/// The last 20 ms are matched against what came before.
+const TEMPLATE: usize = 160;
+/// Three of the longest pitch periods and the quarter period that is blended into them.
+const HISTORY: usize = 3 * *PITCH.end() + *PITCH.end() / 4;
+/// Energies below this are not divided by: hardly a sound, any period will do.
+const QUIET: f64 = 250.0;
+
+/// Fills `gap` of 8 kHz `pcm` in place. `until` is where the received samples behind it end; the
+/// overlap at the erasure's end stays before it.
+pub fn appendix_i(pcm: &mut [i16], gap: Range<usize>, until: usize) {
+    let mut synthesis = Synthesis::after(&pcm[..gap.start]);
+    // Appendix I: the tail is blended towards the period that follows it.
+    for back in 1..=synthesis.quarter.min(gap.start) {
+        pcm[gap.start - back] = quantise(synthesis.tail(back));
+    }
+    for sample in &mut pcm[gap.clone()] {
+        *sample = quantise(synthesis.next());
+    }
+    let overlap = synthesis.overlap(gap.len());
+    let level = gain(gap.len());
+    for (k, sample) in pcm[gap.end..until].iter_mut().take(overlap).enumerate() {
+        let received = f64::from(*sample);
+        *sample = quantise(blend(level * synthesis.wave(), received, k, overlap));
+    }
+}
+
+/// The waveform that stands in for what was lost.
+struct Synthesis {
+    history: [f64; HISTORY],
+    /// Samples in a pitch period.
+    pitch: usize,
+    /// A quarter of it: the length of a blend.
+    quarter: usize,
+    /// Samples since the erasure began.
+    age: usize,
+    /// The cycle being repeated.
+    cycle: Cycle,
+    /// The shorter cycle it takes over from.
+    before: Cycle,
+    /// How far that has gone, up to a quarter period.
+    blended: usize,
+}
+
+/// The last `periods` pitch periods, played round and round.
+#[derive(Clone, Copy)]
+struct Cycle {
+    periods: usize,
+    position: usize,
+}
+
+impl Synthesis {
+    fn after(heard: &[i16]) -> Self {
+        let mut history = [0.0; HISTORY];
+        for (slot, &x) in history.iter_mut().rev().zip(heard.iter().rev()) {
+            *slot = f64::from(x);
+        }
+        let pitch = pitch_of(&history);
+        let cycle = Cycle { periods: 1, position: 0 };
+        let quarter = pitch / 4;
+        Self { history, pitch, quarter, age: 0, cycle, before: cycle, blended: quarter }
+    }
+
+    /// The sample at `position` of a cycle. Its last quarter period is blended into what precedes
+    /// its first, so that the repetition has no seam.
+    fn at(&self, cycle: Cycle) -> f64 {
+        let length = cycle.periods * self.pitch;
+        let index = HISTORY - length + cycle.position;
+        match (cycle.position + self.quarter).checked_sub(length) {
+            Some(k) => blend(self.history[index], self.history[index - length], k, self.quarter),
+            None => self.history[index],
+        }
+    }
+
+    /// What becomes of the sample `back` before the erasure.
+    fn tail(&self, back: usize) -> f64 {
+        self.at(Cycle { periods: 1, position: self.pitch - back })
+    }
+
+    /// The next sample of the erasure.
+    fn next(&mut self) -> f64 {
+        // Appendix I: at 10 and 20 ms another pitch period joins the cycle, which would otherwise
+        // be heard as a tone; the phase is kept by going on in its first period.
+        if self.age == FRAME || self.age == 2 * FRAME {
+            self.before = self.cycle;
+            self.blended = 0;
+            self.cycle.periods += 1;
+            self.cycle.position %= self.pitch;
+        }
+        let sample = gain(self.age) * self.wave();
+        self.age += 1;
+        sample
+    }
+
+    /// The next sample of the cycle at full level.
+    fn wave(&mut self) -> f64 {
+        let mut sample = self.at(self.cycle);
+        if self.blended < self.quarter {
+            sample = blend(self.at(self.before), sample, self.blended, self.quarter);
+            self.blended += 1;
+        }
+        for cycle in [&mut self.cycle, &mut self.before] {
+            cycle.position = (cycle.position + 1) % (cycle.periods * self.pitch);
+        }
+        sample
+    }
+
+    /// Appendix I: a quarter period after an erasure of 10 ms, 4 ms more for each further 10 ms,
+    /// at most 10 ms.
+    fn overlap(&self, erased: usize) -> usize {
+        (self.quarter + 32 * (erased.div_ceil(FRAME).max(1) - 1)).min(FRAME)
+    }
+}
+
+/// Appendix I: full level for 10 ms, then down by a fifth every 10 ms; silent from 60 ms on.
+fn gain(age: usize) -> f64 {
+    (1.0 - 0.2 * age.saturating_sub(FRAME) as f64 / FRAME as f64).max(0.0)
+}
+
+/// Triangular cross-fade, sample `k` of `length`; the last one is all `to`.
+fn blend(from: f64, to: f64, k: usize, length: usize) -> f64 {
+    let share = (k + 1) as f64 / length as f64;
+    from * (1.0 - share) + to * share
+}
+
+fn quantise(x: f64) -> i16 {
+    x.round() as i16
+}
+
+/// The lag at which the last 20 ms resemble best what came before: every other lag on every other
+/// sample first, then the neighbours of the best on all of them.
+fn pitch_of(history: &[f64; HISTORY]) -> usize {
+    let coarse = best_lag(history, PITCH.step_by(2), 2);
+    let near = (coarse - 1).max(*PITCH.start())..=(coarse + 1).min(*PITCH.end());
+    best_lag(history, near, 1)
+}
+
+fn best_lag(history: &[f64], lags: impl Iterator<Item = usize>, step: usize) -> usize {
+    let (mut best, mut best_match) = (*PITCH.start(), f64::NEG_INFINITY);
+    for lag in lags {
+        let likeness = likeness(history, lag, step);
+        if likeness > best_match {
+            (best, best_match) = (lag, likeness);
+        }
+    }
+    best
+}
+
+/// Cross-correlation of the last 20 ms with the 20 ms `lag` before, normalised by the energy of
+/// the latter.
+fn likeness(history: &[f64], lag: usize, step: usize) -> f64 {
+    let (mut product, mut energy) = (0.0, 0.0);
+    for index in (history.len() - TEMPLATE..history.len()).step_by(step) {
+        let earlier = history[index - lag];
+        product += history[index] * earlier;
+        energy += earlier * earlier;
+    }
+    product / energy.max(QUIET).sqrt()
+}

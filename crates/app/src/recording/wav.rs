@@ -1,0 +1,153 @@
+//! Reading a WAV file into mono samples on the scale of 16 bits, and telling its faults apart.
+
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Read as _};
+use std::path::Path;
+
+use hound::{SampleFormat, WavReader};
+
+use super::{RATES, Why};
+
+/// Bytes from which the header is diagnosed when reading failed.
+const HEAD: u64 = 1 << 16;
+
+/// The sample rate, and the mean of all channels with 16-bit full scale (fractions kept).
+pub(super) fn read_mono(path: &Path) -> Result<(u32, Vec<f64>), Why> {
+    let file = File::open(path).map_err(Why::Unreadable)?;
+    let about = file.metadata().map_err(Why::Unreadable)?;
+    if !about.is_file() {
+        return Err(Why::NotAFile);
+    }
+    if about.len() == 0 {
+        return Err(Why::Empty);
+    }
+    let mut wav = WavReader::new(BufReader::new(file)).map_err(|error| diagnose(path, error))?;
+    let spec = wav.spec();
+    if spec.sample_format == SampleFormat::Float {
+        return Err(Why::NotIntegerPcm(format!("{}-bit float samples", spec.bits_per_sample)));
+    }
+    if spec.bits_per_sample > 32 {
+        return Err(Why::NotIntegerPcm(format!("{}-bit samples", spec.bits_per_sample)));
+    }
+    if !RATES.contains(&spec.sample_rate) {
+        return Err(Why::AbsurdRate(spec.sample_rate));
+    }
+    let mono = mix(&mut wav).map_err(|error| diagnose(path, error))?;
+    if mono.is_empty() { Err(Why::NoSamples) } else { Ok((spec.sample_rate, mono)) }
+}
+
+fn mix(wav: &mut WavReader<BufReader<File>>) -> Result<Vec<f64>, hound::Error> {
+    let spec = wav.spec();
+    let channels = usize::from(spec.channels);
+    // The mean of the channels, brought from `bits` to 16.
+    let scale = channels as f64 * (1_u64 << spec.bits_per_sample) as f64 / 65_536.0;
+    let mut mono = Vec::with_capacity(wav.duration().min(1 << 24) as usize);
+    let (mut sum, mut seen) = (0_i64, 0);
+    for sample in wav.samples::<i32>() {
+        sum += i64::from(sample?);
+        seen += 1;
+        if seen == channels {
+            mono.push(sum as f64 / scale);
+            (sum, seen) = (0, 0);
+        }
+    }
+    Ok(mono)
+}
+
+/// From the reader's error and a look at the head of the file to what a person can act on.
+fn diagnose(path: &Path, error: hound::Error) -> Why {
+    let head = match head(path) {
+        Ok(head) => head,
+        Err(error) => return Why::Unreadable(error),
+    };
+    if !b"RIFF".starts_with(&head[..head.len().min(4)]) || !is_wave(&head) && head.len() >= 12 {
+        return Why::NotWav;
+    }
+    let layout = Layout::of(&head);
+    if let Some(what) = layout.not_integer_pcm() {
+        return Why::NotIntegerPcm(what);
+    }
+    match error {
+        // hound reports a short data chunk as an I/O error of its own making.
+        hound::Error::IoError(io)
+            if !matches!(io.kind(), ErrorKind::UnexpectedEof | ErrorKind::Other) =>
+        {
+            Why::Unreadable(io)
+        }
+        hound::Error::IoError(_) => match (layout.data, std::fs::metadata(path)) {
+            (Some((start, announced)), Ok(about)) => {
+                Why::Truncated { announced, present: about.len().saturating_sub(start) }
+            }
+            _ => Why::TruncatedHeader,
+        },
+        hound::Error::FormatError(why) => Why::BadHeader(why.to_owned()),
+        _ => Why::NotIntegerPcm(format!("{}-bit samples", layout.bits)),
+    }
+}
+
+fn head(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    File::open(path)?.take(HEAD).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+fn is_wave(head: &[u8]) -> bool {
+    head.get(8..12) == Some(b"WAVE")
+}
+
+/// What the chunks at the head of a file say.
+#[derive(Default)]
+struct Layout {
+    /// `wFormatTag`, or the first two bytes of the extensible format's GUID, which are the same.
+    tag: u16,
+    bits: u16,
+    /// Where the samples begin and how many bytes of them the header announces.
+    data: Option<(u64, u64)>,
+}
+
+impl Layout {
+    fn of(head: &[u8]) -> Self {
+        let mut layout = Self::default();
+        let mut at = 12;
+        while let (Some(kind), Some(len)) = (head.get(at..at + 4), u32_at(head, at + 4)) {
+            let body = at + 8;
+            match kind {
+                b"fmt " => layout.read_fmt(head, body),
+                b"data" => {
+                    layout.data = Some((body as u64, u64::from(len)));
+                    break;
+                }
+                _ => {}
+            }
+            at = body.saturating_add(len as usize);
+        }
+        layout
+    }
+    fn read_fmt(&mut self, head: &[u8], body: usize) {
+        const EXTENSIBLE: u16 = 0xFFFE;
+        self.tag = u16_at(head, body).unwrap_or(0);
+        if self.tag == EXTENSIBLE {
+            self.tag = u16_at(head, body + 24).unwrap_or(0);
+        }
+        self.bits = u16_at(head, body + 14).unwrap_or(0);
+    }
+    /// The encoding by its registered tag (RFC 2361), unless it is integer PCM or unknown to us.
+    fn not_integer_pcm(&self) -> Option<String> {
+        Some(match self.tag {
+            0 | 1 => return None,
+            2 | 0x11 => "ADPCM-compressed samples".to_owned(),
+            3 => format!("{}-bit float samples", self.bits),
+            6 => "A-law samples".to_owned(),
+            7 => "µ-law samples".to_owned(),
+            0x55 => "MP3-compressed sound".to_owned(),
+            tag => format!("samples in format 0x{tag:04X}"),
+        })
+    }
+}
+
+fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
+}
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
+}

@@ -1,0 +1,201 @@
+//! Recordings: every kind of WAV that can be mapped is read right, every kind that cannot is
+//! refused with a message a person can act on.
+
+use std::path::{Path, PathBuf};
+
+use hound::{SampleFormat, WavSpec, WavWriter};
+use proptest::prelude::*;
+use talkspurt_app::codec::Codec::{Pcma, Pcmu};
+use talkspurt_app::recording::Recording;
+use talkspurt_proto::math::sin;
+
+/// A folder of its own for each test, removed at the end.
+struct Folder(PathBuf);
+impl Folder {
+    fn new(name: &str) -> Self {
+        let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("recording-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        Self(folder)
+    }
+    fn file(&self, bytes: &[u8]) -> PathBuf {
+        let path = self.0.join("in.wav");
+        std::fs::write(&path, bytes).unwrap();
+        path
+    }
+    fn wav(&self, rate: u32, channels: u16, bits: u16, samples: &[i32]) -> PathBuf {
+        let path = self.0.join("in.wav");
+        let spec = WavSpec {
+            channels,
+            sample_rate: rate,
+            bits_per_sample: bits,
+            sample_format: SampleFormat::Int,
+        };
+        let mut wav = WavWriter::create(&path, spec).unwrap();
+        samples.iter().for_each(|&x| wav.write_sample(x).unwrap());
+        wav.finalize().unwrap();
+        path
+    }
+}
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A header as RFC 2361 and the RIFF specification lay it out, written by hand.
+fn header(tag: u16, channels: u16, rate: u32, bits: u16, data_bytes: u32) -> Vec<u8> {
+    let align = channels * bits / 8;
+    let mut out = b"RIFF".to_vec();
+    out.extend((36 + data_bytes).to_le_bytes());
+    out.extend(b"WAVEfmt ");
+    out.extend(16_u32.to_le_bytes());
+    out.extend(tag.to_le_bytes());
+    out.extend(channels.to_le_bytes());
+    out.extend(rate.to_le_bytes());
+    out.extend(rate.wrapping_mul(u32::from(align)).to_le_bytes());
+    out.extend(align.to_le_bytes());
+    out.extend(bits.to_le_bytes());
+    out.extend(b"data");
+    out.extend(data_bytes.to_le_bytes());
+    out
+}
+
+fn sent(path: &Path) -> Vec<i16> {
+    Recording::open(path, Pcmu).unwrap().sent.to_vec()
+}
+/// The message, less the file it must begin with.
+#[track_caller]
+fn refusal(path: &Path) -> String {
+    let message = Recording::open(path, Pcmu).unwrap_err().to_string();
+    message.strip_prefix(&format!("{}: ", path.display())).expect("names the file").to_owned()
+}
+
+#[test]
+fn eight_khz_mono_16_bit_is_untouched() {
+    let folder = Folder::new("untouched");
+    let all: Vec<i32> = (-32_768..=32_767).collect();
+    let pcm = sent(&folder.wav(8000, 1, 16, &all));
+    assert!(pcm.iter().map(|&x| i32::from(x)).eq(all));
+}
+
+#[test]
+fn every_depth_keeps_full_scale() {
+    let folder = Folder::new("depths");
+    for (bits, scale) in [(8, 1 << 7), (16, 1 << 15), (24, 1 << 23), (32, 1_i64 << 31)] {
+        let levels = [-scale, -scale / 2, 0, scale / 2, scale / 4];
+        let samples: Vec<i32> = levels.iter().map(|&x| x as i32).collect();
+        let pcm = sent(&folder.wav(8000, 1, bits, &samples));
+        assert_eq!(pcm, [-32_768, -16_384, 0, 16_384, 8_192], "{bits} bits");
+    }
+    // Rounded, and clipped instead of wrapped: 24 bits of just below full scale.
+    assert_eq!(sent(&folder.wav(8000, 1, 24, &[0x7F_FFFF, 0x180, -0x181])), [32_767, 2, -2]);
+}
+
+#[test]
+fn channels_are_averaged() {
+    let folder = Folder::new("channels");
+    assert_eq!(sent(&folder.wav(8000, 2, 16, &[100, 300, -32_768, -32_768])), [200, -32_768]);
+    assert_eq!(sent(&folder.wav(8000, 6, 16, &[6, 0, 0, 0, 0, 0])), [1]);
+}
+
+/// Amplitude and phase-exact error of a tone after resampling, away from the ends.
+fn tone(rate: u32, hz: f64) -> (f64, f64) {
+    let folder = Folder::new(&format!("tone-{rate}-{hz}"));
+    let wave = |rate: f64, n: usize| 16_000.0 * sin(std::f64::consts::TAU * hz * n as f64 / rate);
+    let samples: Vec<i32> =
+        (0..rate as usize).map(|n| wave(f64::from(rate), n).round() as i32).collect();
+    let pcm = sent(&folder.wav(rate, 1, 16, &samples));
+    assert!(pcm.len().abs_diff(8000) <= 1, "{} samples of a second at {rate} Hz", pcm.len());
+    let middle = 2000..6000;
+    let power: f64 = middle.clone().map(|n| f64::from(pcm[n]) * f64::from(pcm[n])).sum();
+    let error = |n: usize| (f64::from(pcm[n]) - wave(8000.0, n)).abs();
+    ((2.0 * power / 4000.0).sqrt(), middle.map(error).fold(0.0, f64::max))
+}
+
+#[test]
+fn resampling_neither_delays_nor_colours() {
+    for rate in [11_025, 16_000, 22_050, 44_100, 48_000, 96_000, 44_101] {
+        for hz in [300.0, 1000.0, 2500.0] {
+            let (_, error) = tone(rate, hz);
+            // A delay of a tenth of a sample would be an error of 1250 at 1 kHz.
+            assert!(error < 20.0, "{hz} Hz from {rate} Hz is off by {error} of 16000");
+        }
+    }
+}
+
+#[test]
+fn resampling_does_not_alias() {
+    // 5 kHz would come back as 3 kHz; 60 dB below is inaudible under µ-law's noise.
+    for rate in [16_000, 44_100, 48_000] {
+        assert!(tone(rate, 5000.0).0 < 16.0);
+    }
+}
+
+#[test]
+fn encoded_is_a_byte_a_sample_and_round_trips() {
+    let folder = Folder::new("encoded");
+    let path = folder.wav(8000, 1, 16, &[0, 1000, -1000, 32_767]);
+    for codec in [Pcmu, Pcma] {
+        let recording = Recording::open(&path, codec).unwrap();
+        assert_eq!((recording.encoded.len(), recording.sample_rate), (4, 8000));
+        assert_eq!(recording.round_trip(), codec.decode(&codec.encode(&recording.sent)));
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_refused_with_reason() {
+    let folder = Folder::new("refused");
+    let why = |bytes: &[u8]| refusal(&folder.file(bytes));
+    let with = |mut header: Vec<u8>, samples: usize| {
+        header.resize(header.len() + samples, 1);
+        header
+    };
+    insta::assert_snapshot!(refusal(&folder.0.join("missing.wav")),
+        @"cannot be read: No such file or directory (os error 2)");
+    insta::assert_snapshot!(refusal(&folder.0), @"is not a regular file; expected a WAV file");
+    insta::assert_snapshot!(why(b""), @"is empty (0 bytes); expected a WAV file");
+    insta::assert_snapshot!(why(b"OggS and so on"), @"is not a WAV file (no RIFF/WAVE header)");
+    insta::assert_snapshot!(why(b"RIFF\x04\0\0\0AVI and so on"), @"is not a WAV file (no RIFF/WAVE header)");
+    insta::assert_snapshot!(why(b"RIF"), @"is truncated: it ends within the WAV header");
+    insta::assert_snapshot!(why(&header(1, 1, 8000, 16, 320)[..30]), @"is truncated: it ends within the WAV header");
+    insta::assert_snapshot!(why(&header(1, 1, 8000, 16, 320)[..38]), @"is truncated: it ends within the WAV header");
+    insta::assert_snapshot!(why(&with(header(1, 1, 8000, 16, 320), 100)), @"is truncated: its header announces 320 bytes of samples, it holds 100; copy it again, or rewrite it with `sox --ignore-length in.wav out.wav`");
+    insta::assert_snapshot!(why(&with(header(1, 1, 8000, 16, u32::MAX - 36 - 1), 100)), @"is truncated: its header announces 4294967258 bytes of samples, it holds 100; copy it again, or rewrite it with `sox --ignore-length in.wav out.wav`");
+    insta::assert_snapshot!(why(&with(header(3, 1, 8000, 32, 320), 320)), @"holds 32-bit float samples; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
+    insta::assert_snapshot!(why(&with(header(3, 1, 8000, 64, 320), 320)), @"holds 64-bit float samples; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
+    insta::assert_snapshot!(why(&with(header(7, 1, 8000, 8, 320), 320)), @"holds µ-law samples; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
+    insta::assert_snapshot!(why(&with(header(2, 1, 8000, 8, 320), 320)), @"holds ADPCM-compressed samples; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
+    insta::assert_snapshot!(why(&with(header(0x161, 1, 8000, 8, 320), 320)), @"holds samples in format 0x0161; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
+    insta::assert_snapshot!(why(&header(1, 1, 8000, 16, 0)), @"holds no samples");
+    insta::assert_snapshot!(why(&with(header(1, 0, 8000, 16, 320), 320)), @"has a damaged WAV header (file contains zero channels)");
+    insta::assert_snapshot!(why(&with(header(1, 1, 8000, 16, 321), 321)), @"has a damaged WAV header (data chunk length is not a multiple of sample size)");
+    insta::assert_snapshot!(why(&with(header(1, 1, 0, 16, 320), 320)), @"claims 0 samples a second; expected 1000 to 768000 Hz");
+    insta::assert_snapshot!(why(&with(header(1, 1, 2_000_000_000, 16, 320), 320)), @"claims 2000000000 samples a second; expected 1000 to 768000 Hz");
+    insta::assert_snapshot!(why(&with(header(1, 1, 8000, 64, 320), 320)), @"holds 64-bit samples; expected integer PCM of 8, 16, 24 or 32 bits; convert with e.g. `sox in.wav -b 16 -e signed-integer out.wav`");
+}
+
+#[test]
+fn the_shipped_recording_opens() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/sense-and-sensibility.wav");
+    let recording = Recording::open(&path, Pcmu).unwrap();
+    assert_eq!(recording.sent.len(), 80_720); // 10.09 s
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Cut or bent anywhere, a file is read or refused; nothing panics.
+    #[test]
+    fn damage_is_an_error_at_most(
+        at in 0..60_usize, value in any::<u8>(), keep in 0..400_usize,
+    ) {
+        let folder = Folder::new("damage");
+        let mut bytes = header(1, 2, 16_000, 16, 320);
+        bytes.resize(bytes.len() + 320, 3);
+        bytes[at] = value;
+        bytes.truncate(keep);
+        if let Err(error) = Recording::open(&folder.file(&bytes), Pcmu) {
+            prop_assert!(error.to_string().contains("in.wav"));
+        }
+    }
+}
