@@ -1,9 +1,231 @@
-//! The E-model (ITU-T G.107): from delay, loss and codec to R and MOS.
+//! From delay, loss and codec to a rating and an opinion score: the scenario's knobs of the
+//! E-model, and [`score`], which fills in what the run measured and says what it assumed. The
+//! equations of ITU-T G.107 stand in [`emodel`].
+
+pub mod emodel;
+mod note;
+mod range;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use talkspurt_proto::time::Duration;
 
-/// Parameters of the E-model that a scenario can set.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Config {}
+use crate::codec::Codec;
+use crate::playout::Concealment;
+use emodel::{Parameters, Rating, mos};
+pub use range::OutOfRange;
+
+/// Parameters of the E-model (ITU-T G.107 06/2015, table 2) that a run does not measure. Defaults
+/// and ranges are the table's; with all defaults an undisturbed call has R = 93.2, MOS 4.41.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Whether the talker hears an echo of himself: `perfect` control leaves none, `loss` returns
+    /// it after twice the mouth-to-ear delay, weakened by `telr`.
+    pub echo: Echo,
+    /// Talker echo loudness rating TELR, dB, 5 to 65; only used with `echo = "loss"`.
+    #[schemars(range(min = 5, max = 65))]
+    pub telr: f64,
+    /// Weighted echo path loss WEPL of the listener's echo, dB, 5 to 110; only used with
+    /// `echo = "loss"`.
+    #[schemars(range(min = 5, max = 110))]
+    pub wepl: f64,
+    /// Advantage factor A: points of R that users forgive for convenience (mobile 5 to 10,
+    /// satellite 20; G.107 table 3), 0 to 20.
+    #[schemars(range(min = 0, max = 20))]
+    pub advantage: f64,
+    /// Delay sensitivity sT: 1 for everyday conversation, less for less interactive ones, 0.4 to 1.
+    #[schemars(range(min = 0.4, max = 1))]
+    pub delay_sensitivity: f64,
+    /// Minimum perceivable delay mT: no impairment up to it, 20 to 150 ms.
+    pub minimum_perceivable_delay: Duration,
+    /// Send loudness rating SLR, dB, 0 to 18.
+    #[schemars(range(min = 0, max = 18))]
+    pub slr: f64,
+    /// Receive loudness rating RLR, dB, −5 to 14.
+    #[schemars(range(min = -5, max = 14))]
+    pub rlr: f64,
+    /// Sidetone masking rating STMR, dB, 10 to 20; the listener's sidetone rating is STMR + Dr.
+    #[schemars(range(min = 10, max = 20))]
+    pub stmr: f64,
+    /// D-value Ds of the telephone at the send side, −3 to 3.
+    #[schemars(range(min = -3, max = 3))]
+    pub ds: f64,
+    /// D-value Dr of the telephone at the receive side, −3 to 3.
+    #[schemars(range(min = -3, max = 3))]
+    pub dr: f64,
+    /// Quantisation distortion units qdu, 1 to 14; G.711 counts as 1.
+    #[schemars(range(min = 1, max = 14))]
+    pub qdu: f64,
+    /// Circuit noise Nc referred to the 0 dBr point, dBm0p, −80 to −40.
+    #[schemars(range(min = -80, max = -40))]
+    pub nc: f64,
+    /// Noise floor Nfor at the receive side, dBmp; G.107 knows only −64.
+    #[schemars(range(min = -64, max = -64))]
+    pub nfor: f64,
+    /// Room noise Ps at the send side, dB(A), 35 to 85.
+    #[schemars(range(min = 35, max = 85))]
+    pub ps: f64,
+    /// Room noise Pr at the receive side, dB(A), 35 to 85.
+    #[schemars(range(min = 35, max = 85))]
+    pub pr: f64,
+}
+
+/// How the talker's echo is dealt with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Echo {
+    /// No echo at all: T = Tr = 0, only the delay itself impairs.
+    #[default]
+    Perfect,
+    /// Echo by its loss: T = Ta and Tr = 2 Ta.
+    Loss,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        let table = Parameters::default();
+        Self {
+            echo: Echo::default(),
+            telr: table.telr,
+            wepl: table.wepl,
+            advantage: table.a,
+            delay_sensitivity: table.s_t,
+            minimum_perceivable_delay: Duration::from_secs_f64(table.m_t / 1e3),
+            slr: table.slr,
+            rlr: table.rlr,
+            stmr: table.stmr,
+            ds: table.ds,
+            dr: table.dr,
+            qdu: table.qdu,
+            nc: table.nc,
+            nfor: table.nfor,
+            ps: table.ps,
+            pr: table.pr,
+        }
+    }
+}
+
+impl Config {
+    /// The model's parameters for a mouth-to-ear delay, without codec and loss.
+    fn parameters(&self, mouth_to_ear: Duration) -> Parameters {
+        let ta = mouth_to_ear.as_secs_f64() * 1e3;
+        let (t, tr) = match self.echo {
+            Echo::Perfect => (0.0, 0.0),
+            Echo::Loss => (ta, 2.0 * ta),
+        };
+        Parameters {
+            slr: self.slr,
+            rlr: self.rlr,
+            stmr: self.stmr,
+            ds: self.ds,
+            dr: self.dr,
+            telr: self.telr,
+            wepl: self.wepl,
+            t,
+            tr,
+            ta,
+            qdu: self.qdu,
+            nc: self.nc,
+            nfor: self.nfor,
+            ps: self.ps,
+            pr: self.pr,
+            a: self.advantage,
+            s_t: self.delay_sensitivity,
+            m_t: self.minimum_perceivable_delay.as_secs_f64() * 1e3,
+            ..Parameters::default()
+        }
+    }
+}
+
+/// The E-model's verdict on a flow of speech. The three losses and `mos` add up to the MOS of the
+/// same telephones without delay, echo, loss and codec impairment (4.41 at the defaults).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Score {
+    /// Transmission rating factor R, 0 (unusable) to 100; absent where `note` says why.
+    pub r: Option<f64>,
+    /// Estimated mean opinion score, 1 to 4.5.
+    pub mos: Option<f64>,
+    /// MOS lost to delay and the echo it brings.
+    pub lost_to_delay: Option<f64>,
+    /// MOS lost to missing and late frames.
+    pub lost_to_loss: Option<f64>,
+    /// MOS lost to the codec itself.
+    pub lost_to_codec: Option<f64>,
+    /// Assumptions made, limits exceeded, and why a value is absent.
+    pub note: String,
+}
+
+/// Scores a flow. `loss` is the share (0 to 1) of frames missing or late, `burst_ratio` the mean
+/// length of loss runs over that under random loss (G.107 §3.2); below 1, where G.107 ends, it
+/// counts as 1.
+///
+/// MOS is not additive, so how much each cause took depends on the order in which they strike. The
+/// parts given here are the mean over all six orders (the Shapley value): none is favoured, and
+/// they add up exactly.
+#[must_use]
+pub fn score(
+    config: &Config,
+    codec: Codec,
+    concealment: Concealment,
+    mouth_to_ear: Duration,
+    loss: f64,
+    burst_ratio: f64,
+) -> Score {
+    let mut note = note::Note::assuming(config, codec, concealment);
+    if !(0.0..=1.0).contains(&loss) {
+        return note.without_score("no score: no frames were counted");
+    }
+    let Some(ie) = codec.ie() else {
+        return note.without_score("no score: G.113 Appendix I has no Ie for this codec");
+    };
+    let bpl = match codec.bpl(concealment) {
+        Some(bpl) => bpl,
+        // Without loss Bpl does not enter.
+        None if loss == 0.0 => Parameters::default().bpl,
+        None => {
+            return note.without_score(
+                "no score: G.113 Appendix I has no Bpl for this codec and concealment",
+            );
+        }
+    };
+    let parameters = Parameters {
+        ie,
+        bpl,
+        ppl: 100.0 * loss,
+        burst_r: if burst_ratio >= 1.0 { burst_ratio } else { 1.0 },
+        ..config.parameters(mouth_to_ear)
+    };
+    note.limits(&parameters);
+    let rating = parameters.rate();
+    let undelayed = Parameters { t: 0.0, tr: 0.0, ta: 0.0, ..parameters }.rate();
+    let [delay, loss, codec] = shares(
+        undelayed.r() + undelayed.ie_eff,
+        [shortfall(&undelayed, &rating), rating.ie_eff - ie, ie],
+    );
+    Score {
+        r: Some(rating.r()),
+        mos: Some(mos(rating.r())),
+        lost_to_delay: Some(delay),
+        lost_to_loss: Some(loss),
+        lost_to_codec: Some(codec),
+        note: note.text(),
+    }
+}
+
+/// Points of R that delay and echo took (Ist, too, depends on echo).
+fn shortfall(undelayed: &Rating, rating: &Rating) -> f64 {
+    (rating.is + rating.id) - (undelayed.is + undelayed.id)
+}
+
+/// The Shapley value of three impairments, in MOS, that take `points` from a rating of `best`.
+fn shares(best: f64, points: [f64; 3]) -> [f64; 3] {
+    let lost =
+        |causes: &[usize]| mos(best) - mos(best - causes.iter().map(|&i| points[i]).sum::<f64>());
+    [(0, 1, 2), (1, 2, 0), (2, 0, 1)].map(|(it, a, b)| {
+        lost(&[it]) / 3.0
+            + (lost(&[it, a]) - lost(&[a])) / 6.0
+            + (lost(&[it, b]) - lost(&[b])) / 6.0
+            + (lost(&[it, a, b]) - lost(&[a, b])) / 3.0
+    })
+}

@@ -1,0 +1,68 @@
+//! The sentence beside every score: what was assumed, and where G.107 says the model is no longer
+//! valid.
+
+use super::emodel::Parameters;
+use super::{Config, Echo, Score};
+use crate::codec::Codec;
+use crate::playout::Concealment;
+
+/// Clauses, joined at the end.
+pub(super) struct Note(Vec<String>);
+
+impl Note {
+    pub(super) fn assuming(config: &Config, codec: Codec, concealment: Concealment) -> Self {
+        let echo = match config.echo {
+            Echo::Perfect => "perfect echo control assumed (T = Tr = 0)".to_owned(),
+            Echo::Loss => {
+                format!("echo with TELR {} dB assumed (T = Ta, Tr = 2 Ta)", config.telr)
+            }
+        };
+        let how = match concealment {
+            Concealment::Silence => "gaps played as silence",
+            Concealment::G711AppendixI => "gaps concealed by G.711 Appendix I",
+        };
+        let bpl = codec.bpl(concealment).map(|bpl| {
+            format!("Bpl {bpl} for {}, {how} (G.113 Appendix I, 10 ms packets)", codec.name())
+        });
+        Self([Some(echo), bpl].into_iter().flatten().collect())
+    }
+
+    /// Adds a clause for every range of G.107 table 2 that the run has left.
+    pub(super) fn limits(&mut self, p: &Parameters) {
+        if p.ta > 500.0 {
+            self.add(format!("{:.0} ms of delay are beyond G.107's 500", p.ta));
+        }
+        if p.ppl > 20.0 {
+            self.add(format!("{:.1} % of loss are beyond G.107's 20", p.ppl));
+        }
+        // G.107 table 2 note 3.
+        if p.burst_r > 2.0 && p.ppl >= 2.0 {
+            self.add(format!(
+                "burst ratio {:.1} above 2 is only valid below 2 % of loss (G.107)",
+                p.burst_r
+            ));
+        } else if p.burst_r > 8.0 {
+            self.add(format!("burst ratio {:.1} is beyond G.107's 8", p.burst_r));
+        }
+    }
+
+    fn add(&mut self, clause: String) {
+        self.0.push(clause);
+    }
+
+    pub(super) fn without_score(mut self, why: &str) -> Score {
+        self.0.insert(0, why.to_owned());
+        Score {
+            r: None,
+            mos: None,
+            lost_to_delay: None,
+            lost_to_loss: None,
+            lost_to_codec: None,
+            note: self.text(),
+        }
+    }
+
+    pub(super) fn text(self) -> String {
+        self.0.join("; ")
+    }
+}
