@@ -99,7 +99,9 @@ impl Synthesis {
             self.before = self.cycle;
             self.blended = 0;
             self.cycle.periods += 1;
-            self.cycle.position %= self.pitch;
+            while self.cycle.position > self.pitch {
+                self.cycle.position -= self.pitch;
+            }
         }
         let sample = gain(self.age) * self.wave();
         self.age += 1;

@@ -229,3 +229,24 @@ fn shares(best: f64, points: [f64; 3]) -> [f64; 3] {
             + (lost(&[it, a, b]) - lost(&[a, b])) / 3.0
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn equal_causes_share_equally_and_none_costs_nothing() {
+        let [a, b, c] = shares(93.2, [12.0, 12.0, 0.0]);
+        assert!((a - b).abs() < 1e-12 && c.abs() < 1e-12);
+        assert!((a + b - (mos(93.2) - mos(69.2))).abs() < 1e-12);
+        // The Shapley value of two causes: the mean of striking first and striking last.
+        let [a, b, _] = shares(93.2, [5.0, 30.0, 0.0]);
+        let first = mos(93.2) - mos(88.2);
+        let last = mos(63.2) - mos(58.2);
+        assert!((a - f64::midpoint(first, last)).abs() < 1e-12);
+        assert!((a + b - (mos(93.2) - mos(58.2))).abs() < 1e-12);
+        // All three together, whatever the order.
+        let parts = shares(90.0, [3.0, 20.0, 11.0]);
+        assert!((parts.iter().sum::<f64>() - (mos(90.0) - mos(56.0))).abs() < 1e-12);
+    }
+}
