@@ -1,7 +1,7 @@
 //! Speech codecs a flow can name: how they pack sound into bytes, what RTP calls them, and what
 //! ITU-T G.113 Appendix I says of their impairment.
 //!
-//! A new codec is a variant here, a row in [`Codec::row`] and a pair of encode/decode functions.
+//! A new codec is a variant here, a row in `Codec::row` and a pair of encode/decode functions.
 //! Where G.113 publishes no value, the row says `None`, and no score is made up from it.
 
 pub mod g711;

@@ -99,9 +99,8 @@ impl Synthesis {
             self.before = self.cycle;
             self.blended = 0;
             self.cycle.periods += 1;
-            while self.cycle.position > self.pitch {
-                self.cycle.position -= self.pitch;
-            }
+            let whole_periods = self.cycle.position.saturating_sub(1) / self.pitch;
+            self.cycle.position -= whole_periods * self.pitch;
         }
         let sample = gain(self.age) * self.wave();
         self.age += 1;

@@ -15,8 +15,8 @@ use crate::playout::Concealment;
 use emodel::{Parameters, Rating, mos};
 pub use range::OutOfRange;
 
-/// Parameters of the E-model (ITU-T G.107 06/2015, table 2) that a run does not measure. Defaults
-/// and ranges are the table's; with all defaults an undisturbed call has R = 93.2, MOS 4.41.
+/// Parameters of the E-model (ITU-T G.107 06/2015, §7.7) that a run does not measure. Defaults
+/// and ranges are those of that clause; with all defaults an undisturbed call has R = 93.2, MOS 4.41.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -31,7 +31,7 @@ pub struct Config {
     #[schemars(range(min = 5, max = 110))]
     pub wepl: f64,
     /// Advantage factor A: points of R that users forgive for convenience (mobile 5 to 10,
-    /// satellite 20; G.107 table 3), 0 to 20.
+    /// satellite 20; G.107 §7.6), 0 to 20.
     #[schemars(range(min = 0, max = 20))]
     pub advantage: f64,
     /// Delay sensitivity sT: 1 for everyday conversation, less for less interactive ones, 0.4 to 1.
@@ -157,7 +157,7 @@ pub struct Score {
 }
 
 /// Scores a flow. `loss` is the share (0 to 1) of frames missing or late, `burst_ratio` the mean
-/// length of loss runs over that under random loss (G.107 §3.2); below 1, where G.107 ends, it
+/// length of loss runs over that under random loss (G.107 §7.5); below 1, where G.107 ends, it
 /// counts as 1.
 ///
 /// MOS is not additive, so how much each cause took depends on the order in which they strike. The

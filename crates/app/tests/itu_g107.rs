@@ -44,7 +44,7 @@ fn delay_with_echo_loss_65() {
 
 #[test]
 fn loss_follows_the_closed_form() {
-    // Eq. 7-29 with Ie = 0: 95 · Ppl / (Ppl / BurstR + Bpl).
+    // §7.5 with Ie = 0: 95 · Ppl / (Ppl / BurstR + Bpl).
     let clean = Parameters::default().rate().r();
     for (how, bpl) in [(Silence, 4.3), (G711AppendixI, 25.1)] {
         for (ppl, burst) in [(0.5, 1.0), (2.0, 1.0), (5.0, 2.0), (20.0, 1.5)] {

@@ -111,7 +111,7 @@ fn falling_voice(len: i64) -> Vec<i16> {
 }
 
 #[test]
-fn it_equals_the_itus_reference_program() {
+fn it_equals_the_itus_reference_algorithm() {
     let reference: Vec<i16> = include_str!("g711_appendix_i/reference.txt")
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -127,7 +127,7 @@ fn it_equals_the_itus_reference_program() {
         appendix_i(&mut heard, gap.start * 80..gap.end * 80, until * 80);
     }
     let worst = heard.iter().zip(&reference).map(|(h, r)| (h - r).abs()).max().unwrap();
-    // The program truncates after every step, we round once.
+    // The reference truncates after every step, we round once.
     assert!(worst <= 4, "off by {worst}");
 }
 

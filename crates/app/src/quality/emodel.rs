@@ -3,7 +3,7 @@
 
 use talkspurt_proto::math::{exp, log10, pow};
 
-/// Every input of the model (G.107 table 2).
+/// Every input of the model (G.107 §7.7).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Send loudness rating, dB.
@@ -53,7 +53,7 @@ pub struct Parameters {
 }
 
 impl Default for Parameters {
-    /// The default column of G.107 table 2.
+    /// The default values of G.107 §7.7.
     fn default() -> Self {
         Self {
             slr: 8.0,
@@ -82,7 +82,7 @@ impl Default for Parameters {
     }
 }
 
-/// The terms of the rating (G.107 eq. 7-1).
+/// The terms of the rating (G.107 §7.1).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rating {
     /// Basic signal-to-noise ratio.
@@ -98,7 +98,7 @@ pub struct Rating {
 }
 
 impl Rating {
-    /// The transmission rating factor R (eq. 7-1).
+    /// The transmission rating factor R (§7.1).
     #[must_use]
     pub fn r(&self) -> f64 {
         self.ro - self.is - self.id - self.ie_eff + self.a
@@ -110,12 +110,12 @@ impl Parameters {
     #[must_use]
     pub fn rate(&self) -> Rating {
         let no = self.no();
-        let ro = 15.0 - 1.5 * (self.slr + no); // eq. 7-3
+        let ro = 15.0 - 1.5 * (self.slr + no);
         let ist = self.ist();
         Rating {
             ro,
-            is: self.iolr(no) + ist + self.iq(ro), // eq. 7-8
-            id: self.idte(no, ist) + self.idle(ro) + self.idd(), // eq. 7-17
+            is: self.iolr(no) + ist + self.iq(ro),
+            id: self.idte(no, ist) + self.idle(ro) + self.idd(),
             ie_eff: self.ie_eff(),
             a: self.a,
         }
@@ -131,11 +131,11 @@ impl Parameters {
         let olr = self.olr();
         let lstr = self.stmr + self.dr;
         let nos =
-            self.ps - self.slr - self.ds - 100.0 + 0.004 * square(self.ps - olr - self.ds - 14.0); // eq. 7-5
-        let pre = self.pr + db(1.0 + undb(10.0 - lstr)); // eq. 7-7
-        let nor = self.rlr - 121.0 + pre + 0.008 * square(pre - 35.0); // eq. 7-6
+            self.ps - self.slr - self.ds - 100.0 + 0.004 * square(self.ps - olr - self.ds - 14.0);
+        let pre = self.pr + db(1.0 + undb(10.0 - lstr));
+        let nor = self.rlr - 121.0 + pre + 0.008 * square(pre - 35.0);
         let nfo = self.nfor + self.rlr;
-        db(undb(self.nc) + undb(nos) + undb(nor) + undb(nfo)) // eq. 7-4
+        db(undb(self.nc) + undb(nos) + undb(nor) + undb(nfo))
     }
 
     /// §7.3.1: too low an overall loudness rating.
@@ -146,12 +146,12 @@ impl Parameters {
 
     /// §7.3.2: sidetone that is not as it should be.
     fn ist(&self) -> f64 {
-        let stmr_o = -db(undb(-self.stmr) + exp(-self.t / 4.0) * undb(-self.telr)); // eq. 7-12
+        let stmr_o = -db(undb(-self.stmr) + exp(-self.t / 4.0) * undb(-self.telr));
         let term = |offset: f64, width: f64, power: f64| {
             pow(1.0 + pow((stmr_o + offset) / width, power), 1.0 / power)
         };
         12.0 * term(-13.0, 6.0, 8.0) - 28.0 * term(1.0, 19.4, 35.0) - 13.0 * term(-3.0, 33.0, 13.0)
-            + 29.0 // eq. 7-11
+            + 29.0
     }
 
     /// §7.3.3: quantisation.
@@ -200,7 +200,7 @@ impl Parameters {
         25.0 * (norm(x) - 3.0 * norm(x / 3.0) + 2.0)
     }
 
-    /// §7.5: equipment and loss (eq. 7-29).
+    /// §7.5: equipment and loss.
     fn ie_eff(&self) -> f64 {
         if self.ppl <= 0.0 {
             return self.ie;
@@ -209,7 +209,7 @@ impl Parameters {
     }
 }
 
-/// Mean opinion score for a rating (G.107 Annex B, eq. B-4). The cubic dips to 0.99 just above
+/// Mean opinion score for a rating (G.107 Annex B). The cubic dips to 0.99 just above
 /// R = 0; a score cannot, so it stays at 1.
 #[must_use]
 pub fn mos(r: f64) -> f64 {

@@ -27,7 +27,7 @@ impl Note {
         Self([Some(echo), bpl].into_iter().flatten().collect())
     }
 
-    /// Adds a clause for every range of G.107 table 2 that the run has left.
+    /// Adds a clause for every range of G.107 §7.7 that the run has left.
     pub(super) fn limits(&mut self, p: &Parameters) {
         if p.ta > 500.0 {
             self.add(format!("{:.0} ms of delay are beyond G.107's 500", p.ta));
@@ -35,7 +35,7 @@ impl Note {
         if p.ppl > 20.0 {
             self.add(format!("{:.1} % of loss are beyond G.107's 20", p.ppl));
         }
-        // G.107 table 2 note 3.
+        // G.107 §7.7, the note on BurstR.
         if p.burst_r > 2.0 && p.ppl >= 2.0 {
             self.add(format!(
                 "burst ratio {:.1} above 2 is only valid below 2 % of loss (G.107)",

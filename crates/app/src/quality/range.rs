@@ -1,10 +1,10 @@
-//! The permitted ranges of G.107 table 2, for whoever builds a [`Config`] without the schema.
+//! The permitted ranges of G.107 §7.7, for whoever builds a [`Config`] without the schema.
 
 use std::fmt;
 
 use super::Config;
 
-/// A knob outside the range of G.107 table 2.
+/// A knob outside the range of G.107 §7.7.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OutOfRange {
     /// The knob, as written in a scenario.
@@ -29,7 +29,7 @@ impl fmt::Display for OutOfRange {
 }
 
 impl Config {
-    /// Every knob that lies outside the range of G.107 table 2 (or is not a number).
+    /// Every knob that lies outside the range of G.107 §7.7 (or is not a number).
     #[must_use]
     pub fn out_of_range(&self) -> Vec<OutOfRange> {
         self.ranges()
