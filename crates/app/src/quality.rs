@@ -26,8 +26,7 @@ pub struct Config {
     /// Talker echo loudness rating TELR, dB, 5 to 65; only used with `echo = "loss"`.
     #[schemars(range(min = 5, max = 65))]
     pub telr: f64,
-    /// Weighted echo path loss WEPL of the listener's echo, dB, 5 to 110; only used with
-    /// `echo = "loss"`.
+    /// Weighted echo path loss WEPL of the listener's echo, dB, 5 to 110.
     #[schemars(range(min = 5, max = 110))]
     pub wepl: f64,
     /// Advantage factor A: points of R that users forgive for convenience (mobile 5 to 10,
