@@ -1,4 +1,15 @@
-//! RTP, the packet format of live media (RFC 3550 §5) and what its receiver measures.
+//! RTP, the packet format of live media (RFC 3550 §5), how a source stamps it ([`Sender`]) and
+//! what its receiver measures ([`Receiver`]: RFC 3550 appendices A.1, A.3 and A.8).
+//!
+//! A media stream passes through here twice: encoded frames get their sequence number and
+//! timestamp from the `Sender`, and arriving packets are judged and counted by the `Receiver`.
+//! Nothing here plays, queues or sends.
+
+mod receiver;
+mod sender;
+
+pub use receiver::{Arrival, Receiver, Reception};
+pub use sender::Sender;
 
 use crate::packet::Payload;
 

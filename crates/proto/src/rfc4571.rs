@@ -1,0 +1,87 @@
+//! RTP and RTCP over a byte stream (RFC 4571): each packet behind a two-byte length.
+//!
+//! [`frame`] makes the bytes a stream transport is handed; a [`Deframer`] puts packets together
+//! again from whatever pieces arrive. RTP and RTCP share the stream and are told apart by their
+//! second byte (RFC 5761 §4).
+
+use bytes::{Buf as _, Bytes, BytesMut};
+
+use crate::packet::Frame;
+use crate::wire::{self, Hints};
+
+/// Bytes of LENGTH (RFC 4571 §2).
+pub const LENGTH_BYTES: usize = 2;
+
+/// The media packet behind its length; `None` for plain data, which has no such framing, and for
+/// a packet of more than 65535 bytes.
+#[must_use]
+pub fn frame(frame: &Frame) -> Option<Bytes> {
+    if matches!(frame, Frame::Data(_)) {
+        return None;
+    }
+    let length = u16::try_from(frame.wire_bytes()).ok()?;
+    let mut bytes = Vec::with_capacity(LENGTH_BYTES + usize::from(length));
+    // RFC 4571 §2: LENGTH in network byte order, itself not counted.
+    bytes.extend_from_slice(&length.to_be_bytes());
+    wire::emit_frame(frame, &mut bytes);
+    Some(bytes.into())
+}
+
+/// Cuts a byte stream into media packets.
+///
+/// It holds what was pushed and not yet taken; taken dry after each push, that is less than one
+/// frame of 65537 bytes.
+#[derive(Debug, Default)]
+pub struct Deframer {
+    buffer: BytesMut,
+    garbage: u64,
+}
+
+impl Deframer {
+    /// A deframer at the beginning of a stream.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next bytes of the stream, in order.
+    pub fn push(&mut self, bytes: &Bytes) {
+        self.buffer.extend_from_slice(bytes);
+    }
+
+    /// The next packet, or `None` until more bytes come. What is neither RTP nor RTCP is counted
+    /// and passed over; its length still tells where the next packet begins.
+    pub fn next_frame(&mut self) -> Option<Frame> {
+        loop {
+            let packet = self.next_packet()?;
+            // RFC 4571 §2: a length of zero is valid and codes the null packet.
+            if packet.is_empty() {
+                continue;
+            }
+            match wire::parse_media(&packet, Hints::default()) {
+                Ok(frame) => return Some(frame),
+                Err(_) => self.garbage += 1,
+            }
+        }
+    }
+
+    fn next_packet(&mut self) -> Option<Bytes> {
+        let length = self.buffer.first_chunk().copied().map(u16::from_be_bytes)?;
+        if self.buffer.len() < LENGTH_BYTES + usize::from(length) {
+            return None;
+        }
+        self.buffer.advance(LENGTH_BYTES);
+        Some(self.buffer.split_to(usize::from(length)).freeze())
+    }
+
+    /// Packets that were neither RTP nor RTCP.
+    #[must_use]
+    pub const fn garbage(&self) -> u64 {
+        self.garbage
+    }
+    /// Bytes waiting for the rest of their packet.
+    #[must_use]
+    pub fn waiting_bytes(&self) -> usize {
+        self.buffer.len()
+    }
+}

@@ -1,0 +1,317 @@
+//! One participant's RTCP: when its next report is due (RFC 3550 §6.3), what the report says, and
+//! what the other side's report tells (§6.4.1). A session here has two parties; reports of a third
+//! source are not used.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::interval::{Census, Share, deterministic, randomised};
+use super::ntp::{from_short, short};
+use super::{Compound, NtpTime, ReportBlock, SenderInfo};
+use crate::dice::Dice;
+use crate::rtp::{Receiver, Reception, Sender};
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+
+/// Header bytes that count into the size of a report (RFC 3550 §6.2): IPv4 20 and UDP 8.
+const LOWER_LAYERS: u64 = 28;
+/// First guess of a compound packet's length, before any was sent (RFC 3550 §6.3.2).
+const FIRST_GUESS: u64 = 100;
+
+/// Parameters of RTCP.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Whether reports are sent.
+    #[serde(default = "Config::default_enabled")]
+    pub enabled: bool,
+    /// Part of the session bandwidth that reports may take (RFC 3550 §6.2: 5 %).
+    #[serde(default = "Config::default_bandwidth_fraction")]
+    #[schemars(range(min = 0.001, max = 1.0))]
+    pub bandwidth_fraction: f64,
+    /// Lower bound of the calculated interval between reports (RFC 3550 §6.2: 5 s); half of it
+    /// before the first report. What is waited is random, 0.41 to 1.23 of the interval.
+    #[serde(default = "Config::default_minimum_interval")]
+    pub minimum_interval: Duration,
+    /// Lower the bound to 360 s divided by the session bandwidth in kbit/s (RFC 3550 §6.2).
+    #[serde(default)]
+    pub reduced_minimum: bool,
+}
+
+impl Config {
+    const fn default_enabled() -> bool {
+        true
+    }
+    const fn default_bandwidth_fraction() -> f64 {
+        0.05
+    }
+    const fn default_minimum_interval() -> Duration {
+        Duration::from_secs(5)
+    }
+
+    fn share(&self, session: Rate) -> Share {
+        let part = session.as_bps() as f64 * self.bandwidth_fraction / 8.0;
+        let reduced = (360_000_u128 * 1_000_000_000)
+            .checked_div(u128::from(session.as_bps()))
+            .map_or(Duration::MAX, |nanos| Duration::from_nanos(nanos as u64));
+        let minimum = if self.reduced_minimum {
+            self.minimum_interval.min(reduced)
+        } else {
+            self.minimum_interval
+        };
+        Share { bytes_per_second: crate::math::round_u64(part), minimum }
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            enabled: Self::default_enabled(),
+            bandwidth_fraction: Self::default_bandwidth_fraction(),
+            minimum_interval: Self::default_minimum_interval(),
+            reduced_minimum: false,
+        }
+    }
+}
+
+/// What is known of the other party.
+#[derive(Clone, Copy, Debug)]
+struct Peer {
+    ssrc: u32,
+    /// Whether its last report was a sender report.
+    sends: bool,
+    /// Middle of the NTP time of its last sender report, and when that arrived.
+    last_sr: Option<(u32, Instant)>,
+    /// When it was last heard of.
+    heard: Instant,
+}
+
+/// One participant of a two-party session.
+#[derive(Clone, Debug)]
+pub struct Session {
+    ssrc: u32,
+    cname: String,
+    share: Share,
+    dice: Dice,
+    peer: Option<Peer>,
+    /// RFC 3550 §6.3: tn, absent when no report is to be sent any more.
+    next: Option<Instant>,
+    /// RFC 3550 §6.3: tp.
+    previous: Instant,
+    initial: bool,
+    mean_size_x16: u64,
+    /// Packet counts of the sender at the last two reports (§6.4: whether it has sent since).
+    sent_before: [u32; 2],
+    we_sent: bool,
+    rtt: Option<Duration>,
+}
+
+impl Session {
+    /// A participant that reports as `ssrc` and `cname` from `now` on. `session` is the session
+    /// bandwidth (RFC 3550 §6.2: of the media with its UDP and IP headers).
+    #[must_use]
+    pub fn new(
+        config: &Config,
+        session: Rate,
+        ssrc: u32,
+        cname: String,
+        now: Instant,
+        dice: Dice,
+    ) -> Self {
+        let mut participant = Self {
+            ssrc,
+            cname,
+            share: config.share(session),
+            dice,
+            peer: None,
+            next: None,
+            previous: now,
+            initial: true,
+            mean_size_x16: (FIRST_GUESS + LOWER_LAYERS) * 16,
+            sent_before: [0; 2],
+            we_sent: false,
+            rtt: None,
+        };
+        if config.enabled {
+            // RFC 3550 §6.3.2: the first report waits a full random interval.
+            participant.next = Some(now + participant.interval());
+        }
+        participant
+    }
+
+    /// When [`Session::report`] is to be called; `None` if reports are off or BYE was said.
+    #[must_use]
+    pub const fn next(&self) -> Option<Instant> {
+        self.next
+    }
+    /// The last round-trip time a report told (RFC 3550 §6.4.1).
+    #[must_use]
+    pub const fn rtt(&self) -> Option<Duration> {
+        self.rtt
+    }
+
+    /// The interval has passed: the report to send, or `None` if the interval, reconsidered, has
+    /// grown beyond `now`; either way [`Session::next`] names a new instant.
+    pub fn report(
+        &mut self,
+        now: Instant,
+        sender: Option<&Sender>,
+        receiver: Option<&mut Receiver>,
+    ) -> Option<Compound> {
+        let due = self.next?;
+        if now < due {
+            return None;
+        }
+        self.expire_peer(now);
+        self.observe(sender);
+        // RFC 3550 §6.3.6: timer reconsideration.
+        let reconsidered = self.previous + self.interval();
+        if reconsidered > now {
+            self.next = Some(reconsidered);
+            return None;
+        }
+        let compound = self.compound(now, sender, receiver, false);
+        self.on_size(&compound);
+        self.previous = now;
+        self.initial = false;
+        self.next = Some(now + self.interval());
+        if let Some(sender) = sender {
+            self.sent_before = [sender.packets(), self.sent_before[0]];
+        }
+        Some(compound)
+    }
+
+    /// The last packet of a leaving participant, with a BYE (RFC 3550 §6.3.7: at once, the
+    /// session having fewer than fifty members); `None` if reports are off or none was ever sent.
+    pub fn bye(
+        &mut self,
+        now: Instant,
+        sender: Option<&Sender>,
+        receiver: Option<&mut Receiver>,
+    ) -> Option<Compound> {
+        self.next.take()?;
+        self.observe(sender);
+        // RFC 3550 §6.3.7: who has sent neither RTP nor RTCP must not send a BYE.
+        if self.initial && !self.we_sent {
+            return None;
+        }
+        Some(self.compound(now, sender, receiver, true))
+    }
+
+    /// Takes in the other party's report, which arrived at `now`; gives the round-trip time if it
+    /// answers a sender report of ours (RFC 3550 §6.4.1).
+    pub fn on_report(&mut self, now: Instant, compound: &Compound) -> Option<Duration> {
+        if compound.ssrc == self.ssrc {
+            return None;
+        }
+        let known = *self.peer.get_or_insert(Peer {
+            ssrc: compound.ssrc,
+            sends: false,
+            last_sr: None,
+            heard: now,
+        });
+        if known.ssrc != compound.ssrc {
+            return None;
+        }
+        self.on_size(compound);
+        let sr = compound.sender.map(|info| (info.ntp.middle(), now));
+        self.peer =
+            Some(Peer { sends: sr.is_some(), last_sr: sr.or(known.last_sr), heard: now, ..known });
+        if compound.bye {
+            self.on_bye(now);
+        }
+        let block = compound.reports.iter().find(|block| block.ssrc == self.ssrc)?;
+        let rtt = round_trip(now, block)?;
+        self.rtt = Some(rtt);
+        Some(rtt)
+    }
+
+    fn interval(&mut self) -> Duration {
+        let peer_sends = self.peer.is_some_and(|peer| peer.sends);
+        let census = Census {
+            members: 1 + u64::from(self.peer.is_some()),
+            senders: u64::from(self.we_sent) + u64::from(peer_sends),
+            we_sent: self.we_sent,
+            initial: self.initial,
+            mean_size_x16: self.mean_size_x16,
+        };
+        randomised(deterministic(&census, &self.share), &mut self.dice)
+    }
+
+    /// RFC 3550 §6.4: a sender report if media was sent since the last report or the one before.
+    fn observe(&mut self, sender: Option<&Sender>) {
+        self.we_sent = sender.is_some_and(|sender| sender.packets() != self.sent_before[1]);
+    }
+
+    /// RFC 3550 §6.3.5: who was silent for five deterministic intervals has left.
+    fn expire_peer(&mut self, now: Instant) {
+        let limit = self.share.minimum * 5;
+        self.peer = self.peer.filter(|peer| now.saturating_since(peer.heard) <= limit);
+    }
+
+    /// RFC 3550 §6.3.4, reverse reconsideration: with one member of two left, both times halve.
+    fn on_bye(&mut self, now: Instant) {
+        self.peer = None;
+        if let Some(next) = self.next {
+            self.next = Some(now + next.saturating_since(now) / 2);
+            let since = now.saturating_since(self.previous) / 2;
+            self.previous = Instant::from_nanos(now.as_nanos() - since.as_nanos());
+        }
+    }
+
+    /// RFC 3550 §6.3.3: avg_rtcp_size moves by a sixteenth.
+    fn on_size(&mut self, compound: &Compound) {
+        let size = compound.wire_bytes() as u64 + LOWER_LAYERS;
+        self.mean_size_x16 = self.mean_size_x16 + size - self.mean_size_x16 / 16;
+    }
+
+    fn compound(
+        &self,
+        now: Instant,
+        sender: Option<&Sender>,
+        receiver: Option<&mut Receiver>,
+        bye: bool,
+    ) -> Compound {
+        let info = sender.filter(|_| self.we_sent).map(|sender| SenderInfo {
+            ntp: NtpTime::from(now),
+            rtp_timestamp: sender.timestamp_at(now),
+            packets: sender.packets(),
+            octets: sender.octets(),
+        });
+        let block = receiver.and_then(Receiver::report).map(|seen| self.block(now, seen));
+        Compound {
+            ssrc: self.ssrc,
+            sender: info,
+            reports: block.into_iter().collect(),
+            cname: self.cname.clone(),
+            bye,
+        }
+    }
+
+    fn block(&self, now: Instant, seen: Reception) -> ReportBlock {
+        let (last_sr, delay_since_last_sr) = self
+            .peer
+            .filter(|peer| peer.ssrc == seen.ssrc)
+            .and_then(|peer| peer.last_sr)
+            .map_or((0, 0), |(sr, arrived)| (sr, short(now.saturating_since(arrived))));
+        ReportBlock {
+            ssrc: seen.ssrc,
+            fraction_lost: seen.fraction_lost,
+            cumulative_lost: seen.cumulative_lost,
+            highest_sequence: seen.highest_sequence,
+            jitter: seen.jitter,
+            last_sr,
+            delay_since_last_sr,
+        }
+    }
+}
+
+/// RFC 3550 §6.4.1: A − LSR − DLSR, `None` without LSR or when a jumping clock makes it negative.
+fn round_trip(now: Instant, block: &ReportBlock) -> Option<Duration> {
+    if block.last_sr == 0 {
+        return None;
+    }
+    let arrival = NtpTime::from(now).middle();
+    let rtt = arrival.wrapping_sub(block.last_sr).wrapping_sub(block.delay_since_last_sr);
+    (rtt as i32 >= 0).then(|| from_short(rtt))
+}

@@ -1,0 +1,49 @@
+//! The Internet checksum (RFC 1071) and the pseudo-headers under it (RFC 768, RFC 9293 §3.1,
+//! RFC 8200 §8.1).
+
+use std::net::IpAddr;
+
+/// A ones' complement sum in the making. Parts but the last must have an even length.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sum(u64);
+
+impl Sum {
+    /// The sum over the pseudo-header of an upper-layer packet of `len` bytes.
+    #[must_use]
+    pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: u8, len: usize) -> Self {
+        let mut sum = Self::default().over_address(src).over_address(dst);
+        sum.0 += u64::from(protocol) + (len as u64 >> 16) + (len as u64 & 0xffff);
+        sum
+    }
+
+    fn over_address(self, address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => self.over(&address.octets()),
+            IpAddr::V6(address) => self.over(&address.octets()),
+        }
+    }
+
+    /// Goes on over these bytes; an odd one at the end is padded with zero (RFC 1071 §1).
+    #[must_use]
+    pub fn over(mut self, bytes: &[u8]) -> Self {
+        let mut words = bytes.chunks_exact(2);
+        for word in &mut words {
+            self.0 += u64::from(u16::from_be_bytes([word[0], word[1]]));
+        }
+        if let [last] = words.remainder() {
+            self.0 += u64::from(*last) << 8;
+        }
+        self
+    }
+
+    /// The checksum to write: the complement of the folded sum. Over a packet that holds its
+    /// checksum it is zero.
+    #[must_use]
+    pub const fn finish(self) -> u16 {
+        let mut sum = self.0;
+        while sum > 0xffff {
+            sum = (sum >> 16) + (sum & 0xffff);
+        }
+        !(sum as u16)
+    }
+}

@@ -1,0 +1,119 @@
+//! The IPv4 header (RFC 791 §3.1), with DSCP and ECN (RFC 2474, RFC 3168) in the type of service.
+
+use std::net::Ipv4Addr;
+
+use super::checksum::Sum;
+use super::{INITIAL_TTL, WireError, at_least, ecn, u16_at};
+use crate::packet::{Ecn, Packet};
+
+/// Bytes of a header without options.
+pub const HEADER: usize = 20;
+/// ICMP's protocol number.
+pub const ICMP: u8 = 1;
+/// RFC 791 §3.1: the Don't Fragment bit.
+const DF: u16 = 0x4000;
+/// RFC 791 §3.1: the More Fragments bit and the fragment offset.
+const FRAGMENT: u16 = 0x3fff;
+
+/// What the header says, its lengths apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// Differentiated services code point.
+    pub dscp: u8,
+    /// ECN field.
+    pub ecn: Ecn,
+    /// Identification.
+    pub identification: u16,
+    /// Time to live.
+    pub ttl: u8,
+    /// Protocol of what follows.
+    pub protocol: u8,
+    /// Source.
+    pub src: Ipv4Addr,
+    /// Destination.
+    pub dst: Ipv4Addr,
+}
+
+impl Header {
+    /// The header of this packet.
+    #[must_use]
+    pub const fn of(packet: &Packet, protocol: u8, src: Ipv4Addr, dst: Ipv4Addr) -> Self {
+        Self {
+            dscp: packet.dscp,
+            ecn: packet.ecn,
+            identification: packet.number as u16,
+            ttl: INITIAL_TTL.saturating_sub(packet.hop),
+            protocol,
+            src,
+            dst,
+        }
+    }
+
+    /// Writes itself into the first [`HEADER`] bytes of the whole packet.
+    ///
+    /// # Errors
+    /// [`WireError::TooLong`] above 65535 bytes.
+    pub fn write(&self, packet: &mut [u8]) -> Result<(), WireError> {
+        let total = u16::try_from(packet.len()).map_err(|_| WireError::TooLong("IPv4 packet"))?;
+        self.write_with_length(total, packet);
+        Ok(())
+    }
+
+    /// Writes itself with this total length, which need not be that of `packet` (a quote).
+    pub(super) fn write_with_length(&self, total: u16, packet: &mut [u8]) {
+        let header = &mut packet[..HEADER];
+        header[0] = 0x45;
+        header[1] = self.dscp << 2 | self.ecn as u8;
+        header[2..4].copy_from_slice(&total.to_be_bytes());
+        header[4..6].copy_from_slice(&self.identification.to_be_bytes());
+        header[6..8].copy_from_slice(&DF.to_be_bytes());
+        header[8] = self.ttl;
+        header[9] = self.protocol;
+        header[10..12].fill(0);
+        header[12..16].copy_from_slice(&self.src.octets());
+        header[16..20].copy_from_slice(&self.dst.octets());
+        let checksum = Sum::default().over(header).finish();
+        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+    }
+
+    /// Reads and checks the header; also gives what follows it. Options are passed over.
+    ///
+    /// # Errors
+    /// Truncated or malformed bytes, a wrong checksum, a fragment.
+    pub fn parse(bytes: &[u8]) -> Result<(Self, &[u8]), WireError> {
+        let header = Self::parse_quoted(bytes)?;
+        let header_bytes = usize::from(bytes[0] & 0xf) * 4;
+        let total = usize::from(u16_at(bytes, 2));
+        if total < header_bytes {
+            return Err(WireError::Malformed("IPv4 total length is below the header's"));
+        }
+        at_least(bytes, total, "IPv4 packet")?;
+        // RFC 791 §3.1: a receiver discards what fails the header checksum.
+        if Sum::default().over(&bytes[..header_bytes]).finish() != 0 {
+            return Err(WireError::Checksum("IPv4 header"));
+        }
+        if u16_at(bytes, 6) & FRAGMENT != 0 {
+            return Err(WireError::Unsupported("IPv4 fragment"));
+        }
+        Ok((header, &bytes[header_bytes..total]))
+    }
+
+    /// Reads a header whose packet may be cut short, unchecked.
+    pub(super) fn parse_quoted(bytes: &[u8]) -> Result<Self, WireError> {
+        at_least(bytes, HEADER, "IPv4 header")?;
+        if bytes[0] >> 4 != 4 || bytes[0] & 0xf < 5 {
+            return Err(WireError::Malformed("IPv4 version or header length"));
+        }
+        at_least(bytes, usize::from(bytes[0] & 0xf) * 4, "IPv4 options")?;
+        let address = |at: usize| Ipv4Addr::from([0, 1, 2, 3].map(|i| bytes[at + i]));
+        Ok(Self {
+            dscp: bytes[1] >> 2,
+            ecn: ecn(bytes[1]),
+            identification: u16_at(bytes, 4),
+            ttl: bytes[8],
+            protocol: bytes[9],
+            src: address(12),
+            dst: address(16),
+        })
+    }
+}

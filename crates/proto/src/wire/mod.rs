@@ -1,0 +1,275 @@
+//! Bytes ↔ bodies: the one place where a parsed packet becomes what a network carries, and back.
+//!
+//! [`emit`] writes a complete IP packet with every checksum right; [`parse`] reads one and refuses
+//! what is not well formed. Used at the live edge and for captures; in simulation the parsed form
+//! travels. Bytes are those of the RFCs whatever a label says of its length (under the `ns2`
+//! sizing profile [`Packet::ip_bytes`] counts fewer).
+
+pub mod checksum;
+pub mod icmp;
+pub mod ipv4;
+pub mod ipv6;
+pub mod pattern;
+pub mod rtcp;
+pub mod rtp;
+pub mod tcp;
+pub mod udp;
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+
+use crate::packet::{Body, Ecn, Frame, Packet, Payload};
+use crate::probe::Garbage;
+
+/// Hops a packet may take when it leaves its sender.
+pub const INITIAL_TTL: u8 = 64;
+
+/// Where a packet comes from and where it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Sender's address.
+    pub src: IpAddr,
+    /// Receiver's address, of the same family.
+    pub dst: IpAddr,
+    /// Sender's UDP or TCP port.
+    pub src_port: u16,
+    /// Receiver's UDP or TCP port.
+    pub dst_port: u16,
+}
+
+impl Ends {
+    /// The way back.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        Self { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port }
+    }
+}
+
+/// What the bytes do not say themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// A UDP payload is RTP or RTCP, told apart by RFC 5761 §4; otherwise it is plain data.
+    pub media: bool,
+    /// The payload is that of a virtual stream and begins at this offset in it: if its bytes are
+    /// the [`pattern`]'s there, it is parsed as [`Payload::Virtual`]. Otherwise as real.
+    pub virtual_offset: Option<u64>,
+}
+
+impl Hints {
+    /// The payload in these bytes. Without bytes there is nothing real: it is then virtual.
+    pub(crate) fn payload(self, bytes: Bytes) -> Payload {
+        match self.virtual_offset {
+            Some(offset) if pattern::matches(offset, &bytes) => {
+                Payload::Virtual { offset, len: bytes.len() as u32 }
+            }
+            _ if bytes.is_empty() => Payload::default(),
+            _ => Payload::Real(bytes),
+        }
+    }
+}
+
+/// A packet as read from bytes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parsed {
+    /// Where from and where to; of a Packet Too Big the ports of the refused packet, turned round.
+    pub ends: Ends,
+    /// ECN field.
+    pub ecn: Ecn,
+    /// Differentiated services code point.
+    pub dscp: u8,
+    /// Time to live, or hop limit.
+    pub ttl: u8,
+    /// What it carries.
+    pub body: Body,
+}
+
+/// Why bytes are no packet, or a packet has no bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// Fewer bytes than the header, or a length in it, asks for.
+    #[error("{0} is cut short")]
+    Truncated(&'static str),
+    /// A field has a value that the RFC forbids.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// A checksum does not match.
+    #[error("wrong {0} checksum")]
+    Checksum(&'static str),
+    /// Well formed perhaps, but of a kind that is not spoken here.
+    #[error("{0} is not supported")]
+    Unsupported(&'static str),
+    /// More bytes than the length field can say.
+    #[error("{0} is too long")]
+    TooLong(&'static str),
+    /// Source and destination address are of different IP versions.
+    #[error("source and destination are of different IP versions")]
+    Families,
+}
+
+impl WireError {
+    /// The note an endpoint's driver takes of it.
+    #[must_use]
+    pub const fn garbage(self) -> Garbage {
+        match self {
+            Self::Checksum(_) => Garbage::Checksum,
+            Self::Unsupported(_) => Garbage::Unexpected,
+            _ => Garbage::Malformed,
+        }
+    }
+}
+
+/// Appends the whole IP packet to `out`: label for the IP header, body, addresses and ports.
+///
+/// Don't Fragment is set; TTL (or hop limit) is [`INITIAL_TTL`] less the links behind the packet;
+/// the IPv4 identification is the packet's number modulo 2¹⁶ (any value would do, RFC 6864 §4.1)
+/// and the IPv6 flow label the label's flow hash (RFC 6437 §2).
+///
+/// # Errors
+/// [`WireError::Families`], or [`WireError::TooLong`] if it does not fit an IP packet; `out` is
+/// then as it was.
+pub fn emit(packet: &Packet, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let start = out.len();
+    let written = emit_ip(packet, body, ends, out);
+    if written.is_err() {
+        out.truncate(start);
+    }
+    written
+}
+
+fn emit_ip(packet: &Packet, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let start = out.len();
+    match (ends.src, ends.dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            out.resize(start + ipv4::HEADER, 0);
+            emit_body(body, ends, out)?;
+            let protocol = protocol(body, ipv4::ICMP);
+            ipv4::Header::of(packet, protocol, src, dst).write(&mut out[start..])
+        }
+        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+            out.resize(start + ipv6::HEADER, 0);
+            emit_body(body, ends, out)?;
+            let next_header = protocol(body, ipv6::ICMP);
+            ipv6::Header::of(packet, next_header, src, dst).write(&mut out[start..])
+        }
+        _ => Err(WireError::Families),
+    }
+}
+
+fn protocol(body: &Body, icmp: u8) -> u8 {
+    match body {
+        Body::Udp(_) => udp::PROTOCOL,
+        Body::Tcp(_) => tcp::PROTOCOL,
+        Body::TooBig { .. } => icmp,
+    }
+}
+
+fn emit_body(body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
+    match body {
+        Body::Udp(frame) => udp::emit(ends, |out| emit_frame(frame, out), out),
+        Body::Tcp(segment) => tcp::emit(segment, ends, out),
+        Body::TooBig { mtu } => icmp::emit(*mtu, ends, out),
+    }
+}
+
+/// Appends a frame as a UDP payload or an RFC 4571 frame carries it.
+pub fn emit_frame(frame: &Frame, out: &mut Vec<u8>) {
+    match frame {
+        Frame::Data(payload) => pattern::emit(payload, out),
+        Frame::Rtp(packet) => rtp::emit(packet, out),
+        Frame::Rtcp(compound) => rtcp::emit(compound, out),
+    }
+}
+
+/// RTP or RTCP, by the second byte (RFC 5761 §4: 192 to 223 are RTCP packet types).
+///
+/// # Errors
+/// As [`rtp::parse`] and [`rtcp::parse`].
+pub fn parse_media(bytes: &Bytes, hints: Hints) -> Result<Frame, WireError> {
+    match bytes.get(1) {
+        Some(192..=223) => rtcp::parse(bytes).map(|compound| Frame::Rtcp(Box::new(compound))),
+        _ => rtp::parse(bytes, hints).map(Frame::Rtp),
+    }
+}
+
+/// Reads a whole IP packet. Bytes beyond its length field are link padding and are left.
+///
+/// # Errors
+/// Says what is wrong with the bytes; [`WireError::garbage`] makes it a note. Never panics.
+pub fn parse(bytes: &[u8], hints: Hints) -> Result<Parsed, WireError> {
+    match bytes.first().map(|byte| byte >> 4) {
+        Some(4) => {
+            let (header, rest) = ipv4::Header::parse(bytes)?;
+            let icmp = header.protocol == ipv4::ICMP;
+            let (src, dst) = (header.src.into(), header.dst.into());
+            let (ends, body) = parse_body(header.protocol, icmp, src, dst, rest, hints)?;
+            Ok(Parsed { ends, ecn: header.ecn, dscp: header.dscp, ttl: header.ttl, body })
+        }
+        Some(6) => {
+            let (header, rest) = ipv6::Header::parse(bytes)?;
+            let icmp = header.next_header == ipv6::ICMP;
+            let (src, dst) = (header.src.into(), header.dst.into());
+            let (ends, body) = parse_body(header.next_header, icmp, src, dst, rest, hints)?;
+            Ok(Parsed { ends, ecn: header.ecn, dscp: header.dscp, ttl: header.hop_limit, body })
+        }
+        Some(_) => Err(WireError::Malformed("IP version is neither 4 nor 6")),
+        None => Err(WireError::Truncated("IP header")),
+    }
+}
+
+fn parse_body(
+    protocol: u8,
+    icmp: bool,
+    src: IpAddr,
+    dst: IpAddr,
+    bytes: &[u8],
+    hints: Hints,
+) -> Result<(Ends, Body), WireError> {
+    match protocol {
+        udp::PROTOCOL => {
+            let (ends, payload) = udp::parse(bytes, src, dst)?;
+            let payload = Bytes::copy_from_slice(payload);
+            let frame = if hints.media {
+                parse_media(&payload, hints)?
+            } else {
+                Frame::Data(hints.payload(payload))
+            };
+            Ok((ends, Body::Udp(frame)))
+        }
+        tcp::PROTOCOL => {
+            let (ends, segment) = tcp::parse(bytes, src, dst, hints)?;
+            Ok((ends, Body::Tcp(segment)))
+        }
+        _ if icmp => {
+            let (ends, mtu) = icmp::parse(bytes, src, dst)?;
+            Ok((ends, Body::TooBig { mtu }))
+        }
+        _ => Err(WireError::Unsupported("IP protocol")),
+    }
+}
+
+/// The two bytes at `at`, which must exist.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+/// The four bytes at `at`, which must exist.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+/// The ECN field in the two low bits (RFC 3168 §5).
+pub(crate) const fn ecn(byte: u8) -> Ecn {
+    match byte & 0b11 {
+        0 => Ecn::NotEct,
+        1 => Ecn::Ect1,
+        2 => Ecn::Ect0,
+        _ => Ecn::Ce,
+    }
+}
+/// Refuses fewer than `needed` bytes.
+pub(crate) const fn at_least(
+    bytes: &[u8],
+    needed: usize,
+    what: &'static str,
+) -> Result<(), WireError> {
+    if bytes.len() < needed { Err(WireError::Truncated(what)) } else { Ok(()) }
+}

@@ -1,0 +1,184 @@
+//! The compound RTCP packet (RFC 3550 §6.1 to §6.6).
+
+use super::{WireError, at_least, u16_at, u32_at};
+use crate::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
+
+const VERSION: u8 = 2;
+// RFC 3550 §12.1: packet types.
+const SR: u8 = 200;
+const RR: u8 = 201;
+const SDES: u8 = 202;
+const BYE: u8 = 203;
+/// RFC 3550 §12.2: SDES item type.
+const CNAME: u8 = 1;
+const REPORT_BLOCK: usize = 24;
+const SENDER_INFO: usize = 20;
+
+/// Appends the compound packet: SR or RR, SDES, and BYE if it says so.
+pub fn emit(compound: &Compound, out: &mut Vec<u8>) {
+    emit_report(compound, out);
+    emit_sdes(compound, out);
+    if compound.bye {
+        emit_header(1, BYE, 8, out);
+        out.extend_from_slice(&compound.ssrc.to_be_bytes());
+    }
+}
+
+/// RFC 3550 §6.4.1: the length counts 32-bit words less one.
+fn emit_header(count: usize, packet_type: u8, bytes: usize, out: &mut Vec<u8>) {
+    let [high, low] = ((bytes / 4 - 1) as u16).to_be_bytes();
+    out.extend_from_slice(&[VERSION << 6 | count as u8, packet_type, high, low]);
+}
+
+fn emit_report(compound: &Compound, out: &mut Vec<u8>) {
+    let reports = compound.reports_written();
+    let packet_type = if compound.sender.is_some() { SR } else { RR };
+    emit_header(reports.len(), packet_type, compound.report_bytes(), out);
+    out.extend_from_slice(&compound.ssrc.to_be_bytes());
+    if let Some(info) = &compound.sender {
+        out.extend_from_slice(&info.ntp.0.to_be_bytes());
+        for field in [info.rtp_timestamp, info.packets, info.octets] {
+            out.extend_from_slice(&field.to_be_bytes());
+        }
+    }
+    for block in reports {
+        out.extend_from_slice(&block.ssrc.to_be_bytes());
+        out.push(block.fraction_lost);
+        out.extend_from_slice(&block.cumulative_lost.to_be_bytes()[1..]);
+        for field in
+            [block.highest_sequence, block.jitter, block.last_sr, block.delay_since_last_sr]
+        {
+            out.extend_from_slice(&field.to_be_bytes());
+        }
+    }
+}
+
+fn emit_sdes(compound: &Compound, out: &mut Vec<u8>) {
+    let start = out.len();
+    let cname = compound.cname_written();
+    emit_header(1, SDES, compound.sdes_bytes(), out);
+    out.extend_from_slice(&compound.ssrc.to_be_bytes());
+    out.extend_from_slice(&[CNAME, cname.len() as u8]);
+    out.extend_from_slice(cname.as_bytes());
+    // RFC 3550 §6.5: one or more null octets end the list, up to the next word.
+    out.resize(start + compound.sdes_bytes(), 0);
+}
+
+/// One packet of a compound: its count field, type and what follows the header.
+struct Part<'a> {
+    count: usize,
+    packet_type: u8,
+    content: &'a [u8],
+}
+
+/// Reads a compound packet. Packets of other types in it (APP, feedback, XR) are passed over, and
+/// so are items that speak of other sources than the reporter.
+///
+/// # Errors
+/// Truncated or malformed bytes (the checks of RFC 3550 A.2).
+pub fn parse(bytes: &[u8]) -> Result<Compound, WireError> {
+    let (first, mut rest) = next_part(bytes, true)?;
+    at_least(first.content, 4, "RTCP report")?;
+    let mut compound = Compound { ssrc: u32_at(first.content, 0), ..Compound::default() };
+    // RFC 3550 A.2: the first packet is a report.
+    match first.packet_type {
+        SR | RR => parse_report(&first, &mut compound)?,
+        _ => return Err(WireError::Malformed("RTCP does not begin with a report")),
+    }
+    while !rest.is_empty() {
+        let (part, behind) = next_part(rest, false)?;
+        match part.packet_type {
+            SR | RR => parse_report(&part, &mut compound)?,
+            SDES => parse_sdes(&part, &mut compound)?,
+            BYE => parse_bye(&part, &mut compound)?,
+            _ => {}
+        }
+        rest = behind;
+    }
+    Ok(compound)
+}
+
+fn next_part(bytes: &[u8], first: bool) -> Result<(Part<'_>, &[u8]), WireError> {
+    at_least(bytes, 4, "RTCP header")?;
+    if bytes[0] >> 6 != VERSION {
+        return Err(WireError::Malformed("RTCP version is not 2"));
+    }
+    let length = (usize::from(u16_at(bytes, 2)) + 1) * 4;
+    at_least(bytes, length, "RTCP packet")?;
+    let (packet, rest) = bytes.split_at(length);
+    let mut content = &packet[4..];
+    // RFC 3550 §6.4.1, A.2: only the last packet may be padded, and not if it is also the first.
+    if packet[0] & 0x20 != 0 {
+        let padding = usize::from(packet[length - 1]);
+        if first || !rest.is_empty() || padding == 0 || padding > content.len() {
+            return Err(WireError::Malformed("RTCP padding"));
+        }
+        content = &content[..content.len() - padding];
+    }
+    Ok((Part { count: usize::from(bytes[0] & 0x1f), packet_type: bytes[1], content }, rest))
+}
+
+fn parse_report(part: &Part<'_>, compound: &mut Compound) -> Result<(), WireError> {
+    let content = part.content;
+    let info = if part.packet_type == SR { SENDER_INFO } else { 0 };
+    at_least(content, 4 + info + part.count * REPORT_BLOCK, "RTCP report")?;
+    if u32_at(content, 0) != compound.ssrc {
+        return Ok(());
+    }
+    if info > 0 {
+        compound.sender = Some(SenderInfo {
+            ntp: NtpTime(u64::from(u32_at(content, 4)) << 32 | u64::from(u32_at(content, 8))),
+            rtp_timestamp: u32_at(content, 12),
+            packets: u32_at(content, 16),
+            octets: u32_at(content, 20),
+        });
+    }
+    let blocks = content[4 + info..].chunks_exact(REPORT_BLOCK).take(part.count);
+    compound.reports.extend(blocks.map(report_block));
+    Ok(())
+}
+
+fn report_block(bytes: &[u8]) -> ReportBlock {
+    ReportBlock {
+        ssrc: u32_at(bytes, 0),
+        fraction_lost: bytes[4],
+        // The sign of 24 bits is extended.
+        cumulative_lost: (u32_at(bytes, 4) << 8) as i32 >> 8,
+        highest_sequence: u32_at(bytes, 8),
+        jitter: u32_at(bytes, 12),
+        last_sr: u32_at(bytes, 16),
+        delay_since_last_sr: u32_at(bytes, 20),
+    }
+}
+
+fn parse_sdes(part: &Part<'_>, compound: &mut Compound) -> Result<(), WireError> {
+    let mut chunks = part.content;
+    for _ in 0..part.count {
+        at_least(chunks, 4, "RTCP SDES chunk")?;
+        let ours = u32_at(chunks, 0) == compound.ssrc;
+        let mut at = 4;
+        // RFC 3550 §6.5: a null octet ends the list of items.
+        while *chunks.get(at).ok_or(WireError::Truncated("RTCP SDES item"))? != 0 {
+            at_least(chunks, at + 2, "RTCP SDES item")?;
+            let end = at + 2 + usize::from(chunks[at + 1]);
+            at_least(chunks, end, "RTCP SDES item")?;
+            if ours && chunks[at] == CNAME {
+                compound.cname = std::str::from_utf8(&chunks[at + 2..end])
+                    .map_err(|_| WireError::Malformed("RTCP CNAME is not UTF-8"))?
+                    .to_owned();
+            }
+            at = end;
+        }
+        let end = (at + 1).next_multiple_of(4);
+        at_least(chunks, end, "RTCP SDES chunk")?;
+        chunks = &chunks[end..];
+    }
+    Ok(())
+}
+
+fn parse_bye(part: &Part<'_>, compound: &mut Compound) -> Result<(), WireError> {
+    at_least(part.content, part.count * 4, "RTCP BYE")?;
+    let mut sources = part.content.chunks_exact(4).take(part.count);
+    compound.bye |= sources.any(|source| u32_at(source, 0) == compound.ssrc);
+    Ok(())
+}

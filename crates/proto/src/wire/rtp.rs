@@ -1,0 +1,55 @@
+//! The RTP header (RFC 3550 §5.1). CSRC list, extension and padding are read over, not written.
+
+use bytes::Bytes;
+
+use super::{Hints, WireError, at_least, pattern, u16_at, u32_at};
+use crate::rtp::Packet;
+
+const HEADER: usize = 12;
+const VERSION: u8 = 2;
+
+/// Appends header and payload.
+pub fn emit(packet: &Packet, out: &mut Vec<u8>) {
+    out.push(VERSION << 6);
+    out.push(u8::from(packet.marker) << 7 | packet.payload_type & 0x7f);
+    out.extend_from_slice(&packet.sequence.to_be_bytes());
+    out.extend_from_slice(&packet.timestamp.to_be_bytes());
+    out.extend_from_slice(&packet.ssrc.to_be_bytes());
+    pattern::emit(&packet.payload, out);
+}
+
+/// Reads a packet; the payload shares the bytes.
+///
+/// # Errors
+/// Truncated or malformed bytes (the checks of RFC 3550 A.1).
+pub fn parse(bytes: &Bytes, hints: Hints) -> Result<Packet, WireError> {
+    at_least(bytes, HEADER, "RTP header")?;
+    if bytes[0] >> 6 != VERSION {
+        return Err(WireError::Malformed("RTP version is not 2"));
+    }
+    let mut start = HEADER + usize::from(bytes[0] & 0xf) * 4;
+    at_least(bytes, start, "RTP CSRC list")?;
+    // RFC 3550 §5.3.1: the extension counts its 32-bit words, its first one apart.
+    if bytes[0] & 0x10 != 0 {
+        at_least(bytes, start + 4, "RTP extension")?;
+        start += 4 + usize::from(u16_at(bytes, start + 2)) * 4;
+        at_least(bytes, start, "RTP extension")?;
+    }
+    let mut end = bytes.len();
+    // RFC 3550 §5.1: the last octet counts the padding, itself included.
+    if bytes[0] & 0x20 != 0 {
+        let padding = usize::from(bytes[end - 1]);
+        if padding == 0 || padding > end - start {
+            return Err(WireError::Malformed("RTP padding count"));
+        }
+        end -= padding;
+    }
+    Ok(Packet {
+        payload_type: bytes[1] & 0x7f,
+        marker: bytes[1] & 0x80 != 0,
+        sequence: u16_at(bytes, 2),
+        timestamp: u32_at(bytes, 4),
+        ssrc: u32_at(bytes, 8),
+        payload: hints.payload(bytes.slice(start..end)),
+    })
+}

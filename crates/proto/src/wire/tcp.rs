@@ -1,0 +1,129 @@
+//! The TCP header (RFC 9293 §3.1) with the options of RFC 9293 §3.2 and RFC 7323.
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+
+use super::checksum::Sum;
+use super::{Ends, Hints, WireError, at_least, pattern, u16_at, u32_at};
+use crate::tcp::{Flags, Segment};
+
+/// TCP's protocol number.
+pub const PROTOCOL: u8 = 6;
+/// Bytes of a header without options.
+pub const HEADER: usize = 20;
+
+// RFC 9293 §3.2 and RFC 7323 §2.2, §3.2: kinds of option.
+const END: u8 = 0;
+const NO_OPERATION: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const TIMESTAMPS: u8 = 8;
+
+/// Appends a segment. Options stand in the order of their kinds, each ending on a word, padded in
+/// front with no-operations.
+///
+/// # Errors
+/// [`WireError::TooLong`] if the options do not fit 40 bytes.
+pub fn emit(segment: &Segment, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let start = out.len();
+    out.extend_from_slice(&ends.src_port.to_be_bytes());
+    out.extend_from_slice(&ends.dst_port.to_be_bytes());
+    out.extend_from_slice(&segment.seq.to_be_bytes());
+    out.extend_from_slice(&segment.ack.to_be_bytes());
+    out.extend_from_slice(&[0, segment.flags.0]);
+    out.extend_from_slice(&segment.window.to_be_bytes());
+    out.extend_from_slice(&[0; 4]);
+    emit_options(segment, out);
+    let words = (out.len() - start) / 4;
+    if words > 15 {
+        return Err(WireError::TooLong("TCP header"));
+    }
+    out[start + 12] = (words as u8) << 4;
+    pattern::emit(&segment.payload, out);
+    let bytes = &mut out[start..];
+    let sum = Sum::pseudo_header(ends.src, ends.dst, PROTOCOL, bytes.len());
+    let checksum = sum.over(bytes).finish();
+    bytes[16..18].copy_from_slice(&checksum.to_be_bytes());
+    Ok(())
+}
+
+fn emit_options(segment: &Segment, out: &mut Vec<u8>) {
+    if let Some(mss) = segment.mss {
+        let [high, low] = mss.to_be_bytes();
+        out.extend_from_slice(&[MSS, 4, high, low]);
+    }
+    if let Some(shift) = segment.window_scale {
+        out.extend_from_slice(&[NO_OPERATION, WINDOW_SCALE, 3, shift]);
+    }
+    if let Some((value, echo)) = segment.timestamps {
+        // RFC 7323 appendix A: two no-operations align the values.
+        out.extend_from_slice(&[NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10]);
+        out.extend_from_slice(&value.to_be_bytes());
+        out.extend_from_slice(&echo.to_be_bytes());
+    }
+}
+
+/// Reads and checks a segment.
+///
+/// # Errors
+/// Truncated or malformed bytes, a wrong checksum.
+pub fn parse(
+    bytes: &[u8],
+    src: IpAddr,
+    dst: IpAddr,
+    hints: Hints,
+) -> Result<(Ends, Segment), WireError> {
+    at_least(bytes, HEADER, "TCP header")?;
+    if Sum::pseudo_header(src, dst, PROTOCOL, bytes.len()).over(bytes).finish() != 0 {
+        return Err(WireError::Checksum("TCP"));
+    }
+    let header_bytes = usize::from(bytes[12] >> 4) * 4;
+    if header_bytes < HEADER {
+        return Err(WireError::Malformed("TCP data offset is below five"));
+    }
+    at_least(bytes, header_bytes, "TCP options")?;
+    let mut segment = Segment {
+        seq: u32_at(bytes, 4),
+        ack: u32_at(bytes, 8),
+        flags: Flags(bytes[13]),
+        window: u16_at(bytes, 14),
+        ..Segment::default()
+    };
+    parse_options(&bytes[HEADER..header_bytes], &mut segment)?;
+    segment.payload = hints.payload(Bytes::copy_from_slice(&bytes[header_bytes..]));
+    let ends = Ends { src, dst, src_port: u16_at(bytes, 0), dst_port: u16_at(bytes, 2) };
+    Ok((ends, segment))
+}
+
+fn parse_options(mut options: &[u8], segment: &mut Segment) -> Result<(), WireError> {
+    while let [kind, rest @ ..] = options {
+        match *kind {
+            END => break,
+            NO_OPERATION => options = rest,
+            kind => {
+                // RFC 9293 §3.2, MUST-7: an illegal length must not confuse the receiver.
+                let length = usize::from(*rest.first().unwrap_or(&0));
+                if length < 2 || length > options.len() {
+                    return Err(WireError::Malformed("TCP option length"));
+                }
+                let (option, behind) = options.split_at(length);
+                on_option(kind, &option[2..], segment);
+                options = behind;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// RFC 9293 §3.2, MUST-6: options of unknown kind (here also of unknown length) are passed over.
+fn on_option(kind: u8, data: &[u8], segment: &mut Segment) {
+    match (kind, data) {
+        (MSS, [high, low]) => segment.mss = Some(u16::from_be_bytes([*high, *low])),
+        (WINDOW_SCALE, [shift]) => segment.window_scale = Some(*shift),
+        (TIMESTAMPS, [_, _, _, _, _, _, _, _]) => {
+            segment.timestamps = Some((u32_at(data, 0), u32_at(data, 4)));
+        }
+        _ => {}
+    }
+}

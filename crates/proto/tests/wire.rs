@@ -1,0 +1,325 @@
+//! Bytes ↔ bodies: every kind of packet survives the round trip, and no bytes cause a panic.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use bytes::Bytes;
+use proptest::prelude::*;
+use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
+use talkspurt_proto::tcp::{Flags, Segment};
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::wire::{self, Ends, Hints, WireError, pattern};
+use talkspurt_proto::{rfc4571, rtp};
+
+fn label(number: u32, ecn: Ecn, dscp: u8, version: IpVersion) -> Packet {
+    let (body, sent) = (BodyId(0), Instant::ZERO);
+    Packet { body, ip_bytes: 0, route: 1, flow: 2, number, hop: 0, ecn, dscp, version, sent }
+}
+
+fn ends() -> impl Strategy<Value = Ends> {
+    let addresses = prop_oneof![
+        any::<(Ipv4Addr, Ipv4Addr)>().prop_map(|(a, b)| (IpAddr::V4(a), IpAddr::V4(b))),
+        any::<(Ipv6Addr, Ipv6Addr)>().prop_map(|(a, b)| (IpAddr::V6(a), IpAddr::V6(b))),
+    ];
+    (addresses, any::<u16>(), any::<u16>()).prop_map(|((src, dst), src_port, dst_port)| Ends {
+        src,
+        dst,
+        src_port,
+        dst_port,
+    })
+}
+
+fn payload() -> impl Strategy<Value = Payload> {
+    prop_oneof![
+        (any::<u64>(), 0_u32..1500).prop_map(|(offset, len)| Payload::Virtual { offset, len }),
+        prop::collection::vec(any::<u8>(), 1..1500)
+            .prop_map(|bytes| Payload::Real(Bytes::from(bytes))),
+    ]
+}
+
+fn media() -> impl Strategy<Value = rtp::Packet> {
+    let payload_type = prop_oneof![0_u8..64, 96_u8..128];
+    (payload_type, any::<bool>(), any::<u16>(), any::<u32>(), any::<u32>(), payload()).prop_map(
+        |(payload_type, marker, sequence, timestamp, ssrc, payload)| rtp::Packet {
+            payload_type,
+            marker,
+            sequence,
+            timestamp,
+            ssrc,
+            payload,
+        },
+    )
+}
+
+fn block() -> impl Strategy<Value = ReportBlock> {
+    let rest = (any::<u32>(), any::<u32>(), any::<u32>(), any::<u32>());
+    (any::<u32>(), any::<u8>(), -0x80_0000_i32..0x80_0000, rest).prop_map(
+        |(ssrc, fraction_lost, cumulative_lost, rest)| ReportBlock {
+            ssrc,
+            fraction_lost,
+            cumulative_lost,
+            highest_sequence: rest.0,
+            jitter: rest.1,
+            last_sr: rest.2,
+            delay_since_last_sr: rest.3,
+        },
+    )
+}
+
+fn compound() -> impl Strategy<Value = Compound> {
+    let info = any::<(u64, u32, u32, u32)>().prop_map(|(ntp, rtp_timestamp, packets, octets)| {
+        SenderInfo { ntp: NtpTime(ntp), rtp_timestamp, packets, octets }
+    });
+    let blocks = prop::collection::vec(block(), 0..=31);
+    (any::<u32>(), prop::option::of(info), blocks, "\\PC{0,60}", any::<bool>()).prop_map(
+        |(ssrc, sender, reports, cname, bye)| Compound { ssrc, sender, reports, cname, bye },
+    )
+}
+
+fn segment() -> impl Strategy<Value = Segment> {
+    let numbers = any::<(u32, u32, u16, u8)>();
+    let options = any::<(Option<u16>, Option<u8>, Option<(u32, u32)>)>();
+    (numbers, options, payload()).prop_map(
+        |((seq, ack, window, flags), (mss, window_scale, timestamps), payload)| Segment {
+            seq,
+            ack,
+            window,
+            flags: Flags(flags),
+            mss,
+            window_scale,
+            timestamps,
+            payload,
+        },
+    )
+}
+
+fn body() -> impl Strategy<Value = Body> {
+    prop_oneof![
+        payload().prop_map(|payload| Body::Udp(Frame::Data(payload))),
+        media().prop_map(|packet| Body::Udp(Frame::Rtp(packet))),
+        compound().prop_map(|compound| Body::Udp(Frame::Rtcp(Box::new(compound)))),
+        segment().prop_map(Body::Tcp),
+        (0_u32..=65_535).prop_map(|mtu| Body::TooBig { mtu }),
+    ]
+}
+
+/// The hints under which the bytes of this body mean the body again.
+fn hints(body: &Body) -> Hints {
+    let (media, payload) = match body {
+        Body::Udp(Frame::Data(payload)) => (false, Some(payload)),
+        Body::Udp(Frame::Rtp(packet)) => (true, Some(&packet.payload)),
+        Body::Udp(Frame::Rtcp(_)) => (true, None),
+        Body::Tcp(segment) => (false, Some(&segment.payload)),
+        Body::TooBig { .. } => (false, None),
+    };
+    let virtual_offset = match payload {
+        Some(Payload::Virtual { offset, .. }) => Some(*offset),
+        _ => None,
+    };
+    Hints { media, virtual_offset }
+}
+
+const ECNS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
+
+proptest! {
+    #[test]
+    fn every_packet_survives_the_round_trip(
+        body in body(), ends in ends(), number: u32, ecn in 0_usize..4, dscp in 0_u8..64,
+    ) {
+        let version = if ends.src.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+        let label = label(number, ECNS[ecn], dscp, version);
+        let mut bytes = Vec::new();
+        wire::emit(&label, &body, &ends, &mut bytes).expect("fits");
+        let parsed = wire::parse(&bytes, hints(&body)).expect("our own bytes");
+        prop_assert_eq!(parsed.ends, ends);
+        prop_assert_eq!((parsed.ecn, parsed.dscp, parsed.ttl), (label.ecn, dscp, 64));
+
+        // The lengths by layer are those of the bytes (a quote over IPv6 has 20 more).
+        let layers = body.layers();
+        let header = if ends.src.is_ipv4() { 20 } else { 40 };
+        let quote = if matches!(body, Body::TooBig { .. }) { header - 20 } else { 0 };
+        let counted = header + layers.transport + layers.media + layers.payload + quote;
+        prop_assert_eq!(bytes.len(), counted as usize);
+        prop_assert_eq!(parsed.body, body);
+    }
+
+    #[test]
+    fn any_single_damage_to_a_segment_is_noticed(
+        segment in segment(), at in any::<prop::sample::Index>(), flip in 1_u8..=255,
+    ) {
+        let any = Ipv4Addr::new(10, 0, 0, 1).into();
+        let ends = Ends { src: any, dst: any, src_port: 1, dst_port: 2 };
+        let mut bytes = Vec::new();
+        let body = Body::Tcp(segment);
+        wire::emit(&label(0, Ecn::NotEct, 0, IpVersion::V4), &body, &ends, &mut bytes).expect("fits");
+        let at = at.index(bytes.len());
+        bytes[at] ^= flip;
+        prop_assert!(wire::parse(&bytes, Hints::default()).is_err());
+    }
+
+    #[test]
+    fn arbitrary_bytes_never_panic(
+        bytes in prop::collection::vec(any::<u8>(), 0..300), media: bool, offset: Option<u64>,
+    ) {
+        let hints = Hints { media, virtual_offset: offset };
+        let _ = wire::parse(&bytes, hints);
+        let _ = wire::rtcp::parse(&bytes);
+        let _ = wire::parse_media(&Bytes::from(bytes), hints);
+    }
+
+    /// Random bytes rarely get past the first check: damage real packets, and skip the checksums.
+    #[test]
+    fn damaged_packets_never_panic(
+        body in body(), ends in ends(), cut in any::<prop::sample::Index>(),
+        damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+    ) {
+        let version = if ends.src.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+        let mut bytes = Vec::new();
+        wire::emit(&label(0, Ecn::NotEct, 0, version), &body, &ends, &mut bytes).expect("fits");
+        bytes.truncate(cut.index(bytes.len()) + 1);
+        for (at, value) in damage {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        let _ = wire::parse(&bytes, hints(&body));
+        let headers = bytes.len().min(if ends.src.is_ipv4() { 28 } else { 48 });
+        let media = Bytes::from(bytes).slice(headers..);
+        let _ = wire::parse_media(&media, hints(&body));
+        let _ = wire::rtcp::parse(&media);
+    }
+
+    #[test]
+    fn segments_with_any_options_never_panic(options in prop::collection::vec(any::<u8>(), 0..=40)) {
+        let address: IpAddr = Ipv4Addr::LOCALHOST.into();
+        let mut bytes = vec![0; 20];
+        bytes.extend_from_slice(&options);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes[12] = (bytes.len() as u8 / 4) << 4;
+        let sum = wire::checksum::Sum::pseudo_header(address, address, 6, bytes.len());
+        let checksum = sum.over(&bytes).finish();
+        bytes[16..18].copy_from_slice(&checksum.to_be_bytes());
+        let parsed = wire::tcp::parse(&bytes, address, address, Hints::default());
+        prop_assert!(!matches!(parsed, Err(WireError::Checksum(_))));
+    }
+
+    #[test]
+    fn a_virtual_payload_that_is_not_the_pattern_is_real(offset: u64, len in 1_u32..100, at in any::<prop::sample::Index>()) {
+        let mut bytes = Vec::new();
+        pattern::emit(&Payload::Virtual { offset, len }, &mut bytes);
+        prop_assert!(pattern::matches(offset, &bytes));
+        bytes[at.index(len as usize)] ^= 1;
+        prop_assert!(!pattern::matches(offset, &bytes));
+    }
+}
+
+fn tcp(options: &[u8]) -> Result<Segment, WireError> {
+    let address: IpAddr = Ipv4Addr::LOCALHOST.into();
+    let mut bytes = vec![0; 20];
+    bytes.extend_from_slice(options);
+    bytes[12] = (bytes.len() as u8 / 4) << 4;
+    let sum = wire::checksum::Sum::pseudo_header(address, address, 6, bytes.len());
+    let checksum = sum.over(&bytes).finish();
+    bytes[16..18].copy_from_slice(&checksum.to_be_bytes());
+    wire::tcp::parse(&bytes, address, address, Hints::default()).map(|(_, segment)| segment)
+}
+
+#[test]
+fn rfc_9293_section_3_2_unknown_options_are_passed_over() {
+    // SACK permitted (4), an unknown kind (200) of length 5, then the MSS, then the end.
+    let segment = tcp(&[4, 2, 200, 5, 9, 9, 9, 2, 4, 5, 180, 0]).expect("well formed");
+    assert_eq!(segment.mss, Some(1460));
+    // What stands behind the end of the list is not read.
+    assert_eq!(tcp(&[0, 2, 4, 5]).expect("well formed").mss, None);
+    // A known kind with another length is passed over.
+    assert_eq!(tcp(&[2, 3, 5, 0]).expect("well formed").mss, None);
+}
+
+#[test]
+fn rfc_9293_must_7_illegal_option_lengths_are_refused() {
+    for options in [[8, 0, 0, 0], [8, 1, 0, 0], [8, 10, 0, 0], [1, 1, 1, 8]] {
+        assert_eq!(tcp(&options), Err(WireError::Malformed("TCP option length")), "{options:?}");
+    }
+}
+
+#[test]
+fn rfc_3550_section_5_1_csrc_extension_and_padding_are_read_over() {
+    let mut bytes = vec![0x80 | 0x20 | 0x10 | 1, 0x80, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3];
+    bytes.extend_from_slice(&[7; 4]); // one CSRC
+    bytes.extend_from_slice(&[0xbe, 0xde, 0, 2, 1, 1, 1, 1, 2, 2, 2, 2]); // two words of extension
+    bytes.extend_from_slice(b"speech\0\0\x03"); // three bytes of padding
+    let packet = wire::rtp::parse(&bytes.clone().into(), Hints::default()).expect("well formed");
+    assert_eq!(packet.payload, Payload::Real(Bytes::from_static(b"speech")));
+    assert_eq!((packet.marker, packet.sequence, packet.timestamp, packet.ssrc), (true, 1, 2, 3));
+    let last = bytes.len() - 1;
+    for bad in [0, 10, 255] {
+        bytes[last] = bad;
+        let result = wire::rtp::parse(&bytes.clone().into(), Hints::default());
+        assert_eq!(result, Err(WireError::Malformed("RTP padding count")), "{bad}");
+    }
+}
+
+#[test]
+fn rfc_3550_a2_what_is_no_compound_is_refused() {
+    let sound = Compound { ssrc: 1, cname: "a".into(), ..Compound::default() };
+    let mut bytes = Vec::new();
+    wire::rtcp::emit(&sound, &mut bytes);
+    assert_eq!(wire::rtcp::parse(&bytes), Ok(sound.clone()));
+    let with = |at: usize, value: u8| {
+        let mut bytes = bytes.clone();
+        bytes[at] = value;
+        wire::rtcp::parse(&bytes)
+    };
+    assert!(with(0, 0x40).is_err(), "version");
+    assert!(with(0, 0xa0).is_err(), "padding on the first packet");
+    assert!(with(1, 202).is_err(), "first packet is no report");
+    assert!(with(3, 2).is_err(), "length beyond the packet");
+    assert!(with(0, 0x81).is_err(), "a report block that is not there");
+    // An application-defined packet (204) in between is passed over.
+    let app = [0x80, 204, 0, 2, 0, 0, 0, 9, b't', b'e', b's', b't'];
+    bytes.splice(8..8, app);
+    assert_eq!(wire::rtcp::parse(&bytes), Ok(sound));
+}
+
+#[test]
+fn rfc_3550_section_6_5_a_long_cname_is_cut_between_characters() {
+    let compound = Compound { cname: "é".repeat(200), ..Compound::default() };
+    let mut bytes = Vec::new();
+    wire::rtcp::emit(&compound, &mut bytes);
+    assert_eq!(bytes.len(), compound.wire_bytes());
+    assert_eq!(wire::rtcp::parse(&bytes).expect("ours").cname, "é".repeat(127));
+    let crowd = Compound { reports: vec![ReportBlock::default(); 40], ..Compound::default() };
+    let mut bytes = Vec::new();
+    wire::rtcp::emit(&crowd, &mut bytes);
+    assert_eq!(bytes.len(), crowd.wire_bytes());
+    assert_eq!(wire::rtcp::parse(&bytes).expect("ours").reports.len(), 31);
+}
+
+#[test]
+fn the_pattern_shows_its_own_offset() {
+    let mut bytes = Vec::new();
+    pattern::emit(&Payload::Virtual { offset: 0x1230, len: 20 }, &mut bytes);
+    assert_eq!(bytes[..8], 0x1230_u64.to_be_bytes());
+    assert_eq!(bytes[8..16], 0x1238_u64.to_be_bytes());
+    assert_eq!(bytes[16..], [0; 4]);
+}
+
+#[test]
+fn speech_over_tcp_is_speech_again() {
+    let payload = Payload::Real(Bytes::from_static(b"sixteen bytes it"));
+    let (payload_type, marker, sequence, timestamp, ssrc) = (8, true, 1, 2, 3);
+    let packet = rtp::Packet { payload_type, marker, sequence, timestamp, ssrc, payload };
+    let framed = rfc4571::frame(&Frame::Rtp(packet.clone())).expect("short");
+    let body = Body::Tcp(Segment { payload: Payload::Real(framed), ..Segment::default() });
+    let address: IpAddr = Ipv6Addr::LOCALHOST.into();
+    let ends = Ends { src: address, dst: address, src_port: 1, dst_port: 2 };
+    let mut bytes = Vec::new();
+    wire::emit(&label(0, Ecn::NotEct, 0, IpVersion::V6), &body, &ends, &mut bytes).expect("fits");
+    let Ok(wire::Parsed { body: Body::Tcp(segment), .. }) = wire::parse(&bytes, Hints::default())
+    else {
+        panic!("a segment")
+    };
+    let Payload::Real(stream) = segment.payload else { panic!("real bytes") };
+    let mut deframer = rfc4571::Deframer::new();
+    deframer.push(&stream);
+    assert_eq!(deframer.next_frame(), Some(Frame::Rtp(packet)));
+}
