@@ -8,6 +8,7 @@
 //!
 //! This crate may touch neither sockets nor clocks nor files; time is an argument.
 
+pub mod congestion;
 pub mod dice;
 pub mod endpoint;
 pub mod math;
@@ -16,6 +17,8 @@ pub mod probe;
 pub mod rfc4571;
 pub mod rtcp;
 pub mod rtp;
+pub mod rtt;
+pub mod seq;
 pub mod tcp;
 pub mod time;
 pub mod udp;

@@ -1,7 +1,348 @@
-//! TCP (RFC 9293) with NewReno congestion control.
+//! TCP (RFC 9293) as a deterministic state machine with two doors.
+//!
+//! `handle` takes what happened and changes fields; `poll` derives from the fields what is to be
+//! done: first news and data for the application, then a reset, then segments, then a pure
+//! acknowledgement. No output waits in a queue. The rooms behind the doors: `handshake` opens,
+//! `arrival` obeys RFC 9293 §3.10.7.4, `receive` and `reassembly` take data in, `send` and
+//! `outgoing` let it out, `recovery` answers acknowledgements, losses and timeouts, `timers` holds
+//! the deadlines. The congestion window's rules are in [`crate::congestion`].
+//!
+//! Numbers are kept as 64-bit [`Seq`], so that nothing here compares modulo 2³². After a timeout
+//! SND.NXT falls back to SND.UNA and what follows is sent anew (go back N); `max` remembers the
+//! highest number ever sent, which RFC 9293 calls SND.NXT.
 
+mod arrival;
 mod config;
+mod handshake;
+mod outgoing;
+mod reassembly;
+mod receive;
+mod recovery;
 mod segment;
+mod send;
+mod timers;
 
 pub use config::{Config, Controller};
 pub use segment::{Flags, Segment};
+
+use crate::congestion::{CongestionControl, Machine};
+use crate::dice::Dice;
+use crate::endpoint::{Endpoint, Event, Input, Output, PathNews, Transmit};
+use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
+use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
+use crate::rtt::RttEstimator;
+use crate::seq::Seq;
+use crate::time::{Duration, Instant};
+
+use receive::Receiver;
+use recovery::Recovery;
+use send::Sender;
+use timers::Timers;
+
+/// States of a connection (RFC 9293 §3.3.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// No connection.
+    Closed,
+    /// Waiting for a SYN.
+    Listen,
+    /// SYN sent.
+    SynSent,
+    /// SYN sent and received.
+    SynReceived,
+    /// Open.
+    Established,
+    /// Closed by this side; the FIN is not acknowledged.
+    FinWait1,
+    /// Closed by this side, and the peer knows.
+    FinWait2,
+    /// Closed by the peer.
+    CloseWait,
+    /// Closed by both at once; our FIN is not acknowledged.
+    Closing,
+    /// Closed by the peer, then by this side; our FIN is not acknowledged.
+    LastAck,
+    /// Closed; waiting for stray segments to die.
+    TimeWait,
+}
+
+/// News for the application, each at most once outstanding, in the order they are told.
+const NEWS: [Event; 6] = [
+    Event::Connected,
+    Event::PeerClosed,
+    Event::Writable,
+    Event::Closed,
+    Event::Reset,
+    Event::TimedOut,
+];
+
+/// A reset on its way out (RFC 9293 §3.10.7).
+#[derive(Clone, Copy, Debug)]
+struct Reset {
+    seq: u32,
+    ack: Option<u32>,
+}
+
+/// Which options both sides agreed on.
+#[derive(Clone, Copy, Debug, Default)]
+struct Agreed {
+    timestamps: bool,
+    scaling: bool,
+}
+
+/// The gauges as last told.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Told {
+    cwnd: u64,
+    ssthresh: Option<u64>,
+    flight: u64,
+    srtt: Option<Duration>,
+    rto: Duration,
+}
+
+/// One end of a TCP connection.
+#[derive(Debug)]
+pub struct Tcp {
+    config: Config,
+    state: State,
+    /// Came to be by a passive open (RFC 9293 §3.10.7.4: where a reset leads from SYN-RECEIVED).
+    passive: bool,
+    version: IpVersion,
+    tx: Sender,
+    rx: Receiver,
+    recovery: Recovery,
+    timers: Timers,
+    rtt: RttEstimator,
+    cc: Machine,
+    agreed: Agreed,
+    /// Bits index [`NEWS`].
+    news: u8,
+    reset: Option<Reset>,
+    /// Challenge acknowledgements sent since the instant (RFC 5961 §7).
+    challenges: (Instant, u8),
+    /// RFC 9293 §3.4.1: the secret part of the initial sequence number.
+    isn_offset: u32,
+    /// RFC 7323 §5.4: where the timestamp clock stands at time zero.
+    clock_offset: u32,
+    told: Told,
+}
+
+/// Granularity of the timestamp clock (RFC 7323 §5.4 wants 1 ms to 1 s), and G in RFC 6298.
+const TICK: Duration = Duration::from_millis(1);
+
+impl Tcp {
+    /// The side that opens. Its initial sequence number and timestamp offset come from `dice`.
+    #[must_use]
+    pub fn client(config: &Config, dice: Dice) -> Self {
+        Self::new(config, dice, State::Closed, false)
+    }
+
+    /// The side that answers, one connection.
+    #[must_use]
+    pub fn listener(config: &Config, dice: Dice) -> Self {
+        Self::new(config, dice, State::Listen, true)
+    }
+
+    fn new(config: &Config, mut dice: Dice, state: State, passive: bool) -> Self {
+        let mss = Self::own_mss(config);
+        Self {
+            config: config.clone(),
+            state,
+            passive,
+            version: IpVersion::V4,
+            tx: Sender::new(config.send_buffer.as_bytes(), mss),
+            rx: Receiver::new(config.receive_buffer.as_bytes(), mss),
+            recovery: Recovery::default(),
+            timers: Timers::default(),
+            rtt: RttEstimator::new(config.min_rto, config.max_rto, TICK),
+            cc: Self::controller(config, mss, false),
+            agreed: Agreed::default(),
+            news: 0,
+            reset: None,
+            challenges: (Instant::ZERO, 0),
+            isn_offset: dice.bits() as u32,
+            clock_offset: dice.bits() as u32,
+            told: Told::default(),
+        }
+    }
+
+    /// The IP version below, from which an MTU follows the segment size; IPv4 unless told.
+    #[must_use]
+    pub const fn over(mut self, version: IpVersion) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// The state the connection is in.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Payload of a full segment as sent now: the least of both sides' MSS and the path's, less
+    /// options (RFC 9293 §3.7.1).
+    #[must_use]
+    pub const fn segment_bytes(&self) -> usize {
+        self.tx.mss as usize
+    }
+
+    fn tell(&mut self, event: Event) {
+        for (bit, known) in NEWS.iter().enumerate() {
+            if *known == event {
+                self.news |= 1 << bit;
+            }
+        }
+    }
+
+    /// The next event of those in `mask`.
+    #[inline]
+    fn next_event(&mut self, mask: u8) -> Option<Output> {
+        let news = self.news & mask;
+        if news == 0 {
+            return None;
+        }
+        let bit = news.trailing_zeros();
+        self.news &= !(1 << bit);
+        Some(Output::Event(NEWS[bit as usize]))
+    }
+
+    /// Ends the connection: nothing is sent or timed any more.
+    fn finish(&mut self, event: Event) {
+        self.state = State::Closed;
+        self.timers = Timers::default();
+        self.rx.ack_now = false;
+        self.tell(event);
+    }
+
+    /// The timestamp clock (RFC 7323 §5.4).
+    #[inline]
+    fn clock(&self, now: Instant) -> u32 {
+        self.clock_offset.wrapping_add((now.as_nanos() / TICK.as_nanos()) as u32)
+    }
+
+    fn garbage<P: Probe>(&self, now: Instant, probe: &mut P, what: Garbage) {
+        if probe.wants(Topic::Event) {
+            probe.record(now, Place::Peer(0), &Note::Garbage(what));
+        }
+    }
+
+    /// Tells the gauges that changed.
+    fn gauge<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        let is = Told {
+            cwnd: self.recovery.inflated(self.cc.window(), self.tx.mss),
+            ssthresh: self.cc.threshold(),
+            flight: self.tx.flight(),
+            srtt: self.rtt.srtt(),
+            rto: self.rtt.rto(),
+        };
+        let was = std::mem::replace(&mut self.told, is);
+        let mut note = |changed: bool, gauge: Gauge, value: Option<f64>| {
+            if let Some(value) = value.filter(|_| changed) {
+                probe.record(now, Place::Peer(0), &Note::Gauge { gauge, value });
+            }
+        };
+        note(is.cwnd != was.cwnd, Gauge::Cwnd, Some(is.cwnd as f64));
+        note(is.ssthresh != was.ssthresh, Gauge::Ssthresh, is.ssthresh.map(|b| b as f64));
+        note(is.flight != was.flight, Gauge::Flight, Some(is.flight as f64));
+        note(is.srtt != was.srtt, Gauge::Srtt, is.srtt.map(Duration::as_secs_f64));
+        note(is.rto != was.rto, Gauge::Rto, Some(is.rto.as_secs_f64()));
+    }
+
+    fn on_packet<P: Probe>(&mut self, now: Instant, damage: Damage, body: Body, probe: &mut P) {
+        match body {
+            // RFC 9293 §3.1: the checksum covers the payload.
+            Body::Tcp(_) if damage == Damage::Payload => {
+                self.garbage(now, probe, Garbage::Checksum);
+            }
+            Body::Tcp(segment) => self.on_segment(now, segment, probe),
+            Body::TooBig { mtu } => self.on_too_big(mtu),
+            Body::Udp(_) => self.garbage(now, probe, Garbage::Unexpected),
+        }
+    }
+
+    /// RFC 9293 §3.10.8
+    fn on_timeout(&mut self, now: Instant) {
+        if Timers::due(&mut self.timers.time_wait, now) {
+            self.state = State::Closed;
+            self.timers = Timers::default();
+        }
+        if Timers::due(&mut self.timers.ack, now) {
+            self.rx.ack_now = true;
+        }
+        if Timers::due(&mut self.timers.persist, now) {
+            self.on_persist(now);
+        }
+        if Timers::due(&mut self.timers.rto, now) {
+            self.on_rto(now);
+        }
+    }
+
+    /// RFC 9293 §3.10.2 SEND
+    fn on_frame(&mut self, frame: Frame) {
+        let Frame::Data(payload) = frame else {
+            panic!("TCP carries a stream: media frames are framed by the application (RFC 4571)")
+        };
+        if !payload.is_empty() && !self.tx.fin && self.takes_data() {
+            self.tx.push(payload);
+        }
+    }
+
+    /// True while the application may hand over data.
+    fn takes_data(&self) -> bool {
+        match self.state {
+            State::Listen
+            | State::SynSent
+            | State::SynReceived
+            | State::Established
+            | State::CloseWait => true,
+            // Before it was opened, not after it ended.
+            State::Closed => !self.passive && self.tx.iss == Seq::default(),
+            _ => false,
+        }
+    }
+}
+
+impl Endpoint for Tcp {
+    #[inline]
+    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+        match input {
+            Input::Packet { damage, body, .. } => self.on_packet(now, damage, body, probe),
+            Input::Frame(frame) => self.on_frame(frame),
+            Input::Timeout => self.on_timeout(now),
+            Input::Open => self.open(now),
+            Input::Close => self.close(),
+            Input::Abort => self.abort(),
+            Input::Path(_, PathNews::TooBig { mtu }) => self.on_too_big(mtu),
+            // Retransmission finds the path again; nothing to do at once.
+            Input::Path(_, PathNews::Down | PathNews::Up) => {}
+        }
+        if probe.wants(Topic::Gauge) {
+            self.gauge(now, probe);
+        }
+    }
+
+    #[inline]
+    fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {
+        if let Some(event) = self.next_event(0b1) {
+            return event;
+        }
+        if let Some(frame) = self.rx.reassembly.deliver() {
+            return Output::Deliver(frame);
+        }
+        if let Some(event) = self.next_event(u8::MAX) {
+            return event;
+        }
+        let Some(segment) = self.next_segment(now) else {
+            return Output::Idle { until: self.timers.next() };
+        };
+        if probe.wants(Topic::Gauge) {
+            self.gauge(now, probe);
+        }
+        let body = Body::Tcp(segment);
+        Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body })
+    }
+
+    fn room(&self) -> usize {
+        if self.tx.fin || !self.takes_data() { 0 } else { self.tx.room() as usize }
+    }
+}

@@ -1,0 +1,119 @@
+//! Congestion control by window: one question, how much may be in flight, and the news that
+//! changes the answer. In-flight accounting, loss detection and timers stay in the endpoint.
+//!
+//! Windows are counted in an endpoint's own units, and steps are made in *quanta*: the sender
+//! maximum segment size for TCP and SCTP, which count bytes; 1 for CCID 2, which counts packets.
+
+mod newreno;
+
+pub use newreno::NewReno;
+
+use crate::rtt::RttEstimator;
+use crate::time::Instant;
+use crate::units::Rate;
+
+/// Where a controller begins.
+#[derive(Clone, Copy, Debug)]
+pub struct Start {
+    /// Units of one quantum.
+    pub quantum: u64,
+    /// Initial window in units.
+    pub window: u64,
+    /// Initial slow-start threshold in units, if there is one.
+    pub threshold: Option<u64>,
+}
+
+/// An acknowledgement of something new, outside fast recovery.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    /// Units it newly acknowledges.
+    pub acked: u64,
+    /// Units in flight before it came.
+    pub flight: u64,
+    /// True if the window, and not the application or the peer, was what held the sender back.
+    pub window_limited: bool,
+}
+
+/// Signs of congestion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Congestion {
+    /// Acknowledgements tell of a loss; once per window of data.
+    Loss {
+        /// Units in flight.
+        flight: u64,
+    },
+    /// The retransmission timer ran out.
+    Timeout {
+        /// Units in flight.
+        flight: u64,
+        /// True if it had run out for the same data before.
+        again: bool,
+    },
+}
+
+/// A congestion controller.
+pub trait CongestionControl {
+    /// Units that may be in flight (RFC 5681 §2: cwnd).
+    fn window(&self) -> u64;
+    /// Slow-start threshold, while there is one (RFC 5681 §2: ssthresh).
+    fn threshold(&self) -> Option<u64>;
+    /// New data was acknowledged.
+    fn on_ack(&mut self, now: Instant, ack: &Ack, rtt: &RttEstimator);
+    /// Congestion was seen.
+    fn on_congestion(&mut self, now: Instant, event: &Congestion);
+    /// Fast recovery is over and `flight` units remain in flight.
+    fn on_recovered(&mut self, now: Instant, flight: u64);
+    /// The sender was silent for longer than a retransmission timeout and is about to send.
+    fn on_idle(&mut self, now: Instant);
+    /// The quantum changed (another path MTU).
+    fn on_quantum(&mut self, quantum: u64);
+    /// The rate at which to spread a window over a round trip, if the controller wants that.
+    fn pacing_rate(&self, _rtt: &RttEstimator) -> Option<Rate> {
+        None
+    }
+}
+
+/// The controllers there are, without a pointer between endpoint and controller.
+#[derive(Clone, Debug)]
+pub enum Machine {
+    /// RFC 5681 with RFC 6582.
+    NewReno(NewReno),
+}
+
+macro_rules! dispatch {
+    ($self:expr, $machine:ident => $call:expr) => {
+        match $self {
+            Machine::NewReno($machine) => $call,
+        }
+    };
+}
+
+impl CongestionControl for Machine {
+    #[inline]
+    fn window(&self) -> u64 {
+        dispatch!(self, machine => machine.window())
+    }
+    #[inline]
+    fn threshold(&self) -> Option<u64> {
+        dispatch!(self, machine => machine.threshold())
+    }
+    #[inline]
+    fn on_ack(&mut self, now: Instant, ack: &Ack, rtt: &RttEstimator) {
+        dispatch!(self, machine => machine.on_ack(now, ack, rtt));
+    }
+    fn on_congestion(&mut self, now: Instant, event: &Congestion) {
+        dispatch!(self, machine => machine.on_congestion(now, event));
+    }
+    fn on_recovered(&mut self, now: Instant, flight: u64) {
+        dispatch!(self, machine => machine.on_recovered(now, flight));
+    }
+    fn on_idle(&mut self, now: Instant) {
+        dispatch!(self, machine => machine.on_idle(now));
+    }
+    fn on_quantum(&mut self, quantum: u64) {
+        dispatch!(self, machine => machine.on_quantum(quantum));
+    }
+    fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
+        dispatch!(self, machine => machine.pacing_rate(rtt))
+    }
+}

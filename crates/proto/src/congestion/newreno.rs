@@ -1,0 +1,117 @@
+//! NewReno's window (RFC 5681 §3.1, §4.1; RFC 6582 §3.2 for the way out of fast recovery).
+//!
+//! The inflation of the window by duplicate acknowledgements is the endpoint's: it is an estimate
+//! of what has left the network, not a decision about how much may be in it.
+//!
+//! An acknowledgement lets the window grow only if the window was what held the sender back;
+//! otherwise a source that never fills it would earn a window the path was never asked about
+//! (RFC 7661 §1). This is stricter than RFC 5681, which does not say.
+
+use super::{Ack, Congestion, CongestionControl, Start};
+use crate::rtt::RttEstimator;
+use crate::time::Instant;
+
+/// Window and threshold of Reno and NewReno.
+#[derive(Clone, Debug)]
+pub struct NewReno {
+    quantum: u64,
+    cwnd: u64,
+    ssthresh: Option<u64>,
+    /// What the window restarts from after an idle time.
+    initial_window: u64,
+    /// Units acknowledged since the last step of congestion avoidance.
+    counted: u64,
+}
+
+impl NewReno {
+    /// A controller at its start.
+    #[must_use]
+    pub fn new(start: &Start) -> Self {
+        Self {
+            quantum: start.quantum.max(1),
+            cwnd: start.window.max(start.quantum),
+            ssthresh: start.threshold,
+            initial_window: start.window.max(start.quantum),
+            counted: 0,
+        }
+    }
+    /// RFC 5681 §3.1 equation 4.
+    fn half(&self, flight: u64) -> u64 {
+        (flight / 2).max(2 * self.quantum)
+    }
+}
+
+impl CongestionControl for NewReno {
+    #[inline]
+    fn window(&self) -> u64 {
+        self.cwnd
+    }
+    #[inline]
+    fn threshold(&self) -> Option<u64> {
+        self.ssthresh
+    }
+
+    #[inline]
+    fn on_ack(&mut self, _: Instant, ack: &Ack, _: &RttEstimator) {
+        if !ack.window_limited {
+            return;
+        }
+        if self.ssthresh.is_none_or(|ssthresh| self.cwnd < ssthresh) {
+            // RFC 5681 §3.1 equation 2: slow start counts bytes, at most one quantum for each ACK.
+            self.cwnd += ack.acked.min(self.quantum);
+            return;
+        }
+        // RFC 5681 §3.1: congestion avoidance, one quantum when a window has been acknowledged.
+        self.counted += ack.acked;
+        if self.counted >= self.cwnd {
+            self.counted -= self.cwnd;
+            // One step for each ACK, however much it covers.
+            self.counted = self.counted.min(self.cwnd);
+            self.cwnd += self.quantum;
+        }
+    }
+
+    fn on_congestion(&mut self, _: Instant, event: &Congestion) {
+        self.counted = 0;
+        match *event {
+            // RFC 5681 §3.2 steps 2 and 3, the inflation apart
+            Congestion::Loss { flight } => {
+                self.cwnd = self.half(flight);
+                self.ssthresh = Some(self.cwnd);
+            }
+            // RFC 5681 §3.1: the loss window; ssthresh is held while the same data times out again.
+            Congestion::Timeout { flight, again } => {
+                if !again {
+                    self.ssthresh = Some(self.half(flight));
+                }
+                self.cwnd = self.quantum;
+            }
+        }
+    }
+
+    fn on_recovered(&mut self, _: Instant, flight: u64) {
+        // RFC 6582 §3.2 step 3, full acknowledgement, option 1: no burst when little is in flight.
+        let modest = flight.max(self.quantum) + self.quantum;
+        self.cwnd = self.ssthresh.map_or(modest, |ssthresh| ssthresh.min(modest));
+        self.counted = 0;
+    }
+
+    fn on_idle(&mut self, _: Instant) {
+        // RFC 5681 §4.1: the restart window.
+        self.cwnd = self.cwnd.min(self.initial_window);
+        self.counted = 0;
+    }
+
+    fn on_quantum(&mut self, quantum: u64) {
+        // RFC 5681 §3.1: the window shrinks as the segments do, lest they leave in a burst.
+        if quantum < self.quantum {
+            let scale = |units: u64| {
+                (u128::from(units) * u128::from(quantum) / u128::from(self.quantum)) as u64
+            };
+            (self.cwnd, self.initial_window) = (scale(self.cwnd), scale(self.initial_window));
+        }
+        self.quantum = quantum.max(1);
+        self.cwnd = self.cwnd.max(self.quantum);
+        self.initial_window = self.initial_window.max(self.quantum);
+    }
+}

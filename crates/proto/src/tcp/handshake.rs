@@ -1,0 +1,221 @@
+//! Opening: the calls of the application (RFC 9293 §3.10.1, §3.10.4, §3.10.5), LISTEN and SYN-SENT
+//! (§3.10.7.2, §3.10.7.3), what both sides agree on (RFC 7323 §2.2, §3.2), and the window data
+//! begins with (RFC 6928 §2, RFC 5681 §3.1).
+
+use super::receive::Receiver;
+use super::recovery::Recovery;
+use super::timers::Timers;
+use super::{Agreed, Config, Controller, Flags, Reset, Segment, State, TICK, Tcp};
+use crate::congestion::{Machine, NewReno, Start};
+use crate::endpoint::Event;
+use crate::packet::Payload;
+use crate::probe::{Garbage, Probe};
+use crate::rtt::RttEstimator;
+use crate::seq::Seq;
+use crate::time::Instant;
+
+/// RFC 9293 §3.7.1: the MSS of a peer that names none.
+const DEFAULT_MSS: u64 = 536;
+/// The smallest MSS believed; below it headers are all that would be sent.
+const LEAST_MSS: u64 = 48;
+/// RFC 6928 §2 counts in segments of 1460 bytes where it names bytes.
+const NOMINAL_MSS: u64 = 1460;
+
+impl Tcp {
+    pub(super) fn own_mss(config: &Config) -> u64 {
+        config.mss.as_bytes().clamp(LEAST_MSS, 65_535)
+    }
+
+    /// The controller of a connection whose segments carry `mss` bytes.
+    pub(super) fn controller(config: &Config, mss: u64, syn_was_lost: bool) -> Machine {
+        let segments = u64::from(config.initial_window.max(1));
+        // RFC 6928 §2 equation 1, for ten segments as for any other number
+        let window = (segments * mss).min((2 * mss).max(segments * NOMINAL_MSS));
+        let start = Start {
+            quantum: mss,
+            // RFC 5681 §3.1: one segment after a lost SYN
+            window: if syn_was_lost { mss } else { window },
+            threshold: config.initial_ssthresh.map(|segments| u64::from(segments) * mss),
+        };
+        match config.controller {
+            Controller::Newreno => Machine::NewReno(NewReno::new(&start)),
+        }
+    }
+
+    /// RFC 9293 §3.10.1 OPEN, active. A listener is open already.
+    pub(super) fn open(&mut self, now: Instant) {
+        if self.state == State::Closed && self.tx.iss == Seq::default() {
+            self.begin(now);
+            self.state = State::SynSent;
+        }
+    }
+
+    /// RFC 9293 §3.4.1: ISN = M + F, M a clock of 4 µs, F this connection's own.
+    fn begin(&mut self, now: Instant) {
+        let clock = (now.as_nanos() / 4_000) as u32;
+        self.tx.begin(self.isn_offset.wrapping_add(clock));
+    }
+
+    /// RFC 9293 §3.10.4 CLOSE
+    pub(super) fn close(&mut self) {
+        match self.state {
+            State::Listen => self.finish(Event::Closed),
+            State::SynSent if self.tx.stream.written() == 0 => self.finish(Event::Closed),
+            // The FIN waits until the connection is open.
+            State::SynSent | State::SynReceived => self.tx.fin = true,
+            State::Established => (self.tx.fin, self.state) = (true, State::FinWait1),
+            State::CloseWait => (self.tx.fin, self.state) = (true, State::LastAck),
+            _ => {}
+        }
+    }
+
+    /// RFC 9293 §3.10.5 ABORT
+    pub(super) fn abort(&mut self) {
+        match self.state {
+            State::Closed => return,
+            State::TimeWait => {
+                (self.state, self.timers) = (State::Closed, Timers::default());
+                return;
+            }
+            State::SynReceived
+            | State::Established
+            | State::FinWait1
+            | State::FinWait2
+            | State::CloseWait => {
+                self.reset = Some(Reset { seq: self.tx.max.wire(), ack: None });
+            }
+            State::Listen | State::SynSent | State::Closing | State::LastAck => {}
+        }
+        self.finish(Event::Reset);
+    }
+
+    /// RFC 9293 §3.10.7.2
+    pub(super) fn on_listen<P: Probe>(&mut self, now: Instant, segment: &Segment, probe: &mut P) {
+        if segment.flags.contains(Flags::RST) {
+            return;
+        }
+        if segment.flags.contains(Flags::ACK) {
+            return self.refuse(segment);
+        }
+        if !segment.flags.contains(Flags::SYN) {
+            return self.garbage(now, probe, Garbage::Unexpected);
+        }
+        self.begin(now);
+        self.agree(now, segment);
+        self.state = State::SynReceived;
+    }
+
+    /// RFC 9293 §3.10.7.3
+    pub(super) fn on_syn_sent<P: Probe>(&mut self, now: Instant, segment: &Segment, probe: &mut P) {
+        let (flags, ack) = (segment.flags, self.tx.iss.near(segment.ack));
+        if flags.contains(Flags::ACK) && (ack <= self.tx.iss || ack > self.tx.max) {
+            self.garbage(now, probe, Garbage::BadAck);
+            return self.refuse(segment);
+        }
+        if flags.contains(Flags::RST) {
+            if flags.contains(Flags::ACK) {
+                self.finish(Event::Reset);
+            }
+            return;
+        }
+        if !flags.contains(Flags::SYN) {
+            return self.garbage(now, probe, Garbage::Unexpected);
+        }
+        self.agree(now, segment);
+        if flags.contains(Flags::ACK) {
+            self.establish(now, segment, ack);
+            self.rx.ack_now = true;
+        } else {
+            // Both opened at once: our SYN goes out again with an ACK.
+            self.state = State::SynReceived;
+            self.tx.nxt = self.tx.una;
+            self.recovery.timed = None;
+        }
+    }
+
+    /// Takes the peer's number space and options from its SYN.
+    fn agree(&mut self, now: Instant, syn: &Segment) {
+        self.rx.begin(syn.seq);
+        // RFC 7323 §3.2 and §2.2: in use if both sides offer it.
+        self.agreed = Agreed {
+            timestamps: self.config.timestamps && syn.timestamps.is_some(),
+            scaling: self.config.window_scaling && syn.window_scale.is_some(),
+        };
+        if let Some((tsval, _)) = syn.timestamps.filter(|_| self.agreed.timestamps) {
+            self.rx.first_timestamp(now, tsval);
+        }
+        if let Some(shift) = syn.window_scale.filter(|_| self.agreed.scaling) {
+            // RFC 7323 §2.3: more than 14 is taken as 14.
+            self.tx.shift = shift.min(14);
+            self.rx.shift = self.rx.wanted_shift();
+        }
+        // RFC 9293 §3.7.1
+        let peer = syn.mss.map_or(DEFAULT_MSS, u64::from).max(LEAST_MSS);
+        let options = if self.agreed.timestamps { 12 } else { 0 };
+        let most = Self::own_mss(&self.config).min(peer).min(self.tx.path_mss);
+        self.tx.mss = most.saturating_sub(options).max(1);
+        self.cc = Self::controller(&self.config, self.tx.mss, false);
+    }
+
+    /// Our SYN is acknowledged: data may flow.
+    pub(super) fn establish(&mut self, now: Instant, segment: &Segment, ack: Seq) {
+        self.tx.una = ack;
+        self.tx.nxt = self.tx.nxt.max(ack);
+        self.timers.rto = None;
+        self.measure(now, ack, segment.timestamps.map(|(_, echo)| echo), 1);
+        let lost = self.recovery.timeouts;
+        if lost > 0 {
+            // RFC 6298 §5.7
+            self.rtt.syn_was_lost();
+        }
+        // RFC 6928 §2: a first repetition may have been spurious, since the timeout is only 1 s.
+        self.cc = Self::controller(&self.config, self.tx.mss, lost > 1);
+        self.recovery = Recovery::from(self.tx.iss);
+        // RFC 7323 §2.2: the window of a SYN is not scaled.
+        let syn = segment.flags.contains(Flags::SYN);
+        self.tx.window = u64::from(segment.window) << if syn { 0 } else { self.tx.shift };
+        self.tx.largest_window = self.tx.window;
+        (self.tx.wl1, self.tx.wl2) = (self.rx.irs.near(segment.seq), ack);
+        // A Close that waited takes effect.
+        self.state = if self.tx.fin { State::FinWait1 } else { State::Established };
+        self.tell(Event::Connected);
+    }
+
+    /// RFC 9293 §3.10.7.4: what a reset or a SYN does to a SYN-RECEIVED that came from LISTEN.
+    pub(super) fn listen_again(&mut self) {
+        let (config, mss) = (&self.config, Self::own_mss(&self.config));
+        self.rx = Receiver::new(config.receive_buffer.as_bytes(), mss);
+        self.rtt = RttEstimator::new(config.min_rto, config.max_rto, TICK);
+        (self.timers, self.recovery) = (Timers::default(), Recovery::default());
+        (self.tx.mss, self.tx.shift) = (mss, 0);
+        self.state = State::Listen;
+    }
+
+    /// The SYN, or the SYN with an ACK, if it is due.
+    pub(super) fn syn(&mut self, now: Instant) -> Option<Segment> {
+        if self.tx.nxt != self.tx.iss {
+            return None;
+        }
+        let answering = self.state == State::SynReceived;
+        self.tx.nxt = self.tx.iss + 1;
+        self.tx.max = self.tx.nxt;
+        self.timers.rto = Some(now + self.rtt.rto());
+        if self.recovery.timeouts == 0 && self.recovery.timed.is_none() {
+            self.recovery.timed = Some((self.tx.nxt, now));
+        }
+        self.rx.ack_now = false;
+        let flags = if answering { Flags::SYN | Flags::ACK } else { Flags::SYN };
+        let scaling = if answering { self.agreed.scaling } else { self.config.window_scaling };
+        let timing = if answering { self.agreed.timestamps } else { self.config.timestamps };
+        Some(Segment {
+            seq: self.tx.iss.wire(),
+            ack: if answering { self.rx.nxt.wire() } else { 0 },
+            window: self.rx.first_window(),
+            flags,
+            mss: Some(Self::own_mss(&self.config) as u16),
+            window_scale: scaling.then(|| self.rx.wanted_shift()),
+            timestamps: timing.then(|| (self.clock(now), self.rx.echo())),
+            payload: Payload::default(),
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! Bytes that arrived out of order, until the gap before them is filled, and those ready for the
+//! application. Segments may come in any order, overlap or repeat; memory stays bounded by the
+//! receive window and by [`MOST_PIECES`].
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+
+use crate::packet::{Frame, Payload};
+use crate::seq::Seq;
+
+/// Pieces kept beyond the first gap; a segment that would make one more is not kept, and comes
+/// again. Virtual pieces that touch are one piece.
+const MOST_PIECES: usize = 4096;
+
+/// What became of a segment's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Took {
+    /// They continue the stream, and nothing was missing.
+    InOrder,
+    /// They continue the stream while later bytes are already here (RFC 5681 §4.2).
+    FilledGap,
+    /// They are kept behind a gap, or were here before.
+    OutOfOrder,
+    /// Virtual bytes in a real stream, or the reverse.
+    Refused,
+}
+
+#[derive(Debug)]
+struct Piece {
+    start: Seq,
+    end: Seq,
+    /// Empty in a virtual stream.
+    bytes: Bytes,
+}
+
+#[derive(Debug, Default)]
+enum Ready {
+    /// No data has come yet.
+    #[default]
+    Unknown,
+    /// Bytes handed to the application, and bytes waiting for it.
+    Virtual {
+        delivered: u64,
+        waiting: u64,
+    },
+    Real(VecDeque<Bytes>),
+}
+
+/// The receive side's store.
+#[derive(Debug, Default)]
+pub(super) struct Reassembly {
+    /// Ascending and disjoint.
+    pieces: VecDeque<Piece>,
+    ready: Ready,
+}
+
+impl Reassembly {
+    /// Takes `payload`, which begins at `seq` and lies within the window, and moves `nxt` over
+    /// all that is now in order.
+    #[inline]
+    pub(super) fn take(&mut self, nxt: &mut Seq, seq: Seq, payload: Payload) -> Took {
+        let end = seq + payload.len() as u64;
+        let Some(bytes) = self.admit(payload) else { return Took::Refused };
+        if end <= *nxt || seq == end {
+            return Took::OutOfOrder;
+        }
+        if seq > *nxt {
+            self.keep(Piece { start: seq, end, bytes });
+            return Took::OutOfOrder;
+        }
+        self.ready_up_to(nxt, Piece { start: seq, end, bytes });
+        if self.pieces.is_empty() {
+            return Took::InOrder;
+        }
+        while self.pieces.front().is_some_and(|piece| piece.start <= *nxt) {
+            if let Some(piece) = self.pieces.pop_front() {
+                self.ready_up_to(nxt, piece);
+            }
+        }
+        Took::FilledGap
+    }
+
+    /// The next bytes for the application.
+    #[inline]
+    pub(super) fn deliver(&mut self) -> Option<Frame> {
+        match &mut self.ready {
+            Ready::Virtual { delivered, waiting } if *waiting > 0 => {
+                let len = (*waiting).min(u64::from(u32::MAX));
+                let offset = *delivered;
+                *delivered += len;
+                *waiting -= len;
+                Some(Frame::Data(Payload::Virtual { offset, len: len as u32 }))
+            }
+            Ready::Real(queue) => queue.pop_front().map(|b| Frame::Data(Payload::Real(b))),
+            _ => None,
+        }
+    }
+
+    /// Settles the kind of the stream on its first bytes and refuses the other kind afterwards.
+    #[inline]
+    fn admit(&mut self, payload: Payload) -> Option<Bytes> {
+        match (&mut self.ready, payload) {
+            (Ready::Virtual { .. }, Payload::Virtual { .. }) => Some(Bytes::new()),
+            (Ready::Real(_), Payload::Real(bytes)) => Some(bytes),
+            (ready @ Ready::Unknown, Payload::Virtual { .. }) => {
+                *ready = Ready::Virtual { delivered: 0, waiting: 0 };
+                Some(Bytes::new())
+            }
+            (ready @ Ready::Unknown, Payload::Real(bytes)) => {
+                *ready = Ready::Real(VecDeque::new());
+                Some(bytes)
+            }
+            _ => None,
+        }
+    }
+
+    /// Hands the part of `piece` after `nxt` to the application's side.
+    #[inline]
+    fn ready_up_to(&mut self, nxt: &mut Seq, piece: Piece) {
+        let new = piece.end.since(*nxt);
+        if new == 0 {
+            return;
+        }
+        match &mut self.ready {
+            Ready::Real(queue) => {
+                queue.push_back(piece.bytes.slice(nxt.since(piece.start) as usize..));
+            }
+            Ready::Virtual { waiting, .. } => *waiting += new,
+            Ready::Unknown => {}
+        }
+        *nxt = piece.end;
+    }
+
+    fn keep(&mut self, piece: Piece) {
+        if matches!(self.ready, Ready::Real(_)) { self.fill(piece) } else { self.merge(piece) }
+    }
+
+    /// Virtual: one piece with all it touches.
+    fn merge(&mut self, mut new: Piece) {
+        let at = self.pieces.partition_point(|piece| piece.end < new.start);
+        while self.pieces.get(at).is_some_and(|piece| piece.start <= new.end) {
+            if let Some(old) = self.pieces.remove(at) {
+                new.start = new.start.min(old.start);
+                new.end = new.end.max(old.end);
+            }
+        }
+        self.insert(at, new);
+    }
+
+    /// Real: only the bytes not here yet.
+    fn fill(&mut self, new: Piece) {
+        let mut at = self.pieces.partition_point(|piece| piece.end <= new.start);
+        let mut from = new.start;
+        while from < new.end {
+            let (until, next) = match self.pieces.get(at) {
+                Some(piece) if piece.start < new.end => (piece.start.max(from), piece.end),
+                _ => (new.end, new.end),
+            };
+            if from < until {
+                let cut = from.since(new.start) as usize..until.since(new.start) as usize;
+                self.insert(at, Piece { start: from, end: until, bytes: new.bytes.slice(cut) });
+                at += 1;
+            }
+            from = next;
+            at += 1;
+        }
+    }
+
+    fn insert(&mut self, at: usize, piece: Piece) {
+        // Beyond the cap the farthest piece goes first: what lies nearest is needed first.
+        if self.pieces.len() >= MOST_PIECES {
+            if at >= self.pieces.len() {
+                return;
+            }
+            self.pieces.pop_back();
+        }
+        self.pieces.insert(at.min(self.pieces.len()), piece);
+    }
+}

@@ -1,0 +1,164 @@
+//! The receive side: which segments are acceptable, what window is offered, when to acknowledge
+//! (RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2, RFC 7323 §4 and §5).
+
+use super::reassembly::{Reassembly, Took};
+use crate::packet::Payload;
+use crate::seq::Seq;
+use crate::time::{Duration, Instant};
+
+/// RFC 7323 §5.5: a timestamp kept for longer than this says nothing.
+const STALE_TIMESTAMP: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// The RCV variables of RFC 9293 §3.3.1 and what hangs on them.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// IRS.
+    pub(super) irs: Seq,
+    /// RCV.NXT.
+    pub(super) nxt: Seq,
+    /// The farthest right edge ever offered: RCV.NXT + RCV.WND.
+    edge: Seq,
+    /// Size of the receive buffer; the application empties it at once.
+    buffer: u64,
+    /// Rcv.Wind.Shift (RFC 7323 §2.2), 0 unless agreed.
+    pub(super) shift: u8,
+    /// Last.ACK.sent (RFC 7323 §4.3).
+    acked: Seq,
+    /// An acknowledgement must leave now.
+    pub(super) ack_now: bool,
+    /// Payload of the largest segment seen: what "full-sized" means to this peer.
+    full: u64,
+    /// Least step of the offered edge.
+    step: u64,
+    /// Where the peer's FIN stands.
+    pub(super) fin: Option<Seq>,
+    /// TS.Recent and when it was set.
+    recent: Option<(u32, Instant)>,
+    pub(super) reassembly: Reassembly,
+}
+
+impl Receiver {
+    pub(super) fn new(buffer: u64, mss: u64) -> Self {
+        let buffer = buffer.clamp(1, 65_535 << 14);
+        let start = Seq::first(0);
+        Self {
+            irs: start,
+            nxt: start,
+            edge: start,
+            buffer,
+            shift: 0,
+            acked: start,
+            ack_now: false,
+            full: 1,
+            step: (buffer / 2).min(mss),
+            fin: None,
+            recent: None,
+            reassembly: Reassembly::default(),
+        }
+    }
+
+    /// The shift that lets the whole buffer be offered (RFC 7323 §2.3: at most 14).
+    pub(super) fn wanted_shift(&self) -> u8 {
+        (0..14).find(|shift| self.buffer >> shift <= 65_535).unwrap_or(14)
+    }
+
+    /// A SYN fixes where the peer's numbers begin.
+    pub(super) fn begin(&mut self, irs: u32) {
+        self.irs = Seq::first(irs);
+        self.nxt = self.irs + 1;
+        self.edge = self.nxt + u64::from(self.first_window());
+        self.acked = self.nxt;
+    }
+
+    /// The window a SYN offers; it is never scaled (RFC 7323 §2.2).
+    pub(super) fn first_window(&self) -> u16 {
+        self.buffer.min(65_535) as u16
+    }
+
+    /// RFC 9293 §3.10.7.4, first check. A pure acknowledgement at the very edge passes too: a peer
+    /// that has filled the window can send no other.
+    #[inline]
+    pub(super) fn accepts(&self, seq: Seq, len: u64) -> bool {
+        if len == 0 {
+            self.nxt <= seq && seq <= self.edge
+        } else {
+            seq < self.edge && seq + len > self.nxt
+        }
+    }
+
+    /// RFC 7323 §5.3 R1: older than the last timestamp, which is not itself too old to tell.
+    #[inline]
+    pub(super) fn is_old(&self, now: Instant, tsval: u32) -> bool {
+        self.recent.is_some_and(|(recent, at)| {
+            (tsval.wrapping_sub(recent) as i32) < 0 && now.saturating_since(at) < STALE_TIMESTAMP
+        })
+    }
+
+    /// RFC 7323 §4.3 (2): remembers the timestamp of the segment that advances the window's left
+    /// edge; with delayed acknowledgements the earliest unacknowledged one.
+    #[inline]
+    pub(super) fn note_timestamp(&mut self, now: Instant, seq: Seq, tsval: u32) {
+        if seq <= self.acked {
+            self.recent = Some((tsval, now));
+        }
+    }
+
+    /// The timestamp of the peer's SYN.
+    pub(super) fn first_timestamp(&mut self, now: Instant, tsval: u32) {
+        self.recent = Some((tsval, now));
+    }
+
+    /// TSecr of the next segment.
+    #[inline]
+    pub(super) fn echo(&self) -> u32 {
+        self.recent.map_or(0, |(tsval, _)| tsval)
+    }
+
+    /// Takes the payload of an acceptable segment, cut to the window and to the peer's FIN.
+    #[inline]
+    pub(super) fn take(&mut self, mut seq: Seq, mut payload: Payload) -> Took {
+        self.full = self.full.max(payload.len() as u64);
+        let edge = self.fin.map_or(self.edge, |fin| self.edge.min(fin));
+        let (before, len) = (self.nxt.since(seq), payload.len() as u64);
+        let after = (seq + len).since(edge);
+        if before > 0 || after > 0 {
+            let before = before.min(len);
+            payload = trim(payload, before, after.min(len - before));
+            seq += before;
+        }
+        self.reassembly.take(&mut self.nxt, seq, payload)
+    }
+
+    /// RFC 5681 §4.2: every second full-sized segment is acknowledged at once.
+    #[inline]
+    pub(super) fn second_segment(&self) -> bool {
+        self.nxt.since(self.acked) >= 2 * self.full
+    }
+
+    /// What a segment leaving now says: RCV.NXT and the window, shifted. The edge moves only by
+    /// steps worth telling (RFC 9293 §3.8.6.2.2) and never back; rounding may hide the last bits of
+    /// it from the peer, which are still accepted (RFC 7323 §2.4).
+    #[inline]
+    pub(super) fn acknowledge(&mut self, shift: u8) -> (u32, u16) {
+        let wish = self.nxt + self.buffer.min(65_535 << shift);
+        if wish.since(self.edge) >= self.step {
+            self.edge = wish;
+        }
+        self.acked = self.nxt;
+        self.ack_now = false;
+        let window = self.edge.since(self.nxt) >> shift;
+        (self.nxt.wire(), window.min(65_535) as u16)
+    }
+}
+
+fn trim(payload: Payload, before: u64, after: u64) -> Payload {
+    match payload {
+        Payload::Virtual { offset, len } => Payload::Virtual {
+            offset: offset.wrapping_add(before),
+            len: len - before as u32 - after as u32,
+        },
+        Payload::Real(bytes) => {
+            Payload::Real(bytes.slice(before as usize..bytes.len() - after as usize))
+        }
+    }
+}

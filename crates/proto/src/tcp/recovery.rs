@@ -1,0 +1,246 @@
+//! What acknowledgements, their absence and routers tell about the data in flight: NewReno's fast
+//! retransmit and fast recovery (RFC 6582 §3.2), limited transmit (RFC 3042), the retransmission
+//! timer (RFC 6298 §5), zero-window probes (RFC 9293 §3.8.6.1) and Packet Too Big (RFC 1191).
+//!
+//! Choices RFC 6582 leaves open: the "impatient" variant (§4: only the first partial
+//! acknowledgement restarts the timer); on the full acknowledgement option 1 of §3.2 step 3; after
+//! a timeout no heuristics (§4.1), so duplicate acknowledgements below `recover` are not believed.
+
+use super::{State, Tcp};
+use crate::congestion::{Ack, Congestion, CongestionControl};
+use crate::endpoint::Event;
+use crate::packet::IpVersion;
+use crate::seq::Seq;
+use crate::time::{Duration, Instant};
+
+/// Duplicate acknowledgements that make a loss (RFC 5681 §3.2).
+const DUPLICATES: u32 = 3;
+
+/// Where loss recovery stands.
+#[derive(Debug, Default)]
+pub(super) struct Recovery {
+    /// Duplicate acknowledgements in a row.
+    pub(super) duplicates: u32,
+    /// In fast recovery.
+    fast: bool,
+    /// A partial acknowledgement was seen in this recovery.
+    partial: bool,
+    /// RFC 6582 §3.2: after the highest number sent when loss was last seen.
+    pub(super) recover: Seq,
+    /// Bytes by which cwnd is inflated: what duplicates say has left the network.
+    inflation: i64,
+    /// Bytes sent beyond cwnd by limited transmit.
+    limited: u64,
+    /// The first unacknowledged segment is to be sent again.
+    pub(super) resend: bool,
+    /// The persist timer ran out: a probe is to be sent.
+    pub(super) probe: bool,
+    /// The end of the segment being timed, and when it left (RFC 6298 §3, without timestamps).
+    pub(super) timed: Option<(Seq, Instant)>,
+    /// Timeouts in a row without an answer (RFC 9293 §3.8.3, R2).
+    pub(super) timeouts: u32,
+}
+
+impl Recovery {
+    /// RFC 6582 §3.2 step 1: before any loss, `recover` is the initial sequence number.
+    pub(super) fn from(iss: Seq) -> Self {
+        Self { recover: iss, ..Self::default() }
+    }
+
+    /// cwnd with its inflation, never below one segment.
+    #[inline]
+    pub(super) fn inflated(&self, window: u64, mss: u64) -> u64 {
+        if self.fast { window.saturating_add_signed(self.inflation).max(mss) } else { window }
+    }
+
+    /// RFC 3042 and RFC 5681 §3.2 step 1: bytes the first two duplicates allow beyond cwnd.
+    #[inline]
+    pub(super) fn limited_transmit(&self, una: Seq, mss: u64) -> u64 {
+        let may = !self.fast && self.duplicates < DUPLICATES && una > self.recover;
+        if may { u64::from(self.duplicates) * mss } else { 0 }
+    }
+
+    /// Data never sent before leaves, up to `after`.
+    #[inline]
+    pub(super) fn on_new_data(&mut self, una: Seq, after: Seq, window: u64, now: Instant) {
+        if self.timed.is_none() {
+            self.timed = Some((after, now));
+        }
+        if self.duplicates > 0 && !self.fast {
+            self.limited = after.since(una).saturating_sub(window);
+        }
+    }
+
+    /// Back to plain sending.
+    fn leave(&mut self) {
+        (self.fast, self.partial, self.resend) = (false, false, false);
+        (self.inflation, self.limited, self.duplicates) = (0, 0, 0);
+    }
+}
+
+impl Tcp {
+    /// SND.UNA < SEG.ACK ≤ SND.NXT.
+    #[inline]
+    pub(super) fn on_new_ack(&mut self, now: Instant, ack: Seq, tsecr: Option<u32>) {
+        let flight = self.tx.flight();
+        let acked = ack.since(self.tx.una);
+        self.measure(now, ack, tsecr, flight);
+        self.acknowledge_up_to(ack);
+        self.recovery.timeouts = 0;
+        let restart = if self.recovery.fast {
+            self.on_ack_in_recovery(now, ack, acked)
+        } else {
+            let window_limited = flight + self.tx.mss > self.cc.window();
+            (self.recovery.duplicates, self.recovery.limited) = (0, 0);
+            self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
+            true
+        };
+        if self.tx.una == self.tx.max {
+            // RFC 6298 §5.2
+            self.timers.rto = None;
+        } else if restart && self.tx.flight() > 0 {
+            // RFC 6298 §5.3
+            self.timers.rto = Some(now + self.rtt.rto());
+        } else if restart {
+            // All that was sent since the timeout has arrived: the next segment starts the timer.
+            self.timers.rto = None;
+        }
+    }
+
+    /// RFC 6582 §3.2 step 3; true if the retransmission timer is to be restarted.
+    fn on_ack_in_recovery(&mut self, now: Instant, ack: Seq, acked: u64) -> bool {
+        if ack >= self.recovery.recover {
+            self.recovery.leave();
+            self.cc.on_recovered(now, self.tx.flight());
+            return true;
+        }
+        let mss = self.tx.mss;
+        let back = if acked >= mss { mss } else { 0 };
+        self.recovery.inflation += back as i64 - acked as i64;
+        self.recovery.resend = true;
+        !std::mem::replace(&mut self.recovery.partial, true)
+    }
+
+    /// RFC 6298 §3 and §4: by the echoed timestamp on every acknowledgement of new data, or by one
+    /// timed segment per round trip that was sent only once (Karn).
+    #[inline]
+    pub(super) fn measure(&mut self, now: Instant, ack: Seq, tsecr: Option<u32>, flight: u64) {
+        if self.agreed.timestamps {
+            self.recovery.timed = None;
+            let Some(tsecr) = tsecr else { return };
+            let ticks = self.clock(now).wrapping_sub(tsecr);
+            // Beyond 2³¹ the peer echoes what was never sent.
+            if ticks <= i32::MAX as u32 {
+                // RFC 7323 appendix G
+                let samples = flight.div_ceil(2 * self.tx.mss);
+                self.rtt.sample(Duration::from_millis(u64::from(ticks)), samples);
+            }
+        } else if let Some((_, at)) = self.recovery.timed.take_if(|(end, _)| *end <= ack) {
+            self.rtt.sample(now.saturating_since(at), 1);
+        }
+    }
+
+    /// A duplicate acknowledgement as RFC 5681 §2 defines it.
+    pub(super) fn on_duplicate_ack(&mut self, now: Instant) {
+        self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
+        if self.recovery.fast {
+            // RFC 5681 §3.2 step 4
+            self.recovery.inflation += self.tx.mss as i64;
+        } else if self.recovery.duplicates == DUPLICATES && self.tx.una > self.recovery.recover {
+            // RFC 6582 §3.2 step 2: only if all that was in flight at the last loss has arrived.
+            self.fast_retransmit(now);
+        }
+    }
+
+    /// RFC 5681 §3.2 steps 2 and 3
+    fn fast_retransmit(&mut self, now: Instant) {
+        let flight = self.tx.max.since(self.tx.una).saturating_sub(self.recovery.limited);
+        self.cc.on_congestion(now, &Congestion::Loss { flight });
+        let recovery = &mut self.recovery;
+        recovery.recover = self.tx.max;
+        (recovery.fast, recovery.partial, recovery.resend) = (true, false, true);
+        recovery.inflation = (u64::from(DUPLICATES) * self.tx.mss) as i64;
+        recovery.limited = 0;
+        // RFC 6298 §3 (Karn): what is sent twice is not timed.
+        recovery.timed = None;
+    }
+
+    /// The retransmission timer ran out (RFC 6298 §5.4 to §5.6).
+    pub(super) fn on_rto(&mut self, now: Instant) {
+        if self.give_up() {
+            return;
+        }
+        self.rtt.back_off();
+        self.recovery.timed = None;
+        if !matches!(self.state, State::SynSent | State::SynReceived) {
+            let again = self.recovery.timeouts > 1;
+            let flight = self.tx.flight();
+            self.cc.on_congestion(now, &Congestion::Timeout { flight, again });
+            // RFC 6582 §3.2 step 4
+            self.recovery.recover = self.tx.max;
+            self.recovery.leave();
+        }
+        self.go_back();
+    }
+
+    /// Counts an unanswered timeout; RFC 9293 §3.8.3: beyond R2 the connection is closed.
+    fn give_up(&mut self) -> bool {
+        self.recovery.timeouts += 1;
+        let over = self.recovery.timeouts > self.config.max_retransmissions;
+        if over {
+            self.finish(Event::TimedOut);
+        }
+        over
+    }
+
+    /// All that is in flight is sent anew; the timer starts with the first segment (RFC 6298 §5.1).
+    fn go_back(&mut self) {
+        self.tx.nxt = self.tx.una;
+        self.timers.rto = None;
+    }
+
+    /// The persist timer ran out: RFC 9293 §3.8.6.1, with exponential back-off. As long as probes
+    /// are answered the connection stays, however long the window is closed.
+    pub(super) fn on_persist(&mut self, _now: Instant) {
+        if self.give_up() {
+            return;
+        }
+        self.recovery.probe = true;
+    }
+
+    /// Starts the wait for the next probe and doubles the one after it.
+    pub(super) fn arm_persist(&mut self, now: Instant) {
+        let wait = self.timers.persist_wait;
+        self.timers.persist = Some(now + wait);
+        self.timers.persist_wait = (wait * 2).min(self.rtt.max_rto());
+    }
+
+    /// RFC 1191 §3, §6.3 and RFC 8201 §4: segments shrink to the path, and what was in flight is
+    /// sent anew without being taken for congestion.
+    pub(super) fn on_too_big(&mut self, mtu: u32) {
+        let (least, headers) = match self.version {
+            IpVersion::V4 => (68, 40),
+            IpVersion::V6 => (1280, 60),
+        };
+        let mtu = u64::from(mtu.max(least));
+        self.limit_mss(mtu - headers);
+    }
+
+    fn limit_mss(&mut self, bytes: u64) {
+        let options = if self.agreed.timestamps { 12 } else { 0 };
+        let mss = bytes.saturating_sub(options).max(1);
+        self.tx.path_mss = self.tx.path_mss.min(bytes);
+        if mss >= self.tx.mss {
+            return;
+        }
+        self.tx.mss = mss;
+        self.cc.on_quantum(mss);
+        if matches!(self.state, State::SynSent | State::SynReceived) || self.tx.una == self.tx.max {
+            return;
+        }
+        self.recovery.leave();
+        self.recovery.recover = self.tx.max;
+        self.recovery.timed = None;
+        self.go_back();
+    }
+}

@@ -1,0 +1,295 @@
+//! The send side: what may leave now, and the segments that do (RFC 9293 §3.7.4, §3.8.6; RFC 5681
+//! §3.2 and §4.1; RFC 3042).
+
+use super::outgoing::Outgoing;
+use super::{Flags, Segment, State, Tcp};
+use crate::congestion::CongestionControl;
+use crate::endpoint::Event;
+use crate::packet::Payload;
+use crate::seq::Seq;
+use crate::time::Instant;
+
+/// The application hears of room each time so many segments have been acknowledged.
+const WRITABLE_SEGMENTS: u64 = 16;
+
+/// The SND variables of RFC 9293 §3.3.1 and the send buffer.
+#[derive(Debug)]
+pub(super) struct Sender {
+    /// ISS.
+    pub(super) iss: Seq,
+    /// SND.UNA.
+    pub(super) una: Seq,
+    /// Next to send; behind `max` while lost data is sent anew.
+    pub(super) nxt: Seq,
+    /// After the highest number ever sent.
+    pub(super) max: Seq,
+    /// Close was called: a FIN follows the data.
+    pub(super) fin: bool,
+    pub(super) stream: Outgoing,
+    buffer: u64,
+    /// SND.WND, in bytes.
+    pub(super) window: u64,
+    /// Max(SND.WND).
+    pub(super) largest_window: u64,
+    /// SND.WL1, in the peer's numbers.
+    pub(super) wl1: Seq,
+    /// SND.WL2.
+    pub(super) wl2: Seq,
+    /// Snd.Wind.Shift (RFC 7323 §2.2).
+    pub(super) shift: u8,
+    /// SMSS: payload of a full segment (RFC 5681 §2), options already taken off.
+    pub(super) mss: u64,
+    /// What Packet Too Big left of the MSS, options included.
+    pub(super) path_mss: u64,
+    /// When a segment with data last left.
+    last_sent: Instant,
+    /// Acknowledged bytes of stream at which the application hears of room.
+    writable_at: u64,
+}
+
+impl Sender {
+    pub(super) fn new(buffer: u64, mss: u64) -> Self {
+        let none = Seq::default();
+        Self {
+            iss: none,
+            una: none,
+            nxt: none,
+            max: none,
+            fin: false,
+            stream: Outgoing::default(),
+            buffer: buffer.max(1),
+            window: 0,
+            largest_window: 0,
+            wl1: none,
+            wl2: none,
+            shift: 0,
+            mss,
+            path_mss: u64::MAX,
+            last_sent: Instant::ZERO,
+            writable_at: u64::MAX,
+        }
+    }
+
+    /// Numbers begin at `iss`; nothing is sent.
+    pub(super) fn begin(&mut self, iss: u32) {
+        self.iss = Seq::first(iss);
+        (self.una, self.nxt, self.max) = (self.iss, self.iss, self.iss);
+    }
+
+    /// After the last byte handed over; the FIN's place.
+    #[inline]
+    pub(super) fn end(&self) -> Seq {
+        self.iss + 1 + self.stream.written()
+    }
+    /// Offset in the stream of a place in the number space.
+    #[inline]
+    fn offset(&self, seq: Seq) -> u64 {
+        seq.since(self.iss + 1)
+    }
+    /// Numbers sent and neither acknowledged nor given up as lost.
+    #[inline]
+    pub(super) fn flight(&self) -> u64 {
+        self.nxt.since(self.una)
+    }
+    /// RFC 9293: the peer has acknowledged our FIN.
+    pub(super) fn fin_acknowledged(&self) -> bool {
+        self.fin && self.una > self.end()
+    }
+    pub(super) fn room(&self) -> u64 {
+        self.buffer.saturating_sub(self.stream.kept())
+    }
+
+    pub(super) fn push(&mut self, payload: Payload) {
+        self.stream.push(payload);
+        self.expect_room();
+    }
+    /// Sets the mark for the next [`Event::Writable`]: some segments on, or when all is gone.
+    fn expect_room(&mut self) {
+        let step = (WRITABLE_SEGMENTS * self.mss).min(self.buffer / 2);
+        self.writable_at = (self.stream.released() + step).min(self.stream.written());
+    }
+
+    /// SND.UNA moves to `ack`; true if the application should hear of room.
+    #[inline]
+    pub(super) fn acknowledge(&mut self, ack: Seq) -> bool {
+        self.una = ack;
+        self.nxt = self.nxt.max(ack);
+        let offset = self.offset(ack);
+        self.stream.release(offset);
+        let writable = self.stream.released() >= self.writable_at;
+        if writable {
+            self.expect_room();
+            if self.stream.kept() == 0 {
+                self.writable_at = u64::MAX;
+            }
+        }
+        writable
+    }
+}
+
+impl Tcp {
+    /// The next segment to leave, if any.
+    #[inline]
+    pub(super) fn next_segment(&mut self, now: Instant) -> Option<Segment> {
+        if let Some(reset) = self.reset.take() {
+            let flags = if reset.ack.is_some() { Flags::RST | Flags::ACK } else { Flags::RST };
+            let ack = reset.ack.unwrap_or(0);
+            return Some(Segment { seq: reset.seq, ack, flags, ..Segment::default() });
+        }
+        let segment = match self.state {
+            State::SynSent | State::SynReceived => self.syn(now),
+            State::Established
+            | State::CloseWait
+            | State::FinWait1
+            | State::Closing
+            | State::LastAck => {
+                if self.recovery.resend { self.resend(now) } else { self.fresh(now) }
+            }
+            _ => None,
+        };
+        if segment.is_none() && self.rx.ack_now {
+            return Some(self.pure_ack(now));
+        }
+        segment
+    }
+
+    fn pure_ack(&mut self, now: Instant) -> Segment {
+        // A window probe may stand beyond a closed window, where nothing would be accepted.
+        let seq = if self.tx.window == 0 { self.tx.nxt } else { self.tx.max };
+        self.segment(now, seq, Flags::ACK, Payload::default())
+    }
+
+    /// A segment with the fields every synchronised segment has.
+    #[inline]
+    pub(super) fn segment(
+        &mut self,
+        now: Instant,
+        seq: Seq,
+        flags: Flags,
+        payload: Payload,
+    ) -> Segment {
+        let (ack, window) = self.rx.acknowledge(self.rx.shift);
+        self.timers.ack = None;
+        let timestamps = self.agreed.timestamps.then(|| (self.clock(now), self.rx.echo()));
+        let (mss, window_scale) = (None, None);
+        Segment { seq: seq.wire(), ack, window, flags, mss, window_scale, timestamps, payload }
+    }
+
+    /// The first unacknowledged segment again (RFC 5681 §3.2 step 3, RFC 6582 §3.2).
+    fn resend(&mut self, now: Instant) -> Option<Segment> {
+        self.recovery.resend = false;
+        let end = self.tx.end();
+        let len = self.tx.max.min(end).since(self.tx.una).min(self.tx.mss);
+        let fin = self.tx.max > end && self.tx.una + len == end;
+        if len == 0 && !fin {
+            return None;
+        }
+        Some(self.data(now, self.tx.una, len, fin))
+    }
+
+    /// Data not sent yet, or sent so long ago that it is sent anew.
+    #[inline]
+    fn fresh(&mut self, now: Instant) -> Option<Segment> {
+        let tx = &self.tx;
+        let unsent = tx.end().since(tx.nxt);
+        let fin = tx.fin && tx.nxt <= tx.end();
+        if unsent == 0 && !fin {
+            self.timers.persist = None;
+            return None;
+        }
+        if tx.una == tx.max && now.saturating_since(tx.last_sent) > self.rtt.rto() {
+            // RFC 5681 §4.1
+            self.cc.on_idle(now);
+        }
+        let probing = std::mem::take(&mut self.recovery.probe);
+        let (len, fin) = self.grant(now, unsent, fin, probing)?;
+        let seq = self.tx.nxt;
+        let beyond = (self.tx.una + self.tx.window).since(seq) == 0;
+        let segment = self.data(now, seq, len, fin);
+        if beyond {
+            // RFC 9293 §3.8.6.1: a probe of a closed window waits for its own timer.
+            (self.timers.rto, self.recovery.timed) = (None, None);
+            self.arm_persist(now);
+        } else {
+            self.tx.nxt = seq + len + u64::from(fin);
+            self.timers.persist = None;
+        }
+        Some(segment)
+    }
+
+    /// How many bytes may leave now, and whether the FIN goes with them.
+    #[inline]
+    fn grant(&mut self, now: Instant, unsent: u64, fin: bool, probing: bool) -> Option<(u64, bool)> {
+        let tx = &self.tx;
+        let flight = tx.flight();
+        let full = unsent.min(tx.mss);
+        if full > 0 && flight + full > self.usable_window() {
+            return None;
+        }
+        // RFC 9293 §3.7.4 (Nagle); after Close nothing more can join the last segment.
+        if self.config.nagle && full < tx.mss && flight > 0 && !fin {
+            return None;
+        }
+        let room = (tx.una + tx.window).since(tx.nxt);
+        if full < room || (full == room && full > 0) {
+            return Some((full, fin && full == unsent && full < room));
+        }
+        if probing {
+            // RFC 9293 §3.8.6.1: one byte of new data; §3.8.6.2.1 (4): the override sends what fits.
+            let len = room.max(1).min(full);
+            return Some((len, fin && len == unsent));
+        }
+        // RFC 9293 §3.8.6.2.1 (3), Fs = 1/2
+        let worth = room > 0 && room >= tx.largest_window / 2;
+        if worth && !(self.config.nagle && flight > 0) {
+            return Some((room, false));
+        }
+        if flight == 0 && self.timers.persist.is_none() {
+            self.timers.persist_wait = self.rtt.rto();
+            self.arm_persist(now);
+        }
+        None
+    }
+
+    /// cwnd as it stands, with what duplicate acknowledgements allow beyond it.
+    #[inline]
+    fn usable_window(&self) -> u64 {
+        let window = self.recovery.inflated(self.cc.window(), self.tx.mss);
+        window + self.recovery.limited_transmit(self.tx.una, self.tx.mss)
+    }
+
+    /// A segment of `len` bytes from `seq` on, counted and timed.
+    #[inline]
+    fn data(&mut self, now: Instant, seq: Seq, len: u64, fin: bool) -> Segment {
+        let end = seq + len;
+        let mut flags = Flags::ACK;
+        if len > 0 && end == self.tx.end() {
+            // RFC 9293 §3.9.1.2: the sender has nothing more to add.
+            flags = flags | Flags::PSH;
+        }
+        if fin {
+            flags = flags | Flags::FIN;
+        }
+        let after = end + u64::from(fin);
+        if seq >= self.tx.max {
+            let allowed = self.cc.window();
+            self.recovery.on_new_data(self.tx.una, after, allowed, now);
+        }
+        self.tx.max = self.tx.max.max(after);
+        self.tx.last_sent = now;
+        // RFC 6298 §5.1
+        if self.timers.rto.is_none() {
+            self.timers.rto = Some(now + self.rtt.rto());
+        }
+        let payload = self.tx.stream.slice(self.tx.offset(seq), len);
+        self.segment(now, seq, flags, payload)
+    }
+
+    /// The application hears of room, unless it has closed.
+    #[inline]
+    pub(super) fn acknowledge_up_to(&mut self, ack: Seq) {
+        if self.tx.acknowledge(ack) && !self.tx.fin {
+            self.tell(Event::Writable);
+        }
+    }
+}

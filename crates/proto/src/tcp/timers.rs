@@ -1,0 +1,40 @@
+//! A connection's deadlines. Each is a plain field, set and cleared without any queue; the driver
+//! learns the earliest when the endpoint has nothing more to do.
+
+use crate::time::{Duration, Instant};
+
+/// The deadlines of one connection.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Timers {
+    /// Retransmission (RFC 6298 §5).
+    pub(super) rto: Option<Instant>,
+    /// Zero-window probe, or the override of silly-window avoidance (RFC 9293 §3.8.6.1, §3.8.6.2).
+    pub(super) persist: Option<Instant>,
+    /// Delayed acknowledgement (RFC 5681 §4.2).
+    pub(super) ack: Option<Instant>,
+    /// End of TIME-WAIT (RFC 9293 §3.6.1).
+    pub(super) time_wait: Option<Instant>,
+    /// The present wait between probes.
+    pub(super) persist_wait: Duration,
+}
+
+impl Timers {
+    /// The earliest deadline.
+    #[inline]
+    pub(super) fn next(&self) -> Option<Instant> {
+        let earlier = |a: Option<Instant>, b: Option<Instant>| match (a, b) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        };
+        earlier(earlier(self.rto, self.persist), earlier(self.ack, self.time_wait))
+    }
+
+    /// Clears `deadline` and says whether it had come.
+    pub(super) fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
+        let due = deadline.is_some_and(|at| at <= now);
+        if due {
+            *deadline = None;
+        }
+        due
+    }
+}
