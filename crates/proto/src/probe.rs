@@ -4,7 +4,11 @@
 
 use crate::endpoint::Event;
 use crate::packet::{Body, Packet};
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
+
+/// [`Packet::number`] of a packet that no peer sent, such as a router's Packet Too Big: it stands
+/// in no flow's account.
+pub const UNNUMBERED: u32 = u32::MAX;
 
 /// What a note is about, so that a probe can decline whole subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +50,35 @@ pub enum DropReason {
     Down = 3,
     /// Longer than the link's MTU (a Packet Too Big went back).
     TooBig = 4,
+}
+
+impl DropReason {
+    /// How many reasons there are: the length of a table indexed by them.
+    pub const COUNT: usize = 5;
+}
+
+/// What one direction of a link has done since the start of the run, as told at a sample. The
+/// sums only grow, so that the values of any span are differences between its two ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Packets whose transmission began.
+    pub sent_packets: u64,
+    /// Their bytes of IP packet.
+    pub sent_bytes: u64,
+    /// Packets dropped, by [`DropReason`].
+    pub drops: [u64; DropReason::COUNT],
+    /// Time the transmitter has been busy.
+    pub busy: Duration,
+    /// Integral of the queue's length over time, in packets times nanoseconds.
+    pub queue_area_packets: u128,
+    /// Integral of the queue's length over time, in bytes times nanoseconds.
+    pub queue_area_bytes: u128,
+    /// Packets waiting now, the one in transmission apart.
+    pub queue_packets: u32,
+    /// Their bytes of IP packet.
+    pub queue_bytes: u64,
+    /// Most packets that waited at once since the last sample, those waiting then included.
+    pub queue_max_packets: u32,
 }
 
 /// What became of a frame at the playout buffer.

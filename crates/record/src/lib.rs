@@ -1,1 +1,36 @@
-//! To come.
+//! The answer written down: what probes saw, as numbers and tables.
+//!
+//! A packet's way through this crate: every part it passes tells a probe (`Sent`, `Enqueued`,
+//! `Dequeued`, `Arrived`, `Received`, or `Dropped`). [`Digest`] hashes each note into the
+//! fingerprint of the run. [`Stats`] turns notes into accounts per direction of a flow and keeps
+//! no packet; it is the probe of large runs. [`Recorder`] is `Stats` plus whatever needs memory:
+//! exact delays, time series, frames, gauges, events and, when asked, a row per packet and hop.
+//! At the end the accounts become [`FlowSummary`]s and the tables Arrow batches.
+//!
+//! A *direction* is what one peer sends: it has the index of that peer, `2 * flow + side`.
+//! This crate knows what a protocol is (`proto`) and nothing of scenarios or worlds.
+
+mod columns;
+mod digest;
+mod jitter;
+mod layout;
+mod links;
+mod packets;
+mod pending;
+mod recorder;
+mod recording;
+mod series;
+mod stats;
+mod summary;
+mod voice;
+
+pub use columns::Table;
+pub use digest::Digest;
+pub use jitter::Jitter;
+pub use layout::{FlowInfo, Layout, LinkInfo, RouteInfo, SideInfo};
+pub use links::LinkSummary;
+pub use recorder::{Options, Recorder};
+pub use recording::Recording;
+pub use stats::Stats;
+pub use summary::{FlowSummary, Quality};
+pub use voice::{FrameFate, burst_ratio};

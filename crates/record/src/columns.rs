@@ -1,0 +1,97 @@
+//! Columns of a table, put together as Arrow arrays. Counts are 64-bit integers, times seconds as
+//! floats, and a value that does not exist is null.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use talkspurt_proto::time::Instant;
+
+/// A table as an Arrow stream would give it: a schema, and batches that have it.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// Names and types of the columns.
+    pub schema: SchemaRef,
+    /// The rows, in order; there may be none.
+    pub batches: Vec<RecordBatch>,
+}
+
+impl From<RecordBatch> for Table {
+    fn from(batch: RecordBatch) -> Self {
+        Self { schema: batch.schema(), batches: vec![batch] }
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Columns {
+    fields: Vec<Field>,
+    arrays: Vec<ArrayRef>,
+}
+
+impl Columns {
+    fn push(mut self, name: &str, kind: DataType, array: ArrayRef) -> Self {
+        self.fields.push(Field::new(name, kind, true));
+        self.arrays.push(array);
+        self
+    }
+
+    pub(crate) fn text<'a>(self, name: &str, values: impl Iterator<Item = &'a str>) -> Self {
+        self.maybe_text(name, values.map(Some))
+    }
+
+    pub(crate) fn maybe_text<'a>(
+        self,
+        name: &str,
+        values: impl Iterator<Item = Option<&'a str>>,
+    ) -> Self {
+        self.push(name, DataType::Utf8, Arc::new(values.collect::<StringArray>()))
+    }
+
+    pub(crate) fn count(self, name: &str, values: impl Iterator<Item = u64>) -> Self {
+        self.maybe_count(name, values.map(Some))
+    }
+
+    pub(crate) fn maybe_count(self, name: &str, values: impl Iterator<Item = Option<u64>>) -> Self {
+        let values = values.map(|value| value.map(|count| count as i64));
+        self.push(name, DataType::Int64, Arc::new(values.collect::<Int64Array>()))
+    }
+
+    pub(crate) fn float(self, name: &str, values: impl Iterator<Item = f64>) -> Self {
+        self.maybe_float(name, values.map(Some))
+    }
+
+    pub(crate) fn maybe_float(self, name: &str, values: impl Iterator<Item = Option<f64>>) -> Self {
+        self.push(name, DataType::Float64, Arc::new(values.collect::<Float64Array>()))
+    }
+
+    pub(crate) fn time(self, name: &str, values: impl Iterator<Item = Instant>) -> Self {
+        self.float(name, values.map(Instant::as_secs_f64))
+    }
+
+    pub(crate) fn maybe_time(self, name: &str, values: impl Iterator<Item = Moment>) -> Self {
+        self.maybe_float(name, values.map(Moment::as_secs_f64))
+    }
+
+    pub(crate) fn finish(self) -> RecordBatch {
+        let schema = Arc::new(Schema::new(self.fields));
+        RecordBatch::try_new(schema, self.arrays).expect("columns of one table are of one length")
+    }
+}
+
+/// An instant that may not have come, in eight bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Moment(u64);
+
+impl Moment {
+    pub(crate) const NEVER: Self = Self(u64::MAX);
+
+    fn as_secs_f64(self) -> Option<f64> {
+        (self != Self::NEVER).then(|| Instant::from_nanos(self.0).as_secs_f64())
+    }
+}
+
+impl From<Instant> for Moment {
+    fn from(at: Instant) -> Self {
+        Self(at.as_nanos())
+    }
+}

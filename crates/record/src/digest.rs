@@ -1,0 +1,213 @@
+//! The fingerprint of a run: the same on any machine, with any other probes, however the notes of
+//! different places interleave.
+//!
+//! Each place has a stream of records, little-endian and of a fixed layout per kind, hashed as it
+//! comes with XXH3-128; the streams' hashes, in order of places, are hashed into the digest. Left
+//! out on purpose: the pool slot of a body (depends on when slots are recycled) and the bytes of
+//! recorded speech (resampled in floating point).
+
+use talkspurt_proto::endpoint::Event;
+use talkspurt_proto::packet::{Body, Frame, Packet, Payload};
+use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic};
+use talkspurt_proto::tcp::Segment;
+use talkspurt_proto::time::Instant;
+use xxhash_rust::xxh3::Xxh3;
+
+/// A probe that hashes everything.
+#[derive(Default)]
+pub struct Digest {
+    links: Vec<Option<Box<Stream>>>,
+    peers: Vec<Option<Box<Stream>>>,
+}
+
+struct Stream {
+    hash: Xxh3,
+    notes: u64,
+}
+
+impl std::fmt::Debug for Digest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Digest").field("hex", &self.hex()).finish_non_exhaustive()
+    }
+}
+
+impl Digest {
+    /// The digest of no notes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The digest of the notes so far, as 32 hexadecimal digits.
+    #[must_use]
+    pub fn hex(&self) -> String {
+        let mut all = Xxh3::new();
+        let places = [(0_u8, &self.links), (1, &self.peers)];
+        for (kind, streams) in places {
+            for (index, stream) in streams.iter().enumerate() {
+                let Some(stream) = stream else { continue };
+                let mut record = Record::default();
+                record.u8(kind).u32(index as u32).u64(stream.notes);
+                all.update(record.bytes());
+                all.update(&stream.hash.digest128().to_le_bytes());
+            }
+        }
+        format!("{:032x}", all.digest128())
+    }
+
+    fn stream(&mut self, place: Place) -> &mut Stream {
+        let (streams, index) = match place {
+            Place::Link(index) => (&mut self.links, index as usize),
+            Place::Peer(index) => (&mut self.peers, index as usize),
+        };
+        if index >= streams.len() {
+            streams.resize_with(index + 1, || None);
+        }
+        streams[index].get_or_insert_with(|| Box::new(Stream { hash: Xxh3::new(), notes: 0 }))
+    }
+}
+
+impl Probe for Digest {
+    fn wants(&self, _: Topic) -> bool {
+        true
+    }
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        let mut record = Record::default();
+        record.u64(now.as_nanos()).note(note);
+        let stream = self.stream(place);
+        stream.hash.update(record.bytes());
+        stream.notes += 1;
+    }
+}
+
+/// The canonical form of one note.
+struct Record {
+    buffer: [u8; 128],
+    len: usize,
+}
+
+impl Default for Record {
+    fn default() -> Self {
+        Self { buffer: [0; 128], len: 0 }
+    }
+}
+
+impl Record {
+    fn bytes(&self) -> &[u8] {
+        &self.buffer[..self.len]
+    }
+    fn put<const N: usize>(&mut self, bytes: [u8; N]) -> &mut Self {
+        self.buffer[self.len..self.len + N].copy_from_slice(&bytes);
+        self.len += N;
+        self
+    }
+    fn u8(&mut self, value: u8) -> &mut Self {
+        self.put([value])
+    }
+    fn u16(&mut self, value: u16) -> &mut Self {
+        self.put(value.to_le_bytes())
+    }
+    fn u32(&mut self, value: u32) -> &mut Self {
+        self.put(value.to_le_bytes())
+    }
+    fn u64(&mut self, value: u64) -> &mut Self {
+        self.put(value.to_le_bytes())
+    }
+
+    /// Kinds are numbers for ever: a new kind of note takes a new one.
+    fn note(&mut self, note: &Note<'_>) -> &mut Self {
+        match *note {
+            Note::Enqueued { packet, packets, bytes } => {
+                self.u8(0).label(packet).u32(packets).u64(bytes)
+            }
+            Note::Dequeued { packet, packets, bytes } => {
+                self.u8(1).label(packet).u32(packets).u64(bytes)
+            }
+            Note::Arrived { packet } => self.u8(2).label(packet),
+            Note::Dropped { packet, why } => self.u8(3).label(packet).u8(why as u8),
+            Note::Sent { packet, body } => self.u8(4).label(packet).body(body),
+            Note::Received { packet, body } => self.u8(5).label(packet).body(body),
+            Note::Generated { index, bytes, captured } => {
+                self.u8(6).u32(index).u32(bytes).u64(captured.as_nanos())
+            }
+            Note::HandedOver { index } => self.u8(7).u32(index),
+            Note::Discarded { index } => self.u8(8).u32(index),
+            Note::Delivered { index, bytes } => self.u8(9).u32(index).u32(bytes),
+            Note::Decided { index, playout } => self.u8(10).u32(index).playout(playout),
+            Note::Gauge { gauge, value } => self.u8(11).u8(gauge as u8).u64(value.to_bits()),
+            Note::Event(event) => self.u8(12).u8(event_number(event)),
+            Note::Garbage(garbage) => self.u8(13).u8(garbage as u8),
+        }
+    }
+
+    fn label(&mut self, packet: &Packet) -> &mut Self {
+        self.u32(packet.ip_bytes)
+            .u32(packet.route)
+            .u32(packet.flow)
+            .u32(packet.number)
+            .u8(packet.hop)
+            .u8(packet.ecn as u8)
+            .u8(packet.dscp)
+            .u8(packet.version as u8)
+            .u64(packet.sent.as_nanos())
+    }
+
+    fn playout(&mut self, playout: Playout) -> &mut Self {
+        match playout {
+            Playout::Played(at) => self.u8(0).u64(at.as_nanos()),
+            Playout::Late(at) => self.u8(1).u64(at.as_nanos()),
+            Playout::Duplicate => self.u8(2).u64(0),
+        }
+    }
+
+    fn body(&mut self, body: &Body) -> &mut Self {
+        match body {
+            Body::Udp(Frame::Data(payload)) => self.u8(0).payload(payload),
+            Body::Udp(Frame::Rtp(packet)) => self
+                .u8(1)
+                .u8(packet.payload_type)
+                .u8(u8::from(packet.marker))
+                .u16(packet.sequence)
+                .u32(packet.timestamp)
+                .u32(packet.ssrc)
+                .payload(&packet.payload),
+            Body::Udp(Frame::Rtcp(compound)) => self.u8(2).u64(compound.wire_bytes() as u64),
+            Body::Tcp(segment) => self.u8(3).segment(segment),
+            Body::TooBig { mtu } => self.u8(4).u32(*mtu),
+        }
+    }
+
+    fn segment(&mut self, segment: &Segment) -> &mut Self {
+        let (value, echo) = segment.timestamps.unwrap_or_default();
+        self.u32(segment.seq)
+            .u32(segment.ack)
+            .u16(segment.window)
+            .u8(segment.flags.0)
+            .u8(u8::from(segment.mss.is_some()))
+            .u16(segment.mss.unwrap_or_default())
+            .u8(u8::from(segment.window_scale.is_some()))
+            .u8(segment.window_scale.unwrap_or_default())
+            .u8(u8::from(segment.timestamps.is_some()))
+            .u32(value)
+            .u32(echo)
+            .payload(&segment.payload)
+    }
+
+    fn payload(&mut self, payload: &Payload) -> &mut Self {
+        match payload {
+            Payload::Virtual { offset, len } => self.u8(0).u64(*offset).u32(*len),
+            Payload::Real(bytes) => self.u8(1).u64(0).u32(bytes.len() as u32),
+        }
+    }
+}
+
+const fn event_number(event: Event) -> u8 {
+    match event {
+        Event::Connected => 0,
+        Event::PeerClosed => 1,
+        Event::Closed => 2,
+        Event::Reset => 3,
+        Event::TimedOut => 4,
+        Event::Writable => 5,
+    }
+}

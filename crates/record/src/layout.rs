@@ -1,0 +1,149 @@
+//! What the records are about: the flows, links and routes of a run by name, and its windows of
+//! time. The caller writes it down once, before the run.
+
+use talkspurt_proto::packet::Packet;
+use talkspurt_proto::time::{Duration, Instant};
+
+/// Everything a record must know of the run beyond its notes.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Flows, as numbered by the world.
+    pub flows: Vec<FlowInfo>,
+    /// Directions of links, as numbered by the world.
+    pub links: Vec<LinkInfo>,
+    /// Routes, as numbered by the world.
+    pub routes: Vec<RouteInfo>,
+    /// Start of the measure window, included.
+    pub from: Instant,
+    /// End of the measure window, excluded; not after the end of the run.
+    pub to: Instant,
+    /// Length of the run.
+    pub duration: Duration,
+    /// Width of a bin of the series; zero means one bin for the whole run.
+    pub interval: Duration,
+}
+
+/// A flow and its two sides.
+#[derive(Clone, Debug)]
+pub struct FlowInfo {
+    /// Its name in the scenario.
+    pub name: String,
+    /// What carries it.
+    pub transport: String,
+    /// Node of the side that opens (side 0).
+    pub from: String,
+    /// Node of the side that answers (side 1).
+    pub to: String,
+    /// What each side sends; `None` for a side without a source.
+    pub sides: [Option<SideInfo>; 2],
+}
+
+/// What one side of a flow sends.
+#[derive(Clone, Debug)]
+pub struct SideInfo {
+    /// Kind of source: `speech`, `cbr`, `bulk`.
+    pub source: String,
+    /// For media that is played: the length of one frame.
+    pub frame: Option<Duration>,
+}
+
+/// One direction of a link.
+#[derive(Clone, Debug)]
+pub struct LinkInfo {
+    /// Its name; the direction against the scenario's is called `NAME.back`.
+    pub name: String,
+    /// Node it leads from.
+    pub from: String,
+    /// Node it leads to.
+    pub to: String,
+    /// Bits per second.
+    pub rate_bps: u64,
+}
+
+/// Who sends on a route.
+#[derive(Clone, Copy, Debug)]
+pub struct RouteInfo {
+    /// The flow.
+    pub flow: u32,
+    /// Its side, 0 or 1.
+    pub side: u8,
+}
+
+impl Layout {
+    /// The peer that sent a packet: side 0 of a flow is `2 * flow`, side 1 the one after.
+    pub(crate) fn sender(&self, packet: &Packet) -> Option<usize> {
+        sender(&self.routes, packet)
+    }
+
+    /// Directions that have a source, in order of peers: rows of the `flows` table.
+    pub(crate) fn directions(&self) -> impl Iterator<Item = Direction<'_>> {
+        self.flows.iter().enumerate().flat_map(|(flow, info)| {
+            (0..2).filter_map(move |side| {
+                let source = info.sides[side].as_ref()?;
+                Some(Direction { peer: 2 * flow + side, flow: info, side, source })
+            })
+        })
+    }
+
+    /// The name of the flow and side of a peer, for tables: (`call`, `from`).
+    pub(crate) fn peer_name(&self, peer: u32) -> (&str, &'static str) {
+        let flow = self.flows.get(peer as usize / 2).map_or("", |flow| flow.name.as_str());
+        (flow, SIDES[peer as usize % 2])
+    }
+
+    /// Length of the measure window.
+    pub(crate) fn window(&self) -> Duration {
+        self.to.saturating_since(self.from)
+    }
+
+    /// Width of a bin, never zero.
+    pub(crate) fn bin_width(&self) -> Duration {
+        let width = if self.interval.is_zero() { self.duration } else { self.interval };
+        width.max(Duration::from_nanos(1))
+    }
+
+    /// How many bins cover the run; the last may be shorter than the others.
+    pub(crate) fn bin_count(&self) -> usize {
+        self.duration.as_nanos().div_ceil(self.bin_width().as_nanos()).max(1) as usize
+    }
+
+    /// End of bin `index`.
+    pub(crate) fn bin_end(&self, index: usize) -> Instant {
+        let whole = self.bin_width() * (index as u64 + 1);
+        Instant::ZERO + whole.min(self.duration)
+    }
+}
+
+/// Names of the sides in tables.
+pub(crate) const SIDES: [&str; 2] = ["from", "to"];
+
+/// What one peer with a source sends.
+pub(crate) struct Direction<'a> {
+    pub(crate) peer: usize,
+    pub(crate) flow: &'a FlowInfo,
+    pub(crate) side: usize,
+    pub(crate) source: &'a SideInfo,
+}
+
+impl Direction<'_> {
+    /// Its name in tables.
+    pub(crate) fn name(&self) -> String {
+        match self.side {
+            0 => self.flow.name.clone(),
+            _ => format!("{}.reverse", self.flow.name),
+        }
+    }
+    /// Nodes it leads from and to.
+    pub(crate) fn ends(&self) -> (&str, &str) {
+        match self.side {
+            0 => (&self.flow.from, &self.flow.to),
+            _ => (&self.flow.to, &self.flow.from),
+        }
+    }
+}
+
+/// The peer that sends on the packet's route.
+pub(crate) fn sender(routes: &[RouteInfo], packet: &Packet) -> Option<usize> {
+    let route = routes.get(packet.route as usize)?;
+    Some(2 * route.flow as usize + usize::from(route.side))
+}

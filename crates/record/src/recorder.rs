@@ -1,0 +1,245 @@
+//! The probe of `talkspurt run`: the accounts of [`Stats`] and whatever else needs memory.
+
+use arrow_array::RecordBatch;
+use talkspurt_proto::endpoint::Event;
+use talkspurt_proto::probe::{Garbage, Gauge, LinkCounters, Note, Place, Probe, Topic};
+use talkspurt_proto::time::Instant;
+
+use crate::columns::Moment;
+use crate::layout::Layout;
+use crate::links::Links;
+use crate::packets::Packets;
+use crate::recording::Recording;
+use crate::series::Series;
+use crate::stats::{Fact, Stats, What};
+
+/// What a [`Recorder`] keeps beyond the summary, the series, frames, gauges and events.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// A row per packet and hop.
+    pub packets: bool,
+}
+
+/// Keeps what tables need: 8 bytes per received packet, 24 per frame of voice and per change of a
+/// gauge, and, if asked, 48 per packet and hop.
+#[derive(Debug)]
+pub struct Recorder {
+    layout: Layout,
+    stats: Stats,
+    series: Series,
+    links: Links,
+    logs: Vec<Log>,
+    gauges: Vec<GaugeRow>,
+    events: Vec<EventRow>,
+    packets: Option<Packets>,
+}
+
+/// What is kept of one direction of a flow.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    /// Network delays of the window's packets, nanoseconds.
+    pub(crate) delays: Vec<u64>,
+    /// Mouth-to-ear delays of the window's frames, nanoseconds.
+    pub(crate) mouth_to_ear: Vec<u64>,
+    pub(crate) frames: Vec<FrameTimes>,
+    /// The last value of each gauge at this peer, as bits.
+    gauges: [Option<u64>; GAUGES],
+    /// The connection of this peer failed.
+    broken: bool,
+}
+
+/// The instants of a frame of voice.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FrameTimes {
+    pub(crate) captured: Moment,
+    pub(crate) handed_over: Moment,
+    pub(crate) delivered: Moment,
+    pub(crate) playout: Moment,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GaugeRow {
+    pub(crate) at: Instant,
+    pub(crate) value: f64,
+    pub(crate) peer: u32,
+    pub(crate) gauge: Gauge,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct EventRow {
+    pub(crate) at: Instant,
+    pub(crate) peer: u32,
+    pub(crate) event: &'static str,
+}
+
+const GAUGES: usize = Gauge::RtcpRtt as usize + 1;
+
+impl Recorder {
+    /// An empty recorder for a run laid out so.
+    #[must_use]
+    pub fn new(layout: Layout, options: Options) -> Self {
+        Self {
+            stats: Stats::new(&layout),
+            series: Series::new(&layout),
+            links: Links::new(&layout),
+            logs: layout.flows.iter().flat_map(|_| [Log::default(), Log::default()]).collect(),
+            gauges: Vec::new(),
+            events: Vec::new(),
+            packets: options.packets.then(|| Packets::new(&layout)),
+            layout,
+        }
+    }
+
+    /// Takes the counters of every link, all standing at `now`. To be called at every multiple of
+    /// the interval, at both ends of the measure window and at the end of the run; calling it at
+    /// other times, or twice, does no harm.
+    pub fn sample(&mut self, now: Instant, links: &[LinkCounters]) {
+        self.links.sample(now, links);
+    }
+
+    /// A finished batch of the `packets` table, so that it need not wait in memory for the end of
+    /// the run. Those not taken are in [`Recording::table`].
+    pub fn take_packets(&mut self) -> Option<RecordBatch> {
+        self.packets.as_mut()?.finished(&self.layout)
+    }
+
+    /// Closes every account.
+    #[must_use]
+    pub fn finish(self) -> Recording {
+        let mut flows = self.stats.finish(&self.layout);
+        let mut logs = self.logs;
+        for (row, direction) in flows.iter_mut().zip(self.layout.directions()) {
+            let log = &mut logs[direction.peer];
+            [row.delay_p50_s, row.delay_p95_s, row.delay_p99_s] =
+                [50, 95, 99].map(|percent| quantile_s(&mut log.delays, percent));
+            row.mouth_to_ear_p50_s = quantile_s(&mut log.mouth_to_ear, 50);
+        }
+        let broken = |peer: usize| logs[peer].broken || logs[peer ^ 1].broken;
+        let fates =
+            (0..logs.len()).map(|peer| self.stats.frame_fates(peer, broken(peer))).collect();
+        let packets = self.packets.map(|packets| packets.rest(&self.layout));
+        Recording {
+            flows,
+            links: self.links.summaries(&self.layout),
+            series: self.series,
+            link_samples: self.links,
+            frames: logs.into_iter().map(|log| log.frames).collect(),
+            fates,
+            gauges: self.gauges,
+            events: self.events,
+            packets,
+            layout: self.layout,
+        }
+    }
+
+    fn keep(&mut self, now: Instant, fact: &Fact) {
+        let log = &mut self.logs[fact.peer];
+        match fact.what {
+            What::Received { delay, .. } if fact.inside => log.delays.push(delay.as_nanos()),
+            What::Played { after: Some(after), .. } if fact.inside => {
+                log.mouth_to_ear.push(after.as_nanos());
+            }
+            _ => {}
+        }
+        if self.layout.flows[fact.peer / 2].sides[fact.peer % 2]
+            .as_ref()
+            .is_some_and(|side| side.frame.is_some())
+        {
+            log.frame(now, fact.what);
+        }
+    }
+
+    fn gauge(&mut self, at: Instant, peer: u32, gauge: Gauge, value: f64) {
+        let Some(log) = self.logs.get_mut(peer as usize) else { return };
+        // A gauge is a step function: only its steps are kept.
+        if log.gauges[gauge as usize].replace(value.to_bits()) != Some(value.to_bits()) {
+            self.gauges.push(GaugeRow { at, value, peer, gauge });
+        }
+    }
+
+    fn event(&mut self, at: Instant, peer: u32, event: Event) {
+        let Some(log) = self.logs.get_mut(peer as usize) else { return };
+        log.broken |= matches!(event, Event::Reset | Event::TimedOut);
+        let row = event_name(event).map(|event| EventRow { at, peer, event });
+        self.events.extend(row);
+    }
+}
+
+impl Log {
+    fn frame(&mut self, now: Instant, what: What) {
+        match what {
+            What::Generated { captured } => self.frames.push(FrameTimes {
+                captured: captured.into(),
+                handed_over: Moment::NEVER,
+                delivered: Moment::NEVER,
+                playout: Moment::NEVER,
+            }),
+            What::HandedOver { index } => self.frames[index as usize].handed_over = now.into(),
+            What::Delivered { index, .. } => self.frames[index as usize].delivered = now.into(),
+            What::Played { index, at, .. } | What::Late { index, at } => {
+                self.frames[index as usize].playout = at.into();
+            }
+            What::Discarded | What::Sent { .. } | What::Received { .. } | What::Lost => {}
+        }
+    }
+}
+
+impl Probe for Recorder {
+    fn wants(&self, topic: Topic) -> bool {
+        topic != Topic::Hop || self.packets.is_some()
+    }
+
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        match (place, note) {
+            (Place::Peer(peer), Note::Gauge { gauge, value }) => {
+                self.gauge(now, peer, *gauge, *value);
+            }
+            (Place::Peer(peer), Note::Event(event)) => self.event(now, peer, *event),
+            (Place::Peer(peer), Note::Garbage(garbage)) => {
+                self.events.push(EventRow { at: now, peer, event: garbage_name(*garbage) });
+            }
+            (Place::Link(link), _) => {
+                if let Some(packets) = &mut self.packets {
+                    packets.take(now, link, note, &self.layout);
+                }
+            }
+            _ => {}
+        }
+        if let Some(fact) = self.stats.take(now, place, note) {
+            self.series.add(now, &fact);
+            self.keep(now, &fact);
+        }
+    }
+}
+
+/// The nearest-rank quantile, in seconds: the least value that at least `percent` of a hundred
+/// values do not exceed.
+fn quantile_s(nanos: &mut [u64], percent: usize) -> Option<f64> {
+    let rank = (nanos.len() * percent).div_ceil(100).checked_sub(1)?;
+    let (_, value, _) = nanos.select_nth_unstable(rank);
+    Some(Instant::from_nanos(*value).as_secs_f64())
+}
+
+/// The word of an event in the `events` table. That there is room again is not an event of the
+/// connection's life and would drown those that are.
+const fn event_name(event: Event) -> Option<&'static str> {
+    match event {
+        Event::Connected => Some("connected"),
+        Event::PeerClosed => Some("peer_closed"),
+        Event::Closed => Some("closed"),
+        Event::Reset => Some("reset"),
+        Event::TimedOut => Some("timed_out"),
+        Event::Writable => None,
+    }
+}
+
+const fn garbage_name(garbage: Garbage) -> &'static str {
+    match garbage {
+        Garbage::Malformed => "garbage_malformed",
+        Garbage::Checksum => "garbage_checksum",
+        Garbage::OutOfWindow => "garbage_out_of_window",
+        Garbage::BadAck => "garbage_bad_ack",
+        Garbage::OldTimestamp => "garbage_old_timestamp",
+        Garbage::Unexpected => "garbage_unexpected",
+    }
+}

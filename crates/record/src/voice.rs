@@ -1,0 +1,199 @@
+//! Frames of media that is played: one byte of fate for each, when each was captured, and the
+//! measures that need their order (ITU-T G.107's burst ratio).
+
+use talkspurt_proto::time::Duration;
+
+/// Where a frame is; as far as it came, at the end of the run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Fate {
+    Queued,
+    HandedOver,
+    Discarded,
+    Delivered,
+    Played,
+    Late,
+}
+
+/// What became of a frame, in the words of the `frames` table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameFate {
+    /// Played in time.
+    Played,
+    /// Delivered after its playout.
+    Late,
+    /// Handed to the transport and never to be delivered.
+    Lost,
+    /// Dropped from the send queue.
+    Discarded,
+    /// In the send queue at the end.
+    Queued,
+    /// Handed to the transport, neither delivered nor lost at the end.
+    InFlight,
+    /// Delivered, but the receiver said nothing of its playout.
+    Delivered,
+}
+
+impl FrameFate {
+    /// Its word in the `frames` table; `None` where the contract has none.
+    #[must_use]
+    pub const fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Played => Some("played"),
+            Self::Late => Some("late"),
+            Self::Lost => Some("lost"),
+            Self::Discarded => Some("discarded"),
+            Self::Queued => Some("queued"),
+            Self::InFlight => Some("in_flight"),
+            Self::Delivered => None,
+        }
+    }
+}
+
+/// The frames of one direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Voice {
+    /// Length of a frame: the step of the media clock.
+    pub(crate) frame: Duration,
+    pub(crate) fates: Vec<Fate>,
+    captures: Captures,
+}
+
+impl Voice {
+    pub(crate) fn new(frame: Duration) -> Self {
+        Self { frame, fates: Vec::new(), captures: Captures::default() }
+    }
+
+    /// A frame was generated; false if it is not the next one.
+    pub(crate) fn generated(&mut self, index: u32, captured: u64) -> bool {
+        if index as usize != self.fates.len() {
+            return false;
+        }
+        self.fates.push(Fate::Queued);
+        self.captures.push(index, captured);
+        true
+    }
+
+    /// Moves a frame on; false if there is none of this number.
+    pub(crate) fn set(&mut self, index: u32, fate: Fate) -> bool {
+        self.fates.get_mut(index as usize).map(|slot| *slot = fate).is_some()
+    }
+
+    /// When a frame was captured, in nanoseconds.
+    pub(crate) fn captured(&self, index: u32) -> Option<u64> {
+        ((index as usize) < self.fates.len()).then(|| self.captures.at(index))?
+    }
+
+    /// What became of every frame. `in_flight(k)` tells of the k-th frame handed over, counted
+    /// from the last, whether an undelivered one is still on its way.
+    pub(crate) fn outcome(&self, in_flight: impl Fn(usize) -> bool) -> Vec<FrameFate> {
+        let mut handed_after = 0;
+        let mut outcome: Vec<FrameFate> = self
+            .fates
+            .iter()
+            .rev()
+            .map(|fate| {
+                let rank = handed_after;
+                handed_after += usize::from(!matches!(fate, Fate::Queued | Fate::Discarded));
+                match fate {
+                    Fate::Queued => FrameFate::Queued,
+                    Fate::Discarded => FrameFate::Discarded,
+                    Fate::HandedOver if in_flight(rank) => FrameFate::InFlight,
+                    Fate::HandedOver => FrameFate::Lost,
+                    Fate::Delivered => FrameFate::Delivered,
+                    Fate::Played => FrameFate::Played,
+                    Fate::Late => FrameFate::Late,
+                }
+            })
+            .collect();
+        outcome.reverse();
+        outcome
+    }
+}
+
+impl Fate {
+    /// Never delivered by the end.
+    pub(crate) const fn is_missing(self) -> bool {
+        matches!(self, Self::Queued | Self::HandedOver | Self::Discarded)
+    }
+}
+
+/// Burst ratio of ITU-T G.107: mean length of the observed runs of losses over the mean length
+/// expected under random loss, `1 / (1 − loss ratio)`. `None` without a loss.
+pub fn burst_ratio(lost: impl IntoIterator<Item = bool>) -> Option<f64> {
+    let (mut frames, mut losses, mut runs, mut before) = (0_u64, 0_u64, 0_u64, false);
+    for is_lost in lost {
+        frames += 1;
+        losses += u64::from(is_lost);
+        runs += u64::from(is_lost && !before);
+        before = is_lost;
+    }
+    (runs > 0).then(|| (losses as f64 / runs as f64) * ((frames - losses) as f64 / frames as f64))
+}
+
+/// Capture instants, as runs of equal steps: a steady clock is one run however long it talks.
+#[derive(Clone, Debug, Default)]
+struct Captures {
+    runs: Vec<Run>,
+    last: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    index: u32,
+    captured: u64,
+    /// Time to the next frame; known once there is one.
+    step: Option<i64>,
+}
+
+impl Captures {
+    fn push(&mut self, index: u32, captured: u64) {
+        let step = captured.wrapping_sub(self.last) as i64;
+        self.last = captured;
+        match self.runs.last_mut() {
+            Some(run) if run.step.is_none() => run.step = Some(step),
+            Some(run) if run.step == Some(step) => {}
+            _ => self.runs.push(Run { index, captured, step: None }),
+        }
+    }
+
+    fn at(&self, index: u32) -> Option<u64> {
+        let after = self.runs.partition_point(|run| run.index <= index);
+        let run = self.runs.get(after.checked_sub(1)?)?;
+        let steps = i64::from(index - run.index);
+        Some(run.captured.wrapping_add_signed(steps.wrapping_mul(run.step.unwrap_or(0))))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn captures_are_remembered_exactly(steps in prop::collection::vec(0_u64..3, 0..200)) {
+            let mut voice = Voice::new(Duration::from_millis(20));
+            let mut instants = Vec::new();
+            let mut now = 5;
+            for step in steps {
+                now += step;
+                prop_assert!(voice.generated(instants.len() as u32, now));
+                instants.push(now);
+            }
+            for (index, instant) in instants.iter().enumerate() {
+                prop_assert_eq!(voice.captured(index as u32), Some(*instant));
+            }
+            prop_assert_eq!(voice.captured(instants.len() as u32), None);
+        }
+    }
+
+    #[test]
+    fn a_steady_clock_is_one_run() {
+        let mut voice = Voice::new(Duration::from_millis(20));
+        for index in 0..10_000 {
+            voice.generated(index, 7 + 20_000_000 * u64::from(index));
+        }
+        assert_eq!(voice.captures.runs.len(), 1);
+    }
+}
