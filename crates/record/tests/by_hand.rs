@@ -1,0 +1,509 @@
+//! A run of four seconds small enough to compute every column of every table on paper. The measure
+//! window is [1 s, 3 s), bins are 1 s wide.
+
+mod support;
+
+use support::{
+    Line, Told, columns, control, counts, data, floats, flow, layout, ms, near, packet, rtp,
+    segment, side, tell, texts,
+};
+use talkspurt_proto::endpoint::Event;
+use talkspurt_proto::packet::{Body, Packet};
+use talkspurt_proto::probe::{
+    DropReason, Garbage, Gauge, LinkCounters, Note, Place, Playout, Probe, UNNUMBERED,
+};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_record::{Layout, Options, Recorder, Recording, Stats};
+
+fn call_and_bulk() -> Layout {
+    let flows = vec![
+        flow("call", "udp", [side("speech", Some(20)), None]),
+        flow("web", "tcp", [side("cbr", None), side("cbr", None)]),
+    ];
+    layout(flows, ms(1000), ms(3000), ms(4000))
+}
+
+fn peer(at: Instant, peer: u32, note: Note<'static>) -> Told {
+    Told { at, place: Place::Peer(peer), line: Line::Plain(note) }
+}
+fn sent(peer: u32, number: u32, ip_bytes: u32, at: Instant, body: Body) -> Told {
+    let line = Line::Sent(packet(peer, number, ip_bytes, at), body);
+    Told { at, place: Place::Peer(peer), line }
+}
+fn received(at: Instant, label: Packet, body: Body) -> Told {
+    let place = Place::Peer(label.route ^ 1);
+    Told { at, place, line: Line::Received(label, body) }
+}
+fn link(at: Instant, line: Line) -> Told {
+    Told { at, place: Place::Link(0), line }
+}
+
+/// Frames captured 20 ms before they are handed over and sent, in an IP packet of 200 bytes
+/// (20 + 8 + 12 + 160). `None`: it stays in the network; `Some(None)`: it is lost 5 ms later.
+fn voice(script: &mut Vec<Told>, index: u32, captured: u64, delay: Option<Option<u64>>) {
+    let (handed, label) = (captured + 20, packet(0, index + 1, 200, ms(captured + 20)));
+    let generated = Note::Generated { index, bytes: 160, captured: ms(captured) };
+    script.push(peer(ms(handed), 0, generated));
+    script.push(peer(ms(handed), 0, Note::HandedOver { index }));
+    script.push(sent(0, index + 1, 200, ms(handed), rtp(index, 160)));
+    match delay {
+        None => {}
+        Some(None) => {
+            script.push(link(ms(handed + 5), Line::Dropped(label, DropReason::Full)));
+        }
+        Some(Some(delay)) => {
+            let arrival = ms(handed + delay);
+            script.push(received(arrival, label, rtp(index, 160)));
+            script.push(peer(arrival, 1, Note::Delivered { index, bytes: 160 }));
+            // Playout 60 ms after handing over.
+            let playout = ms(handed + 60);
+            let playout =
+                if delay > 60 { Playout::Late(playout) } else { Playout::Played(playout) };
+            script.push(peer(arrival, 1, Note::Decided { index, playout }));
+        }
+    }
+}
+
+fn call_script() -> Vec<Told> {
+    let mut script = Vec::new();
+    // A control packet before the window, number 0; one in it and one after it below.
+    script.push(sent(0, 0, 60, ms(970), control()));
+    voice(&mut script, 0, 960, Some(Some(30))); // captured and sent before the window
+    voice(&mut script, 1, 980, Some(Some(30))); // captured before, sent in it (1000)
+    voice(&mut script, 2, 1000, Some(Some(40)));
+    voice(&mut script, 3, 1020, Some(None)); // lost at 1045
+    voice(&mut script, 4, 1040, Some(None)); // lost at 1065
+    voice(&mut script, 5, 1060, Some(Some(70))); // late
+    voice(&mut script, 6, 1080, Some(Some(30)));
+    // Discarded at 1115, never sent.
+    let generated = Note::Generated { index: 7, bytes: 160, captured: ms(1100) };
+    script.push(peer(ms(1115), 0, generated));
+    script.push(peer(ms(1115), 0, Note::Discarded { index: 7 }));
+    // Number 8, which the discarded frame did not take.
+    script.push(sent(0, 8, 60, ms(1500), control()));
+    voice(&mut script, 8, 2960, None); // sent at 2980, in flight at the end
+    voice(&mut script, 9, 2990, Some(Some(20))); // captured in, sent at 3010 outside
+    let generated = Note::Generated { index: 10, bytes: 160, captured: ms(2995) };
+    script.push(peer(ms(3015), 0, generated)); // still queued at the end
+    script.push(sent(0, 11, 60, ms(3016), control()));
+    script.sort_by_key(|told| told.at);
+    script
+}
+
+fn record(layout: Layout, script: &[Told]) -> Recording {
+    let mut recorder = Recorder::new(layout, Options { packets: true });
+    tell(script, &mut recorder);
+    recorder.finish()
+}
+
+#[test]
+fn the_account_of_a_call() {
+    let recording = record(call_and_bulk(), &call_script());
+    recording.conservation().unwrap();
+    let call = &recording.flows[0];
+    assert_eq!((&*call.name, &*call.from, &*call.to), ("call", "alice", "bob"));
+    assert_eq!((&*call.transport, &*call.source), ("udp", "speech"));
+    // Frames 2 to 10 were captured in the window.
+    assert_eq!(call.generated_packets, 9);
+    assert_eq!(call.handed_over_packets, 7);
+    assert_eq!(call.queued_packets, 1);
+    assert_eq!(call.discarded_packets, 1);
+    // Frames 1 to 6 and 8 were sent in it.
+    assert_eq!(call.sent_packets, 7);
+    assert_eq!(call.received_packets, 4);
+    assert_eq!(call.lost_packets, 2);
+    assert_eq!(call.in_flight_packets, 1);
+    assert_eq!(call.control_packets, 1);
+    assert_eq!(call.sent_bytes, 1400);
+    assert_eq!(call.received_bytes, 800);
+    assert_eq!(call.network_header_bytes, 140);
+    assert_eq!(call.transport_header_bytes, 56);
+    assert_eq!(call.media_header_bytes, 84);
+    assert_eq!(call.payload_bytes, 1120);
+    // Arrived in the window: frames 0 (1010), 1, 2, 5, 6; not 9 (3030). Two seconds.
+    assert_eq!(call.throughput_bps, Some(5.0 * 200.0 * 8.0 / 2.0));
+    assert_eq!(call.goodput_bps, Some(5.0 * 160.0 * 8.0 / 2.0));
+    // Delays 30, 40, 70, 30 ms.
+    assert_eq!(call.delay_min_s, Some(0.030));
+    assert!(near(call.delay_mean_s, Some(0.0425), 1e-12));
+    assert_eq!(call.delay_p50_s, Some(0.030));
+    assert_eq!(call.delay_p95_s, Some(0.070));
+    assert_eq!(call.delay_p99_s, Some(0.070));
+    assert_eq!(call.delay_max_s, Some(0.070));
+    // Played in the window's cohort: 2, 6, 9, each 80 ms after capture.
+    assert_eq!(call.mouth_to_ear_p50_s, Some(0.080));
+    assert_eq!(call.mouth_to_ear_max_s, Some(0.080));
+    assert_eq!(call.late_packets, Some(1));
+    // Frames 3, 4 (lost), 7 (discarded), 8 (in flight), 10 (queued).
+    assert_eq!(call.missing_packets, Some(5));
+    assert!(near(call.loss_ratio, Some(6.0 / 9.0), 1e-12));
+    // Runs: 3-4-5, 7-8, 10: mean 2, times 1 − 6/9.
+    assert!(near(call.burst_ratio, Some(2.0 / 3.0), 1e-12));
+    // Frames 0, 1, 2, 6, 5, 9 arrive at 1010, 1030, 1060, 1130, 1150, 3030 ms; less index · 20 ms
+    // that is 1010, 1010, 1020, 1010, 1050, 2850, so |D| is 0, 10, 10, 40, 1800 and J after each
+    // is 0, 0.625, 1.2109375, 3.63525390625, 115.908050537109375; all but frame 1's count.
+    let mean = (0.625 + 1.210_937_5 + 3.635_253_906_25 + 115.908_050_537_109_38) / 4.0;
+    assert!(near(call.jitter_s, Some(mean * 1e-3), 1e-9), "{:?}", call.jitter_s);
+}
+
+#[test]
+fn frames_of_a_call() {
+    let frames = record(call_and_bulk(), &call_script()).table("frames").unwrap();
+    assert_eq!(
+        columns(&frames),
+        ["flow", "index", "captured_s", "handed_over_s", "delivered_s", "playout_s", "fate"]
+    );
+    let fates: Vec<String> = texts(&frames, "fate").into_iter().flatten().collect();
+    assert_eq!(
+        fates,
+        [
+            "played",
+            "played",
+            "played",
+            "lost",
+            "lost",
+            "late",
+            "played",
+            "discarded",
+            "in_flight",
+            "played",
+            "queued"
+        ]
+    );
+    assert_eq!(counts(&frames, "index"), (0..11).map(Some).collect::<Vec<_>>());
+    assert!(texts(&frames, "flow").iter().all(|flow| flow.as_deref() == Some("call")));
+    assert_eq!(floats(&frames, "captured_s")[7], Some(1.1));
+    assert_eq!(floats(&frames, "handed_over_s")[6..8], [Some(1.1), None]);
+    assert_eq!(floats(&frames, "delivered_s")[3..6], [None, None, Some(1.15)]);
+    assert_eq!(floats(&frames, "playout_s")[4..7], [None, Some(1.14), Some(1.16)]);
+}
+
+#[test]
+fn series_of_a_call() {
+    let series = record(call_and_bulk(), &call_script()).table("series").unwrap();
+    assert_eq!(
+        columns(&series),
+        [
+            "flow",
+            "time_s",
+            "generated_packets",
+            "sent_packets",
+            "sent_bytes",
+            "received_packets",
+            "received_bytes",
+            "goodput_bps",
+            "lost_packets",
+            "delay_mean_s",
+            "delay_max_s",
+            "late_packets"
+        ]
+    );
+    let four = |name: &str| counts(&series, name)[..4].to_vec();
+    assert_eq!(floats(&series, "time_s")[..5], [1.0, 2.0, 3.0, 4.0, 1.0].map(Some));
+    // Frames come out of the source when handed over: 0 at 980, 1 to 7 in the second bin, 8 at
+    // 2980, 9 and 10 in the last.
+    assert_eq!(four("generated_packets"), [1, 7, 1, 2].map(Some));
+    assert_eq!(four("sent_packets"), [1, 6, 1, 1].map(Some));
+    assert_eq!(four("sent_bytes"), [200, 1200, 200, 200].map(Some));
+    assert_eq!(four("received_packets"), [0, 5, 0, 1].map(Some));
+    assert_eq!(four("received_bytes"), [0, 1000, 0, 200].map(Some));
+    assert_eq!(four("lost_packets"), [0, 2, 0, 0].map(Some));
+    assert_eq!(four("late_packets"), [0, 1, 0, 0].map(Some));
+    assert_eq!(floats(&series, "goodput_bps")[..4], [0.0, 6400.0, 0.0, 1280.0].map(Some));
+    // 30, 30, 40, 70, 30 ms in the second bin.
+    assert_eq!(floats(&series, "delay_mean_s")[..4], [None, Some(0.04), None, Some(0.02)]);
+    assert_eq!(floats(&series, "delay_max_s")[..4], [None, Some(0.07), None, Some(0.02)]);
+    // Not a voice flow: late has no meaning.
+    assert_eq!(counts(&series, "late_packets")[4..], [None; 8]);
+    let flows = texts(&series, "flow");
+    assert_eq!(flows[4].as_deref(), Some("web"));
+    assert_eq!(flows[8].as_deref(), Some("web.reverse"));
+}
+
+#[test]
+fn both_sides_of_a_connection_have_their_own_account() {
+    let mut script = Vec::new();
+    let at = ms(1500);
+    for (sender, len) in [(2, 1000), (3, 500)] {
+        // SYN, then data whose header has 20 + 12 bytes; the reverse side's data is in an IP
+        // packet of its payload alone, as a sizing profile may have it.
+        let ip_bytes = if sender == 2 { 20 + 32 + len } else { len };
+        let generated = Note::Generated { index: 0, bytes: len, captured: at };
+        script.push(peer(at, sender, generated));
+        script.push(peer(at, sender, Note::HandedOver { index: 0 }));
+        script.push(sent(sender, 0, 52, at, segment(0, 0)));
+        script.push(sent(sender, 1, ip_bytes, at, segment(0, len)));
+        let label = packet(sender, 1, ip_bytes, at);
+        script.push(received(at + Duration::from_millis(100), label, segment(0, len)));
+        let delivered = Note::Delivered { index: 0, bytes: len };
+        script.push(peer(at + Duration::from_millis(100), sender ^ 1, delivered));
+    }
+    // A router's message to the sender is in nobody's account, received or dropped.
+    let news = packet(3, UNNUMBERED, 56, at);
+    script.push(received(ms(1700), news, Body::TooBig { mtu: 576 }));
+    script.push(link(ms(1700), Line::Dropped(news, DropReason::Full)));
+    let recording = record(call_and_bulk(), &script);
+    recording.conservation().unwrap();
+    let [web, reverse] = &recording.flows[1..] else { panic!("two rows") };
+    assert_eq!((&*web.name, &*web.from, &*web.to), ("web", "alice", "bob"));
+    assert_eq!((&*reverse.name, &*reverse.from, &*reverse.to), ("web.reverse", "bob", "alice"));
+    assert_eq!((web.sent_packets, web.received_packets, web.control_packets), (1, 1, 1));
+    assert_eq!((web.sent_bytes, web.payload_bytes), (1052, 1000));
+    assert_eq!((web.network_header_bytes, web.transport_header_bytes), (20, 32));
+    assert_eq!((reverse.sent_bytes, reverse.payload_bytes), (500, 500));
+    assert_eq!((reverse.network_header_bytes, reverse.transport_header_bytes), (0, 32));
+    assert_eq!(web.goodput_bps, Some(4000.0));
+    assert_eq!((web.late_packets, web.missing_packets), (None, None));
+    assert_eq!((web.loss_ratio, web.burst_ratio, web.jitter_s), (None, None, None));
+    assert_eq!(web.mouth_to_ear_max_s, None);
+}
+
+#[test]
+fn nothing_seen_is_null_and_not_zero() {
+    let empty = record(call_and_bulk(), &[]);
+    let flows = empty.table("flows").unwrap();
+    for name in [
+        "delay_min_s",
+        "delay_mean_s",
+        "delay_p50_s",
+        "delay_p95_s",
+        "delay_p99_s",
+        "delay_max_s",
+        "mouth_to_ear_p50_s",
+        "mouth_to_ear_max_s",
+        "jitter_s",
+        "loss_ratio",
+        "burst_ratio",
+        "r_factor",
+        "mos",
+    ] {
+        assert_eq!(floats(&flows, name), [None; 3], "{name}");
+    }
+    assert_eq!(floats(&flows, "goodput_bps"), [Some(0.0); 3]);
+    assert_eq!(counts(&flows, "missing_packets"), [Some(0), None, None]);
+    let nowhere = Layout { to: ms(1000), ..call_and_bulk() };
+    let flows = record(nowhere, &call_script()).table("flows").unwrap();
+    assert_eq!(floats(&flows, "goodput_bps"), [None; 3]);
+    assert_eq!(counts(&flows, "sent_packets"), [Some(0); 3]);
+}
+
+#[test]
+fn the_flows_table_has_the_columns_of_the_contract() {
+    let mut recording = record(call_and_bulk(), &call_script());
+    recording.flows[0].quality.mos = Some(4.41);
+    recording.flows[0].quality.note = Some("T = Ta".into());
+    let flows = recording.table("flows").unwrap();
+    assert_eq!(
+        columns(&flows).join(" "),
+        "name transport source from to generated_packets queued_packets discarded_packets \
+         sent_packets received_packets lost_packets in_flight_packets control_packets sent_bytes \
+         received_bytes network_header_bytes transport_header_bytes media_header_bytes \
+         payload_bytes throughput_bps goodput_bps delay_min_s delay_mean_s delay_p50_s \
+         delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_max_s jitter_s \
+         late_packets missing_packets loss_ratio burst_ratio r_factor mos mos_lost_to_delay \
+         mos_lost_to_loss mos_lost_to_codec quality_note"
+    );
+    assert_eq!(floats(&flows, "mos"), [Some(4.41), None, None]);
+    assert_eq!(texts(&flows, "quality_note")[..2], [Some("T = Ta".to_owned()), None]);
+    assert_eq!(counts(&flows, "sent_packets")[0], Some(7));
+    assert_eq!(floats(&flows, "delay_max_s")[0], Some(0.07));
+    assert!(recording.table("weather").is_none());
+    for name in Recording::TABLES {
+        assert!(recording.table(name).is_some(), "{name}");
+    }
+}
+
+#[test]
+fn streaming_statistics_agree_but_have_no_quantiles() {
+    let layout = call_and_bulk();
+    let mut stats = Stats::new(&layout);
+    tell(&call_script(), &mut stats);
+    let mut expected = record(layout.clone(), &call_script()).flows;
+    for row in &mut expected {
+        (row.delay_p50_s, row.delay_p95_s, row.delay_p99_s) = (None, None, None);
+        row.mouth_to_ear_p50_s = None;
+    }
+    assert_eq!(stats.finish(&layout), expected);
+}
+
+#[test]
+fn a_broken_account_is_named() {
+    let row = |change: &dyn Fn(&mut talkspurt_record::FlowSummary)| {
+        let mut row = record(call_and_bulk(), &call_script()).flows.remove(0);
+        change(&mut row);
+        row.conservation()
+    };
+    assert_eq!(row(&|_| {}), Ok(()));
+    let sent = row(&|row| row.lost_packets += 1).unwrap_err();
+    assert_eq!(sent, "call: 7 packets sent, but 4 received + 3 lost + 1 in flight");
+    let made = row(&|row| row.queued_packets = 0).unwrap_err();
+    assert_eq!(made, "call: 9 frames generated, but 0 queued + 7 handed over + 1 discarded");
+    assert!(row(&|row| row.unaccounted_notes = 1).unwrap_err().contains("fit no packet"));
+}
+
+fn counters(sent: u64, busy_ms: u64, area: u64, peak: u32, full: u64) -> LinkCounters {
+    LinkCounters {
+        sent_packets: sent,
+        sent_bytes: 200 * sent,
+        drops: [full, 1, 2, 3, 4],
+        busy: Duration::from_millis(busy_ms),
+        queue_area_packets: u128::from(area) * 1_000_000_000,
+        queue_area_bytes: u128::from(area) * 200_000_000_000,
+        queue_packets: 0,
+        queue_bytes: 0,
+        queue_max_packets: peak,
+    }
+}
+
+#[test]
+fn links_are_differences_between_samples() {
+    let layout = Layout { from: ms(1500), ..call_and_bulk() };
+    let mut recorder = Recorder::new(layout, Options::default());
+    let still = LinkCounters::default();
+    // (ms, sent, busy ms, packet-seconds of queue, peak since the last sample, drops of `full`)
+    for (at, sent, busy, area, peak, full) in [
+        (1000, 10, 500, 1, 9, 0),
+        (1500, 15, 600, 2, 8, 1),
+        (2000, 20, 1000, 4, 5, 1),
+        (3000, 40, 1800, 8, 6, 3),
+        (3000, 40, 1800, 8, 0, 3),
+        (4000, 50, 2000, 9, 7, 3),
+    ] {
+        recorder.sample(ms(at), &[counters(sent, busy, area, peak, full), still]);
+    }
+    let recording = recorder.finish();
+    let links = recording.table("links").unwrap();
+    assert_eq!(
+        columns(&links).join(" "),
+        "name from to rate_bps utilisation sent_packets sent_bytes drops drops_full drops_medium \
+         drops_down drops_too_big queue_mean_packets queue_max_packets queue_mean_bytes"
+    );
+    assert_eq!(texts(&links, "name"), ["wire", "wire.back"].map(|name| Some(name.to_owned())));
+    assert_eq!(texts(&links, "from")[1].as_deref(), Some("bob"));
+    assert_eq!(counts(&links, "rate_bps"), [Some(1_000_000); 2]);
+    // The window is 1.5 s long.
+    assert_eq!(floats(&links, "utilisation"), [Some(0.8), Some(0.0)]);
+    assert_eq!(counts(&links, "sent_packets"), [Some(25), Some(0)]);
+    assert_eq!(counts(&links, "sent_bytes"), [Some(5000), Some(0)]);
+    assert_eq!(counts(&links, "drops"), [Some(2), Some(0)]);
+    assert_eq!(counts(&links, "drops_full"), [Some(2), Some(0)]);
+    assert_eq!(counts(&links, "drops_medium"), [Some(0), Some(0)]);
+    assert_eq!(floats(&links, "queue_mean_packets"), [Some(4.0), Some(0.0)]);
+    assert_eq!(floats(&links, "queue_mean_bytes"), [Some(800.0), Some(0.0)]);
+    assert_eq!(counts(&links, "queue_max_packets"), [Some(6), Some(0)]);
+
+    let series = recording.table("link_series").unwrap();
+    assert_eq!(
+        columns(&series),
+        ["link", "time_s", "queue_packets", "queue_bytes", "utilisation", "drops"]
+    );
+    assert_eq!(floats(&series, "time_s")[..4], [1.0, 2.0, 3.0, 4.0].map(Some));
+    assert_eq!(floats(&series, "utilisation")[..4], [0.5, 0.5, 0.8, 0.2].map(Some));
+    assert_eq!(floats(&series, "queue_packets")[..4], [1.0, 3.0, 4.0, 1.0].map(Some));
+    assert_eq!(floats(&series, "queue_bytes")[..4], [200.0, 600.0, 800.0, 200.0].map(Some));
+    // The first bin holds what the counters began with: 1 + 2 + 3 + 4.
+    assert_eq!(counts(&series, "drops")[..4], [10, 1, 2, 0].map(Some));
+}
+
+#[test]
+fn a_window_that_was_not_sampled_has_no_values() {
+    let mut recorder = Recorder::new(call_and_bulk(), Options::default());
+    recorder.sample(ms(4000), &[counters(1, 1, 1, 1, 1), LinkCounters::default()]);
+    let links = recorder.finish().table("links").unwrap();
+    assert_eq!(floats(&links, "utilisation"), [None, None]);
+    assert_eq!(counts(&links, "drops"), [None, None]);
+}
+
+#[test]
+fn gauges_keep_their_steps_and_events_their_names() {
+    let gauge = |value| Note::Gauge { gauge: Gauge::Cwnd, value };
+    let script = [
+        peer(ms(10), 2, gauge(1460.0)),
+        peer(ms(20), 2, gauge(1460.0)),
+        peer(ms(30), 3, gauge(1460.0)),
+        peer(ms(40), 2, gauge(2920.0)),
+        peer(ms(40), 1, Note::Gauge { gauge: Gauge::RtcpRtt, value: 0.5 }),
+        peer(ms(50), 2, Note::Event(Event::Connected)),
+        peer(ms(51), 2, Note::Event(Event::Writable)),
+        peer(ms(52), 3, Note::Event(Event::TimedOut)),
+        peer(ms(53), 1, Note::Garbage(Garbage::Checksum)),
+    ];
+    let recording = record(call_and_bulk(), &script);
+    let gauges = recording.table("gauges").unwrap();
+    assert_eq!(columns(&gauges), ["time_s", "flow", "side", "gauge", "value"]);
+    assert_eq!(floats(&gauges, "time_s"), [0.01, 0.03, 0.04, 0.04].map(Some));
+    assert_eq!(floats(&gauges, "value"), [1460.0, 1460.0, 2920.0, 0.5].map(Some));
+    let words = |table, name| texts(table, name).into_iter().flatten().collect::<Vec<_>>();
+    assert_eq!(words(&gauges, "side"), ["from", "to", "from", "to"]);
+    assert_eq!(words(&gauges, "flow"), ["web", "web", "web", "call"]);
+    assert_eq!(words(&gauges, "gauge"), ["cwnd", "cwnd", "cwnd", "rtcp_rtt"]);
+    let events = recording.table("events").unwrap();
+    assert_eq!(columns(&events), ["time_s", "flow", "side", "event"]);
+    assert_eq!(words(&events, "event"), ["connected", "timed_out", "garbage_checksum"]);
+    assert_eq!(words(&events, "side"), ["from", "to", "to"]);
+}
+
+#[test]
+fn every_hop_of_a_packet_is_a_row() {
+    let label = |number| packet(0, number, 200, ms(1000));
+    let script = [
+        link(ms(1000), Line::Enqueued(label(0), 1, 200)),
+        link(ms(1000), Line::Dequeued(label(0), 0, 0)),
+        link(ms(1001), Line::Enqueued(label(1), 1, 200)),
+        link(ms(1002), Line::Enqueued(label(2), 2, 400)),
+        link(ms(1003), Line::Dropped(label(3), DropReason::Full)),
+        link(ms(1004), Line::Dequeued(label(1), 1, 200)),
+        link(ms(1010), Line::Arrived(label(0))),
+        link(ms(1011), Line::Dropped(label(1), DropReason::Medium)),
+        link(ms(1012), Line::Dequeued(label(2), 0, 0)),
+        link(ms(1013), Line::Enqueued(label(4), 1, 200)),
+        Told { at: ms(1010), place: Place::Link(1), line: Line::Enqueued(label(0), 1, 200) },
+        link(ms(1014), Line::Dropped(packet(0, UNNUMBERED, 56, ms(0)), DropReason::Full)),
+    ];
+    let mut script = Vec::from(script);
+    let sends = (0..5).map(|number| sent(0, number, 200, ms(1000), data(172)));
+    script.splice(0..0, sends);
+    let recording = record(call_and_bulk(), &script);
+    let packets = recording.table("packets").unwrap();
+    assert_eq!(
+        columns(&packets).join(" "),
+        "flow side number link ip_bytes enqueued_s dequeued_s received_s fate"
+    );
+    assert_eq!(counts(&packets, "number"), [0, 1, 2, 3, 4, 0].map(Some));
+    let fates: Vec<String> = texts(&packets, "fate").into_iter().flatten().collect();
+    assert_eq!(fates, ["received", "medium", "in_flight", "full", "queued", "queued"]);
+    assert_eq!(floats(&packets, "enqueued_s"), [1.0, 1.001, 1.002, 1.003, 1.013, 1.01].map(Some));
+    let dequeued = [Some(1.0), Some(1.004), Some(1.012), None, None, None];
+    assert_eq!(floats(&packets, "dequeued_s"), dequeued);
+    assert_eq!(floats(&packets, "received_s"), [Some(1.01), None, None, None, None, None]);
+    assert_eq!(texts(&packets, "link")[5].as_deref(), Some("wire.back"));
+    assert_eq!(texts(&packets, "side")[0].as_deref(), Some("from"));
+    assert_eq!(counts(&packets, "ip_bytes"), [Some(200); 6]);
+}
+
+#[test]
+fn packets_are_kept_only_when_asked_for() {
+    let recorder = Recorder::new(call_and_bulk(), Options::default());
+    assert!(!recorder.wants(talkspurt_proto::probe::Topic::Hop));
+    assert!(recorder.finish().table("packets").is_none());
+    assert!(
+        Recorder::new(call_and_bulk(), Options { packets: true })
+            .wants(talkspurt_proto::probe::Topic::Hop)
+    );
+}
+
+#[test]
+fn frames_in_a_broken_stream_are_lost() {
+    let flows = vec![flow("call", "tcp", [side("speech", Some(20)), None])];
+    let layout = layout(flows, ms(0), ms(4000), ms(4000));
+    let frame = [
+        peer(ms(20), 0, Note::Generated { index: 0, bytes: 160, captured: ms(0) }),
+        peer(ms(20), 0, Note::HandedOver { index: 0 }),
+    ];
+    let fate = |recording: Recording| texts(&recording.table("frames").unwrap(), "fate");
+    let alive = record(layout.clone(), &frame);
+    assert_eq!(fate(alive)[0].as_deref(), Some("in_flight"));
+    let mut script = Vec::from(frame);
+    script.push(peer(ms(100), 1, Note::Event(Event::Reset)));
+    assert_eq!(fate(record(layout, &script))[0].as_deref(), Some("lost"));
+}

@@ -1,0 +1,175 @@
+//! Scripts of notes for probes, and columns of tables as plain vectors.
+
+#![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
+
+use arrow_array::{Array, Float64Array, Int64Array, StringArray};
+use bytes::Bytes;
+use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::probe::{DropReason, Note, Place, Probe};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::{rtp, tcp};
+use talkspurt_record::{FlowInfo, Layout, LinkInfo, RouteInfo, SideInfo, Table};
+
+/// A note that owns what it speaks of.
+#[derive(Debug)]
+pub enum Line {
+    Enqueued(Packet, u32, u64),
+    Dequeued(Packet, u32, u64),
+    Arrived(Packet),
+    Dropped(Packet, DropReason),
+    Sent(Packet, Body),
+    Received(Packet, Body),
+    Plain(Note<'static>),
+}
+
+#[derive(Debug)]
+pub struct Told {
+    pub at: Instant,
+    pub place: Place,
+    pub line: Line,
+}
+
+impl Told {
+    pub fn tell<P: Probe>(&self, probe: &mut P) {
+        let note = match &self.line {
+            Line::Enqueued(packet, packets, bytes) => {
+                Note::Enqueued { packet, packets: *packets, bytes: *bytes }
+            }
+            Line::Dequeued(packet, packets, bytes) => {
+                Note::Dequeued { packet, packets: *packets, bytes: *bytes }
+            }
+            Line::Arrived(packet) => Note::Arrived { packet },
+            Line::Dropped(packet, why) => Note::Dropped { packet, why: *why },
+            Line::Sent(packet, body) => Note::Sent { packet, body },
+            Line::Received(packet, body) => Note::Received { packet, body },
+            Line::Plain(note) => {
+                if probe.wants(note.topic()) {
+                    probe.record(self.at, self.place, note);
+                }
+                return;
+            }
+        };
+        if probe.wants(note.topic()) {
+            probe.record(self.at, self.place, &note);
+        }
+    }
+}
+
+pub fn tell<P: Probe>(script: &[Told], probe: &mut P) {
+    script.iter().for_each(|told| told.tell(probe));
+}
+
+pub fn ms(millis: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(millis)
+}
+
+/// A label on the route of the same number as its sender.
+pub fn packet(peer: u32, number: u32, ip_bytes: u32, sent: Instant) -> Packet {
+    Packet {
+        body: BodyId(number),
+        ip_bytes,
+        route: peer,
+        flow: peer / 2,
+        number,
+        hop: 0,
+        ecn: Ecn::NotEct,
+        dscp: 0,
+        version: IpVersion::V4,
+        sent,
+    }
+}
+
+pub fn rtp(index: u32, payload_bytes: usize) -> Body {
+    Body::Udp(Frame::Rtp(rtp::Packet {
+        payload_type: 0,
+        marker: index == 0,
+        sequence: index as u16,
+        timestamp: 160 * index,
+        ssrc: 7,
+        payload: Payload::Real(Bytes::from(vec![0; payload_bytes])),
+    }))
+}
+
+/// Control traffic of a datagram flow, as short as it comes.
+pub fn control() -> Body {
+    Body::Udp(Frame::Data(Payload::default()))
+}
+
+pub fn data(len: u32) -> Body {
+    Body::Udp(Frame::Data(Payload::Virtual { offset: 0, len }))
+}
+
+pub fn segment(seq: u32, len: u32) -> Body {
+    let payload = Payload::Virtual { offset: seq.into(), len };
+    Body::Tcp(tcp::Segment { seq, payload, timestamps: Some((1, 2)), ..tcp::Segment::default() })
+}
+
+pub fn side(source: &str, frame_ms: Option<u64>) -> Option<SideInfo> {
+    Some(SideInfo { source: source.into(), frame: frame_ms.map(Duration::from_millis) })
+}
+
+pub fn flow(name: &str, transport: &str, sides: [Option<SideInfo>; 2]) -> FlowInfo {
+    FlowInfo {
+        name: name.into(),
+        transport: transport.into(),
+        from: "alice".into(),
+        to: "bob".into(),
+        sides,
+    }
+}
+
+/// Two links, `wire` and its way back, and a route per peer.
+pub fn layout(flows: Vec<FlowInfo>, from: Instant, to: Instant, end: Instant) -> Layout {
+    let link = |name: &str, from: &str, to: &str| LinkInfo {
+        name: name.into(),
+        from: from.into(),
+        to: to.into(),
+        rate_bps: 1_000_000,
+    };
+    let routes = (0..flows.len() as u32)
+        .flat_map(|flow| [RouteInfo { flow, side: 0 }, RouteInfo { flow, side: 1 }])
+        .collect();
+    Layout {
+        flows,
+        links: vec![link("wire", "alice", "bob"), link("wire.back", "bob", "alice")],
+        routes,
+        from,
+        to,
+        duration: end - Instant::ZERO,
+        interval: Duration::from_secs(1),
+    }
+}
+
+fn column<T: Array + Clone + 'static>(table: &Table, name: &str) -> Vec<T> {
+    let index = table.schema.index_of(name).unwrap_or_else(|_| panic!("no column {name}"));
+    let typed = |batch: &arrow_array::RecordBatch| {
+        let array = batch.column(index).as_any();
+        array.downcast_ref::<T>().unwrap_or_else(|| panic!("type of column {name}")).clone()
+    };
+    table.batches.iter().map(typed).collect()
+}
+
+pub fn floats(table: &Table, name: &str) -> Vec<Option<f64>> {
+    column::<Float64Array>(table, name).iter().flat_map(|array| array.iter()).collect()
+}
+
+pub fn counts(table: &Table, name: &str) -> Vec<Option<i64>> {
+    column::<Int64Array>(table, name).iter().flat_map(|array| array.iter()).collect()
+}
+
+pub fn texts(table: &Table, name: &str) -> Vec<Option<String>> {
+    let arrays = column::<StringArray>(table, name);
+    arrays.iter().flat_map(|array| array.iter().map(|text| text.map(str::to_owned))).collect()
+}
+
+/// All columns of a table by name and Arrow type, for comparison with the written contract.
+pub fn columns(table: &Table) -> Vec<String> {
+    table.schema.fields().iter().map(|field| field.name().clone()).collect()
+}
+
+pub fn near(a: Option<f64>, b: Option<f64>, tolerance: f64) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() <= tolerance,
+        (a, b) => a.is_none() && b.is_none(),
+    }
+}
