@@ -45,23 +45,12 @@ impl Deframer {
     }
 
     /// Takes the next bytes of the stream, in order.
-    pub fn push(&mut self, bytes: &Bytes) {
-        self.buffer.extend_from_slice(bytes);
-    }
-
-    /// The next packet, or `None` until more bytes come. What is neither RTP nor RTCP is counted
-    /// and passed over; its length still tells where the next packet begins.
-    pub fn next_frame(&mut self) -> Option<Frame> {
-        loop {
-            let packet = self.next_packet()?;
-            // RFC 4571 §2: a length of zero is valid and codes the null packet.
-            if packet.is_empty() {
-                continue;
-            }
-            match wire::parse_media(&packet, Hints::default()) {
-                Ok(frame) => return Some(frame),
-                Err(_) => self.garbage += 1,
-            }
+    pub fn push(&mut self, bytes: Bytes) {
+        if self.buffer.is_empty() {
+            // Without a copy if nobody else holds the bytes.
+            self.buffer = bytes.into();
+        } else {
+            self.buffer.extend_from_slice(&bytes);
         }
     }
 
@@ -83,5 +72,25 @@ impl Deframer {
     #[must_use]
     pub fn waiting_bytes(&self) -> usize {
         self.buffer.len()
+    }
+}
+
+impl Iterator for Deframer {
+    type Item = Frame;
+
+    /// The next packet, or `None` until more bytes come. What is neither RTP nor RTCP is counted
+    /// and passed over; its length still tells where the next packet begins.
+    fn next(&mut self) -> Option<Frame> {
+        loop {
+            let packet = self.next_packet()?;
+            // RFC 4571 §2: a length of zero is valid and codes the null packet.
+            if packet.is_empty() {
+                continue;
+            }
+            match wire::parse_media(&packet, Hints::default()) {
+                Ok(frame) => return Some(frame),
+                Err(_) => self.garbage += 1,
+            }
+        }
     }
 }

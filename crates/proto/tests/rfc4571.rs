@@ -21,7 +21,7 @@ fn report() -> Frame {
     Frame::Rtcp(Box::new(Compound { ssrc: 5, cname: "a@b".into(), ..Compound::default() }))
 }
 fn drain(deframer: &mut Deframer) -> Vec<Frame> {
-    std::iter::from_fn(|| deframer.next_frame()).collect()
+    deframer.by_ref().collect()
 }
 
 #[test]
@@ -45,8 +45,8 @@ fn section_2_what_the_length_cannot_say_is_refused() {
 #[test]
 fn section_2_a_null_packet_is_valid_and_empty() {
     let mut deframer = Deframer::new();
-    deframer.push(&Bytes::from_static(&[0, 0, 0, 0]));
-    deframer.push(&frame(&report()).expect("short enough"));
+    deframer.push(Bytes::from_static(&[0, 0, 0, 0]));
+    deframer.push(frame(&report()).expect("short enough"));
     assert_eq!(drain(&mut deframer), [report()]);
     assert_eq!(deframer.garbage(), 0);
 }
@@ -54,9 +54,9 @@ fn section_2_a_null_packet_is_valid_and_empty() {
 #[test]
 fn garbage_is_counted_and_passed_over() {
     let mut deframer = Deframer::new();
-    deframer.push(&Bytes::from_static(&[0, 3, 1, 2, 3]));
-    deframer.push(&Bytes::from_static(&[0, 4, 0x80, 200, 9, 9]));
-    deframer.push(&frame(&speech(9, b"still here")).expect("short enough"));
+    deframer.push(Bytes::from_static(&[0, 3, 1, 2, 3]));
+    deframer.push(Bytes::from_static(&[0, 4, 0x80, 200, 9, 9]));
+    deframer.push(frame(&speech(9, b"still here")).expect("short enough"));
     assert_eq!(drain(&mut deframer), [speech(9, b"still here")]);
     assert_eq!((deframer.garbage(), deframer.waiting_bytes()), (2, 0));
 }
@@ -83,7 +83,7 @@ proptest! {
         let (mut deframer, mut received, mut rest) = (Deframer::new(), Vec::new(), &stream[..]);
         for cut in cuts.iter().cycle() {
             let (piece, behind) = rest.split_at((*cut).min(rest.len()));
-            deframer.push(&Bytes::copy_from_slice(piece));
+            deframer.push(Bytes::copy_from_slice(piece));
             received.extend(drain(&mut deframer));
             prop_assert!(deframer.waiting_bytes() < 65_537);
             rest = behind;
@@ -100,7 +100,7 @@ proptest! {
         prop::collection::vec(any::<u8>(), 0..2000), 0..20)) {
         let mut deframer = Deframer::new();
         for piece in pieces {
-            deframer.push(&piece.into());
+            deframer.push(piece.into());
             let _ = drain(&mut deframer);
             prop_assert!(deframer.waiting_bytes() < 65_537);
         }

@@ -320,6 +320,6 @@ fn speech_over_tcp_is_speech_again() {
     };
     let Payload::Real(stream) = segment.payload else { panic!("real bytes") };
     let mut deframer = rfc4571::Deframer::new();
-    deframer.push(&stream);
-    assert_eq!(deframer.next_frame(), Some(Frame::Rtp(packet)));
+    deframer.push(stream);
+    assert_eq!(deframer.next(), Some(Frame::Rtp(packet)));
 }

@@ -16,6 +16,7 @@ mod jitter;
 mod layout;
 mod links;
 mod packets;
+pub mod pcapng;
 mod pending;
 mod recorder;
 mod recording;

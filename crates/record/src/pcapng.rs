@@ -1,0 +1,246 @@
+//! Captures in pcapng (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3), for Wireshark and its kin.
+//!
+//! [`Pcapng`] writes a file packet by packet: IP packets without link header, times in
+//! nanoseconds; a clock's origin is written as 1970-01-01 00:00 UTC, so a capture's time is the
+//! time of the run. [`CaptureProbe`] is the probe that fills such files from what links send. Nothing
+//! is read here and no packet is made: bytes come from [`talkspurt_proto::wire`].
+
+mod capture;
+
+pub use capture::CaptureProbe;
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use talkspurt_proto::time::Instant;
+
+const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+const INTERFACE_DESCRIPTION: u32 = 1;
+const ENHANCED_PACKET: u32 = 6;
+const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+/// LINKTYPE_RAW: the packet begins with its IPv4 or IPv6 header.
+const LINKTYPE_RAW: u16 = 101;
+
+const OPT_END: u16 = 0;
+const OPT_COMMENT: u16 = 1;
+const IF_NAME: u16 = 2;
+const EPB_FLAGS: u16 = 2;
+const SHB_USERAPPL: u16 = 4;
+const IF_TSRESOL: u16 = 9;
+
+/// Which way a packet passed its interface (option `epb_flags`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// Received.
+    Inbound = 1,
+    /// Sent.
+    Outbound = 2,
+}
+
+/// What may be said of a packet beside its bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Remarks<'a> {
+    /// Text shown with the packet.
+    pub comment: Option<&'a str>,
+    /// Which way it went.
+    pub direction: Option<Direction>,
+}
+
+/// A capture being written. Dropped before [`Pcapng::finish`], it leaves no file.
+pub struct Pcapng {
+    sink: Sink,
+    interfaces: u32,
+    block: Vec<u8>,
+    failure: Option<io::Error>,
+}
+
+enum Sink {
+    File { out: BufWriter<File>, partial: PathBuf, path: PathBuf },
+    Writer(Box<dyn Write + Send>),
+}
+
+impl Sink {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self {
+            Self::File { out, .. } => out.write_all(bytes),
+            Self::Writer(out) => out.write_all(bytes),
+        }
+    }
+}
+
+impl Pcapng {
+    /// Begins a capture of interfaces of these names in the file `path`, which comes into being
+    /// when the capture is finished; until then it is written beside it as `path` + `.part`.
+    ///
+    /// # Errors
+    /// The file cannot be created or written.
+    pub fn create(path: impl Into<PathBuf>, interfaces: &[&str]) -> io::Result<Self> {
+        let path = path.into();
+        let mut partial = path.clone().into_os_string();
+        partial.push(".part");
+        let partial = PathBuf::from(partial);
+        let out = BufWriter::new(File::create(&partial)?);
+        Self::begin(Sink::File { out, partial, path }, interfaces)
+    }
+
+    /// Begins a capture into a writer.
+    ///
+    /// # Errors
+    /// The first blocks cannot be written.
+    pub fn to(out: impl Write + Send + 'static, interfaces: &[&str]) -> io::Result<Self> {
+        Self::begin(Sink::Writer(Box::new(out)), interfaces)
+    }
+
+    fn begin(sink: Sink, interfaces: &[&str]) -> io::Result<Self> {
+        let mut capture =
+            Self { sink, interfaces: interfaces.len() as u32, block: Vec::new(), failure: None };
+        capture.write(SECTION_HEADER, |block| {
+            block.extend_from_slice(&BYTE_ORDER_MAGIC.to_le_bytes());
+            // Version 1.0; length of the section not stated.
+            block.extend_from_slice(&[1, 0, 0, 0]);
+            block.extend_from_slice(&(-1_i64).to_le_bytes());
+            option(
+                SHB_USERAPPL,
+                concat!("talkspurt ", env!("CARGO_PKG_VERSION")).as_bytes(),
+                block,
+            );
+            option(OPT_END, &[], block);
+        });
+        for name in interfaces {
+            capture.write(INTERFACE_DESCRIPTION, |block| {
+                block.extend_from_slice(&LINKTYPE_RAW.to_le_bytes());
+                // Reserved; no limit to the length of a packet.
+                block.extend_from_slice(&[0; 6]);
+                option(IF_NAME, name.as_bytes(), block);
+                // Times are powers of ten: 10⁻⁹ s.
+                option(IF_TSRESOL, &[9], block);
+                option(OPT_END, &[], block);
+            });
+        }
+        match capture.failure.take() {
+            None => Ok(capture),
+            Some(error) => Err(error),
+        }
+    }
+
+    /// Writes one packet seen at `now` on the interface with this index. `original_len` is its
+    /// length in bytes, if it was longer than what was captured of it. After a failure it does
+    /// nothing.
+    ///
+    /// # Panics
+    /// If there is no such interface.
+    pub fn packet(
+        &mut self,
+        interface: u32,
+        now: Instant,
+        bytes: &[u8],
+        original_len: u32,
+        remarks: Remarks<'_>,
+    ) {
+        assert!(interface < self.interfaces, "capture has no interface {interface}");
+        let nanos = now.as_nanos();
+        self.write(ENHANCED_PACKET, |block| {
+            for field in [
+                interface,
+                (nanos >> 32) as u32,
+                nanos as u32,
+                bytes.len() as u32,
+                original_len.max(bytes.len() as u32),
+            ] {
+                block.extend_from_slice(&field.to_le_bytes());
+            }
+            block.extend_from_slice(bytes);
+            pad(block);
+            if let Some(comment) = remarks.comment {
+                option(OPT_COMMENT, comment.as_bytes(), block);
+            }
+            if let Some(direction) = remarks.direction {
+                option(EPB_FLAGS, &(direction as u32).to_le_bytes(), block);
+            }
+            if remarks.comment.is_some() || remarks.direction.is_some() {
+                option(OPT_END, &[], block);
+            }
+        });
+    }
+
+    /// Whether something could not be written; [`Pcapng::finish`] says what.
+    #[must_use]
+    pub const fn failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// Completes the capture: its file gets its name.
+    ///
+    /// # Errors
+    /// The first thing that could not be written; there is then no file.
+    pub fn finish(mut self) -> io::Result<()> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
+        match &mut self.sink {
+            Sink::Writer(out) => out.flush(),
+            Sink::File { out, partial, path } => {
+                out.flush()?;
+                out.get_ref().sync_all()?;
+                fs::rename(partial, path)
+            }
+        }
+    }
+
+    /// The file this becomes, if it is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match &self.sink {
+            Sink::File { path, .. } => Some(path),
+            Sink::Writer(_) => None,
+        }
+    }
+
+    /// A block: type, length, content, length again, all little-endian.
+    fn write(&mut self, block_type: u32, content: impl FnOnce(&mut Vec<u8>)) {
+        if self.failed() {
+            return;
+        }
+        self.block.clear();
+        self.block.extend_from_slice(&block_type.to_le_bytes());
+        self.block.extend_from_slice(&[0; 4]);
+        content(&mut self.block);
+        let length = (self.block.len() as u32 + 4).to_le_bytes();
+        self.block[4..8].copy_from_slice(&length);
+        self.block.extend_from_slice(&length);
+        self.failure = self.sink.write(&self.block).err();
+    }
+}
+
+impl Drop for Pcapng {
+    fn drop(&mut self) {
+        if let Sink::File { partial, .. } = &self.sink {
+            // After a rename there is nothing of this name; nothing can be done about a failure.
+            let _ = fs::remove_file(partial);
+        }
+    }
+}
+
+impl std::fmt::Debug for Pcapng {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Pcapng")
+            .field("path", &self.path())
+            .field("interfaces", &self.interfaces)
+            .field("failure", &self.failure)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An option: code, length, value, padded to four bytes; values are cut to what a length can say.
+fn option(code: u16, value: &[u8], block: &mut Vec<u8>) {
+    let value = &value[..value.len().min(usize::from(u16::MAX))];
+    block.extend_from_slice(&code.to_le_bytes());
+    block.extend_from_slice(&(value.len() as u16).to_le_bytes());
+    block.extend_from_slice(value);
+    pad(block);
+}
+
+fn pad(block: &mut Vec<u8>) {
+    block.resize(block.len().next_multiple_of(4), 0);
+}

@@ -1,0 +1,184 @@
+//! The probe that captures links: each packet is written when its transmission begins, with the
+//! TTL, ECN field and DSCP it has there.
+//!
+//! A link's notes carry the label only, so the body is kept from the note of its sending until it
+//! is received or dropped, under its handle in the driver's pool ([`Packet::body`]), which is one
+//! packet's alone for that time. Flow, route and number are kept beside it and compared, so a body
+//! is never taken for another's. Addresses and ports come from a table by (flow, route): a route
+//! is one direction, and ports are a flow's.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use talkspurt_proto::packet::{Body, Packet};
+use talkspurt_proto::probe::{Note, Place, Probe, Topic};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::wire::{self, Ends};
+
+use super::{Pcapng, Remarks};
+
+/// Captures of chosen links, one file for one or more of them (a link's two directions).
+#[derive(Debug, Default)]
+pub struct CaptureProbe {
+    ends: BTreeMap<(u32, u32), Ends>,
+    taps: BTreeMap<u32, Tap>,
+    files: Vec<Sorted>,
+    bodies: BTreeMap<u32, Kept>,
+    now: Instant,
+    unwritten: u64,
+}
+
+/// Where the packets of a link go.
+#[derive(Clone, Copy, Debug)]
+struct Tap {
+    file: usize,
+    interface: u32,
+}
+
+#[derive(Debug)]
+struct Kept {
+    identity: Identity,
+    body: Body,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    flow: u32,
+    route: u32,
+    number: u32,
+}
+
+impl Identity {
+    const fn of(packet: &Packet) -> Self {
+        Self { flow: packet.flow, route: packet.route, number: packet.number }
+    }
+}
+
+/// A file whose packets wait until no earlier one can come: readers such as Wireshark's TCP
+/// analysis go by the order of the file, and links tell of their packets late.
+#[derive(Debug)]
+struct Sorted {
+    file: Pcapng,
+    lag: Duration,
+    next: u64,
+    waiting: BTreeMap<(Instant, u64), (u32, Vec<u8>)>,
+}
+
+impl Sorted {
+    fn push(&mut self, now: Instant, interface: u32, bytes: Vec<u8>) {
+        self.waiting.insert((now, self.next), (interface, bytes));
+        self.next += 1;
+    }
+
+    fn write_until(&mut self, until: Instant) {
+        while let Some(first) = self.waiting.first_entry()
+            && first.key().0 <= until
+        {
+            let ((at, _), (interface, bytes)) = first.remove_entry();
+            self.file.packet(interface, at, &bytes, bytes.len() as u32, Remarks::default());
+        }
+    }
+}
+
+impl CaptureProbe {
+    /// A probe that knows where the packets of each (flow, route) come from and go to; those of
+    /// others are not captured.
+    #[must_use]
+    pub fn new(ends: impl IntoIterator<Item = ((u32, u32), Ends)>) -> Self {
+        Self { ends: ends.into_iter().collect(), ..Self::default() }
+    }
+
+    /// Captures these links into `file`, the first as its interface 0, and so on. `lag` is how
+    /// long after a transmission began a link may tell of it at the latest (its propagation delay
+    /// and the transmission of its longest packet); the file is then in order of time.
+    pub fn tap(&mut self, file: Pcapng, links: &[u32], lag: Duration) {
+        let index = self.files.len();
+        self.files.push(Sorted { file, lag, next: 0, waiting: BTreeMap::new() });
+        self.taps.extend(
+            links.iter().zip(0..).map(|(link, interface)| (*link, Tap { file: index, interface })),
+        );
+    }
+
+    /// Whether a file could not be written, so that the run may stop early.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        self.files.iter().any(|sorted| sorted.file.failed())
+    }
+
+    /// Packets seen on a captured link but not written: their sending was not noted, their ends
+    /// are not known, or they fit no IP packet.
+    #[must_use]
+    pub const fn unwritten(&self) -> u64 {
+        self.unwritten
+    }
+
+    /// Completes all files.
+    ///
+    /// # Errors
+    /// The first that could not be written; the others are completed all the same.
+    pub fn finish(self) -> io::Result<()> {
+        let finished = self.files.into_iter().map(|mut sorted| {
+            sorted.write_until(Instant::from_nanos(u64::MAX));
+            sorted.file.finish()
+        });
+        // All are finished before the first failure is told.
+        finished.collect::<Vec<_>>().into_iter().collect()
+    }
+
+    fn keep(&mut self, packet: &Packet, body: &Body) {
+        if self.ends.contains_key(&(packet.flow, packet.route)) {
+            let kept = Kept { identity: Identity::of(packet), body: body.clone() };
+            self.bodies.insert(packet.body.0, kept);
+        }
+    }
+
+    fn release(&mut self, packet: &Packet) {
+        if self.body(packet).is_some() {
+            self.bodies.remove(&packet.body.0);
+        }
+    }
+
+    fn body(&self, packet: &Packet) -> Option<&Body> {
+        let kept = self.bodies.get(&packet.body.0)?;
+        (kept.identity == Identity::of(packet)).then_some(&kept.body)
+    }
+
+    fn bytes(&self, packet: &Packet) -> Option<Vec<u8>> {
+        let ends = self.ends.get(&(packet.flow, packet.route))?;
+        let mut bytes = Vec::new();
+        wire::emit(packet, self.body(packet)?, ends, &mut bytes).ok()?;
+        Some(bytes)
+    }
+
+    fn on_dequeued(&mut self, now: Instant, link: u32, packet: &Packet) {
+        let Some(tap) = self.taps.get(&link).copied() else { return };
+        let bytes = self.bytes(packet);
+        let sorted = &mut self.files[tap.file];
+        match bytes {
+            Some(bytes) => sorted.push(now, tap.interface, bytes),
+            None => self.unwritten += 1,
+        }
+        let settled = self.now.as_nanos().saturating_sub(sorted.lag.as_nanos());
+        sorted.write_until(Instant::from_nanos(settled));
+    }
+}
+
+impl Probe for CaptureProbe {
+    fn wants(&self, topic: Topic) -> bool {
+        matches!(topic, Topic::Packet | Topic::Hop | Topic::Drop) && !self.taps.is_empty()
+    }
+
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        self.now = self.now.max(now);
+        match (place, note) {
+            (_, Note::Sent { packet, body }) => self.keep(packet, body),
+            (_, Note::Received { packet, .. } | Note::Dropped { packet, .. }) => {
+                self.release(packet);
+            }
+            (Place::Link(link), Note::Dequeued { packet, .. }) => {
+                self.on_dequeued(now, link, packet);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,516 @@
+//! Captures of every kind of packet, read by tshark (Wireshark's reader) with all its checks on:
+//! no checksum is bad, nothing is malformed, and every field it prints is the one that was put in.
+//!
+//! Without tshark these tests say so and pass, unless `TALKSPURT_REQUIRE_TSHARK` is set.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use bytes::Bytes;
+use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
+use talkspurt_proto::tcp::{Flags, Segment};
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::wire::{self, Ends};
+use talkspurt_proto::{rfc4571, rtp};
+use talkspurt_record::pcapng::{Pcapng, Remarks};
+
+const MEDIA_PORT: u16 = 5004;
+const PLAIN_PORT: u16 = 40_001;
+/// How tshark prints that a checksum was verified and is right.
+const GOOD: &str = "1";
+
+/// Whether tshark can be run here.
+fn tshark_is_here() -> bool {
+    let here = Command::new("tshark").arg("--version").output().is_ok();
+    if !here {
+        let required = std::env::var_os("TALKSPURT_REQUIRE_TSHARK").is_some();
+        assert!(!required, "TALKSPURT_REQUIRE_TSHARK is set and tshark is not installed");
+        println!("skipped: tshark not installed");
+    }
+    here
+}
+
+/// Runs tshark with every check on; one row of tab-separated values for each packet.
+fn tshark(capture: &Path, arguments: &[&str]) -> Vec<String> {
+    let output = Command::new("tshark")
+        .args(["-n", "-r"])
+        .arg(capture)
+        .args(["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"])
+        .args(["-o", "tcp.check_checksum:TRUE", "-o", "rtcp.show_roundtrip_calculation:FALSE"])
+        .args(["-d", &format!("udp.port=={MEDIA_PORT},rtp")])
+        .args(["-d", &format!("tcp.port=={MEDIA_PORT},rtp")])
+        .args(arguments)
+        .env("TZ", "UTC")
+        .output()
+        .expect("tshark runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "tshark: {errors}");
+    String::from_utf8(output.stdout).expect("UTF-8").lines().map(str::to_owned).collect()
+}
+
+fn fields(capture: &Path, names: &[&str]) -> Vec<Vec<String>> {
+    let mut arguments = vec!["-T", "fields", "-E", "separator=/t"];
+    arguments.extend(names.iter().flat_map(|name| ["-e", *name]));
+    let split = |row: String| row.split('\t').map(str::to_owned).collect();
+    tshark(capture, &arguments).into_iter().map(split).collect()
+}
+
+/// What tshark complains of: expert items of warning or worse, malformed packets, bad checksums.
+fn complaints(capture: &Path) -> Vec<String> {
+    let complaint = "_ws.malformed or _ws.expert.severity >= \"Warning\" \
+        or _ws.expert.group == \"Checksum\" or _ws.expert.group == \"Malformed\" \
+        or _ws.expert.group == \"Protocol\" \
+        or ip.checksum.status == \"Bad\" or udp.checksum.status == \"Bad\" \
+        or tcp.checksum.status == \"Bad\" or icmp.checksum.status == \"Bad\" \
+        or icmpv6.checksum.status == \"Bad\"";
+    tshark(capture, &["-Y", complaint, "-V"])
+}
+
+fn assert_clean(capture: &Path) {
+    let complaints = complaints(capture);
+    assert!(complaints.is_empty(), "tshark complains:\n{}", complaints.join("\n"));
+}
+
+fn ends(version: IpVersion, dst_port: u16) -> Ends {
+    let address = |text: &str| text.parse::<IpAddr>().expect("an address");
+    let (src, dst) = match version {
+        IpVersion::V4 => (address("10.0.0.1"), address("10.0.0.2")),
+        IpVersion::V6 => (address("fd00::1"), address("fd00::2")),
+    };
+    Ends { src, dst, src_port: 40_000, dst_port }
+}
+
+/// What is captured: when in microseconds, whether on the way back, and the packet.
+type Seen = (u64, bool, Body);
+
+fn capture(name: &str, version: IpVersion, port: u16, seen: &[Seen]) -> PathBuf {
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{version:?}.pcapng"));
+    let mut file = Pcapng::create(&path, &["uplink", "uplink.back"]).expect("writable");
+    for (number, (micros, back, body)) in (0..).zip(seen) {
+        let (sent, dscp, ecn) = (Instant::ZERO, 46, Ecn::Ect0);
+        let (body_id, route, flow) = (BodyId(number), u32::from(*back), 0);
+        let label = Packet {
+            body: body_id,
+            ip_bytes: 0,
+            route,
+            flow,
+            number,
+            hop: 3,
+            ecn,
+            dscp,
+            version,
+            sent,
+        };
+        let ends = if *back { ends(version, port).reversed() } else { ends(version, port) };
+        let mut bytes = Vec::new();
+        wire::emit(&label, body, &ends, &mut bytes).expect("fits");
+        let now = Instant::from_nanos(micros * 1000 + 7);
+        file.packet(u32::from(*back), now, &bytes, bytes.len() as u32, Remarks::default());
+    }
+    file.finish().expect("complete");
+    path
+}
+
+/// Runs a test in both IP versions, if tshark is here.
+fn over_both(test: impl Fn(IpVersion)) {
+    if tshark_is_here() {
+        test(IpVersion::V4);
+        test(IpVersion::V6);
+    }
+}
+
+fn media(sequence: u16, marker: bool) -> rtp::Packet {
+    let payload = (0..160_u32).map(|i| (i * 7 + u32::from(sequence)) as u8).collect::<Vec<_>>();
+    rtp::Packet {
+        payload_type: 0,
+        marker,
+        sequence,
+        timestamp: 0xffff_ff00_u32.wrapping_add(u32::from(sequence.wrapping_sub(65_534)) * 160),
+        ssrc: 0xdead_beef,
+        payload: Payload::Real(payload.into()),
+    }
+}
+fn hex(payload: &Payload) -> String {
+    let Payload::Real(bytes) = payload else { panic!("real") };
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[test]
+fn speech_over_udp() {
+    over_both(|version| {
+        let packets: Vec<_> =
+            (0..4_u16).map(|i| media(65_534_u16.wrapping_add(i), i == 0)).collect();
+        let seen: Vec<Seen> = (0..)
+            .zip(&packets)
+            .map(|(i, packet)| (i * 20_000, false, Body::Udp(Frame::Rtp(packet.clone()))))
+            .collect();
+        let path = capture("speech", version, MEDIA_PORT, &seen);
+        assert_clean(&path);
+        let names = [
+            "frame.time_epoch",
+            "frame.interface_name",
+            "frame.protocols",
+            "udp.srcport",
+            "udp.dstport",
+            "udp.length",
+            "udp.checksum.status",
+            "rtp.p_type",
+            "rtp.marker",
+            "rtp.seq",
+            "rtp.timestamp",
+            "rtp.ssrc",
+            "rtp.payload",
+        ];
+        let ip = match version {
+            IpVersion::V4 => "ip",
+            IpVersion::V6 => "ipv6",
+        };
+        let expected: Vec<Vec<String>> = (0..)
+            .zip(&packets)
+            .map(|(i, packet)| {
+                vec![
+                    format!("0.{:09}", i * 20_000_000 + 7),
+                    "uplink".into(),
+                    format!("raw:{ip}:udp:rtp"),
+                    "40000".into(),
+                    "5004".into(),
+                    (8 + 12 + 160).to_string(),
+                    GOOD.into(),
+                    "0".into(),
+                    u8::from(packet.marker).to_string(),
+                    packet.sequence.to_string(),
+                    packet.timestamp.to_string(),
+                    "0xdeadbeef".into(),
+                    hex(&packet.payload),
+                ]
+            })
+            .collect();
+        assert_eq!(fields(&path, &names), expected);
+    });
+}
+
+#[test]
+fn ip_headers() {
+    if !tshark_is_here() {
+        return;
+    }
+    let body = || Body::Udp(Frame::Data(Payload::Virtual { offset: 0, len: 33 }));
+    let seen = [(0, false, body()), (1, true, body())];
+    let v4 = capture("header", IpVersion::V4, MEDIA_PORT, &seen);
+    assert_clean(&v4);
+    let names = [
+        "ip.src",
+        "ip.dst",
+        "ip.len",
+        "ip.id",
+        "ip.ttl",
+        "ip.dsfield.dscp",
+        "ip.dsfield.ecn",
+        "ip.flags.df",
+        "frame.interface_name",
+    ];
+    assert_eq!(
+        fields(&v4, &names),
+        [
+            ["10.0.0.1", "10.0.0.2", "61", "0x0000", "61", "46", "2", "1", "uplink"],
+            ["10.0.0.2", "10.0.0.1", "61", "0x0001", "61", "46", "2", "1", "uplink.back"],
+        ]
+    );
+    let v6 = capture("header", IpVersion::V6, MEDIA_PORT, &seen[..1]);
+    assert_clean(&v6);
+    let names =
+        ["ipv6.src", "ipv6.dst", "ipv6.plen", "ipv6.hlim", "ipv6.tclass.dscp", "ipv6.tclass.ecn"];
+    assert_eq!(fields(&v6, &names), [["fd00::1", "fd00::2", "41", "61", "46", "2"]]);
+}
+
+fn sender_report() -> Compound {
+    Compound {
+        ssrc: 0xdead_beef,
+        sender: Some(SenderInfo {
+            ntp: NtpTime::from(Instant::from_nanos(1_500_000_000)),
+            rtp_timestamp: 123_456,
+            packets: 75,
+            octets: 12_000,
+        }),
+        reports: vec![ReportBlock {
+            ssrc: 0x0bad_cafe,
+            fraction_lost: 51,
+            cumulative_lost: -3,
+            highest_sequence: 65_536 + 9,
+            jitter: 17,
+            last_sr: 0xb705_2000,
+            delay_since_last_sr: 0x0005_4000,
+        }],
+        cname: "caller@10.0.0.1".into(),
+        bye: false,
+    }
+}
+fn receiver_report() -> Compound {
+    Compound {
+        sender: None,
+        ssrc: 0x0bad_cafe,
+        cname: "answer".into(),
+        bye: true,
+        ..sender_report()
+    }
+}
+
+const RTCP_FIELDS: [&str; 17] = [
+    "rtcp.pt",
+    "rtcp.senderssrc",
+    "rtcp.timestamp.ntp.msw",
+    "rtcp.timestamp.ntp.lsw",
+    "rtcp.timestamp.rtp",
+    "rtcp.sender.packetcount",
+    "rtcp.sender.octetcount",
+    "rtcp.ssrc.identifier",
+    "rtcp.ssrc.fraction",
+    "rtcp.ssrc.cum_nr",
+    "rtcp.ssrc.high_seq",
+    "rtcp.ssrc.high_cycles",
+    "rtcp.ssrc.jitter",
+    "rtcp.ssrc.lsr",
+    "rtcp.ssrc.dlsr",
+    "rtcp.sdes.text",
+    "rtcp.length_check",
+];
+const SENDER_REPORT: [&str; 17] = [
+    "200,202",
+    "0xdeadbeef",
+    "2208988801",
+    "2147483648",
+    "123456",
+    "75",
+    "12000",
+    "0x0badcafe,0xdeadbeef",
+    "51",
+    "-3",
+    "9",
+    "1",
+    "17",
+    "3070566400",
+    "344064",
+    "caller@10.0.0.1",
+    "1",
+];
+const RECEIVER_REPORT: [&str; 17] = [
+    "201,202,203",
+    "0x0badcafe",
+    "",
+    "",
+    "",
+    "",
+    "",
+    "0x0badcafe,0x0badcafe,0x0badcafe",
+    "51",
+    "-3",
+    "9",
+    "1",
+    "17",
+    "3070566400",
+    "344064",
+    "answer",
+    "1",
+];
+
+#[test]
+fn reports_over_udp_share_the_port() {
+    over_both(|version| {
+        let body = |compound| Body::Udp(Frame::Rtcp(Box::new(compound)));
+        let speech = Body::Udp(Frame::Rtp(media(1, false)));
+        let seen = [
+            (0, false, speech),
+            (1000, false, body(sender_report())),
+            (2000, true, body(receiver_report())),
+        ];
+        let path = capture("reports", version, MEDIA_PORT, &seen);
+        assert_clean(&path);
+        let rows = fields(&path, &RTCP_FIELDS);
+        assert_eq!(rows[1..], [SENDER_REPORT, RECEIVER_REPORT]);
+        assert_eq!(fields(&path, &["rtp.seq"]).concat(), ["1", "", ""]);
+    });
+}
+
+/// A connection as a capture sees it: both directions' sequence numbers, one tick a segment.
+struct Connection {
+    next: [u32; 2],
+    seen: Vec<Seen>,
+}
+
+impl Connection {
+    fn send(&mut self, back: bool, flags: Flags, payload: Payload) -> &mut Segment {
+        let (mine, other) = (self.next[usize::from(back)], self.next[usize::from(!back)]);
+        let tick = self.seen.len() as u32;
+        let phantom = flags.contains(Flags::SYN) || flags.contains(Flags::FIN);
+        self.next[usize::from(back)] = mine.wrapping_add(payload.len() as u32 + u32::from(phantom));
+        let ack = if flags.contains(Flags::ACK) { other } else { 0 };
+        let timestamps = Some((1000 + tick, if tick == 0 { 0 } else { 999 + tick }));
+        let segment = Segment {
+            seq: mine,
+            ack,
+            window: 8000,
+            flags,
+            timestamps,
+            payload,
+            ..Segment::default()
+        };
+        self.seen.push((u64::from(tick) * 10_000, back, Body::Tcp(segment)));
+        match self.seen.last_mut() {
+            Some((_, _, Body::Tcp(segment))) => segment,
+            _ => unreachable!("just pushed"),
+        }
+    }
+
+    fn opened() -> Self {
+        let mut connection = Self { next: [u32::MAX - 5, 0x8000_0000], seen: Vec::new() };
+        for (back, flags) in [(false, Flags::SYN), (true, Flags::SYN | Flags::ACK)] {
+            let syn = connection.send(back, flags, Payload::default());
+            (syn.mss, syn.window_scale) = (Some(1460), Some(7));
+        }
+        connection.send(false, Flags::ACK, Payload::default());
+        connection
+    }
+
+    fn close(&mut self) {
+        self.send(false, Flags::FIN | Flags::ACK, Payload::default());
+        self.send(true, Flags::FIN | Flags::ACK, Payload::default());
+        self.send(false, Flags::ACK, Payload::default());
+    }
+}
+
+#[test]
+fn a_tcp_connection_with_options_and_data() {
+    over_both(|version| {
+        let mut connection = Connection::opened();
+        connection.send(false, Flags::PSH | Flags::ACK, Payload::Virtual { offset: 0, len: 1448 });
+        connection.send(false, Flags::ACK, Payload::Virtual { offset: 1448, len: 101 });
+        connection.send(true, Flags::ACK, Payload::default());
+        connection.close();
+        let path = capture("connection", version, PLAIN_PORT, &connection.seen);
+        assert_clean(&path);
+        let names = [
+            "tcp.seq_raw",
+            "tcp.ack_raw",
+            "tcp.flags",
+            "tcp.window_size_value",
+            "tcp.len",
+            "tcp.options.mss_val",
+            "tcp.options.wscale.shift",
+            "tcp.options.timestamp.tsval",
+            "tcp.options.timestamp.tsecr",
+            "tcp.hdr_len",
+            "tcp.checksum.status",
+            "tcp.analysis.flags",
+        ];
+        let text = |value: Option<String>| value.unwrap_or_default();
+        let expected: Vec<Vec<String>> = connection
+            .seen
+            .iter()
+            .map(|(_, _, body)| {
+                let Body::Tcp(segment) = body else { panic!("segments only") };
+                let timestamps = segment.timestamps.expect("always");
+                vec![
+                    segment.seq.to_string(),
+                    segment.ack.to_string(),
+                    format!("0x{:04x}", segment.flags.0),
+                    segment.window.to_string(),
+                    segment.payload.len().to_string(),
+                    text(segment.mss.map(|mss| mss.to_string())),
+                    text(segment.window_scale.map(|shift| shift.to_string())),
+                    timestamps.0.to_string(),
+                    timestamps.1.to_string(),
+                    segment.header_bytes().to_string(),
+                    GOOD.into(),
+                    String::new(),
+                ]
+            })
+            .collect();
+        assert_eq!(fields(&path, &names), expected);
+        let bytes = fields(&path, &["tcp.payload"]).concat().concat();
+        let pattern: String =
+            (0..1549_u64).map(|o| format!("{:02x}", wire::pattern::byte_at(o))).collect();
+        assert_eq!(bytes, pattern);
+    });
+}
+
+#[test]
+fn speech_and_reports_framed_over_tcp() {
+    over_both(|version| {
+        let packets: Vec<_> = (1..=5).map(|sequence| media(sequence, sequence == 1)).collect();
+        let mut stream: Vec<u8> = Vec::new();
+        for packet in &packets {
+            stream.extend(rfc4571::frame(&Frame::Rtp(packet.clone())).expect("short"));
+        }
+        stream.extend(rfc4571::frame(&Frame::Rtcp(Box::new(sender_report()))).expect("short"));
+        let mut connection = Connection::opened();
+        // Cut without regard to packets, as a stream is.
+        for piece in stream.chunks(233) {
+            let payload = Payload::Real(Bytes::copy_from_slice(piece));
+            connection.send(false, Flags::PSH | Flags::ACK, payload);
+        }
+        connection.send(true, Flags::ACK, Payload::default());
+        connection.close();
+        let path = capture("framed", version, MEDIA_PORT, &connection.seen);
+        assert_clean(&path);
+        let all = |name: &str| {
+            let values = fields(&path, &[name]).concat().join(",");
+            values.split(',').filter(|v| !v.is_empty()).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(all("rtp.seq"), ["1", "2", "3", "4", "5"]);
+        let payloads: Vec<String> = packets.iter().map(|packet| hex(&packet.payload)).collect();
+        assert_eq!(all("rtp.payload"), payloads);
+        assert_eq!(all("rtcp.sender.packetcount"), ["75"]);
+    });
+}
+
+#[test]
+fn packet_too_big() {
+    if !tshark_is_here() {
+        return;
+    }
+    let seen = [(0, true, Body::TooBig { mtu: 1280 })];
+    let v4 = capture("too-big", IpVersion::V4, MEDIA_PORT, &seen);
+    assert_clean(&v4);
+    let names = ["icmp.type", "icmp.code", "icmp.mtu", "icmp.checksum.status", "ip.src", "ip.len"];
+    assert_eq!(fields(&v4, &names), [["3", "4", "1280", GOOD, "10.0.0.2,10.0.0.1", "56,1281"]]);
+    let v6 = capture("too-big", IpVersion::V6, MEDIA_PORT, &seen);
+    assert_clean(&v6);
+    let names = ["icmpv6.type", "icmpv6.code", "icmpv6.mtu", "icmpv6.checksum.status", "ipv6.src"];
+    assert_eq!(fields(&v6, &names), [["2", "0", "1280", GOOD, "fd00::2,fd00::1"]]);
+    for path in [v4, v6] {
+        assert_eq!(fields(&path, &["udp.srcport", "udp.dstport"]), [["40000", "5004"]]);
+    }
+}
+
+/// The checks above can fail: a capture with one bad checksum does not pass them.
+#[test]
+fn a_wrong_checksum_is_noticed() {
+    if !tshark_is_here() {
+        return;
+    }
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("wrong.pcapng");
+    let mut file = Pcapng::create(&path, &["uplink"]).expect("writable");
+    let body = Body::Udp(Frame::Rtp(media(1, false)));
+    let (sent, version, ecn) = (Instant::ZERO, IpVersion::V4, Ecn::NotEct);
+    let label = Packet {
+        body: BodyId(0),
+        ip_bytes: 0,
+        route: 0,
+        flow: 0,
+        number: 0,
+        hop: 0,
+        ecn,
+        dscp: 0,
+        version,
+        sent,
+    };
+    let mut bytes = Vec::new();
+    wire::emit(&label, &body, &ends(version, MEDIA_PORT), &mut bytes).expect("fits");
+    bytes[100] ^= 1;
+    file.packet(0, sent, &bytes, 0, Remarks::default());
+    file.finish().expect("complete");
+    let complaints = complaints(&path).join("\n");
+    assert!(complaints.contains("[Checksum Status: Bad]"), "{complaints}");
+}
