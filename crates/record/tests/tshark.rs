@@ -484,6 +484,44 @@ fn packet_too_big() {
     }
 }
 
+/// Losses and jitter of our receiver against those that tshark computes from the same packets.
+#[test]
+fn losses_and_jitter_agree_with_tsharks() {
+    if !tshark_is_here() {
+        return;
+    }
+    let mut receiver = rtp::Receiver::announced(8000);
+    let (mut seen, mut jitter): (Vec<Seen>, Vec<f64>) = (Vec::new(), Vec::new());
+    for i in 0..400_u16 {
+        // Every seventh is lost; the others are late by anything from 0 to 12.3 ms.
+        if i % 7 == 3 {
+            continue;
+        }
+        let packet = media(65_534_u16.wrapping_add(i), false);
+        let late = u64::from(i) * 7919 % 12_300;
+        let micros = u64::from(i) * 20_000 + late;
+        receiver.on_packet(Instant::from_nanos(micros * 1000 + 7), &packet);
+        jitter.push(receiver.jitter_seconds() * 1000.0);
+        seen.push((micros, false, Body::Udp(Frame::Rtp(packet))));
+    }
+    let path = capture("jitter", IpVersion::V4, MEDIA_PORT, &seen);
+    let table = tshark(&path, &["-q", "-z", "rtp,streams"]);
+    let row = table.iter().find(|row| row.contains("0xDEADBEEF")).expect("the stream");
+    let words: Vec<&str> = row.split_whitespace().collect();
+    let [.., packets, lost, _, _, _, _, _, mean, max, _] = words[..] else { panic!("{row}") };
+    assert_eq!(packets, receiver.received().to_string());
+    assert_eq!(lost, receiver.cumulative_lost().to_string());
+    // tshark reckons with the capture's microseconds, A.8 with ticks of 125 µs: one tick apart.
+    let ours = (
+        jitter.iter().sum::<f64>() / jitter.len() as f64,
+        jitter.iter().copied().fold(0.0, f64::max),
+    );
+    for (ours, theirs) in [(ours.0, mean), (ours.1, max)] {
+        let theirs: f64 = theirs.parse().expect("a number");
+        assert!((ours - theirs).abs() < 0.125, "{ours} ms, tshark {theirs} ms");
+    }
+}
+
 /// The checks above can fail: a capture with one bad checksum does not pass them.
 #[test]
 fn a_wrong_checksum_is_noticed() {
