@@ -174,3 +174,69 @@ fn batch(rows: &[Row], layout: &Layout) -> RecordBatch {
         .text("fate", rows.iter().map(|row| row.fate.name()))
         .finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::layout::{FlowInfo, LinkInfo, RouteInfo};
+    use talkspurt_proto::packet::{BodyId, Ecn, IpVersion};
+    use talkspurt_proto::time::Duration;
+
+    fn layout() -> Layout {
+        let text = String::new;
+        let link = LinkInfo { name: text(), from: text(), to: text(), rate_bps: 1 };
+        let sides = [None, None];
+        let flow = FlowInfo { name: text(), transport: text(), from: text(), to: text(), sides };
+        Layout {
+            flows: vec![flow],
+            links: vec![link],
+            routes: vec![RouteInfo { flow: 0, side: 0 }],
+            from: Instant::ZERO,
+            to: Instant::ZERO,
+            duration: Duration::ZERO,
+            interval: Duration::ZERO,
+        }
+    }
+
+    fn label(number: u32) -> Packet {
+        Packet {
+            body: BodyId(0),
+            ip_bytes: 100,
+            route: 0,
+            flow: 0,
+            number,
+            hop: 0,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            version: IpVersion::V4,
+            sent: Instant::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_batch_leaves_when_it_is_full_and_settled() {
+        let layout = layout();
+        let mut packets = Packets::with_chunks_of(2, &layout);
+        let labels: Vec<Packet> = (0..5).map(label).collect();
+        let enqueue = |packets: &mut Packets, number: usize| {
+            let note = Note::Enqueued { packet: &labels[number], packets: 1, bytes: 100 };
+            packets.take(Instant::ZERO, 0, &note, &layout);
+        };
+        let arrive = |packets: &mut Packets, number: usize| {
+            packets.take(Instant::ZERO, 0, &Note::Arrived { packet: &labels[number] }, &layout);
+        };
+        (0..3).for_each(|number| enqueue(&mut packets, number));
+        arrive(&mut packets, 1);
+        assert!(packets.finished(&layout).is_none(), "packet 0 is under way");
+        arrive(&mut packets, 0);
+        assert_eq!(packets.finished(&layout).unwrap().num_rows(), 2);
+        assert!(packets.finished(&layout).is_none(), "the next is not full");
+        // Rows are found again after the first chunk has left.
+        (3..5).for_each(|number| enqueue(&mut packets, number));
+        (2..4).for_each(|number| arrive(&mut packets, number));
+        assert_eq!(packets.under_way[0].len(), 1);
+        assert_eq!(packets.finished(&layout).unwrap().num_rows(), 2);
+        let rest = packets.rest(&layout);
+        assert_eq!(rest.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+    }
+}

@@ -46,11 +46,7 @@ impl Pending {
             return None;
         }
         word.open &= !bit;
-        let data = word.data & bit != 0;
-        if offset < 64 {
-            self.slide();
-        }
-        Some(data)
+        Some(word.data & bit != 0)
     }
 
     /// Forgets settled words that later ones follow: their numbers will not be opened again.

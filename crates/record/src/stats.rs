@@ -129,7 +129,7 @@ impl Stats {
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
         let account = |side: &Option<crate::SideInfo>| {
-            let voice = side.as_ref()?.frame.map(Voice::new);
+            let voice = side.as_ref()?.frame.map(|frame| Voice::new(frame, layout.duration));
             Some(Box::new(Account { voice, ..Account::default() }))
         };
         Self {
@@ -139,7 +139,9 @@ impl Stats {
         }
     }
 
-    /// Closes the accounts: one row per side with a source, in order of flows and sides.
+    /// Closes the accounts: one row per side with a source, in order of flows and sides. Quantiles
+    /// are absent, for no delay was kept. Panics in debug builds if an account does not balance;
+    /// in release builds [`FlowSummary::conservation`] tells.
     #[must_use]
     pub fn finish(&self, layout: &Layout) -> Vec<FlowSummary> {
         let seconds = layout.window().as_secs_f64();

@@ -60,8 +60,11 @@ pub(crate) struct Voice {
 }
 
 impl Voice {
-    pub(crate) fn new(frame: Duration) -> Self {
-        Self { frame, fates: Vec::new(), captures: Captures::default() }
+    /// Frames of this length, as many as fit into the run.
+    pub(crate) fn new(frame: Duration, run: Duration) -> Self {
+        let count = run.as_nanos() / frame.as_nanos().max(1) + 1;
+        let fates = Vec::with_capacity(count.min(1 << 20) as usize);
+        Self { frame, fates, captures: Captures::default() }
     }
 
     /// A frame was generated; false if it is not the next one.
@@ -173,7 +176,7 @@ mod tests {
     proptest! {
         #[test]
         fn captures_are_remembered_exactly(steps in prop::collection::vec(0_u64..3, 0..200)) {
-            let mut voice = Voice::new(Duration::from_millis(20));
+            let mut voice = Voice::new(Duration::from_millis(20), Duration::from_secs(1));
             let mut instants = Vec::new();
             let mut now = 5;
             for step in steps {
@@ -190,7 +193,7 @@ mod tests {
 
     #[test]
     fn a_steady_clock_is_one_run() {
-        let mut voice = Voice::new(Duration::from_millis(20));
+        let mut voice = Voice::new(Duration::from_millis(20), Duration::from_secs(1));
         for index in 0..10_000 {
             voice.generated(index, 7 + 20_000_000 * u64::from(index));
         }

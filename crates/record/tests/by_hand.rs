@@ -221,6 +221,20 @@ fn series_of_a_call() {
 }
 
 #[test]
+fn what_happens_at_the_very_end_belongs_to_the_last_bin() {
+    let label = packet(2, 0, 128, ms(3990));
+    let script = [sent(2, 0, 128, ms(3990), data(100)), received(ms(4000), label, data(100))];
+    let series = record(call_and_bulk(), &script).table("series").unwrap();
+    assert_eq!(counts(&series, "received_packets")[4..8], [0, 0, 0, 1].map(Some));
+    // A last bin that is shorter than the others is divided by its own length.
+    let layout = Layout { interval: Duration::from_millis(1500), ..call_and_bulk() };
+    let delivered = peer(ms(4000), 3, Note::Delivered { index: 0, bytes: 100 });
+    let series = record(layout, &[delivered]).table("series").unwrap();
+    assert_eq!(floats(&series, "time_s")[3..6], [1.5, 3.0, 4.0].map(Some));
+    assert_eq!(floats(&series, "goodput_bps")[3..6], [0.0, 0.0, 800.0].map(Some));
+}
+
+#[test]
 fn both_sides_of_a_connection_have_their_own_account() {
     let mut script = Vec::new();
     let at = ms(1500);
@@ -339,6 +353,27 @@ fn a_broken_account_is_named() {
     let made = row(&|row| row.queued_packets = 0).unwrap_err();
     assert_eq!(made, "call: 9 frames generated, but 0 queued + 7 handed over + 1 discarded");
     assert!(row(&|row| row.unaccounted_notes = 1).unwrap_err().contains("fit no packet"));
+}
+
+#[test]
+#[cfg(debug_assertions)]
+#[should_panic(expected = "1 notes fit no packet")]
+fn a_packet_cannot_be_received_twice() {
+    let label = packet(2, 0, 128, ms(1000));
+    let twice = || received(ms(1100), label, data(100));
+    record(call_and_bulk(), &[sent(2, 0, 128, ms(1000), data(100)), twice(), twice()]);
+}
+
+#[test]
+fn what_the_network_makes_up_is_no_error_of_ours() {
+    // Frames that were never sent, or come again, from a confused or hostile network.
+    let layout = call_and_bulk();
+    let mut script = call_script();
+    for index in [0, 2, 4_000_000_000] {
+        script.push(peer(ms(3500), 1, Note::Delivered { index, bytes: 160 }));
+        script.push(peer(ms(3500), 1, Note::Decided { index, playout: Playout::Late(ms(0)) }));
+    }
+    assert_eq!(record(layout.clone(), &script).flows, record(layout, &call_script()).flows);
 }
 
 fn counters(sent: u64, busy_ms: u64, area: u64, peak: u32, full: u64) -> LinkCounters {
