@@ -10,6 +10,7 @@
 //! A *direction* is what one peer sends: it has the index of that peer, `2 * flow + side`.
 //! This crate knows what a protocol is (`proto`) and nothing of scenarios or worlds.
 
+mod account;
 mod columns;
 mod digest;
 mod jitter;

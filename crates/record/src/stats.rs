@@ -8,11 +8,10 @@ use talkspurt_proto::packet::{Body, Layers, Packet};
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
 
-use crate::jitter::Jitter;
-use crate::layout::{Direction, Layout, RouteInfo, sender};
-use crate::pending::Pending;
-use crate::summary::{FlowSummary, Quality};
-use crate::voice::{Fate, FrameFate, Voice, burst_ratio};
+use crate::account::Account;
+use crate::layout::{Layout, RouteInfo, sender};
+use crate::summary::FlowSummary;
+use crate::voice::{Fate, FrameFate, Voice};
 
 /// The accounts of every direction.
 #[derive(Debug)]
@@ -54,74 +53,6 @@ impl Window {
     fn holds(self, at: Instant) -> bool {
         self.from <= at && at < self.to
     }
-}
-
-/// The numbers of the packets (or frames) that belong to the window: they are consecutive,
-/// because numbers grow with time.
-#[derive(Clone, Copy, Debug, Default)]
-struct Cohort {
-    first: u32,
-    end: u32,
-}
-
-impl Cohort {
-    fn admit(&mut self, number: u32) {
-        if self.first == self.end {
-            self.first = number;
-        }
-        self.end = number + 1;
-    }
-    fn holds(self, number: u32) -> bool {
-        self.first <= number && number < self.end
-    }
-}
-
-#[derive(Debug, Default)]
-struct Account {
-    frames: Frames,
-    packets: Packets,
-    voice: Option<Voice>,
-    jitter: Jitter,
-    delay: Delay,
-    mouth_to_ear_max: Option<Duration>,
-    arrived_bytes: u64,
-    delivered_bytes: u64,
-    unaccounted: u64,
-}
-
-#[derive(Debug, Default)]
-struct Frames {
-    pending: Pending,
-    cohort: Cohort,
-    generated: u64,
-    handed_over: u64,
-    discarded: u64,
-}
-
-#[derive(Debug, Default)]
-struct Packets {
-    pending: Pending,
-    cohort: Cohort,
-    sent: u64,
-    received: u64,
-    lost: u64,
-    control: u64,
-    sent_bytes: u64,
-    received_bytes: u64,
-    network: u64,
-    transport: u64,
-    media: u64,
-    payload: u64,
-    /// Every packet with payload carries one frame (UDP), as against a stream of bytes.
-    one_frame_each: bool,
-}
-
-#[derive(Debug, Default)]
-struct Delay {
-    min: u64,
-    max: u64,
-    sum: u128,
-    count: u64,
 }
 
 impl Stats {
@@ -363,98 +294,4 @@ fn data_layers(body: &Body) -> Option<Layers> {
         return None;
     }
     Some(body.layers()).filter(|layers| layers.payload > 0)
-}
-
-impl Packets {
-    fn count_sent(&mut self, ip_bytes: u32, layers: Layers) {
-        let above = layers.transport + layers.media + layers.payload;
-        self.sent += 1;
-        self.sent_bytes += u64::from(ip_bytes);
-        self.network += u64::from(ip_bytes.saturating_sub(above));
-        self.transport += u64::from(layers.transport);
-        self.media += u64::from(layers.media);
-        self.payload += u64::from(layers.payload);
-    }
-}
-
-impl Delay {
-    fn add(&mut self, delay: Duration) {
-        let nanos = delay.as_nanos();
-        self.min = if self.count == 0 { nanos } else { self.min.min(nanos) };
-        self.max = self.max.max(nanos);
-        self.sum += u128::from(nanos);
-        self.count += 1;
-    }
-    fn known(&self, nanos: u64) -> Option<f64> {
-        (self.count > 0).then(|| Duration::from_nanos(nanos).as_secs_f64())
-    }
-    fn mean_s(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / 1e9 / self.count as f64)
-    }
-}
-
-impl Account {
-    /// Settles a packet and tells whether it carried data.
-    fn settle(&mut self, number: u32) -> Option<bool> {
-        let settled = self.packets.pending.settle(number);
-        self.unaccounted += u64::from(settled.is_none());
-        settled
-    }
-
-    fn summary(&self, direction: &Direction<'_>, seconds: f64) -> FlowSummary {
-        let (from, to) = direction.ends();
-        let (frames, packets) = (&self.frames, &self.packets);
-        let rate = |bytes: u64| (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds);
-        let open = |pending: &Pending, cohort: Cohort| {
-            pending.open_data().filter(|&number| cohort.holds(number)).count() as u64
-        };
-        let mut summary = FlowSummary {
-            name: direction.name(),
-            transport: direction.flow.transport.clone(),
-            source: direction.source.source.clone(),
-            from: from.to_owned(),
-            to: to.to_owned(),
-            generated_packets: frames.generated,
-            queued_packets: open(&frames.pending, frames.cohort),
-            handed_over_packets: frames.handed_over,
-            discarded_packets: frames.discarded,
-            sent_packets: packets.sent,
-            received_packets: packets.received,
-            lost_packets: packets.lost,
-            in_flight_packets: open(&packets.pending, packets.cohort),
-            control_packets: packets.control,
-            sent_bytes: packets.sent_bytes,
-            received_bytes: packets.received_bytes,
-            network_header_bytes: packets.network,
-            transport_header_bytes: packets.transport,
-            media_header_bytes: packets.media,
-            payload_bytes: packets.payload,
-            throughput_bps: rate(self.arrived_bytes),
-            goodput_bps: rate(self.delivered_bytes),
-            delay_min_s: self.delay.known(self.delay.min),
-            delay_mean_s: self.delay.mean_s(),
-            delay_max_s: self.delay.known(self.delay.max),
-            mouth_to_ear_max_s: self.mouth_to_ear_max.map(Duration::as_secs_f64),
-            jitter_s: self.jitter.mean_s(),
-            quality: Quality::default(),
-            unaccounted_notes: self.unaccounted,
-            ..FlowSummary::default()
-        };
-        self.count_losses(&mut summary);
-        summary
-    }
-
-    fn count_losses(&self, summary: &mut FlowSummary) {
-        let Some(voice) = &self.voice else { return };
-        let fates =
-            &voice.fates[self.frames.cohort.first as usize..self.frames.cohort.end as usize];
-        let missing = fates.iter().filter(|fate| fate.is_missing()).count();
-        let late = fates.iter().filter(|fate| **fate == Fate::Late).count();
-        summary.missing_packets = Some(missing as u64);
-        summary.late_packets = Some(late as u64);
-        summary.loss_ratio =
-            (!fates.is_empty()).then(|| (missing + late) as f64 / fates.len() as f64);
-        summary.burst_ratio =
-            burst_ratio(fates.iter().map(|fate| fate.is_missing() || *fate == Fate::Late));
-    }
 }
