@@ -170,11 +170,16 @@ impl Reader<'_> {
     /// Checks one combination; findings carry their origin.
     fn one(&self, tree: &Tree, found: &mut Findings) -> Option<(Scenario, Arc<Network>)> {
         check::shape::check(self.schema, tree, &Path::default(), found);
-        if !found.0.is_empty() {
-            return None;
-        }
+        let mended;
+        let tree = if found.0.is_empty() {
+            tree
+        } else {
+            mended = without(tree, found)?;
+            &mended
+        };
         let mut scenario: Scenario = match serde_json::from_value(tree.json()) {
             Ok(scenario) => scenario,
+            Err(_) if !found.0.is_empty() => return None,
             Err(fault) => {
                 let message = format!("the schema allows what the reader does not: {fault}");
                 let hint = "this is an error in talkspurt; please report it".to_owned();
@@ -195,7 +200,7 @@ impl Reader<'_> {
             finding.origin.get_or_insert_with(|| tree.origin_of(&finding.path).clone());
             found.0.push(finding);
         }
-        network.filter(|_| found.0.is_empty()).map(|network| (scenario, Arc::new(network)))
+        if found.0.is_empty() { Some((scenario, Arc::new(network))) } else { None }
     }
 
     /// A recording's path as it holds from any folder: canonical if the file is there.
@@ -229,6 +234,24 @@ impl Reader<'_> {
         problems.sort_by_key(|problem| (problem.line.is_none(), problem.line));
         Problems(problems)
     }
+}
+
+/// The tree without the fields that have the wrong shape, so that the meaning of the others can
+/// be checked in the same breath; `None` if a whole node, link or flow would have to go.
+fn without(tree: &Tree, found: &Findings) -> Option<Tree> {
+    let whole = |finding: &Finding| {
+        finding.path.0.len() <= 2
+            && ["nodes", "links", "flows"].iter().any(|t| Path::of(&[t]).holds(&finding.path))
+    };
+    if found.0.iter().any(whole) {
+        return None;
+    }
+    let mut mended = tree.clone();
+    // The last first, so that elements of lists keep their numbers until their turn.
+    for finding in found.0.iter().rev() {
+        mended.take(&finding.path);
+    }
+    Some(mended)
 }
 
 /// The same mistake: for a value of an axis wherever it was put, else at the same field.

@@ -94,11 +94,15 @@ impl Network {
     /// are not there; more links and flows than the schedule has slots. Without lines: the
     /// scenario's text is not known here.
     pub fn build(scenario: &Scenario) -> Result<Self, Problems> {
-        Self::assemble(scenario)
-            .map_err(|found| Problems(found.0.into_iter().map(Finding::placeless).collect()))
+        let (network, found) = Self::assemble(scenario);
+        if found.0.is_empty() {
+            return Ok(network);
+        }
+        Err(Problems(found.0.into_iter().map(Finding::placeless).collect()))
     }
 
-    pub(crate) fn assemble(scenario: &Scenario) -> Result<Self, Findings> {
+    /// The network as far as it can be built; a flow without a way has empty routes.
+    pub(crate) fn assemble(scenario: &Scenario) -> (Self, Findings) {
         let mut network = Self::wire(scenario);
         let mut found = Findings::default();
         let slots = network.links.len() + 2 * scenario.flows.len();
@@ -109,7 +113,7 @@ impl Network {
                 scenario.flows.len()
             );
             found.add(Path::of(&["links"]), message);
-            return Err(found);
+            return (network, found);
         }
         let mut known = BTreeMap::new();
         for (name, flow) in &scenario.flows {
@@ -117,7 +121,7 @@ impl Network {
             let routes = network.routes_of(flow, &path, &mut known, &mut found);
             network.routes.push(routes.unwrap_or_default());
         }
-        if found.0.is_empty() { Ok(network) } else { Err(found) }
+        (network, found)
     }
 
     fn wire(scenario: &Scenario) -> Self {

@@ -103,7 +103,7 @@ impl Page {
             self.text.push_str("No keys besides `kind`.\n\n");
         } else {
             let head = "| key | type | default | meaning |\n| --- | --- | --- | --- |\n";
-            let _ = write!(self.text, "{head}{rows}\n");
+            let _ = writeln!(self.text, "{head}{rows}");
         }
     }
 

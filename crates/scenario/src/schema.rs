@@ -28,6 +28,9 @@ pub(crate) fn cached() -> &'static Value {
     })
 }
 
+/// What a name is made of, for editors; the network's checks say it in words.
+const NAME: &str = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$";
+
 /// Takes out what TOML cannot say (null), and the line breaks of the source's comments.
 fn tidy(schema: &mut Value) {
     unwrap_optional(schema);
@@ -43,6 +46,10 @@ fn tidy(schema: &mut Value) {
                     let only = only.clone();
                     map.insert("type".to_owned(), only);
                 }
+            }
+            if map.get("additionalProperties").is_some_and(Value::is_object) {
+                let names = serde_json::json!({ "pattern": NAME });
+                map.insert("propertyNames".to_owned(), names);
             }
             map.values_mut().for_each(tidy);
         }

@@ -49,7 +49,21 @@ impl Tree {
             let origin = Origin { line: Some(1), ..Origin::default() };
             return Ok(Self { value: lines.table(table.get_ref()), origin });
         }
-        Err(Findings(errors.iter().map(|error| lines.syntax(text, error)).collect()))
+        let mut faults = Findings::default();
+        // After a header that stands twice every key below it would be told again.
+        let mut twice: Option<usize> = None;
+        for error in &errors {
+            let offset = error.span().map_or(text.len(), |span| span.start);
+            let header = text[..offset].rfind('\n').map_or(0, |at| at + 1);
+            if error.message() == "duplicate key" {
+                if twice.is_some_and(|first| !text[first..offset].contains("\n[")) {
+                    continue;
+                }
+                twice = text[header..].starts_with('[').then_some(offset);
+            }
+            faults.0.push(lines.syntax(text, error));
+        }
+        Err(faults)
     }
 
     /// Reads one TOML value; `None` if the text is not one.
@@ -152,6 +166,21 @@ impl Tree {
         }
     }
 
+    /// Takes a field out, if it is there.
+    pub(crate) fn take(&mut self, path: &Path) {
+        let Some((last, way)) = path.0.split_last() else { return };
+        let Some(tree) = way.iter().try_fold(self, |tree, step| tree.step_mut(step)) else {
+            return;
+        };
+        match (last, &mut tree.value) {
+            (Step::Key(key), Value::Table(table)) => drop(table.shift_remove(key)),
+            (Step::Index(index), Value::List(list)) if *index < list.len() => {
+                list.remove(*index);
+            }
+            _ => {}
+        }
+    }
+
     /// The same as JSON. Dates are given as text; the shape check has refused them before.
     pub(crate) fn json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
@@ -200,13 +229,23 @@ impl Lines {
     fn syntax(&self, text: &str, error: &toml::de::Error) -> Finding {
         let offset = error.span().map_or(text.len(), |span| span.start);
         let words = text.get(offset..).and_then(|rest| rest.lines().next()).unwrap_or("").trim();
+        let word = words.split([' ', ',', ']', '}', '#']).next().unwrap_or("");
+        let (mut message, mut hint) = (error.message().replace('\n', ", "), None);
+        if message.starts_with("string values must be quoted") {
+            if word.is_empty() {
+                "a value is missing".clone_into(&mut message);
+            } else {
+                "texts and quantities stand in quotes".clone_into(&mut message);
+                hint = Some(format!("did you mean \"{word}\"?"));
+            }
+        }
         let near =
             if words.is_empty() { String::new() } else { format!(", at `{}`", clip(words, 40)) };
         Finding {
             path: Path::default(),
             origin: Some(self.origin(offset.min(text.trim_end().len()))),
-            message: format!("not TOML: {}{near}", error.message().replace('\n', ", ")),
-            hint: None,
+            message: format!("not TOML: {message}{near}"),
+            hint,
         }
     }
     fn tree(&self, value: &Spanned<DeValue<'_>>) -> Tree {

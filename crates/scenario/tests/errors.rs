@@ -118,6 +118,16 @@ fn all_errors_at_once_in_the_order_of_the_file() {
 }
 
 #[test]
+fn wrong_shapes_do_not_hide_wrong_meanings() {
+    let text = GOOD
+        .replace("seed = 1", "sead = 1")
+        .replace("loss = 0.01", "loss = \"much\"")
+        .replace("to = \"east\"\nstart", "to = \"eats\"\nstart")
+        .replace("packet = \"160B\"", "packet = \"9kB\"");
+    insta::assert_snapshot!(told(&text, &[]));
+}
+
+#[test]
 fn syntax() {
     insta::assert_snapshot!(each(&[
         ("seed = 1", "seed ="),
@@ -362,4 +372,40 @@ fn a_change_that_an_axis_would_undo() {
 #[test]
 fn an_empty_file() {
     insta::assert_snapshot!(told("", &[]));
+}
+
+#[test]
+fn no_text_makes_the_reader_panic() {
+    let pieces = [
+        "",
+        "=",
+        "[",
+        "]",
+        "\"",
+        "'",
+        "{",
+        "\n",
+        "é",
+        "*",
+        "-1",
+        "1e999",
+        "99999999999999999999",
+        "[[",
+        ".",
+        "inf",
+    ];
+    let mut good = 0;
+    for (turn, (at, _)) in GOOD.char_indices().enumerate() {
+        let piece = pieces[turn % pieces.len()];
+        for cut in [0, 1, 7] {
+            let rest =
+                GOOD[at..].char_indices().nth(cut).map_or("", |(skip, _)| &GOOD[at + skip..]);
+            let text = format!("{}{piece}{rest}", &GOOD[..at]);
+            let answer = told(&text, &[]);
+            assert!(!answer.contains("error in talkspurt"), "{text}\n{answer}");
+            good += usize::from(answer == "no problem");
+        }
+    }
+    // Some changes do no harm (a space more or less), most must be told.
+    assert!((1..1500).contains(&good), "{good}");
 }

@@ -18,20 +18,19 @@ const LONGEST_FRAME: u64 = 65_535;
 const MOST_NOISE: Duration = Duration::from_secs(1);
 const MOST_BUFFER: Duration = Duration::from_secs(60);
 
-pub(super) fn check(scenario: &Scenario, network: Option<&Network>, found: &mut Findings) {
+pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found: &mut Findings) {
     if scenario.flows.is_empty() {
         found.add(Path::of(&["flows"]), "nothing runs: give at least one flow");
     }
     for (index, (name, flow)) in scenario.flows.iter().enumerate() {
         let path = Path::of(&["flows", name]);
-        times(&path, flow, scenario.duration, found);
-        let mtu = network.map(|network| {
-            let routes = &network.routes[index];
-            (network.mtu(&routes.forward), network.mtu(&routes.backward))
-        });
-        source(&path.key("source"), flow, &flow.source, mtu.map(|m| m.0), scenario, found);
+        times(&path, flow, run, found);
+        // A flow without a way was told so before; nothing is known of its MTU.
+        let routes = network.routes.get(index).filter(|routes| !routes.forward.is_empty());
+        let mtu = routes.map(|r| (network.mtu(&r.forward), network.mtu(&r.backward)));
+        source(&path.key("source"), flow, &flow.source, mtu.map(|m| m.0), run, found);
         if let Some(reverse) = &flow.reverse {
-            source(&path.key("reverse"), flow, reverse, mtu.map(|m| m.1), scenario, found);
+            source(&path.key("reverse"), flow, reverse, mtu.map(|m| m.1), run, found);
         }
         if let Transport::Tcp(config) = &flow.transport {
             tcp::check(&path.key("transport"), config, found);
@@ -80,7 +79,7 @@ fn source(
     flow: &Flow,
     source: &source::Config,
     mtu: Option<Size>,
-    scenario: &Scenario,
+    run: Duration,
     found: &mut Findings,
 ) {
     match source {
@@ -100,7 +99,7 @@ fn source(
                 let bytes = speech.packet.as_nanos() / 125_000;
                 fits(&path.key("packet"), flow, 12 + bytes, mtu, found);
             }
-            if flow.start + speech.lead >= scenario.duration {
+            if flow.start < run && flow.start + speech.lead >= run {
                 let message =
                     format!("{} puts the first sample after the end of the run", speech.lead);
                 found.add(path.key("lead"), message);
@@ -108,12 +107,12 @@ fn source(
             at_most(path.key("noise"), speech.noise, MOST_NOISE, found);
         }
         source::Config::Cbr(cbr) => {
-            clocked(path, cbr.rate, cbr.packet, scenario.duration, found);
+            clocked(path, cbr.rate, cbr.packet, run, found);
             fits(&path.key("packet"), flow, cbr.packet.as_bytes(), mtu, found);
             at_most(path.key("noise"), cbr.noise, MOST_NOISE, found);
         }
         source::Config::OnOff(on_off) => {
-            clocked(path, on_off.rate, on_off.packet, scenario.duration, found);
+            clocked(path, on_off.rate, on_off.packet, run, found);
             fits(&path.key("packet"), flow, on_off.packet.as_bytes(), mtu, found);
             at_most(path.key("noise"), on_off.noise, MOST_NOISE, found);
             if on_off.on.is_zero() {
@@ -147,7 +146,7 @@ fn clocked(path: &Path, rate: Rate, packet: Size, run: Duration, found: &mut Fin
         None => {
             found.add(path.key("rate"), "at rate 0 nothing is ever sent");
         }
-        Some(interval) if interval > run && !run.is_zero() => {
+        Some(interval) if interval > run => {
             let message = format!(
                 "at {rate} a packet of {packet} leaves every {interval}, longer than the run ({run})"
             );

@@ -12,23 +12,22 @@ pub(crate) mod shape;
 mod tcp;
 mod time;
 
+use talkspurt_proto::time::Duration;
+
 use crate::model::Scenario;
 use crate::network::Network;
 use crate::problem::Findings;
 
-/// Checks all that shape cannot say. Where the network holds, it is returned for use.
-pub(crate) fn meaning(scenario: &Scenario) -> (Option<Network>, Findings) {
+/// Checks all that shape cannot say. The network is whole if nothing was found.
+pub(crate) fn meaning(scenario: &Scenario) -> (Network, Findings) {
     let mut found = Findings::default();
-    time::check(scenario, &mut found);
-    network::check(scenario, &mut found);
-    let network = match Network::assemble(scenario) {
-        Ok(network) => Some(network),
-        Err(mut broken) => {
-            found.0.append(&mut broken.0);
-            None
-        }
-    };
-    flow::check(scenario, network.as_ref(), &mut found);
+    // A run of no length is told once, not again by all that comes after its end.
+    let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
+    time::check(scenario, run, &mut found);
+    network::check(scenario, run, &mut found);
+    let (network, mut broken) = Network::assemble(scenario);
+    found.0.append(&mut broken.0);
+    flow::check(scenario, &network, run, &mut found);
     recording::check_recordings(scenario, &mut found);
     (network, found)
 }

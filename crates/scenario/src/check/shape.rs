@@ -15,8 +15,10 @@ use crate::words::{did_you_mean, list, nearest};
 /// Checks `tree`, which stands at `path`, against `schema`.
 pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
     if let Value::Datetime(_) = tree.value {
-        let message = format!("{} is not used in scenarios; times are durations", tree.described());
-        found.add(path.clone(), message).at(&tree.origin).hint(quoted("write", "20ms"));
+        let message = format!("{} has no place in a scenario", tree.described());
+        let quantity = schema.get("format").and_then(Json::as_str).and_then(Quantity::named);
+        let hint = quantity.map(|quantity| format!("write {}", quantity.wanted()));
+        found.add(path.clone(), message).at(&tree.origin).hint(hint);
     } else if let Some(forms) = variants(schema) {
         check_tagged(&forms, tree, path, found);
     } else if let Some(known) = words(schema) {
@@ -33,10 +35,6 @@ pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Finding
             _ => {}
         }
     }
-}
-
-fn quoted(words: &str, text: &str) -> String {
-    format!("{words} \"{text}\"")
 }
 
 fn expected(what: &str, tree: &Tree, path: &Path, hint: Option<String>, found: &mut Findings) {
@@ -68,8 +66,8 @@ fn check_table(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
     }
     for key in required(schema).filter(|key| !table.contains_key(*key)) {
         let meaning = schema["properties"][key]["description"].as_str().unwrap_or("");
-        let meaning = meaning.split(". ").next().unwrap_or("").trim_end_matches('.');
-        let hint = example(&schema["properties"][key]).map(|e| format!("write {key} = {e}"));
+        let meaning = meaning.split([';', '.', ',', ':', '(']).next().unwrap_or("").trim_end();
+        let hint = example(&schema["properties"][key]).map(|e| format!("such as {key} = {e}"));
         found.add(path.key(key), format!("missing ({meaning})")).at(&tree.origin).hint(hint);
     }
 }
@@ -89,10 +87,14 @@ fn example(schema: &Json) -> Option<String> {
         let known: Vec<String> = known.iter().map(|(word, _)| format!("{word:?}")).collect();
         return Some(known.join(" or "));
     }
-    let text = match schema.get("format").and_then(Json::as_str).and_then(Quantity::named)? {
-        Quantity::Duration => "\"20ms\"",
-        Quantity::Rate => "\"2Mbit/s\"",
-        Quantity::Size => "\"160B\"",
+    let format = schema.get("format").and_then(Json::as_str).unwrap_or("");
+    let text = match (Quantity::named(format), schema["type"].as_str()?) {
+        (Some(Quantity::Duration), _) => "\"20ms\"",
+        (Some(Quantity::Rate), _) => "\"2Mbit/s\"",
+        (Some(Quantity::Size), _) => "\"160B\"",
+        (None, "string") => "\"…\"",
+        (None, "array") => "[…]",
+        _ => return None,
     };
     Some(text.to_owned())
 }
@@ -200,12 +202,16 @@ fn check_number(schema: &Json, whole: bool, tree: &Tree, path: &Path, found: &mu
         _ => return expected(what, tree, path, None, found),
     };
     let (least, most) = limits(schema, whole);
-    let range = match (least, most) {
-        _ if least.is_none_or(|l| value >= l) && most.is_none_or(|m| value <= m) => return,
-        (Some(least), _) if value < 0.0 && least == 0.0 => "must not be negative".to_owned(),
+    let (below, above) = (least.filter(|l| value < *l), most.filter(|m| value > *m));
+    let stated = schema.get("maximum").and_then(Json::as_f64);
+    let range = match (below.or(above).and(least), stated) {
+        _ if below.is_none() && above.is_none() => return,
+        _ if below == Some(0.0) => "must not be negative".to_owned(),
         (Some(least), Some(most)) => format!("must be {least} to {most}"),
-        (Some(least), None) => format!("must be at least {least}"),
-        (None, most) => format!("must be at most {}", most.unwrap_or(f64::MAX)),
+        _ => match (below, above) {
+            (Some(least), _) => format!("must be at least {least}"),
+            (None, most) => format!("must be at most {}", most.unwrap_or_default()),
+        },
     };
     let number = tree.described();
     found.add(path.clone(), format!("{number} is out of range: it {range}")).at(&tree.origin);

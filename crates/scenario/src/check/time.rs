@@ -10,7 +10,7 @@ use crate::words::did_you_mean;
 /// More bins of a time series than anyone would draw.
 const BINS: u64 = 10_000_000;
 
-pub(super) fn check(scenario: &Scenario, found: &mut Findings) {
+pub(super) fn check(scenario: &Scenario, run: Duration, found: &mut Findings) {
     if scenario.title.trim().is_empty() {
         found.add(Path::of(&["title"]), "must not be empty");
     }
@@ -18,9 +18,8 @@ pub(super) fn check(scenario: &Scenario, found: &mut Findings) {
         found.add(Path::of(&["seed"]), "must be below 2^63, so that TOML can hold it");
     }
     duration(scenario, found);
-    measure(scenario, found);
-    record(scenario, found);
-    replications(scenario, found);
+    measure(scenario, run, found);
+    record(scenario, run, found);
 }
 
 fn duration(scenario: &Scenario, found: &mut Findings) {
@@ -33,8 +32,8 @@ fn duration(scenario: &Scenario, found: &mut Findings) {
     }
 }
 
-fn measure(scenario: &Scenario, found: &mut Findings) {
-    let (window, end) = (&scenario.measure, scenario.duration);
+fn measure(scenario: &Scenario, end: Duration, found: &mut Findings) {
+    let window = &scenario.measure;
     let to = window.to.unwrap_or(end);
     if to > end {
         let message = format!("{to} is after the end of the run ({end})");
@@ -46,13 +45,13 @@ fn measure(scenario: &Scenario, found: &mut Findings) {
     }
 }
 
-fn record(scenario: &Scenario, found: &mut Findings) {
+fn record(scenario: &Scenario, run: Duration, found: &mut Findings) {
     let interval = scenario.record.interval;
     let path = Path::of(&["record", "interval"]);
     if interval.is_zero() {
         found.add(path, "must be longer than nothing").hint("the default is \"100ms\"".to_owned());
-    } else if scenario.duration.as_nanos() / interval.as_nanos() > BINS {
-        let bins = scenario.duration.as_nanos() / interval.as_nanos();
+    } else if run < Duration::MAX && run.as_nanos() / interval.as_nanos() > BINS {
+        let bins = run.as_nanos() / interval.as_nanos();
         found.add(
             path,
             format!("{interval} cuts the run into {bins} bins; at most {BINS} are kept"),
@@ -70,13 +69,6 @@ fn record(scenario: &Scenario, found: &mut Findings) {
         } else if scenario.record.pcapng[..index].contains(link) {
             found.add(path, format!("{link:?} stands here twice"));
         }
-    }
-}
-
-fn replications(scenario: &Scenario, found: &mut Findings) {
-    if scenario.replications.count == 0 {
-        let path = Path::of(&["replications", "count"]);
-        found.add(path, "0 repetitions run nothing").hint("write 1 or more".to_owned());
     }
 }
 

@@ -21,14 +21,14 @@ pub struct Flow {
     /// What the answering side sends on the same connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<source::Config>,
-    /// When the connection is opened.
+    /// When the connection is opened; before the end of the run.
     #[serde(default)]
     pub start: Duration,
     /// Seeded random time below this is added to the start. Absent: one packet interval for
     /// sources with a clock of their own (equal clocks started together mislead), none for bulk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_spread: Option<Duration>,
-    /// When the sources stop; absent means the end of the run.
+    /// When the sources stop, after the start and within the run; absent means the end of the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
     /// Frames that wait for the transport.
@@ -43,14 +43,16 @@ pub struct Flow {
     /// IP version of the flow's packets.
     #[serde(default)]
     pub ip: IpVersion,
-    /// Differentiated services code point, 0 to 63.
+    /// Differentiated services code point (RFC 2474 §3), 0 to 63.
     #[serde(default)]
     #[schemars(range(min = 0, max = 63))]
     pub dscp: u8,
     /// How packet lengths are counted.
     #[serde(default)]
     pub sizing: Sizing,
-    /// Nodes passed on the way, first and last included; absent means the shortest path.
+    /// Nodes passed on the way, first and last included, each joined to the next by a link; the way
+    /// back is the same turned round. Absent means the shortest path in each direction: least
+    /// propagation delay, then fewest links, then the links that stand first in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<Vec<String>>,
 }
@@ -92,10 +94,10 @@ pub enum SendDrop {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IpVersion {
-    /// IPv4, header of 20 bytes.
+    /// IPv4, header of 20 bytes (RFC 791 §3.1).
     #[default]
     V4,
-    /// IPv6, header of 40 bytes.
+    /// IPv6, header of 40 bytes (RFC 8200 §3).
     V6,
 }
 

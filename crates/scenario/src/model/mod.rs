@@ -21,12 +21,12 @@ use talkspurt_proto::time::Duration;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// One line for tables and reports.
+    /// What the experiment is called: one line for tables and reports.
     pub title: String,
     /// What the experiment asks and shows, in Markdown, for the report.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
-    /// Length of the run.
+    /// Length of the run, above zero and at most 78h (48 bits of nanoseconds).
     pub duration: Duration,
     /// Seed of every random stream; the same seed gives the same run on any machine.
     #[serde(default = "Scenario::default_seed")]
@@ -40,9 +40,9 @@ pub struct Scenario {
     /// Nodes that need saying more than their name; the others come into being with their links.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub nodes: IndexMap<String, Node>,
-    /// Links by name.
+    /// Links by name, at least one.
     pub links: IndexMap<String, Link>,
-    /// Flows by name.
+    /// Flows by name, at least one.
     pub flows: IndexMap<String, Flow>,
     /// Fields that take several values; every combination is run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -56,7 +56,7 @@ pub struct Scenario {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Measure {
-    /// End of the warm-up.
+    /// End of the warm-up; before `to` and the end of the run.
     #[serde(default)]
     pub from: Duration,
     /// End of measurement; absent means the end of the run.

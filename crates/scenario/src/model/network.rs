@@ -13,11 +13,12 @@ pub struct Node {
     /// fd00::/8 in the order of the nodes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub addresses: Vec<std::net::IpAddr>,
-    /// How far the node's clock is ahead of true time at the start.
+    /// How far the node's clock is ahead of true time at the start; at most 24h.
     #[serde(default)]
     pub clock_offset: Duration,
     /// How much faster than true time the clock runs, in parts per million; may be negative.
     #[serde(default)]
+    #[schemars(range(min = -10_000.0, max = 10_000.0))]
     pub clock_drift_ppm: f64,
 }
 
@@ -25,27 +26,30 @@ pub struct Node {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Link {
-    /// Node at one end.
+    /// Node at one end; it comes into being by being named.
     pub from: String,
     /// Node at the other end.
     pub to: String,
-    /// Bits the transmitter sends per second.
+    /// Bits the transmitter sends per second, link framing included; above zero, and high enough
+    /// to send one packet of `mtu` within the run.
     pub rate: Rate,
-    /// Propagation delay.
+    /// Propagation delay, at most 1h.
     pub delay: Duration,
     /// What waits for the transmitter.
     pub queue: Queue,
     /// Bytes added to each IP packet on this link.
     #[serde(default)]
     pub framing: Framing,
-    /// Longest IP packet the link takes; a longer one is dropped and answered with Packet Too Big.
+    /// Longest IP packet the link takes; a longer one is dropped and answered with Packet Too Big
+    /// (RFC 1191 §4, RFC 8201 §4). 68B (RFC 791 §3.2) to 65535B; where IPv6 flows pass, at least
+    /// 1280B (RFC 8200 §5).
     #[serde(default = "Link::default_mtu")]
     pub mtu: Size,
     /// Probability that a packet is lost on the medium, 0 to 1.
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub loss: f64,
-    /// Outages and returns, in order of time.
+    /// Outages and returns, in order of time; links are up at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<LinkEvent>,
     /// What differs in the direction from `to` to `from`.
@@ -57,16 +61,16 @@ pub struct Link {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Back {
-    /// Bits per second.
+    /// Bits the transmitter sends per second; absent means as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// Propagation delay.
+    /// Propagation delay; absent means as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
-    /// Queue.
+    /// What waits for the transmitter; absent means a queue of its own, as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,
-    /// Probability of loss on the medium, 0 to 1.
+    /// Probability that a packet is lost on the medium, 0 to 1; absent means as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub loss: Option<f64>,
@@ -84,10 +88,11 @@ pub enum Queue {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropTail {
-    /// Packets that may wait.
+    /// Packets that may wait, 1 or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
     pub packets: Option<u32>,
-    /// Bytes (of IP packets) that may wait.
+    /// Bytes (of IP packets) that may wait, 1B or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<Size>,
 }
@@ -109,7 +114,7 @@ pub enum Framing {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct LinkEvent {
-    /// When.
+    /// When, within the run.
     pub at: Duration,
     /// What happens, in both directions. Packets on the medium or arriving while down are lost;
     /// packets in the queue wait.

@@ -7,14 +7,18 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Axis {
-    /// Column name in tables; absent means the last word of the path.
+    /// Column name in tables; absent means the last word of the path, or all of it where two axes
+    /// end in the same word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// Field that varies, with dots; `*` stands for every name, as in `flows.*.transport`.
     pub path: String,
-    /// Its values, as they would be written in place.
+    /// Its values, one or more, as they would be written in place; each takes the place of what
+    /// the scenario says there.
+    #[schemars(length(min = 1))]
     pub values: Vec<serde_json::Value>,
-    /// How the values are called in tables; absent means as they are written.
+    /// How the values are called in tables; absent means as they are written,
+    /// a table by its `kind` and `controller`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub labels: Vec<String>,
 }
@@ -26,6 +30,7 @@ pub struct Replications {
     /// How many; replication k runs under `seed + k`, the same for every combination of the axes,
     /// so that differences are paired.
     #[serde(default = "Replications::default_count")]
+    #[schemars(range(min = 1))]
     pub count: u32,
     /// Confidence level of the intervals.
     #[serde(default = "Replications::default_confidence")]
