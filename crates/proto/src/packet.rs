@@ -61,7 +61,7 @@ pub struct Packet {
     pub body: BodyId,
     /// IP packet length in bytes (IPv4 total length; IPv6 payload length + 40), link framing apart.
     pub ip_bytes: u32,
-    /// The route it follows, an index into the world's table of routes.
+    /// The route it follows: the index of the peer that sent it; ways back from routers come after.
     pub route: u32,
     /// The flow it belongs to, as numbered by the scenario.
     pub flow: u32,

@@ -36,7 +36,7 @@ fn bulk_fills_a_link() {
     let mut pair = Pair::new(&plain());
     pair.connect();
     (pair.rate, pair.delay) = (Some(Rate::from_bps(8_000_000)), ms(20));
-    let mut fill = |pair: &mut Pair| {
+    let fill = |pair: &mut Pair| {
         while pair.client.tcp.room() >= 1000 {
             pair.send(Client, 1000);
         }

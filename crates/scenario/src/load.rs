@@ -191,7 +191,7 @@ impl Reader<'_> {
             let sources = std::iter::once(&mut flow.source).chain(flow.reverse.as_mut());
             for source in sources {
                 if let source::Config::Speech(speech) = source {
-                    speech.file = self.absolute(&speech.file);
+                    speech.file = speech.file.as_deref().map(|file| self.absolute(file));
                 }
             }
         }

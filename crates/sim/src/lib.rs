@@ -1,1 +1,15 @@
-//! To come.
+//! Virtual time: the schedule, the links and their queues, and the world that moves packets.
+//!
+//! A packet's way: [`world::World`] asks a peer for its next action, labels the packet, puts its
+//! body into the [`pool::Pool`] and offers the label to the first [`link::Link`]; the link's
+//! [`discipline::Queue`] keeps or refuses it, its transmitter sends it when its turn comes, and
+//! the [`schedule::Schedule`] wakes the world when it arrives at the far end.
+
+pub mod build;
+pub mod capacity;
+pub mod discipline;
+pub mod drive;
+pub mod link;
+pub mod pool;
+pub mod schedule;
+pub mod world;

@@ -1,106 +1,88 @@
 //! What talks: speech, constant and on/off bit rate, and bulk data.
+//!
+//! A timed source names the instant of its next unit and gives it when asked; a bulk source gives
+//! as much as there is room for. All times are of the local clock.
 
-use std::path::PathBuf;
+mod bulk;
+mod config;
+mod timed;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use talkspurt_proto::time::Duration;
-use talkspurt_proto::units::{Rate, Size};
+use std::sync::Arc;
 
-use crate::codec::Codec;
+pub use bulk::Bulk;
+pub use config::{Bulk as BulkConfig, Cbr, Config, OnOff, Speech, Talkspurts};
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::packet::Payload;
+use talkspurt_proto::time::{Duration, Instant};
+pub use timed::Timed;
 
-/// What one side of a flow sends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Config {
-    /// Recorded speech in RTP packets; the receiver plays it and the report lets you hear it.
-    Speech(Speech),
-    /// Packets of one size at one rate.
-    Cbr(Cbr),
-    /// Constant bit rate in exponentially distributed talkspurts and silences.
-    OnOff(OnOff),
-    /// As much data as the transport will carry.
+use crate::recording::Recording;
+
+/// One unit of application data.
+#[derive(Clone, Debug)]
+pub struct Unit {
+    /// Its number, from 0.
+    pub index: u32,
+    /// Its place in time, in packet intervals since the start of the media clock: ahead of the
+    /// number after a silence, in which no units are made.
+    pub slot: u32,
+    /// First of a talkspurt.
+    pub marker: bool,
+    /// When its first sample was captured, by the local clock.
+    pub captured: Instant,
+    /// What it holds.
+    pub payload: Payload,
+}
+
+/// A source at work.
+#[derive(Debug)]
+pub enum Source {
+    /// Speech, constant and on/off bit rate.
+    Timed(Timed),
+    /// Bulk data.
     Bulk(Bulk),
 }
 
-/// A recording, encoded and packetised.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Speech {
-    /// WAV file (integer PCM, any rate, depth and channels), relative to the scenario's folder;
-    /// mixed to mono and resampled to the codec's rate.
-    pub file: PathBuf,
-    /// Codec.
-    pub codec: Codec,
-    /// Speech in one packet: 10 to 60 ms in steps of 10 (RFC 3551 §4.2 recommends 20).
-    #[serde(default = "Speech::default_packet")]
-    pub packet: Duration,
-    /// Start over when the recording ends, until the flow stops.
-    #[serde(default)]
-    pub repeat: bool,
-    /// Time between opening the connection and the first sample; lets a handshake finish first.
-    #[serde(default)]
-    pub lead: Duration,
-    /// Seeded processing noise: each packet leaves up to this long after its last sample, in
-    /// order. Without it, equal streams fall into step over a full queue, which misleads.
-    #[serde(default = "default_noise")]
-    pub noise: Duration,
-}
-
-/// Constant bit rate.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Cbr {
-    /// Rate of payload (of IP bytes under the `ns2` sizing profile, where they are the same).
-    pub rate: Rate,
-    /// Payload of one packet.
-    pub packet: Size,
-    /// Seeded processing noise: each packet leaves up to this long after its turn, in order.
-    #[serde(default = "default_noise")]
-    pub noise: Duration,
-}
-
-/// Exponential on/off.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct OnOff {
-    /// Rate of payload while on.
-    pub rate: Rate,
-    /// Payload of one packet.
-    pub packet: Size,
-    /// Mean length of a talkspurt (ITU-T P.59: 1.004 s).
-    #[serde(default = "OnOff::default_on")]
-    pub on: Duration,
-    /// Mean length of a silence (ITU-T P.59: 1.587 s).
-    #[serde(default = "OnOff::default_off")]
-    pub off: Duration,
-    /// Seeded processing noise: each packet leaves up to this long after its turn, in order.
-    #[serde(default = "default_noise")]
-    pub noise: Duration,
-}
-
-/// Greedy data.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Bulk {
-    /// How much to send before closing; absent means without end.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub total: Option<Size>,
-}
-
-const fn default_noise() -> Duration {
-    Duration::from_millis(1)
-}
-impl Speech {
-    const fn default_packet() -> Duration {
-        Duration::from_millis(20)
+impl Config {
+    /// A source that starts and stops at these instants of the local clock.
+    #[must_use]
+    pub fn build(
+        &self,
+        recording: Option<Arc<Recording>>,
+        unit_bytes: u32,
+        dice: Dice,
+        start: Instant,
+        stop: Instant,
+    ) -> Source {
+        match self {
+            Self::Speech(speech) => {
+                Source::Timed(Timed::speech(speech, recording, dice, start, stop))
+            }
+            Self::Cbr(cbr) => Source::Timed(Timed::cbr(cbr, dice, start, stop)),
+            Self::OnOff(on_off) => Source::Timed(Timed::on_off(on_off, dice, start, stop)),
+            Self::Bulk(bulk) => Source::Bulk(Bulk::new(bulk, unit_bytes, start, stop)),
+        }
     }
-}
-impl OnOff {
-    const fn default_on() -> Duration {
-        Duration::from_millis(1004)
+
+    /// The interval between units, for sources that have one.
+    #[must_use]
+    pub fn interval(&self) -> Option<Duration> {
+        match self {
+            Self::Speech(speech) => Some(speech.packet),
+            Self::Cbr(cbr) => cbr.rate.time_for(cbr.packet.as_bytes()),
+            Self::OnOff(on_off) => on_off.rate.time_for(on_off.packet.as_bytes()),
+            Self::Bulk(_) => None,
+        }
     }
-    const fn default_off() -> Duration {
-        Duration::from_millis(1587)
+
+    /// The word that names the kind in a scenario.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Speech(_) => "speech",
+            Self::Cbr(_) => "cbr",
+            Self::OnOff(_) => "on_off",
+            Self::Bulk(_) => "bulk",
+        }
     }
 }

@@ -12,6 +12,7 @@ pub struct Sender {
     ssrc: u32,
     payload_type: u8,
     clock_rate_hz: u32,
+    first_sequence: u16,
     next_sequence: u16,
     first_timestamp: u32,
     last_offset: u32,
@@ -54,6 +55,7 @@ impl Sender {
             ssrc,
             payload_type,
             clock_rate_hz,
+            first_sequence,
             next_sequence: first_sequence,
             first_timestamp,
             last_offset: 0,
@@ -116,6 +118,11 @@ impl Sender {
     #[must_use]
     pub const fn first_timestamp(&self) -> u32 {
         self.first_timestamp
+    }
+    /// The sequence number its first packet has, or had.
+    #[must_use]
+    pub const fn first_sequence(&self) -> u16 {
+        self.first_sequence
     }
     /// Its synchronisation source.
     #[must_use]

@@ -143,7 +143,11 @@ impl Tcp {
             | State::FinWait1
             | State::Closing
             | State::LastAck => {
-                if self.recovery.resend { self.resend(now) } else { self.fresh(now) }
+                if self.recovery.resend {
+                    self.resend(now)
+                } else {
+                    self.fresh(now)
+                }
             }
             _ => None,
         };
@@ -219,7 +223,13 @@ impl Tcp {
 
     /// How many bytes may leave now, and whether the FIN goes with them.
     #[inline]
-    fn grant(&mut self, now: Instant, unsent: u64, fin: bool, probing: bool) -> Option<(u64, bool)> {
+    fn grant(
+        &mut self,
+        now: Instant,
+        unsent: u64,
+        fin: bool,
+        probing: bool,
+    ) -> Option<(u64, bool)> {
         let tx = &self.tx;
         let flight = tx.flight();
         let full = unsent.min(tx.mss);

@@ -35,6 +35,9 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
         if let Transport::Tcp(config) = &flow.transport {
             tcp::check(&path.key("transport"), config, found);
         }
+        for outside in flow.quality.out_of_range() {
+            found.add(path.key("quality").key(outside.knob), outside.to_string());
+        }
         at_most(path.key("playout").key("buffer"), flow.playout.buffer, MOST_BUFFER, found);
         let least = mtu.map(|(forward, backward)| forward.min(backward));
         if let Some(mtu) = least.filter(|m| flow.ip == IpVersion::V6 && *m < LEAST_MTU_V6) {
@@ -105,6 +108,20 @@ fn source(
                 found.add(path.key("lead"), message);
             }
             at_most(path.key("noise"), speech.noise, MOST_NOISE, found);
+            if let Some(talkspurts) = speech.talkspurts {
+                let path = path.key("talkspurts");
+                if speech.file.is_some() {
+                    let message =
+                        "a recording has its own pauses; leave out `file` or `talkspurts`";
+                    found.add(path.clone(), message);
+                }
+                if talkspurts.on.is_zero() {
+                    found.add(path.key("on"), "a talkspurt of no length sends nothing");
+                }
+            }
+            if speech.repeat && speech.file.is_none() {
+                found.add(path.key("repeat"), "nothing to repeat: there is no `file`");
+            }
         }
         source::Config::Cbr(cbr) => {
             clocked(path, cbr.rate, cbr.packet, run, found);

@@ -1,8 +1,8 @@
 //! The recordings a scenario plays: they must be there before the run starts.
 
-use std::fs::File;
 use std::path::Path as FilePath;
 
+use talkspurt_app::recording::Recording;
 use talkspurt_app::source;
 
 use crate::model::Scenario;
@@ -10,42 +10,29 @@ use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::nearest;
 
-/// Checks that every recording can be opened.
+/// Checks that every recording can be read, decoded and encoded, by reading it.
 pub(super) fn check_recordings(scenario: &Scenario, found: &mut Findings) {
+    let mut sound = Vec::new();
     for (name, flow) in &scenario.flows {
         let sides = [("source", Some(&flow.source)), ("reverse", flow.reverse.as_ref())];
         for (side, source) in sides {
             let Some(source::Config::Speech(speech)) = source else { continue };
-            if let Err(why) = readable(&speech.file) {
-                found
-                    .add(
-                        Path::of(&["flows", name, side, "file"]),
-                        format!("cannot read {}: {why}", speech.file.display()),
-                    )
-                    .hint(neighbour(&speech.file));
+            let Some(file) = &speech.file else { continue };
+            let known = (file.clone(), speech.codec.name());
+            if sound.contains(&known) {
+                continue;
+            }
+            match Recording::open(file, speech.codec) {
+                Ok(_) => sound.push(known),
+                Err(fault) => {
+                    let path = Path::of(&["flows", name, side, "file"]);
+                    let finding = found.add(path, fault.to_string());
+                    if let Some(hint) = neighbour(file).filter(|_| !file.exists()) {
+                        finding.hint(hint);
+                    }
+                }
             }
         }
-    }
-}
-
-fn readable(file: &FilePath) -> Result<(), String> {
-    let opened = File::open(file).map_err(|e| plain(&e))?;
-    let about = opened.metadata().map_err(|e| plain(&e))?;
-    if about.is_dir() {
-        return Err("it is a folder".to_owned());
-    }
-    if about.len() == 0 {
-        return Err("it is empty".to_owned());
-    }
-    Ok(())
-}
-
-/// The system's words without its error number.
-fn plain(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
-        _ => error.to_string(),
     }
 }
 

@@ -2,9 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+pub use talkspurt_app::peer::Sizing;
+pub use talkspurt_app::send_queue::{Config as SendQueue, Drop as SendDrop};
+pub use talkspurt_app::transport::Config as Transport;
 use talkspurt_app::{playout, quality, source};
+use talkspurt_proto::rtcp;
 use talkspurt_proto::time::Duration;
-use talkspurt_proto::{tcp, udp};
 
 /// Two peers and what they send each other.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -40,6 +43,9 @@ pub struct Flow {
     /// Parameters of the E-model for this flow's opinion score.
     #[serde(default)]
     pub quality: quality::Config,
+    /// The reports beside speech (RFC 3550 §6).
+    #[serde(default)]
+    pub rtcp: rtcp::Config,
     /// IP version of the flow's packets.
     #[serde(default)]
     pub ip: IpVersion,
@@ -57,39 +63,6 @@ pub struct Flow {
     pub via: Option<Vec<String>>,
 }
 
-/// What carries a flow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Transport {
-    /// User Datagram Protocol (RFC 768).
-    Udp(udp::Config),
-    /// Transmission Control Protocol (RFC 9293); media is framed as in RFC 4571.
-    Tcp(tcp::Config),
-}
-
-/// Frames that wait because the transport has no room.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct SendQueue {
-    /// How many may wait.
-    #[serde(default = "SendQueue::default_packets")]
-    pub packets: u32,
-    /// Which goes when they are too many.
-    #[serde(default)]
-    pub drop: SendDrop,
-}
-
-/// Which frame a full send queue drops.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SendDrop {
-    /// The one that came last.
-    #[default]
-    Newest,
-    /// The one that waited longest.
-    Oldest,
-}
-
 /// IP version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
@@ -99,26 +72,4 @@ pub enum IpVersion {
     V4,
     /// IPv6, header of 40 bytes (RFC 8200 §3).
     V6,
-}
-
-/// How packet lengths are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Sizing {
-    /// Every header at its length in the RFCs.
-    #[default]
-    Rfc,
-    /// As ns-2 counts: a UDP packet is its payload, a TCP segment its payload and 40 bytes.
-    Ns2,
-}
-
-impl SendQueue {
-    const fn default_packets() -> u32 {
-        50
-    }
-}
-impl Default for SendQueue {
-    fn default() -> Self {
-        Self { packets: Self::default_packets(), drop: SendDrop::default() }
-    }
 }

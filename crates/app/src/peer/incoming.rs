@@ -1,0 +1,202 @@
+//! The way in: from the transport through RTP and the jitter buffer to the ear.
+
+use bytes::Bytes;
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::probe::{Gauge, Note, Playout, Probe, Stamped, Topic};
+use talkspurt_proto::rfc4571::Deframer;
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::{rtcp, rtp};
+
+use super::Parts;
+use crate::clock::Clock;
+use crate::codec::Codec;
+use crate::playout;
+
+/// What a peer plays when the other side sends speech.
+#[derive(Clone, Debug)]
+pub struct MediaSink {
+    /// The other side's codec.
+    pub codec: Codec,
+    /// Speech in one packet.
+    pub packet: Duration,
+    /// The jitter buffer.
+    pub playout: playout::Config,
+    /// Capture of the other side's first sample, by its clock.
+    pub origin: Instant,
+    /// Keep what was played, for rendering.
+    pub keep: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct Incoming {
+    media: Option<Media>,
+    /// Unit of a stream without media, to number what is delivered.
+    unit_bytes: u64,
+    bytes: u64,
+    stream: bool,
+    /// Speech in either direction of a stream: media and reports come framed (RFC 4571).
+    deframer: Option<Deframer>,
+}
+
+/// Frames kept for rendering: at 20 ms, six hours; a sequence number from afar asks for no more.
+const MOST_FRAMES: usize = 1 << 20;
+
+#[derive(Debug)]
+struct Media {
+    sink: MediaSink,
+    samples: u32,
+    /// The other side's RTP sender before its first packet: what signalling would have told.
+    origin: rtp::Sender,
+    /// Number of the latest packet, extended beyond 16 bits.
+    latest: u32,
+    rtp: rtp::Receiver,
+    buffer: playout::Buffer,
+    played: Vec<Option<Bytes>>,
+}
+
+/// The RTP sender of one side of a flow, from which the other side learns the first timestamp.
+pub(super) fn media_sender(seed: u64, name: &str, codec: Codec) -> rtp::Sender {
+    let mut dice = Dice::new(seed, &format!("{name}/rtp"));
+    rtp::Sender::new(codec.payload_type(), codec.rtp_clock(), &mut dice)
+}
+
+impl Media {
+    /// The number of a packet from 0, by the sequence number nearest to the latest (RFC 3550 A.1).
+    fn number(&mut self, sequence: u16) -> u32 {
+        let offset = sequence.wrapping_sub(self.origin.first_sequence());
+        let ahead = offset.wrapping_sub(self.latest as u16) as i16;
+        let number = self.latest.saturating_add_signed(i32::from(ahead));
+        self.latest = self.latest.max(number);
+        number
+    }
+}
+
+impl Incoming {
+    pub(super) fn new(parts: &Parts) -> Self {
+        let stream = parts.transport.is_stream();
+        let media = parts.sink.clone().map(|sink| Media {
+            samples: sink.codec.samples_for(sink.packet) as u32,
+            origin: media_sender(parts.seed, &parts.other, sink.codec),
+            latest: 0,
+            rtp: rtp::Receiver::announced(sink.codec.rtp_clock()),
+            buffer: playout::Buffer::new(sink.playout, sink.packet),
+            played: Vec::new(),
+            sink,
+        });
+        let speaks = matches!(parts.source, Some((crate::source::Config::Speech(_), _)));
+        let deframer = (stream && (speaks || media.is_some())).then(Deframer::default);
+        let unit_bytes = u64::from(parts.transport.unit_bytes());
+        Self { media, unit_bytes, bytes: 0, stream, deframer }
+    }
+
+    pub(super) fn rtp(&mut self) -> Option<&mut rtp::Receiver> {
+        self.media.as_mut().map(|media| &mut media.rtp)
+    }
+
+    pub(super) fn is_stream(&self) -> bool {
+        self.stream
+    }
+
+    pub(super) fn played(&self) -> &[Option<Bytes>] {
+        self.media.as_ref().map_or(&[], |media| &media.played)
+    }
+
+    #[inline]
+    pub(super) fn deliver<P: Probe>(
+        &mut self,
+        local: Instant,
+        clock: &Clock,
+        frame: Frame,
+        session: &mut Option<rtcp::Session>,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let Frame::Data(payload) = frame else {
+            return self.on_message(local, clock, frame, session, probe);
+        };
+        if let (Some(deframer), Payload::Real(bytes)) = (&mut self.deframer, &payload) {
+            deframer.push(bytes.clone());
+            while let Some(frame) = self.deframer.as_mut().and_then(Iterator::next) {
+                self.on_message(local, clock, frame, session, probe);
+            }
+            return;
+        }
+        self.on_data(local, &payload, probe);
+    }
+
+    fn on_data<P: Probe>(&mut self, local: Instant, payload: &Payload, probe: &mut Stamped<'_, P>) {
+        let len = payload.len() as u64;
+        if probe.wants(Topic::Frame) {
+            // A message brings its own place in the source's stream, a stream is counted.
+            let index = match payload {
+                Payload::Virtual { offset, len } if !self.stream => offset / u64::from(*len).max(1),
+                _ => self.bytes / self.unit_bytes,
+            };
+            let note = Note::Delivered { index: index as u32, bytes: len as u32 };
+            probe.record(local, probe.place, &note);
+        }
+        self.bytes += len;
+    }
+
+    fn on_message<P: Probe>(
+        &mut self,
+        local: Instant,
+        clock: &Clock,
+        frame: Frame,
+        session: &mut Option<rtcp::Session>,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        match (frame, session) {
+            (Frame::Rtp(packet), _) => self.on_rtp(local, clock, packet, probe),
+            (Frame::Rtcp(compound), Some(session)) => {
+                let rtt = session.on_report(local, &compound);
+                if let Some(rtt) = rtt.filter(|_| probe.wants(Topic::Gauge)) {
+                    let note = Note::Gauge { gauge: Gauge::RtcpRtt, value: rtt.as_secs_f64() };
+                    probe.record(local, probe.place, &note);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_rtp<P: Probe>(
+        &mut self,
+        local: Instant,
+        clock: &Clock,
+        packet: rtp::Packet,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let Some(media) = &mut self.media else { return };
+        media.rtp.on_packet(local, &packet);
+        let slot = media.origin.media_offset(packet.timestamp) / media.samples.max(1);
+        let index = media.number(packet.sequence);
+        if probe.wants(Topic::Gauge) {
+            let note = Note::Gauge { gauge: Gauge::Jitter, value: media.rtp.jitter_seconds() };
+            probe.record(local, probe.place, &note);
+        }
+        let captured = media.sink.origin + media.sink.packet * u64::from(slot);
+        let decision = media.buffer.on_frame(slot, captured, local);
+        if probe.wants(Topic::Frame) {
+            let bytes = packet.payload.len() as u32;
+            probe.record(local, probe.place, &Note::Delivered { index, bytes });
+            let playout = match decision {
+                Playout::Played(at) => Playout::Played(clock.truth(at)),
+                Playout::Late(at) => Playout::Late(clock.truth(at)),
+                Playout::Duplicate => Playout::Duplicate,
+            };
+            probe.record(local, probe.place, &Note::Decided { index, playout });
+        }
+        if let (true, Playout::Played(_), Payload::Real(bytes)) =
+            (media.sink.keep, decision, packet.payload)
+        {
+            let place = slot as usize;
+            if place >= MOST_FRAMES {
+                return;
+            }
+            if media.played.len() <= place {
+                media.played.resize(place + 1, None);
+            }
+            media.played[place] = Some(bytes);
+        }
+    }
+}

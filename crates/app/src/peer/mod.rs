@@ -1,0 +1,345 @@
+//! One end of a flow: source, send queue and transport on the way out, transport, media and
+//! playout on the way in. Simulated and real time drive it through the same two doors.
+//!
+//! Times at the doors are true; inside, everything runs by the node's own [`Clock`].
+
+mod incoming;
+mod outgoing;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use incoming::Incoming;
+pub use incoming::MediaSink;
+use outgoing::Outgoing;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, PathNews};
+use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId};
+use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::units::Rate;
+use talkspurt_proto::{rtcp, rtp};
+
+use crate::clock::Clock;
+use crate::recording::Recording;
+use crate::send_queue;
+use crate::source;
+use crate::transport::{self, Side, Transport};
+
+/// How packet lengths are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sizing {
+    /// Every header at its length in the RFCs.
+    #[default]
+    Rfc,
+    /// As ns-2 counts: a UDP packet is its payload, a TCP segment its payload and 40 bytes.
+    Ns2,
+}
+
+/// What a peer is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Its place in notes.
+    pub place: Place,
+    /// Which end it is.
+    pub side: Side,
+    /// What carries the flow.
+    pub transport: transport::Config,
+    /// Its node's clock.
+    pub clock: Clock,
+    /// IP version of its packets.
+    pub version: IpVersion,
+    /// DSCP of its packets.
+    pub dscp: u8,
+    /// How its packets are counted.
+    pub sizing: Sizing,
+    /// When the flow opens, in true time.
+    pub start: Instant,
+    /// When its sources stop, in true time.
+    pub stop: Instant,
+    /// What it sends.
+    pub source: Option<(source::Config, Option<Arc<Recording>>)>,
+    /// Frames that may wait for the transport.
+    pub send_queue: send_queue::Config,
+    /// What it plays, if the other side sends speech.
+    pub sink: Option<MediaSink>,
+    /// RTCP of a flow with speech.
+    pub rtcp: rtcp::Config,
+    /// Seed of the run and name of the flow and side: the roots of its random streams.
+    pub seed: u64,
+    /// For example `"flow/call/from"`.
+    pub name: String,
+    /// The same of the other side.
+    pub other: String,
+}
+
+/// News for a peer.
+#[derive(Debug)]
+pub enum News {
+    /// The instant it asked for has come.
+    Wake,
+    /// A packet arrived.
+    Packet {
+        /// Its ECN field.
+        ecn: Ecn,
+        /// Its parsed form.
+        body: Body,
+    },
+    /// A router refused one of its packets (RFC 1191, 8201).
+    TooBig {
+        /// What the router's next link takes.
+        mtu: u32,
+    },
+}
+
+/// What a peer wants done.
+#[derive(Debug)]
+pub enum Action {
+    /// Send this.
+    Send(Outbound),
+    /// Nothing now; wake it then, in true time.
+    Idle {
+        /// When.
+        until: Option<Instant>,
+    },
+}
+
+/// A packet on its way out.
+#[derive(Debug)]
+pub struct Outbound {
+    /// IP packet length in bytes.
+    pub ip_bytes: u32,
+    /// ECN field.
+    pub ecn: Ecn,
+    /// DSCP.
+    pub dscp: u8,
+    /// IP version.
+    pub version: IpVersion,
+    /// Its parsed form.
+    pub body: Body,
+}
+
+/// One end of a flow.
+#[derive(Debug)]
+pub struct Peer {
+    place: Place,
+    clock: Clock,
+    version: IpVersion,
+    dscp: u8,
+    sizing: Sizing,
+    transport: Transport,
+    /// The transport's next deadline, by the local clock.
+    deadline: Option<Instant>,
+    /// When the opening side opens, by the local clock; `None` once done.
+    opens: Option<Instant>,
+    closed: bool,
+    peer_closed: bool,
+    outgoing: Option<Outgoing>,
+    incoming: Incoming,
+    rtcp: Option<rtcp::Session>,
+}
+
+impl Peer {
+    /// A peer before its start.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        let start = parts.clock.local(parts.start);
+        let dice = |what: &str| Dice::new(parts.seed, &format!("{}/{what}", parts.name));
+        let transport = parts.transport.build(parts.side, dice("transport"));
+        let outgoing = parts.source.as_ref().map(|(config, recording)| {
+            Outgoing::new(config, recording.clone(), &parts, dice("source"))
+        });
+        let rtcp = reports(&parts, outgoing.as_ref(), start, dice("rtcp"));
+        Self {
+            place: parts.place,
+            clock: parts.clock,
+            version: parts.version,
+            dscp: parts.dscp,
+            sizing: parts.sizing,
+            transport,
+            deadline: None,
+            opens: (parts.side == Side::Opens).then_some(start),
+            closed: false,
+            peer_closed: false,
+            outgoing,
+            incoming: Incoming::new(&parts),
+            rtcp,
+        }
+    }
+
+    /// Takes in what happened at `now`, true time; then [`Peer::poll`] until idle.
+    #[inline]
+    pub fn handle<P: Probe>(&mut self, now: Instant, news: News, probe: &mut P) {
+        let local = self.clock.local(now);
+        let input = match news {
+            News::Packet { ecn, body } => {
+                Input::Packet { path: PathId(0), ecn, damage: Damage::None, body }
+            }
+            News::TooBig { mtu } => Input::Path(PathId(0), PathNews::TooBig { mtu }),
+            News::Wake if self.opens.is_some_and(|at| at <= local) => {
+                self.opens = None;
+                Input::Open
+            }
+            News::Wake if self.deadline.is_some_and(|at| at <= local) => Input::Timeout,
+            News::Wake => return,
+        };
+        self.transport.handle(local, input, &mut Stamped { probe, now, place: self.place });
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.look_for_room();
+        }
+    }
+
+    /// The next thing to do; called until it answers [`Action::Idle`].
+    #[inline]
+    pub fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Action {
+        let local = self.clock.local(now);
+        let stamped = &mut Stamped { probe, now, place: self.place };
+        loop {
+            self.feed(local, stamped);
+            match self.transport.poll(local, stamped) {
+                Output::Transmit(transmit) => {
+                    let ip_bytes = self.ip_bytes(&transmit.body);
+                    let (ecn, dscp, version) = (transmit.ecn, self.dscp, self.version);
+                    let body = transmit.body;
+                    return Action::Send(Outbound { ip_bytes, ecn, dscp, version, body });
+                }
+                Output::Deliver(frame) => {
+                    self.incoming.deliver(local, &self.clock, frame, &mut self.rtcp, stamped)
+                }
+                Output::Event(event) => self.on_event(local, event, stamped),
+                Output::Idle { until } => {
+                    self.deadline = until;
+                    if self.close_if_done(local, stamped) {
+                        continue;
+                    }
+                    return Action::Idle { until: self.next_wake(local, until) };
+                }
+            }
+        }
+    }
+
+    /// The frames that were played, by number, for rendering: `None` where there was nothing.
+    #[must_use]
+    pub fn played(&self) -> &[Option<Bytes>] {
+        self.incoming.played()
+    }
+
+    /// Units its source has made so far.
+    #[must_use]
+    pub fn generated(&self) -> u32 {
+        self.outgoing.as_ref().map_or(0, Outgoing::generated)
+    }
+
+    fn feed<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
+        if self.opens.is_some() {
+            return;
+        }
+        if let Some(outgoing) = &mut self.outgoing {
+            outgoing.feed(local, &self.clock, &mut self.transport, probe);
+        }
+        if let Some(session) = &mut self.rtcp
+            && session.next().is_some_and(|at| at <= local)
+            && !self.closed
+        {
+            let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
+            if let Some(compound) = session.report(local, sender, self.incoming.rtp()) {
+                let stream = self.incoming.is_stream();
+                outgoing::control(local, compound, &mut self.transport, stream, probe);
+            }
+        }
+    }
+
+    fn on_event<P: Probe>(&mut self, local: Instant, event: Event, probe: &mut Stamped<'_, P>) {
+        match event {
+            Event::Writable => {
+                if let Some(outgoing) = &mut self.outgoing {
+                    outgoing.look_for_room();
+                }
+                return;
+            }
+            Event::PeerClosed => self.peer_closed = true,
+            Event::Closed | Event::Reset | Event::TimedOut => self.closed = true,
+            Event::Connected => {}
+        }
+        if probe.wants(Topic::Event) {
+            probe.record(local, self.place, &Note::Event(event));
+        }
+    }
+
+    /// Closes when everything has been said: the own source is done, or there is none and the
+    /// other side has closed.
+    fn close_if_done<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
+        let done = match &self.outgoing {
+            Some(outgoing) => self.opens.is_none() && outgoing.is_done(local),
+            None => self.peer_closed,
+        };
+        if done && !self.closed {
+            self.closed = true;
+            self.transport.handle(local, Input::Close, probe);
+            return true;
+        }
+        false
+    }
+
+    fn next_wake(&self, local: Instant, deadline: Option<Instant>) -> Option<Instant> {
+        let source = self.outgoing.as_ref().and_then(|outgoing| outgoing.due(local));
+        let mut next = deadline;
+        if let Some(opens) = self.opens {
+            next = earlier(next, Some(opens));
+        } else {
+            next = earlier(next, source);
+            if let Some(session) = self.rtcp.as_ref().filter(|_| !self.closed) {
+                next = earlier(next, session.next());
+            }
+        }
+        next.map(|local| self.clock.truth(local))
+    }
+
+    fn ip_bytes(&self, body: &Body) -> u32 {
+        let layers = body.layers();
+        let header = match self.version {
+            IpVersion::V4 => 20,
+            IpVersion::V6 => 40,
+        };
+        match (self.sizing, body) {
+            (Sizing::Rfc, _) | (Sizing::Ns2, Body::TooBig { .. }) => {
+                header + layers.transport + layers.media + layers.payload
+            }
+            (Sizing::Ns2, Body::Udp(_)) => (layers.media + layers.payload)
+                .saturating_sub(if layers.payload > 0 { layers.media } else { 0 }),
+            (Sizing::Ns2, Body::Tcp(_)) => 40 + layers.payload,
+        }
+    }
+}
+
+/// The RTCP of a flow with speech. Its bandwidth is that of one direction's packets, headers
+/// included (RFC 3550 §6.2); a side that only listens reports under an SSRC of its own.
+fn reports(
+    parts: &Parts,
+    outgoing: Option<&Outgoing>,
+    start: Instant,
+    mut dice: Dice,
+) -> Option<rtcp::Session> {
+    let sender = outgoing.and_then(Outgoing::rtp);
+    let listens = parts.sink.as_ref().map(|sink| (sink.codec, sink.packet));
+    let speaks = match &parts.source {
+        Some((source::Config::Speech(speech), _)) => Some((speech.codec, speech.packet)),
+        _ => None,
+    };
+    let (codec, packet) = speaks.or(listens).filter(|_| parts.rtcp.enabled)?;
+    let bits = 8 * (codec.bytes_for(packet) as u64 + 12 + 8 + 20);
+    let bandwidth = Rate::from_bps(bits * 1_000_000_000 / packet.as_nanos().max(1));
+    let ssrc = sender.map_or_else(|| dice.bits() as u32, rtp::Sender::ssrc);
+    let cname = parts.name.clone();
+    Some(rtcp::Session::new(&parts.rtcp, bandwidth, ssrc, cname, start, dice))
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (one, other) => one.or(other),
+    }
+}

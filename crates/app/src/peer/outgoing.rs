@@ -1,0 +1,193 @@
+//! The way out: source, RTP, send queue, and into the transport as it has room.
+
+use std::sync::Arc;
+
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::endpoint::{Endpoint, Input};
+use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::{rfc4571, rtcp, rtp};
+
+use super::Parts;
+use super::incoming::media_sender;
+use crate::clock::Clock;
+use crate::recording::Recording;
+use crate::send_queue::SendQueue;
+use crate::source::{self, Source, Unit};
+use crate::transport::Transport;
+
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    source: Source,
+    queue: SendQueue,
+    media: Option<Media>,
+    stream: bool,
+    generated: u32,
+    /// The transport may have more room than when last looked at.
+    look: bool,
+}
+
+#[derive(Debug)]
+struct Media {
+    rtp: rtp::Sender,
+    samples: u32,
+}
+
+impl Outgoing {
+    pub(super) fn new(
+        config: &source::Config,
+        recording: Option<Arc<Recording>>,
+        parts: &Parts,
+        dice: Dice,
+    ) -> Self {
+        let (start, stop) = (parts.clock.local(parts.start), parts.clock.local(parts.stop));
+        let media = match config {
+            source::Config::Speech(speech) => {
+                let mut rtp = media_sender(parts.seed, &parts.name, speech.codec);
+                rtp.anchor(start + speech.lead, 0);
+                Some(Media { rtp, samples: speech.codec.samples_for(speech.packet) as u32 })
+            }
+            _ => None,
+        };
+        Self {
+            source: config.build(recording, parts.transport.unit_bytes(), dice, start, stop),
+            queue: SendQueue::new(parts.send_queue),
+            media,
+            stream: parts.transport.is_stream(),
+            generated: 0,
+            look: true,
+        }
+    }
+
+    pub(super) fn look_for_room(&mut self) {
+        self.look = true;
+    }
+
+    pub(super) fn rtp(&self) -> Option<&rtp::Sender> {
+        self.media.as_ref().map(|media| &media.rtp)
+    }
+
+    /// When it has something to do, by the local clock.
+    pub(super) fn due(&self, local: Instant) -> Option<Instant> {
+        match &self.source {
+            Source::Timed(timed) => timed.due(),
+            Source::Bulk(bulk) => Some(bulk.start()).filter(|start| *start > local),
+        }
+    }
+
+    pub(super) fn generated(&self) -> u32 {
+        self.generated
+    }
+
+    pub(super) fn is_done(&self, local: Instant) -> bool {
+        let exhausted = match &self.source {
+            Source::Timed(timed) => timed.due().is_none(),
+            Source::Bulk(bulk) => bulk.is_done(local),
+        };
+        exhausted && self.queue.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn feed<P: Probe>(
+        &mut self,
+        local: Instant,
+        clock: &Clock,
+        transport: &mut Transport,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        match &mut self.source {
+            Source::Timed(timed) => {
+                let mut fresh = false;
+                while let Some(unit) = timed.take(local) {
+                    self.generated += 1;
+                    note_generated(local, clock, &unit, probe);
+                    let index = unit.index;
+                    let frame = frame(self.media.as_mut(), unit);
+                    if let Some(dropped) = self.queue.push(index, frame) {
+                        probe.record(local, probe.place, &Note::Discarded { index: dropped });
+                    }
+                    fresh = true;
+                }
+                if (fresh || self.look) && !self.queue.is_empty() {
+                    self.drain(local, transport, probe);
+                }
+            }
+            Source::Bulk(bulk) if self.look => {
+                while let Some(unit) = bulk.take(local, transport.room()) {
+                    self.generated += 1;
+                    note_generated(local, clock, &unit, probe);
+                    probe.record(local, probe.place, &Note::HandedOver { index: unit.index });
+                    transport.handle(local, Input::Frame(Frame::Data(unit.payload)), probe);
+                }
+            }
+            Source::Bulk(_) => {}
+        }
+        self.look = false;
+    }
+
+    fn drain<P: Probe>(
+        &mut self,
+        local: Instant,
+        transport: &mut Transport,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        // RFC 4571 §2: two bytes of length before each packet in a stream.
+        let prefix = if self.stream && self.media.is_some() { 2 } else { 0 };
+        while let Some((index, frame)) = self.queue.pop(transport.room().saturating_sub(prefix)) {
+            let Some(frame) = (if prefix > 0 { in_stream(&frame) } else { Some(frame) }) else {
+                continue;
+            };
+            if probe.wants(Topic::Frame) {
+                probe.record(local, probe.place, &Note::HandedOver { index });
+            }
+            transport.handle(local, Input::Frame(frame), probe);
+        }
+    }
+}
+
+/// Sends an RTCP packet, if there is room for it.
+pub(super) fn control<P: Probe>(
+    local: Instant,
+    compound: rtcp::Compound,
+    transport: &mut Transport,
+    stream: bool,
+    probe: &mut Stamped<'_, P>,
+) {
+    let frame = Frame::Rtcp(Box::new(compound));
+    let Some(frame) = (if stream { in_stream(&frame) } else { Some(frame) }) else { return };
+    if frame.wire_bytes() <= transport.room() {
+        transport.handle(local, Input::Frame(frame), probe);
+    }
+}
+
+/// A message as a stream carries it; `None` if it is too long for the two bytes of its length,
+/// which the scenario's checks exclude.
+fn in_stream(frame: &Frame) -> Option<Frame> {
+    rfc4571::frame(frame).map(|bytes| Frame::Data(Payload::Real(bytes)))
+}
+
+fn frame(media: Option<&mut Media>, unit: Unit) -> Frame {
+    match media {
+        Some(media) => Frame::Rtp(media.rtp.packet(
+            unit.slot.wrapping_mul(media.samples),
+            unit.marker,
+            unit.payload,
+        )),
+        None => Frame::Data(unit.payload),
+    }
+}
+
+#[inline]
+fn note_generated<P: Probe>(
+    local: Instant,
+    clock: &Clock,
+    unit: &Unit,
+    probe: &mut Stamped<'_, P>,
+) {
+    if probe.wants(Topic::Frame) {
+        let captured = clock.truth(unit.captured);
+        let bytes = unit.payload.len() as u32;
+        probe.record(local, probe.place, &Note::Generated { index: unit.index, bytes, captured });
+    }
+}

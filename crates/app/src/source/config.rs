@@ -1,0 +1,151 @@
+//! The knobs of the sources.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::{Rate, Size};
+
+use crate::codec::Codec;
+
+/// What one side of a flow sends.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Config {
+    /// Recorded speech in RTP packets; the receiver plays it and the report lets you hear it.
+    Speech(Speech),
+    /// Packets of one size at one rate.
+    Cbr(Cbr),
+    /// Constant bit rate in exponentially distributed talkspurts and silences.
+    OnOff(OnOff),
+    /// As much data as the transport will carry.
+    Bulk(Bulk),
+}
+
+/// Speech, encoded and packetised.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Speech {
+    /// WAV file (integer PCM, any rate, depth and channels), relative to the scenario's folder;
+    /// mixed to mono and resampled to the codec's rate. Absent: packets of the codec's size that
+    /// nobody can hear, until the flow stops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Codec.
+    pub codec: Codec,
+    /// Speech in one packet: 10 to 60 ms in steps of 10 (RFC 3551 §4.2 recommends 20).
+    #[serde(default = "Speech::default_packet")]
+    pub packet: Duration,
+    /// Start over when the recording ends, until the flow stops.
+    #[serde(default)]
+    pub repeat: bool,
+    /// Talk and silence in turn, nothing being sent in silence; only without a `file`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub talkspurts: Option<Talkspurts>,
+    /// Time between opening the connection and the first sample; lets a handshake finish first.
+    #[serde(default)]
+    pub lead: Duration,
+    /// Seeded processing noise: each packet leaves up to this long after its last sample, in
+    /// order. Without it, equal streams fall into step over a full queue, which misleads.
+    #[serde(default = "default_noise")]
+    pub noise: Duration,
+}
+
+/// Exponentially distributed talk and silence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Talkspurts {
+    /// Mean length of a talkspurt (ITU-T P.59: 1.004 s).
+    #[serde(default = "OnOff::default_on")]
+    pub on: Duration,
+    /// Mean length of a silence (ITU-T P.59: 1.587 s).
+    #[serde(default = "OnOff::default_off")]
+    pub off: Duration,
+}
+
+/// Constant bit rate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Cbr {
+    /// Rate of payload (of IP bytes under the `ns2` sizing profile, where they are the same).
+    pub rate: Rate,
+    /// Payload of one packet.
+    pub packet: Size,
+    /// Seeded processing noise: each packet leaves up to this long after its turn, in order.
+    #[serde(default = "default_noise")]
+    pub noise: Duration,
+}
+
+/// Exponential on/off.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OnOff {
+    /// Rate of payload while on.
+    pub rate: Rate,
+    /// Payload of one packet.
+    pub packet: Size,
+    /// Mean length of a talkspurt (ITU-T P.59: 1.004 s).
+    #[serde(default = "OnOff::default_on")]
+    pub on: Duration,
+    /// Mean length of a silence (ITU-T P.59: 1.587 s).
+    #[serde(default = "OnOff::default_off")]
+    pub off: Duration,
+    /// Seeded processing noise: each packet leaves up to this long after its turn, in order.
+    #[serde(default = "default_noise")]
+    pub noise: Duration,
+}
+
+/// Greedy data.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Bulk {
+    /// How much to send before closing; absent means without end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub total: Option<Size>,
+}
+
+const fn default_noise() -> Duration {
+    Duration::from_millis(1)
+}
+impl Bulk {
+    /// Data without end.
+    #[must_use]
+    pub const fn endless() -> Self {
+        Self { total: None }
+    }
+}
+impl Speech {
+    const fn default_packet() -> Duration {
+        Duration::from_millis(20)
+    }
+
+    /// Packets of this codec that nobody can hear, every 20 ms, with the default noise.
+    #[must_use]
+    pub const fn unheard(codec: Codec) -> Self {
+        Self {
+            file: None,
+            codec,
+            packet: Self::default_packet(),
+            repeat: false,
+            talkspurts: None,
+            lead: Duration::ZERO,
+            noise: default_noise(),
+        }
+    }
+}
+impl Talkspurts {
+    /// Means of ITU-T P.59: 1.004 s of talk, 1.587 s of silence.
+    #[must_use]
+    pub const fn p59() -> Self {
+        Self { on: OnOff::default_on(), off: OnOff::default_off() }
+    }
+}
+impl OnOff {
+    const fn default_on() -> Duration {
+        Duration::from_millis(1004)
+    }
+    const fn default_off() -> Duration {
+        Duration::from_millis(1587)
+    }
+}

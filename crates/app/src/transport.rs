@@ -1,0 +1,102 @@
+//! The transports a flow can name, as one type without a virtual call.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::endpoint::{Endpoint, Input, Output};
+use talkspurt_proto::probe::Probe;
+use talkspurt_proto::tcp::{self, Tcp};
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::udp::{self, Udp};
+
+/// What carries a flow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Config {
+    /// User Datagram Protocol (RFC 768).
+    Udp(udp::Config),
+    /// Transmission Control Protocol (RFC 9293); media is framed as in RFC 4571.
+    Tcp(tcp::Config),
+}
+
+/// Which end of a connection a peer is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// It opens.
+    Opens,
+    /// It answers.
+    Answers,
+}
+
+impl Config {
+    /// The endpoint of one side.
+    #[must_use]
+    pub fn build(&self, side: Side, dice: Dice) -> Transport {
+        match (self, side) {
+            (Self::Udp(config), _) => Transport::Udp(Udp::new(config)),
+            (Self::Tcp(config), Side::Opens) => Transport::Tcp(Box::new(Tcp::client(config, dice))),
+            (Self::Tcp(config), Side::Answers) => {
+                Transport::Tcp(Box::new(Tcp::listener(config, dice)))
+            }
+        }
+    }
+
+    /// True if it carries a stream of bytes, in which messages need framing.
+    #[must_use]
+    pub fn is_stream(&self) -> bool {
+        matches!(self, Self::Tcp(_))
+    }
+
+    /// Bytes of a bulk source's unit: what one packet carries.
+    #[must_use]
+    pub fn unit_bytes(&self) -> u32 {
+        match self {
+            Self::Udp(_) => 1000,
+            Self::Tcp(config) => config.mss.as_bytes() as u32,
+        }
+    }
+
+    /// Its name in tables: the kind, and the controller if it has one.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Udp(_) => "udp",
+            Self::Tcp(config) => match config.controller {
+                tcp::Controller::Newreno => "tcp-newreno",
+            },
+        }
+    }
+}
+
+/// Any endpoint.
+#[derive(Debug)]
+pub enum Transport {
+    /// UDP.
+    Udp(Udp),
+    /// TCP.
+    Tcp(Box<Tcp>),
+}
+
+macro_rules! dispatch {
+    ($transport:expr, $endpoint:ident => $call:expr) => {
+        match $transport {
+            Transport::Udp($endpoint) => $call,
+            Transport::Tcp($endpoint) => $call,
+        }
+    };
+}
+
+impl Endpoint for Transport {
+    #[inline]
+    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+        dispatch!(self, endpoint => endpoint.handle(now, input, probe));
+    }
+    #[inline]
+    fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {
+        dispatch!(self, endpoint => endpoint.poll(now, probe))
+    }
+    #[inline]
+    fn room(&self) -> usize {
+        dispatch!(self, endpoint => endpoint.room())
+    }
+}

@@ -1,0 +1,100 @@
+//! What came of a run, as Python sees it.
+
+use std::ffi::CStr;
+
+use arrow_array::RecordBatchIterator;
+use arrow_array::ffi_stream::FFI_ArrowArrayStream;
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule};
+use talkspurt_record::Table as Batches;
+
+use crate::experiment::Finished;
+
+/// The name the Arrow PyCapsule interface gives a stream.
+const STREAM: &CStr = c"arrow_array_stream";
+
+/// What came of a run.
+#[pyclass(frozen)]
+pub(crate) struct Outcome {
+    finished: Finished,
+}
+
+impl Outcome {
+    pub(crate) fn new(finished: Finished) -> Self {
+        Self { finished }
+    }
+}
+
+#[pymethods]
+impl Outcome {
+    /// Digest over the canonical event records, hexadecimal.
+    #[getter]
+    fn digest(&self) -> &str {
+        &self.finished.digest
+    }
+    /// Transmissions begun on any link.
+    #[getter]
+    fn hops(&self) -> u64 {
+        self.finished.hops
+    }
+    /// Wake-ups performed.
+    #[getter]
+    fn events(&self) -> u64 {
+        self.finished.events
+    }
+    /// CPU time of the run's thread in seconds.
+    #[getter]
+    fn cpu_s(&self) -> f64 {
+        self.finished.cpu_s
+    }
+    /// Simulated seconds.
+    #[getter]
+    fn duration_s(&self) -> f64 {
+        self.finished.duration_s
+    }
+
+    /// A table by name, as an object with the Arrow PyCapsule interface.
+    fn table(&self, name: &str) -> PyResult<Table> {
+        let table = self.finished.recording.table(name);
+        let batches = table.ok_or_else(|| PyKeyError::new_err(name.to_owned()))?;
+        Ok(Table { batches })
+    }
+
+    /// Sent and received speech of a flow, 16-bit little endian, and the sample rate.
+    fn audio<'py>(
+        &self,
+        py: Python<'py>,
+        flow: &str,
+    ) -> Option<(Bound<'py, PyBytes>, Bound<'py, PyBytes>, u32)> {
+        let audio = self.finished.audio.iter().find(|audio| audio.flow == flow)?;
+        Some((pcm(py, &audio.sent), pcm(py, &audio.received), audio.sample_rate))
+    }
+}
+
+/// A table on its way to Python.
+#[pyclass(frozen)]
+pub(crate) struct Table {
+    batches: Batches,
+}
+
+#[pymethods]
+impl Table {
+    /// The Arrow C stream; a requested schema is ignored, as the interface allows.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        let _ = requested_schema;
+        let batches = self.batches.batches.clone().into_iter().map(Ok);
+        let reader = RecordBatchIterator::new(batches, self.batches.schema.clone());
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+    }
+}
+
+fn pcm<'py>(py: Python<'py>, samples: &[i16]) -> Bound<'py, PyBytes> {
+    let bytes: Vec<u8> = samples.iter().flat_map(|sample| sample.to_le_bytes()).collect();
+    PyBytes::new(py, &bytes)
+}

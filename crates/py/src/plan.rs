@@ -1,0 +1,188 @@
+//! A scenario file, read and checked: the runs it asks for.
+
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyType};
+use serde_json::json;
+use talkspurt_scenario::model::{Queue, Scenario};
+use talkspurt_scenario::{Network, Point, Problems, Study};
+
+use crate::run::Run;
+
+static SCENARIO_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+/// `ScenarioError`: all that is wrong with a scenario, in `problems`.
+pub(crate) fn scenario_error(py: Python<'_>) -> PyResult<Bound<'_, PyType>> {
+    let made = SCENARIO_ERROR.get_or_try_init(py, || {
+        let code = CString::new(
+            "class ScenarioError(ValueError):\n    \
+             \"\"\"All that is wrong with a scenario: `problems`, a list of dicts with the keys \
+             file, line, path, message and hint.\"\"\"\n\n    \
+             def __init__(self, message, problems):\n        \
+             super().__init__(message)\n        \
+             self.problems = problems\n",
+        )?;
+        let module = PyModule::from_code(py, &code, c"errors.py", c"talkspurt._core")?;
+        let class = module.getattr("ScenarioError")?.cast_into::<PyType>()?;
+        Ok::<_, PyErr>(class.unbind())
+    })?;
+    Ok(made.bind(py).clone())
+}
+
+fn raise(py: Python<'_>, problems: &Problems) -> PyErr {
+    let attempt = || -> PyResult<PyErr> {
+        let list = PyList::empty(py);
+        for problem in &problems.0 {
+            let entry = PyDict::new(py);
+            entry.set_item("file", &problem.file)?;
+            entry.set_item("line", problem.line)?;
+            entry.set_item("path", &problem.path)?;
+            entry.set_item("message", &problem.message)?;
+            entry.set_item("hint", &problem.hint)?;
+            list.append(entry)?;
+        }
+        let error = scenario_error(py)?.call1((problems.to_string(), list))?;
+        Ok(PyErr::from_value(error))
+    };
+    attempt().unwrap_or_else(|error| error)
+}
+
+/// Reads a scenario.
+#[pyfunction]
+#[pyo3(signature = (text, name, base, sets, seed=None))]
+pub(crate) fn load(
+    py: Python<'_>,
+    text: &str,
+    name: &str,
+    base: PathBuf,
+    sets: Vec<(String, String)>,
+    seed: Option<u64>,
+) -> PyResult<Plan> {
+    let study = py.detach(|| talkspurt_scenario::load(text, name, Path::new(&base), &sets, seed));
+    study.map(|study| Plan { study }).map_err(|problems| raise(py, &problems))
+}
+
+/// The JSON Schema of a scenario.
+#[pyfunction]
+pub(crate) fn schema() -> String {
+    format!("{:#}", talkspurt_scenario::schema())
+}
+
+/// A scenario file: the product of its axes and replications.
+#[pyclass(frozen)]
+pub(crate) struct Plan {
+    study: Study,
+}
+
+impl Plan {
+    fn point(&self, index: usize) -> PyResult<&Point> {
+        let outside =
+            || PyIndexError::new_err(format!("run {index} of {}", self.study.points.len()));
+        self.study.points.get(index).ok_or_else(outside)
+    }
+}
+
+#[pymethods]
+impl Plan {
+    /// One line for tables and reports.
+    #[getter]
+    fn title(&self) -> &str {
+        &self.study.title
+    }
+    /// Markdown for the report.
+    #[getter]
+    fn description(&self) -> &str {
+        &self.study.description
+    }
+    /// Level of confidence intervals.
+    #[getter]
+    fn confidence(&self) -> f64 {
+        self.study.confidence
+    }
+    /// Runs of every combination.
+    #[getter]
+    fn replications(&self) -> u32 {
+        self.study.replications
+    }
+    /// The axes: name, path and labels of the values.
+    #[getter]
+    fn axes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let list = PyList::empty(py);
+        for axis in &self.study.axes {
+            let entry = PyDict::new(py);
+            entry.set_item("name", &axis.name)?;
+            entry.set_item("path", &axis.path)?;
+            entry.set_item("labels", &axis.labels)?;
+            list.append(entry)?;
+        }
+        Ok(list)
+    }
+    fn __len__(&self) -> usize {
+        self.study.points.len()
+    }
+    /// Axis name → label of one run.
+    fn settings<'py>(&self, py: Python<'py>, index: usize) -> PyResult<Bound<'py, PyDict>> {
+        let settings = PyDict::new(py);
+        for (axis, label) in &self.point(index)?.settings {
+            settings.set_item(axis, label)?;
+        }
+        Ok(settings)
+    }
+    /// Number of the replication of one run, from 0.
+    fn replicate(&self, index: usize) -> PyResult<u32> {
+        Ok(self.point(index)?.replicate)
+    }
+    /// Seed of one run.
+    fn seed(&self, index: usize) -> PyResult<u64> {
+        Ok(self.point(index)?.scenario.seed)
+    }
+    /// One run as TOML, every default written out.
+    fn resolved(&self, index: usize) -> PyResult<String> {
+        Ok(talkspurt_scenario::to_toml(&self.point(index)?.scenario))
+    }
+    /// The network of one run as JSON, for drawing.
+    fn topology(&self, index: usize) -> PyResult<String> {
+        let point = self.point(index)?;
+        Ok(topology(&point.scenario, &point.network))
+    }
+    /// Starts one run; captures that the scenario asks for are written into `capture_dir`.
+    #[pyo3(signature = (index, capture_dir=None))]
+    fn start(&self, index: usize, capture_dir: Option<PathBuf>) -> PyResult<Run> {
+        Ok(Run::start(self.point(index)?.clone(), capture_dir))
+    }
+}
+
+fn topology(scenario: &Scenario, network: &Network) -> String {
+    let links: Vec<_> = scenario
+        .links
+        .iter()
+        .map(|(name, link)| {
+            let Queue::Droptail(queue) = &link.queue;
+            let packets = queue.packets.map(|packets| format!("{packets} packets"));
+            let bytes = queue.bytes.map(|bytes| bytes.to_string());
+            let limits: Vec<_> = [packets, bytes].into_iter().flatten().collect();
+            json!({
+                "name": name, "from": link.from, "to": link.to,
+                "rate_bps": link.rate.as_bps(), "delay_s": link.delay.as_secs_f64(),
+                "queue": format!("DropTail {}", limits.join(", ")),
+                "mtu": link.mtu.as_bytes(), "loss": link.loss,
+            })
+        })
+        .collect();
+    let flows: Vec<_> = scenario
+        .flows
+        .iter()
+        .zip(&network.routes)
+        .map(|((name, flow), route)| {
+            let passed = route.forward.iter().map(|link| &network.nodes[network.links[*link].to]);
+            let route: Vec<_> = std::iter::once(&flow.from).chain(passed).collect();
+            json!({ "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to, "route": route })
+        })
+        .collect();
+    let nodes: Vec<_> = network.nodes.iter().map(|name| json!({ "name": name })).collect();
+    json!({ "nodes": nodes, "links": links, "flows": flows }).to_string()
+}

@@ -1,0 +1,97 @@
+//! One run at work, in a thread of its own.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::JoinHandle;
+
+use pyo3::prelude::*;
+use talkspurt_scenario::Point;
+
+use crate::RunError;
+use crate::experiment::{self, Finished};
+use crate::outcome::Outcome;
+
+/// What the run's thread and Python share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// Simulated nanoseconds that have passed.
+    pub(crate) passed: AtomicU64,
+    /// Asks the run to stop.
+    pub(crate) cancel: AtomicBool,
+    done: Mutex<bool>,
+    ended: Condvar,
+}
+
+/// A run at work.
+#[pyclass(frozen)]
+pub(crate) struct Run {
+    shared: Arc<Shared>,
+    duration: u64,
+    thread: Mutex<Option<JoinHandle<Result<Finished, String>>>>,
+}
+
+impl Run {
+    pub(crate) fn start(point: Point, captures: Option<PathBuf>) -> Self {
+        let shared = Arc::new(Shared::default());
+        let duration = point.scenario.duration.as_nanos();
+        let inner = Arc::clone(&shared);
+        let thread = std::thread::spawn(move || {
+            let attempt = AssertUnwindSafe(|| experiment::run(&point, captures.as_deref(), &inner));
+            let result = catch_unwind(attempt).unwrap_or_else(|panic| Err(words(panic.as_ref())));
+            *inner.done.lock().expect("nothing panics under this lock") = true;
+            inner.ended.notify_all();
+            result
+        });
+        Self { shared, duration, thread: Mutex::new(Some(thread)) }
+    }
+}
+
+#[pymethods]
+impl Run {
+    /// The part of simulated time that has passed, 0 to 1.
+    fn progress(&self) -> f64 {
+        self.shared.passed.load(Ordering::Relaxed) as f64 / self.duration.max(1) as f64
+    }
+
+    /// Waits at most this many seconds; true when the run has ended.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        let limit = std::time::Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
+        py.detach(|| {
+            let done = self.shared.done.lock().expect("nothing panics under this lock");
+            *self
+                .shared
+                .ended
+                .wait_timeout_while(done, limit, |done| !*done)
+                .expect("nothing panics under this lock")
+                .0
+        })
+    }
+
+    /// Asks the run to stop; `result` then raises RunError("cancelled").
+    fn cancel(&self) {
+        self.shared.cancel.store(true, Ordering::Relaxed);
+    }
+
+    /// What came of the run; waits for its end. Can be asked once.
+    fn result(&self, py: Python<'_>) -> PyResult<Outcome> {
+        let thread = self.thread.lock().expect("nothing panics under this lock").take();
+        let thread = thread.ok_or_else(|| RunError::new_err("the result was already taken"))?;
+        let result = py.detach(|| thread.join());
+        match result {
+            Ok(Ok(finished)) => Ok(Outcome::new(finished)),
+            Ok(Err(message)) => Err(RunError::new_err(message)),
+            Err(_) => Err(RunError::new_err("the run's thread ended without a result")),
+        }
+    }
+}
+
+fn words(panic: &(dyn std::any::Any + Send)) -> String {
+    let said = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no words");
+    format!("internal error, please report it with the scenario: {said}")
+}

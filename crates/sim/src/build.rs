@@ -1,0 +1,194 @@
+//! From a scenario to a world: every part gets its index, its name and its own dice.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use talkspurt_app::clock::Clock;
+use talkspurt_app::peer::{self, MediaSink, Peer};
+use talkspurt_app::recording::{Recording, RecordingError};
+use talkspurt_app::source;
+use talkspurt_app::transport::Side;
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::packet;
+use talkspurt_proto::probe::{Place, Probe};
+use talkspurt_proto::time::Instant;
+use talkspurt_scenario::Network;
+use talkspurt_scenario::model::{Flow, IpVersion, LinkState, Queue, Scenario};
+use talkspurt_scenario::network::DirectedLink;
+
+use crate::capacity::Capacity;
+use crate::discipline::{self, DropTail};
+use crate::link::{self, Link};
+use crate::world::{Change, Parts, World};
+
+/// The recordings of a scenario, read once each: by file and codec name.
+pub type Recordings = BTreeMap<(PathBuf, &'static str), Arc<Recording>>;
+
+/// Reads the recordings a scenario names.
+///
+/// # Errors
+/// The first that cannot be read.
+pub fn recordings(scenario: &Scenario) -> Result<Recordings, RecordingError> {
+    let mut recordings = Recordings::new();
+    for flow in scenario.flows.values() {
+        for source in [Some(&flow.source), flow.reverse.as_ref()].into_iter().flatten() {
+            if let Some((key, speech)) = key(source)
+                && !recordings.contains_key(&key)
+            {
+                let recording = Recording::open(&key.0, speech.codec)?;
+                recordings.insert(key, Arc::new(recording));
+            }
+        }
+    }
+    Ok(recordings)
+}
+
+fn key(source: &source::Config) -> Option<((PathBuf, &'static str), &source::Speech)> {
+    match source {
+        source::Config::Speech(speech) => {
+            Some(((speech.file.clone()?, speech.codec.name()), speech))
+        }
+        _ => None,
+    }
+}
+
+/// The recording of a source, if it has one.
+#[must_use]
+pub fn recording_of(source: &source::Config, recordings: &Recordings) -> Option<Arc<Recording>> {
+    recordings.get(&key(source)?.0).cloned()
+}
+
+/// A world at time zero.
+#[must_use]
+pub fn build<P: Probe>(
+    scenario: &Scenario,
+    network: &Arc<Network>,
+    recordings: &Recordings,
+    probe: P,
+) -> World<P> {
+    let links = network.links.iter().enumerate();
+    let links = links.map(|(index, link)| self::link(scenario.seed, index as u32, link)).collect();
+    let mut peers = Vec::with_capacity(2 * scenario.flows.len());
+    let mut routes = Vec::with_capacity(2 * scenario.flows.len());
+    for (number, (name, flow)) in scenario.flows.iter().enumerate() {
+        peers.extend(pair(scenario, number as u32, name, flow, recordings));
+        let route = &network.routes[number];
+        routes.push(route.forward.iter().map(|link| *link as u32).collect());
+        routes.push(route.backward.iter().map(|link| *link as u32).collect());
+    }
+    World::new(
+        Parts {
+            links,
+            peers,
+            routes,
+            timeline: timeline(scenario, network),
+            way_back: way_back(network, scenario),
+        },
+        probe,
+    )
+}
+
+/// When a flow opens, spread included.
+#[must_use]
+pub fn start(scenario: &Scenario, name: &str, flow: &Flow) -> Instant {
+    let interval = flow.source.interval().unwrap_or_default();
+    let spread = flow.start_spread.unwrap_or(interval);
+    let mut dice = Dice::new(scenario.seed, &format!("flow/{name}/start"));
+    Instant::ZERO + flow.start + dice.span(spread)
+}
+
+fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
+    let Queue::Droptail(limits) = &link.queue;
+    let bytes = limits.bytes.map(|bytes| bytes.as_bytes());
+    Link::new(link::Parts {
+        index,
+        queue: discipline::Queue::DropTail(DropTail::new(limits.packets, bytes)),
+        capacity: Capacity::fixed(link.rate),
+        delay: link.delay,
+        framing: link.framing,
+        mtu: u32::try_from(link.mtu.as_bytes()).unwrap_or(u32::MAX),
+        loss: link.loss,
+        dice: Dice::new(seed, &format!("link/{}/loss", link.name)),
+    })
+}
+
+fn pair(
+    scenario: &Scenario,
+    number: u32,
+    name: &str,
+    flow: &Flow,
+    recordings: &Recordings,
+) -> [Peer; 2] {
+    let start = start(scenario, name, flow);
+    let stop = Instant::ZERO + flow.stop.unwrap_or(scenario.duration);
+    let names = [format!("flow/{name}/from"), format!("flow/{name}/to")];
+    let clocks = [clock(scenario, &flow.from), clock(scenario, &flow.to)];
+    let sources = [Some(&flow.source), flow.reverse.as_ref()];
+    [Side::Opens, Side::Answers].map(|side| {
+        let (own, other) = if side == Side::Opens { (0, 1) } else { (1, 0) };
+        let sink = sources[other].and_then(|source| sink(source, flow, clocks[other].local(start)));
+        Peer::new(peer::Parts {
+            place: Place::Peer(2 * number + own as u32),
+            side,
+            transport: flow.transport.clone(),
+            clock: clocks[own],
+            version: match flow.ip {
+                IpVersion::V4 => packet::IpVersion::V4,
+                IpVersion::V6 => packet::IpVersion::V6,
+            },
+            dscp: flow.dscp,
+            sizing: flow.sizing,
+            start,
+            stop,
+            source: sources[own].map(|source| (source.clone(), recording_of(source, recordings))),
+            send_queue: flow.send_queue,
+            sink,
+            rtcp: flow.rtcp.clone(),
+            seed: scenario.seed,
+            name: names[own].clone(),
+            other: names[other].clone(),
+        })
+    })
+}
+
+fn sink(source: &source::Config, flow: &Flow, start: Instant) -> Option<MediaSink> {
+    let source::Config::Speech(speech) = source else { return None };
+    Some(MediaSink {
+        codec: speech.codec,
+        packet: speech.packet,
+        playout: flow.playout,
+        origin: start + speech.lead,
+        keep: speech.file.is_some(),
+    })
+}
+
+fn clock(scenario: &Scenario, node: &str) -> Clock {
+    scenario.nodes.get(node).map_or_else(Clock::default, |node| {
+        Clock::new(node.clock_offset.as_nanos(), node.clock_drift_ppm)
+    })
+}
+
+fn timeline(scenario: &Scenario, network: &Network) -> Vec<Change> {
+    let mut timeline = Vec::new();
+    for (index, directed) in network.links.iter().enumerate() {
+        let name = directed.name.strip_suffix(".back").unwrap_or(&directed.name);
+        for event in scenario.links.get(name).into_iter().flat_map(|link| &link.events) {
+            let up = event.state == LinkState::Up;
+            timeline.push(Change { at: Instant::ZERO + event.at, link: index as u32, up });
+        }
+    }
+    timeline.sort_by_key(|change| (change.at, change.link));
+    timeline
+}
+
+fn way_back(network: &Arc<Network>, scenario: &Scenario) -> crate::world::WayBack {
+    let network = Arc::clone(network);
+    let homes: Vec<String> =
+        scenario.flows.values().flat_map(|flow| [flow.from.clone(), flow.to.clone()]).collect();
+    Box::new(move |link, sender| {
+        let home = network.nodes.iter().position(|node| *node == homes[sender as usize])?;
+        let way = network.route(network.links[link as usize].from, home)?;
+        Some(way.into_iter().map(|link| link as u32).collect())
+    })
+}

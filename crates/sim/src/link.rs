@@ -1,0 +1,313 @@
+//! One direction of a link: a queue, a transmitter and a medium, serving late.
+//!
+//! A link does no event of its own when a transmission ends. Before each arrival, each delivery
+//! and each sample, [`Link::advance`] performs every dequeue whose turn has come, in order, each at
+//! its own instant; departures precede arrivals at equal times. A hop is then one event, for any
+//! work-conserving discipline, with the same result as two events a hop.
+
+use std::collections::VecDeque;
+
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::packet::Packet;
+use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_scenario::model::Framing;
+
+use crate::capacity::Capacity;
+use crate::discipline::{Discipline, Hop, Queue, Served};
+use crate::pool::Pool;
+
+/// What a link is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Its index, for notes.
+    pub index: u32,
+    /// What waits.
+    pub queue: Queue,
+    /// How fast it sends.
+    pub capacity: Capacity,
+    /// Propagation delay.
+    pub delay: Duration,
+    /// Bytes added per packet.
+    pub framing: Framing,
+    /// Longest IP packet.
+    pub mtu: u32,
+    /// Probability of loss on the medium.
+    pub loss: f64,
+    /// Stream of the medium's dice.
+    pub dice: Dice,
+}
+
+/// A working link.
+#[derive(Debug)]
+pub struct Link {
+    parts: Parts,
+    up: bool,
+    /// The transmitter is free from this instant on.
+    free_at: Instant,
+    /// A shaper's next turn, if its queue said so.
+    wait_until: Option<Instant>,
+    /// Packets on the medium with their arrivals, in order.
+    flight: VecDeque<(Instant, Packet)>,
+    counters: LinkCounters,
+    queue_since: Instant,
+}
+
+/// What happens to a packet offered to a link.
+#[derive(Debug)]
+pub enum Offered {
+    /// It waits or flies, or was refused by the queue.
+    Taken,
+    /// It is longer than the MTU: gone, and its sender is to be told.
+    TooBig(Packet),
+}
+
+impl Link {
+    /// A link that is up and empty.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self {
+            parts,
+            up: true,
+            free_at: Instant::ZERO,
+            wait_until: None,
+            flight: VecDeque::new(),
+            counters: LinkCounters::default(),
+            queue_since: Instant::ZERO,
+        }
+    }
+
+    /// Longest IP packet it takes.
+    #[must_use]
+    pub fn mtu(&self) -> u32 {
+        self.parts.mtu
+    }
+
+    /// When it wants to be woken: the next arrival at its far end, or the turn of what waits.
+    #[inline]
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        match self.flight.front() {
+            Some((arrival, _)) => Some(*arrival),
+            None if self.up && self.parts.queue.packets() > 0 => {
+                Some(self.wait_until.unwrap_or(self.free_at))
+            }
+            None => None,
+        }
+    }
+
+    /// Performs every dequeue whose turn is at or before `now`.
+    #[inline]
+    pub fn advance<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
+        while self.free_at <= now && self.parts.queue.packets() > 0 && self.up {
+            let turn = self.wait_until.take().unwrap_or(self.free_at);
+            if turn > now {
+                self.wait_until = Some(turn);
+                return;
+            }
+            self.note_queue(turn);
+            let mut hop = Hop {
+                now: turn,
+                place: Place::Link(self.parts.index),
+                pool: &mut *pool,
+                probe: &mut *probe,
+                drops: &mut self.counters.drops,
+            };
+            match self.parts.queue.dequeue(&mut hop) {
+                Served::Packet(packet) => self.transmit(turn, packet, pool, probe),
+                Served::Wait(until) => {
+                    self.wait_until = Some(until);
+                    self.free_at = turn;
+                }
+                Served::Empty => return,
+            }
+        }
+    }
+
+    /// A packet reaches the link's queue.
+    #[inline]
+    pub fn offer<P: Probe>(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        pool: &mut Pool,
+        probe: &mut P,
+    ) -> Offered {
+        self.advance(now, pool, probe);
+        let too_big = packet.ip_bytes > self.parts.mtu;
+        if too_big || !self.up {
+            let why = if too_big { DropReason::TooBig } else { DropReason::Down };
+            self.hop(now, pool, probe).refuse(packet, why);
+            return if too_big { Offered::TooBig(packet) } else { Offered::Taken };
+        }
+        // An idle transmitter takes the packet at once; DropTail has nothing to say to that.
+        let Queue::DropTail(_) = self.parts.queue;
+        if self.free_at <= now && self.parts.queue.packets() == 0 {
+            self.note_enqueued(now, &packet, 1, u64::from(packet.ip_bytes), probe);
+            self.transmit(now, packet, pool, probe);
+            return Offered::Taken;
+        }
+        self.note_queue(now);
+        let before = self.counters.drops;
+        let mut hop = Hop {
+            now,
+            place: Place::Link(self.parts.index),
+            pool,
+            probe,
+            drops: &mut self.counters.drops,
+        };
+        self.parts.queue.enqueue(packet, &mut hop);
+        if self.counters.drops == before {
+            let (packets, bytes) = (self.parts.queue.packets(), self.parts.queue.bytes());
+            self.counters.queue_max_packets = self.counters.queue_max_packets.max(packets);
+            self.note_enqueued(now, &packet, packets, bytes, probe);
+        }
+        Offered::Taken
+    }
+
+    /// Takes the packet that arrives at the far end at `now`, if one does.
+    #[inline]
+    pub fn arrive<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Option<Packet> {
+        if self.flight.front()?.0 > now {
+            return None;
+        }
+        let (_, packet) = self.flight.pop_front()?;
+        if probe.wants(Topic::Hop) {
+            probe.record(now, Place::Link(self.parts.index), &Note::Arrived { packet: &packet });
+        }
+        Some(packet)
+    }
+
+    /// The link goes down: what is on the medium is lost, what waits goes on waiting.
+    pub fn go_down<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
+        self.advance(now, pool, probe);
+        self.up = false;
+        if self.free_at > now {
+            self.counters.busy = self.counters.busy.saturating_sub(self.free_at - now);
+            self.free_at = now;
+        }
+        while let Some((_, packet)) = self.flight.pop_front() {
+            self.hop(now, pool, probe).refuse(packet, DropReason::Down);
+        }
+    }
+
+    /// The link works again.
+    pub fn come_up<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
+        self.up = true;
+        self.free_at = self.free_at.max(now);
+        self.advance(now, pool, probe);
+    }
+
+    /// The counters as they stand at `now`, to which the link has been advanced.
+    #[must_use]
+    pub fn counters(&self, now: Instant) -> LinkCounters {
+        let mut counters = self.counters;
+        counters.busy = counters.busy.saturating_sub(self.free_at.saturating_since(now));
+        let (packets, bytes) = (self.parts.queue.packets(), self.parts.queue.bytes());
+        let span = u128::from(now.saturating_since(self.queue_since).as_nanos());
+        counters.queue_area_packets += u128::from(packets) * span;
+        counters.queue_area_bytes += u128::from(bytes) * span;
+        counters.queue_packets = packets;
+        counters.queue_bytes = bytes;
+        counters
+    }
+
+    /// Starts the record of the longest queue anew.
+    pub fn forget_maximum(&mut self) {
+        self.counters.queue_max_packets = self.parts.queue.packets();
+    }
+
+    /// Packets inside: waiting or on the medium.
+    #[must_use]
+    pub fn inside(&self) -> u64 {
+        u64::from(self.parts.queue.packets()) + self.flight.len() as u64
+    }
+
+    /// Packets whose transmission was begun.
+    #[must_use]
+    pub fn sent_packets(&self) -> u64 {
+        self.counters.sent_packets
+    }
+
+    /// Packets dropped, for whatever reason.
+    #[must_use]
+    pub fn dropped_packets(&self) -> u64 {
+        self.counters.drops.iter().sum()
+    }
+
+    fn hop<'a, P: Probe>(
+        &'a mut self,
+        now: Instant,
+        pool: &'a mut Pool,
+        probe: &'a mut P,
+    ) -> Hop<'a, P> {
+        let place = Place::Link(self.parts.index);
+        Hop { now, place, pool, probe, drops: &mut self.counters.drops }
+    }
+
+    #[inline]
+    fn transmit<P: Probe>(
+        &mut self,
+        start: Instant,
+        packet: Packet,
+        pool: &mut Pool,
+        probe: &mut P,
+    ) {
+        if probe.wants(Topic::Hop) {
+            let (packets, bytes) = (self.parts.queue.packets(), self.parts.queue.bytes());
+            let note = Note::Dequeued { packet: &packet, packets, bytes };
+            probe.record(start, Place::Link(self.parts.index), &note);
+        }
+        let wire_bytes = u64::from(framed(self.parts.framing, packet.ip_bytes));
+        let finish = self.parts.capacity.finish(start, wire_bytes).unwrap_or(Instant::HORIZON);
+        self.counters.sent_packets += 1;
+        self.counters.sent_bytes += u64::from(packet.ip_bytes);
+        self.counters.busy += finish - start;
+        self.free_at = finish;
+        if self.parts.loss > 0.0 && self.parts.dice.chance(self.parts.loss) {
+            return self.hop(start, pool, probe).refuse(packet, DropReason::Medium);
+        }
+        self.flight.push_back((finish + self.parts.delay, packet));
+    }
+
+    /// Brings the integrals of the queue's length up to `now`, before the length changes.
+    #[inline]
+    fn note_queue(&mut self, now: Instant) {
+        let span = u128::from((now - self.queue_since).as_nanos());
+        self.queue_since = now;
+        let packets = self.parts.queue.packets();
+        if packets > 0 {
+            self.counters.queue_area_packets += u128::from(packets) * span;
+            self.counters.queue_area_bytes += u128::from(self.parts.queue.bytes()) * span;
+        }
+    }
+
+    #[inline]
+    fn note_enqueued<P: Probe>(
+        &self,
+        now: Instant,
+        packet: &Packet,
+        packets: u32,
+        bytes: u64,
+        probe: &mut P,
+    ) {
+        if probe.wants(Topic::Hop) {
+            let note = Note::Enqueued { packet, packets, bytes };
+            probe.record(now, Place::Link(self.parts.index), &note);
+        }
+    }
+}
+
+/// Bytes on the wire of an IP packet of this length.
+#[inline]
+#[must_use]
+pub fn framed(framing: Framing, ip_bytes: u32) -> u32 {
+    match framing {
+        Framing::None => ip_bytes,
+        // IEEE 802.3 §3.1.1, §4A.4.2: preamble and SFD 8, header 14, data of at least 46, FCS 4,
+        // interpacket gap 12.
+        Framing::Ethernet => 8 + 14 + ip_bytes.max(46) + 4 + 12,
+        // RFC 1662 §3.1: flag 1, address 1, control 1, protocol 2, FCS 2; stuffing not counted.
+        Framing::Ppp => ip_bytes + 7,
+    }
+}

@@ -1,0 +1,53 @@
+//! Where the bodies of travelling packets wait, so that queues move only labels.
+
+use talkspurt_proto::packet::{Body, BodyId};
+
+/// A slab of bodies with a free list; slots are used again, latest first (warm in the cache).
+#[derive(Debug, Default)]
+pub struct Pool {
+    slots: Vec<Option<Body>>,
+    free: Vec<u32>,
+}
+
+impl Pool {
+    /// Keeps a body.
+    #[inline]
+    pub fn put(&mut self, body: Body) -> BodyId {
+        if let Some(slot) = self.free.pop() {
+            self.slots[slot as usize] = Some(body);
+            return BodyId(slot);
+        }
+        self.slots.push(Some(body));
+        BodyId((self.slots.len() - 1) as u32)
+    }
+
+    /// Looks at a body that waits.
+    ///
+    /// # Panics
+    /// If the slot is empty: our own broken invariant.
+    #[must_use]
+    pub fn peek(&self, id: BodyId) -> &Body {
+        self.slots[id.0 as usize].as_ref().expect("a packet's body waits until it is taken")
+    }
+
+    /// Gives a body back and frees its slot.
+    ///
+    /// # Panics
+    /// If the slot is empty: then a packet was delivered twice, which is our own broken invariant.
+    #[inline]
+    pub fn take(&mut self, id: BodyId) -> Body {
+        self.free.push(id.0);
+        self.slots[id.0 as usize].take().expect("a body is taken once")
+    }
+
+    /// How many bodies wait.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len() - self.free.len()
+    }
+    /// True if none waits.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

@@ -1,0 +1,349 @@
+//! The world: peers, links and the packets between them, in virtual time.
+//!
+//! A packet's way: a peer's `poll` gives it; it gets a label and its body a place in the pool; the
+//! first link takes it; each link's slot in the schedule is the next arrival at its far end, where
+//! the next link takes it, and at the end of its route the other peer's `handle` does. Link slots
+//! come first, then peers, then the timeline of outages.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use talkspurt_app::peer::{Action, News, Peer};
+use talkspurt_proto::packet::{Body, IpVersion, Packet};
+use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
+use talkspurt_proto::time::Instant;
+
+use crate::link::{Link, Offered};
+use crate::pool::Pool;
+use crate::schedule::Schedule;
+
+/// A step of a route: a link, or (with this bit) the peer at its end.
+pub const AT_PEER: u32 = 1 << 31;
+
+/// How many events pass between looks at the cancel flag.
+const CHECK_EVERY: u32 = 4096;
+
+/// A change on the timeline.
+#[derive(Clone, Copy, Debug)]
+pub struct Change {
+    /// When.
+    pub at: Instant,
+    /// Which link.
+    pub link: u32,
+    /// Whether it works from then on.
+    pub up: bool,
+}
+
+/// Finds the way back from the start of a link to a route's sender, for Packet Too Big: the links
+/// of the way.
+pub type WayBack = Box<dyn Fn(u32, u32) -> Option<Vec<u32>> + Send>;
+
+/// What a world is made of.
+pub struct Parts {
+    /// Links by index.
+    pub links: Vec<Link>,
+    /// Peers by index: twice the flow's number, plus one for the answering side.
+    pub peers: Vec<Peer>,
+    /// The route of each peer's packets: links in order.
+    pub routes: Vec<Vec<u32>>,
+    /// Outages, in order of time.
+    pub timeline: Vec<Change>,
+    /// See [`WayBack`]: link and sending peer to links.
+    pub way_back: WayBack,
+}
+
+/// A network in motion, and who looks on.
+pub struct World<P> {
+    now: Instant,
+    schedule: Schedule,
+    links: Vec<Link>,
+    peers: Vec<Peer>,
+    /// Packets each peer has sent.
+    numbers: Vec<u32>,
+    pool: Pool,
+    /// All routes one after another: links, then the peer at the end.
+    steps: Vec<u32>,
+    /// Where each route begins in `steps`: the peers' routes by index, then ways back.
+    starts: Vec<u32>,
+    timeline: Vec<Change>,
+    changes_done: usize,
+    way_back: WayBack,
+    /// Ways back already found: link, sending peer, route.
+    ways_back: Vec<(u32, u32, u32)>,
+    injected: u64,
+    delivered: u64,
+    events: u64,
+    /// Who looks on.
+    pub probe: P,
+}
+
+impl<P: Probe> World<P> {
+    /// A world at time zero.
+    #[must_use]
+    pub fn new(parts: Parts, probe: P) -> Self {
+        let mut steps = Vec::new();
+        let mut starts = Vec::new();
+        for (peer, route) in parts.routes.iter().enumerate() {
+            starts.push(steps.len() as u32);
+            steps.extend(route);
+            steps.push(AT_PEER | (peer as u32 ^ 1));
+        }
+        let mut world = Self {
+            now: Instant::ZERO,
+            schedule: Schedule::new(parts.links.len() + parts.peers.len() + 1),
+            numbers: vec![0; parts.peers.len()],
+            links: parts.links,
+            peers: parts.peers,
+            pool: Pool::default(),
+            steps,
+            starts,
+            timeline: parts.timeline,
+            changes_done: 0,
+            way_back: parts.way_back,
+            ways_back: Vec::new(),
+            injected: 0,
+            delivered: 0,
+            events: 0,
+            probe,
+        };
+        world.plan_change();
+        for peer in 0..world.peers.len() {
+            world.pump(peer);
+        }
+        world
+    }
+
+    /// Lets everything before `end` happen; false if `cancel` was set meanwhile.
+    pub fn run_until(&mut self, end: Instant, cancel: &AtomicBool) -> bool {
+        let links = self.links.len() as u32;
+        let peers = links + self.peers.len() as u32;
+        let mut until_check = CHECK_EVERY;
+        while let Some((now, node)) = self.schedule.next().filter(|(at, _)| *at < end) {
+            self.now = now;
+            self.events += 1;
+            if node < links {
+                self.on_link(node);
+            } else if node < peers {
+                self.wake((node - links) as usize);
+            } else {
+                self.on_change();
+            }
+            until_check -= 1;
+            if until_check == 0 {
+                if cancel.load(Ordering::Relaxed) {
+                    return false;
+                }
+                until_check = CHECK_EVERY;
+            }
+        }
+        self.now = self.now.max(end);
+        true
+    }
+
+    /// Brings every link up to the present; changes no result.
+    pub fn settle(&mut self) {
+        for index in 0..self.links.len() {
+            self.links[index].advance(self.now, &mut self.pool, &mut self.probe);
+            self.schedule.set(index as u32, self.links[index].next());
+        }
+    }
+
+    /// Each link's counters now; call [`World::settle`] before.
+    pub fn counters(&self) -> Vec<LinkCounters> {
+        self.links.iter().map(|link| link.counters(self.now)).collect()
+    }
+
+    /// Starts every link's record of its longest queue anew.
+    pub fn forget_maxima(&mut self) {
+        self.links.iter_mut().for_each(Link::forget_maximum);
+    }
+
+    /// The peers, for what they received.
+    #[must_use]
+    pub fn peers(&self) -> &[Peer] {
+        &self.peers
+    }
+
+    /// The present.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Transmissions begun on any link.
+    #[must_use]
+    pub fn hops(&self) -> u64 {
+        self.links.iter().map(Link::sent_packets).sum()
+    }
+
+    /// Wake-ups performed.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Checks that no packet came from nowhere or went nowhere.
+    ///
+    /// # Panics
+    /// If injected ≠ delivered + dropped + still inside: our own broken invariant.
+    pub fn assert_conservation(&self) {
+        let inside: u64 = self.links.iter().map(Link::inside).sum();
+        let dropped: u64 = self.links.iter().map(Link::dropped_packets).sum();
+        assert_eq!(
+            self.injected,
+            self.delivered + dropped + inside,
+            "packets injected = delivered + dropped + inside"
+        );
+        assert_eq!(inside, self.pool.len() as u64, "bodies in the pool = packets inside");
+    }
+
+    #[inline]
+    fn on_link(&mut self, index: u32) {
+        let link = &mut self.links[index as usize];
+        link.advance(self.now, &mut self.pool, &mut self.probe);
+        let arrived = link.arrive(self.now, &mut self.probe);
+        self.schedule.set(index, link.next());
+        if let Some(mut packet) = arrived {
+            packet.hop += 1;
+            self.forward(packet);
+        }
+    }
+
+    #[inline]
+    fn forward(&mut self, packet: Packet) {
+        let start = self.starts[packet.route as usize] as usize;
+        let step = self.steps[start + usize::from(packet.hop)];
+        if step & AT_PEER == 0 {
+            self.offer(step, packet);
+        } else {
+            self.deliver((step & !AT_PEER) as usize, packet);
+        }
+    }
+
+    #[inline]
+    fn offer(&mut self, index: u32, packet: Packet) {
+        let link = &mut self.links[index as usize];
+        let offered = link.offer(self.now, packet, &mut self.pool, &mut self.probe);
+        self.schedule.set(index, link.next());
+        if let Offered::TooBig(packet) = offered {
+            let mtu = link.mtu();
+            self.answer_too_big(index, &packet, mtu);
+        }
+    }
+
+    #[inline]
+    fn deliver(&mut self, peer: usize, packet: Packet) {
+        self.delivered += 1;
+        let body = self.pool.take(packet.body);
+        if self.probe.wants(Topic::Packet) {
+            let note = Note::Received { packet: &packet, body: &body };
+            self.probe.record(self.now, Place::Peer(peer as u32), &note);
+        }
+        let news = match body {
+            Body::TooBig { mtu } => News::TooBig { mtu },
+            body => News::Packet { ecn: packet.ecn, body },
+        };
+        self.peers[peer].handle(self.now, news, &mut self.probe);
+        self.pump(peer);
+    }
+
+    #[inline]
+    fn wake(&mut self, peer: usize) {
+        self.peers[peer].handle(self.now, News::Wake, &mut self.probe);
+        self.pump(peer);
+    }
+
+    /// Does what a peer wants done, and notes when it next wants to wake.
+    fn pump(&mut self, peer: usize) {
+        loop {
+            match self.peers[peer].poll(self.now, &mut self.probe) {
+                Action::Send(outbound) => {
+                    let number = self.numbers[peer];
+                    self.numbers[peer] = number.wrapping_add(1);
+                    self.injected += 1;
+                    let packet = Packet {
+                        body: self.pool.put(outbound.body),
+                        ip_bytes: outbound.ip_bytes,
+                        route: peer as u32,
+                        flow: (peer >> 1) as u32,
+                        number,
+                        hop: 0,
+                        ecn: outbound.ecn,
+                        dscp: outbound.dscp,
+                        version: outbound.version,
+                        sent: self.now,
+                    };
+                    if self.probe.wants(Topic::Packet) {
+                        let note =
+                            Note::Sent { packet: &packet, body: self.pool.peek(packet.body) };
+                        self.probe.record(self.now, Place::Peer(peer as u32), &note);
+                    }
+                    self.forward(packet);
+                }
+                Action::Idle { until } => {
+                    let node = (self.links.len() + peer) as u32;
+                    self.schedule.set(node, until.map(|at| at.max(self.now)));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// RFC 1191 §4, RFC 4443 §3.2: the router that cannot pass a packet on tells its sender.
+    fn answer_too_big(&mut self, link: u32, refused: &Packet, mtu: u32) {
+        // No answer to an answer (RFC 1122 §3.2.2): ways back are no peer's route.
+        let sender = refused.route;
+        if sender as usize >= self.peers.len() {
+            return;
+        }
+        let Some(route) = self.find_way_back(link, sender) else { return };
+        self.injected += 1;
+        // RFC 792 quotes the IP header and eight bytes; an IPv6 header is 20 bytes longer, as is
+        // the one in front.
+        let ip_header = if refused.version == IpVersion::V4 { 20 } else { 40 + 20 };
+        let body = Body::TooBig { mtu };
+        let layers = body.layers();
+        let packet = Packet {
+            body: self.pool.put(body),
+            ip_bytes: ip_header + layers.transport + layers.payload,
+            route,
+            flow: refused.flow,
+            number: talkspurt_proto::probe::UNNUMBERED,
+            hop: 0,
+            sent: self.now,
+            ..*refused
+        };
+        self.forward(packet);
+    }
+
+    fn find_way_back(&mut self, link: u32, sender: u32) -> Option<u32> {
+        let known = self.ways_back.iter().find(|(l, s, _)| (*l, *s) == (link, sender));
+        if let Some((_, _, route)) = known {
+            return Some(*route);
+        }
+        let way = (self.way_back)(link, sender)?;
+        let route = self.starts.len() as u32;
+        self.starts.push(self.steps.len() as u32);
+        self.steps.extend(way);
+        self.steps.push(AT_PEER | sender);
+        self.ways_back.push((link, sender, route));
+        Some(route)
+    }
+
+    fn plan_change(&mut self) {
+        let node = (self.links.len() + self.peers.len()) as u32;
+        self.schedule.set(node, self.timeline.get(self.changes_done).map(|change| change.at));
+    }
+
+    fn on_change(&mut self) {
+        let change = self.timeline[self.changes_done];
+        self.changes_done += 1;
+        let link = &mut self.links[change.link as usize];
+        if change.up {
+            link.come_up(self.now, &mut self.pool, &mut self.probe);
+        } else {
+            link.go_down(self.now, &mut self.pool, &mut self.probe);
+        }
+        self.schedule.set(change.link, link.next());
+        self.plan_change();
+    }
+}
