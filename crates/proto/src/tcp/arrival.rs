@@ -203,11 +203,12 @@ impl Tcp {
         self.state != State::Closed
     }
 
-    /// RFC 5681 §2, points (a) to (e).
+    /// RFC 5681 §2, points (a) to (e). The answer to a probe of a closed window is none: the probe
+    /// does not count as in flight.
     #[inline]
     fn is_duplicate(&self, segment: &Segment, ack: Seq) -> bool {
         ack == self.tx.una
-            && self.tx.max > self.tx.una
+            && self.tx.flight() > 0
             && segment.payload.is_empty()
             && !segment.flags.contains(Flags::FIN)
             && u64::from(segment.window) << self.tx.shift == self.tx.window

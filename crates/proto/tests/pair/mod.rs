@@ -293,7 +293,10 @@ impl Pair {
                 Output::Deliver(_) => panic!("TCP delivers data"),
                 Output::Event(event) => end.events.push((now, event)),
                 Output::Idle { until } => {
-                    assert!(until.is_none_or(|until| until > now), "an idle end has time");
+                    assert!(
+                        until.is_none_or(|until| until >= now),
+                        "deadlines do not lie in the past"
+                    );
                     end.wake = until;
                     return;
                 }
@@ -313,7 +316,11 @@ impl Pair {
             at: self.now,
             from,
             seq: relative(segment.seq, from),
-            ack: relative(segment.ack, from.other()),
+            ack: if segment.flags.contains(Flags::ACK) {
+                relative(segment.ack, from.other())
+            } else {
+                0
+            },
             segment: segment.clone(),
             dropped: false,
         };
