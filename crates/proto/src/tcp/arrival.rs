@@ -15,11 +15,16 @@ const CHALLENGE_PERIOD: Duration = Duration::from_secs(5);
 
 impl Tcp {
     #[inline]
-    pub(super) fn on_segment<P: Probe>(&mut self, now: Instant, segment: Segment, probe: &mut P) {
+    pub(super) fn on_segment<P: Probe>(
+        &mut self,
+        now: Instant,
+        segment: &mut Segment,
+        probe: &mut P,
+    ) {
         match self.state {
-            State::Closed => self.refuse(&segment),
-            State::Listen => self.on_listen(now, &segment, probe),
-            State::SynSent => self.on_syn_sent(now, &segment, probe),
+            State::Closed => self.refuse(segment),
+            State::Listen => self.on_listen(now, segment, probe),
+            State::SynSent => self.on_syn_sent(now, segment, probe),
             _ => self.on_synchronised(now, segment, probe),
         }
     }
@@ -39,15 +44,15 @@ impl Tcp {
 
     /// RFC 9293 §3.10.7.4
     #[inline]
-    fn on_synchronised<P: Probe>(&mut self, now: Instant, mut segment: Segment, probe: &mut P) {
+    fn on_synchronised<P: Probe>(&mut self, now: Instant, segment: &mut Segment, probe: &mut P) {
         let mut seq = self.rx.nxt.near(segment.seq);
-        if self.is_crossing_syn(&segment, seq) {
+        if self.is_crossing_syn(segment, seq) {
             segment.flags = Flags(segment.flags.0 & !Flags::SYN.0);
             // RFC 7323 §2.2: the window of a SYN is not scaled.
             segment.window >>= self.tx.shift;
             seq += 1;
         }
-        if !self.is_timely(now, &segment, probe) || !self.is_in_window(now, &segment, seq, probe) {
+        if !self.is_timely(now, segment, probe) || !self.is_in_window(now, segment, seq, probe) {
             return;
         }
         if let Some((tsval, _)) = segment.timestamps.filter(|_| self.agreed.timestamps) {
@@ -60,12 +65,12 @@ impl Tcp {
         if flags.contains(Flags::SYN) {
             return self.on_stray_syn(now);
         }
-        if !flags.contains(Flags::ACK) || !self.on_ack(now, &segment, seq, probe) {
+        if !flags.contains(Flags::ACK) || !self.on_ack(now, segment, seq, probe) {
             return;
         }
         let fin = flags.contains(Flags::FIN).then_some(seq + segment.payload.len() as u64);
         if !segment.payload.is_empty() {
-            self.on_text(now, seq, segment.payload, probe);
+            self.on_text(now, seq, std::mem::take(&mut segment.payload), probe);
         }
         if fin.is_some() || self.rx.fin.is_some() {
             self.on_fin(now, fin);

@@ -191,11 +191,19 @@ impl Tcp {
         self.state = State::Listen;
     }
 
-    /// The SYN, or the SYN with an ACK, if it is due.
-    pub(super) fn syn(&mut self, now: Instant) -> Option<Segment> {
-        if self.tx.nxt != self.tx.iss {
-            return None;
+    /// The segments that belong to no open connection: resets and SYNs.
+    #[cold]
+    pub(super) fn next_without_connection(&mut self, now: Instant) -> Option<Segment> {
+        if let Some(Reset { seq, ack }) = self.reset.take() {
+            let flags = if ack.is_some() { Flags::RST | Flags::ACK } else { Flags::RST };
+            return Some(Segment { seq, ack: ack.unwrap_or(0), flags, ..Segment::default() });
         }
+        let opening = matches!(self.state, State::SynSent | State::SynReceived);
+        (opening && self.tx.nxt == self.tx.iss).then(|| self.syn(now))
+    }
+
+    /// The SYN, or the SYN with an ACK.
+    fn syn(&mut self, now: Instant) -> Segment {
         let answering = self.state == State::SynReceived;
         self.tx.nxt = self.tx.iss + 1;
         self.tx.max = self.tx.nxt;
@@ -207,7 +215,7 @@ impl Tcp {
         let flags = if answering { Flags::SYN | Flags::ACK } else { Flags::SYN };
         let scaling = if answering { self.agreed.scaling } else { self.config.window_scaling };
         let timing = if answering { self.agreed.timestamps } else { self.config.timestamps };
-        Some(Segment {
+        Segment {
             seq: self.tx.iss.wire(),
             ack: if answering { self.rx.nxt.wire() } else { 0 },
             window: self.rx.first_window(),
@@ -216,6 +224,6 @@ impl Tcp {
             window_scale: scaling.then(|| self.rx.wanted_shift()),
             timestamps: timing.then(|| (self.clock(now), self.rx.echo())),
             payload: Payload::default(),
-        })
+        }
     }
 }

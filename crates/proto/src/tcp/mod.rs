@@ -248,14 +248,21 @@ impl Tcp {
         note(is.rto != was.rto, Gauge::Rto, Some(is.rto.as_secs_f64()));
     }
 
-    fn on_packet<P: Probe>(&mut self, now: Instant, damage: Damage, body: Body, probe: &mut P) {
+    #[inline]
+    fn on_packet<P: Probe>(
+        &mut self,
+        now: Instant,
+        damage: Damage,
+        body: &mut Body,
+        probe: &mut P,
+    ) {
         match body {
             // RFC 9293 §3.1: the checksum covers the payload.
             Body::Tcp(_) if damage == Damage::Payload => {
                 self.garbage(now, probe, Garbage::Checksum);
             }
             Body::Tcp(segment) => self.on_segment(now, segment, probe),
-            Body::TooBig { mtu } => self.on_too_big(mtu),
+            Body::TooBig { mtu } => self.on_too_big(*mtu),
             Body::Udp(_) => self.garbage(now, probe, Garbage::Unexpected),
         }
     }
@@ -278,12 +285,12 @@ impl Tcp {
     }
 
     /// RFC 9293 §3.10.2 SEND
-    fn on_frame(&mut self, frame: Frame) {
+    fn on_frame(&mut self, frame: &mut Frame) {
         let Frame::Data(payload) = frame else {
             panic!("TCP carries a stream: media frames are framed by the application (RFC 4571)")
         };
         if !payload.is_empty() && !self.tx.fin && self.takes_data() {
-            self.tx.push(payload);
+            self.tx.push(std::mem::take(payload));
         }
     }
 
@@ -304,15 +311,16 @@ impl Tcp {
 
 impl Endpoint for Tcp {
     #[inline]
-    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
-        match input {
-            Input::Packet { damage, body, .. } => self.on_packet(now, damage, body, probe),
+    fn handle<P: Probe>(&mut self, now: Instant, mut input: Input, probe: &mut P) {
+        // Looked at where it lies: moving a body costs more than reading it.
+        match &mut input {
+            Input::Packet { damage, body, .. } => self.on_packet(now, *damage, body, probe),
             Input::Frame(frame) => self.on_frame(frame),
             Input::Timeout => self.on_timeout(now),
             Input::Open => self.open(now),
             Input::Close => self.close(),
             Input::Abort => self.abort(),
-            Input::Path(_, PathNews::TooBig { mtu }) => self.on_too_big(mtu),
+            Input::Path(_, PathNews::TooBig { mtu }) => self.on_too_big(*mtu),
             // Retransmission finds the path again; nothing to do at once.
             Input::Path(_, PathNews::Down | PathNews::Up) => {}
         }
@@ -332,14 +340,19 @@ impl Endpoint for Tcp {
         if let Some(event) = self.next_event(u8::MAX) {
             return event;
         }
-        let Some(segment) = self.next_segment(now) else {
+        if self.reset.is_some() || self.state < State::Established {
+            if let Some(segment) = self.next_without_connection(now) {
+                let body = Body::Tcp(segment);
+                return Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body });
+            }
+        }
+        let Some(draft) = self.next_segment(now) else {
             return Output::Idle { until: self.timers.next() };
         };
         if probe.wants(Topic::Gauge) {
             self.gauge(now, probe);
         }
-        let body = Body::Tcp(segment);
-        Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body })
+        self.transmit(now, draft)
     }
 
     fn room(&self) -> usize {

@@ -178,3 +178,53 @@ impl Reassembly {
         self.pieces.insert(at.min(self.pieces.len()), piece);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn overlapping_pieces_make_the_text(
+            pieces in proptest::collection::vec((0..200_usize, 1..40_usize), 0..200),
+            real: bool,
+        ) {
+            let text: Vec<u8> = (0..240).map(|i| i as u8).collect();
+            let start = Seq::first(u32::MAX - 100);
+            let (mut nxt, mut reassembly) = (start, Reassembly::default());
+            let (mut seen, mut got, mut count) = ([false; 240], Vec::new(), 0);
+            for (at, len) in pieces {
+                seen[at..at + len].fill(true);
+                let payload = if real {
+                    Payload::Real(Bytes::copy_from_slice(&text[at..at + len]))
+                } else {
+                    Payload::Virtual { offset: at as u64, len: len as u32 }
+                };
+                reassembly.take(&mut nxt, start + at as u64, payload);
+                while let Some(Frame::Data(payload)) = reassembly.deliver() {
+                    count += payload.len();
+                    if let Payload::Real(bytes) = payload {
+                        got.extend_from_slice(&bytes);
+                    }
+                }
+                let whole = seen.iter().position(|seen| !seen).unwrap_or(240);
+                prop_assert_eq!((nxt.since(start), count), (whole as u64, whole));
+                prop_assert!(!real || got == text[..whole]);
+                prop_assert!(reassembly.pieces.iter().all(|piece| piece.start > nxt));
+            }
+        }
+    }
+
+    #[test]
+    fn memory_is_bounded_and_the_nearest_stays() {
+        let start = Seq::first(0);
+        let (mut nxt, mut reassembly) = (start, Reassembly::default());
+        for i in (1..20_000_u64).rev() {
+            let byte = Payload::Real(Bytes::from_static(b"x"));
+            reassembly.take(&mut nxt, start + 2 * i, byte);
+        }
+        assert_eq!(reassembly.pieces.len(), MOST_PIECES);
+        assert_eq!(reassembly.pieces.front().map(|piece| piece.start), Some(start + 2));
+    }
+}

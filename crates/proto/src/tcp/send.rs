@@ -4,13 +4,21 @@
 use super::outgoing::Outgoing;
 use super::{Flags, Segment, State, Tcp};
 use crate::congestion::CongestionControl;
-use crate::endpoint::Event;
-use crate::packet::Payload;
+use crate::endpoint::{Event, Output, Transmit};
+use crate::packet::{Body, Ecn, PathId, Payload};
 use crate::seq::Seq;
 use crate::time::Instant;
 
 /// The application hears of room each time so many segments have been acknowledged.
 const WRITABLE_SEGMENTS: u64 = 16;
+
+/// A segment about to leave: what is not the same in all of them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Draft {
+    seq: Seq,
+    len: u64,
+    flags: Flags,
+}
 
 /// The SND variables of RFC 9293 §3.3.1 and the send buffer.
 #[derive(Debug)]
@@ -128,16 +136,10 @@ impl Sender {
 }
 
 impl Tcp {
-    /// The next segment to leave, if any.
+    /// The next data or acknowledgement to leave, if any.
     #[inline]
-    pub(super) fn next_segment(&mut self, now: Instant) -> Option<Segment> {
-        if let Some(reset) = self.reset.take() {
-            let flags = if reset.ack.is_some() { Flags::RST | Flags::ACK } else { Flags::RST };
-            let ack = reset.ack.unwrap_or(0);
-            return Some(Segment { seq: reset.seq, ack, flags, ..Segment::default() });
-        }
-        let segment = match self.state {
-            State::SynSent | State::SynReceived => self.syn(now),
+    pub(super) fn next_segment(&mut self, now: Instant) -> Option<Draft> {
+        let draft = match self.state {
             State::Established
             | State::CloseWait
             | State::FinWait1
@@ -151,36 +153,37 @@ impl Tcp {
             }
             _ => None,
         };
-        if segment.is_none() && self.rx.ack_now {
-            return Some(self.pure_ack(now));
+        if draft.is_none() && self.rx.ack_now {
+            // A window probe may stand beyond a closed window, where nothing would be accepted.
+            let seq = if self.tx.window == 0 { self.tx.nxt } else { self.tx.max };
+            return Some(Draft { seq, len: 0, flags: Flags::ACK });
         }
-        segment
+        draft
     }
 
-    fn pure_ack(&mut self, now: Instant) -> Segment {
-        // A window probe may stand beyond a closed window, where nothing would be accepted.
-        let seq = if self.tx.window == 0 { self.tx.nxt } else { self.tx.max };
-        self.segment(now, seq, Flags::ACK, Payload::default())
-    }
-
-    /// A segment with the fields every synchronised segment has.
+    /// The one place where a draft becomes a segment, so that it is written once and not moved.
     #[inline]
-    pub(super) fn segment(
-        &mut self,
-        now: Instant,
-        seq: Seq,
-        flags: Flags,
-        payload: Payload,
-    ) -> Segment {
+    pub(super) fn transmit(&mut self, now: Instant, draft: Draft) -> Output {
         let (ack, window) = self.rx.acknowledge(self.rx.shift);
         self.timers.ack = None;
-        let timestamps = self.agreed.timestamps.then(|| (self.clock(now), self.rx.echo()));
-        let (mss, window_scale) = (None, None);
-        Segment { seq: seq.wire(), ack, window, flags, mss, window_scale, timestamps, payload }
+        Output::Transmit(Transmit {
+            path: PathId(0),
+            ecn: Ecn::NotEct,
+            body: Body::Tcp(Segment {
+                seq: draft.seq.wire(),
+                ack,
+                window,
+                flags: draft.flags,
+                mss: None,
+                window_scale: None,
+                timestamps: self.agreed.timestamps.then(|| (self.clock(now), self.rx.echo())),
+                payload: self.tx.stream.slice(self.tx.offset(draft.seq), draft.len),
+            }),
+        })
     }
 
     /// The first unacknowledged segment again (RFC 5681 §3.2 step 3, RFC 6582 §3.2).
-    fn resend(&mut self, now: Instant) -> Option<Segment> {
+    fn resend(&mut self, now: Instant) -> Option<Draft> {
         self.recovery.resend = false;
         let end = self.tx.end();
         let len = self.tx.max.min(end).since(self.tx.una).min(self.tx.mss);
@@ -193,7 +196,7 @@ impl Tcp {
 
     /// Data not sent yet, or sent so long ago that it is sent anew.
     #[inline]
-    fn fresh(&mut self, now: Instant) -> Option<Segment> {
+    fn fresh(&mut self, now: Instant) -> Option<Draft> {
         let tx = &self.tx;
         let unsent = tx.end().since(tx.nxt);
         let fin = tx.fin && tx.nxt <= tx.end();
@@ -209,7 +212,7 @@ impl Tcp {
         let (len, fin) = self.grant(now, unsent, fin, probing)?;
         let seq = self.tx.nxt;
         let beyond = (self.tx.una + self.tx.window).since(seq) == 0;
-        let segment = self.data(now, seq, len, fin);
+        let draft = self.data(now, seq, len, fin);
         if beyond {
             // RFC 9293 §3.8.6.1: a probe of a closed window waits for its own timer.
             (self.timers.rto, self.recovery.timed) = (None, None);
@@ -218,7 +221,7 @@ impl Tcp {
             self.tx.nxt = seq + len + u64::from(fin);
             self.timers.persist = None;
         }
-        Some(segment)
+        Some(draft)
     }
 
     /// How many bytes may leave now, and whether the FIN goes with them.
@@ -270,7 +273,7 @@ impl Tcp {
 
     /// A segment of `len` bytes from `seq` on, counted and timed.
     #[inline]
-    fn data(&mut self, now: Instant, seq: Seq, len: u64, fin: bool) -> Segment {
+    fn data(&mut self, now: Instant, seq: Seq, len: u64, fin: bool) -> Draft {
         let end = seq + len;
         let mut flags = Flags::ACK;
         if len > 0 && end == self.tx.end() {
@@ -291,8 +294,7 @@ impl Tcp {
         if self.timers.rto.is_none() {
             self.timers.rto = Some(now + self.rtt.rto());
         }
-        let payload = self.tx.stream.slice(self.tx.offset(seq), len);
-        self.segment(now, seq, flags, payload)
+        Draft { seq, len, flags }
     }
 
     /// The application hears of room, unless it has closed.
