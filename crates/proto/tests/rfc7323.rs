@@ -184,3 +184,18 @@ fn many_samples() {
     let measured = pair.client.notes.last(Gauge::Srtt).unwrap_or(0.0) * 1e3;
     assert!((measured - srtt).abs() < 0.001, "{measured} {srtt}");
 }
+
+/// §2.2: nor is the window of a SYN scaled that comes a second time, when both open at once.
+#[test]
+fn window_of_a_crossing_syn() {
+    let mut alone = Alone::client(&scaling());
+    alone.input(Input::Open);
+    let syn = Segment { window_scale: Some(7), ..alone.syn(Flags::SYN, 0) };
+    alone.segment(syn);
+    let again = Segment { window_scale: Some(7), window: 2_000, ..alone.syn(SYN_ACK, 1) };
+    alone.segment(again);
+    assert_eq!(alone.tcp.state(), State::Established);
+    let sent: usize = alone.send(50_000).iter().map(|s| s.payload.len()).sum();
+    // One full segment; the rest of the window is less than half of it.
+    assert_eq!(sent, 1_000);
+}

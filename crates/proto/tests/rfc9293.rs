@@ -486,3 +486,16 @@ fn checksum() {
     alone.input(Input::Packet { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::Payload, body });
     assert_eq!((alone.count, alone.notes.garbage.as_slice()), (0, &[Garbage::Checksum][..]));
 }
+
+/// §3.8.6.1: when the probe was all there was to send, and was taken, no timer is left.
+#[test]
+fn a_probe_that_ends_the_data() {
+    let mut alone = Alone::established(&plain());
+    let shut = Segment { window: 0, ..alone.make(ACK, 1, 1, 0) };
+    alone.segment(shut);
+    alone.send(1);
+    assert_eq!(alone.wait().len(), 1);
+    let taken = Segment { window: 0, ..alone.make(ACK, 1, 2, 0) };
+    alone.segment(taken);
+    assert_eq!(alone.wake, None);
+}

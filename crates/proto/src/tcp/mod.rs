@@ -340,11 +340,11 @@ impl Endpoint for Tcp {
         if let Some(event) = self.next_event(u8::MAX) {
             return event;
         }
-        if self.reset.is_some() || self.state < State::Established {
-            if let Some(segment) = self.next_without_connection(now) {
-                let body = Body::Tcp(segment);
-                return Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body });
-            }
+        if (self.reset.is_some() || self.state < State::Established)
+            && let Some(segment) = self.next_without_connection(now)
+        {
+            let body = Body::Tcp(segment);
+            return Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body });
         }
         let Some(draft) = self.next_segment(now) else {
             return Output::Idle { until: self.timers.next() };
