@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
+use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::tcp::{self, Tcp};
 use talkspurt_proto::time::Instant;
@@ -29,14 +30,16 @@ pub enum Side {
 }
 
 impl Config {
-    /// The endpoint of one side.
+    /// The endpoint of one side, for packets of this IP version.
     #[must_use]
-    pub fn build(&self, side: Side, dice: Dice) -> Transport {
+    pub fn build(&self, side: Side, version: IpVersion, dice: Dice) -> Transport {
         match (self, side) {
             (Self::Udp(config), _) => Transport::Udp(Udp::new(config)),
-            (Self::Tcp(config), Side::Opens) => Transport::Tcp(Box::new(Tcp::client(config, dice))),
+            (Self::Tcp(config), Side::Opens) => {
+                Transport::Tcp(Box::new(Tcp::client(config, dice).over(version)))
+            }
             (Self::Tcp(config), Side::Answers) => {
-                Transport::Tcp(Box::new(Tcp::listener(config, dice)))
+                Transport::Tcp(Box::new(Tcp::listener(config, dice).over(version)))
             }
         }
     }

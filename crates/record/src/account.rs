@@ -159,15 +159,15 @@ impl Account {
 
     pub(crate) fn count_losses(&self, summary: &mut FlowSummary) {
         let Some(voice) = &self.voice else { return };
-        let fates =
-            &voice.fates[self.frames.cohort.first as usize..self.frames.cohort.end as usize];
-        let missing = fates.iter().filter(|fate| fate.is_missing()).count();
-        let late = fates.iter().filter(|fate| **fate == Fate::Late).count();
+        let heard =
+            || voice.heard(self.frames.cohort.first, self.frames.cohort.end, self.mouth_to_ear_max);
+        let missing = heard().filter(|fate| fate.is_missing()).count();
+        let late = heard().filter(|fate| *fate == Fate::Late).count();
+        let judged = heard().count();
         summary.missing_packets = Some(missing as u64);
         summary.late_packets = Some(late as u64);
-        summary.loss_ratio =
-            (!fates.is_empty()).then(|| (missing + late) as f64 / fates.len() as f64);
+        summary.loss_ratio = (judged > 0).then(|| (missing + late) as f64 / judged as f64);
         summary.burst_ratio =
-            burst_ratio(fates.iter().map(|fate| fate.is_missing() || *fate == Fate::Late));
+            burst_ratio(heard().map(|fate| fate.is_missing() || fate == Fate::Late));
     }
 }

@@ -232,7 +232,8 @@ impl Stats {
                 return None;
             }
             voice.set(index, Fate::Delivered);
-            let media_time = Instant::ZERO + voice.frame * u64::from(index);
+            // RFC 3550 A.8 compares arrivals with the media clock, which goes on in silence.
+            let media_time = voice.captured(index).map_or(now, Instant::from_nanos);
             account.jitter.arrive(media_time, now, inside);
         }
         account.delivered_bytes += if delivered_inside { u64::from(bytes) } else { 0 };

@@ -53,9 +53,9 @@ impl FrameFate {
 /// The frames of one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct Voice {
-    /// Length of a frame: the step of the media clock.
-    pub(crate) frame: Duration,
     pub(crate) fates: Vec<Fate>,
+    /// End of the run, in nanoseconds.
+    end: u64,
     captures: Captures,
 }
 
@@ -64,7 +64,7 @@ impl Voice {
     pub(crate) fn new(frame: Duration, run: Duration) -> Self {
         let count = run.as_nanos() / frame.as_nanos().max(1) + 1;
         let fates = Vec::with_capacity(count.min(1 << 20) as usize);
-        Self { frame, fates, captures: Captures::default() }
+        Self { fates, end: run.as_nanos(), captures: Captures::default() }
     }
 
     /// A frame was generated; false if it is not the next one.
@@ -85,6 +85,23 @@ impl Voice {
     /// When a frame was captured, in nanoseconds.
     pub(crate) fn captured(&self, index: u32) -> Option<u64> {
         ((index as usize) < self.fates.len()).then(|| self.captures.at(index))?
+    }
+
+    /// What a listener made of frames `first..end`, in order: true where a frame was missing or
+    /// late. A frame on its way whose playout would have come after the run is not judged;
+    /// `mouth_to_ear` is the delay at which the others were played.
+    pub(crate) fn heard(
+        &self,
+        first: u32,
+        end: u32,
+        mouth_to_ear: Option<Duration>,
+    ) -> impl Iterator<Item = Fate> + '_ {
+        (first..end).filter_map(move |index| {
+            let fate = self.fates[index as usize];
+            let due = self.captures.at(index)? + mouth_to_ear.unwrap_or_default().as_nanos();
+            let undecided = matches!(fate, Fate::Queued | Fate::HandedOver) && due >= self.end;
+            (!undecided).then_some(fate)
+        })
     }
 
     /// What became of every frame. `in_flight(k)` tells of the k-th frame handed over, counted

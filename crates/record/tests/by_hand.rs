@@ -139,10 +139,10 @@ fn the_account_of_a_call() {
     assert!(near(call.loss_ratio, Some(6.0 / 9.0), 1e-12));
     // Runs: 3-4-5, 7-8, 10: mean 2, times 1 − 6/9.
     assert!(near(call.burst_ratio, Some(2.0 / 3.0), 1e-12));
-    // Frames 0, 1, 2, 6, 5, 9 arrive at 1010, 1030, 1060, 1130, 1150, 3030 ms; less index · 20 ms
-    // that is 1010, 1010, 1020, 1010, 1050, 2850, so |D| is 0, 10, 10, 40, 1800 and J after each
-    // is 0, 0.625, 1.2109375, 3.63525390625, 115.908050537109375; all but frame 1's count.
-    let mean = (0.625 + 1.210_937_5 + 3.635_253_906_25 + 115.908_050_537_109_38) / 4.0;
+    // Frames 0, 1, 2, 6, 5, 9 arrive at 1010, 1030, 1060, 1130, 1150, 3030 ms; less their capture
+    // that is 50, 50, 60, 50, 90, 40, so |D| is 0, 10, 10, 40, 50 and J after each is 0, 0.625,
+    // 1.2109375, 3.63525390625, 6.533050537109375; all but frame 1's count.
+    let mean = (0.625 + 1.210_937_5 + 3.635_253_906_25 + 6.533_050_537_109_375) / 4.0;
     assert!(near(call.jitter_s, Some(mean * 1e-3), 1e-9), "{:?}", call.jitter_s);
 }
 

@@ -297,7 +297,21 @@ fn heard(row: &mut FlowSummary, frames: &[&Story]) {
         Left::Sent { network, .. } => Some(network),
         _ => None,
     };
-    let fates: String = frames
+    let ears = sorted(frames.iter().filter_map(|story| match network(story)? {
+        Network::Arrived { at, playout } if at <= playout => Some(playout - story.captured),
+        _ => None,
+    }));
+    // What is still on its way when its playout would come after the run is not judged.
+    let ear = ears.last().copied().unwrap_or(0);
+    let judged: Vec<&&Story> = frames
+        .iter()
+        .filter(|story| match story.left {
+            Left::Discarded(_) => true,
+            Left::Sent { network: Network::Arrived { .. }, .. } => true,
+            _ => story.captured + ear < END,
+        })
+        .collect();
+    let fates: String = judged
         .iter()
         .map(|story| match network(story) {
             Some(Network::Arrived { at, playout }) if at <= playout => '.',
@@ -309,31 +323,29 @@ fn heard(row: &mut FlowSummary, frames: &[&Story]) {
     row.late_packets = Some(count('l') as u64);
     row.missing_packets = Some(count('m') as u64);
     let bad = count('l') + count('m');
-    row.loss_ratio = (!frames.is_empty()).then(|| bad as f64 / frames.len() as f64);
+    row.loss_ratio = (!judged.is_empty()).then(|| bad as f64 / judged.len() as f64);
     let runs: Vec<&str> = fates.split('.').filter(|run| !run.is_empty()).collect();
     row.burst_ratio = (!runs.is_empty()).then(|| {
         let mean = runs.iter().map(|run| run.len()).sum::<usize>() as f64 / runs.len() as f64;
-        mean * (1.0 - bad as f64 / frames.len() as f64)
+        mean * (1.0 - bad as f64 / judged.len() as f64)
     });
-    let ears = sorted(frames.iter().filter_map(|story| match network(story)? {
-        Network::Arrived { at, playout } if at <= playout => Some(playout - story.captured),
-        _ => None,
-    }));
     row.mouth_to_ear_p50_s = quantile(&ears, 0.5);
     row.mouth_to_ear_max_s = ears.last().map(|nanos| *nanos as f64 / 1e9);
 }
 
 /// RFC 3550 §6.4.1 in floating point: J += (|D| − J) / 16 over arrivals in order.
 fn jitter(stories: &[Story], kind: Kind, window: &Window) -> Option<f64> {
-    let frames = stories.iter().filter(|story| !story.is_control).enumerate();
+    let frames = stories.iter().filter(|story| !story.is_control);
     let mut arrivals: Vec<(u64, f64, bool)> = frames
-        .filter_map(|(index, story)| {
+        .filter_map(|story| {
             let Left::Sent { at: sent, network: Network::Arrived { at, .. }, .. } = story.left
             else {
                 return None;
             };
             Some(match kind {
-                Kind::Voice => (at, at as f64 - 20e6 * index as f64, window.holds(story.captured)),
+                Kind::Voice => {
+                    (at, at as f64 - story.captured as f64, window.holds(story.captured))
+                }
                 _ => (at, (at - sent) as f64, window.holds(sent)),
             })
         })

@@ -148,7 +148,7 @@ impl Peer {
     pub fn new(parts: Parts) -> Self {
         let start = parts.clock.local(parts.start);
         let dice = |what: &str| Dice::new(parts.seed, &format!("{}/{what}", parts.name));
-        let transport = parts.transport.build(parts.side, dice("transport"));
+        let transport = parts.transport.build(parts.side, parts.version, dice("transport"));
         let outgoing = parts.source.as_ref().map(|(config, recording)| {
             Outgoing::new(config, recording.clone(), &parts, dice("source"))
         });

@@ -114,7 +114,10 @@ impl Tcp {
         if self.rx.accepts(seq, length(segment)) {
             return true;
         }
-        self.garbage(now, probe, Garbage::OutOfWindow);
+        // What was received before is a retransmission, not garbage.
+        if seq < self.rx.irs || seq + length(segment) > self.rx.nxt {
+            self.garbage(now, probe, Garbage::OutOfWindow);
+        }
         if segment.flags.contains(Flags::RST) {
             return false;
         }
