@@ -40,11 +40,20 @@ pub struct RecordingError {
     pub why: Why,
 }
 
+/// The system's words without its error number.
+fn plain(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 /// What is wrong with a recording.
 #[derive(Debug, thiserror::Error)]
 pub enum Why {
     /// It cannot be opened or read.
-    #[error("cannot be read: {0}")]
+    #[error("cannot be read: {}", plain(.0))]
     Unreadable(#[source] std::io::Error),
     /// A folder or device.
     #[error("is not a regular file; expected a WAV file")]

@@ -152,7 +152,7 @@ fn what_cannot_be_read_is_refused_with_reason() {
         header
     };
     insta::assert_snapshot!(refusal(&folder.0.join("missing.wav")),
-        @"cannot be read: No such file or directory (os error 2)");
+        @"cannot be read: there is no such file");
     insta::assert_snapshot!(refusal(&folder.0), @"is not a regular file; expected a WAV file");
     insta::assert_snapshot!(why(b""), @"is empty (0 bytes); expected a WAV file");
     insta::assert_snapshot!(why(b"OggS and so on"), @"is not a WAV file (no RIFF/WAVE header)");

@@ -96,8 +96,8 @@ pub enum Payload {
     Virtual {
         /// Offset of the first byte in the source's stream.
         offset: u64,
-        /// How many.
-        len: u32,
+        /// How many; as wide as a pointer, so that a payload is copied word by word.
+        len: u64,
     },
     /// Bytes that matter, shared with the recording they were cut from.
     Real(Bytes),

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::endpoint::{Endpoint, Input, Output, PathNews, Transmit};
-use crate::packet::{Body, Damage, Ecn, PathId};
+use crate::packet::{Body, Damage, Ecn, Frame, PathId};
 use crate::probe::{Garbage, Note, Place, Probe};
 use crate::time::Instant;
 
@@ -21,7 +21,8 @@ pub struct Config {}
 /// One end of a UDP flow.
 #[derive(Debug, Default)]
 pub struct Udp {
-    outputs: VecDeque<Output>,
+    outbound: VecDeque<Frame>,
+    inbound: VecDeque<Frame>,
     path_mtu: Option<u32>,
 }
 
@@ -41,18 +42,12 @@ impl Udp {
 impl Endpoint for Udp {
     fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
         match input {
-            Input::Frame(frame) => self.outputs.push_back(Output::Transmit(Transmit {
-                path: PathId(0),
-                ecn: Ecn::NotEct,
-                body: Body::Udp(frame),
-            })),
+            Input::Frame(frame) => self.outbound.push_back(frame),
             // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
             Input::Packet { damage: Damage::Payload, .. } => {
                 probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Checksum));
             }
-            Input::Packet { body: Body::Udp(frame), .. } => {
-                self.outputs.push_back(Output::Deliver(frame))
-            }
+            Input::Packet { body: Body::Udp(frame), .. } => self.inbound.push_back(frame),
             Input::Packet { .. } => {
                 probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Unexpected));
             }
@@ -64,7 +59,11 @@ impl Endpoint for Udp {
     }
 
     fn poll<P: Probe>(&mut self, _: Instant, _: &mut P) -> Output {
-        self.outputs.pop_front().unwrap_or(Output::Idle { until: None })
+        if let Some(frame) = self.outbound.pop_front() {
+            let body = Body::Udp(frame);
+            return Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body });
+        }
+        self.inbound.pop_front().map_or(Output::Idle { until: None }, Output::Deliver)
     }
 
     /// Without flow control there is always room.

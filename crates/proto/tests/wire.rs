@@ -31,7 +31,7 @@ fn ends() -> impl Strategy<Value = Ends> {
 
 fn payload() -> impl Strategy<Value = Payload> {
     prop_oneof![
-        (any::<u64>(), 0_u32..1500).prop_map(|(offset, len)| Payload::Virtual { offset, len }),
+        (any::<u64>(), 0_u64..1500).prop_map(|(offset, len)| Payload::Virtual { offset, len }),
         prop::collection::vec(any::<u8>(), 1..1500)
             .prop_map(|bytes| Payload::Real(Bytes::from(bytes))),
     ]
@@ -203,7 +203,7 @@ proptest! {
     }
 
     #[test]
-    fn a_virtual_payload_that_is_not_the_pattern_is_real(offset: u64, len in 1_u32..100, at in any::<prop::sample::Index>()) {
+    fn a_virtual_payload_that_is_not_the_pattern_is_real(offset: u64, len in 1_u64..100, at in any::<prop::sample::Index>()) {
         let mut bytes = Vec::new();
         pattern::emit(&Payload::Virtual { offset, len }, &mut bytes);
         prop_assert!(pattern::matches(offset, &bytes));

@@ -195,7 +195,7 @@ impl Record {
 
     fn payload(&mut self, payload: &Payload) -> &mut Self {
         match payload {
-            Payload::Virtual { offset, len } => self.u8(0).u64(*offset).u32(*len),
+            Payload::Virtual { offset, len } => self.u8(0).u64(*offset).u32(*len as u32),
             Payload::Real(bytes) => self.u8(1).u64(0).u32(bytes.len() as u32),
         }
     }

@@ -77,6 +77,7 @@ pub struct Network {
     pub routes: Vec<Routes>,
     /// Per node.
     pub addresses: Vec<Addresses>,
+    numbers: BTreeMap<String, usize>,
     /// Per node, the links that leave it, in the order of the file.
     outgoing: Vec<Vec<usize>>,
     /// Per node, the links that reach it.
@@ -85,6 +86,8 @@ pub struct Network {
 
 /// Propagation delay in nanoseconds, then links: what a shortest path is short in.
 type Distance = (u64, u32);
+/// Distances of all nodes to one, by that one.
+type Known = BTreeMap<usize, Vec<Option<Distance>>>;
 
 impl Network {
     /// Builds the network of a scenario.
@@ -144,27 +147,42 @@ impl Network {
             incoming[link.to].push(index);
         }
         let nodes: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let numbers =
+            nodes.iter().enumerate().map(|(number, name)| (name.clone(), number)).collect();
         let addresses = addresses(scenario, &nodes);
-        Self { nodes, links, routes: Vec::new(), addresses, outgoing, incoming }
+        Self { nodes, numbers, links, routes: Vec::new(), addresses, outgoing, incoming }
     }
 
     /// The number of a node.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<usize> {
-        self.nodes.iter().position(|node| node == name)
+        self.numbers.get(name).copied()
     }
 
     /// The shortest way between two nodes, for packets that belong to no flow (ICMP from a
     /// router); empty if they are the same, `None` if there is none.
     #[must_use]
     pub fn route(&self, from: usize, to: usize) -> Option<Vec<usize>> {
-        self.walk(from, to, &self.distances(to))
+        self.shortest(from, to, &mut BTreeMap::new())
     }
 
     /// The least MTU along a route.
     #[must_use]
     pub fn mtu(&self, route: &[usize]) -> Size {
         route.iter().map(|link| self.links[*link].mtu).min().unwrap_or(Size::from_bytes(65_535))
+    }
+
+    /// The shortest way. A host that one link leads to is reached through that link's start, so
+    /// that the distances to a router serve all the hosts behind it.
+    fn shortest(&self, from: usize, to: usize, known: &mut Known) -> Option<Vec<usize>> {
+        let (door, last) = match self.incoming[to][..] {
+            [only] if from != to => (self.links[only].from, Some(only)),
+            _ => (to, None),
+        };
+        let best = known.entry(door).or_insert_with(|| self.distances(door));
+        let mut route = self.walk(from, door, best)?;
+        route.extend(last);
+        Some(route)
     }
 
     /// Distance of every node to `to` (Dijkstra).
@@ -209,7 +227,7 @@ impl Network {
         &self,
         flow: &Flow,
         path: &Path,
-        known: &mut BTreeMap<usize, Vec<Option<Distance>>>,
+        known: &mut Known,
         found: &mut Findings,
     ) -> Option<Routes> {
         let from = self.end(&path.key("from"), &flow.from, found);
@@ -223,10 +241,8 @@ impl Network {
         if let Some(via) = &flow.via {
             return self.routes_via(flow, via, &path.key("via"), found);
         }
-        for end in [from, to] {
-            known.entry(end).or_insert_with(|| self.distances(end));
-        }
-        let routes = self.walk(from, to, &known[&to]).zip(self.walk(to, from, &known[&from]));
+        let forward = self.shortest(from, to, known);
+        let routes = forward.zip(self.shortest(to, from, known));
         let Some((forward, backward)) = routes else {
             found.add(
                 path.key("to"),

@@ -187,7 +187,7 @@ fn way_back(network: &Arc<Network>, scenario: &Scenario) -> crate::world::WayBac
     let homes: Vec<String> =
         scenario.flows.values().flat_map(|flow| [flow.from.clone(), flow.to.clone()]).collect();
     Box::new(move |link, sender| {
-        let home = network.nodes.iter().position(|node| *node == homes[sender as usize])?;
+        let home = network.node(&homes[sender as usize])?;
         let way = network.route(network.links[link as usize].from, home)?;
         Some(way.into_iter().map(|link| link as u32).collect())
     })

@@ -165,17 +165,19 @@ impl Link {
         Offered::Taken
     }
 
-    /// Takes the packet that arrives at the far end at `now`, if one does.
+    /// The packet that arrives at the far end at `now`, if one does; then [`Link::let_go`].
     #[inline]
-    pub fn arrive<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Option<Packet> {
-        if self.flight.front()?.0 > now {
-            return None;
-        }
-        let (_, packet) = self.flight.pop_front()?;
+    pub fn arrived(&self, now: Instant) -> Option<&Packet> {
+        self.flight.front().filter(|(arrival, _)| *arrival <= now).map(|(_, packet)| packet)
+    }
+
+    /// The packet that arrived leaves the link.
+    #[inline]
+    pub fn let_go<P: Probe>(&mut self, now: Instant, packet: &Packet, probe: &mut P) {
         if probe.wants(Topic::Hop) {
-            probe.record(now, Place::Link(self.parts.index), &Note::Arrived { packet: &packet });
+            probe.record(now, Place::Link(self.parts.index), &Note::Arrived { packet });
         }
-        Some(packet)
+        self.flight.pop_front();
     }
 
     /// The link goes down: what is on the medium is lost, what waits goes on waiting.

@@ -200,11 +200,16 @@ impl<P: Probe> World<P> {
     fn on_link(&mut self, index: u32) {
         let link = &mut self.links[index as usize];
         link.advance(self.now, &mut self.pool, &mut self.probe);
-        let arrived = link.arrive(self.now, &mut self.probe);
-        self.schedule.set(index, link.next());
-        if let Some(mut packet) = arrived {
+        // The label is copied from where it lies, not moved inside an option: the compiler splits
+        // the latter into pieces whose reassembly stalls.
+        if let Some(arrived) = link.arrived(self.now) {
+            let mut packet = *arrived;
+            link.let_go(self.now, &packet, &mut self.probe);
+            self.schedule.set(index, link.next());
             packet.hop += 1;
             self.forward(packet);
+        } else {
+            self.schedule.set(index, link.next());
         }
     }
 

@@ -129,7 +129,7 @@ impl Incoming {
         if probe.wants(Topic::Frame) {
             // A message brings its own place in the source's stream, a stream is counted.
             let index = match payload {
-                Payload::Virtual { offset, len } if !self.stream => offset / u64::from(*len).max(1),
+                Payload::Virtual { offset, len } if !self.stream => offset / (*len).max(1),
                 _ => self.bytes / self.unit_bytes,
             };
             let note = Note::Delivered { index: index as u32, bytes: len as u32 };

@@ -104,6 +104,17 @@ impl Outgoing {
                     note_generated(local, clock, &unit, probe);
                     let index = unit.index;
                     let frame = frame(self.media.as_mut(), unit);
+                    if self.queue.is_empty() && frame.wire_bytes() + 2 <= transport.room() {
+                        hand_over(
+                            local,
+                            index,
+                            frame,
+                            self.stream && self.media.is_some(),
+                            transport,
+                            probe,
+                        );
+                        continue;
+                    }
                     if let Some(dropped) = self.queue.push(index, frame) {
                         probe.record(local, probe.place, &Note::Discarded { index: dropped });
                     }
@@ -132,18 +143,28 @@ impl Outgoing {
         transport: &mut Transport,
         probe: &mut Stamped<'_, P>,
     ) {
-        // RFC 4571 §2: two bytes of length before each packet in a stream.
-        let prefix = if self.stream && self.media.is_some() { 2 } else { 0 };
-        while let Some((index, frame)) = self.queue.pop(transport.room().saturating_sub(prefix)) {
-            let Some(frame) = (if prefix > 0 { in_stream(&frame) } else { Some(frame) }) else {
-                continue;
-            };
-            if probe.wants(Topic::Frame) {
-                probe.record(local, probe.place, &Note::HandedOver { index });
-            }
-            transport.handle(local, Input::Frame(frame), probe);
+        // RFC 4571 §2: two bytes of length stand before each packet in a stream.
+        let framed = self.stream && self.media.is_some();
+        while let Some((index, frame)) = self.queue.pop(transport.room().saturating_sub(2)) {
+            hand_over(local, index, frame, framed, transport, probe);
         }
     }
+}
+
+/// A frame goes into the transport, which has room for it and the two bytes of its length.
+fn hand_over<P: Probe>(
+    local: Instant,
+    index: u32,
+    frame: Frame,
+    framed: bool,
+    transport: &mut Transport,
+    probe: &mut Stamped<'_, P>,
+) {
+    let Some(frame) = (if framed { in_stream(&frame) } else { Some(frame) }) else { return };
+    if probe.wants(Topic::Frame) {
+        probe.record(local, probe.place, &Note::HandedOver { index });
+    }
+    transport.handle(local, Input::Frame(frame), probe);
 }
 
 /// Sends an RTCP packet, if there is room for it.

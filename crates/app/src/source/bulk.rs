@@ -34,15 +34,15 @@ impl Bulk {
     /// The next unit, if it is time and `room` bytes suffice for it.
     #[inline]
     pub fn take(&mut self, now: Instant, room: usize) -> Option<Unit> {
-        let len = u64::from(self.unit_bytes).min(self.left) as u32;
+        let len = u64::from(self.unit_bytes).min(self.left);
         if len == 0 || (len as usize) > room || now < self.start || now >= self.stop {
             return None;
         }
         let payload = Payload::Virtual { offset: self.offset, len };
         let unit =
             Unit { index: self.index, slot: self.index, marker: false, captured: now, payload };
-        self.offset += u64::from(len);
-        self.left -= u64::from(len);
+        self.offset += len;
+        self.left -= len;
         self.index += 1;
         Some(unit)
     }

@@ -36,7 +36,7 @@ pub struct Timed {
 
 #[derive(Debug)]
 enum Content {
-    Virtual { len: u32 },
+    Virtual { len: u64 },
     Recording { encoded: Bytes, unit: usize, repeat: bool },
 }
 
@@ -65,7 +65,7 @@ impl Timed {
                 unit,
                 repeat: speech.repeat,
             },
-            None => Content::Virtual { len: unit as u32 },
+            None => Content::Virtual { len: unit as u64 },
         };
         let pauses = speech.talkspurts.map(|means| (means.on, means.off));
         Self::new(content, speech.packet, speech.noise, pauses, dice, start + speech.lead, stop)
@@ -76,15 +76,7 @@ impl Timed {
     pub fn cbr(cbr: &Cbr, dice: Dice, start: Instant, stop: Instant) -> Self {
         let len = cbr.packet.as_bytes();
         let interval = cbr.rate.time_for(len).unwrap_or(Duration::MAX);
-        Self::new(
-            Content::Virtual { len: len as u32 },
-            interval,
-            cbr.noise,
-            None,
-            dice,
-            start,
-            stop,
-        )
+        Self::new(Content::Virtual { len }, interval, cbr.noise, None, dice, start, stop)
     }
 
     /// Exponential on/off.
@@ -93,7 +85,7 @@ impl Timed {
         let len = on_off.packet.as_bytes();
         let interval = on_off.rate.time_for(len).unwrap_or(Duration::MAX);
         let pauses = Some((on_off.on, on_off.off));
-        let content = Content::Virtual { len: len as u32 };
+        let content = Content::Virtual { len };
         Self::new(content, interval, on_off.noise, pauses, dice, start, stop)
     }
 
@@ -154,9 +146,7 @@ impl Timed {
 
     fn payload(&self) -> Payload {
         match &self.content {
-            Content::Virtual { len } => {
-                Payload::Virtual { offset: self.sent * u64::from(*len), len: *len }
-            }
+            Content::Virtual { len } => Payload::Virtual { offset: self.sent * len, len: *len },
             Content::Recording { encoded, unit, repeat } => {
                 let units = encoded.len().div_ceil(*unit);
                 let at = if *repeat { self.slot as usize % units } else { self.slot as usize };

@@ -50,7 +50,7 @@ impl Outgoing {
     pub(super) fn slice(&self, offset: u64, len: u64) -> Payload {
         match &self.store {
             Store::Real(chunks) if len > 0 => Payload::Real(cut(chunks, offset, len as usize)),
-            _ => Payload::Virtual { offset, len: len as u32 },
+            _ => Payload::Virtual { offset, len },
         }
     }
 

@@ -90,7 +90,7 @@ impl Reassembly {
                 let offset = *delivered;
                 *delivered += len;
                 *waiting -= len;
-                Some(Frame::Data(Payload::Virtual { offset, len: len as u32 }))
+                Some(Frame::Data(Payload::Virtual { offset, len }))
             }
             Ready::Real(queue) => queue.pop_front().map(|b| Frame::Data(Payload::Real(b))),
             _ => None,
@@ -199,7 +199,7 @@ mod tests {
                 let payload = if real {
                     Payload::Real(Bytes::copy_from_slice(&text[at..at + len]))
                 } else {
-                    Payload::Virtual { offset: at as u64, len: len as u32 }
+                    Payload::Virtual { offset: at as u64, len: len as u64 }
                 };
                 reassembly.take(&mut nxt, start + at as u64, payload);
                 while let Some(Frame::Data(payload)) = reassembly.deliver() {

@@ -153,10 +153,9 @@ impl Receiver {
 
 fn trim(payload: Payload, before: u64, after: u64) -> Payload {
     match payload {
-        Payload::Virtual { offset, len } => Payload::Virtual {
-            offset: offset.wrapping_add(before),
-            len: len - before as u32 - after as u32,
-        },
+        Payload::Virtual { offset, len } => {
+            Payload::Virtual { offset: offset.wrapping_add(before), len: len - before - after }
+        }
         Payload::Real(bytes) => {
             Payload::Real(bytes.slice(before as usize..bytes.len() - after as usize))
         }

@@ -61,7 +61,7 @@ impl Hints {
     pub(crate) fn payload(self, bytes: Bytes) -> Payload {
         match self.virtual_offset {
             Some(offset) if pattern::matches(offset, &bytes) => {
-                Payload::Virtual { offset, len: bytes.len() as u32 }
+                Payload::Virtual { offset, len: bytes.len() as u64 }
             }
             _ if bytes.is_empty() => Payload::default(),
             _ => Payload::Real(bytes),

@@ -17,7 +17,7 @@ pub fn emit(payload: &Payload, out: &mut Vec<u8>) {
     match payload {
         Payload::Real(bytes) => out.extend_from_slice(bytes),
         Payload::Virtual { offset, len } => {
-            out.extend((0..u64::from(*len)).map(|i| byte_at(offset.wrapping_add(i))));
+            out.extend((0..(*len)).map(|i| byte_at(offset.wrapping_add(i))));
         }
     }
 }

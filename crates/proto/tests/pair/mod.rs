@@ -223,7 +223,10 @@ impl Pair {
 
     /// Hands over virtual bytes.
     pub fn send(&mut self, side: Side, bytes: u32) {
-        self.input(side, Input::Frame(Frame::Data(Payload::Virtual { offset: 0, len: bytes })));
+        self.input(
+            side,
+            Input::Frame(Frame::Data(Payload::Virtual { offset: 0, len: bytes.into() })),
+        );
     }
 
     /// Hands over real bytes.
@@ -376,7 +379,7 @@ pub fn packet(segment: Segment) -> Input {
 }
 
 pub fn virtually(len: u32) -> Payload {
-    Payload::Virtual { offset: 0, len }
+    Payload::Virtual { offset: 0, len: len.into() }
 }
 
 /// One endpoint, and a peer played by the test. The peer's numbers begin at [`PEER`].

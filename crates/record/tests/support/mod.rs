@@ -96,11 +96,11 @@ pub fn control() -> Body {
 }
 
 pub fn data(len: u32) -> Body {
-    Body::Udp(Frame::Data(Payload::Virtual { offset: 0, len }))
+    Body::Udp(Frame::Data(Payload::Virtual { offset: 0, len: len.into() }))
 }
 
 pub fn segment(seq: u32, len: u32) -> Body {
-    let payload = Payload::Virtual { offset: seq.into(), len };
+    let payload = Payload::Virtual { offset: seq.into(), len: len.into() };
     Body::Tcp(tcp::Segment { seq, payload, timestamps: Some((1, 2)), ..tcp::Segment::default() })
 }
 
