@@ -1,0 +1,57 @@
+"""talkspurt: a laboratory for the transport of live voice and video.
+
+>>> import talkspurt
+>>> result = talkspurt.run("scenarios/first-call.toml")  # doctest: +SKIP
+>>> result.flows                                         # doctest: +SKIP
+
+Importing this package is cheap: polars, matplotlib and the report's templates are loaded when
+they are first needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from talkspurt._core import RunError, ScenarioError, version
+
+if TYPE_CHECKING:
+    from talkspurt.audio import Audio
+    from talkspurt.entry import load, run
+    from talkspurt.result import Result
+    from talkspurt.scenario import read
+    from talkspurt.study import Study
+
+__version__ = version()
+__all__ = [
+    "Audio",
+    "Result",
+    "RunError",
+    "ScenarioError",
+    "Study",
+    "__version__",
+    "load",
+    "read",
+    "run",
+]
+
+_ROOMS = {
+    "Audio": "audio",
+    "Result": "result",
+    "Study": "study",
+    "load": "entry",
+    "read": "scenario",
+    "run": "entry",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Open a room of the package when somebody asks for what is in it (PEP 562)."""
+    if name not in _ROOMS:
+        raise AttributeError(f"module 'talkspurt' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"talkspurt.{_ROOMS[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

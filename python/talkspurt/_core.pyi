@@ -1,0 +1,99 @@
+"""The Rust side as Python sees it: scenario text in, Arrow tables out.
+
+Everything here is written in Rust and releases the GIL while it simulates. Use
+:func:`talkspurt.run` unless you build tools of your own.
+"""
+
+from typing import Protocol, TypedDict
+
+class Problem(TypedDict):
+    """One thing wrong with a scenario."""
+
+    line: int | None
+    path: str
+    message: str
+    hint: str | None
+
+class AxisInfo(TypedDict):
+    """One axis of a study as the scenario states it."""
+
+    name: str
+    path: str
+    labels: list[str]
+
+class ArrowStream(Protocol):
+    """Anything that exports an Arrow stream through the PyCapsule interface."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class ScenarioError(ValueError):
+    """A scenario says something that cannot be; ``problems`` holds every fault found."""
+
+    problems: list[Problem]
+
+class RunError(RuntimeError):
+    """A run could not be finished: cancelled, a full disk, or a fault of talkspurt's own."""
+
+def load(
+    text: str, name: str, base: str, sets: list[tuple[str, str]], seed: int | None
+) -> Plan:
+    """Read a scenario; ``base`` is the folder its files are relative to."""
+
+def schema() -> str:
+    """JSON Schema of a scenario."""
+
+def version() -> str:
+    """Version of talkspurt."""
+
+class Plan:
+    """A scenario with its axes multiplied out: axes vary slowest first, replications fastest."""
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def confidence(self) -> float: ...
+    @property
+    def replications(self) -> int: ...
+    @property
+    def axes(self) -> list[AxisInfo]: ...
+    def __len__(self) -> int: ...
+    def settings(self, i: int) -> dict[str, str]:
+        """Label of each axis in run ``i``."""
+    def replicate(self, i: int) -> int: ...
+    def seed(self, i: int) -> int: ...
+    def resolved(self, i: int) -> str:
+        """TOML of run ``i`` alone, every default written out."""
+    def topology(self, i: int) -> str:
+        """JSON of nodes, links and the routes of the flows."""
+    def start(self, i: int, capture_dir: str | None) -> Run:
+        """Start run ``i`` in a thread of its own; captures go to ``capture_dir``."""
+
+class Run:
+    """A run under way."""
+
+    def progress(self) -> float:
+        """Share of simulated time that is over, 0 to 1."""
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long; true when the run has ended."""
+    def cancel(self) -> None: ...
+    def result(self) -> Outcome:
+        """What came out; raises RunError."""
+
+class Outcome:
+    """The records of a finished run."""
+
+    @property
+    def digest(self) -> str: ...
+    @property
+    def hops(self) -> int: ...
+    @property
+    def events(self) -> int: ...
+    @property
+    def cpu_s(self) -> float: ...
+    @property
+    def duration_s(self) -> float: ...
+    def table(self, name: str) -> ArrowStream: ...
+    def audio(self, flow: str) -> tuple[bytes, bytes, int] | None:
+        """Sent and received PCM (int16, little endian, equal length) and the sample rate."""

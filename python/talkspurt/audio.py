@@ -1,0 +1,105 @@
+"""What was said and what was heard: the two recordings of a speech flow.
+
+Both are 16-bit mono at the codec's rate and equally long, so that one can be laid over the other.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import wave
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    Samples = npt.NDArray[np.int16]
+
+
+@dataclass(frozen=True)
+class Audio:
+    """The recordings of one speech flow.
+
+    Attributes:
+        name: the flow.
+        sent_pcm: what was said: samples of 16 bits, little endian.
+        received_pcm: what was heard, as long as what was said.
+        rate: samples per second.
+    """
+
+    name: str
+    sent_pcm: bytes
+    received_pcm: bytes
+    rate: int
+
+    @cached_property
+    def sent(self) -> Samples:
+        """What was said, as a numpy array of int16."""
+        import numpy as np
+
+        return np.frombuffer(self.sent_pcm, dtype="<i2")
+
+    @cached_property
+    def received(self) -> Samples:
+        """What was heard, as a numpy array of int16."""
+        import numpy as np
+
+        return np.frombuffer(self.received_pcm, dtype="<i2")
+
+    @property
+    def duration_s(self) -> float:
+        """Length in seconds."""
+        return len(self.sent_pcm) / 2 / self.rate
+
+    def sent_wav(self) -> bytes:
+        """What was said, as the bytes of a WAV file."""
+        return wav(self.sent_pcm, self.rate)
+
+    def received_wav(self) -> bytes:
+        """What was heard, as the bytes of a WAV file."""
+        return wav(self.received_pcm, self.rate)
+
+    def save(self, directory: str | os.PathLike[str]) -> tuple[Path, Path]:
+        """Write ``NAME.sent.wav`` and ``NAME.received.wav``; returns where they are."""
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        sent, received = (folder / f"{self.name}.{side}.wav" for side in ("sent", "received"))
+        sent.write_bytes(self.sent_wav())
+        received.write_bytes(self.received_wav())
+        return sent, received
+
+    def _repr_html_(self) -> str:
+        """Two players, for notebooks."""
+        players = "".join(
+            f'<figure style="margin:0 1em 0 0;display:inline-block"><figcaption>{word}</figcaption>'
+            f'<audio controls src="{data_url(data)}"></audio></figure>'
+            for word, data in (("sent", self.sent_wav()), ("received", self.received_wav()))
+        )
+        return f"<div>{players}</div>"
+
+
+def wav(pcm: bytes, rate: int) -> bytes:
+    """A mono 16-bit WAV file around these samples."""
+    file = io.BytesIO()
+    with wave.open(file, "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(rate)
+        out.writeframes(pcm)
+    return file.getvalue()
+
+
+def read_wav(file: Path) -> tuple[bytes, int]:
+    """Samples and rate of a file that :func:`wav` made."""
+    with wave.open(str(file), "rb") as source:
+        return source.readframes(source.getnframes()), source.getframerate()
+
+
+def data_url(wav_bytes: bytes) -> str:
+    """A WAV file as a ``data:`` address."""
+    return "data:audio/wav;base64," + base64.b64encode(wav_bytes).decode("ascii")

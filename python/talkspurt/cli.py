@@ -1,0 +1,175 @@
+"""The command line: ``talkspurt run``, ``check`` and ``schema``.
+
+It parses words and prints answers; everything it does can be done from Python. Polars, matplotlib
+and the report are imported only by the commands that need them, so that ``--help`` is quick.
+Exit codes: 0 done, 1 something failed, 2 bad input, 130 Ctrl-C, 143 terminated.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import cyclopts
+from cyclopts import App, Parameter
+
+from talkspurt import _core, __version__
+
+app = App(
+    name="talkspurt",
+    help="A laboratory for the transport of live voice and video.",
+    version=__version__,
+    help_format="plaintext",
+)
+
+
+@app.command
+def run(
+    scenario: Path,
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
+    seed: int | None = None,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
+    jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
+) -> None:
+    """Run a scenario; print what came of each flow and write everything else into a folder.
+
+    Parameters
+    ----------
+    scenario
+        TOML file that says what network, what flows, and what to measure.
+    out
+        Folder for the results; runs/NAME unless given. A folder that talkspurt wrote before is
+        replaced when the run is done, any other is left alone.
+    set
+        PATH=VALUE sets a field of the scenario, as in --set links.sky.delay=20ms; may be repeated.
+    seed
+        Replaces the scenario's seed.
+    json
+        Print one JSON document and nothing else on standard output; results are written only with
+        --out.
+    report
+        Whether to draw figures and write report.html.
+    jobs
+        Runs at a time, when there are axes or replications; all cores unless given.
+    """
+    from talkspurt import running
+
+    if jobs is not None and jobs < 1:
+        raise BadInput(f"--jobs {jobs}: expected 1 or more")
+    running.run(scenario, out=out, sets=set or [], seed=seed, as_json=json, report=report, jobs=jobs)
+
+
+@app.command
+def check(
+    scenario: Path,
+    /,
+    *,
+    set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
+) -> None:
+    """Read a scenario, say everything that is wrong with it, and run nothing.
+
+    Parameters
+    ----------
+    scenario
+        TOML file.
+    set
+        PATH=VALUE sets a field of the scenario first; may be repeated.
+    """
+    from talkspurt.scenario import read
+
+    plan = read(scenario, set=set).plan
+    runs = f"{len(plan)} run{'s' if len(plan) != 1 else ''}"
+    print(f"{scenario}: nothing wrong; {plan.title}; {runs}")
+
+
+@app.command
+def schema() -> None:
+    """Print the JSON Schema of a scenario, for editors."""
+    print(_core.schema().rstrip())
+
+
+class BadInput(Exception):
+    """Something the user wrote cannot be; the message says what and what was expected."""
+
+
+def main() -> None:
+    """Entry point: everything that goes wrong ends in words and an exit code."""
+    signal.signal(signal.SIGTERM, _on_term)
+    try:
+        app(sys.argv[1:], result_action="return_value")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _hush()
+        sys.exit(0)
+    except KeyboardInterrupt:
+        _say("stopped; nothing was written")
+        sys.exit(130)
+    except Exception as error:
+        code = explain(error, Path(_scenario_argument()))
+        if code is None:
+            raise
+        sys.exit(code)
+
+
+def _on_term(number: int, frame: object) -> None:
+    sys.exit(128 + number)
+
+
+def _hush() -> None:
+    # The reader is gone (`| head`): let the interpreter's last flush go nowhere.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _scenario_argument() -> str:
+    """The scenario's file as the user wrote it, for messages."""
+    return next((word for word in sys.argv[2:] if not word.startswith("-")), "scenario")
+
+
+def explain(error: Exception, file: Path) -> int | None:
+    """Say in words what went wrong; the exit code, or None for a fault of talkspurt's own."""
+    if isinstance(error, _core.ScenarioError):
+        for line in problem_lines(error, file):
+            _say(line)
+        return 2
+    if isinstance(error, BadInput):
+        _say(str(error))
+        return 2
+    if isinstance(error, _core.RunError):
+        _say(str(error))
+        return 1
+    if isinstance(error, OSError):
+        where = f"{error.filename}: " if error.filename else ""
+        _say(f"{where}{error.strerror or error}")
+        return 2 if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) else 1
+    return None
+
+
+def problem_lines(error: _core.ScenarioError, file: Path | str) -> list[str]:
+    """One line for each fault of a scenario: ``file:line: path: message – hint``."""
+    problems = getattr(error, "problems", None)
+    if not problems:
+        return [str(error)]
+    return [_problem_line(problem, str(file)) for problem in problems]
+
+
+def _problem_line(problem: Any, file: str) -> str:
+    where = f"{file}:{problem['line']}" if problem["line"] is not None else file
+    words = [where, *([problem["path"]] if problem["path"] else []), problem["message"]]
+    return ": ".join(words) + (f" – {problem['hint']}" if problem["hint"] else "")
+
+
+def _say(words: str) -> None:
+    try:
+        print(f"talkspurt: {words}", file=sys.stderr, flush=True)
+    except OSError:
+        pass
+
+
+__all__ = ["app", "cyclopts", "main"]

@@ -1,0 +1,85 @@
+"""The drive: runs of a plan started, watched, cancelled and taken in as they end.
+
+Each :class:`talkspurt._core.Run` has a thread of its own in Rust with the GIL released, so one
+Python thread is enough to keep every core busy: it holds a window of runs open and asks each in
+turn. Waiting is in short steps, which is what lets Ctrl-C through.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from talkspurt import _core
+
+STEP_S = 0.05
+"""How long one wait lasts; the longest time Ctrl-C goes unheard."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a plan is."""
+
+    fraction: float
+    """Share of all simulated time that is over, 0 to 1."""
+    finished: int
+    """Runs that have ended."""
+    total: int
+    """Runs of the plan."""
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on macOS or Windows
+        return os.cpu_count() or 1
+
+
+def drive(
+    plan: _core.Plan,
+    runs: Iterable[int],
+    *,
+    jobs: int | None = None,
+    captures: Callable[[int], str | None] = lambda _: None,
+    on_end: Callable[[int, _core.Outcome], None],
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> None:
+    """Run these runs of the plan, ``jobs`` at a time (all cores unless told), in order of start.
+
+    ``on_end`` is called with each outcome as its run ends, whatever the order. Whatever is raised
+    here, by a run or by Ctrl-C, cancels the others first.
+    """
+    waiting = list(runs)
+    total = len(waiting)
+    waiting.reverse()
+    window = max(1, jobs if jobs is not None else cores())
+    under_way: dict[int, _core.Run] = {}
+    finished = 0
+    try:
+        while waiting or under_way:
+            while waiting and len(under_way) < window:
+                i = waiting.pop()
+                under_way[i] = plan.start(i, captures(i))
+            for i in _ended(under_way):
+                on_end(i, under_way.pop(i).result())
+                finished += 1
+            part = sum(run.progress() for run in under_way.values())
+            on_progress(Progress((finished + part) / total, finished, total))
+    except BaseException:
+        for run in under_way.values():
+            run.cancel()
+        for run in under_way.values():
+            run.wait(10.0)
+        raise
+
+
+def _ended(under_way: dict[int, _core.Run]) -> list[int]:
+    """Those that have ended; waits a step when none has."""
+    ended = [i for i, run in under_way.items() if run.wait(0.0)]
+    if ended:
+        return ended
+    first = next(iter(under_way))
+    step = STEP_S if len(under_way) == 1 else STEP_S / 10
+    return [first] if under_way[first].wait(step) else []

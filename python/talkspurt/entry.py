@@ -1,0 +1,102 @@
+"""The front door for Python: a question goes in, a result or a study comes out."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from talkspurt import _core, engine, store
+from talkspurt.result import Result
+from talkspurt.scenario import Question, Sets, Source, read
+from talkspurt.study import Study
+
+OnProgress = Callable[[engine.Progress], None]
+
+
+def run(
+    scenario: Source,
+    *,
+    set: Sets | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    progress: bool | OnProgress = False,
+) -> Result | Study:
+    """Run a scenario and wait for what comes out. Ctrl-C stops it.
+
+    Args:
+        scenario: path of a TOML file, TOML text, or a dict.
+        set: fields to set over the scenario's own, as in ``{"links.sky.delay": "20ms"}``.
+        seed: replaces the scenario's seed.
+        jobs: runs at a time; all cores unless told. Results do not depend on it.
+        progress: true for a bar on standard error, or a function called with
+            :class:`talkspurt.engine.Progress` some twenty times a second.
+
+    Returns:
+        A :class:`Result`, or a :class:`Study` when the scenario has axes or replications.
+
+    Raises:
+        talkspurt.ScenarioError: when the scenario is faulty, with every fault.
+        talkspurt.RunError: when a run could not be finished.
+    """
+    question = read(scenario, set=set, seed=seed)
+    if callable(progress):
+        return answer(question, jobs=jobs, on_progress=progress)
+    if not progress:
+        return answer(question, jobs=jobs)
+    from talkspurt.terminal.progress import Bar
+
+    with Bar(question.plan.title) as bar:
+        return answer(question, jobs=jobs, on_progress=bar.on_progress)
+
+
+def load(directory: str | os.PathLike[str]) -> Result | Study:
+    """Open results saved by :meth:`Result.save`, :meth:`Study.save` or ``talkspurt run``."""
+    return store.load(Path(directory))
+
+
+def is_study(plan: _core.Plan) -> bool:
+    """Whether a plan has axes or replications, however many runs that makes."""
+    return bool(plan.axes) or plan.replications > 1
+
+
+def answer(
+    question: Question,
+    *,
+    jobs: int | None = None,
+    on_progress: OnProgress = lambda _: None,
+    keep: Callable[[int, Result], Result] = lambda _, result: result,
+) -> Result | Study:
+    """Run everything a question asks.
+
+    ``keep`` is given each result as it comes in and says what to hold in its place: a study too
+    big for memory is written to disk run by run.
+    """
+    plan = question.plan
+    results: dict[int, Result] = {}
+    began: dict[int, float] = {}
+    scratch: dict[int, tempfile.TemporaryDirectory[str]] = {}
+
+    def captures(i: int) -> str:
+        began[i] = time.monotonic()
+        scratch[i] = tempfile.TemporaryDirectory(prefix="talkspurt-")
+        return scratch[i].name
+
+    def on_end(i: int, outcome: _core.Outcome) -> None:
+        wall_s = time.monotonic() - began[i]
+        fresh = Result.of_outcome(question, i, outcome, wall_s=wall_s, captures=scratch.pop(i))
+        results[i] = keep(i, fresh)
+
+    engine.drive(
+        plan,
+        range(len(plan)),
+        jobs=jobs,
+        captures=captures,
+        on_end=on_end,
+        on_progress=on_progress,
+    )
+    if is_study(plan):
+        return Study.of_results(question, [results[i] for i in range(len(plan))])
+    return results[0]

@@ -1,0 +1,58 @@
+"""Figures of opinion: each call's MOS, and the points that delay, loss and codec took from it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from talkspurt import measures
+from talkspurt.figures.style import CAUSE_COLOURS, sheet
+from talkspurt.figures.time import MOST, styles_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from talkspurt.result import Result
+
+BEST_MOS = 4.41
+"""MOS at G.107's defaults (R = 93.2): as good as a G.711 call gets."""
+
+
+def mos(result: Result, flow: str | None, link: str | None) -> Figure | None:
+    """A bar for each call: its MOS, then what delay, loss and codec each took."""
+    del link
+    rows = result.flows.drop_nulls("mos")
+    rows = rows.filter(name=flow) if flow else rows
+    if rows.is_empty():
+        return None
+    shown = rows.head(MOST).to_dicts()
+    styles = styles_of(result)
+    figure, (ax,) = sheet("MOS, and what took from it", height=1.15 + 0.42 * len(shown))
+    for place, row in enumerate(shown):
+        ax.barh(place, row["mos"] - 1, left=1, color=styles[row["name"]].colour, height=0.62)
+        words = measures.verdict(row["r_factor"])
+        ax.text(1.05, place, f"{row['mos']:.2f}", color="white", va="center", weight="bold", fontsize=8.5)
+        left = row["mos"]
+        for cause, colour in CAUSE_COLOURS.items():
+            taken = row[f"mos_lost_to_{cause}"] or 0.0
+            # The three are each counted alone, so together they may be more than the whole.
+            ax.barh(place, taken, left=left, color=colour, height=0.3, alpha=0.85)
+            left += taken
+        ax.text(max(left, BEST_MOS) + 0.06, place, words.short if words else "", va="center", fontsize=8.5)
+    _finish(figure, shown)
+    return figure
+
+
+def _finish(figure: Figure, shown: list[dict[str, object]]) -> None:
+    from matplotlib.patches import Patch
+
+    (ax,) = figure.axes
+    ax.axvline(BEST_MOS, color="#9aa1a8", linewidth=0.9, linestyle=":")
+    ax.set_yticks(range(len(shown)), [str(row["name"]) for row in shown])
+    ax.set_ylim(len(shown) - 0.45, -0.55)
+    ax.set_xlim(1, 6)
+    ax.set_xticks([1, 2, 3, 4, BEST_MOS], ["1", "2", "3", "4", "4.41"])
+    ax.set_xlabel("MOS (1 bad, 4.41 as good as a G.711 call gets)")
+    ax.grid(visible=False, axis="y")
+    ax.tick_params(left=False)
+    keys = [Patch(color=c, alpha=0.85, label=f"lost to {cause}") for cause, c in CAUSE_COLOURS.items()]
+    figure.legend(handles=keys, loc="outside lower right", ncols=3, fontsize=8)

@@ -1,0 +1,138 @@
+"""Figures of speech: how long frames take, what became of each, and the sound itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from talkspurt.figures.style import FAINT, FATE_COLOURS, FlowStyle, sheet
+from talkspurt.figures.time import MOST, styles_of
+
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from talkspurt.audio import Audio
+    from talkspurt.result import Result
+
+
+def delay_ecdf(result: Result, flow: str | None, link: str | None) -> Figure | None:
+    """Share of frames delivered within a time, counted from capture: what a buffer must bridge."""
+    del link
+    import numpy as np
+
+    chosen = [flow] if flow else result.calls
+    styles = styles_of(result)
+    figure, (ax,) = sheet("Share of voice frames delivered within a time of their capture", height=3.0)
+    drawn = 0
+    for name in chosen[:MOST]:
+        rows = result.frames(name)
+        took = (rows["delivered_s"] - rows["captured_s"]).drop_nulls().sort().to_numpy() * 1e3
+        if took.size:
+            share = np.arange(1, took.size + 1) / rows.height
+            _ecdf(ax, took, share, name, styles[name])
+            drawn += 1
+    if not drawn:
+        return None
+    ax.set_ylim(0, 1.02)
+    ax.set_xlim(left=0)
+    ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
+    ax.set_xlabel("time from capture to delivery / ms")
+    ax.set_ylabel("frames")
+    ax.legend(loc="lower right", fontsize=8.5)
+    return figure
+
+
+def _ecdf(
+    ax: Axes,
+    took: npt.NDArray[np.float64],
+    share: npt.NDArray[np.float64],
+    name: str,
+    style: FlowStyle,
+) -> None:
+    ax.step([took[0], *took], [0, *share], where="post", **style.line())
+    marks = [min(took.size - 1, int(took.size * q)) for q in (0.1, 0.3, 0.5, 0.7, 0.9)]
+    ax.plot(
+        took[marks], share[marks], style.marker, color=style.colour, markersize=4.5,
+        linestyle="none", label=name,
+    )  # fmt: skip
+
+
+def fates(result: Result, flow: str | None, link: str | None) -> Figure | None:
+    """One strip per call: when a frame was captured and what became of it."""
+    del link
+    chosen = [flow] if flow else result.calls[:MOST]
+    if not chosen:
+        return None
+    figure, (ax,) = sheet("What became of each voice frame", height=0.95 + 0.42 * len(chosen))
+    seen: set[str] = set()
+    for place, name in enumerate(chosen):
+        seen |= _strip(ax, result.frames(name), place, result.duration_s)
+    ax.set_yticks(range(len(chosen)), chosen)
+    ax.set_ylim(len(chosen) - 0.45, -0.55)
+    ax.set_xlim(0, result.duration_s)
+    ax.set_xlabel("time of capture / s")
+    ax.grid(visible=False)
+    ax.spines["left"].set_visible(False)
+    ax.tick_params(left=False)
+    from matplotlib.patches import Patch
+
+    keys = [Patch(color=FATE_COLOURS[fate], label=fate.replace("_", " ")) for fate in FATE_COLOURS if fate in seen]
+    figure.legend(handles=keys, loc="outside lower right", ncols=len(keys), fontsize=8)
+    return figure
+
+
+def _strip(ax: Axes, rows: pl.DataFrame, place: int, duration_s: float) -> set[str]:
+    times = rows["captured_s"].to_list()
+    step = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else duration_s / 100
+    for fate in rows["fate"].unique(maintain_order=True).to_list():
+        spans = [(t, step) for t in rows.filter(fate=fate)["captured_s"].to_list()]
+        ax.broken_barh(spans, (place - 0.36, 0.72), color=FATE_COLOURS.get(fate, FAINT), linewidth=0)
+    return set(rows["fate"].to_list())
+
+
+def waveform(result: Result, flow: str | None, link: str | None) -> Figure | None:
+    """What was said above what was heard; gaps stand under the frames that are missing."""
+    del link
+    name = flow or next(iter(result.calls), None)
+    if name is None:
+        return None
+    audio = result.audio(name)
+    figure, axes = sheet(f"{name}: said and heard", height=2.8, rows=2, sharex=True, sharey=True)
+    colour = styles_of(result)[name].colour
+    for ax, samples, word in zip(axes, (audio.sent, audio.received), ("said", "heard"), strict=True):
+        _envelope(ax, samples, audio, colour if word == "heard" else "#6b7280")
+        ax.set_ylabel(word)
+        ax.set_yticks([])
+        ax.grid(visible=False)
+        ax.spines["left"].set_visible(False)
+    _shade_missing(axes[1], result.frames(name))
+    axes[1].set_xlabel("time / s")
+    axes[1].set_xlim(0, audio.duration_s)
+    return figure
+
+
+def _envelope(ax: Axes, samples: npt.NDArray[np.int16], audio: Audio, colour: str) -> None:
+    import numpy as np
+
+    columns = min(1400, max(1, samples.size // 2))
+    width = samples.size // columns
+    block = samples[: columns * width].reshape(columns, width)
+    x = np.arange(columns) * width / audio.rate
+    ax.fill_between(x, block.min(axis=1), block.max(axis=1), color=colour, linewidth=0.3)
+
+
+def _shade_missing(ax: Axes, rows: pl.DataFrame) -> None:
+    if rows.is_empty():
+        return
+    first = float(rows["captured_s"][0])
+    times = rows["captured_s"].to_list()
+    step = (times[-1] - first) / (len(times) - 1) if len(times) > 1 else 0.02
+    for fate, colour in FATE_COLOURS.items():
+        spans = [(t - first, step) for t in rows.filter(fate=fate)["captured_s"].to_list()]
+        if spans and fate != "played":
+            low, high = ax.get_ylim()
+            ax.broken_barh(spans, (low, high - low), color=colour, alpha=0.4, linewidth=0, zorder=0)
+            ax.set_ylim(low, high)

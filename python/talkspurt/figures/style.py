@@ -1,0 +1,216 @@
+"""How figures look: one colour and one marker for each transport, everywhere.
+
+Colours are Okabe and Ito's, told apart by every kind of colour vision; a second flow over the same
+transport keeps its colour and changes its dashes. Ink is one known colour, which the report turns
+into the page's own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INK = "#24292e"
+FAINT = "#9aa1a8"
+PAPER = "#ffffff"
+
+# Okabe and Ito, "Color Universal Design", 2008.
+BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
+ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
+
+FATE_COLOURS = {
+    "played": "#b9c2cb",
+    "late": ORANGE,
+    "lost": VERMILLION,
+    "discarded": PURPLE,
+    "queued": SKY,
+    "in_flight": BLUE,
+}
+"""Fates of a voice frame."""
+
+CAUSE_COLOURS = {"delay": ORANGE, "loss": VERMILLION, "codec": PURPLE}
+"""What takes points from a MOS."""
+
+
+@dataclass(frozen=True)
+class TransportStyle:
+    """Colour and marker of one transport."""
+
+    colour: str
+    marker: str
+
+
+TRANSPORTS = {
+    "udp": TransportStyle(BLUE, "o"),
+    "tcp": TransportStyle(VERMILLION, "s"),
+    "dccp-ccid2": TransportStyle(GREEN, "^"),
+    "dccp-ccid3": TransportStyle(SKY, "v"),
+    "dccp": TransportStyle(GREEN, "^"),
+    "sctp": TransportStyle(PURPLE, "D"),
+    "tfrc": TransportStyle(ORANGE, "P"),
+}
+OTHER = TransportStyle("#6b7280", "X")
+
+DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2.5), (2, 2), (8, 2, 2, 2), (12, 3))
+"""Dashes of the first, second … flow over one transport; empty is a full line."""
+
+
+def transport_style(transport: str) -> TransportStyle:
+    """Colour and marker of a transport, by the longest name it begins with."""
+    word = transport.lower().replace("/", "-").replace("_", "-")
+    for name in sorted(TRANSPORTS, key=len, reverse=True):
+        if word.startswith(name):
+            return TRANSPORTS[name]
+    return OTHER
+
+
+@dataclass(frozen=True)
+class FlowStyle:
+    """How one flow is drawn."""
+
+    colour: str
+    marker: str
+    dashes: tuple[float, ...]
+
+    def line(self) -> dict[str, Any]:
+        """Keywords for matplotlib's plot."""
+        dashes = {"dashes": self.dashes} if self.dashes else {"linestyle": "-"}
+        return {"color": self.colour, **dashes}
+
+
+def flow_styles(transports: Mapping[str, str]) -> dict[str, FlowStyle]:
+    """A style for each flow, from its transport and its place among the flows that share it."""
+    seen: dict[str, int] = {}
+    styles = {}
+    for flow, transport in transports.items():
+        style = transport_style(transport)
+        place = seen.get(style.colour, 0)
+        seen[style.colour] = place + 1
+        styles[flow] = FlowStyle(style.colour, style.marker, DASHES[place % len(DASHES)])
+    return styles
+
+
+RC = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "talkspurt",
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": 9.0,
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": FAINT,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.7,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelcolor": INK,
+    "ytick.labelcolor": INK,
+    "text.color": INK,
+    "lines.linewidth": 1.5,
+    "legend.frameon": False,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "figure.constrained_layout.use": True,
+}
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Our look, and nobody else's settings."""
+    import matplotlib as mpl
+
+    with mpl.rc_context(RC):
+        yield
+
+
+def sheet(
+    title: str, *, width: float = 7.2, height: float = 2.9, rows: int = 1, **layout: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with its axes, one below the other."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    axes = figure.subplots(rows, 1, squeeze=False, **layout)[:, 0]
+    axes[0].set_title(title)
+    return figure, list(axes)
+
+
+def label_ends(ax: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
+    """Name lines at their right ends (x, y, text, colour), moved apart so that none overlap."""
+    figure = ax.figure
+    low, high = ax.get_ylim()
+    top = figure.get_figheight() * 72 * 0.8  # points, about: labels need only roughly be apart
+    gap = 11 / top * (high - low)
+    placed: list[float] = []
+    right = ax.get_xlim()[1]
+    for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
+        del x
+        at = max(y, low)
+        if placed and at < placed[-1] + gap:
+            at = placed[-1] + gap
+        placed.append(at)
+        ax.annotate(
+            text,
+            (right, y),
+            xytext=(right + (ax.get_xlim()[1] - ax.get_xlim()[0]) * 0.012, at),
+            color=colour,
+            va="center",
+            fontsize=8.5,
+            annotation_clip=False,
+        )
+
+
+def svg(figure: Figure) -> bytes:
+    """The figure as SVG: the same bytes for the same figure."""
+    import matplotlib as mpl
+
+    file = io.BytesIO()
+    with mpl.rc_context(RC):
+        figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
+    return file.getvalue()
+
+
+def png(figure: Figure) -> bytes:
+    """The figure as PNG on white."""
+    import matplotlib as mpl
+
+    file = io.BytesIO()
+    with mpl.rc_context(RC):
+        figure.savefig(file, format="png", dpi=160, facecolor=PAPER, metadata={"Software": None})
+    return file.getvalue()
+
+
+def inline_svg(figure: Figure, alt: str) -> str:
+    """The figure as an SVG element for a page: the page's ink, its fonts, and ids of its own."""
+    text = svg(figure).decode("utf-8")
+    text = text[text.index("<svg") :]
+    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
+    text = text.replace(INK, "currentColor")
+    salt = hashlib.sha256(text.encode()).hexdigest()[:8]
+    text = re.sub(r'\bid="([^"]+)"', rf'id="f{salt}-\1"', text)
+    text = re.sub(r'(url\(|xlink:href=")#', rf"\1#f{salt}-", text)
+    from html import escape
+
+    head, rest = text.split(">", 1)
+    head = re.sub(r'\s(width|height)="[^"]*"', "", head)
+    return f'{head} role="img" aria-label="{escape(alt, quote=True)}">{rest}'

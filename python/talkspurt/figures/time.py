@@ -1,0 +1,136 @@
+"""Figures over time: delay, goodput, the queue at the bottleneck, congestion windows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from talkspurt.figures.style import SKY, FlowStyle, flow_styles, label_ends, sheet
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from talkspurt.result import Result
+
+MOST = 12
+"""Flows drawn at most."""
+
+
+def styles_of(result: Result) -> dict[str, FlowStyle]:
+    """A style for each flow of a result."""
+    return flow_styles(dict(result.flows.select("name", "transport").iter_rows()))
+
+
+def bottleneck(result: Result) -> str | None:
+    """The link that holds the longest queue on average; of equals, the busiest."""
+    links = result.links.filter(sent_any(result.links))
+    if links.is_empty():
+        return None
+    order = links.sort(["queue_mean_packets", "utilisation"], descending=True, nulls_last=True)
+    return str(order["name"][0])
+
+
+def sent_any(links: pl.DataFrame) -> pl.Series:
+    """Which links carried anything."""
+    return links["sent_packets"] > 0
+
+
+def delay(result: Result, flow: str | None, link: str | None) -> Figure | None:
+    """One-way delay over time: mean of each bin, with a shade up to its longest."""
+    del link
+    frame = result.series(flow)
+    chosen = [flow] if flow else (result.calls or result.flows["name"].to_list())
+    figure, (ax,) = sheet("One-way network delay: mean of each bin, shaded up to its longest")
+    ends = []
+    for name, style in _drawn(result, chosen):
+        rows = frame.filter(flow=name).drop_nulls("delay_mean_s")
+        if rows.is_empty():
+            continue
+        x, mean, high = (rows[c].to_numpy() for c in ("time_s", "delay_mean_s", "delay_max_s"))
+        ax.fill_between(x, mean * 1e3, high * 1e3, color=style.colour, alpha=0.13, linewidth=0)
+        ax.plot(x, mean * 1e3, **style.line())
+        ends.append((x[-1], float(mean[-1] * 1e3), name, style.colour))
+    return _finish(figure, ax, result, "delay / ms", ends, len(chosen))
+
+
+def goodput(result: Result, flow: str | None, link: str | None) -> Figure | None:
+    """Goodput over time."""
+    del link
+    frame = result.series(flow)
+    chosen = [flow] if flow else result.flows["name"].to_list()
+    figure, (ax,) = sheet("Goodput")
+    ends = []
+    for name, style in _drawn(result, chosen):
+        rows = frame.filter(flow=name)
+        if rows.is_empty():
+            continue
+        x, y = rows["time_s"].to_numpy(), rows["goodput_bps"].to_numpy() / 1e3
+        ax.plot(x, y, **style.line())
+        ends.append((x[-1], float(y[-1]), name, style.colour))
+    return _finish(figure, ax, result, "goodput / kbit/s", ends, len(chosen))
+
+
+def queue(result: Result, flow: str | None, link: str | None) -> Figure | None:
+    """Packets waiting at a link (the bottleneck unless named), and drops as ticks below."""
+    del flow
+    name = link or bottleneck(result)
+    if name is None:
+        return None
+    rows = result.link_series(name)
+    figure, (ax,) = sheet(f"Queue at {name}, and packets dropped there")
+    x, y = rows["time_s"].to_numpy(), rows["queue_packets"].to_numpy()
+    ax.fill_between(x, 0, y, color=SKY, alpha=0.35, linewidth=0, step="pre")
+    ax.step(x, y, where="pre", color="#0072B2", linewidth=1.1)
+    drops = rows.filter(rows["drops"] > 0)
+    if not drops.is_empty():
+        ax.plot(drops["time_s"], [0] * len(drops), "|", color="#D55E00", markersize=9, clip_on=False)
+        ax.annotate(
+            f"{int(drops['drops'].sum())} dropped", (1, 1), xycoords="axes fraction",
+            xytext=(0, 4), textcoords="offset points", ha="right", color="#D55E00", fontsize=8.5,
+        )  # fmt: skip
+    return _finish(figure, ax, result, "packets waiting", [], 0)
+
+
+
+def cwnd(result: Result, flow: str | None, link: str | None) -> Figure | None:
+    """Congestion window of the opening side of each flow that has one."""
+    del link
+    frame = result.gauges(flow, "cwnd").filter(side="from")
+    chosen = frame["flow"].unique(maintain_order=True).to_list()
+    if not chosen:
+        return None
+    figure, (ax,) = sheet("Congestion window")
+    ends = []
+    for name, style in _drawn(result, chosen):
+        rows = frame.filter(flow=name)
+        x, y = rows["time_s"].to_numpy(), rows["value"].to_numpy() / 1e3
+        ax.step(x, y, where="post", **style.line())
+        ends.append((x[-1], float(y[-1]), name, style.colour))
+    return _finish(figure, ax, result, "cwnd / kB", ends, len(chosen))
+
+
+def _drawn(result: Result, chosen: list[str]) -> list[tuple[str, FlowStyle]]:
+    styles = styles_of(result)
+    return [(name, styles[name]) for name in chosen[:MOST] if name in styles]
+
+
+def _finish(
+    figure: Figure,
+    ax: Axes,
+    result: Result,
+    unit: str,
+    ends: list[tuple[float, float, str, str]],
+    total: int,
+) -> Figure:
+    ax.set_xlim(0, result.duration_s)
+    ax.set_ylim(bottom=0)
+    ax.set_xlabel("time / s")
+    ax.set_ylabel(unit)
+    label_ends(ax, ends)
+    if total > MOST:
+        ax.annotate(
+            f"{MOST} of {total} flows shown", (1, 1), xycoords="axes fraction",
+            xytext=(0, 4), textcoords="offset points", ha="right", fontsize=8,
+        )  # fmt: skip
+    return figure

@@ -1,0 +1,396 @@
+"""The catalogue of measures: what each number is, its unit, its formula and where that is from.
+
+The report, the documentation, the figures and the tables on the terminal all read it from here,
+so that a measure is explained once and in the same words everywhere. Names are those of the
+columns of the ``flows`` and ``links`` tables.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+Better = Literal["higher", "lower", "neither"]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure.
+
+    Attributes:
+        name: column in the table.
+        table: the table it stands in.
+        label: what a person calls it.
+        unit: unit of the stored number ("1" for a plain ratio or score).
+        shown_unit: unit it is shown in.
+        scale: shown value = stored value times this.
+        digits: digits after the point when shown.
+        meaning: what it says, in a sentence or two.
+        formula: how it is computed.
+        source: where the definition comes from.
+        better: which way is good.
+    """
+
+    name: str
+    table: Literal["flows", "links"]
+    label: str
+    unit: str
+    shown_unit: str
+    scale: float
+    digits: int
+    meaning: str
+    formula: str
+    source: str
+    better: Better = "neither"
+
+    def show(self, value: float | None, *, unit: bool = False) -> str:
+        """The value as text in the shown unit; a dash where there is none."""
+        if value is None or not math.isfinite(value):
+            return "–"
+        text = f"{value * self.scale:,.{self.digits}f}".replace(",", "\u202f")
+        return f"{text} {self.shown_unit}".rstrip() if unit else text
+
+
+def _seconds(name: str, label: str, meaning: str, formula: str, source: str) -> Measure:
+    return Measure(name, "flows", label, "s", "ms", 1e3, 1, meaning, formula, source, "lower")
+
+
+def _packets(name: str, label: str, meaning: str, formula: str, better: Better = "neither") -> Measure:
+    own = "talkspurt's own count"
+    return Measure(name, "flows", label, "packets", "", 1, 0, meaning, formula, own, better)
+
+
+def _points(name: str, label: str, meaning: str, formula: str) -> Measure:
+    source = "ITU-T G.107 §7, one term put back at a time"
+    return Measure(name, "flows", label, "MOS", "", 1, 2, meaning, formula, source, "lower")
+
+
+def _link(
+    name: str, label: str, unit: str, scale: float, digits: int, meaning: str, formula: str
+) -> Measure:
+    shown = {"1": "%", "packets": "", "bytes": "", "bit/s": "kbit/s"}[unit]
+    own = "talkspurt's own count"
+    return Measure(name, "links", label, unit, shown, scale, digits, meaning, formula, own)
+
+
+ALL: tuple[Measure, ...] = (
+    _packets(
+        "generated_packets",
+        "generated",
+        "Units of data the source made in the window: frames of speech, packets of a constant or "
+        "on/off source, segments' worth of bulk data.",
+        "generated = queued + handed to the transport + discarded by the send queue",
+    ),
+    _packets(
+        "queued_packets",
+        "still queued",
+        "Units that waited for the transport when the run ended.",
+        "counted at the end of the run",
+    ),
+    _packets(
+        "discarded_packets",
+        "discarded",
+        "Units the full send queue threw away because the transport had no room.",
+        "counted when dropped",
+        "lower",
+    ),
+    _packets(
+        "sent_packets",
+        "sent",
+        "IP packets with payload that left the sender; with TCP, retransmissions count again.",
+        "sent = received + lost + in flight",
+    ),
+    _packets(
+        "received_packets",
+        "received",
+        "IP packets with payload that reached the other end.",
+        "counted on arrival",
+    ),
+    _packets(
+        "lost_packets",
+        "lost",
+        "IP packets with payload that the network dropped: full queues, the medium, outages, or "
+        "being longer than a link takes.",
+        "lost = sent − received − in flight",
+        "lower",
+    ),
+    _packets(
+        "in_flight_packets",
+        "in flight",
+        "IP packets with payload still on their way when the run ended.",
+        "counted at the end of the run",
+    ),
+    _packets(
+        "control_packets",
+        "control",
+        "Packets without payload: connection set-up, pure acknowledgements, RTCP reports.",
+        "counted apart from sent packets",
+    ),
+    Measure(
+        "goodput_bps",
+        "flows",
+        "goodput",
+        "bit/s",
+        "kbit/s",
+        1e-3,
+        1,
+        "Data handed to the receiving application, each byte once: headers and retransmissions "
+        "do not count.",
+        "8 × payload bytes delivered in the window ÷ length of the window",
+        "RFC 2647 §3.17",
+        "higher",
+    ),
+    Measure(
+        "throughput_bps",
+        "flows",
+        "throughput",
+        "bit/s",
+        "kbit/s",
+        1e-3,
+        1,
+        "IP bytes that arrived, headers and retransmissions included.",
+        "8 × IP bytes received in the window ÷ length of the window",
+        "RFC 5136 §2.3",
+    ),
+    _seconds(
+        "delay_mean_s",
+        "delay, mean",
+        "One-way network delay of data packets: from leaving the sender to arrival. Waiting in "
+        "the sender's own queue is not in it.",
+        "mean of arrival − departure",
+        "RFC 7679",
+    ),
+    _seconds(
+        "delay_p50_s",
+        "delay, median",
+        "Half the data packets crossed the network faster than this.",
+        "50th percentile of arrival − departure",
+        "RFC 7679 §5.1",
+    ),
+    _seconds(
+        "delay_p95_s",
+        "delay, 95 %",
+        "Nineteen of twenty data packets crossed the network faster than this.",
+        "95th percentile of arrival − departure",
+        "RFC 7679 §5.1",
+    ),
+    _seconds(
+        "delay_max_s",
+        "delay, longest",
+        "The slowest data packet that arrived.",
+        "maximum of arrival − departure",
+        "RFC 7679",
+    ),
+    _seconds(
+        "jitter_s",
+        "jitter",
+        "How unevenly packets arrive: the smoothed difference between the spacing of arrivals "
+        "and the spacing of departures.",
+        "J ← J + (|D| − J) / 16, averaged over the window",
+        "RFC 3550 §6.4.1 and A.8",
+    ),
+    _seconds(
+        "mouth_to_ear_p50_s",
+        "mouth to ear",
+        "What the speakers notice: from a sound's capture to its playing at the far end. "
+        "Packetisation, send queue, handshake, network, and the jitter buffer are all in it.",
+        "median of (playout of a frame's first sample − its capture)",
+        "ITU-T G.114 §1",
+    ),
+    _packets(
+        "late_packets",
+        "late",
+        "Voice frames that arrived after the moment they should have been played, and are thus "
+        "as good as lost.",
+        "delivered after their playout instant",
+        "lower",
+    ),
+    _packets(
+        "missing_packets",
+        "missing",
+        "Voice frames never delivered: lost, discarded, still queued or still in flight.",
+        "generated frames − delivered frames",
+        "lower",
+    ),
+    Measure(
+        "loss_ratio",
+        "flows",
+        "lost or late",
+        "1",
+        "%",
+        100,
+        2,
+        "Share of voice frames the listener did not hear, for whatever reason.",
+        "(missing + late) ÷ generated",
+        "ITU-T G.107 §7.4 (Ppl); loss and discard as in RFC 3611 §4.7.1",
+        "lower",
+    ),
+    Measure(
+        "burst_ratio",
+        "flows",
+        "burst ratio",
+        "1",
+        "",
+        1,
+        2,
+        "Whether losses come in runs: 1 when they fall at random, more when they cluster.",
+        "mean length of a run of losses × (1 − loss ratio)",
+        "ITU-T G.107 §7.4 (BurstR)",
+        "lower",
+    ),
+    Measure(
+        "r_factor",
+        "flows",
+        "R",
+        "1",
+        "",
+        1,
+        1,
+        "The E-model's rating of the call, 0 to 100, from delay, loss and codec. 93.2 is a call "
+        "with nothing wrong. It is a planning estimate, not a listening test.",
+        "R = Ro − Is − Id − Ie,eff + A",
+        "ITU-T G.107 §7.1",
+        "higher",
+    ),
+    Measure(
+        "mos",
+        "flows",
+        "MOS",
+        "MOS",
+        "",
+        1,
+        2,
+        "The mean opinion the E-model expects of a conversation, 1 (bad) to 4.5 (as good as "
+        "telephone speech gets).",
+        "MOS = 1 + 0.035 R + R (R − 60)(100 − R) · 7·10⁻⁶",
+        "ITU-T G.107 Annex B",
+        "higher",
+    ),
+    _points(
+        "mos_lost_to_delay",
+        "lost to delay",
+        "Points of MOS that the mouth-to-ear delay cost.",
+        "MOS with Id = 0 − MOS",
+    ),
+    _points(
+        "mos_lost_to_loss",
+        "lost to loss",
+        "Points of MOS that lost and late frames cost.",
+        "MOS with Ppl = 0 − MOS",
+    ),
+    _points(
+        "mos_lost_to_codec",
+        "lost to codec",
+        "Points of MOS that the codec itself cost; G.711 is the reference and costs none.",
+        "MOS with Ie = 0 − MOS",
+    ),
+    _link(
+        "utilisation",
+        "utilisation",
+        "1",
+        100,
+        1,
+        "Share of the window in which the transmitter was sending.",
+        "time busy ÷ length of the window",
+    ),
+    _link(
+        "drops",
+        "dropped",
+        "packets",
+        1,
+        0,
+        "Packets of all flows that ended here: full queue, medium, outage, or too long.",
+        "full + medium + down + too big",
+    ),
+    _link(
+        "queue_mean_packets",
+        "queue, mean",
+        "packets",
+        1,
+        1,
+        "Packets waiting for the transmitter, averaged over time; the one being sent is not counted.",
+        "∫ queue dt ÷ length of the window",
+    ),
+    _link(
+        "queue_max_packets",
+        "queue, longest",
+        "packets",
+        1,
+        0,
+        "The longest queue seen.",
+        "maximum over the window",
+    ),
+)
+
+_BY_NAME = {measure.name: measure for measure in ALL}
+
+
+def measure(name: str) -> Measure:
+    """The measure of this name.
+
+    Raises:
+        KeyError: with the nearest name, when there is none.
+    """
+    if name in _BY_NAME:
+        return _BY_NAME[name]
+    import difflib
+
+    near = difflib.get_close_matches(name, _BY_NAME, n=1)
+    raise KeyError(f"no measure {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
+
+
+def known(name: str) -> bool:
+    """Whether there is a measure of this name."""
+    return name in _BY_NAME
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A band of R in words."""
+
+    from_r: float
+    words: str
+    short: str
+    grade: int
+    """0 is best, 5 worst: what colours are chosen by."""
+
+
+# ITU-T G.107 Annex B, Table B.1, and its note on R below 50.
+VERDICTS: tuple[Verdict, ...] = (
+    Verdict(90, "users very satisfied", "very satisfied", 0),
+    Verdict(80, "users satisfied", "satisfied", 1),
+    Verdict(70, "some users dissatisfied", "some dissatisfied", 2),
+    Verdict(60, "many users dissatisfied", "many dissatisfied", 3),
+    Verdict(50, "nearly all users dissatisfied", "nearly all dissatisfied", 4),
+    Verdict(-math.inf, "not recommended", "not recommended", 5),
+)
+
+
+def verdict(r_factor: float | None) -> Verdict | None:
+    """What users would say of a call rated R (ITU-T G.107 Annex B, Table B.1)."""
+    if r_factor is None:
+        return None
+    return next(v for v in VERDICTS if r_factor >= v.from_r)
+
+
+def rate_text(bits_per_second: float | None) -> str:
+    """A rate in the unit that suits it."""
+    units = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
+    return _scaled(bits_per_second, units, zero="0 bit/s")
+
+
+def time_text(seconds: float | None) -> str:
+    """A time in the unit that suits it."""
+    return _scaled(seconds, (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)), zero="0 ms")
+
+
+def _scaled(value: float | None, units: tuple[tuple[str, float], ...], zero: str) -> str:
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return zero
+    # 999.95 ms must not become "1e+03 ms": choose the unit by the rounded value.
+    name, size = next(((n, s) for n, s in units if abs(value) >= s * 0.9995), units[-1])
+    shown = value / size
+    return f"{shown:.3g} {name}" if abs(shown) < 999.5 else f"{shown:.0f} {name}"

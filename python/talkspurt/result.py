@@ -1,0 +1,307 @@
+"""The answer of one run: tables, recordings, figures and a report, fresh or read back from disk.
+
+Tables become polars frames when they are first asked for, and stay in Arrow (or in their Parquet
+file) until then. Nothing here knows how a table was computed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import _core
+from talkspurt.audio import Audio
+from talkspurt.scenario import Question
+
+if TYPE_CHECKING:
+    import polars as pl
+    from matplotlib.figure import Figure
+
+TABLES = ("flows", "links", "series", "link_series", "gauges", "frames", "events")
+"""Tables every run has; ``packets`` is there when the scenario asks for it."""
+
+JSON_FLOW = (
+    "transport source from to generated_packets queued_packets discarded_packets sent_packets "
+    "received_packets lost_packets in_flight_packets control_packets throughput_bps goodput_bps "
+    "delay_min_s delay_mean_s delay_p50_s delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s "
+    "mouth_to_ear_max_s jitter_s late_packets missing_packets loss_ratio burst_ratio r_factor mos "
+    "mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec"
+).split()
+JSON_LINK = (
+    "rate_bps utilisation sent_packets sent_bytes drops drops_full drops_medium drops_down "
+    "drops_too_big queue_mean_packets queue_max_packets queue_mean_bytes"
+).split()
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one run gave.
+
+    Attributes:
+        name: name of the scenario.
+        title: its title.
+        description: its description, in Markdown.
+        settings: the label of each axis, when the run is part of a study.
+        replicate: which replication it is, from 0.
+        seed: seed of the run.
+        scenario: the scenario as it was run: TOML with every default written out.
+        topology: nodes, links and routes, for drawing.
+        manifest: version, digest, times and counts of the run.
+    """
+
+    name: str
+    title: str
+    description: str
+    settings: Mapping[str, str]
+    replicate: int
+    seed: int
+    scenario: str
+    topology: Mapping[str, Any]
+    manifest: Mapping[str, Any]
+    _read_table: Callable[[str], pl.DataFrame | None] = field(repr=False)
+    _read_audio: Callable[[str], Audio | None] = field(repr=False)
+    _captures: Path | None = field(default=None, repr=False)
+    _scratch: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+    _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def of_outcome(
+        cls,
+        question: Question,
+        i: int,
+        outcome: _core.Outcome,
+        *,
+        wall_s: float,
+        captures: tempfile.TemporaryDirectory[str] | None,
+    ) -> Result:
+        """The result of run ``i`` of a question, just ended."""
+        plan = question.plan
+        manifest = _manifest(question, i, outcome, wall_s)
+
+        def read_table(name: str) -> pl.DataFrame | None:
+            import polars as pl
+
+            if name == "packets" and not _asks_for_packets(plan.resolved(i)):
+                return None
+            return pl.DataFrame(outcome.table(name))
+
+        def read_audio(name: str) -> Audio | None:
+            found = outcome.audio(name)
+            return None if found is None else Audio(name, *found)
+
+        return cls(
+            name=question.name,
+            title=plan.title,
+            description=plan.description,
+            settings=plan.settings(i),
+            replicate=plan.replicate(i),
+            seed=plan.seed(i),
+            scenario=plan.resolved(i),
+            topology=json.loads(plan.topology(i)),
+            manifest=manifest,
+            _read_table=read_table,
+            _read_audio=read_audio,
+            _captures=Path(captures.name) if captures else None,
+            _scratch=captures,
+        )
+
+    # Numbers of the run as a whole.
+
+    @property
+    def digest(self) -> str:
+        """Digest over the canonical event records: equal runs have equal digests."""
+        return str(self.manifest["digest"])
+
+    @property
+    def hops(self) -> int:
+        """Packets times links crossed."""
+        return int(self.manifest["hops"])
+
+    @property
+    def duration_s(self) -> float:
+        """Length of the run in simulated seconds."""
+        return float(self.manifest["duration_s"])
+
+    # Tables.
+
+    def table(self, name: str) -> pl.DataFrame:
+        """The table of this name.
+
+        Raises:
+            KeyError: when the run has no such table.
+        """
+        if name not in self._tables:
+            if name not in (*TABLES, "packets"):
+                raise KeyError(f"no table {name!r}; there are {', '.join((*TABLES, 'packets'))}")
+            found = self._read_table(name)
+            if found is None:
+                raise KeyError(f"no table {name!r}: the scenario does not set record.packets = true")
+            self._tables[name] = found
+        return self._tables[name]
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """One row per flow (two when both ends send): counts, delays, quality."""
+        return self.table("flows")
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """One row per link and direction: utilisation, drops, queue."""
+        return self.table("links")
+
+    def series(self, flow: str | None = None) -> pl.DataFrame:
+        """What each flow did in each bin of time; of one flow when it is named."""
+        return self._of("series", flow=flow)
+
+    def link_series(self, link: str | None = None) -> pl.DataFrame:
+        """What each link did in each bin of time; of one link when it is named."""
+        return self._of("link_series", link=link)
+
+    def gauges(self, flow: str | None = None, gauge: str | None = None) -> pl.DataFrame:
+        """Values inside the endpoints as they changed: cwnd, ssthresh, srtt, rto, jitter …"""
+        return self._of("gauges", flow=flow, gauge=gauge)
+
+    def frames(self, flow: str | None = None) -> pl.DataFrame:
+        """The life of each voice frame: captured, handed over, delivered, played, and its fate."""
+        return self._of("frames", flow=flow)
+
+    def events(self, flow: str | None = None) -> pl.DataFrame:
+        """What happened when: connections opened and closed, retransmission timeouts …"""
+        return self._of("events", flow=flow)
+
+    def packets(self, flow: str | None = None) -> pl.DataFrame:
+        """One row per packet and hop, when the scenario sets ``record.packets = true``."""
+        return self._of("packets", flow=flow)
+
+    def _of(self, table: str, **wanted: str | None) -> pl.DataFrame:
+        frame = self.table(table)
+        for column, value in wanted.items():
+            if value is not None:
+                self._check_name(column, value)
+                frame = frame.filter(**{column: value})
+        return frame
+
+    def _check_name(self, column: str, value: str) -> None:
+        if column not in ("flow", "link"):
+            return
+        names = self.table(column + "s")["name"].to_list()
+        if value not in names:
+            raise KeyError(f"no {column} {value!r}; there are {', '.join(names)}")
+
+    # Speech.
+
+    @property
+    def calls(self) -> list[str]:
+        """Names of the flows that carry speech."""
+        flows = self.flows
+        return flows.filter(flows["source"] == "speech")["name"].to_list()
+
+    def audio(self, flow: str) -> Audio:
+        """What was said and what was heard on a speech flow.
+
+        Raises:
+            KeyError: when the flow does not exist or carries no speech.
+        """
+        self._check_name("flow", flow)
+        found = self._read_audio(flow)
+        if found is None:
+            raise KeyError(f"flow {flow!r} carries no speech; those that do: {', '.join(self.calls) or 'none'}")
+        return found
+
+    # What people see.
+
+    def figure(self, kind: str, *, flow: str | None = None, link: str | None = None) -> Figure:
+        """A figure; ``talkspurt.figures.KINDS`` lists them, each with what it shows."""
+        from talkspurt import figures
+
+        return figures.figure(self, kind, flow=flow, link=link)
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the report, one self-contained HTML file; returns where it is."""
+        from talkspurt.report import single
+
+        target = Path(path)
+        target.write_text(single.html(self), encoding="utf-8")
+        return target
+
+    def save(self, directory: str | os.PathLike[str], *, report: bool = True) -> Path:
+        """Write everything into a folder, whole or not at all; returns where it is.
+
+        A folder that talkspurt wrote before is replaced; any other is left alone.
+
+        Raises:
+            talkspurt.store.StoreError: when the folder is somebody else's or cannot be written.
+        """
+        from talkspurt import store
+
+        with store.Staging(Path(directory)) as staging:
+            store.write_result(self, staging.folder, report=report)
+            return staging.commit()
+
+    def to_json(self) -> dict[str, Any]:
+        """The document ``talkspurt run --json`` prints: plain values, null where there is none."""
+        return {
+            "scenario": self.name,
+            "seed": self.seed,
+            "duration_s": self.duration_s,
+            "digest": self.digest,
+            "hops": self.hops,
+            "flows": _rows(self.flows, JSON_FLOW),
+            "links": _rows(self.links, JSON_LINK),
+        }
+
+    def _repr_html_(self) -> str:
+        from talkspurt.report import notebook
+
+        return notebook.result(self)
+
+
+def _rows(frame: pl.DataFrame, columns: list[str]) -> dict[str, dict[str, Any]]:
+    present = [column for column in columns if column in frame.columns]
+    return {
+        row["name"]: {column: finite(row[column]) for column in present}
+        for row in frame.iter_rows(named=True)
+    }
+
+
+def finite(value: Any) -> Any:
+    """The value, or None where JSON has no word for it."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _asks_for_packets(resolved: str) -> bool:
+    import tomllib
+
+    return bool(tomllib.loads(resolved).get("record", {}).get("packets", False))
+
+
+def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float) -> dict[str, Any]:
+    plan = question.plan
+    return {
+        "talkspurt": _core.version(),
+        "kind": "result",
+        "scenario": question.name,
+        "file": str(question.file) if question.file else None,
+        "set": dict(question.sets),
+        "settings": plan.settings(i),
+        "replicate": plan.replicate(i),
+        "seed": plan.seed(i),
+        "digest": outcome.digest,
+        "duration_s": outcome.duration_s,
+        "hops": outcome.hops,
+        "events": outcome.events,
+        "cpu_s": outcome.cpu_s,
+        "wall_s": wall_s,
+        "python": platform.python_version(),
+        "platform": f"{sys.platform} {platform.machine()}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,139 @@
+"""The question: where a scenario comes from, before Rust reads it.
+
+A file, a text or a dict becomes TOML text and a :class:`talkspurt._core.Plan`. Nothing is checked
+here that the Rust side checks: it reports every fault at once, with line and path.
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from talkspurt import _core
+
+Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
+"""What a scenario may be given as: a file, its text, or a dict of the same shape."""
+
+Sets: TypeAlias = "Mapping[str, Any] | Iterable[str | tuple[str, Any]]"
+"""Fields to set over the scenario's own: ``{"links.sky.delay": "20ms"}`` or ``["a.b=3"]``."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """A scenario that was read and found whole.
+
+    Attributes:
+        name: what results are called: the file's name without its ending.
+        file: where it was read from, if it was a file.
+        text: TOML as given.
+        sets: fields set over it, as pairs of path and TOML value.
+        plan: the runs it asks for.
+    """
+
+    name: str
+    file: Path | None
+    text: str
+    sets: tuple[tuple[str, str], ...]
+    plan: _core.Plan
+
+
+def read(scenario: Source, *, set: Sets | None = None, seed: int | None = None) -> Question:
+    """Read a scenario.
+
+    Args:
+        scenario: path of a TOML file, TOML text (anything with a line break), or a dict.
+        set: fields to set over the scenario's own, by dotted path.
+        seed: replaces the scenario's seed.
+
+    Raises:
+        talkspurt.ScenarioError: with every fault found.
+        OSError: when the file cannot be read.
+    """
+    name, file, text, base = _text(scenario)
+    sets = tuple(pairs(set))
+    return Question(name, file, text, sets, _core.load(text, name, str(base), list(sets), seed))
+
+
+def pairs(sets: Sets | None) -> list[tuple[str, str]]:
+    """Fields to set, as pairs of path and TOML value."""
+    if sets is None:
+        return []
+    if isinstance(sets, str):
+        raise TypeError('set takes a dict or a list, such as {"seed": 2} or ["seed=2"]')
+    items = sets.items() if isinstance(sets, Mapping) else (_split(item) for item in sets)
+    return [(path, value if isinstance(value, str) else toml_value(value)) for path, value in items]
+
+
+def _split(item: str | tuple[str, Any]) -> tuple[str, Any]:
+    if not isinstance(item, str):
+        return item
+    path, equals, value = item.partition("=")
+    if not equals or not path.strip():
+        raise ValueError(f"{item!r} is not PATH=VALUE, such as links.sky.delay=20ms")
+    return path.strip(), value.strip()
+
+
+def toml_value(value: object) -> str:
+    """A value as TOML writes it on one line."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return repr(value)
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_text_value(str(k))} = {toml_value(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(toml_value(v) for v in value) + "]"
+    return _text_value(str(value))
+
+
+def _text_value(text: str) -> str:
+    # JSON's escapes are all TOML basic-string escapes except \/, which json never writes; DEL is
+    # the one control character json leaves bare and TOML does not.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
+
+
+def _text(scenario: Source) -> tuple[str, Path | None, str, Path]:
+    """Name, file, TOML text and the folder that its files are relative to."""
+    if isinstance(scenario, Mapping):
+        import tomli_w
+
+        return "scenario", None, tomli_w.dumps(dict(scenario)), Path.cwd()
+    if isinstance(scenario, str) and "\n" in scenario:
+        return "scenario", None, scenario, Path.cwd()
+    file = Path(scenario)
+    return file.stem, file, _read_file(file), file.absolute().parent
+
+
+def _read_file(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise FileNotFoundError(2, f"there is no such scenario file{_nearest(file)}", str(file)) from None
+    except IsADirectoryError:
+        raise IsADirectoryError(21, f"is a folder, not a scenario file{_inside(file)}", str(file)) from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        fault = _core.ScenarioError(f"{file}: line {line} is not UTF-8 text")
+        fault.problems = [
+            {"line": line, "path": "", "message": "not UTF-8 text", "hint": "a scenario is TOML"}
+        ]
+        raise fault from None
+
+
+def _nearest(file: Path) -> str:
+    try:
+        names = [f"{entry.name}" for entry in file.parent.iterdir() if entry.suffix == ".toml"]
+    except OSError:
+        return f"; nor is there a folder {file.parent}"
+    near = difflib.get_close_matches(file.name, names, n=1, cutoff=0.5)
+    return f"; did you mean {file.parent / near[0]}?" if near else ""
+
+
+def _inside(folder: Path) -> str:
+    found = sorted(folder.glob("*.toml"))
+    return f"; did you mean {found[0]}?" if len(found) == 1 else ""

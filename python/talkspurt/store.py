@@ -1,0 +1,309 @@
+"""The answer on disk: folders that are whole or are not there.
+
+Everything is written into a hidden sibling of the folder asked for and renamed when the last byte
+is on the disk, so that Ctrl-C, a kill or a full disk leave nothing that looks like a result. The
+manifest lists every file written; a folder with anything else in it is somebody's own and is
+never replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import functools
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from talkspurt.audio import Audio, read_wav
+from talkspurt.result import TABLES, Result
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from talkspurt.study import Study
+
+MANIFEST = "manifest.json"
+FIGURES = "figures"
+AUDIO = "audio"
+
+
+class StoreError(OSError):
+    """A result could not be written or read; says which file and why."""
+
+
+class Staging:
+    """A folder in the making; see the head of this file.
+
+    >>> with Staging(Path("runs/x")) as staging:    # doctest: +SKIP
+    ...     (staging.folder / "note").write_text("…")
+    ...     staging.commit()
+    """
+
+    def __init__(self, target: Path) -> None:
+        self.target = Path(os.path.abspath(target))
+        self.folder = self.target
+        self._committed = False
+
+    def __enter__(self) -> Staging:
+        refuse_foreign(self.target)
+        parent = self.target.parent
+        with writing(parent):
+            parent.mkdir(parents=True, exist_ok=True)
+            made = tempfile.mkdtemp(prefix=f".{self.target.name}.partial-", dir=parent)
+        self.folder = Path(made)
+        umask = os.umask(0)
+        os.umask(umask)
+        self.folder.chmod(0o777 & ~umask)  # mkdtemp makes it private
+        return self
+
+    def commit(self) -> Path:
+        """Put the folder in its place, with the manifest's list of files completed."""
+        manifest_file = self.folder / MANIFEST
+        manifest = json.loads(manifest_file.read_text(encoding="utf-8"))
+        names = sorted(str(f.relative_to(self.folder)) for f in files_in(self.folder))
+        manifest["files"] = names
+        write_text(manifest_file, to_json(manifest))
+        for file in files_in(self.folder):
+            _flush(file)
+        _flush(self.folder)
+        with writing(self.target):
+            self._swap()
+        _flush(self.target.parent)
+        self._committed = True
+        return self.target
+
+    def _swap(self) -> None:
+        """Rename into place; what stood there before is removed only when that is done."""
+        if not self.target.is_dir() or not any(self.target.iterdir()):
+            self.folder.rename(self.target)
+            return
+        refuse_foreign(self.target)  # it may have changed while we ran
+        old = self.folder.with_name(self.folder.name.replace(".partial-", ".old-"))
+        self.target.rename(old)
+        try:
+            self.folder.rename(self.target)
+        except BaseException:
+            old.rename(self.target)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if not self._committed:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def refuse_foreign(target: Path) -> None:
+    """Raise StoreError unless the folder is absent, empty, or only what talkspurt wrote."""
+    if not target.exists() and not target.is_symlink():
+        return
+    other = "choose another --out"
+    if not target.is_dir():
+        raise StoreError(errno.EEXIST, f"exists and is not a folder; {other}", str(target))
+    if target.is_symlink():
+        raise StoreError(errno.EEXIST, f"is a symbolic link; {other}", str(target))
+    present = {str(f.relative_to(target)) for f in files_in(target)}
+    if not present:
+        return
+    with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
+        manifest = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
+        foreign = sorted(present - {*manifest["files"], MANIFEST}) if "talkspurt" in manifest else []
+        if "talkspurt" in manifest and not foreign:
+            return
+        if foreign:
+            message = f"holds {foreign[0]}, which talkspurt did not write; move it or {other}"
+            raise StoreError(errno.EEXIST, message, str(target)) from None
+    raise StoreError(errno.EEXIST, f"exists and is not a result of talkspurt; {other}", str(target))
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """Every file below a folder, in order of name."""
+    return (f for f in sorted(folder.rglob("*")) if f.is_symlink() or not f.is_dir())
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn any failure to write into a StoreError that names the file."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        raise _failure(error.errno, error, path) from error
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "polars":
+            raise
+        raise _failure(None, error, path) from error
+
+
+def _failure(number: int | None, error: Exception, path: Path) -> StoreError:
+    words = {
+        errno.ENOSPC: "the disk is full",
+        errno.EDQUOT: "the disk quota is used up",
+        errno.EFBIG: "the file would be longer than the system's limit",
+        errno.EACCES: "no permission to write there",
+        errno.EROFS: "the file system is read-only",
+    }
+    number = number or _number_in(str(error))
+    reason = words.get(number) or getattr(error, "strerror", None) or str(error)
+    return StoreError(number or errno.EIO, f"cannot write: {reason}", str(path))
+
+
+def _number_in(message: str) -> int:
+    """The system's error number in the words of a Rust library ("… (os error 28)")."""
+    _, found, rest = message.partition("(os error ")
+    digits = rest.partition(")")[0]
+    return int(digits) if found and digits.isdigit() else 0
+
+
+def _flush(path: Path) -> None:
+    """fsync, so that a renamed folder is whole even if the power fails."""
+    with writing(path):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a text file, or say which file could not be written."""
+    write_bytes(file, text.encode("utf-8"))
+
+
+def write_bytes(file: Path, data: bytes) -> None:
+    """Write a file, or say which file could not be written."""
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+
+def write_table(file: Path, frame: pl.DataFrame) -> None:
+    """Write a Parquet file, or say which file could not be written."""
+    with writing(file):
+        frame.write_parquet(file, compression="zstd")
+
+
+def to_json(value: Any) -> str:
+    """JSON as people read it."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def write_result(
+    result: Result,
+    folder: Path,
+    *,
+    report: bool = True,
+    step: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Write one run into a folder that exists; ``step`` hears what is written next."""
+    step("tables")
+    write_text(folder / "scenario.toml", result.scenario)
+    write_text(folder / "topology.json", to_json(result.topology))
+    for name in TABLES:
+        write_table(folder / f"{name}.parquet", result.table(name))
+    with contextlib.suppress(KeyError):
+        write_table(folder / "packets.parquet", result.table("packets"))
+    _move_captures(result, folder)
+    step("recordings")
+    for name in result.calls:
+        audio = result.audio(name)
+        write_bytes(folder / AUDIO / file_name(name, "sent.wav"), audio.sent_wav())
+        write_bytes(folder / AUDIO / file_name(name, "received.wav"), audio.received_wav())
+    if report:
+        _write_pictures(result, folder, step)
+    header = {"name": result.name, "title": result.title, "description": result.description}
+    write_text(folder / MANIFEST, to_json({**result.manifest, **header}))
+
+
+def _write_pictures(result: Result, folder: Path, step: Callable[[str], None]) -> None:
+    from talkspurt import figures
+    from talkspurt.report import single
+
+    for name, figure in figures.every(result):
+        step(f"figure {name}")
+        for ending, data in figures.both(figure).items():
+            write_bytes(folder / FIGURES / f"{file_name(name)}.{ending}", data)
+    step("report")
+    write_text(folder / "report.html", single.html(result))
+
+
+def _move_captures(result: Result, folder: Path) -> None:
+    source = result._captures
+    for file in sorted(source.glob("*.pcapng")) if source else []:
+        with writing(folder / file.name):
+            if file.parent != folder:
+                shutil.copyfile(file, folder / file.name)
+
+
+def file_name(name: str, ending: str = "") -> str:
+    """A flow's or link's name as a file name."""
+    safe = "".join(c if c.isalnum() or c in "._-+ " else "_" for c in name)
+    return f"{safe}.{ending}" if ending else safe
+
+
+def load(folder: Path) -> Result | Study:
+    """Open results saved before; see :func:`talkspurt.load`."""
+    manifest = _read_manifest(folder)
+    if manifest.get("kind") == "study":
+        from talkspurt.study import Study
+
+        return Study.of_folder(folder, manifest)
+    return load_result(folder, manifest)
+
+
+def _read_manifest(folder: Path) -> dict[str, Any]:
+    try:
+        manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise StoreError(errno.ENOENT, "there is no result of talkspurt here", str(folder)) from None
+    except ValueError as error:
+        raise StoreError(errno.EIO, f"not a manifest: {error}", str(folder / MANIFEST)) from None
+    if not isinstance(manifest, dict) or "talkspurt" not in manifest:
+        raise StoreError(errno.EIO, "not a manifest of talkspurt", str(folder / MANIFEST))
+    return manifest
+
+
+def load_result(folder: Path, manifest: dict[str, Any] | None = None) -> Result:
+    """Open the result of one run; tables are read when they are asked for."""
+    manifest = manifest if manifest is not None else _read_manifest(folder)
+    return Result(
+        name=manifest["name"],
+        title=manifest["title"],
+        description=manifest["description"],
+        settings=manifest["settings"],
+        replicate=manifest["replicate"],
+        seed=manifest["seed"],
+        scenario=(folder / "scenario.toml").read_text(encoding="utf-8"),
+        topology=json.loads((folder / "topology.json").read_text(encoding="utf-8")),
+        manifest=manifest,
+        _read_table=functools.partial(_read_table, folder),
+        _read_audio=functools.partial(_read_audio, folder),
+        _captures=folder,
+    )
+
+
+def _read_table(folder: Path, name: str) -> pl.DataFrame | None:
+    import polars as pl
+
+    file = folder / f"{name}.parquet"
+    return pl.read_parquet(file) if file.exists() else None
+
+
+def _read_audio(folder: Path, name: str) -> Audio | None:
+    sent = folder / AUDIO / file_name(name, "sent.wav")
+    if not sent.exists():
+        return None
+    said, rate = read_wav(sent)
+    heard, _ = read_wav(folder / AUDIO / file_name(name, "received.wav"))
+    return Audio(name, said, heard, rate)

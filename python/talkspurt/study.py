@@ -1,0 +1,297 @@
+"""The answer of many runs: axes times replications, with intervals that say how sure one may be.
+
+Replication k runs under the same seed for every combination of the axes, so the combinations meet
+the same dice and their differences are taken pair by pair (common random numbers): an interval on
+paired differences is far shorter than the difference of two intervals.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import measures
+from talkspurt.result import Result, finite
+from talkspurt.scenario import Question
+
+if TYPE_CHECKING:
+    import polars as pl
+
+SUMMARY = (
+    "goodput_bps",
+    "delay_p50_s",
+    "delay_p95_s",
+    "jitter_s",
+    "mouth_to_ear_p50_s",
+    "loss_ratio",
+    "r_factor",
+    "mos",
+)
+"""Measures a summary shows unless others are named."""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One axis: the name of its column, the field it sets, and its values as tables call them."""
+
+    name: str
+    path: str
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Study:
+    """What all runs of a scenario with axes or replications gave.
+
+    Attributes:
+        name: name of the scenario.
+        title: its title.
+        description: its description, in Markdown.
+        axes: what was varied, slowest first.
+        replications: runs of every combination, under seeds of their own.
+        confidence: level of the intervals.
+        scenario: the scenario as it was given, TOML.
+        runs: the results, axes slowest first, replications fastest.
+        sets: fields set over the scenario's own.
+    """
+
+    name: str
+    title: str
+    description: str
+    axes: tuple[Axis, ...]
+    replications: int
+    confidence: float
+    scenario: str
+    runs: Sequence[Result]
+    sets: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of_results(cls, question: Question, runs: Sequence[Result]) -> Study:
+        """The study a question asked for, from its runs in order."""
+        plan = question.plan
+        return cls(
+            name=question.name,
+            title=plan.title,
+            description=plan.description,
+            axes=tuple(Axis(a["name"], a["path"], tuple(a["labels"])) for a in plan.axes),
+            replications=plan.replications,
+            confidence=plan.confidence,
+            scenario=question.text,
+            runs=tuple(runs),
+            sets=dict(question.sets),
+        )
+
+    @classmethod
+    def of_folder(cls, folder: Path, manifest: Mapping[str, Any]) -> Study:
+        """A study saved before."""
+        from talkspurt import store
+
+        return cls(
+            name=manifest["name"],
+            title=manifest["title"],
+            description=manifest["description"],
+            axes=tuple(Axis(a["name"], a["path"], tuple(a["labels"])) for a in manifest["axes"]),
+            replications=manifest["replications"],
+            confidence=manifest["confidence"],
+            scenario=(folder / "scenario.toml").read_text(encoding="utf-8"),
+            runs=tuple(store.load_result(folder / run["folder"]) for run in manifest["runs"]),
+            sets=manifest["set"],
+        )
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """The flows of all runs, with the axes, ``replicate`` and ``seed`` as first columns."""
+        return self._all("flows")
+
+    @property
+    def links(self) -> pl.DataFrame:
+        """The links of all runs, with the axes, ``replicate`` and ``seed`` as first columns."""
+        return self._all("links")
+
+    def _all(self, table: str) -> pl.DataFrame:
+        import polars as pl
+
+        parts = []
+        for run in self.runs:
+            given = {**run.settings, "replicate": run.replicate, "seed": run.seed}
+            frame = run.table(table)
+            # A flow's own column of the same name as an axis stays what the run says it is.
+            given = {self._column(name, frame): value for name, value in given.items()}
+            parts.append(frame.select(*(pl.lit(v).alias(k) for k, v in given.items()), pl.all()))
+        return pl.concat(parts, how="vertical_relaxed")
+
+    def _column(self, axis: str, frame: pl.DataFrame) -> str:
+        return f"axis.{axis}" if axis in frame.columns else axis
+
+    def select(self, **settings: str) -> list[Result]:
+        """The runs with these settings, as in ``study.select(transport="udp")``.
+
+        Raises:
+            KeyError: when there is no such axis or value.
+        """
+        for name, label in settings.items():
+            self._check_label(self.axis(name), label)
+        wanted = settings.items()
+        return [run for run in self.runs if all(run.settings[k] == v for k, v in wanted)]
+
+    def axis(self, name: str) -> Axis:
+        """The axis of this name.
+
+        Raises:
+            KeyError: when there is none.
+        """
+        for axis in self.axes:
+            if axis.name == name:
+                return axis
+        there = ", ".join(axis.name for axis in self.axes) or "none"
+        raise KeyError(f"no axis {name!r}; there are: {there}")
+
+    def _check_label(self, axis: Axis, label: str) -> None:
+        if label not in axis.labels:
+            raise KeyError(f"{axis.name} is never {label!r}; it is: {', '.join(axis.labels)}")
+
+    def summary(self, names: Iterable[str] = SUMMARY) -> pl.DataFrame:
+        """Means over the replications with Student intervals.
+
+        One row per setting, flow and measure: the axes, ``flow``, ``measure``, ``count`` (of
+        replications with a value), ``mean``, ``low``, ``high`` (ends of the interval, null with
+        fewer than two values) and ``deviation`` (sample standard deviation).
+        """
+        rows = []
+        for settings, flow, values in self._cells(names):
+            for name in values:
+                numbers = [v for v in values[name].values() if v is not None]
+                if numbers or measures.known(name):
+                    rows.append({**settings, "flow": flow, "measure": name, **self._interval(numbers)})
+        return self._frame(rows, [a.name for a in self.axes])
+
+    def differences(
+        self, axis: str, baseline: str | None = None, names: Iterable[str] = SUMMARY
+    ) -> pl.DataFrame:
+        """Differences from a baseline along one axis, taken pair by pair.
+
+        Each replication under a value of the axis is paired with the same replication under the
+        baseline (its first value unless named), all else equal; the two share the seed. One row per
+        setting other than the baseline, flow and measure, with the same columns as
+        :meth:`summary`; ``mean`` is the mean difference, value − baseline.
+        """
+        chosen = self.axis(axis)
+        base = chosen.labels[0] if baseline is None else baseline
+        self._check_label(chosen, base)
+        cells = {
+            (tuple(settings.items()), flow): values for settings, flow, values in self._cells(names)
+        }
+        rows = []
+        for (items, flow), values in cells.items():
+            settings = dict(items)
+            other = cells.get((tuple({**settings, axis: base}.items()), flow))
+            if settings[axis] == base or other is None:
+                continue
+            for name in values:
+                pairs = _paired(values[name], other[name])
+                row = {**settings, "baseline": base, "flow": flow, "measure": name}
+                rows.append({**row, **self._interval(pairs)})
+        return self._frame(rows, [a.name for a in self.axes] + ["baseline"])
+
+    def _cells(
+        self, names: Iterable[str]
+    ) -> Iterable[tuple[dict[str, str], str, dict[str, dict[int, float | None]]]]:
+        """For each setting and flow: measure → replicate → value."""
+        wanted = list(names)
+        for name in wanted:
+            measures.measure(name)
+        cells: dict[tuple[tuple[tuple[str, str], ...], str], dict[str, dict[int, float | None]]] = {}
+        for run in self.runs:
+            for row in run.flows.iter_rows(named=True):
+                key = (tuple(run.settings.items()), row["name"])
+                cell = cells.setdefault(key, {name: {} for name in wanted})
+                for name in wanted:
+                    cell[name][run.replicate] = finite(row[name])
+        return [(dict(items), flow, values) for (items, flow), values in cells.items()]
+
+    def _interval(self, numbers: list[float]) -> dict[str, Any]:
+        mean, half, deviation = student(numbers, self.confidence)
+        low = mean - half if mean is not None and half is not None else None
+        high = mean + half if mean is not None and half is not None else None
+        return {"count": len(numbers), "mean": mean, "low": low, "high": high, "deviation": deviation}
+
+    @staticmethod
+    def _frame(rows: list[dict[str, Any]], keys: list[str]) -> pl.DataFrame:
+        import polars as pl
+
+        numbers = dict.fromkeys(("mean", "low", "high", "deviation"), pl.Float64())
+        schema: dict[str, Any] = dict.fromkeys([*keys, "flow", "measure"], pl.String())
+        return pl.DataFrame(rows, schema={**schema, "count": pl.Int64(), **numbers})
+
+    def save(self, directory: str | os.PathLike[str], *, report: bool = True) -> Path:
+        """Write everything into a folder, whole or not at all; returns where it is.
+
+        Raises:
+            talkspurt.store.StoreError: when the folder is somebody else's or cannot be written.
+        """
+        from talkspurt import store, study_store
+
+        with store.Staging(Path(directory)) as staging:
+            study_store.write_study(self, staging.folder, report=report)
+            return staging.commit()
+
+    def report(self, path: str | os.PathLike[str]) -> Path:
+        """Write the study's report, one self-contained HTML file; returns where it is."""
+        from talkspurt.report import study
+
+        target = Path(path)
+        target.write_text(study.html(self), encoding="utf-8")
+        return target
+
+    def to_json(self) -> dict[str, Any]:
+        """The document ``talkspurt run --json`` prints for a study."""
+        runs = [
+            {"settings": dict(run.settings), "replicate": run.replicate, **run.to_json()}
+            for run in self.runs
+        ]
+        return {
+            "scenario": self.name,
+            "axes": [{"name": a.name, "path": a.path, "labels": list(a.labels)} for a in self.axes],
+            "replications": self.replications,
+            "confidence": self.confidence,
+            "runs": runs,
+            "summary": self.summary().to_dicts(),
+        }
+
+    def _repr_html_(self) -> str:
+        from talkspurt.report import notebook
+
+        return notebook.study(self)
+
+
+def _paired(values: dict[int, float | None], base: dict[int, float | None]) -> list[float]:
+    found = ((value, base.get(replicate)) for replicate, value in values.items())
+    return [value - other for value, other in found if value is not None and other is not None]
+
+
+def student(
+    numbers: Sequence[float], confidence: float
+) -> tuple[float | None, float | None, float | None]:
+    """Mean, half width of Student's confidence interval, and sample standard deviation.
+
+    mean ± t(n − 1, (1 + confidence) / 2) · s / √n; no interval from fewer than two numbers.
+    """
+    n = len(numbers)
+    if n == 0:
+        return None, None, None
+    mean = math.fsum(numbers) / n
+    if n == 1:
+        return mean, None, None
+    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in numbers) / (n - 1))
+    return mean, quantile(n - 1, confidence) * deviation / math.sqrt(n), deviation
+
+
+def quantile(freedom: int, confidence: float) -> float:
+    """Student's two-sided quantile: t such that P(|T| ≤ t) = confidence."""
+    from scipy.special import stdtrit
+
+    return float(stdtrit(freedom, (1 + confidence) / 2))

@@ -1,0 +1,87 @@
+"""A study on disk: one folder of tables over all runs, and a folder for each run below it."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import _core, store
+
+if TYPE_CHECKING:
+    from talkspurt.result import Result
+    from talkspurt.study import Study
+
+
+def run_folder(result: Result, i: int) -> str:
+    """Where run ``i`` of a study lives: its number, settings and replicate, for people to find."""
+    words = [f"{i:04d}", *result.settings.values(), f"r{result.replicate}"]
+    return "runs/" + "-".join(store.file_name(word)[:40].strip() for word in words)
+
+
+def write_study(
+    study: Study,
+    folder: Path,
+    *,
+    report: bool = True,
+    step: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Write a study into a folder that exists; runs already in it are not written again."""
+    runs = []
+    for i, run in enumerate(study.runs):
+        place = run_folder(run, i)
+        if not (folder / place / store.MANIFEST).exists():
+            step(f"run {i + 1} of {len(study.runs)}")
+            write_run(run, folder / place)
+        runs.append({"folder": place, "settings": dict(run.settings), "seed": run.seed, "digest": run.digest})
+    step("tables")
+    store.write_text(folder / "scenario.toml", study.scenario)
+    store.write_table(folder / "flows.parquet", study.flows)
+    store.write_table(folder / "links.parquet", study.links)
+    store.write_table(folder / "summary.parquet", study.summary())
+    if report:
+        _write_pictures(study, folder, step)
+    store.write_text(folder / store.MANIFEST, store.to_json(_manifest(study, runs)))
+
+
+def write_run(run: Result, folder: Path) -> None:
+    """Write one run of a study: tables and recordings, no pictures."""
+    with store.writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    store.write_result(run, folder, report=False)
+
+
+def _write_pictures(study: Study, folder: Path, step: Callable[[str], None]) -> None:
+    from talkspurt import figures
+    from talkspurt.figures import comparison
+    from talkspurt.report import study as page
+
+    for name, figure in comparison.every(study):
+        step(f"figure {name}")
+        for ending, data in figures.both(figure).items():
+            store.write_bytes(folder / store.FIGURES / f"{name}.{ending}", data)
+    step("report")
+    store.write_text(folder / "report.html", page.html(study))
+
+
+def _manifest(study: Study, runs: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "talkspurt": _core.version(),
+        "kind": "study",
+        "name": study.name,
+        "title": study.title,
+        "description": study.description,
+        "axes": [{"name": a.name, "path": a.path, "labels": list(a.labels)} for a in study.axes],
+        "replications": study.replications,
+        "confidence": study.confidence,
+        "set": dict(study.sets),
+        "runs": runs,
+        "hops": sum(run.hops for run in study.runs),
+        "cpu_s": sum(float(run.manifest["cpu_s"]) for run in study.runs),
+        "python": platform.python_version(),
+        "platform": f"{sys.platform} {platform.machine()}",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

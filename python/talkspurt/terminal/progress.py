@@ -1,0 +1,86 @@
+"""How far it is, on standard error: a bar with time left on a terminal, sparse lines elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as RichProgress
+    from rich.progress import TaskID
+
+    from talkspurt.engine import Progress
+
+QUIET_S = 2.0
+"""Without a terminal nothing is said of runs shorter than this."""
+EVERY_S = 5.0
+"""Without a terminal, time between two lines."""
+
+
+class Bar:
+    """Progress of a scenario; use as a context manager and give it ``on_progress``."""
+
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self._rich: RichProgress | None = None
+        self._task: TaskID | None = None
+        self._began = time.monotonic()
+        self._said = self._began + QUIET_S - EVERY_S
+
+    def __enter__(self) -> Bar:
+        if sys.stderr.isatty():
+            self._rich = _bar()
+            self._rich.start()
+            self._task = self._rich.add_task(self.title, total=1.0, note="")
+        return self
+
+    def on_progress(self, progress: Progress) -> None:
+        """Show how far the runs are."""
+        note = f"{progress.finished}/{progress.total} runs" if progress.total > 1 else ""
+        if self._rich is not None and self._task is not None:
+            self._rich.update(self._task, completed=progress.fraction, note=note)
+        else:
+            self._say(progress.fraction, note)
+
+    def on_step(self, what: str) -> None:
+        """Show what is being written."""
+        if self._rich is not None and self._task is not None:
+            self._rich.update(self._task, completed=1.0, note=f"writing {what}")
+
+    def _say(self, fraction: float, note: str) -> None:
+        now = time.monotonic()
+        if now - self._said < EVERY_S:
+            return
+        self._said = now
+        left = (now - self._began) * (1 - fraction) / fraction if fraction > 0 else None
+        words = [f"{fraction:4.0%}", *([note] if note else [])]
+        words += [f"{left:.0f} s left"] if left is not None else []
+        print(f"{self.title}: {', '.join(words)}", file=sys.stderr, flush=True)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._rich is not None:
+            self._rich.stop()
+
+
+def _bar() -> RichProgress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=30),
+        TextColumn("{task.percentage:>3.0f} %"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
+        console=Console(stderr=True),
+        transient=True,
+    )

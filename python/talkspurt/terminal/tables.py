@@ -1,0 +1,179 @@
+"""The tables a run ends with: calls, flows and links of a run; means and intervals of a study.
+
+Made to be read at 80 columns. The measures' words and units come from the catalogue.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from talkspurt import measures
+from talkspurt.measures import measure
+
+if TYPE_CHECKING:
+    from talkspurt.result import Result
+    from talkspurt.study import Study
+
+GRADE_STYLES = ("bold green", "green", "yellow", "yellow", "red", "bold red")
+MOST_ROWS = 40
+"""Longer tables are cut: five hundred calls are read in the report or in Parquet."""
+
+
+def console() -> Console:
+    """Standard output, at the terminal's width, or at 100 columns where there is none."""
+    return Console(width=None if sys.stdout.isatty() else 100, highlight=False, markup=False)
+
+
+def print_result(result: Result, out: Console | None = None) -> None:
+    """Calls, flows and links of one run."""
+    out = out or console()
+    rows = result.flows.to_dicts()
+    calls = [row for row in rows if row["r_factor"] is not None]
+    for table in (_calls(calls) if calls else None, _flows(rows), _links(result.links.to_dicts())):
+        if table is not None:
+            out.print(table)
+
+
+def print_study(study: Study, out: Console | None = None) -> None:
+    """Means and intervals of every setting, and differences from the first value of each axis."""
+    out = out or console()
+    out.print(_summary(study))
+    for axis in study.axes:
+        if len(axis.labels) > 1 and study.replications > 1:
+            out.print(_differences(study, axis.name))
+
+
+def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    table.title_style = "bold"
+    for header in left:
+        table.add_column(header, overflow="fold")
+    for header in right:
+        table.add_column(header, justify="right", overflow="fold")
+    return table
+
+
+def _fill(table: Table, rows: Sequence[Sequence[str | Text]]) -> Table:
+    for row in rows[:MOST_ROWS]:
+        table.add_row(*row)
+    if len(rows) > MOST_ROWS:
+        table.caption = f"{len(rows) - MOST_ROWS} more rows in the report and in flows.parquet"
+        table.caption_justify = "left"
+    return table
+
+
+def _calls(rows: list[dict[str, Any]]) -> Table:
+    headers = ("not heard", "mouth\nto ear", "R", "MOS", "lost to\ndelay", "\nloss", "\ncodec")
+    table = _table("Calls", ("call", "over"), headers)
+    table.add_column("users (G.107 Annex B)", overflow="fold")
+    return _fill(table, [_call(row) for row in rows])
+
+
+def _call(row: dict[str, Any]) -> list[str | Text]:
+    found = measures.verdict(row["r_factor"])
+    words = Text(found.short, style=GRADE_STYLES[found.grade]) if found else Text("–")
+    lost = [measure(f"mos_lost_to_{cause}").show(row[f"mos_lost_to_{cause}"]) for cause in ("delay", "loss", "codec")]
+    return [
+        row["name"],
+        row["transport"],
+        measure("loss_ratio").show(row["loss_ratio"], unit=True),
+        measures.time_text(row["mouth_to_ear_p50_s"]),
+        measure("r_factor").show(row["r_factor"]),
+        measure("mos").show(row["mos"]),
+        *lost,
+        words,
+    ]
+
+
+def _flows(rows: list[dict[str, Any]]) -> Table:
+    headers = ("goodput", "delay p50", "p95", "jitter", "sent", "lost", "late")
+    table = _table("Flows", ("flow", "over"), headers)
+    return _fill(table, [_flow(row) for row in rows])
+
+
+def _flow(row: dict[str, Any]) -> list[str | Text]:
+    return [
+        row["name"],
+        row["transport"],
+        measures.rate_text(row["goodput_bps"]),
+        *(measures.time_text(row[k]) for k in ("delay_p50_s", "delay_p95_s", "jitter_s")),
+        *(measure(k).show(row[k]) for k in ("sent_packets", "lost_packets", "late_packets")),
+    ]
+
+
+def _links(rows: list[dict[str, Any]]) -> Table:
+    used = [row for row in rows if row["sent_packets"] or row["drops"]]
+    headers = ("rate", "busy", "queue mean", "longest", "dropped")
+    table = _table("Links", ("link", "from → to"), headers)
+    return _fill(table, [_one_link(row) for row in used])
+
+
+def _one_link(row: dict[str, Any]) -> list[str | Text]:
+    return [
+        row["name"],
+        f"{row['from']} → {row['to']}",
+        measures.rate_text(row["rate_bps"]),
+        measure("utilisation").show(row["utilisation"], unit=True),
+        *(measure(k).show(row[k]) for k in ("queue_mean_packets", "queue_max_packets", "drops")),
+    ]
+
+
+STUDY_COLUMNS = ("goodput_bps", "delay_p95_s", "loss_ratio", "mouth_to_ear_p50_s", "r_factor", "mos")
+
+
+def _summary(study: Study) -> Table:
+    percent = f"{study.confidence * 100:g} %"
+    runs = f"{study.replications} replication{'s' if study.replications != 1 else ''}"
+    interval = f", ± half of Student's {percent} interval" if study.replications > 1 else ""
+    frame = study.summary(STUDY_COLUMNS)
+    return _wide(study, f"Means over {runs}{interval}", frame.to_dicts(), verdicts=True)
+
+
+def _differences(study: Study, axis: str) -> Table:
+    frame = study.differences(axis, names=STUDY_COLUMNS)
+    base = study.axis(axis).labels[0]
+    title = f"Paired differences along {axis}: value − {base}"
+    return _wide(study, title, frame.to_dicts(), verdicts=False)
+
+
+def _wide(study: Study, title: str, rows: Iterable[dict[str, Any]], *, verdicts: bool) -> Table:
+    """One row per setting and flow, one column per measure."""
+    axes = [axis.name for axis in study.axes]
+    headers = []
+    for name in STUDY_COLUMNS:
+        shown = measure(name)
+        headers.append(shown.label + (f"\n{shown.shown_unit}" if shown.shown_unit else ""))
+    table = _table(title, (*axes, "flow"), headers)
+    if verdicts:
+        table.add_column("users", overflow="fold")
+    cells: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    for row in rows:
+        cells.setdefault(tuple(row[k] for k in (*axes, "flow")), {})[row["measure"]] = row
+    return _fill(table, [_wide_row(key, found, verdicts) for key, found in cells.items()])
+
+
+def _wide_row(
+    key: tuple[str, ...], found: dict[str, dict[str, Any]], verdicts: bool
+) -> list[str | Text]:
+    shown: list[str | Text] = [*key]
+    shown += [with_interval(name, found.get(name)) for name in STUDY_COLUMNS]
+    if verdicts:
+        said = measures.verdict(found["r_factor"]["mean"]) if "r_factor" in found else None
+        shown.append(Text(said.short, style=GRADE_STYLES[said.grade]) if said else Text("–"))
+    return shown
+
+
+def with_interval(name: str, row: dict[str, Any] | None) -> str:
+    """A mean and half its interval in the measure's shown unit."""
+    if row is None or row["mean"] is None:
+        return "–"
+    shown = measure(name)
+    text = shown.show(row["mean"])
+    return text if row["low"] is None else f"{text} ± {shown.show(row['mean'] - row['low'])}"
