@@ -34,9 +34,7 @@ class ScenarioError(ValueError):
 class RunError(RuntimeError):
     """A run could not be finished: cancelled, a full disk, or a fault of talkspurt's own."""
 
-def load(
-    text: str, name: str, base: str, sets: list[tuple[str, str]], seed: int | None
-) -> Plan:
+def load(text: str, name: str, base: str, sets: list[tuple[str, str]], seed: int | None) -> Plan:
     """Read a scenario; ``base`` is the folder its files are relative to."""
 
 def schema() -> str:

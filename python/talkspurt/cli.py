@@ -7,16 +7,16 @@ Exit codes: 0 done, 1 something failed, 2 bad input, 130 Ctrl-C, 143 terminated.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import cyclopts
 from cyclopts import App, Parameter
 
-from talkspurt import _core, __version__
+from talkspurt import __version__, _core
 
 app = App(
     name="talkspurt",
@@ -62,8 +62,10 @@ def run(
     from talkspurt import running
 
     if jobs is not None and jobs < 1:
-        raise BadInput(f"--jobs {jobs}: expected 1 or more")
-    running.run(scenario, out=out, sets=set or [], seed=seed, as_json=json, report=report, jobs=jobs)
+        raise BadInputError(f"--jobs {jobs}: expected 1 or more")
+    running.run(
+        scenario, out=out, sets=set or [], seed=seed, as_json=json, report=report, jobs=jobs
+    )
 
 
 @app.command
@@ -95,7 +97,7 @@ def schema() -> None:
     print(_core.schema().rstrip())
 
 
-class BadInput(Exception):
+class BadInputError(Exception):
     """Something the user wrote cannot be; the message says what and what was expected."""
 
 
@@ -138,7 +140,7 @@ def explain(error: Exception, file: Path) -> int | None:
         for line in problem_lines(error, file):
             _say(line)
         return 2
-    if isinstance(error, BadInput):
+    if isinstance(error, BadInputError):
         _say(str(error))
         return 2
     if isinstance(error, _core.RunError):
@@ -147,7 +149,9 @@ def explain(error: Exception, file: Path) -> int | None:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         _say(f"{where}{error.strerror or error}")
-        return 2 if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) else 1
+        return (
+            2 if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) else 1
+        )
     return None
 
 
@@ -166,10 +170,5 @@ def _problem_line(problem: Any, file: str) -> str:
 
 
 def _say(words: str) -> None:
-    try:
+    with contextlib.suppress(OSError):
         print(f"talkspurt: {words}", file=sys.stderr, flush=True)
-    except OSError:
-        pass
-
-
-__all__ = ["app", "cyclopts", "main"]

@@ -56,7 +56,9 @@ def _seconds(name: str, label: str, meaning: str, formula: str, source: str) -> 
     return Measure(name, "flows", label, "s", "ms", 1e3, 1, meaning, formula, source, "lower")
 
 
-def _packets(name: str, label: str, meaning: str, formula: str, better: Better = "neither") -> Measure:
+def _packets(
+    name: str, label: str, meaning: str, formula: str, better: Better = "neither"
+) -> Measure:
     own = "talkspurt's own count"
     return Measure(name, "flows", label, "packets", "", 1, 0, meaning, formula, own, better)
 
@@ -309,7 +311,7 @@ ALL: tuple[Measure, ...] = (
         "packets",
         1,
         1,
-        "Packets waiting for the transmitter, averaged over time; the one being sent is not counted.",
+        "Packets waiting for the transmitter, averaged over time, without the one being sent.",
         "∫ queue dt ÷ length of the window",
     ),
     _link(

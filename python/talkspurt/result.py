@@ -30,16 +30,53 @@ TABLES = ("flows", "links", "series", "link_series", "gauges", "frames", "events
 """Tables every run has; ``packets`` is there when the scenario asks for it."""
 
 JSON_FLOW = (
-    "transport source from to generated_packets queued_packets discarded_packets sent_packets "
-    "received_packets lost_packets in_flight_packets control_packets throughput_bps goodput_bps "
-    "delay_min_s delay_mean_s delay_p50_s delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s "
-    "mouth_to_ear_max_s jitter_s late_packets missing_packets loss_ratio burst_ratio r_factor mos "
-    "mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec"
-).split()
+    "transport",
+    "source",
+    "from",
+    "to",
+    "generated_packets",
+    "queued_packets",
+    "discarded_packets",
+    "sent_packets",
+    "received_packets",
+    "lost_packets",
+    "in_flight_packets",
+    "control_packets",
+    "throughput_bps",
+    "goodput_bps",
+    "delay_min_s",
+    "delay_mean_s",
+    "delay_p50_s",
+    "delay_p95_s",
+    "delay_p99_s",
+    "delay_max_s",
+    "mouth_to_ear_p50_s",
+    "mouth_to_ear_max_s",
+    "jitter_s",
+    "late_packets",
+    "missing_packets",
+    "loss_ratio",
+    "burst_ratio",
+    "r_factor",
+    "mos",
+    "mos_lost_to_delay",
+    "mos_lost_to_loss",
+    "mos_lost_to_codec",
+)
 JSON_LINK = (
-    "rate_bps utilisation sent_packets sent_bytes drops drops_full drops_medium drops_down "
-    "drops_too_big queue_mean_packets queue_max_packets queue_mean_bytes"
-).split()
+    "rate_bps",
+    "utilisation",
+    "sent_packets",
+    "sent_bytes",
+    "drops",
+    "drops_full",
+    "drops_medium",
+    "drops_down",
+    "drops_too_big",
+    "queue_mean_packets",
+    "queue_max_packets",
+    "queue_mean_bytes",
+)
 
 
 @dataclass(frozen=True)
@@ -144,7 +181,9 @@ class Result:
                 raise KeyError(f"no table {name!r}; there are {', '.join((*TABLES, 'packets'))}")
             found = self._read_table(name)
             if found is None:
-                raise KeyError(f"no table {name!r}: the scenario does not set record.packets = true")
+                raise KeyError(
+                    f"no table {name!r}: the scenario does not set record.packets = true"
+                )
             self._tables[name] = found
         return self._tables[name]
 
@@ -167,7 +206,7 @@ class Result:
         return self._of("link_series", link=link)
 
     def gauges(self, flow: str | None = None, gauge: str | None = None) -> pl.DataFrame:
-        """Values inside the endpoints as they changed: cwnd, ssthresh, srtt, rto, jitter …"""
+        """Values inside the endpoints as they changed: cwnd, ssthresh, srtt, rto, jitter."""
         return self._of("gauges", flow=flow, gauge=gauge)
 
     def frames(self, flow: str | None = None) -> pl.DataFrame:
@@ -175,7 +214,7 @@ class Result:
         return self._of("frames", flow=flow)
 
     def events(self, flow: str | None = None) -> pl.DataFrame:
-        """What happened when: connections opened and closed, retransmission timeouts …"""
+        """What happened when: connections opened and closed, timeouts."""
         return self._of("events", flow=flow)
 
     def packets(self, flow: str | None = None) -> pl.DataFrame:
@@ -214,7 +253,9 @@ class Result:
         self._check_name("flow", flow)
         found = self._read_audio(flow)
         if found is None:
-            raise KeyError(f"flow {flow!r} carries no speech; those that do: {', '.join(self.calls) or 'none'}")
+            raise KeyError(
+                f"flow {flow!r} carries no speech; those that do: {', '.join(self.calls) or 'none'}"
+            )
         return found
 
     # What people see.
@@ -265,7 +306,7 @@ class Result:
         return notebook.result(self)
 
 
-def _rows(frame: pl.DataFrame, columns: list[str]) -> dict[str, dict[str, Any]]:
+def _rows(frame: pl.DataFrame, columns: tuple[str, ...]) -> dict[str, dict[str, Any]]:
     present = [column for column in columns if column in frame.columns]
     return {
         row["name"]: {column: finite(row[column]) for column in present}

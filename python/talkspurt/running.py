@@ -41,12 +41,12 @@ def run(
 
 
 def _pairs(sets: list[str]) -> list[tuple[str, str]]:
-    from talkspurt.cli import BadInput
+    from talkspurt.cli import BadInputError
 
     try:
         return pairs(sets)
     except ValueError as error:
-        raise BadInput(f"--set: {error}") from None
+        raise BadInputError(f"--set: {error}") from None
 
 
 def _run_into(

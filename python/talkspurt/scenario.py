@@ -85,7 +85,11 @@ def toml_value(value: object) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        return "{" + ", ".join(f"{_text_value(str(k))} = {toml_value(v)}" for k, v in value.items()) + "}"
+        return (
+            "{"
+            + ", ".join(f"{_text_value(str(k))} = {toml_value(v)}" for k, v in value.items())
+            + "}"
+        )
     if isinstance(value, list | tuple):
         return "[" + ", ".join(toml_value(v) for v in value) + "]"
     return _text_value(str(value))
@@ -113,9 +117,13 @@ def _read_file(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        raise FileNotFoundError(2, f"there is no such scenario file{_nearest(file)}", str(file)) from None
+        raise FileNotFoundError(
+            2, f"there is no such scenario file{_nearest(file)}", str(file)
+        ) from None
     except IsADirectoryError:
-        raise IsADirectoryError(21, f"is a folder, not a scenario file{_inside(file)}", str(file)) from None
+        raise IsADirectoryError(
+            21, f"is a folder, not a scenario file{_inside(file)}", str(file)
+        ) from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         fault = _core.ScenarioError(f"{file}: line {line} is not UTF-8 text")

@@ -117,7 +117,9 @@ def refuse_foreign(target: Path) -> None:
         return
     with contextlib.suppress(OSError, ValueError, TypeError, KeyError):
         manifest = json.loads((target / MANIFEST).read_text(encoding="utf-8"))
-        foreign = sorted(present - {*manifest["files"], MANIFEST}) if "talkspurt" in manifest else []
+        foreign = (
+            sorted(present - {*manifest["files"], MANIFEST}) if "talkspurt" in manifest else []
+        )
         if "talkspurt" in manifest and not foreign:
             return
         if foreign:
@@ -266,7 +268,9 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise StoreError(errno.ENOENT, "there is no result of talkspurt here", str(folder)) from None
+        raise StoreError(
+            errno.ENOENT, "there is no result of talkspurt here", str(folder)
+        ) from None
     except ValueError as error:
         raise StoreError(errno.EIO, f"not a manifest: {error}", str(folder / MANIFEST)) from None
     if not isinstance(manifest, dict) or "talkspurt" not in manifest:

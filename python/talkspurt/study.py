@@ -166,7 +166,9 @@ class Study:
             for name in values:
                 numbers = [v for v in values[name].values() if v is not None]
                 if numbers or measures.known(name):
-                    rows.append({**settings, "flow": flow, "measure": name, **self._interval(numbers)})
+                    rows.append(
+                        {**settings, "flow": flow, "measure": name, **self._interval(numbers)}
+                    )
         return self._frame(rows, [a.name for a in self.axes])
 
     def differences(
@@ -204,7 +206,9 @@ class Study:
         wanted = list(names)
         for name in wanted:
             measures.measure(name)
-        cells: dict[tuple[tuple[tuple[str, str], ...], str], dict[str, dict[int, float | None]]] = {}
+        cells: dict[
+            tuple[tuple[tuple[str, str], ...], str], dict[str, dict[int, float | None]]
+        ] = {}
         for run in self.runs:
             for row in run.flows.iter_rows(named=True):
                 key = (tuple(run.settings.items()), row["name"])
@@ -217,7 +221,13 @@ class Study:
         mean, half, deviation = student(numbers, self.confidence)
         low = mean - half if mean is not None and half is not None else None
         high = mean + half if mean is not None and half is not None else None
-        return {"count": len(numbers), "mean": mean, "low": low, "high": high, "deviation": deviation}
+        return {
+            "count": len(numbers),
+            "mean": mean,
+            "low": low,
+            "high": high,
+            "deviation": deviation,
+        }
 
     @staticmethod
     def _frame(rows: list[dict[str, Any]], keys: list[str]) -> pl.DataFrame:

@@ -36,7 +36,14 @@ def write_study(
         if not (folder / place / store.MANIFEST).exists():
             step(f"run {i + 1} of {len(study.runs)}")
             write_run(run, folder / place)
-        runs.append({"folder": place, "settings": dict(run.settings), "seed": run.seed, "digest": run.digest})
+        runs.append(
+            {
+                "folder": place,
+                "settings": dict(run.settings),
+                "seed": run.seed,
+                "digest": run.digest,
+            }
+        )
     step("tables")
     store.write_text(folder / "scenario.toml", study.scenario)
     store.write_table(folder / "flows.parquet", study.flows)

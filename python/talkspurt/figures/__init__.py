@@ -43,15 +43,25 @@ KINDS: dict[str, Kind] = {
     "goodput": Kind("Goodput", "Goodput of each flow over time", time.goodput),
     "queue": Kind("Queue", "Packets waiting at the busiest link over time", time.queue),
     "cwnd": Kind("Congestion window", "Congestion window of each flow over time", time.cwnd),
-    "delay_ecdf": Kind("How long frames take", "Share of voice frames delivered within a time", speech.delay_ecdf),
+    "delay_ecdf": Kind(
+        "How long frames take", "Share of voice frames delivered within a time", speech.delay_ecdf
+    ),
     "mos": Kind("MOS", "MOS of each call and what it lost to delay, loss and codec", quality.mos),
-    "fates": Kind("Fate of each frame", "Which voice frames were played, late or lost, over time", speech.fates),
-    "waveform": Kind("Said and heard", "Waveform sent above waveform received", speech.waveform, each_call=True),
+    "fates": Kind(
+        "Fate of each frame",
+        "Which voice frames were played, late or lost, over time",
+        speech.fates,
+    ),
+    "waveform": Kind(
+        "Said and heard", "Waveform sent above waveform received", speech.waveform, each_call=True
+    ),
 }
 """Every kind of figure by name."""
 
 
-def figure(result: Result, kind: str, *, flow: str | None = None, link: str | None = None) -> Figure:
+def figure(
+    result: Result, kind: str, *, flow: str | None = None, link: str | None = None
+) -> Figure:
     """Draw one figure.
 
     Raises:
@@ -92,4 +102,4 @@ def both(figure: Figure) -> dict[str, bytes]:
     return {"svg": svg(figure), "png": png(figure)}
 
 
-__all__ = ["KINDS", "Kind", "both", "every", "figure", "inline_svg", "png", "svg"]
+__all__ = ["KINDS", "Kind", "both", "every", "figure", "inline_svg", "png", "styled", "svg"]

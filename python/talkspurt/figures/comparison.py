@@ -49,7 +49,10 @@ def over_first_axis(study: Study, name: str) -> Figure | None:
             shift = (i - (len(drawn) - 1) / 2) * 0.05
             x = [place[row[axis.name]] + shift for row in line]
             y = [row["mean"] * shown.scale for row in line]
-            half = [((row["mean"] - row["low"]) if row["low"] is not None else 0) * shown.scale for row in line]
+            half = [
+                ((row["mean"] - row["low"]) if row["low"] is not None else 0) * shown.scale
+                for row in line
+            ]
             ax.errorbar(
                 x, y, yerr=half if any(half) else None, color=colour, marker=marker, markersize=5,
                 capsize=3, linewidth=1.2, label=" · ".join(key),

@@ -30,14 +30,28 @@ def mos(result: Result, flow: str | None, link: str | None) -> Figure | None:
     for place, row in enumerate(shown):
         ax.barh(place, row["mos"] - 1, left=1, color=styles[row["name"]].colour, height=0.62)
         words = measures.verdict(row["r_factor"])
-        ax.text(1.05, place, f"{row['mos']:.2f}", color="white", va="center", weight="bold", fontsize=8.5)
+        ax.text(
+            1.05,
+            place,
+            f"{row['mos']:.2f}",
+            color="white",
+            va="center",
+            weight="bold",
+            fontsize=8.5,
+        )
         left = row["mos"]
         for cause, colour in CAUSE_COLOURS.items():
             taken = row[f"mos_lost_to_{cause}"] or 0.0
             # The three are each counted alone, so together they may be more than the whole.
             ax.barh(place, taken, left=left, color=colour, height=0.3, alpha=0.85)
             left += taken
-        ax.text(max(left, BEST_MOS) + 0.06, place, words.short if words else "", va="center", fontsize=8.5)
+        ax.text(
+            max(left, BEST_MOS) + 0.06,
+            place,
+            words.short if words else "",
+            va="center",
+            fontsize=8.5,
+        )
     _finish(figure, shown)
     return figure
 
@@ -54,5 +68,7 @@ def _finish(figure: Figure, shown: list[dict[str, object]]) -> None:
     ax.set_xlabel("MOS (1 bad, 4.41 as good as a G.711 call gets)")
     ax.grid(visible=False, axis="y")
     ax.tick_params(left=False)
-    keys = [Patch(color=c, alpha=0.85, label=f"lost to {cause}") for cause, c in CAUSE_COLOURS.items()]
+    keys = [
+        Patch(color=c, alpha=0.85, label=f"lost to {cause}") for cause, c in CAUSE_COLOURS.items()
+    ]
     figure.legend(handles=keys, loc="outside lower right", ncols=3, fontsize=8)

@@ -25,7 +25,9 @@ def delay_ecdf(result: Result, flow: str | None, link: str | None) -> Figure | N
 
     chosen = [flow] if flow else result.calls
     styles = styles_of(result)
-    figure, (ax,) = sheet("Share of voice frames delivered within a time of their capture", height=3.0)
+    figure, (ax,) = sheet(
+        "Share of voice frames delivered within a time of their capture", height=3.0
+    )
     drawn = 0
     for name in chosen[:MOST]:
         rows = result.frames(name)
@@ -79,7 +81,11 @@ def fates(result: Result, flow: str | None, link: str | None) -> Figure | None:
     ax.tick_params(left=False)
     from matplotlib.patches import Patch
 
-    keys = [Patch(color=FATE_COLOURS[fate], label=fate.replace("_", " ")) for fate in FATE_COLOURS if fate in seen]
+    keys = [
+        Patch(color=FATE_COLOURS[fate], label=fate.replace("_", " "))
+        for fate in FATE_COLOURS
+        if fate in seen
+    ]
     figure.legend(handles=keys, loc="outside lower right", ncols=len(keys), fontsize=8)
     return figure
 
@@ -89,7 +95,9 @@ def _strip(ax: Axes, rows: pl.DataFrame, place: int, duration_s: float) -> set[s
     step = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else duration_s / 100
     for fate in rows["fate"].unique(maintain_order=True).to_list():
         spans = [(t, step) for t in rows.filter(fate=fate)["captured_s"].to_list()]
-        ax.broken_barh(spans, (place - 0.36, 0.72), color=FATE_COLOURS.get(fate, FAINT), linewidth=0)
+        ax.broken_barh(
+            spans, (place - 0.36, 0.72), color=FATE_COLOURS.get(fate, FAINT), linewidth=0
+        )
     return set(rows["fate"].to_list())
 
 
@@ -102,7 +110,9 @@ def waveform(result: Result, flow: str | None, link: str | None) -> Figure | Non
     audio = result.audio(name)
     figure, axes = sheet(f"{name}: said and heard", height=2.8, rows=2, sharex=True, sharey=True)
     colour = styles_of(result)[name].colour
-    for ax, samples, word in zip(axes, (audio.sent, audio.received), ("said", "heard"), strict=True):
+    for ax, samples, word in zip(
+        axes, (audio.sent, audio.received), ("said", "heard"), strict=True
+    ):
         _envelope(ax, samples, audio, colour if word == "heard" else "#6b7280")
         ax.set_ylabel(word)
         ax.set_yticks([])

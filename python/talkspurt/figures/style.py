@@ -32,14 +32,14 @@ ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
 FATE_COLOURS = {
     "played": "#b9c2cb",
     "late": ORANGE,
-    "lost": VERMILLION,
+    "lost": "#3f464e",
     "discarded": PURPLE,
     "queued": SKY,
     "in_flight": BLUE,
 }
 """Fates of a voice frame."""
 
-CAUSE_COLOURS = {"delay": ORANGE, "loss": VERMILLION, "codec": PURPLE}
+CAUSE_COLOURS = {"delay": ORANGE, "loss": "#3f464e", "codec": PURPLE}
 """What takes points from a MOS."""
 
 
@@ -101,7 +101,8 @@ def flow_styles(transports: Mapping[str, str]) -> dict[str, FlowStyle]:
     return styles
 
 
-RC = {
+# Any: matplotlib types each of its three hundred settings by name.
+RC: Any = {
     "svg.fonttype": "none",
     "svg.hashsalt": "talkspurt",
     "font.family": "sans-serif",
@@ -157,7 +158,8 @@ def sheet(
 
 def label_ends(ax: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
     """Name lines at their right ends (x, y, text, colour), moved apart so that none overlap."""
-    figure = ax.figure
+    figure = ax.get_figure(root=True)
+    assert figure is not None
     low, high = ax.get_ylim()
     top = figure.get_figheight() * 72 * 0.8  # points, about: labels need only roughly be apart
     gap = 11 / top * (high - low)

@@ -84,13 +84,14 @@ def queue(result: Result, flow: str | None, link: str | None) -> Figure | None:
     ax.step(x, y, where="pre", color="#0072B2", linewidth=1.1)
     drops = rows.filter(rows["drops"] > 0)
     if not drops.is_empty():
-        ax.plot(drops["time_s"], [0] * len(drops), "|", color="#D55E00", markersize=9, clip_on=False)
+        ax.plot(
+            drops["time_s"], [0] * len(drops), "|", color="#D55E00", markersize=9, clip_on=False
+        )
         ax.annotate(
             f"{int(drops['drops'].sum())} dropped", (1, 1), xycoords="axes fraction",
             xytext=(0, 4), textcoords="offset points", ha="right", color="#D55E00", fontsize=8.5,
         )  # fmt: skip
     return _finish(figure, ax, result, "packets waiting", [], 0)
-
 
 
 def cwnd(result: Result, flow: str | None, link: str | None) -> Figure | None:

@@ -41,22 +41,13 @@ def print_result(result: Result, out: Console | None = None) -> None:
             out.print(table)
 
 
-def print_study(study: Study, out: Console | None = None) -> None:
-    """Means and intervals of every setting, and differences from the first value of each axis."""
-    out = out or console()
-    out.print(_summary(study))
-    for axis in study.axes:
-        if len(axis.labels) > 1 and study.replications > 1:
-            out.print(_differences(study, axis.name))
-
-
 def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
     table.title_style = "bold"
     for header in left:
         table.add_column(header, overflow="fold")
     for header in right:
-        table.add_column(header, justify="right", overflow="fold")
+        table.add_column(header, justify="right", no_wrap=True)
     return table
 
 
@@ -72,14 +63,17 @@ def _fill(table: Table, rows: Sequence[Sequence[str | Text]]) -> Table:
 def _calls(rows: list[dict[str, Any]]) -> Table:
     headers = ("not heard", "mouth\nto ear", "R", "MOS", "lost to\ndelay", "\nloss", "\ncodec")
     table = _table("Calls", ("call", "over"), headers)
-    table.add_column("users (G.107 Annex B)", overflow="fold")
+    table.add_column("users (G.107 B)", overflow="fold")
     return _fill(table, [_call(row) for row in rows])
 
 
 def _call(row: dict[str, Any]) -> list[str | Text]:
     found = measures.verdict(row["r_factor"])
     words = Text(found.short, style=GRADE_STYLES[found.grade]) if found else Text("–")
-    lost = [measure(f"mos_lost_to_{cause}").show(row[f"mos_lost_to_{cause}"]) for cause in ("delay", "loss", "codec")]
+    lost = [
+        measure(f"mos_lost_to_{cause}").show(row[f"mos_lost_to_{cause}"])
+        for cause in ("delay", "loss", "codec")
+    ]
     return [
         row["name"],
         row["transport"],
@@ -125,55 +119,71 @@ def _one_link(row: dict[str, Any]) -> list[str | Text]:
     ]
 
 
-STUDY_COLUMNS = ("goodput_bps", "delay_p95_s", "loss_ratio", "mouth_to_ear_p50_s", "r_factor", "mos")
+CALL_COLUMNS = ("mouth_to_ear_p50_s", "loss_ratio", "r_factor", "mos")
+FLOW_COLUMNS = ("goodput_bps", "delay_p50_s", "delay_p95_s", "jitter_s")
+
+Row = dict[str, Any]
 
 
-def _summary(study: Study) -> Table:
-    percent = f"{study.confidence * 100:g} %"
-    runs = f"{study.replications} replication{'s' if study.replications != 1 else ''}"
-    interval = f", ± half of Student's {percent} interval" if study.replications > 1 else ""
-    frame = study.summary(STUDY_COLUMNS)
-    return _wide(study, f"Means over {runs}{interval}", frame.to_dicts(), verdicts=True)
+def print_study(study: Study, out: Console | None = None) -> None:
+    """Means and intervals of every setting, then paired differences along each axis."""
+    out = out or console()
+    out.print(_about(study))
+    calls = set(study.flows.drop_nulls("r_factor")["name"].to_list())
+    summary = study.summary([*CALL_COLUMNS, *FLOW_COLUMNS]).to_dicts()
+    of_calls = [row for row in summary if row["flow"] in calls]
+    if calls:
+        out.print(_wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True))
+    out.print(_wide(study, "Flows", summary, FLOW_COLUMNS))
+    for axis in study.axes:
+        if len(axis.labels) > 1 and study.replications > 1:
+            columns = CALL_COLUMNS if calls else FLOW_COLUMNS
+            rows = study.differences(axis.name, names=columns).to_dicts()
+            rows = [row for row in rows if not calls or row["flow"] in calls]
+            title = f"Paired differences along {axis.name}: value − {axis.labels[0]}"
+            out.print(_wide(study, title, rows, columns))
 
 
-def _differences(study: Study, axis: str) -> Table:
-    frame = study.differences(axis, names=STUDY_COLUMNS)
-    base = study.axis(axis).labels[0]
-    title = f"Paired differences along {axis}: value − {base}"
-    return _wide(study, title, frame.to_dicts(), verdicts=False)
+def _about(study: Study) -> str:
+    runs = f"{len(study.runs)} runs, {study.replications} of every setting"
+    if study.replications < 2:
+        return f"{runs}: no intervals (replications.count gives some)"
+    return f"{runs}; means ± half of Student's {study.confidence * 100:g} % interval"
 
 
-def _wide(study: Study, title: str, rows: Iterable[dict[str, Any]], *, verdicts: bool) -> Table:
+def _wide(
+    study: Study, title: str, rows: Iterable[Row], columns: Sequence[str], *, verdicts: bool = False
+) -> Table:
     """One row per setting and flow, one column per measure."""
     axes = [axis.name for axis in study.axes]
-    headers = []
-    for name in STUDY_COLUMNS:
-        shown = measure(name)
-        headers.append(shown.label + (f"\n{shown.shown_unit}" if shown.shown_unit else ""))
-    table = _table(title, (*axes, "flow"), headers)
+    table = _table(title, (*axes, "flow"), [_headed(name) for name in columns])
     if verdicts:
         table.add_column("users", overflow="fold")
-    cells: dict[tuple[str, ...], dict[str, dict[str, Any]]] = {}
+    cells: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         cells.setdefault(tuple(row[k] for k in (*axes, "flow")), {})[row["measure"]] = row
-    return _fill(table, [_wide_row(key, found, verdicts) for key, found in cells.items()])
+    return _fill(table, [_cells(key, found, columns, verdicts) for key, found in cells.items()])
 
 
-def _wide_row(
-    key: tuple[str, ...], found: dict[str, dict[str, Any]], verdicts: bool
+def _headed(name: str) -> str:
+    shown = measure(name)
+    return shown.label + (f"\n{shown.shown_unit}" if shown.shown_unit else "")
+
+
+def _cells(
+    key: tuple[str, ...], found: dict[str, Row], columns: Sequence[str], verdicts: bool
 ) -> list[str | Text]:
-    shown: list[str | Text] = [*key]
-    shown += [with_interval(name, found.get(name)) for name in STUDY_COLUMNS]
+    shown: list[str | Text] = [*key, *(with_interval(name, found.get(name)) for name in columns)]
     if verdicts:
         said = measures.verdict(found["r_factor"]["mean"]) if "r_factor" in found else None
         shown.append(Text(said.short, style=GRADE_STYLES[said.grade]) if said else Text("–"))
     return shown
 
 
-def with_interval(name: str, row: dict[str, Any] | None) -> str:
+def with_interval(name: str, row: Row | None) -> str:
     """A mean and half its interval in the measure's shown unit."""
     if row is None or row["mean"] is None:
         return "–"
     shown = measure(name)
     text = shown.show(row["mean"])
-    return text if row["low"] is None else f"{text} ± {shown.show(row['mean'] - row['low'])}"
+    return text if row["low"] is None else f"{text} ±{shown.show(row['mean'] - row['low'])}"

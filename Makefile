@@ -1,0 +1,67 @@
+# The commands of a working day. They need Python 3.11 or newer, a Rust toolchain, a C compiler and
+# make; everything else goes into .venv, which `make clean` removes.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+UV := $(BIN)/uv
+COMPILE = $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate
+export UV_SYSTEM_CERTS ?= true
+
+# What an installed package is made of: any change makes the next command install again.
+SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt build-constraints.txt \
+  $(wildcard crates/*/Cargo.toml) $(shell find crates -name '*.rs')
+
+.PHONY: setup demo test test-rust test-python lint format types schema docs bench pins clean help
+
+help: ## say what there is
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
+
+setup: $(VENV)/installed ## set everything up into .venv
+
+$(UV):
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
+	@command -v cargo > /dev/null || { echo "A Rust toolchain is needed: cargo was not found."; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; Debian and Ubuntu keep it in the package python3-venv."; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+
+$(VENV)/installed: $(UV) $(SOURCES)
+	$(UV) pip install --quiet --python $(BIN)/python -c constraints.txt -b build-constraints.txt -e . --group dev
+	@touch $@
+
+demo: setup ## run the first call and say where its report is
+	$(BIN)/talkspurt run scenarios/first-call.toml
+
+test: test-rust test-python ## run all tests
+
+test-rust:
+	cargo test --workspace --exclude talkspurt-py --locked
+
+test-python: setup
+	$(BIN)/python -m pytest
+
+lint: setup ## check format, lints, types and the schema
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets --locked -- -D warnings
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	cargo run --quiet --locked -p talkspurt-scenario --bin schema -- --check
+
+format: setup ## format everything
+	cargo fmt --all
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+docs: setup ## build the documentation into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+bench: ## packet-hops per CPU-second and instructions per hop
+	cargo bench --locked
+
+pins: $(UV) ## choose the newest versions of everything the Python side uses
+	$(COMPILE) --group dev pyproject.toml -o constraints.txt
+	echo 'maturin>=1.9,<2' | $(COMPILE) - -o build-constraints.txt
+
+clean: ## remove what make made
+	rm -rf $(VENV) target site runs

@@ -1,0 +1,69 @@
+"""Pages made from the program itself, so that they cannot say anything else.
+
+The catalogue of measures becomes ``measures.md``, the words of ``--help`` become
+``reference/cli.md``, and the JSON Schema of a scenario is put beside the reference page.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from typing import TYPE_CHECKING
+
+from mkdocs.structure.files import File
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+
+COMMANDS = ((), ("run",), ("check",), ("schema",))
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the pages that are made."""
+    from talkspurt import _core
+
+    made = {
+        "measures.md": measures(),
+        "reference/cli.md": command_line(),
+        "reference/scenario.schema.json": _core.schema(),
+    }
+    for path, content in made.items():
+        files.append(File.generated(config, path, content=content))
+    return files
+
+
+def measures() -> str:
+    """The page of measures."""
+    from talkspurt.measures import ALL, VERDICTS
+
+    lines = [
+        "# Measures",
+        "",
+        "What each number in a report, a table on the terminal or a Parquet file means, how it is "
+        "computed, and where the definition comes from.",
+    ]
+    for table, words in (("flows", "Of flows"), ("links", "Of links")):
+        lines += ["", f"## {words}"]
+        for m in (m for m in ALL if m.table == table):
+            unit = "" if m.unit == "1" else f" in {m.unit}"
+            lines += ["", f"### {m.label}", "", f"`{m.name}`{unit}. {m.meaning}", ""]
+            lines += [f"*{m.formula}*  ", f"Source: {m.source}."]
+    lines += ["", "## What users would say", "", "ITU-T G.107 Annex B, Table B.1.", ""]
+    lines += ["| R from | |", "|---:|---|"]
+    lines += [f"| {v.from_r:g} | {v.words} |" for v in VERDICTS[:-1]]
+    return "\n".join([*lines, f"| below 50 | {VERDICTS[-1].words} |", ""])
+
+
+def command_line() -> str:
+    """The page of commands: what ``--help`` says."""
+    from talkspurt.cli import app
+
+    lines = ["# Command line"]
+    for command in COMMANDS:
+        words = io.StringIO()
+        with contextlib.redirect_stdout(words):
+            app([*command, "--help"], result_action="return_value")
+        lines += ["", f"## talkspurt {' '.join(command)}".rstrip(), "", "```text"]
+        lines += [words.getvalue().strip(), "```"]
+    return "\n".join([*lines, ""])

@@ -1,0 +1,5 @@
+"""``python -m talkspurt``: the command line."""
+
+from talkspurt.cli import main
+
+main()

@@ -1,0 +1,150 @@
+"""What a report plays: for each call both recordings, the fate of each frame, and its numbers.
+
+The same recording sent over several transports is in the page once. A report holds eight calls and
+ten megabytes of sound at most; other calls are links to the files beside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import measures, store
+from talkspurt.figures.style import FATE_COLOURS, FlowStyle, transport_style
+from talkspurt.figures.time import styles_of
+
+if TYPE_CHECKING:
+    from talkspurt.measures import Verdict
+    from talkspurt.result import Result
+
+MOST_CALLS = 8
+MOST_BYTES = 10_000_000
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call on the page.
+
+    Attributes:
+        key: unique on the page.
+        title: the flow's name, or the settings it was run under.
+        subtitle: more words, or none.
+        row: its row of the flows table.
+        style: its colour and dashes.
+        verdict: what users would say.
+        sent: key of the recording sent, None when it is only linked.
+        received: key of the recording received.
+        sent_file: where the file is, from the report.
+        received_file: where the file is, from the report.
+        fates: runs of equal fate: [fate, frames].
+        frame_s: length of a frame.
+    """
+
+    key: str
+    title: str
+    subtitle: str
+    row: Mapping[str, Any]
+    style: FlowStyle
+    verdict: Verdict | None
+    sent: str | None
+    received: str | None
+    sent_file: str
+    received_file: str
+    fates: list[tuple[str, int]]
+    frame_s: float
+
+    def data(self) -> dict[str, Any]:
+        """What the player script needs."""
+        return {"fates": self.fates, "frame_s": self.frame_s, "colour": self.style.colour}
+
+
+@dataclass
+class Sounds:
+    """The recordings of a page, each once, until the page is full."""
+
+    wavs: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+    calls: int = 0
+
+    def add(self, sent: bytes, received: bytes) -> tuple[str, str] | None:
+        """Keys of both recordings, or None when the page holds enough already."""
+        fresh = {self._key(data): data for data in (sent, received)}
+        fresh = {key: data for key, data in fresh.items() if key not in self.wavs}
+        more = sum((len(data) + 2) // 3 * 4 for data in fresh.values())
+        if self.calls >= MOST_CALLS or self.size + more > MOST_BYTES:
+            return None
+        for key, data in fresh.items():
+            self.wavs[key] = base64.b64encode(data).decode("ascii")
+        self.size += more
+        self.calls += 1
+        return self._key(sent), self._key(received)
+
+    @staticmethod
+    def _key(data: bytes) -> str:
+        return "w" + hashlib.sha256(data).hexdigest()[:16]
+
+
+def calls_of(result: Result, sounds: Sounds) -> list[Call]:
+    """The calls of one run."""
+    styles = styles_of(result)
+    return [
+        _call(result, flow, sounds, styles[flow], title=flow, subtitle="", folder="")
+        for flow in result.calls
+    ]
+
+
+def calls_of_runs(runs: Iterable[tuple[str, Result]], sounds: Sounds) -> list[Call]:
+    """The calls of several runs of a study, each named by its settings; with the runs' folders."""
+    found = []
+    for folder, result in runs:
+        settings = " · ".join(result.settings.values())
+        for flow in result.calls:
+            row = result.flows.filter(name=flow).row(0, named=True)
+            plain = transport_style(row["transport"])
+            style = FlowStyle(plain.colour, plain.marker, ())
+            title, subtitle = (settings, flow) if settings else (flow, "")
+            found.append(
+                _call(
+                    result, flow, sounds, style, title=title, subtitle=subtitle, folder=folder + "/"
+                )
+            )
+    return found
+
+
+def _call(
+    result: Result,
+    flow: str,
+    sounds: Sounds,
+    style: FlowStyle,
+    *,
+    title: str,
+    subtitle: str,
+    folder: str,
+) -> Call:
+    audio = result.audio(flow)
+    keys = sounds.add(audio.sent_wav(), audio.received_wav())
+    frames = result.frames(flow)
+    fates = [(fate, len(list(run))) for fate, run in groupby(frames["fate"].to_list())]
+    row = result.flows.filter(name=flow).row(0, named=True)
+    return Call(
+        key=f"{folder}{flow}",
+        title=title,
+        subtitle=subtitle,
+        row=row,
+        style=style,
+        verdict=measures.verdict(row["r_factor"]),
+        sent=keys[0] if keys else None,
+        received=keys[1] if keys else None,
+        sent_file=f"{folder}{store.AUDIO}/{store.file_name(flow, 'sent.wav')}",
+        received_file=f"{folder}{store.AUDIO}/{store.file_name(flow, 'received.wav')}",
+        fates=fates,
+        frame_s=audio.duration_s / frames.height if frames.height else 0.02,
+    )
+
+
+FATES = FATE_COLOURS
+"""Colours of fates, for the page's key."""

@@ -1,0 +1,77 @@
+"""The frame of every page: templates, style sheet, scripts and the vendored plotting library."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+WEB = files("talkspurt") / "web"
+SCRIPTS = ("player.js", "charts.js")
+
+
+def asset(name: str) -> str:
+    """A file of ``web/`` as text."""
+    return (WEB / name).read_text(encoding="utf-8")
+
+
+@cache
+def environment() -> Environment:
+    """Templates, with what every one of them may use."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+
+    from talkspurt import measures
+
+    found = Environment(
+        loader=FunctionLoader(asset),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.globals.update(
+        measure=measures.measure,
+        verdict=measures.verdict,
+        rate_text=measures.rate_text,
+        time_text=measures.time_text,
+    )
+    return found
+
+
+def render(template: str, **values: Any) -> str:
+    """A whole page from a template of ``web/``."""
+    from markupsafe import Markup
+
+    from talkspurt import _core, measures
+
+    return (
+        environment()
+        .get_template(template)
+        .render(
+            style=Markup(asset("vendor/uPlot.min.css") + asset("report.css")),
+            plotter=Markup(script_safe(asset("vendor/uPlot.iife.min.js"))),
+            scripts=[Markup(script_safe(asset(name))) for name in SCRIPTS],
+            version=_core.version(),
+            measures=measures.ALL,
+            verdicts=measures.VERDICTS,
+            **values,
+        )
+    )
+
+
+def script_safe(text: str) -> str:
+    """Script text that cannot end its own element."""
+    return text.replace("</script", "<\\/script")
+
+
+def markdown(text: str) -> Markup:
+    """A description as HTML: no raw HTML and no images, which could ask the network."""
+    from markdown_it import MarkdownIt
+    from markupsafe import Markup
+
+    parser = MarkdownIt("commonmark", {"html": False}).enable("table").disable("image")
+    return Markup(parser.render(text))

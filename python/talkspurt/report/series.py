@@ -1,0 +1,165 @@
+"""Tables as lines for the interactive charts: one time axis, few enough points to be quick."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from talkspurt.figures.style import BLUE, FlowStyle
+from talkspurt.figures.time import bottleneck, styles_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from talkspurt.result import Result
+
+MOST_POINTS = 2000
+MOST_LINES = 12
+
+Number = float | None
+
+
+def charts(result: Result) -> list[dict[str, Any]]:
+    """Every chart the run has something to show in."""
+    styles = styles_of(result)
+    names = list(styles)[:MOST_LINES]
+    calls = result.calls[:MOST_LINES]
+    made = [
+        _flow_chart(
+            result, "delay", "One-way network delay", "ms", "delay_mean_s", 1e3, names, styles
+        ),
+        _flow_chart(result, "goodput", "Goodput", "kbit/s", "goodput_bps", 1e-3, names, styles),
+        _late_chart(result, calls, styles),
+        _queue_chart(result),
+        _cwnd_chart(result, styles),
+    ]
+    return [chart for chart in made if chart is not None]
+
+
+def _chart(
+    name: str, title: str, unit: str, x: list[float], lines: list[dict[str, Any]], note: str = ""
+) -> dict[str, Any] | None:
+    if len(x) < 2 or not lines:
+        return None
+    step = math.ceil(len(x) / MOST_POINTS)
+    if step > 1:
+        x = x[step - 1 :: step]
+        for line in lines:
+            line["values"] = _thin(line["values"], step, max if line.pop("peak", False) else _mean)[
+                : len(x)
+            ]
+        note = f"{note} Each point stands for {step} bins.".strip()
+    for line in lines:
+        line.pop("peak", None)
+        line["values"] = [_short(value) for value in line["values"]]
+    return {
+        "name": name,
+        "title": title,
+        "unit": unit,
+        "x": [_short(v) for v in x],
+        "lines": lines,
+        "note": note,
+    }
+
+
+def _thin(
+    values: Sequence[Number], step: int, fold: Callable[[list[float]], float]
+) -> list[Number]:
+    thinned: list[Number] = []
+    for i in range(0, len(values), step):
+        there = [value for value in values[i : i + step] if value is not None]
+        thinned.append(fold(there) if there else None)
+    return thinned
+
+
+def _mean(values: list[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _short(value: Number) -> Number:
+    """Five digits are more than a screen shows."""
+    return None if value is None or not math.isfinite(value) else float(f"{value:.5g}")
+
+
+def _line(
+    label: str, colour: str, dashes: Sequence[float], values: list[Number], *, peak: bool = False
+) -> dict[str, Any]:
+    return {
+        "label": label,
+        "colour": colour,
+        "dashes": list(dashes),
+        "values": values,
+        "peak": peak,
+    }
+
+
+def _flow_chart(
+    result: Result,
+    name: str,
+    title: str,
+    unit: str,
+    column: str,
+    scale: float,
+    names: Sequence[str],
+    styles: Mapping[str, FlowStyle],
+) -> dict[str, Any] | None:
+    frame = result.series()
+    x = frame["time_s"].unique().sort().to_list()
+    lines = []
+    for flow in names:
+        values = _on(x, frame.filter(flow=flow), column, scale)
+        if any(value is not None for value in values):
+            style = styles[flow]
+            lines.append(_line(flow, style.colour, style.dashes, values))
+    note = f"{MOST_LINES} of {len(styles)} flows." if len(styles) > MOST_LINES else ""
+    return _chart(name, title, unit, x, lines, note)
+
+
+def _on(x: Sequence[float], rows: pl.DataFrame, column: str, scale: float = 1.0) -> list[Number]:
+    """Values at the common times; none where the flow has none."""
+    there = dict(rows.select("time_s", column).iter_rows())
+    return [None if (value := there.get(t)) is None else value * scale for t in x]
+
+
+def _late_chart(
+    result: Result, calls: Sequence[str], styles: Mapping[str, FlowStyle]
+) -> dict[str, Any] | None:
+    """Frames not heard, counted up from the start: where the line climbs, speech is missing."""
+    import polars as pl
+
+    frames = result.frames().filter(pl.col("fate") != "played")
+    x = result.series()["time_s"].unique().sort().to_list()
+    lines = []
+    for call in calls:
+        times = frames.filter(flow=call)["captured_s"].sort()
+        if times.is_empty():
+            continue
+        counts = times.search_sorted(pl.Series(x), side="right").to_list()
+        lines.append(_line(call, styles[call].colour, styles[call].dashes, counts, peak=True))
+    return _chart("not-heard", "Voice frames not heard so far", "frames", x, lines)
+
+
+def _queue_chart(result: Result) -> dict[str, Any] | None:
+    link = bottleneck(result)
+    if link is None:
+        return None
+    rows = result.link_series(link)
+    x = rows["time_s"].to_list()
+    waiting = _line("packets waiting", BLUE, (), rows["queue_packets"].to_list(), peak=True)
+    return _chart("queue", f"Queue at {link}", "packets", x, [waiting])
+
+
+def _cwnd_chart(result: Result, styles: Mapping[str, FlowStyle]) -> dict[str, Any] | None:
+    import polars as pl
+
+    gauges = result.gauges().filter(side="from")
+    x = result.series()["time_s"].unique().sort()
+    lines = []
+    windows = gauges.filter(gauge="cwnd")
+    for flow in windows["flow"].unique(maintain_order=True).to_list()[:MOST_LINES]:
+        rows = windows.filter(flow=flow).select("time_s", "value").sort("time_s")
+        joined = pl.DataFrame({"time_s": x}).join_asof(rows, on="time_s")
+        values = [None if v is None else v / 1e3 for v in joined["value"].to_list()]
+        lines.append(_line(flow, styles[flow].colour, styles[flow].dashes, values))
+    return _chart("cwnd", "Congestion window", "kB", x.to_list(), lines)

@@ -1,0 +1,95 @@
+"""The report of one run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from talkspurt import figures, measures
+from talkspurt.figures.time import styles_of
+from talkspurt.report import calls, page, series, topology
+
+if TYPE_CHECKING:
+    from markupsafe import Markup
+
+    from talkspurt.result import Result
+
+FLOW_COLUMNS = (
+    "goodput_bps",
+    "sent_packets",
+    "lost_packets",
+    "delay_p50_s",
+    "delay_p95_s",
+    "delay_max_s",
+    "jitter_s",
+)
+CALL_COLUMNS = (
+    "mouth_to_ear_p50_s",
+    "late_packets",
+    "missing_packets",
+    "loss_ratio",
+    "r_factor",
+    "mos",
+    "mos_lost_to_delay",
+    "mos_lost_to_loss",
+    "mos_lost_to_codec",
+)
+LINK_COLUMNS = ("utilisation", "drops", "queue_mean_packets", "queue_max_packets")
+STILL = ("mos", "delay_ecdf")
+"""Figures the page shows as pictures; the others it plays or draws itself."""
+MOST_ROWS = 60
+
+
+def html(result: Result) -> str:
+    """The page."""
+    from markupsafe import Markup
+
+    styles = styles_of(result)
+    sounds = calls.Sounds()
+    found = calls.calls_of(result, sounds)
+    picture = topology.svg(result.topology, styles)
+    return page.render(
+        "single.html.j2",
+        result=result,
+        title=result.title,
+        description=page.markdown(result.description),
+        calls=found,
+        wavs=sounds.wavs,
+        fate_colours=calls.FATES,
+        topology=Markup(picture) if picture else None,
+        styles=styles,
+        flows=result.flows.head(MOST_ROWS).to_dicts(),
+        links=[row for row in result.links.to_dicts() if row["sent_packets"] or row["drops"]][
+            :MOST_ROWS
+        ],
+        flow_columns=[measures.measure(name) for name in FLOW_COLUMNS],
+        call_columns=[measures.measure(name) for name in CALL_COLUMNS],
+        link_columns=[measures.measure(name) for name in LINK_COLUMNS],
+        charts=series.charts(result),
+        figures=_stills(result),
+        notes=notes([result]),
+    )
+
+
+def _stills(result: Result) -> list[Markup]:
+    from markupsafe import Markup
+
+    made = []
+    for name in STILL:
+        kind = figures.KINDS[name]
+        with figures.styled():
+            drawn = kind.draw(result, None, None)
+        if drawn is not None:
+            made.append(Markup(figures.inline_svg(drawn, kind.alt)))
+    return made
+
+
+def notes(results: list[Result]) -> list[tuple[str, list[str]]]:
+    """Each assumption once, with the flows it was made for."""
+    said: dict[str, list[str]] = {}
+    for result in results:
+        for row in result.flows.iter_rows(named=True):
+            if row["quality_note"]:
+                flows = said.setdefault(row["quality_note"], [])
+                if row["name"] not in flows:
+                    flows.append(row["name"])
+    return list(said.items())

@@ -1,0 +1,110 @@
+"""The report of a study: what was varied, means with intervals, and calls to compare by ear."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import figures, measures, study_store
+from talkspurt.figures import comparison
+from talkspurt.figures.time import styles_of
+from talkspurt.report import calls, page, topology
+from talkspurt.report.single import notes
+from talkspurt.terminal.tables import with_interval
+
+if TYPE_CHECKING:
+    from talkspurt.result import Result
+    from talkspurt.study import Study
+
+COLUMNS = (
+    "mos",
+    "r_factor",
+    "mouth_to_ear_p50_s",
+    "loss_ratio",
+    "delay_p50_s",
+    "delay_p95_s",
+    "jitter_s",
+    "goodput_bps",
+)
+MOST_ROWS = 200
+
+
+def html(study: Study) -> str:
+    """The page."""
+    from markupsafe import Markup
+
+    sounds = calls.Sounds()
+    heard = [
+        (study_store.run_folder(run, i), run)
+        for i, run in enumerate(study.runs)
+        if run.replicate == 0
+    ]
+    first = study.runs[0]
+    picture = topology.svg(first.topology, styles_of(first))
+    return page.render(
+        "study.html.j2",
+        study=study,
+        title=study.title,
+        description=page.markdown(study.description),
+        calls=calls.calls_of_runs(heard, sounds),
+        wavs=sounds.wavs,
+        fate_colours=calls.FATES,
+        topology=Markup(picture) if picture else None,
+        styles=styles_of(first),
+        first=first,
+        columns=[measures.measure(name) for name in COLUMNS],
+        rows=_rows(study.summary(COLUMNS).to_dicts(), [a.name for a in study.axes])[:MOST_ROWS],
+        differences=_differences(study),
+        figures=[
+            Markup(figures.inline_svg(drawn, f"{measures.measure(name).label} with intervals"))
+            for name, drawn in comparison.every(study)
+        ],
+        runs=_run_rows(study),
+        notes=notes(_one_of_each(study)),
+    )
+
+
+def _one_of_each(study: Study) -> list[Result]:
+    return [run for run in study.runs if run.replicate == 0]
+
+
+def _differences(study: Study) -> list[dict[str, Any]]:
+    """A table for each axis along which replications can be paired."""
+    if study.replications < 2:
+        return []
+    made = []
+    for axis in study.axes:
+        rows = _rows(
+            study.differences(axis.name, names=COLUMNS).to_dicts(), [a.name for a in study.axes]
+        )
+        if rows:
+            made.append({"axis": axis.name, "baseline": axis.labels[0], "rows": rows[:MOST_ROWS]})
+    return made
+
+
+def _rows(rows: list[dict[str, Any]], axes: list[str]) -> list[dict[str, Any]]:
+    """One row per setting and flow, its measures as text with intervals."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in rows:
+        key = tuple(row[name] for name in axes)
+        line = found.setdefault(
+            (*key, row["flow"]), {"settings": key, "flow": row["flow"], "cells": {}}
+        )
+        line["cells"][row["measure"]] = {**row, "text": with_interval(row["measure"], row)}
+    for line in found.values():
+        r_factor = line["cells"].get("r_factor")
+        line["verdict"] = measures.verdict(r_factor["mean"]) if r_factor else None
+    return list(found.values())
+
+
+def _run_rows(study: Study) -> list[dict[str, Any]]:
+    return [
+        {
+            "folder": study_store.run_folder(run, i),
+            "settings": list(run.settings.values()),
+            "replicate": run.replicate,
+            "seed": run.seed,
+            "digest": run.digest,
+            "hops": run.hops,
+        }
+        for i, run in enumerate(study.runs[:MOST_ROWS])
+    ]

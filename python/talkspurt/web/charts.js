@@ -1,0 +1,70 @@
+// The charts over time, drawn by uPlot: one cursor for all, the page's own ink, redrawn when the
+// page changes width or turns dark.
+
+const charts = JSON.parse(document.getElementById("charts").textContent);
+const HEIGHT = 220;
+const drawn = new Map();
+
+function ink(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function axis(label) {
+  return {
+    label,
+    labelSize: 22,
+    labelFont: "12px system-ui, sans-serif",
+    font: "11px system-ui, sans-serif",
+    stroke: ink("--quiet"),
+    grid: { stroke: ink("--rule"), width: 1 },
+    ticks: { stroke: ink("--rule"), width: 1 },
+  };
+}
+
+function shown(value) {
+  if (value === null || value === undefined) return "–";
+  return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
+}
+
+function series(line) {
+  return {
+    label: line.label,
+    stroke: line.colour,
+    width: 1.6,
+    dash: line.dashes.length ? line.dashes : undefined,
+    points: { show: false },
+    value: (_, value) => shown(value),
+  };
+}
+
+function options(chart, width) {
+  return {
+    width,
+    height: HEIGHT,
+    cursor: { sync: { key: "talkspurt" }, points: { size: 6 } },
+    scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.06 : 1] } },
+    axes: [axis("time / s"), { ...axis(chart.unit), size: 58 }],
+    series: [{ label: "time", value: (_, value) => (value === null ? "–" : `${value.toFixed(2)} s`) }, ...chart.lines.map(series)],
+  };
+}
+
+function draw(place) {
+  const chart = charts[Number(place.dataset.chart)];
+  drawn.get(place)?.destroy();
+  const data = [chart.x, ...chart.lines.map((line) => line.values)];
+  drawn.set(place, new uPlot(options(chart, place.clientWidth), data, place));
+}
+
+const places = [...document.querySelectorAll(".plot")];
+const watcher = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const plot = drawn.get(target);
+    if (plot && plot.width !== target.clientWidth) plot.setSize({ width: target.clientWidth, height: HEIGHT });
+  }
+});
+for (const place of places) {
+  draw(place);
+  watcher.observe(place);
+}
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => places.forEach(draw));
+document.documentElement.dataset.charts = "ready";
