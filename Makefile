@@ -54,7 +54,7 @@ format: setup ## format everything
 	$(BIN)/ruff check --fix .
 
 docs: setup ## build the documentation into site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: ## packet-hops per CPU-second and instructions per hop
 	cargo bench --locked

@@ -7,8 +7,12 @@ Everything here is written in Rust and releases the GIL while it simulates. Use
 from typing import Protocol, TypedDict
 
 class Problem(TypedDict):
-    """One thing wrong with a scenario."""
+    """One thing wrong with a scenario.
 
+    ``file`` is the scenario's name, or the ``--set PATH=VALUE`` the fault came from.
+    """
+
+    file: str
     line: int | None
     path: str
     message: str
@@ -30,6 +34,7 @@ class ScenarioError(ValueError):
     """A scenario says something that cannot be; ``problems`` holds every fault found."""
 
     problems: list[Problem]
+    def __init__(self, message: str, problems: list[Problem]) -> None: ...
 
 class RunError(RuntimeError):
     """A run could not be finished: cancelled, a full disk, or a fault of talkspurt's own."""

@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
@@ -111,10 +111,10 @@ def main() -> None:
         _hush()
         sys.exit(0)
     except KeyboardInterrupt:
-        _say("stopped; nothing was written")
+        _say("talkspurt: stopped; nothing was written")
         sys.exit(130)
     except Exception as error:
-        code = explain(error, Path(_scenario_argument()))
+        code = explain(error)
         if code is None:
             raise
         sys.exit(code)
@@ -129,46 +129,37 @@ def _hush() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _scenario_argument() -> str:
-    """The scenario's file as the user wrote it, for messages."""
-    return next((word for word in sys.argv[2:] if not word.startswith("-")), "scenario")
-
-
-def explain(error: Exception, file: Path) -> int | None:
+def explain(error: Exception) -> int | None:
     """Say in words what went wrong; the exit code, or None for a fault of talkspurt's own."""
     if isinstance(error, _core.ScenarioError):
-        for line in problem_lines(error, file):
-            _say(line)
+        for problem in error.problems:
+            _say(problem_line(problem))
         return 2
     if isinstance(error, BadInputError):
-        _say(str(error))
+        _say(f"talkspurt: {error}")
         return 2
     if isinstance(error, _core.RunError):
-        _say(str(error))
+        _say(f"talkspurt: {error}")
         return 1
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        _say(f"{where}{error.strerror or error}")
-        return (
-            2 if isinstance(error, FileNotFoundError | IsADirectoryError | PermissionError) else 1
-        )
+        _say(f"talkspurt: {where}{error.strerror or error}")
+        return 2 if isinstance(error, NOT_THERE) else 1
     return None
 
 
-def problem_lines(error: _core.ScenarioError, file: Path | str) -> list[str]:
-    """One line for each fault of a scenario: ``file:line: path: message – hint``."""
-    problems = getattr(error, "problems", None)
-    if not problems:
-        return [str(error)]
-    return [_problem_line(problem, str(file)) for problem in problems]
+NOT_THERE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 
 
-def _problem_line(problem: Any, file: str) -> str:
-    where = f"{file}:{problem['line']}" if problem["line"] is not None else file
+def problem_line(problem: _core.Problem) -> str:
+    """A fault of a scenario as compilers say it: ``file:line: path: message – hint``."""
+    where = problem["file"] or "scenario"
+    if problem["line"] is not None:
+        where += f":{problem['line']}"
     words = [where, *([problem["path"]] if problem["path"] else []), problem["message"]]
     return ": ".join(words) + (f" – {problem['hint']}" if problem["hint"] else "")
 
 
 def _say(words: str) -> None:
     with contextlib.suppress(OSError):
-        print(f"talkspurt: {words}", file=sys.stderr, flush=True)
+        print(words, file=sys.stderr, flush=True)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from talkspurt import _core, engine, store
-from talkspurt.result import Result
+from talkspurt.result import Result, Scratch, recorded
 from talkspurt.scenario import Question, Sets, Source, read
 from talkspurt.study import Study
 
@@ -77,12 +76,12 @@ def answer(
     plan = question.plan
     results: dict[int, Result] = {}
     began: dict[int, float] = {}
-    scratch: dict[int, tempfile.TemporaryDirectory[str]] = {}
+    scratch: dict[int, Scratch | None] = {}
 
-    def captures(i: int) -> str:
+    def captures(i: int) -> str | None:
         began[i] = time.monotonic()
-        scratch[i] = tempfile.TemporaryDirectory(prefix="talkspurt-")
-        return scratch[i].name
+        folder = scratch[i] = Scratch() if recorded(plan.resolved(i)).get("pcapng") else None
+        return str(folder.path) if folder else None
 
     def on_end(i: int, outcome: _core.Outcome) -> None:
         wall_s = time.monotonic() - began[i]

@@ -10,8 +10,10 @@ import json
 import math
 import os
 import platform
+import shutil
 import sys
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -107,7 +109,7 @@ class Result:
     _read_table: Callable[[str], pl.DataFrame | None] = field(repr=False)
     _read_audio: Callable[[str], Audio | None] = field(repr=False)
     _captures: Path | None = field(default=None, repr=False)
-    _scratch: tempfile.TemporaryDirectory[str] | None = field(default=None, repr=False)
+    _scratch: Scratch | None = field(default=None, repr=False)
     _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -118,7 +120,7 @@ class Result:
         outcome: _core.Outcome,
         *,
         wall_s: float,
-        captures: tempfile.TemporaryDirectory[str] | None,
+        captures: Scratch | None,
     ) -> Result:
         """The result of run ``i`` of a question, just ended."""
         plan = question.plan
@@ -127,7 +129,7 @@ class Result:
         def read_table(name: str) -> pl.DataFrame | None:
             import polars as pl
 
-            if name == "packets" and not _asks_for_packets(plan.resolved(i)):
+            if name == "packets" and not recorded(plan.resolved(i)).get("packets"):
                 return None
             return pl.DataFrame(outcome.table(name))
 
@@ -147,7 +149,7 @@ class Result:
             manifest=manifest,
             _read_table=read_table,
             _read_audio=read_audio,
-            _captures=Path(captures.name) if captures else None,
+            _captures=captures.path if captures else None,
             _scratch=captures,
         )
 
@@ -319,10 +321,20 @@ def finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _asks_for_packets(resolved: str) -> bool:
+def recorded(resolved: str) -> dict[str, Any]:
+    """What a resolved scenario asks to be recorded beside the summary."""
     import tomllib
 
-    return bool(tomllib.loads(resolved).get("record", {}).get("packets", False))
+    record: dict[str, Any] = tomllib.loads(resolved).get("record", {})
+    return record
+
+
+class Scratch:
+    """A folder for captures that lives as long as the result they belong to."""
+
+    def __init__(self) -> None:
+        self.path = Path(tempfile.mkdtemp(prefix="talkspurt-"))
+        weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
 
 
 def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float) -> dict[str, Any]:

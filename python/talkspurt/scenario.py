@@ -56,7 +56,9 @@ def read(scenario: Source, *, set: Sets | None = None, seed: int | None = None) 
     """
     name, file, text, base = _text(scenario)
     sets = tuple(pairs(set))
-    return Question(name, file, text, sets, _core.load(text, name, str(base), list(sets), seed))
+    # Rust calls the text by the file's name as it was given, so that editors find the line.
+    called = str(file) if file else name
+    return Question(name, file, text, sets, _core.load(text, called, str(base), list(sets), seed))
 
 
 def pairs(sets: Sets | None) -> list[tuple[str, str]]:
@@ -126,11 +128,14 @@ def _read_file(file: Path) -> str:
         ) from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
-        fault = _core.ScenarioError(f"{file}: line {line} is not UTF-8 text")
-        fault.problems = [
-            {"line": line, "path": "", "message": "not UTF-8 text", "hint": "a scenario is TOML"}
-        ]
-        raise fault from None
+        problem: _core.Problem = {
+            "file": str(file),
+            "line": line,
+            "path": "",
+            "message": "not UTF-8 text",
+            "hint": "a scenario is TOML",
+        }
+        raise _core.ScenarioError(f"{file}:{line}: not UTF-8 text", [problem]) from None
 
 
 def _nearest(file: Path) -> str:

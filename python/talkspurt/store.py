@@ -145,7 +145,17 @@ def writing(path: Path) -> Iterator[None]:
     except Exception as error:
         if type(error).__module__.partition(".")[0] != "polars":
             raise
-        raise _failure(None, error, path) from error
+        raise _failure(_number_of_writing(path), error, path) from error
+
+
+def _number_of_writing(path: Path) -> int | None:
+    """The system's error number, by writing there again: polars does not always pass it on."""
+    try:
+        with path.open("ab") as file:
+            file.write(bytes(1 << 16))
+    except OSError as error:
+        return error.errno
+    return None
 
 
 def _failure(number: int | None, error: Exception, path: Path) -> StoreError:
@@ -156,16 +166,8 @@ def _failure(number: int | None, error: Exception, path: Path) -> StoreError:
         errno.EACCES: "no permission to write there",
         errno.EROFS: "the file system is read-only",
     }
-    number = number or _number_in(str(error))
-    reason = words.get(number) or getattr(error, "strerror", None) or str(error)
+    reason = words.get(number or 0) or getattr(error, "strerror", None) or str(error)
     return StoreError(number or errno.EIO, f"cannot write: {reason}", str(path))
-
-
-def _number_in(message: str) -> int:
-    """The system's error number in the words of a Rust library ("… (os error 28)")."""
-    _, found, rest = message.partition("(os error ")
-    digits = rest.partition(")")[0]
-    return int(digits) if found and digits.isdigit() else 0
 
 
 def _flush(path: Path) -> None:

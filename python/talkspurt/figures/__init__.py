@@ -41,7 +41,7 @@ class Kind:
 KINDS: dict[str, Kind] = {
     "delay": Kind("One-way delay", "One-way delay of each flow over time", time.delay),
     "goodput": Kind("Goodput", "Goodput of each flow over time", time.goodput),
-    "queue": Kind("Queue", "Packets waiting at the busiest link over time", time.queue),
+    "queue": Kind("Queue", "Packets waiting where queues are longest, over time", time.queue),
     "cwnd": Kind("Congestion window", "Congestion window of each flow over time", time.cwnd),
     "delay_ecdf": Kind(
         "How long frames take", "Share of voice frames delivered within a time", speech.delay_ecdf

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from talkspurt.figures.style import SKY, FlowStyle, flow_styles, label_ends, sheet
+from talkspurt.figures.style import (
+    GREEN,
+    INK,
+    ORANGE,
+    PURPLE,
+    SKY,
+    FlowStyle,
+    flow_styles,
+    label_ends,
+    sheet,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -13,6 +23,7 @@ if TYPE_CHECKING:
 
     from talkspurt.result import Result
 
+DROP = "#8b1a1a"
 MOST = 12
 """Flows drawn at most."""
 
@@ -22,18 +33,17 @@ def styles_of(result: Result) -> dict[str, FlowStyle]:
     return flow_styles(dict(result.flows.select("name", "transport").iter_rows()))
 
 
-def bottleneck(result: Result) -> str | None:
-    """The link that holds the longest queue on average; of equals, the busiest."""
-    links = result.links.filter(sent_any(result.links))
-    if links.is_empty():
-        return None
+QUEUE_COLOURS = (SKY, GREEN, PURPLE, ORANGE)
+"""Colours of links, where several are drawn."""
+
+
+def bottlenecks(result: Result) -> list[str]:
+    """The links with the longest mean queues: those within a tenth of the longest, four at most."""
+    links = result.links.filter(result.links["sent_packets"] > 0)
     order = links.sort(["queue_mean_packets", "utilisation"], descending=True, nulls_last=True)
-    return str(order["name"][0])
-
-
-def sent_any(links: pl.DataFrame) -> pl.Series:
-    """Which links carried anything."""
-    return links["sent_packets"] > 0
+    rows = order.select("name", "queue_mean_packets").head(len(QUEUE_COLOURS)).rows()
+    least = 0.1 * rows[0][1] if rows else 0.0
+    return [name for i, (name, mean) in enumerate(rows) if i == 0 or mean > max(least, 0.1)]
 
 
 def delay(result: Result, flow: str | None, link: str | None) -> Figure | None:
@@ -72,26 +82,36 @@ def goodput(result: Result, flow: str | None, link: str | None) -> Figure | None
 
 
 def queue(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """Packets waiting at a link (the bottleneck unless named), and drops as ticks below."""
+    """Packets waiting at a link (the bottlenecks unless named), and drops as ticks above."""
     del flow
-    name = link or bottleneck(result)
-    if name is None:
+    names = [link] if link else bottlenecks(result)
+    if not names:
         return None
-    rows = result.link_series(name)
-    figure, (ax,) = sheet(f"Queue at {name}, and packets dropped there")
+    height = 1.2 + 1.35 * len(names)
+    title = "Packets waiting, and packets dropped"
+    figure, axes = sheet(title, height=height, rows=len(names), sharex=True)
+    for ax, name, colour in zip(axes, names, QUEUE_COLOURS, strict=False):
+        _one_queue(ax, result.link_series(name), name, colour)
+        ax.set_ylim(bottom=0)
+    axes[-1].set_xlim(0, result.duration_s)
+    axes[-1].set_xlabel("time / s")
+    return figure
+
+
+def _one_queue(ax: Axes, rows: pl.DataFrame, name: str, colour: str) -> None:
     x, y = rows["time_s"].to_numpy(), rows["queue_packets"].to_numpy()
-    ax.fill_between(x, 0, y, color=SKY, alpha=0.35, linewidth=0, step="pre")
-    ax.step(x, y, where="pre", color="#0072B2", linewidth=1.1)
+    ax.fill_between(x, 0, y, color=colour, alpha=0.55, linewidth=0, step="pre")
+    ax.step(x, y, where="pre", color=INK, linewidth=0.6)
+    ax.set_ylabel(f"{name}\npackets", fontsize=8)
     drops = rows.filter(rows["drops"] > 0)
     if not drops.is_empty():
-        ax.plot(
-            drops["time_s"], [0] * len(drops), "|", color="#D55E00", markersize=9, clip_on=False
-        )
+        top = [1.0] * drops.height
+        over = ax.get_xaxis_transform()
+        ax.plot(drops["time_s"], top, "|", color=DROP, markersize=7, transform=over, clip_on=False)
         ax.annotate(
             f"{int(drops['drops'].sum())} dropped", (1, 1), xycoords="axes fraction",
-            xytext=(0, 4), textcoords="offset points", ha="right", color="#D55E00", fontsize=8.5,
+            xytext=(6, 0), textcoords="offset points", va="center", color=DROP, fontsize=8.5,
         )  # fmt: skip
-    return _finish(figure, ax, result, "packets waiting", [], 0)
 
 
 def cwnd(result: Result, flow: str | None, link: str | None) -> Figure | None:

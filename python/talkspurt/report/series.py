@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.figures.style import BLUE, FlowStyle
-from talkspurt.figures.time import bottleneck, styles_of
+from talkspurt.figures.style import FlowStyle
+from talkspurt.figures.time import QUEUE_COLOURS, bottlenecks, styles_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -141,13 +141,13 @@ def _late_chart(
 
 
 def _queue_chart(result: Result) -> dict[str, Any] | None:
-    link = bottleneck(result)
-    if link is None:
-        return None
-    rows = result.link_series(link)
-    x = rows["time_s"].to_list()
-    waiting = _line("packets waiting", BLUE, (), rows["queue_packets"].to_list(), peak=True)
-    return _chart("queue", f"Queue at {link}", "packets", x, [waiting])
+    lines = []
+    x: list[float] = []
+    for link, colour in zip(bottlenecks(result), QUEUE_COLOURS, strict=False):
+        rows = result.link_series(link)
+        x = rows["time_s"].to_list()
+        lines.append(_line(link, colour, (), rows["queue_packets"].to_list(), peak=True))
+    return _chart("queue", "Packets waiting where queues are longest", "packets", x, lines)
 
 
 def _cwnd_chart(result: Result, styles: Mapping[str, FlowStyle]) -> dict[str, Any] | None:

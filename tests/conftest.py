@@ -1,0 +1,95 @@
+"""What tests share: a recording, a small scenario over it, and its result, run once."""
+
+import math
+import struct
+import wave
+
+import pytest
+
+import talkspurt
+
+SCENARIO = """\
+title = "Small"
+description = "Two calls and an upload over a *slow* link."
+duration = "4s"
+seed = 3
+
+[measure]
+from = "500ms"
+
+[links.sky]
+from = "west"
+to = "east"
+rate = "256kbit/s"
+delay = "120ms"
+queue = { kind = "droptail", packets = 12 }
+
+[flows.call]
+from = "west"
+to = "east"
+transport = { kind = "udp" }
+source = { kind = "speech", file = "speech.wav", codec = "pcmu", repeat = true }
+
+[flows.tcp-call]
+from = "west"
+to = "east"
+transport = { kind = "tcp", controller = "newreno" }
+source = { kind = "speech", file = "speech.wav", codec = "pcma", repeat = true }
+
+[flows.upload]
+from = "west"
+to = "east"
+transport = { kind = "tcp", controller = "newreno" }
+source = { kind = "bulk" }
+"""
+
+STUDY = (
+    SCENARIO
+    + """
+[[axes]]
+name = "delay"
+path = "links.sky.delay"
+values = ["20ms", "200ms"]
+
+[replications]
+count = 3
+confidence = 0.9
+"""
+)
+
+
+def tone(seconds=1.5, rate=8000):
+    """A tone that comes and goes, so that silence and sound both occur."""
+    samples = (
+        int(9000 * math.sin(2 * math.pi * 200 * i / rate) * max(0.0, math.sin(7 * i / rate)))
+        for i in range(int(seconds * rate))
+    )
+    return b"".join(struct.pack("<h", sample) for sample in samples)
+
+
+def write_wav(path, pcm, rate=8000):
+    with wave.open(str(path), "wb") as out:
+        out.setnchannels(1)
+        out.setsampwidth(2)
+        out.setframerate(rate)
+        out.writeframes(pcm)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """A folder with a recording, a scenario and a study."""
+    place = tmp_path_factory.mktemp("scenarios")
+    write_wav(place / "speech.wav", tone())
+    (place / "small.toml").write_text(SCENARIO, encoding="utf-8")
+    (place / "study.toml").write_text(STUDY, encoding="utf-8")
+    return place
+
+
+@pytest.fixture(scope="session")
+def result(folder):
+    return talkspurt.run(folder / "small.toml")
+
+
+@pytest.fixture(scope="session")
+def study(folder):
+    return talkspurt.run(folder / "study.toml")

@@ -1,0 +1,283 @@
+"""The command line: what it prints, what it writes, and how it ends when something is wrong."""
+
+import json
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+import talkspurt as package
+from command import start, talkspurt
+from conftest import SCENARIO, STUDY, tone, write_wav
+
+
+def words(done):
+    """Everything said on standard error, which never holds a traceback."""
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.stderr
+
+
+def names(folder):
+    """What is in a folder."""
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def scenario(folder, tmp_path, **changes):
+    """The small scenario with parts of its text replaced, in a folder of its own."""
+    text = SCENARIO
+    for old, new in changes.pop("replace", {}).items():
+        assert old in text
+        text = text.replace(old, new)
+    (tmp_path / "speech.wav").write_bytes((folder / "speech.wav").read_bytes())
+    file = tmp_path / "case.toml"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def test_version():
+    done = talkspurt("--version")
+    assert (done.returncode, done.stdout.strip()) == (0, package.__version__)
+
+
+def test_schema_is_a_json_schema():
+    schema = json.loads(talkspurt("schema").stdout)
+    assert {"links", "flows", "duration"} <= set(schema["properties"])
+
+
+def test_help_and_version_load_neither_tables_nor_pictures():
+    code = (
+        "import sys, talkspurt.cli as c\n"
+        "try: c.app(['run', '--help'], result_action='return_value')\n"
+        "finally:\n"
+        "    heavy = {'polars', 'matplotlib', 'jinja2', 'numpy', 'scipy'} & set(sys.modules)\n"
+        "    assert not heavy, heavy\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+def test_run_prints_tables_and_writes_results(folder, tmp_path):
+    done = talkspurt("run", folder / "small.toml", cwd=tmp_path)
+    assert done.returncode == 0, words(done)
+    for word in ("Calls", "Flows", "Links", "call", "tcp-call", "upload", "sky", "MOS"):
+        assert word in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert "runs/small/report.html" in done.stdout
+    assert (tmp_path / "runs/small/report.html").stat().st_size > 100_000
+    assert names(tmp_path / "runs") == ["small"]
+
+
+def test_tables_fit_eighty_columns_on_a_terminal(result):
+    import io
+
+    from rich.console import Console
+
+    from talkspurt.terminal import tables
+
+    out = io.StringIO()
+    tables.print_result(result, Console(file=out, width=80, highlight=False, markup=False))
+    lines = out.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any("call" in line and "kbit/s" in line for line in lines)
+
+
+def test_json_is_one_document_and_nothing_else(folder, tmp_path):
+    done = talkspurt("run", folder / "small.toml", "--json", cwd=tmp_path)
+    document = json.loads(done.stdout)
+    assert done.returncode == 0
+    assert list(document["flows"]) == ["call", "tcp-call", "upload"]
+    assert names(tmp_path) == []
+
+
+def test_json_of_a_study_has_runs_and_a_summary(folder, tmp_path):
+    done = talkspurt(
+        "run", folder / "study.toml", "--json", "--out", "s", "--no-report", cwd=tmp_path
+    )
+    document = json.loads(done.stdout)
+    assert len(document["runs"]) == 6
+    assert document["runs"][4]["settings"] == {"delay": "200ms"}
+    assert (document["runs"][4]["replicate"], document["runs"][4]["seed"]) == (1, 4)
+    assert {"flow", "measure", "mean", "low", "high", "delay"} <= set(document["summary"][0])
+    assert not (tmp_path / "s/report.html").exists()
+    assert (tmp_path / "s/summary.parquet").exists()
+
+
+def test_a_study_prints_intervals_and_paired_differences(folder, tmp_path):
+    done = talkspurt("run", folder / "study.toml", "--no-report", cwd=tmp_path)
+    assert done.returncode == 0, words(done)
+    assert "±" in done.stdout
+    assert "Paired differences along delay: value − 20ms" in done.stdout
+
+
+def test_fields_and_seed_are_set_from_the_command_line(folder, tmp_path):
+    def digest(*more):
+        done = talkspurt("run", folder / "small.toml", "--json", *more, cwd=tmp_path)
+        return json.loads(done.stdout)["digest"]
+
+    plain = digest()
+    assert digest("--seed", 3) == plain == digest("--set", "seed=3")
+    assert digest("--seed", 4) != plain
+    slower = digest("--set", "links.sky.delay=130ms", "--set", "links.sky.queue.packets=9")
+    assert slower != plain
+
+
+def test_check_runs_nothing(folder, tmp_path):
+    done = talkspurt("check", folder / "study.toml", cwd=tmp_path)
+    assert (done.returncode, names(tmp_path)) == (0, [])
+    assert "6 runs" in done.stdout
+
+
+BAD = {
+    "an unknown key": ({'delay = "120ms"': 'delay = "120ms"\nqeue = 3'}, ["qeue", "queue"]),
+    "a wrong unit": ({'rate = "256kbit/s"': 'rate = "256ms"'}, ["links.sky.rate", "256ms"]),
+    "a negative number": ({'delay = "120ms"': 'delay = "-1ms"'}, ["links.sky.delay"]),
+    "a number without unit": ({'duration = "4s"': "duration = 4"}, ["duration"]),
+    "a flow over a missing link": (
+        {'to = "east"\ntransport = { kind = "udp" }': 'to = "eats"\ntransport = { kind = "udp" }'},
+        ["flows.call", "eats", "east"],
+    ),
+    "an unknown transport": ({'kind = "udp"': 'kind = "upd"'}, ["upd", "udp"]),
+    "text that is no TOML": ({"[links.sky]": "[links.sky"}, [":"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_said_with_file_line_and_field(folder, tmp_path, case):
+    replace, expected = BAD[case]
+    file = scenario(folder, tmp_path, replace=replace)
+    done = talkspurt("run", file.name, cwd=tmp_path)
+    said = words(done)
+    assert done.returncode == 2, said
+    assert "case.toml:" in said
+    for word in expected:
+        assert word in said, said
+    assert not (tmp_path / "runs").exists()
+
+
+def float_wav(file):
+    # WAVE_FORMAT_IEEE_FLOAT = 3, 32 bits, mono, 8 kHz.
+    import struct
+
+    data = struct.pack("<8f", *[0.1] * 8)
+    fmt = struct.pack("<HHIIHH", 3, 1, 8000, 32000, 4, 32)
+    body = b"WAVEfmt " + struct.pack("<I", 16) + fmt + b"data" + struct.pack("<I", len(data)) + data
+    file.write_bytes(b"RIFF" + struct.pack("<I", len(body)) + body)
+
+
+def truncated_wav(file):
+    write_wav(file, tone())
+    file.write_bytes(file.read_bytes()[:5000])
+
+
+WAVS = {
+    "missing": lambda file: file.unlink(),
+    "empty": lambda file: file.write_bytes(b""),
+    "no wav": lambda file: file.write_bytes(b"This is text, not sound. " * 10),
+    "without samples": lambda file: write_wav(file, b""),
+    "truncated": truncated_wav,
+    "float": float_wav,
+    "a folder": lambda file: (file.unlink(), file.mkdir()),
+}
+
+
+@pytest.mark.parametrize("case", WAVS)
+def test_a_bad_recording_is_said_with_its_name(folder, tmp_path, case):
+    file = scenario(folder, tmp_path)
+    WAVS[case](tmp_path / "speech.wav")
+    done = talkspurt("run", file.name, cwd=tmp_path)
+    said = words(done)
+    assert done.returncode == 2, said
+    assert "speech.wav" in said
+    assert "flows.call.source.file" in said
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        (["--set", "seed"], "PATH=VALUE"),
+        (["--set", "links.skye.delay=20ms"], "sky"),
+        (["--set", "links.sky.delay=20"], "links.sky.delay"),
+        (["--jobs", "0"], "--jobs"),
+        (["--seed", "x"], "seed"),
+        (["--sed", "3"], "sed"),
+    ],
+)
+def test_bad_words_on_the_command_line(folder, tmp_path, more, expected):
+    done = talkspurt("run", folder / "small.toml", *more, cwd=tmp_path)
+    assert done.returncode == 2, words(done)
+    assert expected in words(done) + done.stdout
+    assert names(tmp_path) == []
+
+
+def test_a_missing_scenario_names_the_nearest(folder):
+    done = talkspurt("run", folder / "smal.toml")
+    assert done.returncode == 2
+    assert "did you mean" in words(done)
+    assert "small.toml" in words(done)
+
+
+def test_a_folder_that_is_not_ours_is_refused_before_running(folder, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out/thesis.tex").write_text("mine")
+    done = talkspurt(
+        "run", folder / "small.toml", "--out", "out", "--set", "duration=3h", cwd=tmp_path
+    )
+    assert done.returncode != 0
+    assert "out" in words(done)
+    assert names(tmp_path / "out") == ["thesis.tex"]
+
+
+def test_a_disk_that_fills_up_leaves_nothing(folder, tmp_path):
+    def small_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    done = talkspurt(
+        "run", folder / "small.toml", "--out", "out", cwd=tmp_path, preexec_fn=small_files
+    )
+    assert done.returncode == 1, words(done)
+    assert "cannot write" in words(done)
+    assert str(tmp_path / ".out.partial-") in words(done) or "out" in words(done)
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stopped_run_leaves_nothing(folder, tmp_path, number, code):
+    running = start(
+        "run", folder / "small.toml", "--set", "duration=3h", "--out", "out", cwd=tmp_path
+    )
+    deadline = time.monotonic() + 60
+    while not any(tmp_path.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    running.send_signal(number)
+    out, err = running.communicate(timeout=60)
+    assert running.returncode == code, err
+    assert "Traceback" not in err
+    assert out == ""
+    assert names(tmp_path) == []
+
+
+def test_a_reader_that_goes_away_is_no_error(folder, tmp_path):
+    command = f"{sys.executable} -m talkspurt schema | head -c 10; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_progress_is_said_in_lines_where_there_is_no_terminal(folder, tmp_path):
+    running = start(
+        "run", folder / "small.toml", "--set", "duration=3h", "--out", "out", cwd=tmp_path
+    )
+    line = running.stderr.readline()
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    assert line.startswith("Small:")
+    assert "%" in line
+
+
+def test_python_faults_are_not_hidden(folder):
+    assert package.ScenarioError.__mro__[1] is ValueError
+    with pytest.raises(package.ScenarioError):
+        package.read(STUDY.replace("values", "valuse"))

@@ -1,0 +1,50 @@
+"""The digest is the same on a processor without fused multiply-add.
+
+glibc computes exp, log and pow differently with and without FMA; ``GLIBC_TUNABLES`` switches it
+off in a child process. That the switch works is checked first, through Python's own use of glibc.
+"""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+
+import pytest
+
+from command import talkspurt
+
+WITHOUT = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2,-AVX2_Usable,-FMA_Usable"}
+SUMS = """
+import hashlib, math
+said = hashlib.sha256()
+for i in range(1, 20001):
+    x = i / 997
+    for value in (math.exp(x / 7), math.log(x), math.pow(x, 0.7), math.sin(x)):
+        said.update(value.hex().encode())
+print(said.hexdigest())
+"""
+
+
+def sums(env):
+    done = subprocess.run(
+        [sys.executable, "-c", SUMS],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="this system has another C library")
+def test_the_digest_does_not_depend_on_fused_multiply_add(folder, tmp_path):
+    if sums({}) == sums(WITHOUT):
+        pytest.skip("this processor or glibc computes alike with and without FMA")
+
+    def run(env):
+        done = talkspurt("run", folder / "small.toml", "--json", cwd=tmp_path, env=env)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    assert run({}) == run(WITHOUT)

@@ -1,0 +1,78 @@
+"""Figures: each kind draws, the same figure gives the same bytes, one colour for each transport."""
+
+import re
+
+import pytest
+
+from talkspurt import figures
+from talkspurt.figures import comparison, style
+
+
+@pytest.mark.parametrize("kind", figures.KINDS)
+def test_every_kind_draws_something_with_units(result, kind):
+    figure = result.figure(kind)
+    assert figure.axes
+    axes = figure.axes[-1]
+    assert axes.has_data()
+    words = axes.get_xlabel() + axes.get_ylabel()
+    assert re.search(r" / (s|ms|kbit/s|kB)|MOS", words), words
+
+
+@pytest.mark.parametrize("kind", figures.KINDS)
+def test_the_same_figure_is_the_same_svg(result, kind):
+    first, second = (figures.svg(result.figure(kind)) for _ in range(2))
+    assert first == second
+    assert b"<dc:date>" not in first
+    assert figures.png(result.figure(kind)).startswith(b"\x89PNG")
+
+
+def test_figures_of_one_flow_show_that_flow(result):
+    words = [text.get_text() for text in result.figure("delay", flow="tcp-call").axes[0].texts]
+    assert words == ["tcp-call"]
+    with pytest.raises(ValueError, match="nothing to show"):
+        result.figure("cwnd", flow="call")
+
+
+def test_a_transport_has_one_colour_and_its_flows_differ_in_dashes():
+    styles = style.flow_styles({"a": "udp", "b": "tcp", "c": "tcp", "d": "udp"})
+    assert styles["a"].colour == styles["d"].colour != styles["b"].colour == styles["c"].colour
+    assert styles["b"].dashes != styles["c"].dashes
+    assert styles["a"].marker != styles["b"].marker
+
+
+def test_transports_are_known_by_their_longest_name():
+    assert style.transport_style("tcp/newreno") == style.TRANSPORTS["tcp"]
+    assert style.transport_style("dccp_ccid3") == style.TRANSPORTS["dccp-ccid3"]
+    assert style.transport_style("quic") == style.OTHER
+    colours = [transport.colour for name, transport in style.TRANSPORTS.items() if name != "dccp"]
+    assert len(set(colours)) == len(colours)
+
+
+def test_labels_at_line_ends_do_not_overlap():
+    with style.styled():
+        figure, (ax,) = style.sheet("x")
+        ax.set_ylim(0, 100)
+        ax.set_xlim(0, 1)
+        style.label_ends(ax, [(1, 50.0, "a", "k"), (1, 50.5, "b", "k"), (1, 51.0, "c", "k")])
+        figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    for upper, lower in zip(boxes[1:], boxes, strict=False):
+        assert upper.y0 >= lower.y1 - 2
+
+
+def test_inline_pictures_take_the_pages_ink_and_have_ids_of_their_own(result):
+    texts = [figures.inline_svg(result.figure(kind), "alt") for kind in ("mos", "delay_ecdf")]
+    ids = [set(re.findall(r'\bid="([^"]+)"', text)) for text in texts]
+    assert not ids[0] & ids[1]
+    for text, own in zip(texts, ids, strict=True):
+        assert style.INK not in text
+        assert "currentColor" in text
+        assert set(re.findall(r'(?:url\(|xlink:href=")#([^")]+)', text)) <= own
+
+
+def test_a_study_has_a_figure_for_each_measure_over_its_first_axis(study):
+    names = [name for name, _ in comparison.every(study)]
+    assert "mos" in names
+    assert "goodput_bps" in names
+    figure = comparison.over_first_axis(study, "mos")
+    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["20ms", "200ms"]

@@ -1,0 +1,124 @@
+"""The report as text: whole, self-contained, and safe whatever a scenario is called."""
+
+import base64
+import json
+import re
+
+import talkspurt
+from conftest import SCENARIO
+from talkspurt.report import calls, page, series, single, topology
+from talkspurt.report import study as study_report
+
+# A plain link is followed only when clicked; everything else would be fetched at once.
+FETCHED = re.compile(
+    r"""\bsrc\s*=\s*["']?(?:https?:)?//|<link[^>]+//|url\(\s*["']?(?:https?:)?//|@import"""
+)
+
+
+def data(html, name):
+    found = re.search(
+        rf'<script type="application/json" id="{name}">(.*?)</script>', html, re.DOTALL
+    )
+    return json.loads(found.group(1))
+
+
+def test_the_page_asks_the_network_for_nothing(result, study):
+    for html in (single.html(result), study_report.html(study)):
+        assert not FETCHED.search(html)
+        assert "default-src 'none'" in html
+
+
+def test_the_page_holds_every_part(result):
+    html = single.html(result)
+    for part in ("calls", "numbers", "network", "series", "figures", "measures", "origin"):
+        assert f'<section id="{part}">' in html
+    assert "<em>slow</em>" in html
+    assert result.digest[:16] in html
+
+
+def test_every_recording_is_in_the_page_once_and_whole(result):
+    wavs = data(single.html(result), "wavs")
+    recordings = {base64.b64decode(text) for text in wavs.values()}
+    for call in result.calls:
+        audio = result.audio(call)
+        assert {audio.sent_wav(), audio.received_wav()} <= recordings
+    assert len(recordings) == len(wavs)
+
+
+def test_charts_hold_the_series(result):
+    charts = {chart["name"]: chart for chart in data(single.html(result), "charts")}
+    assert {"delay", "goodput", "queue", "cwnd"} <= set(charts)
+    goodput = charts["goodput"]
+    line = next(line for line in goodput["lines"] if line["label"] == "call")
+    expected = result.series("call")["goodput_bps"].to_list()
+    shown = [None if v is None else v * 1e3 for v in line["values"]]
+    assert len(shown) == len(goodput["x"])
+    for value, want in zip([v for v in shown if v is not None], expected, strict=False):
+        assert abs(value - want) <= 1e-4 * abs(want) + 1e-6
+
+
+def test_titles_and_descriptions_cannot_break_the_page(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    text = SCENARIO.replace('title = "Small"', 'title = "</script><script>alert(1)</script>"')
+    text = text.replace("*slow*", "<img src=x onerror=alert(1)> ![x](http://example.org/x.png)")
+    html = single.html(talkspurt.run(text))
+    assert "<script>alert" not in html
+    assert "<img" not in html
+    assert not FETCHED.search(html)
+
+
+def test_script_text_cannot_end_its_element():
+    assert "</script" not in page.script_safe("a </script> b")
+
+
+def test_a_page_holds_eight_calls_and_ten_megabytes_at_most():
+    sounds = calls.Sounds()
+    kept = [sounds.add(b"same", bytes([i]) * 100) for i in range(12)]
+    assert [keys is not None for keys in kept] == [True] * 8 + [False] * 4
+    assert len(sounds.wavs) == 9  # what was said is there once
+    sounds = calls.Sounds()
+    kept = [sounds.add(bytes([i]) * 2_000_000, bytes([i, 200]) * 1_000_000) for i in range(3)]
+    assert [keys is not None for keys in kept] == [True, False, False]
+    assert sounds.size <= calls.MOST_BYTES
+
+
+def test_long_series_are_thinned_but_keep_their_peaks():
+    x = [float(i) for i in range(10_000)]
+    values = [0.0] * 10_000
+    values[1234] = 7.0
+    line = series._line("queue", "#000", (), values, peak=True)
+    chart = series._chart("queue", "Queue", "packets", x, [line])
+    assert len(chart["x"]) == len(chart["lines"][0]["values"]) <= series.MOST_POINTS
+    assert max(chart["lines"][0]["values"]) == 7.0
+
+
+def link(a, b):
+    numbers = {"rate_bps": 1e6, "delay_s": 0.01, "queue": "q", "mtu": 1500, "loss": 0.0}
+    return {"name": f"{a}-{b}", "from": a, "to": b, **numbers}
+
+
+def test_nodes_stand_in_the_order_packets_pass_them():
+    links = [link(*pair) for pair in ("ac", "bc", "cd", "de", "df")]
+    routes = [list("acde"), list("bcdf"), list("edca")]
+    places = topology.layout(list("abcdef"), links, routes)
+    assert places["a"].x == places["b"].x < places["c"].x < places["d"].x < places["e"].x
+    assert places["e"].x == places["f"].x
+    assert places["a"].y != places["b"].y
+    assert len({(p.x, p.y) for p in places.values()}) == 6
+
+
+def test_networks_that_share_nothing_are_drawn_below_each_other():
+    links = [link(*pair) for pair in ("ab", "cd")]
+    places = topology.layout(list("abcd"), links, [list("ab"), list("cd")])
+    assert places["a"].y == places["b"].y < places["c"].y == places["d"].y
+
+
+def test_rings_and_lonely_nodes_have_places_too():
+    links = [link(*pair) for pair in ("ab", "bc", "ca")]
+    places = topology.layout(list("abcz"), links, [list("abc"), list("bca"), list("cab")])
+    assert len({(p.x, p.y) for p in places.values()}) == 4
+
+
+def test_a_network_too_large_to_read_is_not_drawn():
+    names = [{"name": f"n{i}"} for i in range(100)]
+    assert topology.svg({"nodes": names, "links": [], "flows": []}, {}) is None
