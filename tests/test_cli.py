@@ -63,7 +63,7 @@ def test_run_prints_tables_and_writes_results(folder, tmp_path):
     assert done.returncode == 0, words(done)
     for word in ("Calls", "Flows", "Links", "call", "tcp-call", "upload", "sky", "MOS"):
         assert word in done.stdout
-    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert max(map(len, done.stdout.splitlines())) <= 110
     assert "runs/small/report.html" in done.stdout
     assert (tmp_path / "runs/small/report.html").stat().st_size > 100_000
     assert names(tmp_path / "runs") == ["small"]

@@ -74,5 +74,5 @@ def test_a_study_has_a_figure_for_each_measure_over_its_first_axis(study):
     names = [name for name, _ in comparison.every(study)]
     assert "mos" in names
     assert "goodput_bps" in names
-    figure = comparison.over_first_axis(study, "mos")
+    figure = comparison.over_axis(study, "mos")
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["20ms", "200ms"]

@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App, CycloptsError, Parameter
 
 from talkspurt import __version__, _core
 
@@ -105,8 +105,10 @@ def main() -> None:
     """Entry point: everything that goes wrong ends in words and an exit code."""
     signal.signal(signal.SIGTERM, _on_term)
     try:
-        app(sys.argv[1:], result_action="return_value")
+        app(sys.argv[1:], exit_on_error=False, result_action="return_value")
         sys.stdout.flush()
+    except CycloptsError:  # which has already been printed
+        sys.exit(2)
     except BrokenPipeError:
         _hush()
         sys.exit(0)

@@ -1,63 +1,64 @@
-"""Figures of a study: each measure over its first axis, with intervals."""
+"""Figures of a study: each measure over an axis, with intervals.
+
+The axis across is the first one that does not change the transport, so that transports are told
+apart as everywhere else, by colour and marker; when only the transport varies, it goes across.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import measures
-from talkspurt.figures.style import DASHES, TRANSPORTS, sheet, styled, transport_style
+from talkspurt.figures.style import DASHES, sheet, styled, transport_style
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.study import Study
+    from talkspurt.study import Axis, Study
 
 SHOWN = ("mos", "mouth_to_ear_p50_s", "loss_ratio", "delay_p95_s", "goodput_bps")
 MOST = 12
 """Lines drawn at most."""
 
+Row = dict[str, Any]
+
 
 def every(study: Study) -> Iterator[tuple[str, Figure]]:
     """A figure for each measure that has a value, with the name of its file."""
     for name in SHOWN:
-        drawn = over_first_axis(study, name)
+        drawn = over_axis(study, name)
         if drawn is not None:
             yield name, drawn
 
 
-def over_first_axis(study: Study, name: str) -> Figure | None:
-    """Means and intervals of one measure over the first axis; a line per flow and other setting."""
+def across(study: Study) -> Axis | None:
+    """The axis that goes across."""
+    for place, axis in enumerate(study.axes):
+        kinds: dict[tuple[str, ...], set[str]] = {}
+        for setting, transport in _transports(study).items():
+            kinds.setdefault(setting[:place] + setting[place + 1 :], set()).add(transport)
+        if all(len(transports) == 1 for transports in kinds.values()):
+            return axis
+    return study.axes[0] if study.axes else None
+
+
+def over_axis(study: Study, name: str) -> Figure | None:
+    """Means and intervals of one measure; a line for each flow and other setting."""
     shown = measures.measure(name)
     rows = [row for row in study.summary([name]).to_dicts() if row["mean"] is not None]
-    if not rows or not study.axes:
+    axis = across(study)
+    if not rows or axis is None:
         return None
-    axis, *others = study.axes
-    lines: dict[tuple[str, ...], list[dict[str, Any]]] = {}
+    others = [a.name for a in study.axes if a is not axis]
+    lines: dict[tuple[str, ...], list[Row]] = {}
     for row in rows:
-        lines.setdefault((row["flow"], *(row[a.name] for a in others)), []).append(row)
+        lines.setdefault((row["flow"], *(row[other] for other in others)), []).append(row)
     unit = f" / {shown.shown_unit}" if shown.shown_unit else ""
     with styled():
-        figure, (ax,) = sheet(f"{shown.label}{unit} over {axis.name}", height=3.1)
-        place = {label: i for i, label in enumerate(axis.labels)}
-        drawn = dict(list(lines.items())[:MOST])
-        used: dict[str, int] = {}
-        for i, (key, line) in enumerate(drawn.items()):
-            colour, marker = _colour(study, key)
-            dashes = DASHES[used.get(colour, 0) % len(DASHES)]
-            used[colour] = used.get(colour, 0) + 1
-            shift = (i - (len(drawn) - 1) / 2) * 0.05
-            x = [place[row[axis.name]] + shift for row in line]
-            y = [row["mean"] * shown.scale for row in line]
-            half = [
-                ((row["mean"] - row["low"]) if row["low"] is not None else 0) * shown.scale
-                for row in line
-            ]
-            ax.errorbar(
-                x, y, yerr=half if any(half) else None, color=colour, marker=marker, markersize=5,
-                capsize=3, linewidth=1.2, label=" · ".join(key),
-                linestyle=(0, dashes) if dashes else "-",
-            )  # fmt: skip
+        figure, (ax,) = sheet(f"{shown.label}{unit}", height=3.1)
+        _lines(ax, study, axis, dict(list(lines.items())[:MOST]), shown.scale)
         ax.set_xticks(range(len(axis.labels)), axis.labels)
         ax.set_xlim(-0.4, len(axis.labels) - 0.6)
         ax.set_xlabel(axis.name)
@@ -70,13 +71,42 @@ def over_first_axis(study: Study, name: str) -> Figure | None:
     return figure
 
 
-def _colour(study: Study, key: tuple[str, ...]) -> tuple[str, str]:
-    """By the transport that is an axis, or else by the flow's own when it is always the same."""
-    for label in key[1:]:
-        if any(label.lower().startswith(name) for name in TRANSPORTS):
-            style = transport_style(label)
-            return style.colour, style.marker
-    flows = study.flows
-    used = flows.filter(name=key[0])["transport"].unique().to_list()
-    style = transport_style(used[0] if len(used) == 1 else "")
-    return style.colour, style.marker
+def _lines(
+    ax: Axes, study: Study, axis: Axis, lines: Mapping[tuple[str, ...], list[Row]], scale: float
+) -> None:
+    transports = _transports(study)
+    used: dict[str, int] = {}
+    for i, (key, line) in enumerate(lines.items()):
+        kinds = {transports[_setting(study, row)] for row in line}
+        style = transport_style(kinds.pop() if len(kinds) == 1 else "")
+        dashes = DASHES[used.get(style.colour, 0) % len(DASHES)]
+        used[style.colour] = used.get(style.colour, 0) + 1
+        shift = (i - (len(lines) - 1) / 2) * 0.05
+        half = [(row["mean"] - row["low"]) * scale if row["low"] is not None else 0 for row in line]
+        ax.errorbar(
+            [axis.labels.index(row[axis.name]) + shift for row in line],
+            [row["mean"] * scale for row in line],
+            yerr=half if any(half) else None,
+            color=style.colour,
+            marker=style.marker,
+            markersize=5,
+            capsize=3,
+            linewidth=1.2,
+            # Between two transports there is nothing: no line.
+            linestyle="none" if kinds else (0, dashes) if dashes else "-",
+            elinewidth=1.2,
+            label=" · ".join(key),
+        )
+
+
+def _setting(study: Study, row: Row) -> tuple[str, ...]:
+    return (*(row[axis.name] for axis in study.axes), row["flow"])
+
+
+def _transports(study: Study) -> dict[tuple[str, ...], str]:
+    """Which transport each flow used under each setting."""
+    return {
+        (*run.settings.values(), flow): transport
+        for run in study.runs
+        for flow, transport in run.flows.select("name", "transport").iter_rows()
+    }

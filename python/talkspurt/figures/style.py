@@ -107,6 +107,7 @@ RC: Any = {
     "svg.hashsalt": "talkspurt",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
+    "axes.formatter.useoffset": False,
     "font.size": 9.0,
     "axes.titlesize": 10.0,
     "axes.titleweight": "bold",

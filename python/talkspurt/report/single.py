@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from talkspurt import figures, measures
 from talkspurt.figures.time import styles_of
 from talkspurt.report import calls, page, series, topology
+from talkspurt.terminal.tables import BUSY
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -37,6 +38,7 @@ LINK_COLUMNS = ("utilisation", "drops", "queue_mean_packets", "queue_max_packets
 STILL = ("mos", "delay_ecdf")
 """Figures the page shows as pictures; the others it plays or draws itself."""
 MOST_ROWS = 60
+MOST_LINKS = 200
 
 
 def html(result: Result) -> str:
@@ -58,9 +60,7 @@ def html(result: Result) -> str:
         topology=Markup(picture) if picture else None,
         styles=styles,
         flows=result.flows.head(MOST_ROWS).to_dicts(),
-        links=[row for row in result.links.to_dicts() if row["sent_packets"] or row["drops"]][
-            :MOST_ROWS
-        ],
+        links=_links(result),
         flow_columns=[measures.measure(name) for name in FLOW_COLUMNS],
         call_columns=[measures.measure(name) for name in CALL_COLUMNS],
         link_columns=[measures.measure(name) for name in LINK_COLUMNS],
@@ -68,6 +68,13 @@ def html(result: Result) -> str:
         figures=_stills(result),
         notes=notes([result]),
     )
+
+
+def _links(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Links worth looking at, and the quiet ones."""
+    rows = result.links.head(MOST_LINKS).to_dicts()
+    busy = [row for row in rows if row["drops"] or row["utilisation"] >= BUSY]
+    return (busy, [row for row in rows if row not in busy]) if busy else (rows, [])
 
 
 def _stills(result: Result) -> list[Markup]:

@@ -58,6 +58,7 @@ def html(study: Study) -> str:
             Markup(figures.inline_svg(drawn, f"{measures.measure(name).label} with intervals"))
             for name, drawn in comparison.every(study)
         ],
+        across=found.name if (found := comparison.across(study)) else "nothing",
         runs=_run_rows(study),
         notes=notes(_one_of_each(study)),
     )

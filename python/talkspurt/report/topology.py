@@ -36,7 +36,7 @@ def svg(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> str | N
         return None
     places = layout(names, topology["links"], [flow["route"] for flow in topology["flows"]])
     width = max(p.x for p in places.values()) + MARGIN
-    height = max(p.y for p in places.values()) + 46
+    height = max(p.y for p in places.values()) + 58
     parts = [
         f'<svg class="topology" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
         f'style="max-width:{width * 1.15:.0f}px" aria-label="Network and routes of the flows">',
@@ -176,9 +176,9 @@ def _link_words(link: Mapping[str, Any], places: Mapping[str, Place], middle: fl
     title = f"{link['name']}: {numbers}, {link['queue']}, MTU {link['mtu']}, loss {link['loss']:g}"
     return (
         f'<g class="link-words"><title>{escape(title)}</title>'
-        f'<text x="{x:.1f}" y="{y - 13:.1f}" class="link-name">{escape(link["name"])}</text>'
-        f'<text x="{x:.1f}" y="{y + 19:.1f}">{escape(numbers)}</text>'
-        f'<text x="{x:.1f}" y="{y + 31:.1f}">{escape(link["queue"])}</text></g>'
+        f'<text x="{x:.1f}" y="{y + 21:.1f}" class="link-name">{escape(link["name"])}</text>'
+        f'<text x="{x:.1f}" y="{y + 34:.1f}">{escape(numbers)}</text>'
+        f'<text x="{x:.1f}" y="{y + 47:.1f}">{escape(link["queue"])}</text></g>'
     )
 
 
@@ -187,9 +187,11 @@ def _routes(
 ) -> list[str]:
     drawn = [flow for flow in flows if flow["name"] in styles and len(flow["route"]) > 1][:12]
     lines = []
-    for i, flow in enumerate(drawn):
+    for flow in drawn:
         style = styles[flow["name"]]
-        shift = (i - (len(drawn) - 1) / 2) * LANE
+        # Flows that share a node run side by side; each has a lane of its own.
+        beside = [other for other in drawn if set(other["route"]) & set(flow["route"])]
+        shift = (beside.index(flow) - (len(beside) - 1) / 2) * LANE
         points = " ".join(f"{places[n].x:.1f},{places[n].y + shift:.1f}" for n in flow["route"])
         dashes = f' stroke-dasharray="{" ".join(map(str, style.dashes))}"' if style.dashes else ""
         name = escape(flow["name"])

@@ -22,13 +22,15 @@ if TYPE_CHECKING:
     from talkspurt.study import Study
 
 GRADE_STYLES = ("bold green", "green", "yellow", "yellow", "red", "bold red")
+BUSY = 0.02
+"""Links less used than this, and without drops, are not worth a line on a terminal."""
 MOST_ROWS = 40
 """Longer tables are cut: five hundred calls are read in the report or in Parquet."""
 
 
 def console() -> Console:
-    """Standard output, at the terminal's width, or at 100 columns where there is none."""
-    return Console(width=None if sys.stdout.isatty() else 100, highlight=False, markup=False)
+    """Standard output, at the terminal's width, or at 110 columns where there is none."""
+    return Console(width=None if sys.stdout.isatty() else 110, highlight=False, markup=False)
 
 
 def print_result(result: Result, out: Console | None = None) -> None:
@@ -39,23 +41,32 @@ def print_result(result: Result, out: Console | None = None) -> None:
     for table in (_calls(calls) if calls else None, _flows(rows), _links(result.links.to_dicts())):
         if table is not None:
             out.print(table)
+            out.print()
 
 
 def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, title=title, title_justify="left", pad_edge=False)
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        title=title,
+        title_justify="left",
+        pad_edge=False,
+        collapse_padding=True,
+        show_edge=False,
+    )
     table.title_style = "bold"
     for header in left:
-        table.add_column(header, overflow="fold")
+        table.add_column(header, overflow="fold", min_width=len(header))
     for header in right:
         table.add_column(header, justify="right", no_wrap=True)
     return table
 
 
-def _fill(table: Table, rows: Sequence[Sequence[str | Text]]) -> Table:
+def _fill(table: Table, rows: Sequence[Sequence[str | Text]], more: int = 0) -> Table:
     for row in rows[:MOST_ROWS]:
         table.add_row(*row)
-    if len(rows) > MOST_ROWS:
-        table.caption = f"{len(rows) - MOST_ROWS} more rows in the report and in flows.parquet"
+    more += max(0, len(rows) - MOST_ROWS)
+    if more:
+        table.caption = f"and {more} more, in the Parquet files"
         table.caption_justify = "left"
     return table
 
@@ -63,7 +74,7 @@ def _fill(table: Table, rows: Sequence[Sequence[str | Text]]) -> Table:
 def _calls(rows: list[dict[str, Any]]) -> Table:
     headers = ("not heard", "mouth\nto ear", "R", "MOS", "lost to\ndelay", "\nloss", "\ncodec")
     table = _table("Calls", ("call", "over"), headers)
-    table.add_column("users (G.107 B)", overflow="fold")
+    table.add_column("users", no_wrap=True)
     return _fill(table, [_call(row) for row in rows])
 
 
@@ -103,16 +114,16 @@ def _flow(row: dict[str, Any]) -> list[str | Text]:
 
 
 def _links(rows: list[dict[str, Any]]) -> Table:
-    used = [row for row in rows if row["sent_packets"] or row["drops"]]
+    busy = [row for row in rows if row["drops"] or row["utilisation"] >= BUSY]
+    shown = busy or rows[:8]
     headers = ("rate", "busy", "queue mean", "longest", "dropped")
-    table = _table("Links", ("link", "from → to"), headers)
-    return _fill(table, [_one_link(row) for row in used])
+    table = _table("Links", ("link",), headers)
+    return _fill(table, [_one_link(row) for row in shown], more=len(rows) - len(shown))
 
 
 def _one_link(row: dict[str, Any]) -> list[str | Text]:
     return [
         row["name"],
-        f"{row['from']} → {row['to']}",
         measures.rate_text(row["rate_bps"]),
         measure("utilisation").show(row["utilisation"], unit=True),
         *(measure(k).show(row[k]) for k in ("queue_mean_packets", "queue_max_packets", "drops")),
@@ -128,20 +139,27 @@ Row = dict[str, Any]
 def print_study(study: Study, out: Console | None = None) -> None:
     """Means and intervals of every setting, then paired differences along each axis."""
     out = out or console()
-    out.print(_about(study))
+    shown: list[Table | str] = [_about(study)]
     calls = set(study.flows.drop_nulls("r_factor")["name"].to_list())
     summary = study.summary([*CALL_COLUMNS, *FLOW_COLUMNS]).to_dicts()
-    of_calls = [row for row in summary if row["flow"] in calls]
     if calls:
-        out.print(_wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True))
-    out.print(_wide(study, "Flows", summary, FLOW_COLUMNS))
+        of_calls = [row for row in summary if row["flow"] in calls]
+        shown.append(_wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True))
+    shown.append(_wide(study, "Flows", summary, FLOW_COLUMNS))
     for axis in study.axes:
         if len(axis.labels) > 1 and study.replications > 1:
-            columns = CALL_COLUMNS if calls else FLOW_COLUMNS
-            rows = study.differences(axis.name, names=columns).to_dicts()
-            rows = [row for row in rows if not calls or row["flow"] in calls]
-            title = f"Paired differences along {axis.name}: value − {axis.labels[0]}"
-            out.print(_wide(study, title, rows, columns))
+            shown.append(_along(study, axis.name, calls))
+    for part in shown:
+        out.print(part)
+        out.print()
+
+
+def _along(study: Study, axis: str, calls: set[str]) -> Table:
+    columns = CALL_COLUMNS if calls else FLOW_COLUMNS
+    rows = study.differences(axis, names=columns).to_dicts()
+    rows = [row for row in rows if not calls or row["flow"] in calls]
+    title = f"Paired differences along {axis}: value − {study.axis(axis).labels[0]}"
+    return _wide(study, title, rows, columns)
 
 
 def _about(study: Study) -> str:
@@ -158,7 +176,7 @@ def _wide(
     axes = [axis.name for axis in study.axes]
     table = _table(title, (*axes, "flow"), [_headed(name) for name in columns])
     if verdicts:
-        table.add_column("users", overflow="fold")
+        table.add_column("users", no_wrap=True)
     cells: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         cells.setdefault(tuple(row[k] for k in (*axes, "flow")), {})[row["measure"]] = row
