@@ -35,7 +35,7 @@ demo: setup ## run the first call and say where its report is
 test: test-rust test-python ## run all tests
 
 test-rust:
-	cargo test --workspace --exclude talkspurt-py --locked
+	cargo test --workspace --locked
 
 test-python: setup
 	$(BIN)/python -m pytest
@@ -57,7 +57,7 @@ docs: setup ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: ## packet-hops per CPU-second and instructions per hop
-	cargo bench --locked
+	cargo run --release --locked -p talkspurt-bench
 
 pins: $(UV) ## choose the newest versions of everything the Python side uses
 	$(COMPILE) --group dev pyproject.toml -o constraints.txt

@@ -34,8 +34,8 @@ FATE_COLOURS = {
     "late": ORANGE,
     "lost": "#3f464e",
     "discarded": PURPLE,
-    "queued": SKY,
-    "in_flight": BLUE,
+    "queued": "#b8a45a",
+    "in_flight": "#8fb7d6",
 }
 """Fates of a voice frame."""
 

@@ -49,7 +49,7 @@ function drawFates(pen, call, width, top, height) {
   for (const [fate, count] of call.fates) {
     if (fate !== "played") {
       const x = (at / frames) * width;
-      pen.fillStyle = fateColours[fate] ?? "#888888";
+      pen.fillStyle = fate === "lost" ? ink("--lost") : (fateColours[fate] ?? "#888888");
       pen.fillRect(x, top, Math.max(1, (count / frames) * width), height);
     }
     at += count;
