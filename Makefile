@@ -57,7 +57,8 @@ docs: setup ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 bench: ## packet-hops per CPU-second and instructions per hop
-	cargo run --release --locked -p talkspurt-bench
+	cargo build --quiet --release --locked -p talkspurt-bench
+	@$(PYTHON) benches/table.py "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench"
 
 pins: $(UV) ## choose the newest versions of everything the Python side uses
 	$(COMPILE) --group dev pyproject.toml -o constraints.txt

@@ -202,6 +202,8 @@ def test_a_bad_recording_is_said_with_its_name(folder, tmp_path, case):
         (["--set", "links.sky.delay=20"], "links.sky.delay"),
         (["--jobs", "0"], "--jobs"),
         (["--seed", "x"], "seed"),
+        (["--seed", "-1"], "whole number"),
+        (["--out", "/proc/nowhere/x"], "/proc/nowhere"),
         (["--sed", "3"], "sed"),
     ],
 )
@@ -225,28 +227,52 @@ def test_a_folder_that_is_not_ours_is_refused_before_running(folder, tmp_path):
     done = talkspurt(
         "run", folder / "small.toml", "--out", "out", "--set", "duration=3h", cwd=tmp_path
     )
-    assert done.returncode != 0
-    assert "out" in words(done)
+    assert done.returncode == 2
+    assert "thesis.tex" in words(done) or "not a result" in words(done)
     assert names(tmp_path / "out") == ["thesis.tex"]
 
 
 def test_a_disk_that_fills_up_leaves_nothing(folder, tmp_path):
     def small_files():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4_000, 4_000))
 
     done = talkspurt(
         "run", folder / "small.toml", "--out", "out", cwd=tmp_path, preexec_fn=small_files
     )
     assert done.returncode == 1, words(done)
     assert "cannot write" in words(done)
-    assert str(tmp_path / ".out.partial-") in words(done) or "out" in words(done)
+    assert "longer than the system's limit" in words(done)
+    assert ".parquet: cannot write" in words(done)
     assert names(tmp_path) == []
+
+
+def test_a_capture_that_fills_the_disk_is_said_too(folder, tmp_path):
+    def small_files():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+    capture = ["--set", 'record.pcapng=["sky"]', "--out", "out"]
+    done = talkspurt("run", folder / "small.toml", *capture, cwd=tmp_path, preexec_fn=small_files)
+    assert done.returncode == 1, words(done)
+    assert "capture" in words(done)
+    assert "File too large" in words(done)
+    assert names(tmp_path) == []
+
+
+def test_captures_are_written_into_the_results(folder, tmp_path):
+    capture = ["--set", 'record.pcapng=["sky"]', "--no-report"]
+    done = talkspurt("run", folder / "small.toml", *capture, cwd=tmp_path)
+    assert done.returncode == 0, words(done)
+    # RFC draft pcapng §4.1: a section header block opens the file.
+    assert (tmp_path / "runs/small/sky.pcapng").read_bytes()[:4] == b"\x0a\x0d\x0d\x0a"
+    done = talkspurt("run", folder / "study.toml", *capture, cwd=tmp_path)
+    assert done.returncode == 0, words(done)
+    assert len(list((tmp_path / "runs/study").glob("runs/*/sky.pcapng"))) == 6
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_a_stopped_run_leaves_nothing(folder, tmp_path, number, code):
     running = start(
-        "run", folder / "small.toml", "--set", "duration=3h", "--out", "out", cwd=tmp_path
+        "run", folder / "small.toml", "--set", "duration=3h", "--out", "results/out", cwd=tmp_path
     )
     deadline = time.monotonic() + 60
     while not any(tmp_path.iterdir()) and time.monotonic() < deadline:

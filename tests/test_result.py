@@ -152,3 +152,15 @@ def test_notebooks_get_tables_and_players(result, study):
     assert "tcp-call" in result._repr_html_()
     assert "±" in study._repr_html_()
     assert result.audio("call")._repr_html_().count("<audio controls") == 2
+
+
+def test_captures_live_as_long_as_their_result_and_are_saved_with_it(folder, tmp_path):
+    from pathlib import Path
+
+    run = talkspurt.run(folder / "small.toml", set={"record.pcapng": ["sky"]})
+    scratch = Path(run._captures)
+    place = run.save(tmp_path / "out", report=False)
+    assert (place / "sky.pcapng").stat().st_size > 10_000
+    assert scratch.exists()
+    del run
+    assert not scratch.exists()

@@ -8,6 +8,7 @@ Exit codes: 0 done, 1 something failed, 2 bad input, 130 Ctrl-C, 143 terminated.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import signal
 import sys
@@ -146,11 +147,20 @@ def explain(error: Exception) -> int | None:
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         _say(f"talkspurt: {where}{error.strerror or error}")
-        return 2 if isinstance(error, NOT_THERE) else 1
+        return 2 if error.errno in NAMED_WRONGLY else 1
     return None
 
 
-NOT_THERE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+NAMED_WRONGLY = {
+    errno.ENOENT,
+    errno.EISDIR,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+}
+"""System errors whose cause is the name of a file the user gave."""
 
 
 def problem_line(problem: _core.Problem) -> str:

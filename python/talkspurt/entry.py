@@ -67,25 +67,30 @@ def answer(
     jobs: int | None = None,
     on_progress: OnProgress = lambda _: None,
     keep: Callable[[int, Result], Result] = lambda _, result: result,
+    captures_in: Callable[[int], Path] | None = None,
 ) -> Result | Study:
     """Run everything a question asks.
 
     ``keep`` is given each result as it comes in and says what to hold in its place: a study too
-    big for memory is written to disk run by run.
+    big for memory is written to disk run by run. ``captures_in`` says where the captures of a run
+    belong; without it they go to a temporary folder that lives as long as the result.
     """
     plan = question.plan
     results: dict[int, Result] = {}
     began: dict[int, float] = {}
-    scratch: dict[int, Scratch | None] = {}
+    folders: dict[int, Path | Scratch] = {}
 
     def captures(i: int) -> str | None:
         began[i] = time.monotonic()
-        folder = scratch[i] = Scratch() if recorded(plan.resolved(i)).get("pcapng") else None
-        return str(folder.path) if folder else None
+        if not recorded(plan.resolved(i)).get("pcapng"):
+            return None
+        folders[i] = captures_in(i) if captures_in else Scratch()
+        return os.fspath(folders[i])
 
     def on_end(i: int, outcome: _core.Outcome) -> None:
         wall_s = time.monotonic() - began[i]
-        fresh = Result.of_outcome(question, i, outcome, wall_s=wall_s, captures=scratch.pop(i))
+        captured = folders.pop(i, None)
+        fresh = Result.of_outcome(question, i, outcome, wall_s=wall_s, captures=captured)
         results[i] = keep(i, fresh)
 
     engine.drive(

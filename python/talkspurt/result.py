@@ -108,8 +108,7 @@ class Result:
     manifest: Mapping[str, Any]
     _read_table: Callable[[str], pl.DataFrame | None] = field(repr=False)
     _read_audio: Callable[[str], Audio | None] = field(repr=False)
-    _captures: Path | None = field(default=None, repr=False)
-    _scratch: Scratch | None = field(default=None, repr=False)
+    _captures: Path | Scratch | None = field(default=None, repr=False)
     _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
@@ -120,7 +119,7 @@ class Result:
         outcome: _core.Outcome,
         *,
         wall_s: float,
-        captures: Scratch | None,
+        captures: Path | Scratch | None,
     ) -> Result:
         """The result of run ``i`` of a question, just ended."""
         plan = question.plan
@@ -149,8 +148,7 @@ class Result:
             manifest=manifest,
             _read_table=read_table,
             _read_audio=read_audio,
-            _captures=captures.path if captures else None,
-            _scratch=captures,
+            _captures=captures,
         )
 
     # Numbers of the run as a whole.
@@ -335,6 +333,9 @@ class Scratch:
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="talkspurt-"))
         weakref.finalize(self, shutil.rmtree, self.path, ignore_errors=True)
+
+    def __fspath__(self) -> str:
+        return str(self.path)
 
 
 def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float) -> dict[str, Any]:

@@ -53,17 +53,27 @@ def _run_into(
     question: Question, staging: store.Staging, jobs: int | None, *, report: bool
 ) -> Result | Study:
     """Run, and write as the runs end, so that a study never has to fit into memory."""
-    study = entry.is_study(question.plan)
+    plan = question.plan
+    study = entry.is_study(plan)
+
+    def place(i: int) -> Path:
+        if not study:
+            return staging.folder
+        folder = staging.folder / study_store.run_folder(i, plan.settings(i), plan.replicate(i))
+        with store.writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def keep(i: int, result: Result) -> Result:
         if not study:
             return result
-        place = staging.folder / study_store.run_folder(result, i)
-        study_store.write_run(result, place)
-        return store.load_result(place)
+        study_store.write_run(result, place(i))
+        return store.load_result(place(i))
 
-    with Bar(question.plan.title) as bar:
-        answer = entry.answer(question, jobs=jobs, on_progress=bar.on_progress, keep=keep)
+    with Bar(plan.title) as bar:
+        answer = entry.answer(
+            question, jobs=jobs, on_progress=bar.on_progress, keep=keep, captures_in=place
+        )
         if isinstance(answer, Study):
             study_store.write_study(answer, staging.folder, report=report, step=bar.on_step)
         else:

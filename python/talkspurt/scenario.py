@@ -56,9 +56,24 @@ def read(scenario: Source, *, set: Sets | None = None, seed: int | None = None) 
     """
     name, file, text, base = _text(scenario)
     sets = tuple(pairs(set))
+    _check_seed(seed)
     # Rust calls the text by the file's name as it was given, so that editors find the line.
     called = str(file) if file else name
     return Question(name, file, text, sets, _core.load(text, called, str(base), list(sets), seed))
+
+
+def _check_seed(seed: int | None) -> None:
+    if seed is None or 0 <= seed < 1 << 64:
+        return
+    message = f"{seed} is no seed: expected a whole number from 0 to 2^64 − 1"
+    problem: _core.Problem = {
+        "file": "--seed",
+        "line": None,
+        "path": "seed",
+        "message": message,
+        "hint": None,
+    }
+    raise _core.ScenarioError(f"seed: {message}", [problem])
 
 
 def pairs(sets: Sets | None) -> list[tuple[str, str]]:

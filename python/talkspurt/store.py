@@ -49,10 +49,12 @@ class Staging:
         self.target = Path(os.path.abspath(target))
         self.folder = self.target
         self._committed = False
+        self._made_parent = False
 
     def __enter__(self) -> Staging:
         refuse_foreign(self.target)
         parent = self.target.parent
+        self._made_parent = not parent.exists()
         with writing(parent):
             parent.mkdir(parents=True, exist_ok=True)
             made = tempfile.mkdtemp(prefix=f".{self.target.name}.partial-", dir=parent)
@@ -99,8 +101,12 @@ class Staging:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self._committed:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        if self._committed:
+            return
+        shutil.rmtree(self.folder, ignore_errors=True)
+        if self._made_parent:
+            with contextlib.suppress(OSError):
+                self.target.parent.rmdir()
 
 
 def refuse_foreign(target: Path) -> None:
@@ -218,7 +224,7 @@ def write_result(
         write_table(folder / f"{name}.parquet", result.table(name))
     with contextlib.suppress(KeyError):
         write_table(folder / "packets.parquet", result.table("packets"))
-    _move_captures(result, folder)
+    _copy_captures(result, folder)
     step("recordings")
     for name in result.calls:
         audio = result.audio(name)
@@ -242,11 +248,12 @@ def _write_pictures(result: Result, folder: Path, step: Callable[[str], None]) -
     write_text(folder / "report.html", single.html(result))
 
 
-def _move_captures(result: Result, folder: Path) -> None:
-    source = result._captures
-    for file in sorted(source.glob("*.pcapng")) if source else []:
-        with writing(folder / file.name):
-            if file.parent != folder:
+def _copy_captures(result: Result, folder: Path) -> None:
+    if result._captures is None:
+        return
+    for file in sorted(Path(result._captures).glob("*.pcapng")):
+        if file.parent != folder:
+            with writing(folder / file.name):
                 shutil.copyfile(file, folder / file.name)
 
 

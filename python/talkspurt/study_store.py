@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from talkspurt.study import Study
 
 
-def run_folder(result: Result, i: int) -> str:
+def run_folder(i: int, settings: Mapping[str, str], replicate: int) -> str:
     """Where run ``i`` of a study lives: its number, settings and replicate, for people to find."""
-    words = [f"{i:04d}", *result.settings.values(), f"r{result.replicate}"]
+    words = [f"{i:04d}", *settings.values(), f"r{replicate}"]
     return "runs/" + "-".join(store.file_name(word)[:40].strip() for word in words)
 
 
@@ -32,7 +32,7 @@ def write_study(
     """Write a study into a folder that exists; runs already in it are not written again."""
     runs = []
     for i, run in enumerate(study.runs):
-        place = run_folder(run, i)
+        place = run_folder(i, run.settings, run.replicate)
         if not (folder / place / store.MANIFEST).exists():
             step(f"run {i + 1} of {len(study.runs)}")
             write_run(run, folder / place)

@@ -34,7 +34,7 @@ def html(study: Study) -> str:
 
     sounds = calls.Sounds()
     heard = [
-        (study_store.run_folder(run, i), run)
+        (study_store.run_folder(i, run.settings, run.replicate), run)
         for i, run in enumerate(study.runs)
         if run.replicate == 0
     ]
@@ -100,7 +100,7 @@ def _rows(rows: list[dict[str, Any]], axes: list[str]) -> list[dict[str, Any]]:
 def _run_rows(study: Study) -> list[dict[str, Any]]:
     return [
         {
-            "folder": study_store.run_folder(run, i),
+            "folder": study_store.run_folder(i, run.settings, run.replicate),
             "settings": list(run.settings.values()),
             "replicate": run.replicate,
             "seed": run.seed,
