@@ -286,9 +286,14 @@ def test_a_stopped_run_leaves_nothing(folder, tmp_path, number, code):
     assert names(tmp_path) == []
 
 
-def test_a_reader_that_goes_away_is_no_error(folder, tmp_path):
-    command = f"{sys.executable} -m talkspurt schema | head -c 10; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("command", ["schema", "run FILE --json", "run FILE --no-report"])
+def test_a_reader_that_goes_away_is_no_error(folder, tmp_path, command):
+    words = command.replace("FILE", str(folder / "small.toml"))
+    # A reader that is gone before the first word: the writer is sure to notice.
+    line = f"(sleep 0.1; {sys.executable} -m talkspurt {words}) | true; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", line], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -28,9 +28,17 @@ MOST_ROWS = 40
 """Longer tables are cut: five hundred calls are read in the report or in Parquet."""
 
 
+class Output(Console):
+    """A console that leaves a reader who went away to its caller."""
+
+    def on_broken_pipe(self) -> None:
+        """Rich would end the process here."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Standard output, at the terminal's width, or at 110 columns where there is none."""
-    return Console(width=None if sys.stdout.isatty() else 110, highlight=False, markup=False)
+    return Output(width=None if sys.stdout.isatty() else 110, highlight=False, markup=False)
 
 
 def print_result(result: Result, out: Console | None = None) -> None:
