@@ -211,8 +211,10 @@ ALL: tuple[Measure, ...] = (
     _packets(
         "missing_packets",
         "missing",
-        "Voice frames never delivered: lost, discarded, still queued or still in flight.",
-        "generated frames − delivered frames",
+        "Voice frames never delivered: lost, discarded, or still waiting or on their way when they "
+        "should have been played. Those whose turn would have come after the end of the run are "
+        "not judged.",
+        "judged frames − delivered frames",
         "lower",
     ),
     Measure(
@@ -224,7 +226,7 @@ ALL: tuple[Measure, ...] = (
         100,
         2,
         "Share of voice frames the listener did not hear, for whatever reason.",
-        "(missing + late) ÷ generated",
+        "(missing + late) ÷ judged frames",
         "ITU-T G.107 §7.4 (Ppl); loss and discard as in RFC 3611 §4.7.1",
         "lower",
     ),
