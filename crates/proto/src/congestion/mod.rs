@@ -48,6 +48,8 @@ pub enum Congestion {
         flight: u64,
         /// True if it had run out for the same data before.
         again: bool,
+        /// True if it ran out in fast recovery, so that the window was reduced for this loss.
+        recovering: bool,
     },
 }
 

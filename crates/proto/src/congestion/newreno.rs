@@ -80,9 +80,13 @@ impl CongestionControl for NewReno {
                 self.ssthresh = Some(self.cwnd);
             }
             // RFC 5681 §3.1: the loss window; ssthresh is held while the same data times out again.
-            Congestion::Timeout { flight, again } => {
+            Congestion::Timeout { flight, again, recovering } => {
+                let half = self.half(flight);
                 if !again {
-                    self.ssthresh = Some(self.half(flight));
+                    // "No more than" half of the flight, which duplicate acknowledgements let grow
+                    // while the network held ever less of it: one loss is one reduction.
+                    let least = self.ssthresh.filter(|_| recovering);
+                    self.ssthresh = Some(least.map_or(half, |ssthresh| ssthresh.min(half)));
                 }
                 self.cwnd = self.quantum;
             }
@@ -113,5 +117,32 @@ impl CongestionControl for NewReno {
         self.quantum = quantum.max(1);
         self.cwnd = self.cwnd.max(self.quantum);
         self.initial_window = self.initial_window.max(self.quantum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn controller() -> NewReno {
+        NewReno::new(Start { quantum: 1000, window: 10_000, threshold: None })
+    }
+
+    #[test]
+    fn a_timeout_in_fast_recovery_does_not_raise_the_threshold() {
+        let mut reno = controller();
+        reno.on_congestion(Instant::ZERO, &Congestion::Loss { flight: 160_000 });
+        assert_eq!(reno.threshold(), Some(80_000));
+        // Duplicate acknowledgements have let out as much again.
+        let timeout = Congestion::Timeout { flight: 270_000, again: false, recovering: true };
+        reno.on_congestion(Instant::ZERO, &timeout);
+        assert_eq!((reno.threshold(), reno.window()), (Some(80_000), 1000));
+        // With less in flight the bound of RFC 5681 §3.1 equation 4 holds.
+        let timeout = Congestion::Timeout { flight: 50_000, again: false, recovering: true };
+        reno.on_congestion(Instant::ZERO, &timeout);
+        assert_eq!(reno.threshold(), Some(25_000));
+        let timeout = Congestion::Timeout { flight: 160_000, again: false, recovering: false };
+        reno.on_congestion(Instant::ZERO, &timeout);
+        assert_eq!(reno.threshold(), Some(80_000));
     }
 }

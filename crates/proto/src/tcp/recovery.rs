@@ -175,7 +175,8 @@ impl Tcp {
         if !matches!(self.state, State::SynSent | State::SynReceived) {
             let again = self.recovery.timeouts > 1;
             let flight = self.tx.flight();
-            self.cc.on_congestion(now, &Congestion::Timeout { flight, again });
+            let recovering = self.recovery.fast;
+            self.cc.on_congestion(now, &Congestion::Timeout { flight, again, recovering });
             // RFC 6582 §3.2 step 4
             self.recovery.recover = self.tx.max;
             self.recovery.leave();
