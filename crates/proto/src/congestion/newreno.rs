@@ -125,7 +125,7 @@ mod tests {
     use super::*;
 
     fn controller() -> NewReno {
-        NewReno::new(Start { quantum: 1000, window: 10_000, threshold: None })
+        NewReno::new(&Start { quantum: 1000, window: 10_000, threshold: None })
     }
 
     #[test]
