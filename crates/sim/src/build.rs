@@ -121,7 +121,7 @@ fn pair(
     recordings: &Recordings,
 ) -> [Peer; 2] {
     let start = start(scenario, name, flow);
-    let stop = Instant::ZERO + flow.stop.unwrap_or(scenario.duration);
+    let stop = Instant::ZERO + flow.stop.unwrap_or(scenario.duration).min(scenario.duration);
     let names = [format!("flow/{name}/from"), format!("flow/{name}/to")];
     let clocks = [clock(scenario, &flow.from), clock(scenario, &flow.to)];
     let sources = [Some(&flow.source), flow.reverse.as_ref()];

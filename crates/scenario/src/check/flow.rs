@@ -55,14 +55,9 @@ fn times(path: &Path, flow: &Flow, run: Duration, found: &mut Findings) {
         found.add(path.key("start"), message);
         return;
     }
-    if let Some(stop) = flow.stop {
-        if stop > run {
-            let message = format!("{stop} is after the end of the run ({run})");
-            found.add(path.key("stop"), message);
-        } else if stop <= flow.start {
-            let message = format!("{stop} is not after the start ({})", flow.start);
-            found.add(path.key("stop"), message);
-        }
+    if let Some(stop) = flow.stop.filter(|stop| *stop <= flow.start) {
+        let message = format!("{stop} is not after the start ({})", flow.start);
+        found.add(path.key("stop"), message);
     }
     let end = flow.stop.unwrap_or(run).min(run);
     if let Some(spread) = flow.start_spread

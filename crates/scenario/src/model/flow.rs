@@ -31,7 +31,7 @@ pub struct Flow {
     /// sources with a clock of their own (equal clocks started together mislead), none for bulk.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start_spread: Option<Duration>,
-    /// When the sources stop, after the start and within the run; absent means the end of the run.
+    /// When the sources stop, after the start; absent, or later than the run, means its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<Duration>,
     /// Frames that wait for the transport.
