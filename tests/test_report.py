@@ -6,6 +6,7 @@ import re
 
 import talkspurt
 from conftest import SCENARIO
+from talkspurt.figures import time
 from talkspurt.report import calls, page, series, single, topology
 from talkspurt.report import study as study_report
 
@@ -48,13 +49,20 @@ def test_every_recording_is_in_the_page_once_and_whole(result):
 def test_charts_hold_the_series(result):
     charts = {chart["name"]: chart for chart in data(single.html(result), "charts")}
     assert {"delay", "goodput", "queue", "cwnd"} <= set(charts)
-    goodput = charts["goodput"]
-    line = next(line for line in goodput["lines"] if line["label"] == "call")
-    expected = result.series("call")["goodput_bps"].to_list()
-    shown = [None if v is None else v * 1e3 for v in line["values"]]
-    assert len(shown) == len(goodput["x"])
-    for value, want in zip([v for v in shown if v is not None], expected, strict=False):
-        assert abs(value - want) <= 1e-4 * abs(want) + 1e-6
+    chart = charts["delay"]
+    line = next(line for line in chart["lines"] if line["label"] == "call")
+    expected = dict(result.series("call").select("time_s", "delay_mean_s").iter_rows())
+    for at, value in zip(chart["x"], line["values"], strict=True):
+        want = next(v for t, v in expected.items() if abs(t - at) < 1e-4)
+        assert (value is None) == (want is None)
+        assert value is None or abs(value - want * 1e3) <= 1e-4 * want * 1e3
+
+
+def test_smoothed_goodput_carries_as_much_as_the_series(result):
+    frame, width = time.smooth_goodput(result)
+    assert width == 0.1  # 4 s in bins of 100 ms are few enough to show each
+    fine = result.series("upload")["goodput_bps"].mean()
+    assert abs(frame.filter(flow="upload")["goodput_bps"].mean() - fine) <= 1e-9 * fine
 
 
 def test_titles_and_descriptions_cannot_break_the_page(folder, monkeypatch):

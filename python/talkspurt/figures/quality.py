@@ -30,15 +30,6 @@ def mos(result: Result, flow: str | None, link: str | None) -> Figure | None:
     for place, row in enumerate(shown):
         ax.barh(place, row["mos"] - 1, left=1, color=styles[row["name"]].colour, height=0.62)
         words = measures.verdict(row["r_factor"])
-        ax.text(
-            1.05,
-            place,
-            f"{row['mos']:.2f}",
-            color="white",
-            va="center",
-            weight="bold",
-            fontsize=8.5,
-        )
         left = row["mos"]
         for cause, colour in CAUSE_COLOURS.items():
             taken = row[f"mos_lost_to_{cause}"] or 0.0
@@ -48,7 +39,7 @@ def mos(result: Result, flow: str | None, link: str | None) -> Figure | None:
         ax.text(
             max(left, BEST_MOS) + 0.06,
             place,
-            words.short if words else "",
+            f"{row['mos']:.2f}  {words.short if words else ''}",
             va="center",
             fontsize=8.5,
         )

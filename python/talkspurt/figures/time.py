@@ -15,6 +15,7 @@ from talkspurt.figures.style import (
     label_ends,
     sheet,
 )
+from talkspurt.measures import time_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -64,12 +65,34 @@ def delay(result: Result, flow: str | None, link: str | None) -> Figure | None:
     return _finish(figure, ax, result, "delay / ms", ends, len(chosen))
 
 
+GOODPUT_POINTS = 120
+"""Points a goodput is drawn with: bins as fine as TCP's bursts show the bursts and nothing else."""
+
+
+def smooth_goodput(result: Result) -> tuple[pl.DataFrame, float]:
+    """Goodput of every flow as means over several bins, and how long those are in seconds."""
+    import polars as pl
+
+    series = result.series().select("flow", "time_s", "goodput_bps")
+    ends = series["time_s"].unique().sort()
+    step = max(1, round(ends.len() / GOODPUT_POINTS))
+    place = pl.DataFrame({"time_s": ends}).with_row_index("bin").with_columns(pl.col("bin") // step)
+    means = (
+        series.join(place, on="time_s")
+        .group_by("flow", "bin", maintain_order=True)
+        .agg(pl.col("time_s").last(), pl.col("goodput_bps").mean())
+    )
+    # Bins begin at 0, so the end of the first group is its length.
+    width = float(ends[step - 1]) if ends.len() else 0.0
+    return means, width
+
+
 def goodput(result: Result, flow: str | None, link: str | None) -> Figure | None:
     """Goodput over time."""
     del link
-    frame = result.series(flow)
+    frame, width = smooth_goodput(result)
     chosen = [flow] if flow else result.flows["name"].to_list()
-    figure, (ax,) = sheet("Goodput")
+    figure, (ax,) = sheet(f"Goodput, means over {time_text(width)}")
     ends = []
     for name, style in _drawn(result, chosen):
         rows = frame.filter(flow=name)

@@ -36,10 +36,8 @@ class Call:
         row: its row of the flows table.
         style: its colour and dashes.
         verdict: what users would say.
-        sent: key of the recording sent, None when it is only linked.
+        sent: key of the recording sent.
         received: key of the recording received.
-        sent_file: where the file is, from the report.
-        received_file: where the file is, from the report.
         fates: runs of equal fate: [fate, frames].
         frame_s: length of a frame.
     """
@@ -50,10 +48,8 @@ class Call:
     row: Mapping[str, Any]
     style: FlowStyle
     verdict: Verdict | None
-    sent: str | None
-    received: str | None
-    sent_file: str
-    received_file: str
+    sent: str
+    received: str
     fates: list[tuple[str, int]]
     frame_s: float
 
@@ -62,11 +58,21 @@ class Call:
         return {"fates": self.fates, "frame_s": self.frame_s, "colour": self.style.colour}
 
 
+@dataclass(frozen=True)
+class Link:
+    """A call that is only linked: its name, and its two files as the report sees them."""
+
+    title: str
+    sent_file: str
+    received_file: str
+
+
 @dataclass
 class Sounds:
-    """The recordings of a page, each once, until the page is full."""
+    """The recordings of a page, each once, until the page is full; then links to files."""
 
     wavs: dict[str, str] = field(default_factory=dict)
+    links: list[Link] = field(default_factory=list)
     size: int = 0
     calls: int = 0
 
@@ -89,12 +95,10 @@ class Sounds:
 
 
 def calls_of(result: Result, sounds: Sounds) -> list[Call]:
-    """The calls of one run."""
+    """The calls of one run that are in the page; the others become links."""
     styles = styles_of(result)
-    return [
-        _call(result, flow, sounds, styles[flow], title=flow, subtitle="", folder="")
-        for flow in result.calls
-    ]
+    found = [_call(result, flow, sounds, styles[flow], (flow, ""), "") for flow in result.calls]
+    return [call for call in found if call is not None]
 
 
 def calls_of_runs(runs: Iterable[tuple[str, Result]], sounds: Sounds) -> list[Call]:
@@ -102,17 +106,13 @@ def calls_of_runs(runs: Iterable[tuple[str, Result]], sounds: Sounds) -> list[Ca
     found = []
     for folder, result in runs:
         settings = " · ".join(result.settings.values())
-        for flow in result.calls:
-            row = result.flows.filter(name=flow).row(0, named=True)
-            plain = transport_style(row["transport"])
-            style = FlowStyle(plain.colour, plain.marker, ())
-            title, subtitle = (settings, flow) if settings else (flow, "")
-            found.append(
-                _call(
-                    result, flow, sounds, style, title=title, subtitle=subtitle, folder=folder + "/"
-                )
-            )
-    return found
+        for flow, transport in result.flows.select("name", "transport").iter_rows():
+            if flow in result.calls:
+                plain = transport_style(transport)
+                style = FlowStyle(plain.colour, plain.marker, ())
+                titles = (settings, flow) if settings else (flow, "")
+                found.append(_call(result, flow, sounds, style, titles, f"{folder}/"))
+    return [call for call in found if call is not None]
 
 
 def _call(
@@ -120,13 +120,16 @@ def _call(
     flow: str,
     sounds: Sounds,
     style: FlowStyle,
-    *,
-    title: str,
-    subtitle: str,
+    titles: tuple[str, str],
     folder: str,
-) -> Call:
-    audio = result.audio(flow)
-    keys = sounds.add(audio.sent_wav(), audio.received_wav())
+) -> Call | None:
+    title, subtitle = titles
+    audio = result.audio(flow) if sounds.calls < MOST_CALLS else None
+    keys = sounds.add(audio.sent_wav(), audio.received_wav()) if audio else None
+    if audio is None or keys is None:
+        sides = (f"{folder}{store.AUDIO}/{store.file_name(flow, f'{s}.wav')}" for s in SIDES)
+        sounds.links.append(Link(" · ".join(filter(None, titles)), *sides))
+        return None
     frames = result.frames(flow)
     fates = [(fate, len(list(run))) for fate, run in groupby(frames["fate"].to_list())]
     row = result.flows.filter(name=flow).row(0, named=True)
@@ -137,14 +140,14 @@ def _call(
         row=row,
         style=style,
         verdict=measures.verdict(row["r_factor"]),
-        sent=keys[0] if keys else None,
-        received=keys[1] if keys else None,
-        sent_file=f"{folder}{store.AUDIO}/{store.file_name(flow, 'sent.wav')}",
-        received_file=f"{folder}{store.AUDIO}/{store.file_name(flow, 'received.wav')}",
+        sent=keys[0],
+        received=keys[1],
         fates=fates,
         frame_s=audio.duration_s / frames.height if frames.height else 0.02,
     )
 
+
+SIDES = ("sent", "received")
 
 FATES = FATE_COLOURS
 """Colours of fates, for the page's key."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.figures.style import FlowStyle
-from talkspurt.figures.time import QUEUE_COLOURS, bottlenecks, styles_of
+from talkspurt.figures.time import QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
+from talkspurt.measures import time_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,9 +28,16 @@ def charts(result: Result) -> list[dict[str, Any]]:
     calls = result.calls[:MOST_LINES]
     made = [
         _flow_chart(
-            result, "delay", "One-way network delay", "ms", "delay_mean_s", 1e3, names, styles
+            result.series(),
+            "delay",
+            "One-way network delay",
+            "ms",
+            "delay_mean_s",
+            1e3,
+            names,
+            styles,
         ),
-        _flow_chart(result, "goodput", "Goodput", "kbit/s", "goodput_bps", 1e-3, names, styles),
+        _goodput_chart(result, names, styles),
         _late_chart(result, calls, styles),
         _queue_chart(result),
         _cwnd_chart(result, styles),
@@ -94,8 +102,16 @@ def _line(
     }
 
 
+def _goodput_chart(
+    result: Result, names: Sequence[str], styles: Mapping[str, FlowStyle]
+) -> dict[str, Any] | None:
+    frame, width = smooth_goodput(result)
+    title = f"Goodput, means over {time_text(width)}"
+    return _flow_chart(frame, "goodput", title, "kbit/s", "goodput_bps", 1e-3, names, styles)
+
+
 def _flow_chart(
-    result: Result,
+    frame: pl.DataFrame,
     name: str,
     title: str,
     unit: str,
@@ -104,7 +120,6 @@ def _flow_chart(
     names: Sequence[str],
     styles: Mapping[str, FlowStyle],
 ) -> dict[str, Any] | None:
-    frame = result.series()
     x = frame["time_s"].unique().sort().to_list()
     lines = []
     for flow in names:

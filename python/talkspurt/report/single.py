@@ -56,6 +56,7 @@ def html(result: Result) -> str:
         description=page.markdown(result.description),
         calls=found,
         wavs=sounds.wavs,
+        linked=sounds.links,
         fate_colours=calls.FATES,
         topology=Markup(picture) if picture else None,
         styles=styles,

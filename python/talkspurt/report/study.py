@@ -47,6 +47,7 @@ def html(study: Study) -> str:
         description=page.markdown(study.description),
         calls=calls.calls_of_runs(heard, sounds),
         wavs=sounds.wavs,
+        linked=sounds.links,
         fate_colours=calls.FATES,
         topology=Markup(picture) if picture else None,
         styles=styles_of(first),
