@@ -54,12 +54,17 @@ def _ecdf(
     name: str,
     style: FlowStyle,
 ) -> None:
-    ax.step([took[0], *took], [0, *share], where="post", **style.line())
-    marks = [min(took.size - 1, int(took.size * q)) for q in (0.1, 0.3, 0.5, 0.7, 0.9)]
+    marks = [min(took.size, 1 + int(took.size * q)) for q in (0.1, 0.3, 0.5, 0.7, 0.9)]
     ax.plot(
-        took[marks], share[marks], style.marker, color=style.colour, markersize=4.5,
-        linestyle="none", label=name,
-    )  # fmt: skip
+        [took[0], *took],
+        [0, *share],
+        drawstyle="steps-post",
+        marker=style.marker,
+        markersize=4.5,
+        markevery=marks,
+        label=name,
+        **style.line(),
+    )
 
 
 def fates(result: Result, flow: str | None, link: str | None) -> Figure | None:

@@ -92,12 +92,12 @@ def _stills(result: Result) -> list[Markup]:
 
 
 def notes(results: list[Result]) -> list[tuple[str, list[str]]]:
-    """Each assumption once, with the flows it was made for."""
+    """Each assumption once, with the flows it was made for, the most common first."""
     said: dict[str, list[str]] = {}
     for result in results:
-        for row in result.flows.iter_rows(named=True):
-            if row["quality_note"]:
-                flows = said.setdefault(row["quality_note"], [])
-                if row["name"] not in flows:
-                    flows.append(row["name"])
-    return list(said.items())
+        for flow, note in result.flows.select("name", "quality_note").drop_nulls().iter_rows():
+            for part in note.split("; "):
+                flows = said.setdefault(part, [])
+                if flow not in flows:
+                    flows.append(flow)
+    return sorted(said.items(), key=lambda entry: -len(entry[1]))
