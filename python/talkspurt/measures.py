@@ -64,7 +64,7 @@ def _packets(
 
 
 def _points(name: str, label: str, meaning: str, formula: str) -> Measure:
-    source = "ITU-T G.107 §7, one term put back at a time"
+    source = "ITU-T G.107 §7; shares after Shapley (1953), so that they add up"
     return Measure(name, "flows", label, "MOS", "", 1, 2, meaning, formula, source, "lower")
 
 
@@ -275,19 +275,19 @@ ALL: tuple[Measure, ...] = (
         "mos_lost_to_delay",
         "lost to delay",
         "Points of MOS that the mouth-to-ear delay cost.",
-        "MOS with Id = 0 − MOS",
+        "MOS gained by taking delay and echo away, averaged over the orders of taking causes away",
     ),
     _points(
         "mos_lost_to_loss",
         "lost to loss",
         "Points of MOS that lost and late frames cost.",
-        "MOS with Ppl = 0 − MOS",
+        "MOS gained by taking loss away, averaged over the orders of taking causes away",
     ),
     _points(
         "mos_lost_to_codec",
         "lost to codec",
         "Points of MOS that the codec itself cost; G.711 is the reference and costs none.",
-        "MOS with Ie = 0 − MOS",
+        "MOS gained by Ie = 0, averaged over the orders of taking causes away",
     ),
     _link(
         "utilisation",

@@ -175,16 +175,22 @@ impl Pcapng {
     /// # Errors
     /// The first thing that could not be written; there is then no file.
     pub fn finish(mut self) -> io::Result<()> {
+        let named = |path: &Path, error: io::Error| {
+            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+        };
         if let Some(error) = self.failure.take() {
-            return Err(error);
+            return Err(match self.path() {
+                Some(path) => named(path, error),
+                None => error,
+            });
         }
         match &mut self.sink {
             Sink::Writer(out) => out.flush(),
-            Sink::File { out, partial, path } => {
-                out.flush()?;
-                out.get_ref().sync_all()?;
-                fs::rename(partial, path)
-            }
+            Sink::File { out, partial, path } => out
+                .flush()
+                .and_then(|()| out.get_ref().sync_all())
+                .and_then(|()| fs::rename(partial, &path))
+                .map_err(|error| named(path, error)),
         }
     }
 
