@@ -67,7 +67,7 @@ pub struct Packet {
     pub flow: u32,
     /// Number among the packets its peer sent, from 0.
     pub number: u32,
-    /// How many links of its route lie behind it.
+    /// How many links of its route it has been sent on.
     pub hop: u8,
     /// Its ECN field.
     pub ecn: Ecn,
@@ -105,6 +105,7 @@ pub enum Payload {
 
 impl Payload {
     /// Its length in bytes.
+    #[inline]
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -138,6 +139,7 @@ pub enum Frame {
 
 impl Frame {
     /// Bytes of media-layer header (RTP 12, or all of an RTCP packet) and of payload.
+    #[inline]
     #[must_use]
     pub fn lengths(&self) -> (usize, usize) {
         match self {
@@ -181,6 +183,7 @@ pub struct Layers {
 
 impl Body {
     /// Its bytes, layer by layer.
+    #[inline]
     #[must_use]
     pub fn layers(&self) -> Layers {
         match self {

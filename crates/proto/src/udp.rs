@@ -40,6 +40,7 @@ impl Udp {
 }
 
 impl Endpoint for Udp {
+    #[inline]
     fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
         match input {
             Input::Frame(frame) => self.outbound.push_back(frame),
@@ -58,6 +59,7 @@ impl Endpoint for Udp {
         }
     }
 
+    #[inline]
     fn poll<P: Probe>(&mut self, _: Instant, _: &mut P) -> Output {
         if let Some(frame) = self.outbound.pop_front() {
             let body = Body::Udp(frame);
@@ -67,6 +69,7 @@ impl Endpoint for Udp {
     }
 
     /// Without flow control there is always room.
+    #[inline]
     fn room(&self) -> usize {
         usize::MAX
     }

@@ -270,6 +270,10 @@ impl Link {
             return self.hop(start, pool, probe).refuse(packet, DropReason::Medium);
         }
         self.flight.push_back((finish + self.parts.delay, packet));
+        // Counted where it lies: a byte changed in a label about to be copied stalls the copy.
+        if let Some((_, flying)) = self.flight.back_mut() {
+            flying.hop += 1;
+        }
     }
 
     /// Brings the integrals of the queue's length up to `now`, before the length changes.

@@ -25,6 +25,7 @@ impl Pool {
     ///
     /// # Panics
     /// If the slot is empty: our own broken invariant.
+    #[inline]
     #[must_use]
     pub fn peek(&self, id: BodyId) -> &Body {
         self.slots[id.0 as usize].as_ref().expect("a packet's body waits until it is taken")

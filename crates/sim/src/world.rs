@@ -203,10 +203,9 @@ impl<P: Probe> World<P> {
         // The label is copied from where it lies, not moved inside an option: the compiler splits
         // the latter into pieces whose reassembly stalls.
         if let Some(arrived) = link.arrived(self.now) {
-            let mut packet = *arrived;
+            let packet = *arrived;
             link.let_go(self.now, &packet, &mut self.probe);
             self.schedule.set(index, link.next());
-            packet.hop += 1;
             self.forward(packet);
         } else {
             self.schedule.set(index, link.next());

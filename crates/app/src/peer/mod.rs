@@ -298,6 +298,7 @@ impl Peer {
         next.map(|local| self.clock.truth(local))
     }
 
+    #[inline]
     fn ip_bytes(&self, body: &Body) -> u32 {
         let layers = body.layers();
         let header = match self.version {

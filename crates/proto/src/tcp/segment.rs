@@ -55,6 +55,7 @@ pub struct Segment {
 
 impl Segment {
     /// Header with options, padded to four bytes.
+    #[inline]
     #[must_use]
     pub fn header_bytes(&self) -> usize {
         let options = self.mss.map_or(0, |_| 4)
