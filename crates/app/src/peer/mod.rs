@@ -135,6 +135,8 @@ pub struct Peer {
     deadline: Option<Instant>,
     /// When the opening side opens, by the local clock; `None` once done.
     opens: Option<Instant>,
+    /// Nothing may close before: a listener has no connection to finish yet.
+    connected: bool,
     closed: bool,
     peer_closed: bool,
     outgoing: Option<Outgoing>,
@@ -162,6 +164,7 @@ impl Peer {
             transport,
             deadline: None,
             opens: (parts.side == Side::Opens).then_some(start),
+            connected: parts.side == Side::Opens || !parts.transport.is_stream(),
             closed: false,
             peer_closed: false,
             outgoing,
@@ -262,7 +265,7 @@ impl Peer {
             }
             Event::PeerClosed => self.peer_closed = true,
             Event::Closed | Event::Reset | Event::TimedOut => self.closed = true,
-            Event::Connected => {}
+            Event::Connected => self.connected = true,
         }
         if probe.wants(Topic::Event) {
             probe.record(local, self.place, &Note::Event(event));
@@ -270,13 +273,13 @@ impl Peer {
     }
 
     /// Closes when everything has been said: the own source is done, or there is none and the
-    /// other side has closed.
+    /// other side has closed. What an answering side said before it was called is sent first.
     fn close_if_done<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
         let done = match &self.outgoing {
             Some(outgoing) => self.opens.is_none() && outgoing.is_done(local),
             None => self.peer_closed,
         };
-        if done && !self.closed {
+        if done && self.connected && !self.closed {
             self.closed = true;
             self.transport.handle(local, Input::Close, probe);
             return true;
@@ -317,7 +320,8 @@ impl Peer {
 }
 
 /// The RTCP of a flow with speech. Its bandwidth is that of one direction's packets, headers
-/// included (RFC 3550 §6.2); a side that only listens reports under an SSRC of its own.
+/// included (RFC 3550 §6.2); a side that only listens reports under an SSRC of its own. A side whose
+/// half of a stream is plain data sends none: nothing there would tell the two apart (RFC 4571 §2).
 fn reports(
     parts: &Parts,
     outgoing: Option<&Outgoing>,
@@ -330,6 +334,9 @@ fn reports(
         Some((source::Config::Speech(speech), _)) => Some((speech.codec, speech.packet)),
         _ => None,
     };
+    if parts.transport.is_stream() && parts.source.is_some() && speaks.is_none() {
+        return None;
+    }
     let (codec, packet) = speaks.or(listens).filter(|_| parts.rtcp.enabled)?;
     let bits = 8 * (codec.bytes_for(packet) as u64 + 12 + 8 + 20);
     let bandwidth = Rate::from_bps(bits * 1_000_000_000 / packet.as_nanos().max(1));

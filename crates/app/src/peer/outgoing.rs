@@ -96,6 +96,11 @@ impl Outgoing {
         transport: &mut Transport,
         probe: &mut Stamped<'_, P>,
     ) {
+        // What waits goes before anything new is judged to be too much.
+        if self.look && !self.queue.is_empty() {
+            self.drain(local, transport, probe);
+        }
+        let prefix = self.prefix();
         match &mut self.source {
             Source::Timed(timed) => {
                 let mut fresh = false;
@@ -104,15 +109,8 @@ impl Outgoing {
                     note_generated(local, clock, &unit, probe);
                     let index = unit.index;
                     let frame = frame(self.media.as_mut(), unit);
-                    if self.queue.is_empty() && frame.wire_bytes() + 2 <= transport.room() {
-                        hand_over(
-                            local,
-                            index,
-                            frame,
-                            self.stream && self.media.is_some(),
-                            transport,
-                            probe,
-                        );
+                    if self.queue.is_empty() && frame.wire_bytes() + prefix <= transport.room() {
+                        hand_over(local, index, frame, prefix > 0, transport, probe);
                         continue;
                     }
                     if let Some(dropped) = self.queue.push(index, frame) {
@@ -120,7 +118,7 @@ impl Outgoing {
                     }
                     fresh = true;
                 }
-                if (fresh || self.look) && !self.queue.is_empty() {
+                if fresh {
                     self.drain(local, transport, probe);
                 }
             }
@@ -143,15 +141,19 @@ impl Outgoing {
         transport: &mut Transport,
         probe: &mut Stamped<'_, P>,
     ) {
-        // RFC 4571 §2: two bytes of length stand before each packet in a stream.
-        let framed = self.stream && self.media.is_some();
-        while let Some((index, frame)) = self.queue.pop(transport.room().saturating_sub(2)) {
-            hand_over(local, index, frame, framed, transport, probe);
+        let prefix = self.prefix();
+        while let Some((index, frame)) = self.queue.pop(transport.room().saturating_sub(prefix)) {
+            hand_over(local, index, frame, prefix > 0, transport, probe);
         }
+    }
+
+    /// RFC 4571 §2: two bytes of length stand before each media packet in a stream.
+    fn prefix(&self) -> usize {
+        if self.stream && self.media.is_some() { rfc4571::LENGTH_BYTES } else { 0 }
     }
 }
 
-/// A frame goes into the transport, which has room for it and the two bytes of its length.
+/// A frame goes into the transport, which has room for it and the length before it.
 fn hand_over<P: Probe>(
     local: Instant,
     index: u32,
