@@ -1,0 +1,15 @@
+//! The engine and the peers proved from outside: against closed forms, against a simulator of two
+//! events a hop written here, against conservation and common random numbers, and by ear. One
+//! module a theme; each builds its worlds from a few lines of scenario through [`support`].
+
+mod clocks;
+mod closed_forms;
+mod conservation;
+mod determinism;
+mod late_service;
+mod outages;
+mod path_mtu;
+mod peers;
+mod speech;
+mod support;
+mod tcp;

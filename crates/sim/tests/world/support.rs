@@ -1,0 +1,222 @@
+//! From a few lines of scenario to a finished run with its accounts. Whatever a test looks at, its
+//! run also asserts that no place takes notes out of order, that no packet is lost in the counting,
+//! and that every flow's account balances.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use bytes::Bytes;
+use talkspurt_app::recording::Recording;
+use talkspurt_app::source;
+use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_record::{
+    Digest, FlowInfo, FlowSummary, Layout, LinkInfo, LinkSummary, Options, Recorder, RouteInfo,
+    SideInfo,
+};
+use talkspurt_scenario::model::Scenario;
+use talkspurt_scenario::{Network, Point};
+use talkspurt_sim::build::{Recordings, build};
+use talkspurt_sim::drive::{Timetable, drive};
+
+pub(crate) fn ms(milliseconds: u64) -> Instant {
+    Instant::ZERO + Duration::from_millis(milliseconds)
+}
+
+/// The one run a text asks for.
+pub(crate) fn point(text: &str) -> Point {
+    let study = talkspurt_scenario::load(text, "test", Path::new("."), &[], None);
+    study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0)
+}
+
+/// A link of a scenario: `ends` as `"a-b"`, `more` in TOML.
+pub(crate) fn link(name: &str, ends: &str, rate: &str, delay: &str, more: &str) -> String {
+    let (from, to) = ends.split_once('-').expect("two ends");
+    let queue =
+        if more.contains("queue") { "" } else { "queue = { kind = 'droptail', packets = 1000 }" };
+    format!(
+        "[links.{name}]\nfrom = '{from}'\nto = '{to}'\nrate = '{rate}'\ndelay = '{delay}'\n{queue}\n{more}\n"
+    )
+}
+
+/// A flow of a scenario: `ends` as `"a-b"`, `more` in TOML.
+pub(crate) fn flow(name: &str, ends: &str, transport: &str, source: &str, more: &str) -> String {
+    let (from, to) = ends.split_once('-').expect("two ends");
+    let transport = match transport {
+        "tcp" => "{ kind = 'tcp', controller = 'newreno' }",
+        "udp" => "{ kind = 'udp' }",
+        other => other,
+    };
+    format!(
+        "[flows.{name}]\nfrom = '{from}'\nto = '{to}'\ntransport = {transport}\nsource = {source}\n{more}\n"
+    )
+}
+
+pub(crate) fn scenario(duration: &str, parts: &[String]) -> String {
+    format!("title = 'test'\nduration = '{duration}'\n{}", parts.concat())
+}
+
+/// A run that is over.
+pub(crate) struct Run {
+    pub(crate) flows: Vec<FlowSummary>,
+    pub(crate) links: Vec<LinkSummary>,
+    pub(crate) digest: String,
+    /// By peer, what was played.
+    pub(crate) played: Vec<Vec<Option<Bytes>>>,
+    /// By peer, how many units its source made.
+    pub(crate) generated: Vec<u32>,
+    pub(crate) hops: u64,
+}
+
+impl Run {
+    pub(crate) fn flow(&self, name: &str) -> &FlowSummary {
+        self.flows.iter().find(|flow| flow.name == name).expect("a flow of this name")
+    }
+    pub(crate) fn link(&self, name: &str) -> &LinkSummary {
+        self.links.iter().find(|link| link.name == name).expect("a link of this name")
+    }
+}
+
+/// How a run is looked at besides.
+#[derive(Clone, Default)]
+pub(crate) struct Look {
+    /// A row per packet and hop.
+    pub(crate) packets: bool,
+    /// Further edges at which every link is settled.
+    pub(crate) settle_every: Option<Duration>,
+    pub(crate) recordings: Recordings,
+}
+
+pub(crate) fn run(text: &str) -> Run {
+    watch(&point(text), &Look::default(), |_, _, _| {})
+}
+
+/// Runs and shows every note to `eye`.
+pub(crate) fn watch(point: &Point, look: &Look, eye: impl FnMut(Instant, Place, &Note<'_>)) -> Run {
+    watch_with(point, look, Eye(eye)).0
+}
+
+/// Runs under a further probe.
+pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run, P) {
+    let Point { scenario, network, .. } = point;
+    let recorder = Recorder::new(layout(scenario, network), Options { packets: look.packets });
+    let probe = ((InOrder::default(), probe), (Digest::new(), recorder));
+    let mut world = build(scenario, network, &look.recordings, probe);
+    let timetable = Timetable {
+        duration: scenario.duration,
+        interval: look.settle_every.unwrap_or(scenario.record.interval),
+        window: window(scenario),
+    };
+    let never = AtomicBool::new(false);
+    let finished = drive(&mut world, &timetable, &never, |now, counters, probe| {
+        probe.1.1.sample(now, counters);
+    });
+    assert!(finished);
+    let played = world.peers().iter().map(|peer| peer.played().to_vec()).collect();
+    let generated = world.peers().iter().map(talkspurt_app::peer::Peer::generated).collect();
+    let hops = world.hops();
+    let ((_, probe), (digest, recorder)) = world.probe;
+    let recording = recorder.finish();
+    assert_eq!(recording.conservation(), Ok(()));
+    let digest = digest.hex();
+    let (flows, links) = (recording.flows, recording.links);
+    (Run { flows, links, digest, played, generated, hops }, probe)
+}
+
+/// Runs without accounts and gives the counters of every direction at the end.
+pub(crate) fn counters(point: &Point) -> Vec<LinkCounters> {
+    let mut world = build(&point.scenario, &point.network, &Recordings::new(), ());
+    world.run_until(Instant::ZERO + point.scenario.duration, &AtomicBool::new(false));
+    world.settle();
+    world.assert_conservation();
+    world.counters()
+}
+
+/// Gives the source of a flow (or its reverse) a recording of this sound.
+pub(crate) fn speak(
+    point: &mut Point,
+    look: &mut Look,
+    flow: &str,
+    reverse: bool,
+    pcm: &[i16],
+    repeat: bool,
+) {
+    let flow_name = flow;
+    let flow = point.scenario.flows.get_mut(flow).expect("a flow of this name");
+    let source =
+        if reverse { flow.reverse.as_mut().expect("it answers") } else { &mut flow.source };
+    let source::Config::Speech(speech) = source else { panic!("no speech") };
+    let file = std::path::PathBuf::from(format!("{flow_name}{reverse}.wav"));
+    speech.file = Some(file.clone());
+    speech.repeat = repeat;
+    let recording = Arc::new(Recording::from_pcm(pcm.to_vec(), speech.codec));
+    look.recordings.insert((file, speech.codec.name()), recording);
+}
+
+fn window(scenario: &Scenario) -> (Instant, Instant) {
+    let to = scenario.measure.to.unwrap_or(scenario.duration);
+    (Instant::ZERO + scenario.measure.from, Instant::ZERO + to)
+}
+
+fn layout(scenario: &Scenario, network: &Network) -> Layout {
+    let flows = scenario.flows.iter().map(|(name, flow)| FlowInfo {
+        name: name.clone(),
+        transport: flow.transport.name().to_owned(),
+        from: flow.from.clone(),
+        to: flow.to.clone(),
+        sides: [Some(side(&flow.source)), flow.reverse.as_ref().map(side)],
+    });
+    let links = network.links.iter().map(|link| LinkInfo {
+        name: link.name.clone(),
+        from: network.nodes[link.from].clone(),
+        to: network.nodes[link.to].clone(),
+        rate_bps: link.rate.as_bps(),
+    });
+    let peers = 0..2 * scenario.flows.len() as u32;
+    let (from, to) = window(scenario);
+    Layout {
+        flows: flows.collect(),
+        links: links.collect(),
+        routes: peers.map(|peer| RouteInfo { flow: peer / 2, side: (peer % 2) as u8 }).collect(),
+        from,
+        to,
+        duration: scenario.duration,
+        interval: scenario.record.interval,
+    }
+}
+
+fn side(source: &source::Config) -> SideInfo {
+    let frame = match source {
+        source::Config::Speech(speech) => Some(speech.packet),
+        _ => None,
+    };
+    SideInfo { source: source.kind().to_owned(), frame }
+}
+
+/// Asserts what [`Probe::record`] promises: notes of one place come in order of time.
+#[derive(Default)]
+struct InOrder(BTreeMap<Place, Instant>);
+
+impl Probe for InOrder {
+    fn wants(&self, _: Topic) -> bool {
+        true
+    }
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        let last = self.0.insert(place, now).unwrap_or_default();
+        assert!(last <= now, "{place:?} was at {last:?} and notes at {now:?}: {note:?}");
+    }
+}
+
+/// A closure that looks at every note.
+struct Eye<F>(F);
+
+impl<F: FnMut(Instant, Place, &Note<'_>)> Probe for Eye<F> {
+    fn wants(&self, _: Topic) -> bool {
+        true
+    }
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        (self.0)(now, place, note);
+    }
+}
