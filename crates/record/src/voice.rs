@@ -178,8 +178,12 @@ impl Captures {
     }
 
     fn at(&self, index: u32) -> Option<u64> {
-        let after = self.runs.partition_point(|run| run.index <= index);
-        let run = self.runs.get(after.checked_sub(1)?)?;
+        // What is asked for is nearly always of the present talkspurt.
+        let present = self.runs.last().filter(|run| run.index <= index);
+        let run = present.or_else(|| {
+            let after = self.runs.partition_point(|run| run.index <= index);
+            self.runs.get(after.checked_sub(1)?)
+        })?;
         let steps = i64::from(index - run.index);
         Some(run.captured.wrapping_add_signed(steps.wrapping_mul(run.step.unwrap_or(0))))
     }

@@ -8,11 +8,12 @@ use talkspurt_app::clock::Clock;
 use talkspurt_app::peer::{self, MediaSink, Peer};
 use talkspurt_app::recording::{Recording, RecordingError};
 use talkspurt_app::source;
-use talkspurt_app::transport::Side;
+use talkspurt_app::transport::{self, Side};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet;
 use talkspurt_proto::probe::{Place, Probe};
 use talkspurt_proto::time::Instant;
+use talkspurt_proto::units::Size;
 use talkspurt_scenario::Network;
 use talkspurt_scenario::model::{Flow, IpVersion, LinkState, Queue, Scenario};
 use talkspurt_scenario::network::DirectedLink;
@@ -59,6 +60,13 @@ pub fn recording_of(source: &source::Config, recordings: &Recordings) -> Option<
     recordings.get(&key(source)?.0).cloned()
 }
 
+/// What the parts of a world are made from.
+struct Plan<'a> {
+    scenario: &'a Scenario,
+    network: &'a Network,
+    recordings: &'a Recordings,
+}
+
 /// A world at time zero.
 #[must_use]
 pub fn build<P: Probe>(
@@ -69,10 +77,11 @@ pub fn build<P: Probe>(
 ) -> World<P> {
     let links = network.links.iter().enumerate();
     let links = links.map(|(index, link)| self::link(scenario.seed, index as u32, link)).collect();
+    let plan = Plan { scenario, network, recordings };
     let mut peers = Vec::with_capacity(2 * scenario.flows.len());
     let mut routes = Vec::with_capacity(2 * scenario.flows.len());
     for (number, (name, flow)) in scenario.flows.iter().enumerate() {
-        peers.extend(pair(scenario, number as u32, name, flow, recordings));
+        peers.extend(pair(&plan, number, name, flow));
         let route = &network.routes[number];
         routes.push(route.forward.iter().map(|link| *link as u32).collect());
         routes.push(route.backward.iter().map(|link| *link as u32).collect());
@@ -113,25 +122,23 @@ fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
     })
 }
 
-fn pair(
-    scenario: &Scenario,
-    number: u32,
-    name: &str,
-    flow: &Flow,
-    recordings: &Recordings,
-) -> [Peer; 2] {
+/// Both ends of flow `number`.
+fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
+    let Plan { scenario, network, recordings } = plan;
+    let route = &network.routes[number];
     let start = start(scenario, name, flow);
     let stop = Instant::ZERO + flow.stop.unwrap_or(scenario.duration).min(scenario.duration);
     let names = [format!("flow/{name}/from"), format!("flow/{name}/to")];
     let clocks = [clock(scenario, &flow.from), clock(scenario, &flow.to)];
     let sources = [Some(&flow.source), flow.reverse.as_ref()];
+    let first_mtu = [&route.forward, &route.backward].map(|way| network.links[way[0]].mtu);
     [Side::Opens, Side::Answers].map(|side| {
         let (own, other) = if side == Side::Opens { (0, 1) } else { (1, 0) };
         let sink = sources[other].and_then(|source| sink(source, flow, clocks[other].local(start)));
         Peer::new(peer::Parts {
-            place: Place::Peer(2 * number + own as u32),
+            place: Place::Peer((2 * number + own) as u32),
             side,
-            transport: flow.transport.clone(),
+            transport: fitted(flow, first_mtu[own]),
             clock: clocks[own],
             version: match flow.ip {
                 IpVersion::V4 => packet::IpVersion::V4,
@@ -150,6 +157,18 @@ fn pair(
             other: names[other].clone(),
         })
     })
+}
+
+/// The transport with segments that fit the first link (RFC 9293 §3.7.1: the MTU less the fixed
+/// headers of IP and TCP).
+fn fitted(flow: &Flow, mtu: Size) -> transport::Config {
+    let mut transport = flow.transport.clone();
+    if let transport::Config::Tcp(tcp) = &mut transport {
+        let headers = if flow.ip == IpVersion::V4 { 40 } else { 60 };
+        let fits = mtu.as_bytes().saturating_sub(headers).max(1);
+        tcp.mss = tcp.mss.min(Size::from_bytes(fits));
+    }
+    transport
 }
 
 fn sink(source: &source::Config, flow: &Flow, start: Instant) -> Option<MediaSink> {

@@ -136,9 +136,9 @@ impl Link {
         self.advance(now, pool, probe);
         let too_big = packet.ip_bytes > self.parts.mtu;
         if too_big || !self.up {
-            let why = if too_big { DropReason::TooBig } else { DropReason::Down };
+            let why = if self.up { DropReason::TooBig } else { DropReason::Down };
             self.hop(now, pool, probe).refuse(packet, why);
-            return if too_big { Offered::TooBig(packet) } else { Offered::Taken };
+            return if self.up { Offered::TooBig(packet) } else { Offered::Taken };
         }
         // An idle transmitter takes the packet at once; DropTail has nothing to say to that.
         let Queue::DropTail(_) = self.parts.queue;

@@ -174,6 +174,16 @@ fn fits(path: &Path, flow: &Flow, frame: u64, mtu: Option<Size>, found: &mut Fin
         found.add(path.clone(), format!("{frame} bytes do not fit a frame of 65535 (RFC 4571 §2)"));
         return;
     }
+    if let Transport::Tcp(tcp) = &flow.transport
+        && frame + 2 > tcp.send_buffer.as_bytes()
+    {
+        let message = format!(
+            "{frame} bytes never fit TCP's send_buffer ({}), so none is sent",
+            tcp.send_buffer
+        );
+        found.add(path.clone(), message);
+        return;
+    }
     let headers = match (flow.sizing, flow.ip) {
         (Sizing::Ns2, _) => 0,
         (Sizing::Rfc, IpVersion::V4) => 20 + 8,

@@ -81,13 +81,17 @@ fn tcp_shrinks_its_segments_and_completes() {
 }
 
 #[test]
-fn the_first_link_answers_at_once() {
-    let links = link("l", "a-z", "1Mbit/s", "10ms", "mtu = '600B'");
-    let flow = flow("f", "a-z", "tcp", "{ kind = 'bulk', total = '100kB' }", "");
-    let (_, story) = tell(&scenario("60s", &[links, flow]));
-    assert_eq!(story.refused.len(), 1);
-    assert_eq!(story.told[0], (story.refused[0].0, 56, 600));
-    assert_eq!(story.delivered, 100_000);
+fn segments_fit_the_first_link_from_the_start() {
+    for (ip, mtu) in [("v4", 600), ("v6", 1300)] {
+        let links = link("l", "a-z", "1Mbit/s", "10ms", &format!("mtu = '{mtu}B'"));
+        let bulk = "{ kind = 'bulk', total = '100kB' }";
+        let flow = flow("f", "a-z", "tcp", bulk, &format!("ip = '{ip}'"));
+        let (_, story) = tell(&scenario("60s", &[links, flow]));
+        // RFC 9293 §3.7.1: the MSS is the MTU less the fixed headers.
+        assert!(story.refused.is_empty());
+        assert_eq!(story.sent.iter().map(|(_, bytes)| *bytes).max(), Some(mtu));
+        assert_eq!(story.delivered, 100_000);
+    }
 }
 
 #[test]
