@@ -9,13 +9,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use cpu_time::ProcessTime;
-use talkspurt_app::quality;
-use talkspurt_app::source;
+use talkspurt_experiment::{layout, score};
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_record::{FlowInfo, FlowSummary, Layout, LinkInfo, RouteInfo, SideInfo, Stats};
+use talkspurt_record::Stats;
 use talkspurt_scenario::Network;
-use talkspurt_scenario::model::Scenario;
 use talkspurt_sim::build::{Recordings, build};
 use talkspurt_sim::world::World;
 
@@ -35,7 +33,7 @@ fn main() {
         let before = set_up.elapsed();
         run(&mut world, scenario.duration);
         let flows = world.probe.finish(&layout);
-        let scores: Vec<f64> = flows.iter().filter_map(|flow| mos(&scenario, flow)).collect();
+        let scores: Vec<f64> = flows.iter().filter_map(|flow| score(&scenario, flow).mos).collect();
         let late: u64 = flows.iter().filter_map(|flow| flow.late_packets).sum();
         let delay = mean(flows.iter().filter_map(|flow| flow.delay_mean_s));
         let jitter = mean(flows.iter().filter_map(|flow| flow.jitter_s));
@@ -88,50 +86,6 @@ fn peak_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
-}
-
-fn layout(scenario: &Scenario, network: &Network) -> Layout {
-    let flows = scenario.flows.iter().map(|(name, flow)| FlowInfo {
-        name: name.clone(),
-        transport: flow.transport.name().to_owned(),
-        from: flow.from.clone(),
-        to: flow.to.clone(),
-        sides: [
-            Some(SideInfo { source: flow.source.kind().to_owned(), frame: flow.source.interval() }),
-            None,
-        ],
-    });
-    let links = network.links.iter().map(|link| LinkInfo {
-        name: link.name.clone(),
-        from: network.nodes[link.from].clone(),
-        to: network.nodes[link.to].clone(),
-        rate_bps: link.rate.as_bps(),
-    });
-    let routes = (0..2 * scenario.flows.len() as u32)
-        .map(|peer| RouteInfo { flow: peer / 2, side: (peer % 2) as u8 });
-    Layout {
-        flows: flows.collect(),
-        links: links.collect(),
-        routes: routes.collect(),
-        from: Instant::ZERO,
-        to: Instant::ZERO + scenario.duration,
-        duration: scenario.duration,
-        interval: scenario.duration,
-    }
-}
-
-fn mos(scenario: &Scenario, summary: &FlowSummary) -> Option<f64> {
-    let flow = &scenario.flows[&summary.name];
-    let source::Config::Speech(speech) = &flow.source else { return None };
-    let score = quality::score(
-        &flow.quality,
-        speech.codec,
-        flow.playout.concealment,
-        Duration::from_secs_f64(summary.mouth_to_ear_max_s?),
-        summary.loss_ratio?,
-        summary.burst_ratio.unwrap_or(1.0),
-    );
-    score.mos
 }
 
 fn mean(values: impl Iterator<Item = f64>) -> f64 {

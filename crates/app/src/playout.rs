@@ -50,6 +50,18 @@ pub enum Concealment {
     G711AppendixI,
 }
 
+impl Concealment {
+    /// What it adds to the delay: G.711 Appendix I holds its output back by 3.75 ms (30 samples),
+    /// so that the start of a gap can be blended into (§I.2).
+    #[must_use]
+    pub const fn delay(self) -> Duration {
+        match self {
+            Self::Silence => Duration::ZERO,
+            Self::G711AppendixI => Duration::from_micros(3750),
+        }
+    }
+}
+
 impl Config {
     const fn default_buffer() -> Duration {
         Duration::from_millis(60)

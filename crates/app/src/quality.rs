@@ -203,7 +203,8 @@ pub fn score(
         [shortfall(&undelayed, &rating), rating.ie_eff - ie, ie],
     );
     Score {
-        r: Some(rating.r()),
+        // §7.1: R lies between 0 and 100; beyond, the equations only say how hopeless it is.
+        r: Some(rating.r().clamp(0.0, 100.0)),
         mos: Some(mos(rating.r())),
         lost_to_delay: Some(delay),
         lost_to_loss: Some(loss),

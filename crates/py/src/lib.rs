@@ -2,9 +2,8 @@
 //! and gives the interpreter back while Python waits for it.
 //!
 //! [`plan::Plan`] is a scenario file read and checked; [`run::Run`] is one of its runs at work;
-//! [`outcome::Outcome`] is what came of it. `experiment` composes world, recorder and quality.
+//! [`outcome::Outcome`] is what came of it. the `experiment` crate does the work.
 
-mod experiment;
 mod outcome;
 mod plan;
 mod run;

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
 use talkspurt_record::Table as Batches;
 
-use crate::experiment::Finished;
+use talkspurt_experiment::Finished;
 
 /// The name the Arrow PyCapsule interface gives a stream.
 const STREAM: &CStr = c"arrow_array_stream";

@@ -2,24 +2,21 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
+use talkspurt_experiment::{Finished, Shared};
 use talkspurt_scenario::Point;
 
 use crate::RunError;
-use crate::experiment::{self, Finished};
 use crate::outcome::Outcome;
 
 /// What the run's thread and Python share.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
-    /// Simulated nanoseconds that have passed.
-    pub(crate) passed: AtomicU64,
-    /// Asks the run to stop.
-    pub(crate) cancel: AtomicBool,
+struct Waiting {
+    run: Shared,
     done: Mutex<bool>,
     ended: Condvar,
 }
@@ -27,18 +24,20 @@ pub(crate) struct Shared {
 /// A run at work.
 #[pyclass(frozen)]
 pub(crate) struct Run {
-    shared: Arc<Shared>,
+    shared: Arc<Waiting>,
     duration: u64,
     thread: Mutex<Option<JoinHandle<Result<Finished, String>>>>,
 }
 
 impl Run {
     pub(crate) fn start(point: Point, captures: Option<PathBuf>) -> Self {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Waiting::default());
         let duration = point.scenario.duration.as_nanos();
         let inner = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
-            let attempt = AssertUnwindSafe(|| experiment::run(&point, captures.as_deref(), &inner));
+            let attempt = AssertUnwindSafe(|| {
+                talkspurt_experiment::run(&point, captures.as_deref(), &inner.run)
+            });
             let result = catch_unwind(attempt).unwrap_or_else(|panic| Err(words(panic.as_ref())));
             *inner.done.lock().expect("nothing panics under this lock") = true;
             inner.ended.notify_all();
@@ -52,7 +51,7 @@ impl Run {
 impl Run {
     /// The part of simulated time that has passed, 0 to 1.
     fn progress(&self) -> f64 {
-        self.shared.passed.load(Ordering::Relaxed) as f64 / self.duration.max(1) as f64
+        self.shared.run.passed.load(Ordering::Relaxed) as f64 / self.duration.max(1) as f64
     }
 
     /// Waits at most this many seconds; true when the run has ended.
@@ -71,7 +70,7 @@ impl Run {
 
     /// Asks the run to stop; `result` then raises RunError("cancelled").
     fn cancel(&self) {
-        self.shared.cancel.store(true, Ordering::Relaxed);
+        self.shared.run.cancel.store(true, Ordering::Relaxed);
     }
 
     /// What came of the run; waits for its end. Can be asked once.

@@ -119,6 +119,7 @@ fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
         mtu: u32::try_from(link.mtu.as_bytes()).unwrap_or(u32::MAX),
         loss: link.loss,
         dice: Dice::new(seed, &format!("link/{}/loss", link.name)),
+        queue_dice: Dice::new(seed, &format!("link/{}/queue", link.name)),
     })
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 
+use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
@@ -22,8 +23,10 @@ pub struct Hop<'a, P> {
     pub pool: &'a mut Pool,
     /// Who looks on.
     pub probe: &'a mut P,
+    /// Dice of the discipline.
+    pub dice: &'a mut Dice,
     /// Counts drops by reason.
-    pub drops: &'a mut [u64; 5],
+    pub drops: &'a mut [u64; DropReason::COUNT],
 }
 
 impl<P: Probe> Hop<'_, P> {
@@ -50,10 +53,12 @@ pub enum Served {
 
 /// A queue discipline.
 pub trait Discipline {
-    /// A packet arrives; it is kept or refused.
-    fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>);
+    /// A packet arrives; it is kept (true) or refused. What else is dropped to keep it is no matter.
+    fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool;
     /// The transmitter is free.
     fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served;
+    /// Whether a packet that finds the queue empty and the transmitter idle passes unseen.
+    fn passes_when_idle(&self) -> bool;
     /// Packets waiting.
     fn packets(&self) -> u32;
     /// Bytes waiting.
@@ -85,19 +90,25 @@ impl DropTail {
 
 impl Discipline for DropTail {
     #[inline]
-    fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) {
+    fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool {
         let bytes = self.bytes + u64::from(packet.ip_bytes);
         if self.waiting.len() as u32 >= self.limit_packets || bytes > self.limit_bytes {
-            return hop.refuse(packet, DropReason::Full);
+            hop.refuse(packet, DropReason::Full);
+            return false;
         }
         self.bytes = bytes;
         self.waiting.push_back(packet);
+        true
     }
     #[inline]
     fn dequeue<P: Probe>(&mut self, _: &mut Hop<'_, P>) -> Served {
         let Some(packet) = self.waiting.pop_front() else { return Served::Empty };
         self.bytes -= u64::from(packet.ip_bytes);
         Served::Packet(packet)
+    }
+    #[inline]
+    fn passes_when_idle(&self) -> bool {
+        true
     }
     #[inline]
     fn packets(&self) -> u32 {
@@ -126,12 +137,16 @@ macro_rules! dispatch {
 
 impl Discipline for Queue {
     #[inline]
-    fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) {
+    fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool {
         dispatch!(self, queue => queue.enqueue(packet, hop))
     }
     #[inline]
     fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served {
         dispatch!(self, queue => queue.dequeue(hop))
+    }
+    #[inline]
+    fn passes_when_idle(&self) -> bool {
+        dispatch!(self, queue => queue.passes_when_idle())
     }
     #[inline]
     fn packets(&self) -> u32 {

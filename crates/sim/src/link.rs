@@ -34,8 +34,10 @@ pub struct Parts {
     pub mtu: u32,
     /// Probability of loss on the medium.
     pub loss: f64,
-    /// Stream of the medium's dice.
+    /// Dice of the medium.
     pub dice: Dice,
+    /// Dice of the queue's discipline.
+    pub queue_dice: Dice,
 }
 
 /// A working link.
@@ -111,6 +113,7 @@ impl Link {
                 place: Place::Link(self.parts.index),
                 pool: &mut *pool,
                 probe: &mut *probe,
+                dice: &mut self.parts.queue_dice,
                 drops: &mut self.counters.drops,
             };
             match self.parts.queue.dequeue(&mut hop) {
@@ -140,27 +143,28 @@ impl Link {
             self.hop(now, pool, probe).refuse(packet, why);
             return if self.up { Offered::TooBig(packet) } else { Offered::Taken };
         }
-        // An idle transmitter takes the packet at once; DropTail has nothing to say to that.
-        let Queue::DropTail(_) = self.parts.queue;
-        if self.free_at <= now && self.parts.queue.packets() == 0 {
+        let idle = self.free_at <= now && self.parts.queue.packets() == 0;
+        if idle && self.parts.queue.passes_when_idle() {
             self.note_enqueued(now, &packet, 1, u64::from(packet.ip_bytes), probe);
             self.transmit(now, packet, pool, probe);
             return Offered::Taken;
         }
         self.note_queue(now);
-        let before = self.counters.drops;
         let mut hop = Hop {
             now,
             place: Place::Link(self.parts.index),
-            pool,
-            probe,
+            pool: &mut *pool,
+            probe: &mut *probe,
+            dice: &mut self.parts.queue_dice,
             drops: &mut self.counters.drops,
         };
-        self.parts.queue.enqueue(packet, &mut hop);
-        if self.counters.drops == before {
+        if self.parts.queue.enqueue(packet, &mut hop) {
             let (packets, bytes) = (self.parts.queue.packets(), self.parts.queue.bytes());
             self.counters.queue_max_packets = self.counters.queue_max_packets.max(packets);
             self.note_enqueued(now, &packet, packets, bytes, probe);
+        }
+        if idle {
+            self.advance(now, pool, probe);
         }
         Offered::Taken
     }
@@ -244,7 +248,8 @@ impl Link {
         probe: &'a mut P,
     ) -> Hop<'a, P> {
         let place = Place::Link(self.parts.index);
-        Hop { now, place, pool, probe, drops: &mut self.counters.drops }
+        let (dice, drops) = (&mut self.parts.queue_dice, &mut self.counters.drops);
+        Hop { now, place, pool, probe, dice, drops }
     }
 
     #[inline]

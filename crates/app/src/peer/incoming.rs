@@ -180,7 +180,10 @@ impl Incoming {
             let bytes = packet.payload.len() as u32;
             probe.record(local, probe.place, &Note::Delivered { index, bytes });
             let playout = match decision {
-                Playout::Played(at) => Playout::Played(clock.truth(at)),
+                Playout::Played(at) => {
+                    let heard = at + media.sink.playout.concealment.delay();
+                    Playout::Played(clock.truth(heard))
+                }
                 Playout::Late(at) => Playout::Late(clock.truth(at)),
                 Playout::Duplicate => Playout::Duplicate,
             };

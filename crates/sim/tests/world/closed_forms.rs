@@ -145,6 +145,7 @@ fn md1(load: f64, batches: usize) -> Vec<(f64, f64)> {
         mtu: 1500,
         loss: 0.0,
         dice: Dice::new(1, "md1"),
+        queue_dice: Dice::new(0, "queue"),
     });
     let (mut pool, mut dice) = (Pool::default(), Dice::new(3, "arrivals"));
     let mean = Duration::from_secs_f64(1e-3 / load);

@@ -1,0 +1,63 @@
+//! Captures of links, with the addresses and ports of every route.
+
+use std::net::IpAddr;
+use std::path::Path;
+
+use talkspurt_proto::wire::Ends;
+use talkspurt_record::pcapng::{CaptureProbe, Pcapng};
+use talkspurt_scenario::Network;
+use talkspurt_scenario::model::{Flow, IpVersion, Scenario};
+
+/// A capture of every link the scenario names, both directions in one file.
+pub(crate) fn open(
+    scenario: &Scenario,
+    network: &Network,
+    into: Option<&Path>,
+) -> Result<Option<CaptureProbe>, String> {
+    let Some(folder) = into.filter(|_| !scenario.record.pcapng.is_empty()) else { return Ok(None) };
+    let mut probe = CaptureProbe::new(ends(scenario, network));
+    for name in &scenario.record.pcapng {
+        let Some(forth) = network.links.iter().position(|link| link.name == *name) else {
+            continue;
+        };
+        let path = folder.join(format!("{name}.pcapng"));
+        let back = format!("{name}.back");
+        let file = Pcapng::create(&path, &[name, &back])
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let both = &network.links[forth..=forth + 1];
+        let lag = both.iter().map(|link| {
+            link.delay + link.rate.time_for(link.mtu.as_bytes() + 64).unwrap_or_default()
+        });
+        probe.tap(file, &[forth as u32, forth as u32 + 1], lag.max().unwrap_or_default());
+    }
+    Ok(Some(probe))
+}
+
+/// Addresses and ports of every route's packets: flow n uses ports 5004 + 2n (RTP's even ports,
+/// RFC 3550 §11) at both ends.
+fn ends(scenario: &Scenario, network: &Network) -> Vec<((u32, u32), Ends)> {
+    let mut ends = Vec::new();
+    for (number, flow) in scenario.flows.values().enumerate() {
+        let port = (5004 + 2 * number % 60_000) as u16;
+        let address = |node: &str| address(network, node, flow);
+        let forth = Ends {
+            src: address(&flow.from),
+            dst: address(&flow.to),
+            src_port: port,
+            dst_port: port,
+        };
+        let peer = 2 * number as u32;
+        ends.push(((number as u32, peer), forth));
+        ends.push(((number as u32, peer + 1), forth.reversed()));
+    }
+    ends
+}
+
+fn address(network: &Network, node: &str, flow: &Flow) -> IpAddr {
+    let known = network.node(node).map(|node| &network.addresses[node]);
+    let first = known.and_then(|known| match flow.ip {
+        IpVersion::V4 => known.v4.first().map(|address| IpAddr::V4(*address)),
+        IpVersion::V6 => known.v6.first().map(|address| IpAddr::V6(*address)),
+    });
+    first.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED))
+}

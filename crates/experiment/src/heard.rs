@@ -1,0 +1,116 @@
+//! For the ear: what was said and heard, and what G.107 thinks of it.
+
+use talkspurt_app::{playout, quality, source};
+use talkspurt_proto::probe::Probe;
+use talkspurt_proto::time::Duration;
+use talkspurt_record::{FlowSummary, Quality};
+use talkspurt_scenario::model::{Flow, Scenario};
+use talkspurt_sim::build::{self, Recordings};
+use talkspurt_sim::world::World;
+
+/// The speech of one direction of a flow.
+pub struct Audio {
+    /// Name of the direction.
+    pub flow: String,
+    /// What was said.
+    pub sent: Vec<i16>,
+    /// What was heard, of the same length.
+    pub received: Vec<i16>,
+    /// Samples per second.
+    pub sample_rate: u32,
+}
+
+/// The sides of a flow that speak: direction name, its speech source, the peer that hears it.
+fn directions(
+    scenario: &Scenario,
+) -> impl Iterator<Item = (String, &Flow, &source::Config, usize)> {
+    scenario.flows.iter().enumerate().flat_map(|(number, (name, flow))| {
+        let forth = (name.clone(), flow, &flow.source, 2 * number + 1);
+        let back = flow
+            .reverse
+            .as_ref()
+            .map(|source| (format!("{name}.reverse"), flow, source, 2 * number));
+        std::iter::once(forth).chain(back)
+    })
+}
+
+/// Renders what every side of every flow said and heard.
+pub(crate) fn render<P: Probe>(
+    scenario: &Scenario,
+    recordings: &Recordings,
+    world: &World<P>,
+) -> Vec<Audio> {
+    let mut audio = Vec::new();
+    for (name, flow, source, ear) in directions(scenario) {
+        let (source::Config::Speech(speech), Some(recording)) =
+            (source, build::recording_of(source, recordings))
+        else {
+            continue;
+        };
+        let peers = world.peers();
+        let unit = speech.codec.samples_for(speech.packet);
+        let mut sent = recording.sent.to_vec();
+        if speech.repeat {
+            // What was sent: the recording padded to whole packets, over and over.
+            let frames = peers[ear ^ 1].generated() as usize;
+            let once = sent.len();
+            sent = (0..frames * unit)
+                .map(|at| sent[(at % once.next_multiple_of(unit)).min(once - 1)])
+                .collect();
+        } else {
+            sent.truncate(peers[ear ^ 1].generated() as usize * unit);
+        }
+        let received = playout::render(
+            speech.codec,
+            flow.playout.concealment,
+            peers[ear].played(),
+            sent.len(),
+            unit,
+        );
+        audio.push(Audio { flow: name, sent, received, sample_rate: speech.codec.sample_rate() });
+    }
+    audio
+}
+
+/// The opinion score of a flow; empty for one that is not speech, or of which nothing was judged.
+///
+/// A call of which nothing was heard in time is scored too, with all its frames lost: leaving it
+/// out would favour whatever fails completely.
+#[must_use]
+pub fn score(scenario: &Scenario, summary: &FlowSummary) -> Quality {
+    let found = directions(scenario).find(|(name, ..)| *name == summary.name);
+    let Some((_, flow, source::Config::Speech(speech), _)) = found else {
+        return Quality::default();
+    };
+    let Some(loss) = summary.loss_ratio else { return Quality::default() };
+    let known = summary.mouth_to_ear_p50_s.or(summary.mouth_to_ear_max_s);
+    let delay = known.map_or_else(|| unheard_delay(flow, speech), Duration::from_secs_f64);
+    let score = quality::score(
+        &flow.quality,
+        speech.codec,
+        flow.playout.concealment,
+        delay,
+        loss,
+        summary.burst_ratio.unwrap_or(1.0),
+    );
+    let unheard = if known.is_none() { "Nothing was heard in time. " } else { "" };
+    Quality {
+        r_factor: score.r,
+        mos: score.mos,
+        mos_lost_to_delay: score.lost_to_delay,
+        mos_lost_to_loss: score.lost_to_loss,
+        mos_lost_to_codec: score.lost_to_codec,
+        note: Some(format!("{unheard}{}", score.note)),
+    }
+}
+
+/// The delay of a call of which nothing was played: what playout would have made it, or, where
+/// that counts from a first arrival that never came, none.
+fn unheard_delay(flow: &Flow, speech: &source::Speech) -> Duration {
+    match flow.playout.anchor {
+        playout::Anchor::Capture => {
+            speech.packet + flow.playout.buffer + flow.playout.concealment.delay()
+        }
+        playout::Anchor::FirstArrival => Duration::ZERO,
+    }
+}

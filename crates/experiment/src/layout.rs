@@ -1,0 +1,51 @@
+//! What the recorder looks at: flows, links and routes by name.
+
+use talkspurt_app::source;
+use talkspurt_proto::time::Instant;
+use talkspurt_record::{FlowInfo, Layout, LinkInfo, RouteInfo, SideInfo};
+use talkspurt_scenario::Network;
+use talkspurt_scenario::model::Scenario;
+
+/// The window of measurement.
+pub(crate) fn window(scenario: &Scenario) -> (Instant, Instant) {
+    let to = scenario.measure.to.unwrap_or(scenario.duration);
+    (Instant::ZERO + scenario.measure.from, Instant::ZERO + to)
+}
+
+/// The layout of a scenario's records.
+#[must_use]
+pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
+    let flows = scenario.flows.iter().map(|(name, flow)| FlowInfo {
+        name: name.clone(),
+        transport: flow.transport.name().to_owned(),
+        from: flow.from.clone(),
+        to: flow.to.clone(),
+        sides: [Some(side(&flow.source)), flow.reverse.as_ref().map(side)],
+    });
+    let links = network.links.iter().map(|link| LinkInfo {
+        name: link.name.clone(),
+        from: network.nodes[link.from].clone(),
+        to: network.nodes[link.to].clone(),
+        rate_bps: link.rate.as_bps(),
+    });
+    let peers = 0..2 * scenario.flows.len() as u32;
+    let routes = peers.map(|peer| RouteInfo { flow: peer / 2, side: (peer % 2) as u8 });
+    let (from, to) = window(scenario);
+    Layout {
+        flows: flows.collect(),
+        links: links.collect(),
+        routes: routes.collect(),
+        from,
+        to,
+        duration: scenario.duration,
+        interval: scenario.record.interval,
+    }
+}
+
+fn side(source: &source::Config) -> SideInfo {
+    let frame = match source {
+        source::Config::Speech(speech) => Some(speech.packet),
+        _ => None,
+    };
+    SideInfo { source: source.kind().to_owned(), frame }
+}

@@ -1,0 +1,105 @@
+//! A run from scenario to tables: world, recorder, digest, captures and quality put together.
+//!
+//! [`run`] is the way through: it builds the world of a point, drives it to its end while the
+//! recorder looks on, renders what was heard and scores it. `layout` tells the recorder what it
+//! looks at, `capture` writes what Wireshark reads, `heard` is for the ear.
+
+mod capture;
+mod heard;
+mod layout;
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+pub use heard::{Audio, score};
+pub use layout::layout;
+use talkspurt_record::pcapng::CaptureProbe;
+use talkspurt_record::{Digest, Options, Recorder, Recording};
+use talkspurt_scenario::Point;
+use talkspurt_scenario::model::Scenario;
+use talkspurt_sim::build;
+use talkspurt_sim::drive::{Timetable, drive};
+
+/// What a run and whoever waits for it share.
+#[derive(Debug, Default)]
+pub struct Shared {
+    /// Simulated nanoseconds that have passed.
+    pub passed: AtomicU64,
+    /// Asks the run to stop.
+    pub cancel: AtomicBool,
+}
+
+/// The probe of a run.
+type Watch = (Recorder, (Digest, Option<CaptureProbe>));
+
+/// What a run leaves behind.
+pub struct Finished {
+    /// Digest over the canonical event records, hexadecimal.
+    pub digest: String,
+    /// Transmissions begun on any link.
+    pub hops: u64,
+    /// Wake-ups performed.
+    pub events: u64,
+    /// CPU time of the run's thread in seconds.
+    pub cpu_s: f64,
+    /// Simulated seconds.
+    pub duration_s: f64,
+    /// Everything the recorder kept.
+    pub recording: Recording,
+    /// Speech with a recording, by direction.
+    pub audio: Vec<Audio>,
+}
+
+/// Runs one point of a study.
+pub fn run(point: &Point, captures: Option<&Path>, shared: &Shared) -> Result<Finished, String> {
+    let cpu = cpu_time::ThreadTime::now();
+    let Point { scenario, network, .. } = point;
+    let recordings = build::recordings(scenario).map_err(|error| error.to_string())?;
+    let recorder =
+        Recorder::new(layout(scenario, network), Options { packets: scenario.record.packets });
+    let capture = capture::open(scenario, network, captures)?;
+    let watch: Watch = (recorder, (Digest::new(), capture));
+    let mut world = build::build(scenario, network, &recordings, watch);
+    let mut disk_failed = false;
+    let finished =
+        drive(&mut world, &timetable(scenario), &shared.cancel, |now, counters, watch| {
+            watch.0.sample(now, counters);
+            shared.passed.store(now.as_nanos(), Ordering::Relaxed);
+            if watch.1.1.as_ref().is_some_and(CaptureProbe::failed) && !disk_failed {
+                // A writer inside a probe cannot fail upward: it stops the run, and tells below.
+                disk_failed = true;
+                shared.cancel.store(true, Ordering::Relaxed);
+            }
+        });
+    if !finished && !disk_failed {
+        return Err("cancelled".to_owned());
+    }
+    let audio = heard::render(scenario, &recordings, &world);
+    let (hops, events) = (world.hops(), world.events());
+    let (recorder, (digest, capture)) = world.probe;
+    if let Some(capture) = capture {
+        capture.finish().map_err(|error| format!("a capture could not be written: {error}"))?;
+    }
+    let mut recording = recorder.finish();
+    recording.conservation()?;
+    for summary in &mut recording.flows {
+        summary.quality = score(scenario, summary);
+    }
+    Ok(Finished {
+        digest: digest.hex(),
+        hops,
+        events,
+        cpu_s: cpu.elapsed().as_secs_f64(),
+        duration_s: scenario.duration.as_secs_f64(),
+        recording,
+        audio,
+    })
+}
+
+fn timetable(scenario: &Scenario) -> Timetable {
+    Timetable {
+        duration: scenario.duration,
+        interval: scenario.record.interval,
+        window: layout::window(scenario),
+    }
+}
