@@ -32,7 +32,8 @@ def tshark(capture: Path, *words: str) -> str:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[talkspurt.Result, Path]:
     """The first call, and the capture of the link it shares with the upload."""
-    result = talkspurt.run(SCENARIO, set={"record.pcapng": ["udp-satellite"]})
+    whole = {"measure.from": "0s", "measure.to": "60s"}
+    result = talkspurt.run(SCENARIO, set={**whole, "record.pcapng": ["udp-satellite"]})
     assert isinstance(result, talkspurt.Result)
     folder = tmp_path_factory.mktemp("run") / "first-call"
     result.save(folder)

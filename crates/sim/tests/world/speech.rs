@@ -214,17 +214,19 @@ fn playout_counts_from_its_anchor() {
         assert_eq!(call.mouth_to_ear_max_s, call.mouth_to_ear_p50_s);
         (way.as_secs_f64(), call)
     };
-    // The capture of the last sample, 20 ms into the frame, and 60 ms.
+    // The capture of the last sample, 20 ms into the frame, 60 ms, and what concealment holds back.
     let (_, call) = quiet("anchor = 'capture', buffer = '60ms'");
+    assert_eq!(call.mouth_to_ear_max_s, Some(0.083_75));
+    let (_, call) = quiet("anchor = 'capture', buffer = '60ms', concealment = 'silence'");
     assert_eq!(call.mouth_to_ear_max_s, Some(0.08));
     assert_eq!(call.late_packets, Some(0));
     // Network and noise take 30.8 to 45.8 ms: with 40 ms some are late.
     let (_, call) = quiet("anchor = 'capture', buffer = '40ms'");
-    assert_eq!(call.mouth_to_ear_max_s, Some(0.06));
+    assert_eq!(call.mouth_to_ear_max_s, Some(0.063_75));
     let late = call.late_packets.expect("speech") as f64 / call.received_packets as f64;
     assert!((late - 5.8 / 15.0).abs() < 0.12, "{late}");
     // The first arrival and 60 ms.
     let (way, call) = quiet("buffer = '60ms'");
-    assert!((call.mouth_to_ear_max_s.expect("played") - (way + 0.06)).abs() < 1e-9);
+    assert!((call.mouth_to_ear_max_s.expect("played") - (way + 0.063_75)).abs() < 1e-9);
     assert_eq!(call.late_packets, Some(0));
 }
