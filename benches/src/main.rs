@@ -1,7 +1,7 @@
 //! Runs one peer workload and prints what it cost: packet-hops per CPU-second of the whole process.
 //!
 //! `talkspurt-bench WORKLOAD [SECONDS]` with `w1` (50 bulk NewReno), `w2` (500 voice calls with
-//! delay, jitter, loss and MOS per flow) or `w5-N` (N bulk flows). Prints one JSON line.
+//! delay, jitter, loss and MOS per flow), `w2-N` (the same, N of them) or `w5-N` (N bulk flows). Prints one JSON line.
 
 mod workloads;
 
@@ -22,12 +22,12 @@ fn main() {
     let name = arguments.next().unwrap_or_default();
     let seconds = arguments.next().and_then(|text| text.parse().ok());
     let Some(scenario) = workloads::by_name(&name, seconds) else {
-        eprintln!("usage: talkspurt-bench w1|w2|w5-N [SECONDS]");
+        eprintln!("usage: talkspurt-bench w1|w2|w2-N|w5-N [SECONDS]");
         std::process::exit(2);
     };
     let network = Arc::new(Network::build(&scenario).expect("the workloads are sound"));
     let set_up = ProcessTime::now();
-    if name == "w2" {
+    if name.starts_with("w2") {
         let layout = layout(&scenario, &network);
         let mut world = build(&scenario, &network, &Recordings::new(), Stats::new(&layout));
         let before = set_up.elapsed();
