@@ -1,6 +1,6 @@
 //! Drives a world from its start to its end, stopping at the edges where it is to be looked at.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use talkspurt_proto::probe::{LinkCounters, Probe};
 use talkspurt_proto::time::{Duration, Instant};
@@ -31,7 +31,7 @@ impl Timetable {
 }
 
 /// Runs `world` to its end; at every edge the links are settled and their counters shown.
-/// False if `cancel` was set.
+/// False if `cancel` was set before the end; it is heeded at every edge and every few thousand events.
 pub fn drive<P: Probe>(
     world: &mut World<P>,
     timetable: &Timetable,
@@ -41,7 +41,8 @@ pub fn drive<P: Probe>(
     let end = Instant::ZERO + timetable.duration;
     look(Instant::ZERO, &world.counters(), &mut world.probe);
     while world.now() < end {
-        if !world.run_until(timetable.after(world.now()), cancel) {
+        let cancelled = cancel.load(Ordering::Relaxed);
+        if cancelled || !world.run_until(timetable.after(world.now()), cancel) {
             return false;
         }
         world.settle();

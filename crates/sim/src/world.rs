@@ -20,7 +20,7 @@ use crate::schedule::Schedule;
 pub const AT_PEER: u32 = 1 << 31;
 
 /// How many events pass between looks at the cancel flag.
-const CHECK_EVERY: u32 = 4096;
+const CHECK_EVERY: u64 = 4096;
 
 /// A change on the timeline.
 #[derive(Clone, Copy, Debug)]
@@ -116,7 +116,6 @@ impl<P: Probe> World<P> {
     pub fn run_until(&mut self, end: Instant, cancel: &AtomicBool) -> bool {
         let links = self.links.len() as u32;
         let peers = links + self.peers.len() as u32;
-        let mut until_check = CHECK_EVERY;
         while let Some((now, node)) = self.schedule.next().filter(|(at, _)| *at < end) {
             self.now = now;
             self.events += 1;
@@ -127,12 +126,9 @@ impl<P: Probe> World<P> {
             } else {
                 self.on_change();
             }
-            until_check -= 1;
-            if until_check == 0 {
-                if cancel.load(Ordering::Relaxed) {
-                    return false;
-                }
-                until_check = CHECK_EVERY;
+            // Counted over all calls, or short ones would never look.
+            if self.events.is_multiple_of(CHECK_EVERY) && cancel.load(Ordering::Relaxed) {
+                return false;
             }
         }
         self.now = self.now.max(end);
