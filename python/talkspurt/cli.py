@@ -51,7 +51,7 @@ def run(
     set
         PATH=VALUE sets a field of the scenario, as in --set links.sky.delay=20ms; may be repeated.
     seed
-        Replaces the scenario's seed.
+        Replaces the scenario's seed: 0 to 9223372036854775807 (2^63 − 1).
     json
         Print one JSON document and nothing else on standard output; results are written only with
         --out.

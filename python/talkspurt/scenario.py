@@ -63,9 +63,9 @@ def read(scenario: Source, *, set: Sets | None = None, seed: int | None = None) 
 
 
 def _check_seed(seed: int | None) -> None:
-    if seed is None or 0 <= seed < 1 << 64:
+    if seed is None or 0 <= seed < 1 << 63:
         return
-    message = f"{seed} is no seed: expected a whole number from 0 to 2^64 − 1"
+    message = f"{seed} is no seed: expected a whole number from 0 to {(1 << 63) - 1}"
     problem: _core.Problem = {
         "file": "--seed",
         "line": None,

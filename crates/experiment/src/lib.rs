@@ -55,8 +55,8 @@ pub fn run(point: &Point, captures: Option<&Path>, shared: &Shared) -> Result<Fi
     let cpu = cpu_time::ThreadTime::now();
     let Point { scenario, network, .. } = point;
     let recordings = build::recordings(scenario).map_err(|error| error.to_string())?;
-    let recorder =
-        Recorder::new(layout(scenario, network), Options { packets: scenario.record.packets });
+    let options = Options { packets: scenario.record.packets, gauges: scenario.record.gauges };
+    let recorder = Recorder::new(layout(scenario, network), options);
     let capture = capture::open(scenario, network, captures)?;
     let watch: Watch = (recorder, (Digest::new(), capture));
     let mut world = build::build(scenario, network, &recordings, watch);

@@ -13,15 +13,17 @@ use crate::recording::Recording;
 use crate::series::Series;
 use crate::stats::{Fact, Stats, What};
 
-/// What a [`Recorder`] keeps beyond the summary, the series, frames, gauges and events.
+/// What a [`Recorder`] keeps beyond the summary, the series, frames and events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// A row per packet and hop.
+    /// A row per packet and hop: 48 bytes each.
     pub packets: bool,
+    /// A row per change of a gauge: 24 bytes each, several for every packet of TCP.
+    pub gauges: bool,
 }
 
-/// Keeps what tables need: 8 bytes per received packet, 24 per frame of voice and per change of a
-/// gauge, and, if asked, 48 per packet and hop.
+/// Keeps what tables need: 8 bytes per received packet, 32 per frame of voice, and what [`Options`]
+/// ask for.
 #[derive(Debug)]
 pub struct Recorder {
     layout: Layout,
@@ -29,6 +31,7 @@ pub struct Recorder {
     series: Series,
     links: Links,
     logs: Vec<Log>,
+    options: Options,
     gauges: Vec<GaugeRow>,
     events: Vec<EventRow>,
     packets: Option<Packets>,
@@ -83,6 +86,7 @@ impl Recorder {
             series: Series::new(&layout),
             links: Links::new(&layout),
             logs: layout.flows.iter().flat_map(|_| [Log::default(), Log::default()]).collect(),
+            options,
             gauges: Vec::new(),
             events: Vec::new(),
             packets: options.packets.then(|| Packets::new(&layout)),
@@ -186,12 +190,16 @@ impl Log {
 
 impl Probe for Recorder {
     fn wants(&self, topic: Topic) -> bool {
-        topic != Topic::Hop || self.packets.is_some()
+        match topic {
+            Topic::Hop => self.options.packets,
+            Topic::Gauge => self.options.gauges,
+            _ => true,
+        }
     }
 
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         match (place, note) {
-            (Place::Peer(peer), Note::Gauge { gauge, value }) => {
+            (Place::Peer(peer), Note::Gauge { gauge, value }) if self.options.gauges => {
                 self.gauge(now, peer, *gauge, *value);
             }
             (Place::Peer(peer), Note::Event(event)) => self.event(now, peer, *event),

@@ -10,7 +10,7 @@ use support::{
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Packet};
 use talkspurt_proto::probe::{
-    DropReason, Garbage, Gauge, LinkCounters, Note, Place, Playout, Probe, UNNUMBERED,
+    DropReason, Garbage, Gauge, LinkCounters, Note, Place, Playout, Probe, Topic, UNNUMBERED,
 };
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::{Layout, Options, Recorder, Recording, Stats};
@@ -91,7 +91,7 @@ fn call_script() -> Vec<Told> {
 }
 
 fn record(layout: Layout, script: &[Told]) -> Recording {
-    let mut recorder = Recorder::new(layout, Options { packets: true });
+    let mut recorder = Recorder::new(layout, Options { packets: true, gauges: true });
     tell(script, &mut recorder);
     recorder.finish()
 }
@@ -519,12 +519,24 @@ fn every_hop_of_a_packet_is_a_row() {
 #[test]
 fn packets_are_kept_only_when_asked_for() {
     let recorder = Recorder::new(call_and_bulk(), Options::default());
-    assert!(!recorder.wants(talkspurt_proto::probe::Topic::Hop));
+    assert!(!recorder.wants(Topic::Hop));
     assert!(recorder.finish().table("packets").is_none());
-    assert!(
-        Recorder::new(call_and_bulk(), Options { packets: true })
-            .wants(talkspurt_proto::probe::Topic::Hop)
-    );
+    let options = Options { packets: true, ..Options::default() };
+    assert!(Recorder::new(call_and_bulk(), options).wants(Topic::Hop));
+}
+
+#[test]
+fn gauges_are_kept_only_when_asked_for() {
+    let told = [peer(ms(10), 2, Note::Gauge { gauge: Gauge::Cwnd, value: 1460.0 })];
+    for gauges in [false, true] {
+        let options = Options { gauges, ..Options::default() };
+        let mut recorder = Recorder::new(call_and_bulk(), options);
+        assert_eq!(recorder.wants(Topic::Gauge), gauges);
+        // Told all the same, as beside a probe that wants them.
+        tell(&told, &mut recorder);
+        let table = recorder.finish().table("gauges").unwrap();
+        assert_eq!(texts(&table, "gauge").len(), usize::from(gauges));
+    }
 }
 
 #[test]

@@ -170,10 +170,15 @@ fn plural(items: &Json) -> &'static str {
 
 /// Limits that say more than "not negative".
 fn range(knob: &Json) -> String {
-    let limit = |key| knob.get(key).and_then(Json::as_f64);
+    // Integers as they are: the greatest of them are no floats.
+    let shown = |limit: &Json| match limit.as_i64() {
+        Some(whole) => Some(whole.to_string()),
+        None => limit.as_f64().map(|real| real.to_string()),
+    };
+    let limit = |key| knob.get(key).and_then(shown);
     match (limit("minimum"), limit("maximum")) {
         (Some(least), Some(most)) => format!(", {least} to {most}"),
-        (Some(least), None) if least > 0.0 => format!(", at least {least}"),
+        (Some(least), None) if least != "0" => format!(", at least {least}"),
         (None, Some(most)) => format!(", at most {most}"),
         _ => String::new(),
     }

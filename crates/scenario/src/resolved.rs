@@ -6,7 +6,7 @@ use crate::model::Scenario;
 ///
 /// # Panics
 /// Never for a scenario that came from [`crate::load`]; one made by hand may hold a seed above
-/// 2^63 or a path that is not text, which TOML cannot say.
+/// 2^63 − 1 or a path that is not text, which TOML cannot say.
 #[must_use]
 pub fn to_toml(scenario: &Scenario) -> String {
     toml::to_string_pretty(scenario).expect("every checked scenario can be said in TOML")

@@ -174,6 +174,7 @@ fn types_and_units() {
         ("seed = 1", "seed = -1"),
         ("seed = 1", "seed = 1.5"),
         ("seed = 1", "seed = \"1\""),
+        ("seed = 1", "seed = 9223372036854775808"),
         ("packets = 25", "packets = 99999999999"),
         ("loss = 0.01", "loss = -0.5"),
         ("loss = 0.01", "loss = nan"),
@@ -196,6 +197,7 @@ fn time() {
         ("to = \"55s\"", "to = \"61s\""),
         ("\"100ms\"", "\"0s\""),
         ("\"100ms\"", "\"1ns\""),
+        ("\"100ms\"", "\"30us\""),
         ("start = \"1s\"", "start = \"60s\""),
         ("start = \"1s\"", "stop = \"61s\""),
         ("ip = \"v4\"", "stop = \"500ms\""),
@@ -251,6 +253,9 @@ fn flows() {
         ("rate = \"64kbit/s\"", "rate = \"1bit/s\""),
         ("kind = \"cbr\", rate = \"64kbit/s\", packet = \"160B\"", "kind = \"bulk\""),
         ("kind = \"cbr\", rate", "kind = \"on_off\", on = \"0s\", rate"),
+        ("kind = \"cbr\", rate", "kind = \"on_off\", on = \"1ns\", off = \"1ns\", rate"),
+        ("file = \"../speech/call.wav\"", "talkspurts = { on = \"999us\", off = \"1ms\" }"),
+        ("rate = \"64kbit/s\", packet = \"160B\"", "rate = \"8Gbit/s\", packet = \"1B\""),
         ("kind = \"bulk\"", "kind = \"bulk\", total = \"0B\""),
         ("controller = \"newreno\"", "controller = \"newreno\", mss = \"10B\""),
         (
@@ -266,7 +271,60 @@ fn flows() {
             "controller = \"newreno\"",
             "controller = \"newreno\", min_rto = \"2s\", max_rto = \"1s\""
         ),
+        ("controller = \"newreno\"", "controller = \"newreno\", min_rto = \"999us\""),
     ]));
+}
+
+#[test]
+fn more_than_can_be_kept_or_counted() {
+    let long = [("duration", "78h"), ("record.interval", "1s")];
+    let with = |more: &[(&str, &str)]| told(GOOD, &[&long, more].concat());
+    let fast = [("links.*.rate", "10Gbit/s")];
+    let heard = [("flows.call.source.repeat", "true")];
+    insta::assert_snapshot!([with(&[]), with(&fast), with(&heard)].join("\n\n"));
+    // A link of 200 Mbit/s carries 4.8 thousand million segments in 78 hours.
+    let end = |more: (&'static str, &'static str)| with(&[("links.*.rate", "200Mbit/s"), more]);
+    assert!(end(("flows.upload.dscp", "1")).contains("packets in the run"));
+    assert_eq!(end(("flows.upload.source.total", "5GB")), "no problem");
+    assert_eq!(end(("flows.upload.stop", "60h")), "no problem");
+    // Twelve hours of speech are kept.
+    let until = |stop: &'static str| with(&[heard[0], ("flows.call.stop", stop)]);
+    assert!(until("43202s").contains("hours of recorded speech"));
+    assert_eq!(until("43201s"), "no problem");
+}
+
+#[test]
+fn only_speech_has_its_length_before_it_in_a_stream() {
+    let tcp = |flow: &str, packet: &str, buffer: &str| {
+        let transport = format!(
+            "{{ kind = \"tcp\", controller = \"newreno\", mss = \"64B\", send_buffer = \"{buffer}\" }}"
+        );
+        let (path, size) =
+            (format!("flows.{flow}.transport"), format!("flows.{flow}.source.packet"));
+        told(GOOD, &[(&path, &transport), (&size, packet)])
+    };
+    assert_eq!(tcp("sensor", "160B", "160B"), "no problem");
+    assert!(tcp("sensor", "160B", "159B").contains("send_buffer"));
+    // RFC 3550 §5.1 and RFC 4571 §2: 12 + 2 bytes before 20 ms of G.711.
+    assert_eq!(tcp("call", "20ms", "174B"), "no problem");
+    assert!(tcp("call", "20ms", "173B").contains("send_buffer"));
+}
+
+#[test]
+fn one_limit_of_seeds_everywhere() {
+    let seeded = |seed: u64, more: &str| {
+        let loaded = load(&format!("{GOOD}{more}"), "call.toml", &stage::folder(), &[], Some(seed));
+        loaded.map(|study| study.points.len()).map_err(|problems| problems.to_string())
+    };
+    let most = i64::MAX as u64;
+    assert_eq!(seeded(most, ""), Ok(1));
+    let above = seeded(most + 1, "").unwrap_err();
+    assert!(above.contains("must be 0 to 9223372036854775807"), "{above}");
+    assert_eq!(seeded(most - 1, "[replications]\ncount = 2\n"), Ok(2));
+    let beyond = seeded(most, "[replications]\ncount = 2\n").unwrap_err();
+    assert!(beyond.contains("beyond 9223372036854775807"), "{beyond}");
+    let schema = talkspurt_scenario::schema();
+    assert_eq!(schema["properties"]["seed"]["maximum"].as_u64(), Some(most));
 }
 
 #[test]
@@ -279,7 +337,7 @@ fn ipv6_needs_1280_bytes() {
 #[test]
 fn the_limits_themselves_are_allowed() {
     for (from, to) in [
-        ("\"60s\"", "\"78h\""),
+        ("\"60s\"", "\"33h\""),
         ("delay = \"20ms\"", "delay = \"1h\""),
         ("mtu = \"1500B\"", "mtu = \"65535B\""),
         ("loss = 0.01", "loss = 1"),

@@ -135,7 +135,8 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
     let first_mtu = [&route.forward, &route.backward].map(|way| network.links[way[0]].mtu);
     [Side::Opens, Side::Answers].map(|side| {
         let (own, other) = if side == Side::Opens { (0, 1) } else { (1, 0) };
-        let sink = sources[other].and_then(|source| sink(source, flow, clocks[other].local(start)));
+        let run = [start, stop].map(|at| clocks[other].local(at));
+        let sink = sources[other].and_then(|source| sink(source, flow, run));
         Peer::new(peer::Parts {
             place: Place::Peer((2 * number + own) as u32),
             side,
@@ -172,14 +173,17 @@ fn fitted(flow: &Flow, mtu: Size) -> transport::Config {
     transport
 }
 
-fn sink(source: &source::Config, flow: &Flow, start: Instant) -> Option<MediaSink> {
+/// What plays the speech of a source that starts and stops then, by its own clock.
+fn sink(source: &source::Config, flow: &Flow, [start, stop]: [Instant; 2]) -> Option<MediaSink> {
     let source::Config::Speech(speech) = source else { return None };
+    let origin = start + speech.lead;
+    let frames = stop.saturating_since(origin).as_nanos() / speech.packet.as_nanos() + 1;
     Some(MediaSink {
         codec: speech.codec,
         packet: speech.packet,
         playout: flow.playout,
-        origin: start + speech.lead,
-        keep: speech.file.is_some(),
+        origin,
+        keep: if speech.file.is_some() { frames as usize } else { 0 },
     })
 }
 

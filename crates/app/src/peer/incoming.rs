@@ -24,8 +24,9 @@ pub struct MediaSink {
     pub playout: playout::Config,
     /// Capture of the other side's first sample, by its clock.
     pub origin: Instant,
-    /// Keep what was played, for rendering.
-    pub keep: bool,
+    /// Frames of what was played to keep for rendering: as many as the other side can send. A
+    /// timestamp from afar asks for no more.
+    pub keep: usize,
 }
 
 #[derive(Debug)]
@@ -38,9 +39,6 @@ pub(super) struct Incoming {
     /// Speech in either direction of a stream: media and reports come framed (RFC 4571).
     deframer: Option<Deframer>,
 }
-
-/// Frames kept for rendering: at 20 ms, six hours; a sequence number from afar asks for no more.
-const MOST_FRAMES: usize = 1 << 20;
 
 #[derive(Debug)]
 struct Media {
@@ -189,17 +187,64 @@ impl Incoming {
             };
             probe.record(local, probe.place, &Note::Decided { index, playout });
         }
+        let place = slot as usize;
         if let (true, Playout::Played(_), Payload::Real(bytes)) =
-            (media.sink.keep, decision, packet.payload)
+            (place < media.sink.keep, decision, packet.payload)
         {
-            let place = slot as usize;
-            if place >= MOST_FRAMES {
-                return;
-            }
             if media.played.len() <= place {
                 media.played.resize(place + 1, None);
             }
             media.played[place] = Some(bytes);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::transport::{self, Side};
+    use talkspurt_proto::packet::IpVersion;
+    use talkspurt_proto::probe::Place;
+    use talkspurt_proto::udp;
+
+    /// The listening side of a call of which `keep` frames of 20 ms are kept.
+    fn listener(keep: usize) -> Parts {
+        let (codec, packet) = (Codec::Pcmu, Duration::from_millis(20));
+        let playout = playout::Config::default();
+        Parts {
+            place: Place::Peer(1),
+            side: Side::Answers,
+            transport: transport::Config::Udp(udp::Config::default()),
+            clock: Clock::default(),
+            version: IpVersion::V4,
+            dscp: 0,
+            sizing: super::super::Sizing::Rfc,
+            start: Instant::ZERO,
+            stop: Instant::HORIZON,
+            source: None,
+            send_queue: crate::send_queue::Config::default(),
+            sink: Some(MediaSink { codec, packet, playout, origin: Instant::ZERO, keep }),
+            rtcp: rtcp::Config::default(),
+            seed: 1,
+            name: "to".to_owned(),
+            other: "from".to_owned(),
+        }
+    }
+
+    #[test]
+    fn as_many_frames_are_kept_as_the_run_has_and_no_more() {
+        const KEEP: usize = (1 << 20) + 2;
+        let parts = listener(KEEP);
+        let mut incoming = Incoming::new(&parts);
+        let mut sender = media_sender(parts.seed, &parts.other, Codec::Pcmu);
+        for slot in [0, KEEP as u64 - 1, KEEP as u64] {
+            let payload = Payload::Real(vec![7; 160].into());
+            let packet = sender.packet(slot as u32 * 160, false, payload);
+            let local = Instant::ZERO + Duration::from_millis(20) * (slot + 1);
+            let probe = &mut Stamped { probe: &mut (), now: local, place: parts.place };
+            incoming.deliver(local, &parts.clock, Frame::Rtp(packet), &mut None, probe);
+        }
+        assert_eq!(incoming.played().len(), KEEP);
+        assert_eq!(incoming.played().iter().flatten().count(), 2);
     }
 }

@@ -193,7 +193,8 @@ fn in_stream(frame: &Frame) -> Option<Frame> {
 fn frame(media: Option<&mut Media>, unit: Unit) -> Frame {
     match media {
         Some(media) => Frame::Rtp(media.rtp.packet(
-            unit.slot.wrapping_mul(media.samples),
+            // RFC 3550 §5.1: the timestamp has the lower 32 bits.
+            (unit.slot as u32).wrapping_mul(media.samples),
             unit.marker,
             unit.payload,
         )),

@@ -39,11 +39,11 @@ impl Bulk {
             return None;
         }
         let payload = Payload::Virtual { offset: self.offset, len };
-        let unit =
-            Unit { index: self.index, slot: self.index, marker: false, captured: now, payload };
+        let slot = u64::from(self.index);
+        let unit = Unit { index: self.index, slot, marker: false, captured: now, payload };
         self.offset += len;
         self.left -= len;
-        self.index += 1;
+        self.index = self.index.checked_add(1).expect(super::UNITS_FIT);
         Some(unit)
     }
 

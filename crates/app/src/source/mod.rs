@@ -18,14 +18,17 @@ pub use timed::Timed;
 
 use crate::recording::Recording;
 
+/// What the checks of a scenario promise of every source.
+const UNITS_FIT: &str = "a run has fewer than 2^32 units of a source";
+
 /// One unit of application data.
 #[derive(Clone, Debug)]
 pub struct Unit {
-    /// Its number, from 0.
+    /// Its number, from 0; a scenario whose units would exceed 32 bits is refused before it runs.
     pub index: u32,
     /// Its place in time, in packet intervals since the start of the media clock: ahead of the
     /// number after a silence, in which no units are made.
-    pub slot: u32,
+    pub slot: u64,
     /// First of a talkspurt.
     pub marker: bool,
     /// When its first sample was captured, by the local clock.

@@ -26,7 +26,7 @@ pub struct Timed {
     /// Start of the media clock.
     origin: Instant,
     stop: Instant,
-    slot: u32,
+    slot: u64,
     marker: bool,
     /// Units that were sent, for offsets of virtual payloads.
     sent: u64,
@@ -127,7 +127,7 @@ impl Timed {
     pub fn take(&mut self, now: Instant) -> Option<Unit> {
         let due = self.due.filter(|due| *due <= now)?;
         let unit = Unit {
-            index: self.sent as u32,
+            index: u32::try_from(self.sent).expect(super::UNITS_FIT),
             slot: self.slot,
             marker: self.marker,
             captured: self.begins(self.slot),
@@ -140,8 +140,8 @@ impl Timed {
         Some(unit)
     }
 
-    fn begins(&self, slot: u32) -> Instant {
-        self.origin + self.interval * u64::from(slot)
+    fn begins(&self, slot: u64) -> Instant {
+        self.origin + self.interval * slot
     }
 
     fn payload(&self) -> Payload {
@@ -174,7 +174,7 @@ impl Timed {
 
     fn skip_silence(&mut self) {
         let Some(pauses) = &mut self.pauses else { return };
-        while self.origin + self.interval * u64::from(self.slot) >= pauses.talk_until {
+        while self.origin + self.interval * self.slot >= pauses.talk_until {
             if pauses.talk_until >= self.stop {
                 return;
             }
@@ -182,7 +182,7 @@ impl Timed {
             pauses.talk_until = resume + self.dice.exponential(pauses.on);
             let silent = resume.saturating_since(self.origin).as_nanos();
             let next = silent.div_ceil(self.interval.as_nanos().max(1));
-            self.slot = self.slot.max(u32::try_from(next).unwrap_or(u32::MAX));
+            self.slot = self.slot.max(next);
             self.marker = true;
         }
     }
@@ -276,8 +276,8 @@ mod tests {
         let (mut began, mut last) = (0, 0);
         for (_, unit) in units(source) {
             if unit.marker && unit.index > 0 {
-                talk.push(f64::from(last + 1 - began) * 0.005);
-                silence.push(f64::from(unit.slot - last - 1) * 0.005);
+                talk.push((last + 1 - began) as f64 * 0.005);
+                silence.push((unit.slot - last - 1) as f64 * 0.005);
                 began = unit.slot;
             }
             assert_eq!(unit.marker, unit.slot == began);
@@ -318,6 +318,31 @@ mod tests {
             let beyond = values.iter().filter(|x| **x > mean).count() as f64 / COUNT as f64;
             assert!((beyond - 0.3679).abs() < 0.02, "{beyond}");
         }
+    }
+
+    #[test]
+    fn slots_go_on_beyond_32_bits() {
+        let on_off = OnOff {
+            rate: Rate::from_bps(8_000_000_000),
+            packet: Size::from_bytes(1),
+            on: Duration::from_micros(1),
+            off: Duration::from_secs(5),
+            noise: Duration::ZERO,
+        };
+        let mut source = Timed::on_off(&on_off, Dice::new(3, "source"), Instant::ZERO, STOP);
+        let (mut spurts, mut last) = (0, None);
+        for (due, unit) in units(&mut source).take(200_000) {
+            // An interval is a nanosecond: the slot says when, and every unit has its own.
+            assert_eq!(unit.captured, Instant::from_nanos(unit.slot));
+            assert_eq!(due, Instant::from_nanos(unit.slot + 1));
+            assert!(last < Some(unit.slot), "{last:?} {}", unit.slot);
+            spurts += u64::from(unit.marker);
+            last = Some(unit.slot);
+        }
+        let mean_gap = last.expect("units") as f64 / spurts as f64;
+        assert!(last > Some(10 << 32), "{last:?}");
+        // 200 gaps: the standard error is 7 %; three of them.
+        assert!((4e9..6e9).contains(&mean_gap), "{mean_gap}");
     }
 
     fn speech(samples: usize, repeat: bool) -> Timed {

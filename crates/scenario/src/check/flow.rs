@@ -1,6 +1,7 @@
 //! Flows: ends that exist, sources their transport can carry, packets that fit, times in order.
 
 use talkspurt_app::source;
+use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
@@ -17,6 +18,10 @@ const LONGEST_FRAME: u64 = 65_535;
 /// Longest processing noise and playout buffer that still mean what they say.
 const MOST_NOISE: Duration = Duration::from_secs(1);
 const MOST_BUFFER: Duration = Duration::from_secs(60);
+/// Shortest mean of talk and silence.
+const LEAST_SPURT: Duration = Duration::from_millis(1);
+/// Units of one source in a run: fewer than 2^32, even by a clock that gains 1 %.
+const MOST_UNITS: u128 = 4_000_000_000;
 
 pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found: &mut Findings) {
     if scenario.flows.is_empty() {
@@ -26,11 +31,16 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
         let path = Path::of(&["flows", name]);
         times(&path, flow, run, found);
         // A flow without a way was told so before; nothing is known of its MTU.
-        let routes = network.routes.get(index).filter(|routes| !routes.forward.is_empty());
-        let mtu = routes.map(|r| (network.mtu(&r.forward), network.mtu(&r.backward)));
-        source(&path.key("source"), flow, &flow.source, mtu.map(|m| m.0), run, found);
-        if let Some(reverse) = &flow.reverse {
-            source(&path.key("reverse"), flow, reverse, mtu.map(|m| m.1), run, found);
+        let least = |way: &[usize]| {
+            let rate = way.iter().map(|link| network.links[*link].rate).min()?;
+            Some((network.mtu(way), rate))
+        };
+        let routes = network.routes.get(index);
+        let least = routes.map_or([None, None], |r| [least(&r.forward), least(&r.backward)]);
+        let sources = [("source", Some(&flow.source)), ("reverse", flow.reverse.as_ref())];
+        for ((key, source), least) in sources.into_iter().zip(least) {
+            let side = Side { path: path.key(key), flow, run, least };
+            source.into_iter().for_each(|source| side.check(source, found));
         }
         if let Transport::Tcp(config) = &flow.transport {
             tcp::check(&path.key("transport"), config, found);
@@ -39,8 +49,8 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
             found.add(path.key("quality").key(outside.knob), outside.to_string());
         }
         at_most(path.key("playout").key("buffer"), flow.playout.buffer, MOST_BUFFER, found);
-        let least = mtu.map(|(forward, backward)| forward.min(backward));
-        if let Some(mtu) = least.filter(|m| flow.ip == IpVersion::V6 && *m < LEAST_MTU_V6) {
+        let mtu = least.iter().flatten().map(|(mtu, _)| *mtu).min();
+        if let Some(mtu) = mtu.filter(|m| flow.ip == IpVersion::V6 && *m < LEAST_MTU_V6) {
             let message = format!(
                 "IPv6 needs links that carry 1280B (RFC 8200 §5); the least on this flow's way is {mtu}"
             );
@@ -72,130 +82,164 @@ fn times(path: &Path, flow: &Flow, run: Duration, found: &mut Findings) {
     }
 }
 
-fn source(
-    path: &Path,
-    flow: &Flow,
-    source: &source::Config,
-    mtu: Option<Size>,
+/// One side of a flow: what its source is checked beside.
+struct Side<'a> {
+    path: Path,
+    flow: &'a Flow,
     run: Duration,
-    found: &mut Findings,
-) {
-    match source {
-        source::Config::Speech(speech) => {
-            if !(1..=6).any(|tens| speech.packet == Duration::from_millis(10 * tens)) {
-                found
-                    .add(
-                        path.key("packet"),
-                        format!(
-                            "{} of speech is no packet: 10 to 60 ms in steps of 10",
-                            speech.packet
-                        ),
-                    )
-                    .hint("20ms is usual (RFC 3551 §4.2)".to_owned());
-            } else {
-                // G.711 has one byte in 125 µs.
-                let bytes = speech.packet.as_nanos() / 125_000;
-                fits(&path.key("packet"), flow, 12 + bytes, mtu, found);
-            }
-            if flow.start < run && flow.start + speech.lead >= run {
-                let message =
-                    format!("{} puts the first sample after the end of the run", speech.lead);
-                found.add(path.key("lead"), message);
-            }
-            at_most(path.key("noise"), speech.noise, MOST_NOISE, found);
-            if let Some(talkspurts) = speech.talkspurts {
-                let path = path.key("talkspurts");
-                if speech.file.is_some() {
-                    let message =
-                        "a recording has its own pauses; leave out `file` or `talkspurts`";
-                    found.add(path.clone(), message);
-                }
-                if talkspurts.on.is_zero() {
-                    found.add(path.key("on"), "a talkspurt of no length sends nothing");
-                }
-            }
-            if speech.repeat && speech.file.is_none() {
-                found.add(path.key("repeat"), "nothing to repeat: there is no `file`");
-            }
-        }
-        source::Config::Cbr(cbr) => {
-            clocked(path, cbr.rate, cbr.packet, run, found);
-            fits(&path.key("packet"), flow, cbr.packet.as_bytes(), mtu, found);
-            at_most(path.key("noise"), cbr.noise, MOST_NOISE, found);
-        }
-        source::Config::OnOff(on_off) => {
-            clocked(path, on_off.rate, on_off.packet, run, found);
-            fits(&path.key("packet"), flow, on_off.packet.as_bytes(), mtu, found);
-            at_most(path.key("noise"), on_off.noise, MOST_NOISE, found);
-            if on_off.on.is_zero() {
-                found.add(path.key("on"), "a talkspurt of no length sends nothing");
-            }
-        }
-        source::Config::Bulk(bulk) => {
-            if matches!(flow.transport, Transport::Udp(_)) {
-                found
-                    .add(
-                        path.key("kind"),
-                        "bulk data needs a transport that says how much it takes; UDP has no window",
-                    )
-                    .hint("use transport kind = \"tcp\", or source kind = \"cbr\" with a rate".to_owned());
-            }
-            if bulk.total == Some(Size::from_bytes(0)) {
-                let hint = "leave it out to send without end".to_owned();
-                found.add(path.key("total"), "nothing would be sent").hint(hint);
-            }
-        }
-    }
+    /// Least MTU and least rate on its way, if there is one.
+    least: Option<(Size, Rate)>,
 }
 
-/// A source that sends packets of one size by its own clock.
-fn clocked(path: &Path, rate: Rate, packet: Size, run: Duration, found: &mut Findings) {
-    if packet.as_bytes() == 0 {
-        found.add(path.key("packet"), "a packet of 0 bytes carries nothing");
-        return;
-    }
-    match rate.time_for(packet.as_bytes()) {
-        None => {
-            found.add(path.key("rate"), "at rate 0 nothing is ever sent");
+impl Side<'_> {
+    fn check(&self, source: &source::Config, found: &mut Findings) {
+        match source {
+            source::Config::Speech(speech) => self.speech(speech, found),
+            source::Config::Cbr(cbr) => {
+                self.clocked(cbr.rate, cbr.packet, found);
+                at_most(self.path.key("noise"), cbr.noise, MOST_NOISE, found);
+            }
+            source::Config::OnOff(on_off) => {
+                self.clocked(on_off.rate, on_off.packet, found);
+                at_most(self.path.key("noise"), on_off.noise, MOST_NOISE, found);
+                spurts(&self.path, on_off.on, on_off.off, found);
+            }
+            source::Config::Bulk(bulk) => self.bulk(bulk, found),
         }
-        Some(interval) if interval > run => {
+    }
+
+    fn speech(&self, speech: &source::Speech, found: &mut Findings) {
+        let path = &self.path;
+        if (1..=6).any(|tens| speech.packet == Duration::from_millis(10 * tens)) {
+            // RFC 3550 §5.1: the header has 12 bytes; G.711 has one byte in 125 µs.
+            self.fits(12 + speech.packet.as_nanos() / 125_000, rfc4571::LENGTH_BYTES as u64, found);
+        } else {
+            let message =
+                format!("{} of speech is no packet: 10 to 60 ms in steps of 10", speech.packet);
+            let hint = "20ms is usual (RFC 3551 §4.2)".to_owned();
+            found.add(path.key("packet"), message).hint(hint);
+        }
+        if self.flow.start < self.run && self.flow.start + speech.lead >= self.run {
+            let message = format!("{} puts the first sample after the end of the run", speech.lead);
+            found.add(path.key("lead"), message);
+        }
+        at_most(path.key("noise"), speech.noise, MOST_NOISE, found);
+        if let Some(talkspurts) = speech.talkspurts {
+            let path = path.key("talkspurts");
+            if speech.file.is_some() {
+                let message = "a recording has its own pauses; leave out `file` or `talkspurts`";
+                found.add(path.clone(), message);
+            }
+            spurts(&path, talkspurts.on, talkspurts.off, found);
+        }
+        if speech.repeat && speech.file.is_none() {
+            found.add(path.key("repeat"), "nothing to repeat: there is no `file`");
+        }
+    }
+
+    fn bulk(&self, bulk: &source::BulkConfig, found: &mut Findings) {
+        let Transport::Tcp(tcp) = &self.flow.transport else {
+            let message =
+                "bulk data needs a transport that says how much it takes; UDP has no window";
+            let hint = "use transport kind = \"tcp\", or source kind = \"cbr\" with a rate";
+            found.add(self.path.key("kind"), message).hint(hint.to_owned());
+            return;
+        };
+        if bulk.total == Some(Size::from_bytes(0)) {
+            let hint = "leave it out to send without end".to_owned();
+            found.add(self.path.key("total"), "nothing would be sent").hint(hint);
+        }
+        if let Some((mtu, rate)) = self.least.filter(|_| self.run < Duration::MAX) {
+            let bits = u128::from(rate.as_bps()) * u128::from(self.lasts().as_nanos());
+            let carried = bits / 8_000_000_000 + u128::from(tcp.send_buffer.as_bytes());
+            let bytes = bulk.total.map_or(carried, |total| carried.min(total.as_bytes().into()));
+            // IPv6 and TCP headers, the longer ones: a segment may be no longer than this.
+            let segment = tcp.mss.as_bytes().min(mtu.as_bytes().saturating_sub(60)).max(1);
+            countable(self.path.clone(), bytes / u128::from(segment), found);
+        }
+    }
+
+    /// A source that sends packets of one size by its own clock.
+    fn clocked(&self, rate: Rate, packet: Size, found: &mut Findings) {
+        self.fits(packet.as_bytes(), 0, found);
+        if packet.as_bytes() == 0 {
+            found.add(self.path.key("packet"), "a packet of 0 bytes carries nothing");
+            return;
+        }
+        let (path, run) = (self.path.key("rate"), self.run);
+        match rate.time_for(packet.as_bytes()) {
+            None => {
+                found.add(path, "at rate 0 nothing is ever sent");
+            }
+            Some(interval) if interval > run => {
+                let message = format!(
+                    "at {rate} a packet of {packet} leaves every {interval}, longer than the run ({run})"
+                );
+                found.add(path, message);
+            }
+            Some(interval) if run < Duration::MAX => {
+                countable(path, (self.lasts().as_nanos() / interval.as_nanos()).into(), found);
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// How long the source may send.
+    fn lasts(&self) -> Duration {
+        self.flow.stop.unwrap_or(self.run).min(self.run).saturating_sub(self.flow.start)
+    }
+
+    /// A frame that a datagram or a stream, there behind a `prefix`, must hold.
+    fn fits(&self, frame: u64, prefix: u64, found: &mut Findings) {
+        let path = self.path.key("packet");
+        if frame > LONGEST_FRAME {
+            let message = format!("{frame} bytes do not fit a frame of 65535 (RFC 4571 §2)");
+            found.add(path, message);
+            return;
+        }
+        if let Transport::Tcp(tcp) = &self.flow.transport
+            && frame + prefix > tcp.send_buffer.as_bytes()
+        {
             let message = format!(
-                "at {rate} a packet of {packet} leaves every {interval}, longer than the run ({run})"
+                "{frame} bytes never fit TCP's send_buffer ({}), so none is sent",
+                tcp.send_buffer
             );
-            found.add(path.key("rate"), message);
+            found.add(path, message);
+            return;
         }
-        Some(_) => {}
+        let headers = match (self.flow.sizing, self.flow.ip) {
+            (Sizing::Ns2, _) => 0,
+            (Sizing::Rfc, IpVersion::V4) => 20 + 8,
+            (Sizing::Rfc, IpVersion::V6) => 40 + 8,
+        };
+        let udp = matches!(self.flow.transport, Transport::Udp(_));
+        let Some((mtu, _)) = self.least.filter(|_| udp) else { return };
+        if frame + headers > mtu.as_bytes() {
+            let message = format!(
+                "{frame} bytes and {headers} of headers do not fit the least MTU on the way ({mtu}), and UDP is not fragmented"
+            );
+            found.add(path, message);
+        }
     }
 }
 
-/// A frame that a datagram or a stream's frame must hold.
-fn fits(path: &Path, flow: &Flow, frame: u64, mtu: Option<Size>, found: &mut Findings) {
-    if frame > LONGEST_FRAME {
-        found.add(path.clone(), format!("{frame} bytes do not fit a frame of 65535 (RFC 4571 §2)"));
-        return;
+/// Talk and silence in turn: much shorter ones are never heard, only drawn without end.
+fn spurts(path: &Path, on: Duration, off: Duration, found: &mut Findings) {
+    for (key, mean) in [("on", on), ("off", off)] {
+        if mean < LEAST_SPURT {
+            let message = format!("{mean} is too short a mean for talk or silence: at least 1ms");
+            found.add(path.key(key), message);
+        }
     }
-    if let Transport::Tcp(tcp) = &flow.transport
-        && frame + 2 > tcp.send_buffer.as_bytes()
-    {
+}
+
+/// Units are numbered in 32 bits.
+fn countable(path: Path, units: u128, found: &mut Findings) {
+    if units > MOST_UNITS {
         let message = format!(
-            "{frame} bytes never fit TCP's send_buffer ({}), so none is sent",
-            tcp.send_buffer
+            "makes up to {units} packets in the run; at most {MOST_UNITS} can be told apart"
         );
-        found.add(path.clone(), message);
-        return;
-    }
-    let headers = match (flow.sizing, flow.ip) {
-        (Sizing::Ns2, _) => 0,
-        (Sizing::Rfc, IpVersion::V4) => 20 + 8,
-        (Sizing::Rfc, IpVersion::V6) => 40 + 8,
-    };
-    let Some(mtu) = mtu.filter(|_| matches!(flow.transport, Transport::Udp(_))) else { return };
-    if frame + headers > mtu.as_bytes() {
-        found.add(
-            path.clone(),
-            format!(
-                "{frame} bytes and {headers} of headers do not fit the least MTU on the way ({mtu}), and UDP is not fragmented"
-            ),
-        );
+        let hint = "larger packets, a shorter run or an earlier `stop` make fewer".to_owned();
+        found.add(path, message).hint(hint);
     }
 }

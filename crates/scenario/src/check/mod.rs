@@ -28,6 +28,6 @@ pub(crate) fn meaning(scenario: &Scenario) -> (Network, Findings) {
     let (network, mut broken) = Network::assemble(scenario);
     found.0.append(&mut broken.0);
     flow::check(scenario, &network, run, &mut found);
-    recording::check_recordings(scenario, &mut found);
+    recording::check_recordings(scenario, run, &mut found);
     (network, found)
 }

@@ -192,43 +192,63 @@ fn check_text(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
 
 fn check_number(schema: &Json, whole: bool, tree: &Tree, path: &Path, found: &mut Findings) {
     let what = if whole { "a whole number" } else { "a number" };
-    let value = match &tree.value {
-        Value::Integer(integer) => *integer as f64,
-        Value::Float(float) if !whole && float.is_finite() => *float,
+    let wrong = match &tree.value {
+        Value::Integer(integer) if whole => whole_limits(schema).wrong(*integer),
+        Value::Integer(integer) => real_limits(schema).wrong(*integer as f64),
+        Value::Float(float) if !whole && float.is_finite() => real_limits(schema).wrong(*float),
         Value::Text(text) => {
             let hint = text.parse::<f64>().ok().map(|_| format!("without quotes: {text}"));
             return expected(what, tree, path, hint, found);
         }
         _ => return expected(what, tree, path, None, found),
     };
-    let (least, most) = limits(schema, whole);
-    let (below, above) = (least.filter(|l| value < *l), most.filter(|m| value > *m));
-    let stated = schema.get("maximum").and_then(Json::as_f64);
-    let range = match (below.or(above).and(least), stated) {
-        _ if below.is_none() && above.is_none() => return,
-        _ if below == Some(0.0) => "must not be negative".to_owned(),
-        (Some(least), Some(most)) => format!("must be {least} to {most}"),
-        _ => match (below, above) {
-            (Some(least), _) => format!("must be at least {least}"),
-            (None, most) => format!("must be at most {}", most.unwrap_or_default()),
-        },
-    };
-    let number = tree.described();
-    found.add(path.clone(), format!("{number} is out of range: it {range}")).at(&tree.origin);
+    if let Some(range) = wrong {
+        let message = format!("{} is out of range: it {range}", tree.described());
+        found.add(path.clone(), message).at(&tree.origin);
+    }
 }
 
-/// The least and the greatest value the schema allows, those of its integer type included.
-fn limits(schema: &Json, whole: bool) -> (Option<f64>, Option<f64>) {
+/// What the schema allows of a number.
+struct Limits<N> {
+    least: Option<N>,
+    most: Option<N>,
+    /// The greatest of its type, where the schema states no other.
+    widest: Option<N>,
+}
+
+impl<N: Copy + Default + PartialOrd + std::fmt::Display> Limits<N> {
+    /// What a value outside must be.
+    fn wrong(&self, value: N) -> Option<String> {
+        let below = self.least.filter(|least| value < *least);
+        let above = self.most.or(self.widest).filter(|most| value > *most);
+        below.or(above)?;
+        Some(match (self.least, self.most) {
+            _ if below == Some(N::default()) => "must not be negative".to_owned(),
+            (Some(least), Some(most)) => format!("must be {least} to {most}"),
+            _ => match (below, above) {
+                (Some(least), _) => format!("must be at least {least}"),
+                (None, most) => format!("must be at most {}", most.unwrap_or_default()),
+            },
+        })
+    }
+}
+
+fn real_limits(schema: &Json) -> Limits<f64> {
     let stated = |key| schema.get(key).and_then(Json::as_f64);
+    Limits { least: stated("minimum"), most: stated("maximum"), widest: None }
+}
+
+/// In integers: the greatest of TOML has no neighbour among floats.
+fn whole_limits(schema: &Json) -> Limits<i128> {
+    let stated = |key| schema.get(key).and_then(Json::as_i64).map(i128::from);
     let widest = match schema.get("format").and_then(Json::as_str) {
-        Some("uint8") => Some(f64::from(u8::MAX)),
-        Some("uint16") => Some(f64::from(u16::MAX)),
-        Some("uint32") => Some(f64::from(u32::MAX)),
+        Some("uint8") => u8::MAX.into(),
+        Some("uint16") => u16::MAX.into(),
+        Some("uint32") => u32::MAX.into(),
         // TOML's integers have 63 bits and a sign.
-        _ if whole => Some(9_223_372_036_854_774_784.0),
-        _ => None,
+        _ => i64::MAX.into(),
     };
-    (stated("minimum"), stated("maximum").or(widest))
+    Limits { least: stated("minimum"), most: stated("maximum"), widest: Some(widest) }
 }
 
 fn check_boolean(tree: &Tree, path: &Path, found: &mut Findings) {

@@ -12,6 +12,8 @@ use crate::problem::Findings;
 const LEAST_MSS: u64 = 64;
 /// RFC 7323 §2.3: the window must stay below 2^30.
 const MOST_WINDOW: u64 = 1 << 30;
+/// The tick of the endpoint's clock, G in RFC 6298 §2: no round trip is measured shorter.
+const TICK: Duration = Duration::from_millis(1);
 
 pub(super) fn check(path: &Path, tcp: &tcp::Config, found: &mut Findings) {
     if !(LEAST_MSS..=65_495).contains(&tcp.mss.as_bytes()) {
@@ -30,8 +32,9 @@ pub(super) fn check(path: &Path, tcp: &tcp::Config, found: &mut Findings) {
         let message = format!("{} is not below 500ms (RFC 9293 §3.8.6.3)", tcp.ack_delay);
         found.add(path.key("ack_delay"), message);
     }
-    if tcp.min_rto.is_zero() {
-        found.add(path.key("min_rto"), "a timeout of 0 would retransmit without end");
+    if tcp.min_rto < TICK {
+        let message = format!("{} is below {TICK}, the tick of the clock of TCP", tcp.min_rto);
+        found.add(path.key("min_rto"), message);
     } else if tcp.min_rto > tcp.max_rto {
         let message = format!("{} is above max_rto ({})", tcp.min_rto, tcp.max_rto);
         found.add(path.key("min_rto"), message);

@@ -2,24 +2,37 @@
 
 use talkspurt_proto::time::{Duration, Instant};
 
-use crate::model::Scenario;
+use crate::model::{Flow, Scenario};
 use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
 
-/// More bins of a time series than anyone would draw.
-const BINS: u64 = 10_000_000;
+/// Bins of all time series together, and what one takes: 64 bytes while the run lasts and some 100
+/// as a row of its table at the end. Together about 2 GB.
+const MOST_BINS: u64 = 12_000_000;
+const BIN_BYTES: f64 = 170.0;
 
 pub(super) fn check(scenario: &Scenario, run: Duration, found: &mut Findings) {
     if scenario.title.trim().is_empty() {
         found.add(Path::of(&["title"]), "must not be empty");
     }
-    if i64::try_from(scenario.seed).is_err() {
-        found.add(Path::of(&["seed"]), "must be below 2^63, so that TOML can hold it");
-    }
+    seeds(scenario, found);
     duration(scenario, found);
     measure(scenario, run, found);
     record(scenario, run, found);
+}
+
+/// Every replication has a seed of its own, counted up from the scenario's.
+fn seeds(scenario: &Scenario, found: &mut Findings) {
+    let count = scenario.replications.count;
+    let last = scenario.seed.saturating_add(count.saturating_sub(1).into());
+    if i64::try_from(last).is_err() {
+        let message = format!(
+            "the seeds of {count} replications would go beyond {}, the greatest integer of TOML",
+            i64::MAX
+        );
+        found.add(Path::of(&["seed"]), message);
+    }
 }
 
 fn duration(scenario: &Scenario, found: &mut Findings) {
@@ -50,12 +63,8 @@ fn record(scenario: &Scenario, run: Duration, found: &mut Findings) {
     let path = Path::of(&["record", "interval"]);
     if interval.is_zero() {
         found.add(path, "must be longer than nothing").hint("the default is \"100ms\"".to_owned());
-    } else if run < Duration::MAX && run.as_nanos() / interval.as_nanos() > BINS {
-        let bins = run.as_nanos() / interval.as_nanos();
-        found.add(
-            path,
-            format!("{interval} cuts the run into {bins} bins; at most {BINS} are kept"),
-        );
+    } else if run.as_nanos() <= Instant::HORIZON.as_nanos() {
+        bins(scenario, run, found);
     }
     let names = scenario.links.keys().map(String::as_str);
     for (index, link) in scenario.record.pcapng.iter().enumerate() {
@@ -69,6 +78,27 @@ fn record(scenario: &Scenario, run: Duration, found: &mut Findings) {
         } else if scenario.record.pcapng[..index].contains(link) {
             found.add(path, format!("{link:?} stands here twice"));
         }
+    }
+}
+
+/// The series of all directions of flows and links have their bins in memory at once.
+fn bins(scenario: &Scenario, run: Duration, found: &mut Findings) {
+    let interval = scenario.record.interval;
+    let sources = |flow: &Flow| 1 + u64::from(flow.reverse.is_some());
+    let directions: u64 = scenario.flows.values().map(sources).sum();
+    let links = 2 * scenario.links.len() as u64;
+    let bins = run.as_nanos().div_ceil(interval.as_nanos());
+    let all = bins.saturating_mul(directions + links);
+    if all > MOST_BINS {
+        let gigabytes = all as f64 * BIN_BYTES / 1e9;
+        let message = format!(
+            "{interval} cuts the run into {bins} bins, for {directions} directions of flows and \
+             {links} of links: about {gigabytes:.1} GB of memory; at most {MOST_BINS} bins in all \
+             are kept (2 GB)"
+        );
+        let fits = run.as_nanos().div_ceil((MOST_BINS / (directions + links)).max(1));
+        let fits = Duration::from_millis(fits.div_ceil(1_000_000));
+        found.add(Path::of(&["record", "interval"]), message).hint(format!("\"{fits}\" fits"));
     }
 }
 

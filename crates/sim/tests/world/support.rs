@@ -101,7 +101,8 @@ pub(crate) fn watch(point: &Point, look: &Look, eye: impl FnMut(Instant, Place, 
 /// Runs under a further probe.
 pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run, P) {
     let Point { scenario, network, .. } = point;
-    let recorder = Recorder::new(layout(scenario, network), Options { packets: look.packets });
+    let options = Options { packets: look.packets, gauges: true };
+    let recorder = Recorder::new(layout(scenario, network), options);
     let probe = ((InOrder::default(), probe), (Digest::new(), recorder));
     let mut world = build(scenario, network, &look.recordings, probe);
     let timetable = Timetable {
