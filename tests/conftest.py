@@ -4,9 +4,12 @@ import math
 import struct
 import wave
 
+import polars as pl
 import pytest
 
 import talkspurt
+from talkspurt.result import Result
+from talkspurt.study import Axis, Study
 
 SCENARIO = """\
 title = "Small"
@@ -43,6 +46,9 @@ transport = { kind = "tcp", controller = "newreno" }
 source = { kind = "bulk" }
 """
 
+SILENT = SCENARIO.replace('file = "speech.wav", codec = "pcmu", repeat = true', 'codec = "pcmu"')
+"""The same, but the first call is packets nobody can hear."""
+
 STUDY = (
     SCENARIO
     + """
@@ -75,12 +81,35 @@ def write_wav(path, pcm, rate=8000):
         out.writeframes(pcm)
 
 
+def made(settings, replicate, mos):
+    """A result of which only one flow's MOS is known."""
+    flows = pl.DataFrame(
+        {"name": ["call"], "transport": ["udp"], "mos": [mos]},
+        schema={"name": pl.String, "transport": pl.String, "mos": pl.Float64},
+    )
+    return Result(
+        name="made", title="", description="", settings=settings, replicate=replicate, seed=replicate,
+        scenario="", topology={}, manifest={}, _read_table={"flows": flows}.get, _read_audio=lambda _: None,
+    )  # fmt: skip
+
+
+def made_study(values, replications):
+    runs = [
+        made({"over": over}, replicate, mos)
+        for over, numbers in values.items()
+        for replicate, mos in enumerate(numbers)
+    ]
+    axis = Axis("over", "flows.*.transport", tuple(values))
+    return Study("made", "", "", (axis,), replications, 0.95, "", runs)
+
+
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
     """A folder with a recording, a scenario and a study."""
     place = tmp_path_factory.mktemp("scenarios")
     write_wav(place / "speech.wav", tone())
     (place / "small.toml").write_text(SCENARIO, encoding="utf-8")
+    (place / "silent.toml").write_text(SILENT, encoding="utf-8")
     (place / "study.toml").write_text(STUDY, encoding="utf-8")
     return place
 
@@ -88,6 +117,11 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="session")
 def result(folder):
     return talkspurt.run(folder / "small.toml")
+
+
+@pytest.fixture(scope="session")
+def silent(folder):
+    return talkspurt.run(folder / "silent.toml")
 
 
 @pytest.fixture(scope="session")

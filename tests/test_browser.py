@@ -105,6 +105,23 @@ def test_waveforms_and_charts_are_painted(browser, reports, which, scheme):
             assert canvas.evaluate(PAINTED) >= 3
 
 
+def test_legends_are_dashed_as_their_lines(browser, reports):
+    with Visit(browser, reports["run"]) as visit:
+        chart = visit.page.query_selector("#chart-delay")
+        rows = chart.query_selector_all(".u-legend .u-series")[1:]
+        names = [row.inner_text().split("\n")[0].strip(": ") for row in rows]
+        dashes = [row.query_selector("line").get_attribute("stroke-dasharray") for row in rows]
+        assert dashes == ["none", "none", "6 2.5"], names
+
+
+def test_a_silent_call_has_its_strip(browser, silent, tmp_path):
+    with Visit(browser, silent.report(tmp_path / "silent.html")) as visit:
+        strip = visit.page.query_selector(".strip canvas")
+        assert strip.evaluate(PAINTED) >= 1
+        assert strip.bounding_box()["width"] > 100
+        assert visit.said == []
+
+
 def test_what_was_said_and_heard_can_be_played(browser, reports, result):
     with Visit(browser, reports["run"]) as visit:
         audios = visit.page.query_selector_all("audio")

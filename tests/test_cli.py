@@ -12,6 +12,7 @@ import pytest
 import talkspurt as package
 from command import start, talkspurt
 from conftest import SCENARIO, STUDY, tone, write_wav
+from talkspurt import engine
 
 
 def words(done):
@@ -67,6 +68,13 @@ def test_run_prints_tables_and_writes_results(folder, tmp_path):
     assert "runs/small/report.html" in done.stdout
     assert (tmp_path / "runs/small/report.html").stat().st_size > 100_000
     assert names(tmp_path / "runs") == ["small"]
+
+
+def test_speech_without_a_recording_runs_like_any_other(folder, tmp_path):
+    done = talkspurt("run", folder / "silent.toml", "--out", "out", cwd=tmp_path)
+    assert done.returncode == 0, words(done)
+    assert names(tmp_path / "out/audio") == ["tcp-call.received.wav", "tcp-call.sent.wav"]
+    assert (tmp_path / "out/report.html").exists()
 
 
 def test_tables_fit_eighty_columns_on_a_terminal(result):
@@ -284,6 +292,41 @@ def test_a_stopped_run_leaves_nothing(folder, tmp_path, number, code):
     assert "Traceback" not in err
     assert out == ""
     assert names(tmp_path) == []
+
+
+QUIET = """\
+title = "Quiet"
+duration = "70h"
+seed = 1
+
+[links.wire]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+queue = { kind = "droptail", packets = 100 }
+""" + "".join(
+    f"""
+[flows.f{i}]
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "cbr", rate = "8kbit/s", packet = "1000B" }}
+"""
+    for i in range(20)
+)  # fmt: skip
+
+
+def test_a_long_quiet_run_stops_at_once(tmp_path):
+    (tmp_path / "quiet.toml").write_text(QUIET, encoding="utf-8")
+    running = start("run", "quiet.toml", "--out", "out", cwd=tmp_path)
+    assert running.stderr.readline().startswith("Quiet:")
+    running.send_signal(signal.SIGINT)
+    # The grace of the engine, and a second for the interpreter to end.
+    _, err = running.communicate(timeout=engine.GRACE_S + 1)
+    assert running.returncode == 130, err
+    assert "Traceback" not in err
+    assert names(tmp_path) == ["quiet.toml"]
 
 
 @pytest.mark.parametrize("command", ["schema", "run FILE --json", "run FILE --no-report"])

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+import talkspurt
+from conftest import made_study
 from talkspurt import figures
 from talkspurt.figures import comparison, style
 
@@ -46,6 +48,36 @@ def test_transports_are_known_by_their_longest_name():
     assert style.transport_style("quic") == style.OTHER
     colours = [transport.colour for name, transport in style.TRANSPORTS.items() if name != "dccp"]
     assert len(set(colours)) == len(colours)
+
+
+def test_legends_show_how_lines_are_dashed(result):
+    legend = result.figure("delay_ecdf").axes[0].get_legend()
+    points = legend.handlelength * legend.get_texts()[0].get_fontsize()
+    for dashes in style.DASHES:  # at a line's width of 1.5 points: a dash, a gap and a dash
+        assert points > 1.5 * (sum(dashes) + sum(dashes[:1])), dashes
+
+
+def test_a_call_without_a_recording_has_no_waveform(silent):
+    with pytest.raises(ValueError, match="nothing to show"):
+        silent.figure("waveform", flow="call")
+    assert silent.figure("waveform").axes[0].get_title("left").startswith("tcp-call")
+    names = [name for name, _ in figures.every(silent)]
+    assert "waveform-tcp-call" in names
+    assert "waveform-call" not in names
+
+
+def test_frames_are_as_long_as_they_are_whatever_the_pauses(folder):
+    pauses = {"kind": "speech", "codec": "pcmu", "talkspurts": {}}
+    run = talkspurt.run(folder / "silent.toml", set={"flows.call.source": pauses})
+    assert run.frames("call").height < 190
+    strip = run.figure("fates", flow="call").axes[0].collections[0]
+    assert {round(path.get_extents().width, 6) for path in strip.get_paths()} == {0.02}
+
+
+def test_a_mean_of_some_replications_says_so():
+    study = made_study({"near": [4.0, 3.0, None], "far": [3.5, 2.5, 1.0]}, 3)
+    texts = comparison.over_axis(study, "mos").axes[0].texts
+    assert [text.get_text() for text in texts] == ["2 of 3"]
 
 
 def test_labels_at_line_ends_do_not_overlap():

@@ -3,12 +3,15 @@
 import base64
 import json
 import re
+from html import unescape
 
 import talkspurt
-from conftest import SCENARIO
+from conftest import SCENARIO, SILENT, STUDY, made_study
 from talkspurt.figures import time
 from talkspurt.report import calls, page, series, single, topology
 from talkspurt.report import study as study_report
+
+SPEECH_OF_NOBODY = {"kind": "speech", "codec": "pcma"}
 
 # A plain link is followed only when clicked; everything else would be fetched at once.
 FETCHED = re.compile(
@@ -44,6 +47,55 @@ def test_every_recording_is_in_the_page_once_and_whole(result):
         audio = result.audio(call)
         assert {audio.sent_wav(), audio.received_wav()} <= recordings
     assert len(recordings) == len(wavs)
+
+
+def test_a_call_without_a_recording_has_its_card_and_says_why_it_is_silent(silent):
+    html = single.html(silent)
+    card, other = re.findall(r'<article class="call".*?</article>', html, re.DOTALL)
+    row = silent.flows.filter(name="call").row(0, named=True)
+    assert f"<b>{row['mos']:.2f}</b>" in card
+    assert "names no recording" in card
+    assert "<audio" not in card
+    found = re.search(r'class="strip" data-call="(.*?)"', card)
+    fates = json.loads(unescape(found.group(1)))["fates"]
+    assert sum(frames for _, frames in fates) == silent.frames("call").height
+    assert other.count("<audio") == 2
+
+
+def test_a_page_of_silent_calls_promises_no_sound(folder):
+    alone = talkspurt.run(folder / "silent.toml", set={"flows.tcp-call.source": SPEECH_OF_NOBODY})
+    html = single.html(alone)
+    assert "What it sounds like" not in html
+    assert html.count('class="strip"') == 2
+    sounds = calls.Sounds(calls=calls.MOST_CALLS - 1)
+    assert len(calls.calls_of(alone, sounds)) == 1
+    assert sounds.links == []
+
+
+def test_a_study_with_silent_calls_has_a_report(folder):
+    axes = STUDY.removeprefix(SCENARIO)
+    (folder / "silent-study.toml").write_text(SILENT + axes, encoding="utf-8")
+    html = study_report.html(talkspurt.run(folder / "silent-study.toml"))
+    assert (html.count('class="strip"'), html.count('class="player"')) == (2, 2)
+
+
+def test_the_report_says_where_the_bytes_go(result):
+    (table,) = re.findall(
+        r"<table>\n<caption>Where the bytes go.*?</table>", single.html(result), re.DOTALL
+    )
+    row = next(row for row in table.split("<tr>") if "</svg>call</th>" in row)
+    # 160, 12, 8 and 20 bytes of 200.
+    assert re.findall(r'class="n">([\d.]+)<', row) == ["80.0", "6.0", "4.0", "10.0"]
+
+
+def test_a_mean_of_some_replications_says_so():
+    study = made_study({"udp": [4.0, 3.0, None], "tcp": [3.5, 2.5, 1.0]}, 3)
+    cells = {
+        line["settings"]: line["cells"]["mos"]["text"]
+        for line in study_report._rows(study.summary(["mos"]).to_dicts(), ["over"])
+    }
+    assert cells["udp",].endswith("(2 of 3)")
+    assert "of" not in cells["tcp",]
 
 
 def test_charts_hold_the_series(result):

@@ -7,7 +7,8 @@ import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt.result import TABLES
+from talkspurt.measures import measure
+from talkspurt.result import BYTES, TABLES
 
 
 def test_the_same_seed_gives_the_same_digest_and_another_does_not(folder, result):
@@ -137,6 +138,36 @@ def test_the_json_document_is_plain_and_complete(result):
         assert {"utilisation", "drops", "queue_mean_packets"} <= set(link)
 
 
+def test_a_call_without_a_recording_is_a_call_that_nobody_hears(silent):
+    assert silent.calls == ["call", "tcp-call"]
+    assert silent.heard == ["tcp-call"]
+    assert silent.frames("call").height > 190
+    assert silent.flows.filter(name="call")["r_factor"][0] is not None
+    with pytest.raises(KeyError, match="without a file; those that can be heard: tcp-call"):
+        silent.audio("call")
+
+
+def test_layers_add_up_to_the_bytes_sent(result):
+    flows = result.to_json()["flows"]
+    for flow in flows.values():
+        layers = [flow[name] for name in BYTES]
+        assert sum(layers) == flow["sent_bytes"] > 0
+    # 160 bytes of G.711, RTP 12 (RFC 3550 §5.1), UDP 8 (RFC 768), IPv4 20 (RFC 791 §3.1).
+    packets = flows["call"]["sent_packets"]
+    assert [flows["call"][name] / packets for name in BYTES] == [160, 12, 8, 20]
+
+
+def test_appendix_i_holds_speech_back(folder):
+    def ear(concealment):
+        changes = {"flows.call.playout.concealment": concealment}
+        run = talkspurt.run(folder / "small.toml", set=changes)
+        return run.flows.filter(name="call")["mouth_to_ear_p50_s"][0]
+
+    # G.711 Appendix I §I.2.1: a delay of 30 samples, for the overlap-add at a loss.
+    assert ear("g711-appendix-i") - ear("silence") == pytest.approx(30 / 8000)
+    assert "3.75 ms" in measure("mouth_to_ear_p50_s").meaning
+
+
 def test_progress_grows_to_the_end(folder):
     seen = []
     talkspurt.run(folder / "small.toml", progress=seen.append)
@@ -154,7 +185,8 @@ def test_an_interrupt_stops_the_run(folder):
         talkspurt.run(folder / "small.toml", set={"duration": "3h"}, progress=interrupt)
 
 
-def test_notebooks_get_tables_and_players(result, study):
+def test_notebooks_get_tables_and_players(result, silent, study):
+    assert "tcp-call" in silent._repr_html_()
     assert "<table>" in result._repr_html_()
     assert "tcp-call" in result._repr_html_()
     assert "±" in study._repr_html_()

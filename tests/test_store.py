@@ -41,6 +41,14 @@ def test_the_folder_holds_what_is_promised(saved):
     assert set(manifest["files"]) | {"manifest.json"} == names
 
 
+def test_a_call_without_a_recording_has_everything_but_the_sound(silent, tmp_path):
+    place = silent.save(tmp_path / "silent")
+    names = {file.name for file in (place / "audio").iterdir()}
+    assert names == {"tcp-call.sent.wav", "tcp-call.received.wav"}
+    again = talkspurt.load(place)
+    assert (again.calls, again.heard) == (silent.calls, silent.heard)
+
+
 def test_the_scenario_saved_can_be_run_again(saved, result, folder, tmp_path):
     text = (saved / "scenario.toml").read_text()
     place = tmp_path / "again.toml"

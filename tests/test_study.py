@@ -2,12 +2,12 @@
 
 import math
 
-import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt.result import Result
-from talkspurt.study import Axis, Study, student
+from conftest import made_study
+from talkspurt.study import student
+from talkspurt.terminal import tables
 
 
 # Two-sided quantiles of Student's t as printed in statistical tables (e.g. NIST/SEMATECH e-Handbook
@@ -27,27 +27,6 @@ def test_half_widths_use_the_printed_quantiles(n, confidence, t):
 def test_few_numbers_give_no_interval():
     assert student([], 0.95) == (None, None, None)
     assert student([4.0], 0.95) == (4.0, None, None)
-
-
-def made(settings, replicate, mos):
-    """A result of which only one flow's MOS is known."""
-    flows = pl.DataFrame(
-        {"name": ["call"], "mos": [mos]}, schema={"name": pl.String, "mos": pl.Float64}
-    )
-    return Result(
-        name="made", title="", description="", settings=settings, replicate=replicate, seed=replicate,
-        scenario="", topology={}, manifest={}, _read_table={"flows": flows}.get, _read_audio=lambda _: None,
-    )  # fmt: skip
-
-
-def made_study(values, replications):
-    runs = [
-        made({"over": over}, replicate, mos)
-        for over, numbers in values.items()
-        for replicate, mos in enumerate(numbers)
-    ]
-    axis = Axis("over", "flows.*.transport", tuple(values))
-    return Study("made", "", "", (axis,), replications, 0.95, "", runs)
 
 
 def test_differences_are_taken_pair_by_pair():
@@ -76,6 +55,21 @@ def test_a_replication_without_a_value_is_left_out_of_its_pair():
     study = made_study({"udp": [4.0, 3.0, None], "tcp": [3.5, None, 1.0]}, 3)
     row = study.differences("over", names=["mos"]).row(0, named=True)
     assert (row["count"], row["mean"], row["low"]) == (1, -0.5, None)
+
+
+def test_a_mean_of_fewer_than_all_replications_says_of_how_many():
+    study = made_study({"udp": [4.0, 3.0, None], "tcp": [3.5, 2.5, 1.0], "sctp": [None] * 3}, 3)
+    rows = {row["over"]: row for row in study.summary(["mos"]).to_dicts()}
+    assert [(row["count"], row["replications"]) for row in rows.values()] == [
+        (2, 3),
+        (3, 3),
+        (0, 3),
+    ]
+    assert tables.with_interval("mos", rows["udp"]).endswith(" (2 of 3)")
+    assert "of" not in tables.with_interval("mos", rows["tcp"])
+    assert tables.with_interval("mos", rows["sctp"]) == "–"
+    (pair,) = study.differences("over", names=["mos"]).filter(over="tcp").to_dicts()
+    assert (pair["count"], pair["replications"]) == (2, 3)
 
 
 def test_an_unknown_measure_names_the_nearest():

@@ -8,13 +8,17 @@ turn. Waiting is in short steps, which is what lets Ctrl-C through.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 
 from talkspurt import _core
 
 STEP_S = 0.05
 """How long one wait lasts; the longest time Ctrl-C goes unheard."""
+
+GRACE_S = 1.0
+"""How long all runs together may take to notice that they are cancelled."""
 
 
 @dataclass(frozen=True)
@@ -68,11 +72,17 @@ def drive(
             part = sum(run.progress() for run in under_way.values())
             on_progress(Progress((finished + part) / total, finished, total))
     except BaseException:
-        for run in under_way.values():
-            run.cancel()
-        for run in under_way.values():
-            run.wait(10.0)
+        _stop(under_way.values())
         raise
+
+
+def _stop(runs: Collection[_core.Run]) -> None:
+    """Cancel runs and give them a moment to let go of their files; who is slower ends alone."""
+    for run in runs:
+        run.cancel()
+    until = time.monotonic() + GRACE_S
+    for run in runs:
+        run.wait(max(0.0, until - time.monotonic()))
 
 
 def _ended(under_way: dict[int, _core.Run]) -> list[int]:

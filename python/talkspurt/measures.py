@@ -63,6 +63,11 @@ def _packets(
     return Measure(name, "flows", label, "packets", "", 1, 0, meaning, formula, own, better)
 
 
+def _bytes(name: str, label: str, meaning: str, formula: str) -> Measure:
+    own = "talkspurt's own count, of packets with payload"
+    return Measure(name, "flows", label, "bytes", "B", 1, 0, meaning, formula, own)
+
+
 def _points(name: str, label: str, meaning: str, formula: str) -> Measure:
     source = "ITU-T G.107 §7; shares after Shapley (1953), so that they add up"
     return Measure(name, "flows", label, "MOS", "", 1, 2, meaning, formula, source, "lower")
@@ -128,6 +133,32 @@ ALL: tuple[Measure, ...] = (
         "control",
         "Packets without payload: connection set-up, pure acknowledgements, RTCP reports.",
         "counted apart from sent packets",
+    ),
+    _bytes(
+        "payload_bytes",
+        "payload",
+        "Data that was sent, each time it was sent: speech, and with TCP its framing and "
+        "retransmissions.",
+        "bytes of transport payload − media headers",
+    ),
+    _bytes(
+        "media_header_bytes",
+        "media headers",
+        "Headers of RTP around the speech. Inside a byte stream TCP cannot tell them from payload, "
+        "and they count as such.",
+        "12 bytes in each packet of RTP over UDP",
+    ),
+    _bytes(
+        "transport_header_bytes",
+        "transport headers",
+        "Headers of UDP or TCP, options included.",
+        "UDP: 8 bytes a packet; TCP: 20 bytes and its options",
+    ),
+    _bytes(
+        "network_header_bytes",
+        "network headers",
+        "Headers of IP. Those of the links below are not counted.",
+        "IPv4: 20 bytes a packet; IPv6: 40 bytes",
     ),
     Measure(
         "goodput_bps",
@@ -196,7 +227,8 @@ ALL: tuple[Measure, ...] = (
         "mouth_to_ear_p50_s",
         "mouth to ear",
         "What the speakers notice: from a sound's capture to its playing at the far end. "
-        "Packetisation, send queue, handshake, network, and the jitter buffer are all in it.",
+        "Packetisation, send queue, handshake, network, and the jitter buffer are all in it, and "
+        "the 3.75 ms by which concealment after G.711 Appendix I holds speech back, where it runs.",
         "median of (playout of a frame's first sample − its capture)",
         "ITU-T G.114 §1",
     ),
@@ -252,8 +284,9 @@ ALL: tuple[Measure, ...] = (
         1,
         1,
         "The E-model's rating of the call, 0 to 100, from delay, loss and codec. 93.2 is a call "
-        "with nothing wrong. It is a planning estimate, not a listening test.",
-        "R = Ro − Is − Id − Ie,eff + A",
+        "with nothing wrong, and 0 is as bad as it gets, however little was heard. It is a "
+        "planning estimate, not a listening test.",
+        "R = Ro − Is − Id − Ie,eff + A, kept within 0 … 100",
         "ITU-T G.107 §7.1",
         "higher",
     ),

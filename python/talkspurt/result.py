@@ -17,6 +17,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,14 @@ if TYPE_CHECKING:
 TABLES = ("flows", "links", "series", "link_series", "gauges", "frames", "events")
 """Tables every run has; ``packets`` is there when the scenario asks for it."""
 
+BYTES = (
+    "payload_bytes",
+    "media_header_bytes",
+    "transport_header_bytes",
+    "network_header_bytes",
+)
+"""What the bytes sent are made of, from the inside out; they add up to ``sent_bytes``."""
+
 JSON_FLOW = (
     "transport",
     "source",
@@ -44,6 +53,8 @@ JSON_FLOW = (
     "lost_packets",
     "in_flight_packets",
     "control_packets",
+    "sent_bytes",
+    *BYTES,
     "throughput_bps",
     "goodput_bps",
     "delay_min_s",
@@ -240,22 +251,27 @@ class Result:
 
     @property
     def calls(self) -> list[str]:
-        """Names of the flows that carry speech."""
+        """Names of the flows that carry speech, whether or not there is a sound to it."""
         flows = self.flows
         return flows.filter(flows["source"] == "speech")["name"].to_list()
+
+    @cached_property
+    def heard(self) -> list[str]:
+        """Names of the calls that can be heard: those whose source names a recording."""
+        return [call for call in self.calls if self._read_audio(call) is not None]
 
     def audio(self, flow: str) -> Audio:
         """What was said and what was heard on a speech flow.
 
         Raises:
-            KeyError: when the flow does not exist or carries no speech.
+            KeyError: when the flow does not exist or has no recording to be heard.
         """
         self._check_name("flow", flow)
         found = self._read_audio(flow)
         if found is None:
-            raise KeyError(
-                f"flow {flow!r} carries no speech; those that do: {', '.join(self.calls) or 'none'}"
-            )
+            why = "has a source without a file" if flow in self.calls else "carries no speech"
+            there = ", ".join(self.heard) or "none"
+            raise KeyError(f"flow {flow!r} {why}; those that can be heard: {there}")
         return found
 
     # What people see.

@@ -226,7 +226,7 @@ def write_result(
         write_table(folder / "packets.parquet", result.table("packets"))
     _copy_captures(result, folder)
     step("recordings")
-    for name in result.calls:
+    for name in result.heard:
         audio = result.audio(name)
         write_bytes(folder / AUDIO / file_name(name, "sent.wav"), audio.sent_wav())
         write_bytes(folder / AUDIO / file_name(name, "received.wav"), audio.received_wav())

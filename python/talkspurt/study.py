@@ -158,8 +158,9 @@ class Study:
         """Means over the replications with Student intervals.
 
         One row per setting, flow and measure: the axes, ``flow``, ``measure``, ``count`` (of
-        replications with a value), ``mean``, ``low``, ``high`` (ends of the interval, null with
-        fewer than two values) and ``deviation`` (sample standard deviation).
+        replications with a value), ``replications`` (that were run), ``mean``, ``low``, ``high``
+        (ends of the interval, null with fewer than two values) and ``deviation`` (sample standard
+        deviation).
         """
         rows = []
         for settings, flow, values in self._cells(names):
@@ -223,6 +224,7 @@ class Study:
         high = mean + half if mean is not None and half is not None else None
         return {
             "count": len(numbers),
+            "replications": self.replications,
             "mean": mean,
             "low": low,
             "high": high,
@@ -235,7 +237,8 @@ class Study:
 
         numbers = dict.fromkeys(("mean", "low", "high", "deviation"), pl.Float64())
         schema: dict[str, Any] = dict.fromkeys([*keys, "flow", "measure"], pl.String())
-        return pl.DataFrame(rows, schema={**schema, "count": pl.Int64(), **numbers})
+        counts = dict.fromkeys(("count", "replications"), pl.Int64())
+        return pl.DataFrame(rows, schema={**schema, **counts, **numbers})
 
     def save(self, directory: str | os.PathLike[str], *, report: bool = True) -> Path:
         """Write everything into a folder, whole or not at all; returns where it is.
@@ -276,6 +279,12 @@ class Study:
         from talkspurt.report import notebook
 
         return notebook.study(self)
+
+
+def some_of_all(row: Mapping[str, Any]) -> str:
+    """How many replications a mean is of, as in "2 of 3"; nothing when it is of all."""
+    count, replications = row["count"], row["replications"]
+    return f"{count} of {replications}" if count < replications else ""
 
 
 def _paired(values: dict[int, float | None], base: dict[int, float | None]) -> list[float]:

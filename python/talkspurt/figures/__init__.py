@@ -29,7 +29,7 @@ class Kind:
         title: what it is called.
         alt: what it shows, for those who cannot see it.
         draw: makes it of a result, a flow and a link; None when the run has nothing to show.
-        each_call: whether there is one for each call.
+        each_call: whether there is one for each call that can be heard.
     """
 
     title: str
@@ -90,7 +90,7 @@ def every(result: Result) -> Iterator[tuple[str, Figure]]:
     """Every figure the run has something to show in, with the name of its file."""
     with styled():
         for name, kind in KINDS.items():
-            flows: list[str | None] = [*result.calls[:MOST_CALLS]] if kind.each_call else [None]
+            flows: list[str | None] = [*result.heard[:MOST_CALLS]] if kind.each_call else [None]
             for flow in flows:
                 drawn = kind.draw(result, flow, None)
                 if drawn is not None:

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import measures
-from talkspurt.figures.style import DASHES, sheet, styled, transport_style
+from talkspurt.figures.style import DASHES, LINE_LENGTH, sheet, styled, transport_style
+from talkspurt.study import some_of_all
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -67,7 +68,7 @@ def over_axis(study: Study, name: str) -> Figure | None:
             ax.set_ylim(1, 4.6)
         else:
             ax.set_ylim(bottom=0)
-        figure.legend(loc="outside right upper", fontsize=8)
+        figure.legend(loc="outside right upper", fontsize=8, handlelength=LINE_LENGTH)
     return figure
 
 
@@ -83,9 +84,12 @@ def _lines(
         used[style.colour] = used.get(style.colour, 0) + 1
         shift = (i - (len(lines) - 1) / 2) * 0.05
         half = [(row["mean"] - row["low"]) * scale if row["low"] is not None else 0 for row in line]
+        x = [axis.labels.index(row[axis.name]) + shift for row in line]
+        y = [row["mean"] * scale for row in line]
+        _say_of_how_many(ax, line, x, y)
         ax.errorbar(
-            [axis.labels.index(row[axis.name]) + shift for row in line],
-            [row["mean"] * scale for row in line],
+            x,
+            y,
             yerr=half if any(half) else None,
             color=style.colour,
             marker=style.marker,
@@ -97,6 +101,13 @@ def _lines(
             elinewidth=1.2,
             label=" · ".join(key),
         )
+
+
+def _say_of_how_many(ax: Axes, line: list[Row], x: list[float], y: list[float]) -> None:
+    """Beside each mean that is not of all replications."""
+    for row, at in zip(line, zip(x, y, strict=True), strict=True):
+        if words := some_of_all(row):
+            ax.annotate(words, at, xytext=(5, 3), textcoords="offset points", fontsize=7)
 
 
 def _setting(study: Study, row: Row) -> tuple[str, ...]:

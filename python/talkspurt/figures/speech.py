@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from talkspurt.figures.style import FAINT, FATE_COLOURS, FlowStyle, sheet
+from talkspurt.figures.style import FAINT, FATE_COLOURS, LINE_LENGTH, FlowStyle, sheet
 from talkspurt.figures.time import MOST, styles_of
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ def delay_ecdf(result: Result, flow: str | None, link: str | None) -> Figure | N
     ax.yaxis.set_major_formatter(lambda share, _: f"{share:.0%}")
     ax.set_xlabel("time from capture to delivery / ms")
     ax.set_ylabel("frames")
-    ax.legend(loc="lower right", fontsize=8.5)
+    ax.legend(loc="lower right", fontsize=8.5, handlelength=LINE_LENGTH)
     return figure
 
 
@@ -97,7 +98,8 @@ def fates(result: Result, flow: str | None, link: str | None) -> Figure | None:
 
 def _strip(ax: Axes, rows: pl.DataFrame, place: int, duration_s: float) -> set[str]:
     times = rows["captured_s"].to_list()
-    step = (times[-1] - times[0]) / (len(times) - 1) if len(times) > 1 else duration_s / 100
+    # A speaker who pauses sends nothing: frames are as long as those without a pause are apart.
+    step = min((b - a for a, b in pairwise(times)), default=duration_s / 100)
     for fate in rows["fate"].unique(maintain_order=True).to_list():
         spans = [(t, step) for t in rows.filter(fate=fate)["captured_s"].to_list()]
         ax.broken_barh(
@@ -109,8 +111,8 @@ def _strip(ax: Axes, rows: pl.DataFrame, place: int, duration_s: float) -> set[s
 def waveform(result: Result, flow: str | None, link: str | None) -> Figure | None:
     """What was said above what was heard; gaps stand under the frames that are missing."""
     del link
-    name = flow or next(iter(result.calls), None)
-    if name is None:
+    name = flow or next(iter(result.heard), None)
+    if name is None or name not in result.heard:
         return None
     audio = result.audio(name)
     figure, axes = sheet(f"{name}: said and heard", height=2.8, rows=2, sharex=True, sharey=True)

@@ -65,6 +65,9 @@ OTHER = TransportStyle("#6b7280", "X")
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2.5), (2, 2), (8, 2, 2, 2), (12, 3))
 """Dashes of the first, second … flow over one transport; empty is a full line."""
 
+LINE_LENGTH = 5.5
+"""Length of a line in a legend, in its font size: long enough to show how it is dashed."""
+
 
 def transport_style(transport: str) -> TransportStyle:
     """Colour and marker of a transport, by the longest name it begins with."""

@@ -1,7 +1,8 @@
 """What a report plays: for each call both recordings, the fate of each frame, and its numbers.
 
 The same recording sent over several transports is in the page once. A report holds eight calls and
-ten megabytes of sound at most; other calls are links to the files beside it.
+ten megabytes of sound at most; other calls are links to the files beside it. A call whose source
+has no recording has everything but the sound.
 """
 
 from __future__ import annotations
@@ -36,10 +37,9 @@ class Call:
         row: its row of the flows table.
         style: its colour and dashes.
         verdict: what users would say.
-        sent: key of the recording sent.
-        received: key of the recording received.
+        sounds: keys of the recordings sent and received; None where there is nothing to hear.
         fates: runs of equal fate: [fate, frames].
-        frame_s: length of a frame.
+        frame_s: length of a frame that is heard.
     """
 
     key: str
@@ -48,10 +48,9 @@ class Call:
     row: Mapping[str, Any]
     style: FlowStyle
     verdict: Verdict | None
-    sent: str
-    received: str
+    sounds: tuple[str, str] | None
     fates: list[tuple[str, int]]
-    frame_s: float
+    frame_s: float | None
 
     def data(self) -> dict[str, Any]:
         """What the player script needs."""
@@ -76,12 +75,17 @@ class Sounds:
     size: int = 0
     calls: int = 0
 
+    @property
+    def full(self) -> bool:
+        """Whether the page has as many calls as it may."""
+        return self.calls >= MOST_CALLS
+
     def add(self, sent: bytes, received: bytes) -> tuple[str, str] | None:
         """Keys of both recordings, or None when the page holds enough already."""
         fresh = {self._key(data): data for data in (sent, received)}
         fresh = {key: data for key, data in fresh.items() if key not in self.wavs}
         more = sum((len(data) + 2) // 3 * 4 for data in fresh.values())
-        if self.calls >= MOST_CALLS or self.size + more > MOST_BYTES:
+        if self.full or self.size + more > MOST_BYTES:
             return None
         for key, data in fresh.items():
             self.wavs[key] = base64.b64encode(data).decode("ascii")
@@ -95,7 +99,7 @@ class Sounds:
 
 
 def calls_of(result: Result, sounds: Sounds) -> list[Call]:
-    """The calls of one run that are in the page; the others become links."""
+    """The calls of one run that are in the page; the others become links to what is heard."""
     styles = styles_of(result)
     found = [_call(result, flow, sounds, styles[flow], (flow, ""), "") for flow in result.calls]
     return [call for call in found if call is not None]
@@ -124,12 +128,17 @@ def _call(
     folder: str,
 ) -> Call | None:
     title, subtitle = titles
-    audio = result.audio(flow) if sounds.calls < MOST_CALLS else None
+    heard = flow in result.heard
+    audio = result.audio(flow) if heard and not sounds.full else None
     keys = sounds.add(audio.sent_wav(), audio.received_wav()) if audio else None
-    if audio is None or keys is None:
+    if heard and keys is None:
         sides = (f"{folder}{store.AUDIO}/{store.file_name(flow, f'{s}.wav')}" for s in SIDES)
         sounds.links.append(Link(" · ".join(filter(None, titles)), *sides))
         return None
+    if not heard:
+        if sounds.full:
+            return None
+        sounds.calls += 1
     frames = result.frames(flow)
     fates = [(fate, len(list(run))) for fate, run in groupby(frames["fate"].to_list())]
     row = result.flows.filter(name=flow).row(0, named=True)
@@ -140,10 +149,9 @@ def _call(
         row=row,
         style=style,
         verdict=measures.verdict(row["r_factor"]),
-        sent=keys[0],
-        received=keys[1],
+        sounds=keys,
         fates=fates,
-        frame_s=audio.duration_s / frames.height if frames.height else 0.02,
+        frame_s=audio.duration_s / frames.height if audio and frames.height else None,
     )
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import figures, measures
 from talkspurt.figures.time import styles_of
 from talkspurt.report import calls, page, series, topology
+from talkspurt.result import BYTES
 from talkspurt.terminal.tables import BUSY
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ def html(result: Result) -> str:
         flows=result.flows.head(MOST_ROWS).to_dicts(),
         links=_links(result),
         flow_columns=[measures.measure(name) for name in FLOW_COLUMNS],
+        byte_columns=[measures.measure(name) for name in BYTES],
         call_columns=[measures.measure(name) for name in CALL_COLUMNS],
         link_columns=[measures.measure(name) for name in LINK_COLUMNS],
         charts=series.charts(result),

@@ -16,6 +16,7 @@ from rich.text import Text
 
 from talkspurt import measures
 from talkspurt.measures import measure
+from talkspurt.study import some_of_all
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
@@ -207,9 +208,11 @@ def _cells(
 
 
 def with_interval(name: str, row: Row | None) -> str:
-    """A mean and half its interval in the measure's shown unit."""
+    """A mean and half its interval in the measure's shown unit; of how many, if not of all."""
     if row is None or row["mean"] is None:
         return "–"
     shown = measure(name)
     text = shown.show(row["mean"])
-    return text if row["low"] is None else f"{text} ±{shown.show(row['mean'] - row['low'])}"
+    if row["low"] is not None:
+        text += f" ±{shown.show(row['mean'] - row['low'])}"
+    return f"{text} ({of_all})" if (of_all := some_of_all(row)) else text

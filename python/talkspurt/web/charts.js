@@ -48,11 +48,27 @@ function options(chart, width) {
   };
 }
 
+/** The line of a legend as it is drawn: colour and dashes, as in the rest of the page. */
+function swatch(line) {
+  const svg = (name, attributes) => {
+    const element = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+    return element;
+  };
+  const marker = svg("svg", { class: "u-marker", viewBox: "0 0 26 10", "aria-hidden": "true" });
+  const stroke = { x1: 1, y1: 5, x2: 25, y2: 5, stroke: line.colour, "stroke-width": 2.5 };
+  marker.append(svg("line", { ...stroke, "stroke-dasharray": line.dashes.join(" ") || "none" }));
+  return marker;
+}
+
 function draw(place) {
   const chart = charts[Number(place.dataset.chart)];
   drawn.get(place)?.destroy();
   const data = [chart.x, ...chart.lines.map((line) => line.values)];
-  drawn.set(place, new uPlot(options(chart, place.clientWidth), data, place));
+  const plot = new uPlot(options(chart, place.clientWidth), data, place);
+  const markers = plot.root.querySelectorAll(".u-legend .u-marker");
+  chart.lines.forEach((line, i) => markers[i + 1].replaceWith(swatch(line))); // the first is time's
+  drawn.set(place, plot);
 }
 
 const places = [...document.querySelectorAll(".plot")];

@@ -40,6 +40,24 @@ function drawWave(pen, samples, width, top, height, colour) {
   }
 }
 
+/** Fits a canvas to the screen's pixels; its pen, width and height, or nothing when hidden. */
+function fitted(canvas) {
+  const ratio = window.devicePixelRatio || 1;
+  const width = Math.round(canvas.clientWidth * ratio);
+  const height = Math.round(canvas.clientHeight * ratio);
+  if (!width || !height) return null;
+  canvas.width = width;
+  canvas.height = height;
+  return { pen: canvas.getContext("2d"), width, height, ratio };
+}
+
+/** Draws again whenever the canvas changes width or the page turns dark. */
+function keepDrawn(canvas, draw) {
+  new ResizeObserver(draw).observe(canvas);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+  draw();
+}
+
 /** Draws one cell per frame; what is not heard is never thinner than a pixel. */
 function drawFates(pen, call, width, top, height) {
   const frames = call.fates.reduce((sum, [, count]) => sum + count, 0);
@@ -80,8 +98,7 @@ class Player {
       audio.addEventListener("seeked", () => this.moved(audio));
     });
     root.querySelector(".scope").addEventListener("click", (event) => this.clicked(event));
-    new ResizeObserver(() => this.draw()).observe(this.canvas);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => this.draw());
+    keepDrawn(this.canvas, () => this.draw());
   }
 
   /** One side starts: everything else on the page falls silent, and it goes on where we were. */
@@ -128,13 +145,9 @@ class Player {
   }
 
   draw() {
-    const ratio = window.devicePixelRatio || 1;
-    const width = Math.round(this.canvas.clientWidth * ratio);
-    const height = Math.round(this.canvas.clientHeight * ratio);
-    if (!width || !height) return;
-    this.canvas.width = width;
-    this.canvas.height = height;
-    const pen = this.canvas.getContext("2d");
+    const sheet = fitted(this.canvas);
+    if (!sheet) return;
+    const { pen, width, height, ratio } = sheet;
     const strip = Math.round(14 * ratio);
     const band = (height - strip) / 2;
     drawWave(pen, this.sounds[0].samples, width, 0, band, ink("--wave"));
@@ -143,5 +156,13 @@ class Player {
   }
 }
 
-for (const root of document.querySelectorAll(".player")) new Player(root).draw();
+for (const root of document.querySelectorAll(".player")) new Player(root);
+for (const root of document.querySelectorAll(".strip")) {
+  const canvas = root.querySelector("canvas");
+  const call = JSON.parse(root.dataset.call);
+  keepDrawn(canvas, () => {
+    const sheet = fitted(canvas);
+    if (sheet) drawFates(sheet.pen, call, sheet.width, 0, sheet.height);
+  });
+}
 document.documentElement.dataset.players = "ready";
