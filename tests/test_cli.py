@@ -322,8 +322,10 @@ def test_a_long_quiet_run_stops_at_once(tmp_path):
     running = start("run", "quiet.toml", "--out", "out", cwd=tmp_path)
     assert running.stderr.readline().startswith("Quiet:")
     running.send_signal(signal.SIGINT)
-    # The grace of the engine, and a second for the interpreter to end.
-    _, err = running.communicate(timeout=engine.GRACE_S + 1)
+    try:  # the engine's grace, and what a busy machine takes to end an interpreter
+        _, err = running.communicate(timeout=engine.GRACE_S + 4)
+    finally:
+        running.kill()
     assert running.returncode == 130, err
     assert "Traceback" not in err
     assert names(tmp_path) == ["quiet.toml"]
