@@ -297,6 +297,7 @@ def test_a_stopped_run_leaves_nothing(folder, tmp_path, number, code):
 QUIET = """\
 title = "Quiet"
 duration = "70h"
+record = { interval = "1s" }
 seed = 1
 
 [links.wire]
