@@ -6,6 +6,7 @@ use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::probe::Probe;
+use talkspurt_proto::rfc4571;
 use talkspurt_proto::tcp::{self, Tcp};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::udp::{self, Udp};
@@ -48,6 +49,18 @@ impl Config {
     #[must_use]
     pub fn is_stream(&self) -> bool {
         matches!(self, Self::Tcp(_))
+    }
+
+    /// Header bytes in front of a media packet that travels alone: UDP's 8, or TCP's 20 with its
+    /// timestamps (RFC 7323) and the two of length before it (RFC 4571).
+    #[must_use]
+    pub fn header_bytes(&self) -> u32 {
+        match self {
+            Self::Udp(_) => 8,
+            Self::Tcp(config) => {
+                20 + if config.timestamps { 12 } else { 0 } + rfc4571::LENGTH_BYTES as u32
+            }
+        }
     }
 
     /// Bytes of a bulk source's unit: what one packet carries.

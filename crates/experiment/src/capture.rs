@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::Path;
 
 use talkspurt_proto::wire::Ends;
-use talkspurt_record::pcapng::{CaptureProbe, Pcapng};
+use talkspurt_record::pcapng::{CaptureProbe, Pcapng, Router};
 use talkspurt_scenario::Network;
 use talkspurt_scenario::model::{Flow, IpVersion, Scenario};
 
@@ -15,7 +15,7 @@ pub(crate) fn open(
     into: Option<&Path>,
 ) -> Result<Option<CaptureProbe>, String> {
     let Some(folder) = into.filter(|_| !scenario.record.pcapng.is_empty()) else { return Ok(None) };
-    let mut probe = CaptureProbe::new(ends(scenario, network));
+    let mut probe = CaptureProbe::new(ends(scenario, network)).with_routers(routers(network));
     for name in &scenario.record.pcapng {
         let Some(forth) = network.links.iter().position(|link| link.name == *name) else {
             continue;
@@ -51,6 +51,12 @@ fn ends(scenario: &Scenario, network: &Network) -> Vec<((u32, u32), Ends)> {
         ends.push(((number as u32, peer + 1), forth.reversed()));
     }
     ends
+}
+
+/// The addresses of the node before every link, which answers in its name.
+fn routers(network: &Network) -> Vec<Router> {
+    let addresses = network.links.iter().map(|link| &network.addresses[link.from]);
+    addresses.map(|known| (known.v4[0], known.v6[0])).collect()
 }
 
 fn address(network: &Network, node: &str, flow: &Flow) -> IpAddr {

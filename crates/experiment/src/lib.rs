@@ -78,7 +78,13 @@ pub fn run(point: &Point, captures: Option<&Path>, shared: &Shared) -> Result<Fi
     let (hops, events) = (world.hops(), world.events());
     let (recorder, (digest, capture)) = world.probe;
     if let Some(capture) = capture {
+        let unwritten = capture.unwritten();
         capture.finish().map_err(|error| format!("a capture could not be written: {error}"))?;
+        if unwritten > 0 {
+            return Err(format!(
+                "{unwritten} packets are missing from the captures: they fit no IP packet"
+            ));
+        }
     }
     let mut recording = recorder.finish();
     recording.conservation()?;

@@ -36,14 +36,10 @@ pub enum Input {
     Abort,
 }
 
-/// What the network can say about a path.
+/// What the local network can say about a path. What routers say comes as a packet
+/// ([`Body::TooBig`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathNews {
-    /// A router refused a packet; its next link takes IP packets of at most `mtu` bytes.
-    TooBig {
-        /// Bytes of IP packet.
-        mtu: u32,
-    },
     /// The local interface went down.
     Down,
     /// The local interface came back.

@@ -10,6 +10,9 @@ use crate::rtp;
 use crate::tcp;
 use crate::time::Instant;
 
+/// Hops a packet may take when it leaves its sender.
+pub const INITIAL_TTL: u8 = 64;
+
 /// Which of an association's paths a packet takes; 0 for single-homed transports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub u8);
@@ -38,6 +41,17 @@ pub enum IpVersion {
     V4 = 4,
     /// 40 bytes without extension headers (RFC 8200).
     V6 = 6,
+}
+
+impl IpVersion {
+    /// Bytes of the header.
+    #[must_use]
+    pub const fn header_bytes(self) -> u32 {
+        match self {
+            Self::V4 => 20,
+            Self::V6 => 40,
+        }
+    }
 }
 
 /// Whether a packet's payload arrived as it was sent (for partial checksums).
@@ -86,6 +100,23 @@ impl Packet {
         let mixed = (u64::from(self.flow) << 32 | u64::from(self.route))
             .wrapping_mul(0x9E37_79B9_7F4A_7C15);
         (mixed >> 32) as u32
+    }
+
+    /// What the IP header calls it by: over IPv4 the identification, its number modulo 2¹⁶ (any
+    /// value would do, RFC 6864 §4.1); over IPv6 the flow label, 20 bits of the flow hash and not
+    /// zero (RFC 6437 §2).
+    #[must_use]
+    pub fn mark(&self) -> u32 {
+        match self.version {
+            IpVersion::V4 => self.number & 0xffff,
+            IpVersion::V6 => (self.flow_hash() & 0xf_ffff).max(1),
+        }
+    }
+
+    /// Its time to live, or hop limit: that of the sender less the links behind it.
+    #[must_use]
+    pub const fn ttl(&self) -> u8 {
+        INITIAL_TTL.saturating_sub(self.hop)
     }
 }
 
@@ -167,7 +198,64 @@ pub enum Body {
     TooBig {
         /// MTU of the link that refused, in bytes of IP packet.
         mtu: u32,
+        /// Which packet it refused.
+        quote: Quote,
     },
+}
+
+/// What a router quotes of a packet it refused: whatever makes, with addresses and ports, its IP
+/// header and the eight bytes behind it (RFC 792; RFC 4443 §2.4 (c)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// IP version.
+    pub version: IpVersion,
+    /// Its length with every header at its length in the RFCs.
+    pub ip_bytes: u32,
+    /// IPv4 identification (16 bits) or IPv6 flow label (20 bits).
+    pub mark: u32,
+    /// Time to live, or hop limit, at the router.
+    pub ttl: u8,
+    /// DSCP.
+    pub dscp: u8,
+    /// ECN field.
+    pub ecn: Ecn,
+    /// What stood behind the IP header.
+    pub transport: Quoted,
+}
+
+/// The transport of a quoted packet; ports are its flow's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quoted {
+    /// A datagram, as long as the packet has room.
+    Udp,
+    /// A segment.
+    Tcp {
+        /// Its sequence number.
+        seq: u32,
+    },
+}
+
+impl Quote {
+    /// The quote of a packet, as it reached the router; `None` for a router's own message, which
+    /// is never answered by another (RFC 1122 §3.2.2, RFC 4443 §2.4 (e)).
+    #[must_use]
+    pub fn of(packet: &Packet, body: &Body) -> Option<Self> {
+        let transport = match body {
+            Body::Udp(_) => Quoted::Udp,
+            Body::Tcp(segment) => Quoted::Tcp { seq: segment.seq },
+            Body::TooBig { .. } => return None,
+        };
+        let Layers { transport: header, media, payload } = body.layers();
+        Some(Self {
+            version: packet.version,
+            ip_bytes: packet.version.header_bytes() + header + media + payload,
+            mark: packet.mark(),
+            ttl: packet.ttl(),
+            dscp: packet.dscp,
+            ecn: packet.ecn,
+            transport,
+        })
+    }
 }
 
 /// Bytes of a packet by layer, the IP header apart.
@@ -197,7 +285,9 @@ impl Body {
                 payload: segment.payload.len() as u32,
             },
             // RFC 792: eight bytes, then the offending IP header and eight bytes of its data.
-            Self::TooBig { .. } => Layers { transport: 8, media: 0, payload: 28 },
+            Self::TooBig { quote, .. } => {
+                Layers { transport: 8, media: 0, payload: quote.version.header_bytes() + 8 }
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ pub enum Topic {
     Hop,
     /// A packet dropped by a link.
     Drop,
-    /// A packet leaving or reaching a peer.
+    /// A packet leaving or reaching a peer, or a router's answer leaving it.
     Packet,
     /// A unit of application data: generated, handed over, delivered, played.
     Frame,
@@ -170,6 +170,15 @@ pub enum Note<'a> {
         /// What it carries.
         body: &'a Body,
     },
+    /// Link: the router before it refused a packet and answered (RFC 1191, RFC 8201).
+    Answered {
+        /// Label of the packet that was refused.
+        refused: &'a Packet,
+        /// Label of the answer.
+        packet: &'a Packet,
+        /// What it carries.
+        body: &'a Body,
+    },
     /// Peer: it was received from the last link.
     Received {
         /// Its label.
@@ -230,7 +239,7 @@ impl Note<'_> {
         match self {
             Note::Enqueued { .. } | Note::Dequeued { .. } | Note::Arrived { .. } => Topic::Hop,
             Note::Dropped { .. } => Topic::Drop,
-            Note::Sent { .. } | Note::Received { .. } => Topic::Packet,
+            Note::Sent { .. } | Note::Answered { .. } | Note::Received { .. } => Topic::Packet,
             Note::Generated { .. }
             | Note::HandedOver { .. }
             | Note::Discarded { .. }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::endpoint::{Endpoint, Input, Output, PathNews, Transmit};
+use crate::endpoint::{Endpoint, Input, Output, Transmit};
 use crate::packet::{Body, Damage, Ecn, Frame, PathId};
 use crate::probe::{Garbage, Note, Place, Probe};
 use crate::time::Instant;
@@ -49,11 +49,11 @@ impl Endpoint for Udp {
                 probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Checksum));
             }
             Input::Packet { body: Body::Udp(frame), .. } => self.inbound.push_back(frame),
-            Input::Packet { .. } => {
-                probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Unexpected));
-            }
-            Input::Path(_, PathNews::TooBig { mtu }) => {
+            Input::Packet { body: Body::TooBig { mtu, .. }, .. } => {
                 self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
+            }
+            Input::Packet { body: Body::Tcp(_), .. } => {
+                probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Unexpected));
             }
             Input::Open | Input::Path(..) | Input::Timeout | Input::Close | Input::Abort => {}
         }

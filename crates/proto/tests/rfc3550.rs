@@ -208,7 +208,7 @@ proptest! {
 
 fn session(config: &Config, seed: u64) -> Session {
     let dice = Dice::new(seed, "rtcp");
-    Session::new(config, Rate::from_bps(80_000), 1, "a@example".into(), Instant::ZERO, dice)
+    Session::new(config, Rate::from_bps(80_000), 28, 1, "a@example".into(), Instant::ZERO, dice)
 }
 fn sending() -> Sender {
     let mut sender = Sender::starting_at(1, 0, RATE, 0, 0);
@@ -258,7 +258,7 @@ fn section_6_2_bandwidth_bounds_the_interval_of_a_thin_session() {
         let make = |seed| {
             let dice = Dice::new(seed, "thin");
             let config = Config::default();
-            Session::new(&config, Rate::from_bps(bps), 1, String::new(), Instant::ZERO, dice)
+            Session::new(&config, Rate::from_bps(bps), 28, 1, String::new(), Instant::ZERO, dice)
         };
         (0..2000).filter_map(|seed| make(seed).next()).min().expect("enabled").as_secs_f64()
     };
@@ -272,7 +272,15 @@ fn section_6_2_reduced_minimum_is_360_over_kilobits() {
     let config = Config { reduced_minimum: true, ..Config::default() };
     let dice = |seed| Dice::new(seed, "reduced");
     let make = |seed| {
-        Session::new(&config, Rate::from_bps(720_000), 1, String::new(), Instant::ZERO, dice(seed))
+        Session::new(
+            &config,
+            Rate::from_bps(720_000),
+            28,
+            1,
+            String::new(),
+            Instant::ZERO,
+            dice(seed),
+        )
     };
     // 360/720 = 0.5 s, halved at first: all draws lie in 0.25 × [0.5, 1.5) / 1.21828.
     for seed in 0..100 {
@@ -374,7 +382,7 @@ fn section_6_4_1_round_trip_needs_no_common_clock() {
     let dice = Dice::new(1, "b");
     let start = Instant::ZERO + offset;
     let rate = Rate::from_bps(80_000);
-    let mut b = Session::new(&Config::default(), rate, 2, "b@example".into(), start, dice);
+    let mut b = Session::new(&Config::default(), rate, 28, 2, "b@example".into(), start, dice);
     let (mut sender, mut receiver) = (sending(), Receiver::announced(RATE));
     receiver.on_packet(start, &sender.packet(0, true, Payload::default()));
 
@@ -407,6 +415,49 @@ fn section_6_3_4_and_6_3_7_a_bye_ends_reports_and_speeds_the_others() {
     let bye = session.bye(now, Some(&sender), None).expect("it has reported before");
     assert!(bye.bye);
     assert_eq!(session.next(), None);
+}
+
+/// §6.3.5: five deterministic intervals of a receiver, whatever the minimum; here there is none.
+/// Of 8 kbit/s a twentieth is 50 byte/s. The peer sends, so that of two members more than a
+/// quarter do and all share alike: with a mean of 128 bytes, T_d = 2 · 128 / 50 = 5.12 s.
+#[test]
+fn section_6_3_5_the_peer_times_out_by_the_calculated_interval() {
+    let config = Config { minimum_interval: Duration::ZERO, ..Config::default() };
+    let known_after = |silence: Duration| {
+        let dice = Dice::new(7, "timeout");
+        let rate = Rate::from_bps(8_000);
+        let mut session = Session::new(&config, rate, 28, 1, String::new(), Instant::ZERO, dice);
+        let mut receiver = Receiver::announced(RATE);
+        receiver.on_packet(Instant::ZERO, &packet(0, 0));
+        // 100 bytes above the headers, which leaves the mean at 128.
+        let report = Compound {
+            ssrc: 7,
+            sender: Some(SenderInfo { ntp: NtpTime(1 << 16), ..SenderInfo::default() }),
+            cname: "c".repeat(100 - 28 - 8 - 3),
+            ..Compound::default()
+        };
+        assert_eq!(report.wire_bytes(), 100);
+        session.on_report(Instant::ZERO, &report);
+        let now = Instant::ZERO + silence;
+        let own = session.report(now, None, Some(&mut receiver)).expect("long due");
+        own.reports[0].last_sr != 0
+    };
+    let limit = Duration::from_millis(5 * 5_120);
+    assert!(known_after(limit));
+    assert!(!known_after(limit + Duration::from_millis(1)));
+}
+
+/// §6.2: what lies below a report counts into its size, whatever it is.
+#[test]
+fn section_6_2_the_headers_below_lengthen_the_interval() {
+    let first = |headers| {
+        let (config, dice) = (Config::default(), Dice::new(1, "headers"));
+        let rate = Rate::from_bps(8_000);
+        let session = Session::new(&config, rate, headers, 1, String::new(), Instant::ZERO, dice);
+        session.next().expect("enabled").as_secs_f64()
+    };
+    // IPv4 and UDP; IPv6 and TCP with timestamps and the two bytes of RFC 4571.
+    assert!((first(74) / first(28) - 174.0 / 128.0).abs() < 1e-6);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 mod pair;
 
 use pair::*;
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, PathNews};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, Transmit};
 use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId};
 use talkspurt_proto::probe::Garbage;
 use talkspurt_proto::tcp::{Flags, Segment, State, Tcp};
@@ -467,10 +467,52 @@ fn packet_too_big_has_a_floor() {
         let config = talkspurt_proto::tcp::Config { timestamps: false, ..big() };
         let mut tcp =
             Tcp::client(&config, talkspurt_proto::dice::Dice::new(1, "floor")).over(version);
-        let news = Input::Path(PathId(0), PathNews::TooBig { mtu });
-        tcp.handle(at(0), news, &mut ());
+        tcp.handle(at(0), Input::Open, &mut ());
+        let Output::Transmit(Transmit { body: Body::Tcp(syn), .. }) = tcp.poll(at(0), &mut ())
+        else {
+            panic!("a SYN")
+        };
+        tcp.handle(at(0), refusal(mtu, syn.seq), &mut ());
         assert_eq!(tcp.segment_bytes(), mss);
     }
+}
+
+/// RFC 5927 §4.1: the quoted sequence number must be one in flight, or whoever can guess the ends
+/// can shrink the segments.
+#[test]
+fn packet_too_big_must_quote_what_is_in_flight() {
+    let mut alone = Alone::established(&big());
+    let flight = alone.send(2000);
+    let (first, after) = (flight[0].seq, flight[0].seq.wrapping_add(2000));
+    let before = alone.tcp.segment_bytes();
+    for stray in [first.wrapping_sub(1), after, first.wrapping_add(1 << 31)] {
+        alone.input(refusal(576, stray));
+        assert_eq!(alone.tcp.segment_bytes(), before);
+    }
+    assert_eq!(alone.notes.garbage, [Garbage::OutOfWindow; 3]);
+    alone.input(refusal(576, after.wrapping_sub(1)));
+    assert!(alone.tcp.segment_bytes() < before);
+}
+
+/// §3.8.6.2.1: the override waits 0.1 to 1 s, though the RTO is longer (here 1 s, backed off to
+/// 4 s by a window that was closed).
+#[test]
+fn silly_window_override_waits_a_second_at_most() {
+    let mut alone = Alone::established(&plain());
+    let window = |alone: &Alone, window| Segment { window, ..alone.make(ACK, 1, 1, 0) };
+    let shut = window(&alone, 0);
+    alone.segment(shut.clone());
+    assert!(alone.send(3000).is_empty());
+    for _ in 0..2 {
+        assert_eq!(alone.wait().len(), 1);
+        alone.segment(shut.clone());
+    }
+    // 4 s to the next probe; then a window opens that is worth no segment.
+    let (opened, narrow) = (alone.now, window(&alone, 10));
+    assert!(alone.segment(narrow).is_empty());
+    let sent = alone.wait();
+    assert_eq!(alone.now - opened, ms(1000));
+    assert_eq!(sent.iter().map(|segment| segment.payload.len()).collect::<Vec<_>>(), [10]);
 }
 
 fn big() -> talkspurt_proto::tcp::Config {

@@ -227,9 +227,9 @@ proptest! {
                     alone.input(Input::Frame(Frame::Data(payload)));
                 }
                 2 => drop(alone.input(Input::Close)),
-                3 => drop(alone.input(Input::Path(
-                    talkspurt_proto::packet::PathId(0),
-                    talkspurt_proto::endpoint::PathNews::TooBig { mtu: segment_mtu(alone.now) },
+                3 => drop(alone.input(refusal(
+                    segment_mtu(alone.now),
+                    alone.sent.last().map_or(0, |segment| segment.seq),
                 ))),
                 _ => alone.now += ms(17),
             }

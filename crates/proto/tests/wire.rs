@@ -4,7 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::packet::{
+    Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote, Quoted,
+};
 use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
 use talkspurt_proto::tcp::{Flags, Segment};
 use talkspurt_proto::time::Instant;
@@ -93,14 +95,34 @@ fn segment() -> impl Strategy<Value = Segment> {
     )
 }
 
-fn body() -> impl Strategy<Value = Body> {
+fn quote(version: IpVersion) -> impl Strategy<Value = Quote> {
+    let most = if version == IpVersion::V4 { 0xffff_u32 } else { 0xf_ffff };
+    let transport =
+        prop_oneof![Just(Quoted::Udp), any::<u32>().prop_map(|seq| Quoted::Tcp { seq })];
+    (48_u32..65_536, 0..=most, any::<u8>(), 0_u8..64, 0_usize..4, transport).prop_map(
+        move |(ip_bytes, mark, ttl, dscp, ecn, transport)| {
+            let ecn = ECNS[ecn];
+            Quote { version, ip_bytes, mark, ttl, dscp, ecn, transport }
+        },
+    )
+}
+
+fn body(version: IpVersion) -> impl Strategy<Value = Body> {
     prop_oneof![
         payload().prop_map(|payload| Body::Udp(Frame::Data(payload))),
         media().prop_map(|packet| Body::Udp(Frame::Rtp(packet))),
         compound().prop_map(|compound| Body::Udp(Frame::Rtcp(Box::new(compound)))),
         segment().prop_map(Body::Tcp),
-        (0_u32..=65_535).prop_map(|mtu| Body::TooBig { mtu }),
+        (0_u32..=65_535, quote(version)).prop_map(|(mtu, quote)| Body::TooBig { mtu, quote }),
     ]
+}
+
+fn packet() -> impl Strategy<Value = (Ends, Body)> {
+    ends().prop_flat_map(|ends| (Just(ends), body(version(&ends))))
+}
+
+fn version(ends: &Ends) -> IpVersion {
+    if ends.src.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
 }
 
 /// The hints under which the bytes of this body mean the body again.
@@ -124,9 +146,9 @@ const ECNS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
 proptest! {
     #[test]
     fn every_packet_survives_the_round_trip(
-        body in body(), ends in ends(), number: u32, ecn in 0_usize..4, dscp in 0_u8..64,
+        (ends, body) in packet(), number: u32, ecn in 0_usize..4, dscp in 0_u8..64,
     ) {
-        let version = if ends.src.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+        let version = version(&ends);
         let label = label(number, ECNS[ecn], dscp, version);
         let mut bytes = Vec::new();
         wire::emit(&label, &body, &ends, &mut bytes).expect("fits");
@@ -134,11 +156,10 @@ proptest! {
         prop_assert_eq!(parsed.ends, ends);
         prop_assert_eq!((parsed.ecn, parsed.dscp, parsed.ttl), (label.ecn, dscp, 64));
 
-        // The lengths by layer are those of the bytes (a quote over IPv6 has 20 more).
+        // The lengths by layer are those of the bytes.
         let layers = body.layers();
-        let header = if ends.src.is_ipv4() { 20 } else { 40 };
-        let quote = if matches!(body, Body::TooBig { .. }) { header - 20 } else { 0 };
-        let counted = header + layers.transport + layers.media + layers.payload + quote;
+        let header = version.header_bytes();
+        let counted = header + layers.transport + layers.media + layers.payload;
         prop_assert_eq!(bytes.len(), counted as usize);
         prop_assert_eq!(parsed.body, body);
     }
@@ -170,7 +191,7 @@ proptest! {
     /// Random bytes rarely get past the first check: damage real packets, and skip the checksums.
     #[test]
     fn damaged_packets_never_panic(
-        body in body(), ends in ends(), cut in any::<prop::sample::Index>(),
+        (ends, body) in packet(), cut in any::<prop::sample::Index>(),
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
     ) {
         let version = if ends.src.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
@@ -322,4 +343,47 @@ fn speech_over_tcp_is_speech_again() {
     let mut deframer = rfc4571::Deframer::new();
     deframer.push(stream);
     assert_eq!(deframer.next(), Some(Frame::Rtp(packet)));
+}
+
+/// RFC 792, RFC 4443 §3.2: the router's own address in front, and behind it the very bytes with
+/// which the refused packet began.
+#[test]
+fn a_router_quotes_the_packet_it_refused() {
+    let addresses: [[IpAddr; 3]; 2] = [
+        ["10.0.0.1", "10.0.0.2", "10.9.9.9"].map(|text| text.parse().expect("an address")),
+        ["fd00::1", "fd00::2", "fd00::9"].map(|text| text.parse().expect("an address")),
+    ];
+    let segment = Segment {
+        seq: 0xdead_beef,
+        payload: Payload::Virtual { offset: 0, len: 1400 },
+        ..Segment::default()
+    };
+    let datagram = Frame::Data(Payload::Virtual { offset: 0, len: 1400 });
+    for [src, dst, router] in addresses {
+        let ends = Ends { src, dst, src_port: 5004, dst_port: 5006 };
+        for refused in [Body::Tcp(segment.clone()), Body::Udp(datagram.clone())] {
+            let mut label = label(0x1_2345, Ecn::Ect0, 46, version(&ends));
+            label.hop = 3;
+            let mut sent = Vec::new();
+            wire::emit(&label, &refused, &ends, &mut sent).expect("fits");
+            let quote = Quote::of(&label, &refused).expect("no answer itself");
+            let answer = Body::TooBig { mtu: 1280, quote };
+            assert_eq!(Quote::of(&label, &answer), None);
+            let mut bytes = Vec::new();
+            wire::emit_from(router, &label, &answer, &ends.reversed(), &mut bytes).expect("fits");
+            let parsed = wire::parse(&bytes, Hints::default()).expect("checksums hold");
+            assert_eq!((parsed.ends, &parsed.body), (ends.reversed(), &answer));
+            let header = label.version.header_bytes() as usize;
+            let from = if src.is_ipv4() { 12..16 } else { 8..24 };
+            let octets = match router {
+                IpAddr::V4(address) => address.octets().to_vec(),
+                IpAddr::V6(address) => address.octets().to_vec(),
+            };
+            assert_eq!(bytes[from], octets);
+            // All but UDP's checksum.
+            let end = if matches!(refused, Body::Udp(_)) { header + 6 } else { header + 8 };
+            assert_eq!(bytes[header + 8..header + 8 + end], sent[..end]);
+            assert_eq!(bytes.len(), header + 8 + header + 8);
+        }
+    }
 }

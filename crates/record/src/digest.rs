@@ -3,15 +3,16 @@
 //!
 //! Each place has a stream of records, little-endian and of a fixed layout per kind, hashed as it
 //! comes with XXH3-128; the streams' hashes, in order of places, are hashed into the digest. Left
-//! out on purpose: the pool slot of a body (depends on when slots are recycled) and the bytes of
-//! recorded speech (resampled in floating point).
+//! out on purpose: the pool slot of a body (depends on when slots are recycled). Bytes that matter
+//! (speech as it was encoded, media headers, reports) count by their XXH3-64.
 
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{Body, Frame, Packet, Payload};
+use talkspurt_proto::packet::{Body, Frame, Packet, Payload, Quote, Quoted};
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic};
 use talkspurt_proto::tcp::Segment;
 use talkspurt_proto::time::Instant;
-use xxhash_rust::xxh3::Xxh3;
+use talkspurt_proto::wire;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 /// A probe that hashes everything.
 #[derive(Default)]
@@ -137,6 +138,8 @@ impl Record {
             Note::Gauge { gauge, value } => self.u8(11).u8(gauge as u8).u64(value.to_bits()),
             Note::Event(event) => self.u8(12).u8(event_number(event)),
             Note::Garbage(garbage) => self.u8(13).u8(garbage as u8),
+            // The label of what was refused is in the note of its drop.
+            Note::Answered { packet, body, .. } => self.u8(14).label(packet).body(body),
         }
     }
 
@@ -171,10 +174,29 @@ impl Record {
                 .u32(packet.timestamp)
                 .u32(packet.ssrc)
                 .payload(&packet.payload),
-            Body::Udp(Frame::Rtcp(compound)) => self.u8(2).u64(compound.wire_bytes() as u64),
+            Body::Udp(frame @ Frame::Rtcp(_)) => {
+                let mut bytes = Vec::with_capacity(frame.wire_bytes());
+                wire::emit_frame(frame, &mut bytes);
+                self.u8(2).u64(xxh3_64(&bytes))
+            }
             Body::Tcp(segment) => self.u8(3).segment(segment),
-            Body::TooBig { mtu } => self.u8(4).u32(*mtu),
+            Body::TooBig { mtu, quote } => self.u8(4).u32(*mtu).quote(quote),
         }
+    }
+
+    fn quote(&mut self, quote: &Quote) -> &mut Self {
+        let (transport, seq) = match quote.transport {
+            Quoted::Udp => (0, 0),
+            Quoted::Tcp { seq } => (1, seq),
+        };
+        self.u8(quote.version as u8)
+            .u32(quote.ip_bytes)
+            .u32(quote.mark)
+            .u8(quote.ttl)
+            .u8(quote.dscp)
+            .u8(quote.ecn as u8)
+            .u8(transport)
+            .u32(seq)
     }
 
     fn segment(&mut self, segment: &Segment) -> &mut Self {
@@ -196,7 +218,7 @@ impl Record {
     fn payload(&mut self, payload: &Payload) -> &mut Self {
         match payload {
             Payload::Virtual { offset, len } => self.u8(0).u64(*offset).u32(*len as u32),
-            Payload::Real(bytes) => self.u8(1).u64(0).u32(bytes.len() as u32),
+            Payload::Real(bytes) => self.u8(1).u64(xxh3_64(bytes)).u32(bytes.len() as u32),
         }
     }
 }

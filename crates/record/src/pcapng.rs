@@ -7,7 +7,7 @@
 
 mod capture;
 
-pub use capture::CaptureProbe;
+pub use capture::{CaptureProbe, Router};
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};

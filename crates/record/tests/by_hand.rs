@@ -4,8 +4,8 @@
 mod support;
 
 use support::{
-    Line, Told, columns, control, counts, data, floats, flow, layout, ms, near, packet, rtp,
-    segment, side, tell, texts,
+    Line, Told, columns, control, counts, data, floats, flow, layout, ms, near, packet, refusal,
+    rtp, segment, side, tell, texts,
 };
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Packet};
@@ -254,7 +254,8 @@ fn both_sides_of_a_connection_have_their_own_account() {
     }
     // A router's message to the sender is in nobody's account, received or dropped.
     let news = packet(3, UNNUMBERED, 56, at);
-    script.push(received(ms(1700), news, Body::TooBig { mtu: 576 }));
+    script.push(link(ms(1600), Line::Answered(news, news, refusal(576))));
+    script.push(received(ms(1700), news, refusal(576)));
     script.push(link(ms(1700), Line::Dropped(news, DropReason::Full)));
     let recording = record(call_and_bulk(), &script);
     recording.conservation().unwrap();

@@ -4,10 +4,13 @@ mod support;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use support::{Line, Told, ms, packet, rtp, segment, tell};
+use support::{Line, Told, ms, packet, refusal, rtp, segment, tell};
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::packet::{
+    Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote, Quoted,
+};
 use talkspurt_proto::probe::{DropReason, Garbage, Gauge, Note, Place, Playout};
+use talkspurt_proto::rtcp::{Compound, ReportBlock};
 use talkspurt_proto::tcp::Flags;
 use talkspurt_record::Digest;
 use xxhash_rust::xxh3::xxh3_128;
@@ -88,7 +91,7 @@ fn every_kind_of_note_and_each_of_its_fields_counts() {
 }
 
 #[test]
-fn every_header_field_counts_but_not_the_recorded_speech() {
+fn every_header_field_and_every_byte_that_matters_counts() {
     let label = packet(0, 1, 200, ms(5));
     let sent = |body: Body| one(Line::Sent(label, body));
     let tcp = |change: &dyn Fn(&mut talkspurt_proto::tcp::Segment)| {
@@ -100,6 +103,17 @@ fn every_header_field_counts_but_not_the_recorded_speech() {
         let Body::Udp(Frame::Rtp(mut packet)) = rtp(3, 160) else { unreachable!() };
         change(&mut packet);
         sent(Body::Udp(Frame::Rtp(packet)))
+    };
+    let report = |change: &dyn Fn(&mut Compound)| {
+        let mut compound = Compound { ssrc: 7, cname: "a".into(), ..Compound::default() };
+        compound.reports = vec![ReportBlock::default()];
+        change(&mut compound);
+        sent(Body::Udp(Frame::Rtcp(Box::new(compound))))
+    };
+    let too_big = |mtu: u32, change: &dyn Fn(&mut Quote)| {
+        let Body::TooBig { mut quote, .. } = refusal(mtu) else { unreachable!() };
+        change(&mut quote);
+        sent(Body::TooBig { mtu, quote })
     };
     all_differ(vec![
         tcp(&|_| {}),
@@ -121,12 +135,25 @@ fn every_header_field_counts_but_not_the_recorded_speech() {
         voice(&|packet| packet.timestamp += 1),
         voice(&|packet| packet.ssrc += 1),
         voice(&|packet| packet.payload = Payload::Real(Bytes::from_static(&[0; 161]))),
-        sent(Body::TooBig { mtu: 576 }),
-        sent(Body::TooBig { mtu: 577 }),
-        one(Line::Received(label, Body::TooBig { mtu: 577 })),
+        voice(&|packet| packet.payload = Payload::Real(Bytes::from_static(&[1; 160]))),
+        tcp(&|segment| segment.payload = Payload::Real(Bytes::from_static(&[0; 100]))),
+        tcp(&|segment| segment.payload = Payload::Real(Bytes::from_static(&[1; 100]))),
+        report(&|_| {}),
+        report(&|compound| compound.ssrc = 8),
+        report(&|compound| compound.cname = "b".into()),
+        report(&|compound| compound.reports[0].jitter = 1),
+        too_big(576, &|_| {}),
+        too_big(577, &|_| {}),
+        too_big(577, &|quote| quote.ip_bytes += 1),
+        too_big(577, &|quote| quote.mark += 1),
+        too_big(577, &|quote| quote.ttl -= 1),
+        too_big(577, &|quote| quote.dscp = 46),
+        too_big(577, &|quote| quote.ecn = Ecn::Ce),
+        too_big(577, &|quote| quote.transport = Quoted::Udp),
+        too_big(577, &|quote| quote.transport = Quoted::Tcp { seq: 2 }),
+        one(Line::Received(label, refusal(577))),
+        one(Line::Answered(label, label, refusal(577))),
     ]);
-    let same = voice(&|packet| packet.payload = Payload::Real(Bytes::from_static(&[1; 160])));
-    assert_eq!(same, voice(&|_| {}));
 }
 
 #[test]

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use bytes::Bytes;
-use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::packet::{
+    Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote, Quoted,
+};
 use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
 use talkspurt_proto::tcp::{Flags, Segment};
 use talkspurt_proto::time::Instant;
@@ -470,12 +472,23 @@ fn packet_too_big() {
     if !tshark_is_here() {
         return;
     }
-    let seen = [(0, true, Body::TooBig { mtu: 1280 })];
-    let v4 = capture("too-big", IpVersion::V4, MEDIA_PORT, &seen);
+    let seen = |version| {
+        let quote = Quote {
+            version,
+            ip_bytes: 1300,
+            mark: 7,
+            ttl: 61,
+            dscp: 46,
+            ecn: Ecn::Ect0,
+            transport: Quoted::Udp,
+        };
+        [(0, true, Body::TooBig { mtu: 1280, quote })]
+    };
+    let v4 = capture("too-big", IpVersion::V4, MEDIA_PORT, &seen(IpVersion::V4));
     assert_clean(&v4);
     let names = ["icmp.type", "icmp.code", "icmp.mtu", "icmp.checksum.status", "ip.src", "ip.len"];
-    assert_eq!(fields(&v4, &names), [["3", "4", "1280", GOOD, "10.0.0.2,10.0.0.1", "56,1281"]]);
-    let v6 = capture("too-big", IpVersion::V6, MEDIA_PORT, &seen);
+    assert_eq!(fields(&v4, &names), [["3", "4", "1280", GOOD, "10.0.0.2,10.0.0.1", "56,1300"]]);
+    let v6 = capture("too-big", IpVersion::V6, MEDIA_PORT, &seen(IpVersion::V6));
     assert_clean(&v6);
     let names = ["icmpv6.type", "icmpv6.code", "icmpv6.mtu", "icmpv6.checksum.status", "ipv6.src"];
     assert_eq!(fields(&v6, &names), [["2", "0", "1280", GOOD, "fd00::2,fd00::1"]]);

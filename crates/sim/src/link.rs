@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::packet::Packet;
+use talkspurt_proto::packet::{Packet, Quote};
 use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_scenario::model::Framing;
@@ -61,7 +61,7 @@ pub enum Offered {
     /// It waits or flies, or was refused by the queue.
     Taken,
     /// It is longer than the MTU: gone, and its sender is to be told.
-    TooBig(Packet),
+    TooBig(Packet, Quote),
 }
 
 impl Link {
@@ -137,11 +137,14 @@ impl Link {
         probe: &mut P,
     ) -> Offered {
         self.advance(now, pool, probe);
-        let too_big = packet.ip_bytes > self.parts.mtu;
-        if too_big || !self.up {
-            let why = if self.up { DropReason::TooBig } else { DropReason::Down };
-            self.hop(now, pool, probe).refuse(packet, why);
-            return if self.up { Offered::TooBig(packet) } else { Offered::Taken };
+        if !self.up {
+            self.hop(now, pool, probe).refuse(packet, DropReason::Down);
+            return Offered::Taken;
+        }
+        if packet.ip_bytes > self.parts.mtu {
+            let quote = Quote::of(&packet, pool.peek(packet.body));
+            self.hop(now, pool, probe).refuse(packet, DropReason::TooBig);
+            return quote.map_or(Offered::Taken, |quote| Offered::TooBig(packet, quote));
         }
         let idle = self.free_at <= now && self.parts.queue.packets() == 0;
         if idle && self.parts.queue.passes_when_idle() {

@@ -8,7 +8,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use talkspurt_app::peer::{Action, News, Peer};
-use talkspurt_proto::packet::{Body, IpVersion, Packet};
+use talkspurt_proto::packet::{Body, Ecn, Packet, Quote};
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 
@@ -224,9 +224,8 @@ impl<P: Probe> World<P> {
         let link = &mut self.links[index as usize];
         let offered = link.offer(self.now, packet, &mut self.pool, &mut self.probe);
         self.schedule.set(index, link.next());
-        if let Offered::TooBig(packet) = offered {
-            let mtu = link.mtu();
-            self.answer_too_big(index, &packet, mtu);
+        if let Offered::TooBig(packet, quote) = offered {
+            self.answer_too_big(index, &packet, quote);
         }
     }
 
@@ -238,10 +237,7 @@ impl<P: Probe> World<P> {
             let note = Note::Received { packet: &packet, body: &body };
             self.probe.record(self.now, Place::Peer(peer as u32), &note);
         }
-        let news = match body {
-            Body::TooBig { mtu } => News::TooBig { mtu },
-            body => News::Packet { ecn: packet.ecn, body },
-        };
+        let news = News::Packet { ecn: packet.ecn, body };
         self.peers[peer].handle(self.now, news, &mut self.probe);
         self.pump(peer);
     }
@@ -289,29 +285,28 @@ impl<P: Probe> World<P> {
     }
 
     /// RFC 1191 §4, RFC 4443 §3.2: the router that cannot pass a packet on tells its sender.
-    fn answer_too_big(&mut self, link: u32, refused: &Packet, mtu: u32) {
-        // No answer to an answer (RFC 1122 §3.2.2): ways back are no peer's route.
-        let sender = refused.route;
-        if sender as usize >= self.peers.len() {
-            return;
-        }
-        let Some(route) = self.find_way_back(link, sender) else { return };
+    fn answer_too_big(&mut self, link: u32, refused: &Packet, quote: Quote) {
+        let Some(route) = self.find_way_back(link, refused.route) else { return };
         self.injected += 1;
-        // RFC 792 quotes the IP header and eight bytes; an IPv6 header is 20 bytes longer, as is
-        // the one in front.
-        let ip_header = if refused.version == IpVersion::V4 { 20 } else { 40 + 20 };
-        let body = Body::TooBig { mtu };
+        let body = Body::TooBig { mtu: self.links[link as usize].mtu(), quote };
         let layers = body.layers();
         let packet = Packet {
+            ip_bytes: refused.version.header_bytes() + layers.transport + layers.payload,
             body: self.pool.put(body),
-            ip_bytes: ip_header + layers.transport + layers.payload,
             route,
             flow: refused.flow,
             number: talkspurt_proto::probe::UNNUMBERED,
             hop: 0,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            version: refused.version,
             sent: self.now,
-            ..*refused
         };
+        if self.probe.wants(Topic::Packet) {
+            let body = self.pool.peek(packet.body);
+            let note = Note::Answered { refused, packet: &packet, body };
+            self.probe.record(self.now, Place::Link(link), &note);
+        }
         self.forward(packet);
     }
 

@@ -15,7 +15,7 @@ use outgoing::Outgoing;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, PathNews};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
 use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::time::Instant;
@@ -87,11 +87,6 @@ pub enum News {
         ecn: Ecn,
         /// Its parsed form.
         body: Body,
-    },
-    /// A router refused one of its packets (RFC 1191, 8201).
-    TooBig {
-        /// What the router's next link takes.
-        mtu: u32,
     },
 }
 
@@ -181,7 +176,6 @@ impl Peer {
             News::Packet { ecn, body } => {
                 Input::Packet { path: PathId(0), ecn, damage: Damage::None, body }
             }
-            News::TooBig { mtu } => Input::Path(PathId(0), PathNews::TooBig { mtu }),
             News::Wake if self.opens.is_some_and(|at| at <= local) => {
                 self.opens = None;
                 Input::Open
@@ -281,10 +275,21 @@ impl Peer {
         };
         if done && self.connected && !self.closed {
             self.closed = true;
+            self.say_goodbye(local, probe);
             self.transport.handle(local, Input::Close, probe);
             return true;
         }
         false
+    }
+
+    /// RFC 3550 §6.3.7: who leaves the session says so.
+    fn say_goodbye<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
+        let Some(session) = &mut self.rtcp else { return };
+        let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
+        if let Some(compound) = session.bye(local, sender, self.incoming.rtp()) {
+            let stream = self.incoming.is_stream();
+            outgoing::control(local, compound, &mut self.transport, stream, probe);
+        }
     }
 
     fn next_wake(&self, local: Instant, deadline: Option<Instant>) -> Option<Instant> {
@@ -304,10 +309,7 @@ impl Peer {
     #[inline]
     fn ip_bytes(&self, body: &Body) -> u32 {
         let layers = body.layers();
-        let header = match self.version {
-            IpVersion::V4 => 20,
-            IpVersion::V6 => 40,
-        };
+        let header = self.version.header_bytes();
         match (self.sizing, body) {
             (Sizing::Rfc, _) | (Sizing::Ns2, Body::TooBig { .. }) => {
                 header + layers.transport + layers.media + layers.payload
@@ -338,11 +340,12 @@ fn reports(
         return None;
     }
     let (codec, packet) = speaks.or(listens).filter(|_| parts.rtcp.enabled)?;
-    let bits = 8 * (codec.bytes_for(packet) as u64 + 12 + 8 + 20);
+    let lower_layers = parts.transport.header_bytes() + parts.version.header_bytes();
+    let bits = 8 * (codec.bytes_for(packet) as u64 + 12 + u64::from(lower_layers));
     let bandwidth = Rate::from_bps(bits * 1_000_000_000 / packet.as_nanos().max(1));
     let ssrc = sender.map_or_else(|| dice.bits() as u32, rtp::Sender::ssrc);
     let cname = parts.name.clone();
-    Some(rtcp::Session::new(&parts.rtcp, bandwidth, ssrc, cname, start, dice))
+    Some(rtcp::Session::new(&parts.rtcp, bandwidth, lower_layers, ssrc, cname, start, dice))
 }
 
 fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {

@@ -13,8 +13,6 @@ use crate::rtp::{Receiver, Reception, Sender};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
-/// Header bytes that count into the size of a report (RFC 3550 §6.2): IPv4 20 and UDP 8.
-const LOWER_LAYERS: u64 = 28;
 /// First guess of a compound packet's length, before any was sent (RFC 3550 §6.3.2).
 const FIRST_GUESS: u64 = 100;
 
@@ -99,6 +97,8 @@ pub struct Session {
     /// RFC 3550 §6.3: tp.
     previous: Instant,
     initial: bool,
+    /// Header bytes below a report, which count into its size (RFC 3550 §6.2).
+    lower_layers: u64,
     mean_size_x16: u64,
     /// Packet counts of the sender at the last two reports (§6.4: whether it has sent since).
     sent_before: [u32; 2],
@@ -108,16 +108,19 @@ pub struct Session {
 
 impl Session {
     /// A participant that reports as `ssrc` and `cname` from `now` on. `session` is the session
-    /// bandwidth (RFC 3550 §6.2: of the media with its UDP and IP headers).
+    /// bandwidth (RFC 3550 §6.2: of the media with its UDP and IP headers), `lower_layers` the
+    /// bytes of transport and IP header in front of a report.
     #[must_use]
     pub fn new(
         config: &Config,
         session: Rate,
+        lower_layers: u32,
         ssrc: u32,
         cname: String,
         now: Instant,
         dice: Dice,
     ) -> Self {
+        let lower_layers = u64::from(lower_layers);
         let mut participant = Self {
             ssrc,
             cname,
@@ -127,7 +130,8 @@ impl Session {
             next: None,
             previous: now,
             initial: true,
-            mean_size_x16: (FIRST_GUESS + LOWER_LAYERS) * 16,
+            lower_layers,
+            mean_size_x16: (FIRST_GUESS + lower_layers) * 16,
             sent_before: [0; 2],
             we_sent: false,
             rtt: None,
@@ -227,15 +231,18 @@ impl Session {
     }
 
     fn interval(&mut self) -> Duration {
+        randomised(deterministic(&self.census(), &self.share), &mut self.dice)
+    }
+
+    fn census(&self) -> Census {
         let peer_sends = self.peer.is_some_and(|peer| peer.sends);
-        let census = Census {
+        Census {
             members: 1 + u64::from(self.peer.is_some()),
             senders: u64::from(self.we_sent) + u64::from(peer_sends),
             we_sent: self.we_sent,
             initial: self.initial,
             mean_size_x16: self.mean_size_x16,
-        };
-        randomised(deterministic(&census, &self.share), &mut self.dice)
+        }
     }
 
     /// RFC 3550 §6.4: a sender report if media was sent since the last report or the one before.
@@ -243,9 +250,10 @@ impl Session {
         self.we_sent = sender.is_some_and(|sender| sender.packets() != self.sent_before[1]);
     }
 
-    /// RFC 3550 §6.3.5: who was silent for five deterministic intervals has left.
+    /// RFC 3550 §6.3.5: who was silent for five deterministic intervals of a receiver has left.
     fn expire_peer(&mut self, now: Instant) {
-        let limit = self.share.minimum * 5;
+        let receiver = Census { we_sent: false, ..self.census() };
+        let limit = deterministic(&receiver, &self.share) * 5;
         self.peer = self.peer.filter(|peer| now.saturating_since(peer.heard) <= limit);
     }
 
@@ -261,7 +269,7 @@ impl Session {
 
     /// RFC 3550 §6.3.3: avg_rtcp_size moves by a sixteenth.
     fn on_size(&mut self, compound: &Compound) {
-        let size = compound.wire_bytes() as u64 + LOWER_LAYERS;
+        let size = compound.wire_bytes() as u64 + self.lower_layers;
         self.mean_size_x16 = self.mean_size_x16 + size - self.mean_size_x16 / 16;
     }
 

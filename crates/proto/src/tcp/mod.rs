@@ -262,7 +262,11 @@ impl Tcp {
                 self.garbage(now, probe, Garbage::Checksum);
             }
             Body::Tcp(segment) => self.on_segment(now, segment, probe),
-            Body::TooBig { mtu } => self.on_too_big(*mtu),
+            // RFC 5927 §4.1: what was not in flight cannot have been refused.
+            Body::TooBig { quote, .. } if !self.is_in_flight(quote.transport) => {
+                self.garbage(now, probe, Garbage::OutOfWindow);
+            }
+            Body::TooBig { mtu, .. } => self.on_too_big(*mtu),
             Body::Udp(_) => self.garbage(now, probe, Garbage::Unexpected),
         }
     }
@@ -320,7 +324,6 @@ impl Endpoint for Tcp {
             Input::Open => self.open(now),
             Input::Close => self.close(),
             Input::Abort => self.abort(),
-            Input::Path(_, PathNews::TooBig { mtu }) => self.on_too_big(*mtu),
             // Retransmission finds the path again; nothing to do at once.
             Input::Path(_, PathNews::Down | PathNews::Up) => {}
         }

@@ -9,7 +9,7 @@
 use super::{State, Tcp};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::endpoint::Event;
-use crate::packet::IpVersion;
+use crate::packet::{IpVersion, Quoted};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
@@ -214,6 +214,12 @@ impl Tcp {
         let wait = self.timers.persist_wait;
         self.timers.persist = Some(now + wait);
         self.timers.persist_wait = (wait * 2).min(self.rtt.max_rto());
+    }
+
+    /// RFC 5927 §4.1, TCP sequence number checking: SND.UNA =< SEG.SEQ < SND.NXT.
+    pub(super) fn is_in_flight(&self, quoted: Quoted) -> bool {
+        let Quoted::Tcp { seq } = quoted else { return false };
+        (self.tx.una..self.tx.max).contains(&self.tx.una.near(seq))
     }
 
     /// RFC 1191 §3, §6.3 and RFC 8201 §4: segments shrink to the path, and what was in flight is

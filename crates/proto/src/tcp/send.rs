@@ -7,10 +7,14 @@ use crate::congestion::CongestionControl;
 use crate::endpoint::{Event, Output, Transmit};
 use crate::packet::{Body, Ecn, PathId, Payload};
 use crate::seq::Seq;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// The application hears of room each time so many segments have been acknowledged.
 const WRITABLE_SEGMENTS: u64 = 16;
+
+/// Bounds of the override timeout of silly-window avoidance (RFC 9293 §3.8.6.2.1).
+const OVERRIDE_LEAST: Duration = Duration::from_millis(100);
+const OVERRIDE_MOST: Duration = Duration::from_secs(1);
 
 /// A segment about to leave: what is not the same in all of them.
 #[derive(Clone, Copy, Debug)]
@@ -257,11 +261,27 @@ impl Tcp {
         if worth && !(self.config.nagle && flight > 0) {
             return Some((room, false));
         }
-        if flight == 0 && self.timers.persist.is_none() {
-            self.timers.persist_wait = self.rtt.rto();
-            self.arm_persist(now);
+        if flight == 0 {
+            self.wait_for_window(now, room > 0);
         }
         None
+    }
+
+    /// Nothing is in flight to bring a window update: a timer must. `open` if the window is open,
+    /// but not worth a segment.
+    fn wait_for_window(&mut self, now: Instant, open: bool) {
+        let running = self.timers.persist;
+        if running.is_none() {
+            self.timers.persist_wait = self.rtt.rto();
+        }
+        if open {
+            // RFC 9293 §3.8.6.2.1: the override's timeout, 0.1 to 1 s, even if the window opened
+            // while a longer wait for a closed one ran.
+            let latest = now + self.rtt.rto().clamp(OVERRIDE_LEAST, OVERRIDE_MOST);
+            self.timers.persist = Some(running.map_or(latest, |at| at.min(latest)));
+        } else if running.is_none() {
+            self.arm_persist(now);
+        }
     }
 
     /// cwnd as it stands, with what duplicate acknowledgements allow beyond it.

@@ -1,14 +1,13 @@
 //! "Fragmentation needed" (RFC 792, RFC 1191 §4) and "packet too big" (RFC 4443 §3.2).
 //!
-//! The parsed form holds the MTU only. The quote is rebuilt from the ends, turned round: the IP
-//! header of the refused packet and a UDP header, with a length of the MTU plus one (the least
-//! that is refused) and no checksum. So 28 bytes are quoted over IPv4 and 48 over IPv6.
+//! The refused packet is quoted as far as its first eight bytes behind the IP header: its ports,
+//! and TCP's sequence number or UDP's length. So 28 bytes are quoted over IPv4 and 48 over IPv6.
 
 use std::net::IpAddr;
 
 use super::checksum::Sum;
-use super::{Ends, INITIAL_TTL, WireError, at_least, ipv4, ipv6, u16_at, u32_at, udp};
-use crate::packet::Ecn;
+use super::{Ends, WireError, at_least, ipv4, ipv6, tcp, u16_at, u32_at, udp};
+use crate::packet::{Body, IpVersion, Quote, Quoted};
 
 /// Bytes before the quote.
 const HEADER: usize = 8;
@@ -17,71 +16,85 @@ const V4_TOO_BIG: [u8; 2] = [3, 4];
 /// RFC 4443 §3.2: packet too big.
 const V6_TOO_BIG: [u8; 2] = [2, 0];
 
-/// Appends the message; `ends` lead from the router (or the far end in whose name it speaks) to
-/// the sender of the refused packet. RFC 1191 §4 has room for an MTU of 65535 at most.
+/// Appends the message of `router`; `ends` are those of the refused packet, turned round.
+/// RFC 1191 §4 has room for an MTU of 65535 at most.
 ///
 /// # Errors
 /// [`WireError::Families`].
-pub fn emit(mtu: u32, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub fn emit(
+    mtu: u32,
+    quote: &Quote,
+    router: IpAddr,
+    ends: &Ends,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
     let start = out.len();
-    let refused = u16::try_from(mtu.saturating_add(1)).unwrap_or(u16::MAX);
-    let sum = match (ends.src, ends.dst) {
-        (IpAddr::V4(_), IpAddr::V4(_)) => {
+    let sum = match quote.version {
+        IpVersion::V4 => {
             let mtu = u16::try_from(mtu).unwrap_or(u16::MAX);
             out.extend_from_slice(&V4_TOO_BIG);
             out.extend_from_slice(&[0; 4]);
             out.extend_from_slice(&mtu.to_be_bytes());
-            quote(&ends.reversed(), refused, out);
             Sum::default()
         }
-        (IpAddr::V6(_), IpAddr::V6(_)) => {
+        IpVersion::V6 => {
             out.extend_from_slice(&V6_TOO_BIG);
             out.extend_from_slice(&[0; 2]);
             out.extend_from_slice(&mtu.to_be_bytes());
-            quote(&ends.reversed(), refused, out);
             // RFC 4443 §2.3: ICMPv6 sums a pseudo-header, ICMP does not.
-            Sum::pseudo_header(ends.src, ends.dst, ipv6::ICMP, out.len() - start)
+            Sum::pseudo_header(router, ends.dst, ipv6::ICMP, HEADER + ipv6::HEADER + 8)
         }
-        _ => return Err(WireError::Families),
     };
+    emit_quote(quote, &ends.reversed(), out)?;
     let checksum = sum.over(&out[start..]).finish();
     out[start + 2..start + 4].copy_from_slice(&checksum.to_be_bytes());
     Ok(())
 }
 
-/// Appends the headers of the refused packet of `length` bytes.
-fn quote(refused: &Ends, length: u16, out: &mut Vec<u8>) {
+/// Appends the IP header of the refused packet and the eight bytes behind it.
+fn emit_quote(quote: &Quote, refused: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
     let start = out.len();
-    let (ttl, dscp, ecn) = (INITIAL_TTL, 0, Ecn::NotEct);
-    let payload = match (refused.src, refused.dst) {
-        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+    let Quote { dscp, ecn, ttl, mark, .. } = *quote;
+    let protocol = match quote.transport {
+        Quoted::Udp => udp::PROTOCOL,
+        Quoted::Tcp { .. } => tcp::PROTOCOL,
+    };
+    let short = |bytes: u32| u16::try_from(bytes).unwrap_or(u16::MAX);
+    let payload = short(quote.ip_bytes.saturating_sub(quote.version.header_bytes()));
+    match (quote.version, refused.src, refused.dst) {
+        (IpVersion::V4, IpAddr::V4(src), IpAddr::V4(dst)) => {
             out.resize(start + ipv4::HEADER, 0);
-            let (identification, protocol) = (0, udp::PROTOCOL);
+            let identification = mark as u16;
             ipv4::Header { dscp, ecn, identification, ttl, protocol, src, dst }
-                .write_with_length(length, &mut out[start..]);
-            length.saturating_sub(ipv4::HEADER as u16)
+                .write_with_length(short(quote.ip_bytes), &mut out[start..]);
         }
-        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+        (IpVersion::V6, IpAddr::V6(src), IpAddr::V6(dst)) => {
             out.resize(start + ipv6::HEADER, 0);
-            let payload = length.saturating_sub(ipv6::HEADER as u16);
-            let (flow_label, hop_limit, next_header) = (0, ttl, udp::PROTOCOL);
+            let (flow_label, hop_limit, next_header) = (mark, ttl, protocol);
             ipv6::Header { dscp, ecn, flow_label, hop_limit, next_header, src, dst }
                 .write_with_length(payload, &mut out[start..]);
-            payload
         }
-        _ => return,
-    };
-    for field in [refused.src_port, refused.dst_port, payload, 0] {
-        out.extend_from_slice(&field.to_be_bytes());
+        _ => return Err(WireError::Families),
     }
+    out.extend_from_slice(&refused.src_port.to_be_bytes());
+    out.extend_from_slice(&refused.dst_port.to_be_bytes());
+    match quote.transport {
+        Quoted::Udp => {
+            out.extend_from_slice(&payload.to_be_bytes());
+            out.extend_from_slice(&[0; 2]);
+        }
+        Quoted::Tcp { seq } => out.extend_from_slice(&seq.to_be_bytes()),
+    }
+    Ok(())
 }
 
-/// Reads a message of this kind; gives the MTU and where the message leads: from `src` to `dst`,
-/// with the ports of the refused packet turned round.
+/// Reads a message of this kind; gives the ends of the refused packet, turned round, and the
+/// message.
 ///
 /// # Errors
-/// Truncated bytes, a wrong checksum, any other kind of message.
-pub fn parse(bytes: &[u8], src: IpAddr, dst: IpAddr) -> Result<(Ends, u32), WireError> {
+/// Truncated bytes, a wrong checksum, any other kind of message, the quote of a packet that `dst`
+/// did not send or of another protocol.
+pub fn parse(bytes: &[u8], src: IpAddr, dst: IpAddr) -> Result<(Ends, Body), WireError> {
     at_least(bytes, HEADER, "ICMP header")?;
     let (sum, kind) = if dst.is_ipv4() {
         (Sum::default(), V4_TOO_BIG)
@@ -94,15 +107,49 @@ pub fn parse(bytes: &[u8], src: IpAddr, dst: IpAddr) -> Result<(Ends, u32), Wire
     if bytes[..2] != kind {
         return Err(WireError::Unsupported("ICMP message"));
     }
-    let quote = &bytes[HEADER..];
-    let (mtu, ports) = if dst.is_ipv4() {
-        ipv4::Header::parse_quoted(quote)?;
-        (u32::from(u16_at(bytes, 6)), &quote[usize::from(quote[0] & 0xf) * 4..])
+    let mtu = if dst.is_ipv4() { u16_at(bytes, 6).into() } else { u32_at(bytes, 4) };
+    let (refused, quote) = parse_quote(&bytes[HEADER..], dst.is_ipv4())?;
+    if refused.src != dst {
+        return Err(WireError::Malformed("ICMP quotes what its receiver did not send"));
+    }
+    Ok((refused.reversed(), Body::TooBig { mtu, quote }))
+}
+
+fn parse_quote(bytes: &[u8], v4: bool) -> Result<(Ends, Quote), WireError> {
+    let (src, dst, protocol, header_bytes, mut quote) = if v4 {
+        let header = ipv4::Header::parse_quoted(bytes)?;
+        let quote = Quote {
+            version: IpVersion::V4,
+            ip_bytes: u16_at(bytes, 2).into(),
+            mark: header.identification.into(),
+            ttl: header.ttl,
+            dscp: header.dscp,
+            ecn: header.ecn,
+            transport: Quoted::Udp,
+        };
+        let header_bytes = usize::from(bytes[0] & 0xf) * 4;
+        (header.src.into(), header.dst.into(), header.protocol, header_bytes, quote)
     } else {
-        ipv6::Header::parse_quoted(quote)?;
-        (u32_at(bytes, 4), &quote[ipv6::HEADER..])
+        let header = ipv6::Header::parse_quoted(bytes)?;
+        let quote = Quote {
+            version: IpVersion::V6,
+            ip_bytes: u32::from(u16_at(bytes, 4)) + IpVersion::V6.header_bytes(),
+            mark: header.flow_label,
+            ttl: header.hop_limit,
+            dscp: header.dscp,
+            ecn: header.ecn,
+            transport: Quoted::Udp,
+        };
+        (header.src.into(), header.dst.into(), header.next_header, ipv6::HEADER, quote)
     };
+    let behind = &bytes[header_bytes..];
     // RFC 792, RFC 1122 §3.2.2: at least eight bytes of the refused packet's data are quoted.
-    at_least(ports, 8, "ICMP quote")?;
-    Ok((Ends { src, dst, src_port: u16_at(ports, 2), dst_port: u16_at(ports, 0) }, mtu))
+    at_least(behind, 8, "ICMP quote")?;
+    quote.transport = match protocol {
+        udp::PROTOCOL => Quoted::Udp,
+        tcp::PROTOCOL => Quoted::Tcp { seq: u32_at(behind, 4) },
+        _ => return Err(WireError::Unsupported("quoted protocol")),
+    };
+    let (src_port, dst_port) = (u16_at(behind, 0), u16_at(behind, 2));
+    Ok((Ends { src, dst, src_port, dst_port }, quote))
 }

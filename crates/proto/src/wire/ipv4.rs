@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::checksum::Sum;
-use super::{INITIAL_TTL, WireError, at_least, ecn, u16_at};
+use super::{WireError, at_least, ecn, u16_at};
 use crate::packet::{Ecn, Packet};
 
 /// Bytes of a header without options.
@@ -37,12 +37,12 @@ pub struct Header {
 impl Header {
     /// The header of this packet.
     #[must_use]
-    pub const fn of(packet: &Packet, protocol: u8, src: Ipv4Addr, dst: Ipv4Addr) -> Self {
+    pub fn of(packet: &Packet, protocol: u8, src: Ipv4Addr, dst: Ipv4Addr) -> Self {
         Self {
             dscp: packet.dscp,
             ecn: packet.ecn,
-            identification: packet.number as u16,
-            ttl: INITIAL_TTL.saturating_sub(packet.hop),
+            identification: packet.mark() as u16,
+            ttl: packet.ttl(),
             protocol,
             src,
             dst,

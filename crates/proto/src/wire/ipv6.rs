@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::{INITIAL_TTL, WireError, at_least, ecn, u16_at, u32_at};
+use super::{WireError, at_least, ecn, u16_at, u32_at};
 use crate::packet::{Ecn, Packet};
 
 /// Bytes of the header.
@@ -36,9 +36,8 @@ impl Header {
         Self {
             dscp: packet.dscp,
             ecn: packet.ecn,
-            // RFC 6437 §2: one value per flow, not zero.
-            flow_label: (packet.flow_hash() & 0xf_ffff).max(1),
-            hop_limit: INITIAL_TTL.saturating_sub(packet.hop),
+            flow_label: packet.mark(),
+            hop_limit: packet.ttl(),
             next_header,
             src,
             dst,

@@ -19,11 +19,9 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
+pub use crate::packet::INITIAL_TTL;
 use crate::packet::{Body, Ecn, Frame, Packet, Payload};
 use crate::probe::Garbage;
-
-/// Hops a packet may take when it leaves its sender.
-pub const INITIAL_TTL: u8 = 64;
 
 /// Where a packet comes from and where it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +70,7 @@ impl Hints {
 /// A packet as read from bytes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parsed {
-    /// Where from and where to; of a Packet Too Big the ports of the refused packet, turned round.
+    /// Where from and where to; of a Packet Too Big those of the refused packet, turned round.
     pub ends: Ends,
     /// ECN field.
     pub ecn: Ecn,
@@ -121,34 +119,55 @@ impl WireError {
 
 /// Appends the whole IP packet to `out`: label for the IP header, body, addresses and ports.
 ///
-/// Don't Fragment is set; TTL (or hop limit) is [`INITIAL_TTL`] less the links behind the packet;
-/// the IPv4 identification is the packet's number modulo 2¹⁶ (any value would do, RFC 6864 §4.1)
-/// and the IPv6 flow label the label's flow hash (RFC 6437 §2).
+/// Don't Fragment is set; TTL (or hop limit) is [`Packet::ttl`]; the IPv4 identification or IPv6
+/// flow label is [`Packet::mark`]. A Packet Too Big speaks in the name of `ends.src`, to which the
+/// refused packet went; a router's is written by [`emit_from`].
 ///
 /// # Errors
 /// [`WireError::Families`], or [`WireError::TooLong`] if it does not fit an IP packet; `out` is
 /// then as it was.
 pub fn emit(packet: &Packet, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
+    emit_from(ends.src, packet, body, ends, out)
+}
+
+/// Appends a router's answer to `out`: as [`emit`], with `router` for the source address. `ends`
+/// are those of the refused packet, turned round.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_from(
+    router: IpAddr,
+    packet: &Packet,
+    body: &Body,
+    ends: &Ends,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
     let start = out.len();
-    let written = emit_ip(packet, body, ends, out);
+    let written = emit_ip(router, packet, body, ends, out);
     if written.is_err() {
         out.truncate(start);
     }
     written
 }
 
-fn emit_ip(packet: &Packet, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
+fn emit_ip(
+    src: IpAddr,
+    packet: &Packet,
+    body: &Body,
+    ends: &Ends,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
     let start = out.len();
-    match (ends.src, ends.dst) {
+    match (src, ends.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
             out.resize(start + ipv4::HEADER, 0);
-            emit_body(body, ends, out)?;
+            emit_body(src.into(), body, ends, out)?;
             let protocol = protocol(body, ipv4::ICMP);
             ipv4::Header::of(packet, protocol, src, dst).write(&mut out[start..])
         }
         (IpAddr::V6(src), IpAddr::V6(dst)) => {
             out.resize(start + ipv6::HEADER, 0);
-            emit_body(body, ends, out)?;
+            emit_body(src.into(), body, ends, out)?;
             let next_header = protocol(body, ipv6::ICMP);
             ipv6::Header::of(packet, next_header, src, dst).write(&mut out[start..])
         }
@@ -164,11 +183,11 @@ fn protocol(body: &Body, icmp: u8) -> u8 {
     }
 }
 
-fn emit_body(body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
+fn emit_body(src: IpAddr, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
     match body {
         Body::Udp(frame) => udp::emit(ends, |out| emit_frame(frame, out), out),
         Body::Tcp(segment) => tcp::emit(segment, ends, out),
-        Body::TooBig { mtu } => icmp::emit(*mtu, ends, out),
+        Body::TooBig { mtu, quote } => icmp::emit(*mtu, quote, src, ends, out),
     }
 }
 
@@ -240,10 +259,7 @@ fn parse_body(
             let (ends, segment) = tcp::parse(bytes, src, dst, hints)?;
             Ok((ends, Body::Tcp(segment)))
         }
-        _ if icmp => {
-            let (ends, mtu) = icmp::parse(bytes, src, dst)?;
-            Ok((ends, Body::TooBig { mtu }))
-        }
+        _ if icmp => icmp::parse(bytes, src, dst),
         _ => Err(WireError::Unsupported("IP protocol")),
     }
 }

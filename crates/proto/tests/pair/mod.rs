@@ -6,8 +6,10 @@
 
 use bytes::Bytes;
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, PathNews};
-use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, PathId, Payload};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
+use talkspurt_proto::packet::{
+    Body, Damage, Ecn, Frame, IpVersion, PathId, Payload, Quote, Quoted,
+};
 use talkspurt_proto::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
 use talkspurt_proto::tcp::{Config, Controller, Flags, Segment, State, Tcp};
 use talkspurt_proto::time::{Duration, Instant};
@@ -332,7 +334,7 @@ impl Pair {
             self.log.push(sent);
             let (now, mtu) = (self.now, self.mtu);
             let end = self.end(from);
-            let news = Input::Path(PathId(0), PathNews::TooBig { mtu });
+            let news = refusal(mtu, segment.seq);
             return end.tcp.handle(now, news, &mut end.notes);
         }
         let fate = (self.wire)(&sent);
@@ -376,6 +378,21 @@ impl Pair {
 pub fn packet(segment: Segment) -> Input {
     let (path, ecn, damage) = (PathId(0), Ecn::NotEct, Damage::None);
     Input::Packet { path, ecn, damage, body: Body::Tcp(segment) }
+}
+
+/// A router's word that it refused the segment of this sequence number.
+pub fn refusal(mtu: u32, seq: u32) -> Input {
+    let quote = Quote {
+        version: IpVersion::V4,
+        ip_bytes: 1500,
+        mark: 0,
+        ttl: 64,
+        dscp: 0,
+        ecn: Ecn::NotEct,
+        transport: Quoted::Tcp { seq },
+    };
+    let body = Body::TooBig { mtu, quote };
+    Input::Packet { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::None, body }
 }
 
 pub fn virtually(len: u32) -> Payload {

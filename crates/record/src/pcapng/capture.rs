@@ -5,12 +5,14 @@
 //! is received or dropped, under its handle in the driver's pool ([`Packet::body`]), which is one
 //! packet's alone for that time. Flow, route and number are kept beside it and compared, so a body
 //! is never taken for another's. Addresses and ports come from a table by (flow, route): a route
-//! is one direction, and ports are a flow's.
+//! is one direction, and ports are a flow's. A router's answer has the ends of the packet it
+//! refused, turned round, and the router's address for its source.
 
 use std::collections::BTreeMap;
 use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use talkspurt_proto::packet::{Body, Packet};
+use talkspurt_proto::packet::{Body, IpVersion, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::{self, Ends};
@@ -21,12 +23,16 @@ use super::{Pcapng, Remarks};
 #[derive(Debug, Default)]
 pub struct CaptureProbe {
     ends: BTreeMap<(u32, u32), Ends>,
+    routers: Vec<Router>,
     taps: BTreeMap<u32, Tap>,
     files: Vec<Sorted>,
     bodies: BTreeMap<u32, Kept>,
     now: Instant,
     unwritten: u64,
 }
+
+/// The addresses under which the node before a link speaks.
+pub type Router = (Ipv4Addr, Ipv6Addr);
 
 /// Where the packets of a link go.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +44,9 @@ struct Tap {
 #[derive(Debug)]
 struct Kept {
     identity: Identity,
+    /// Source address: that of `ends`, or a router's.
+    src: IpAddr,
+    ends: Ends,
     body: Body,
 }
 
@@ -88,6 +97,14 @@ impl CaptureProbe {
         Self { ends: ends.into_iter().collect(), ..Self::default() }
     }
 
+    /// Tells it the routers before all links, by the link's number; without them their answers are
+    /// not captured.
+    #[must_use]
+    pub fn with_routers(mut self, routers: Vec<Router>) -> Self {
+        self.routers = routers;
+        self
+    }
+
     /// Captures these links into `file`, the first as its interface 0, and so on. `lag` is how
     /// long after a transmission began a link may tell of it at the latest (its propagation delay
     /// and the transmission of its longest packet); the file is then in order of time.
@@ -125,28 +142,43 @@ impl CaptureProbe {
         finished.collect::<Vec<_>>().into_iter().collect()
     }
 
-    fn keep(&mut self, packet: &Packet, body: &Body) {
-        if self.ends.contains_key(&(packet.flow, packet.route)) {
-            let kept = Kept { identity: Identity::of(packet), body: body.clone() };
-            self.bodies.insert(packet.body.0, kept);
+    fn on_sent(&mut self, packet: &Packet, body: &Body) {
+        if let Some(ends) = self.ends.get(&(packet.flow, packet.route)).copied() {
+            self.keep(packet, ends.src, ends, body);
         }
     }
 
+    fn on_answered(&mut self, link: u32, refused: &Packet, packet: &Packet, body: &Body) {
+        let ends = self.ends.get(&(refused.flow, refused.route)).copied();
+        let router = self.routers.get(link as usize).copied();
+        if let (Some(ends), Some((v4, v6))) = (ends, router) {
+            let src = match refused.version {
+                IpVersion::V4 => IpAddr::V4(v4),
+                IpVersion::V6 => IpAddr::V6(v6),
+            };
+            self.keep(packet, src, ends.reversed(), body);
+        }
+    }
+
+    fn keep(&mut self, packet: &Packet, src: IpAddr, ends: Ends, body: &Body) {
+        let kept = Kept { identity: Identity::of(packet), src, ends, body: body.clone() };
+        self.bodies.insert(packet.body.0, kept);
+    }
+
     fn release(&mut self, packet: &Packet) {
-        if self.body(packet).is_some() {
+        if self.kept(packet).is_some() {
             self.bodies.remove(&packet.body.0);
         }
     }
 
-    fn body(&self, packet: &Packet) -> Option<&Body> {
-        let kept = self.bodies.get(&packet.body.0)?;
-        (kept.identity == Identity::of(packet)).then_some(&kept.body)
+    fn kept(&self, packet: &Packet) -> Option<&Kept> {
+        self.bodies.get(&packet.body.0).filter(|kept| kept.identity == Identity::of(packet))
     }
 
     fn bytes(&self, packet: &Packet) -> Option<Vec<u8>> {
-        let ends = self.ends.get(&(packet.flow, packet.route))?;
+        let Kept { src, ends, body, .. } = self.kept(packet)?;
         let mut bytes = Vec::new();
-        wire::emit(packet, self.body(packet)?, ends, &mut bytes).ok()?;
+        wire::emit_from(*src, packet, body, ends, &mut bytes).ok()?;
         Some(bytes)
     }
 
@@ -171,7 +203,10 @@ impl Probe for CaptureProbe {
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         self.now = self.now.max(now);
         match (place, note) {
-            (_, Note::Sent { packet, body }) => self.keep(packet, body),
+            (_, Note::Sent { packet, body }) => self.on_sent(packet, body),
+            (Place::Link(link), Note::Answered { refused, packet, body }) => {
+                self.on_answered(link, refused, packet, body);
+            }
             (_, Note::Received { packet, .. } | Note::Dropped { packet, .. }) => {
                 self.release(packet);
             }

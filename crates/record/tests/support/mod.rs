@@ -4,7 +4,7 @@
 
 use arrow_array::{Array, Float64Array, Int64Array, StringArray};
 use bytes::Bytes;
-use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtp, tcp};
@@ -18,6 +18,8 @@ pub enum Line {
     Arrived(Packet),
     Dropped(Packet, DropReason),
     Sent(Packet, Body),
+    /// What was refused, and the answer.
+    Answered(Packet, Packet, Body),
     Received(Packet, Body),
     Plain(Note<'static>),
 }
@@ -41,6 +43,7 @@ impl Told {
             Line::Arrived(packet) => Note::Arrived { packet },
             Line::Dropped(packet, why) => Note::Dropped { packet, why: *why },
             Line::Sent(packet, body) => Note::Sent { packet, body },
+            Line::Answered(refused, packet, body) => Note::Answered { refused, packet, body },
             Line::Received(packet, body) => Note::Received { packet, body },
             Line::Plain(note) => {
                 if probe.wants(note.topic()) {
@@ -97,6 +100,12 @@ pub fn control() -> Body {
 
 pub fn data(len: u32) -> Body {
     Body::Udp(Frame::Data(Payload::Virtual { offset: 0, len: len.into() }))
+}
+
+/// A router's word that it refused a segment.
+pub fn refusal(mtu: u32) -> Body {
+    let quote = Quote::of(&packet(0, 1, 1500, ms(0)), &segment(1, 1448)).expect("no answer");
+    Body::TooBig { mtu, quote }
 }
 
 pub fn segment(seq: u32, len: u32) -> Body {

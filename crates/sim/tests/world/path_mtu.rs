@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use talkspurt_proto::packet::Body;
+use talkspurt_proto::packet::{Body, Ecn};
 use talkspurt_proto::probe::{DropReason, Note, Place};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Size;
@@ -25,6 +25,8 @@ struct Story {
     sent: Vec<(Instant, u32)>,
     /// Refusals: when and how long.
     refused: Vec<(Instant, u32)>,
+    /// Messages of routers.
+    answered: usize,
     /// Messages at the opening side: when, length, MTU.
     told: Vec<(Instant, u32, u32)>,
     events: Vec<(u32, talkspurt_proto::endpoint::Event)>,
@@ -40,7 +42,14 @@ fn tell(text: &str) -> (Run, Story) {
         (Place::Link(_), Note::Dropped { packet, why: DropReason::TooBig }) => {
             story.refused.push((now, packet.ip_bytes));
         }
-        (Place::Peer(0), Note::Received { packet, body: Body::TooBig { mtu } }) => {
+        (Place::Link(_), Note::Answered { refused, packet, body }) => {
+            let Body::TooBig { quote, .. } = body else { panic!("an answer") };
+            assert_eq!(story.refused.last(), Some(&(now, quote.ip_bytes)));
+            assert_eq!((quote.mark, quote.ttl, quote.dscp), (refused.mark(), 63, 46));
+            assert_eq!((refused.dscp, packet.dscp, packet.ecn), (46, 0, Ecn::NotEct));
+            story.answered += 1;
+        }
+        (Place::Peer(0), Note::Received { packet, body: Body::TooBig { mtu, .. } }) => {
             story.told.push((now, packet.ip_bytes, *mtu));
         }
         (Place::Peer(1), Note::Delivered { bytes, .. }) => story.delivered += u64::from(*bytes),
@@ -56,7 +65,7 @@ fn tcp_shrinks_its_segments_and_completes() {
     for (ip, mtu, answer) in [("v4", 576, 56), ("v6", 1280, 96), ("v4", 68, 56)] {
         let bulk = "{ kind = 'bulk', total = '100kB' }";
         let tcp = "{ kind = 'tcp', controller = 'newreno', mss = '1440B' }";
-        let flow = flow("f", "a-z", tcp, bulk, &format!("ip = '{ip}'"));
+        let flow = flow("f", "a-z", tcp, bulk, &format!("ip = '{ip}'\ndscp = 46"));
         let (run, story) = tell(&scenario("60s", &[narrow_middle(mtu), flow]));
         let (first, length) = story.refused[0];
         assert_eq!(length, if ip == "v4" { 1480 } else { 1500 });
@@ -77,6 +86,7 @@ fn tcp_shrinks_its_segments_and_completes() {
         // At most the first window met the link.
         assert!(story.refused.len() <= 10);
         assert_eq!(story.refused.len(), story.told.len());
+        assert_eq!(story.refused.len(), story.answered);
     }
 }
 
@@ -107,7 +117,7 @@ fn udp_is_told_and_goes_on() {
         Arc::make_mut(&mut point.network).links[2].mtu = Size::from_bytes(1300);
         let mut told = 0;
         let run = watch(&point, &Look::default(), |_, place, note| {
-            if let Note::Received { packet, body: Body::TooBig { mtu } } = note {
+            if let Note::Received { packet, body: Body::TooBig { mtu, .. } } = note {
                 assert_eq!((place, packet.ip_bytes, *mtu), (Place::Peer(0), answer, 1300));
                 told += 1;
             }
@@ -131,7 +141,7 @@ fn the_answer_finds_its_own_way_where_the_way_back_passes_by() {
         link("aq", "a-q", "1Mbit/s", "20ms", "back = { delay = '5ms' }"),
         link("qz", "q-z", "1Mbit/s", "20ms", "back = { delay = '5ms' }"),
     ];
-    let flow = flow("f", "a-z", "tcp", "{ kind = 'bulk', total = '50kB' }", "");
+    let flow = flow("f", "a-z", "tcp", "{ kind = 'bulk', total = '50kB' }", "dscp = 46");
     let text = scenario("60s", &[links.concat(), flow]);
     let point = point(&text);
     let routes = &point.network.routes[0];

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use talkspurt_proto::endpoint::Event;
+use talkspurt_proto::packet::{Body, Frame, Payload};
 use talkspurt_proto::probe::{Note, Place};
+use talkspurt_proto::rfc4571::Deframer;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_sim::build::start;
 
@@ -199,4 +201,40 @@ fn a_source_stops_when_told() {
         }
     });
     assert!(last < ms(3000) && last + Duration::from_millis(500) > ms(3000), "{last:?}");
+}
+
+/// RFC 3550 §6.3.7: a speaker whose source has stopped leaves with a BYE, once, over datagrams and
+/// in a stream alike; its peer goes on.
+#[test]
+fn who_stops_speaking_says_goodbye() {
+    let speech = "{ kind = 'speech', codec = 'pcmu' }";
+    for transport in ["udp", "tcp"] {
+        let flow = flow("f", "a-z", transport, speech, "start_spread = '0s'\nstop = '3s'");
+        let parts = [link("l", "a-z", "1Mbit/s", "5ms", ""), flow];
+        let (mut deframer, mut goodbyes, mut last_speech) = (Deframer::new(), 0, Instant::ZERO);
+        let mut look = |now: Instant, frame: Frame| match frame {
+            Frame::Rtcp(compound) if compound.bye => {
+                assert!(compound.sender.is_some());
+                assert!(now >= last_speech && last_speech > ms(2900));
+                goodbyes += 1;
+            }
+            Frame::Rtp(_) => last_speech = now,
+            _ => {}
+        };
+        watch(&point(&scenario("10s", &parts)), &Look::default(), |now, place, note| {
+            match (place, note) {
+                (Place::Peer(1), Note::Received { body: Body::Udp(frame), .. }) => {
+                    look(now, frame.clone());
+                }
+                (Place::Peer(1), Note::Received { body: Body::Tcp(segment), .. }) => {
+                    if let Payload::Real(bytes) = &segment.payload {
+                        deframer.push(bytes.clone());
+                        deframer.by_ref().for_each(|frame| look(now, frame));
+                    }
+                }
+                _ => {}
+            }
+        });
+        assert_eq!(goodbyes, 1, "{transport}");
+    }
 }

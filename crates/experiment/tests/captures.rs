@@ -1,0 +1,130 @@
+//! Captures of whole runs, read by tshark: a router's Packet Too Big stands in them as Wireshark
+//! expects it, and quotes the packet that was refused (RFC 792, RFC 4443 §3.2, RFC 5927 §4.1).
+//!
+//! Without tshark these tests say so and pass, unless `TALKSPURT_REQUIRE_TSHARK` is set.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use talkspurt_experiment::{Shared, run};
+
+/// Whether tshark can be run here.
+fn tshark_is_here() -> bool {
+    let here = Command::new("tshark").arg("--version").output().is_ok();
+    if !here {
+        let required = std::env::var_os("TALKSPURT_REQUIRE_TSHARK").is_some();
+        assert!(!required, "TALKSPURT_REQUIRE_TSHARK is set and tshark is not installed");
+        println!("skipped: tshark not installed");
+    }
+    here
+}
+
+/// One row for each packet that passes the filter: these fields of it.
+fn fields(capture: &Path, filter: &str, names: &[&str]) -> Vec<Vec<String>> {
+    let output = Command::new("tshark")
+        .args(["-n", "-r"])
+        .arg(capture)
+        .args(["-o", "ip.check_checksum:TRUE", "-o", "tcp.check_checksum:TRUE"])
+        .args(["-Y", filter, "-T", "fields", "-E", "separator=/t"])
+        .args(names.iter().flat_map(|name| ["-e", *name]))
+        .output()
+        .expect("tshark runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "tshark: {errors}");
+    let text = String::from_utf8(output.stdout).expect("UTF-8");
+    text.lines().map(|row| row.split('\t').map(str::to_owned).collect()).collect()
+}
+
+/// The capture of the first link of three, the second of which is narrow, under a TCP flow.
+fn captured(ip: &str, mtu: u32) -> PathBuf {
+    let link = |name: &str, from: &str, to: &str, more: &str| {
+        format!(
+            "[links.{name}]\nfrom = '{from}'\nto = '{to}'\nrate = '1Mbit/s'\ndelay = '10ms'\n\
+             queue = {{ kind = 'droptail', packets = 1000 }}\n{more}\n"
+        )
+    };
+    let text = [
+        "title = 'narrow'\nduration = '10s'\nrecord = { pcapng = ['near'] }\n".to_owned(),
+        link("near", "a", "r", ""),
+        link("narrow", "r", "s", &format!("mtu = '{mtu}B'")),
+        link("far", "s", "z", ""),
+        "[nodes.a]\n[nodes.r]\n".to_owned(),
+        format!(
+            "[flows.f]\nfrom = 'a'\nto = 'z'\nip = '{ip}'\ndscp = 46\n\
+             transport = {{ kind = 'tcp', controller = 'newreno', mss = '1440B' }}\n\
+             source = {{ kind = 'bulk', total = '100kB' }}\n"
+        ),
+    ]
+    .concat();
+    let study = talkspurt_scenario::load(&text, "test", Path::new("."), &[], None);
+    let point = study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("captures-{ip}"));
+    std::fs::create_dir_all(&folder).expect("writable");
+    run(&point, Some(&folder), &Shared::default()).expect("every packet is captured");
+    folder.join("near.pcapng")
+}
+
+fn sound(capture: &Path) {
+    let bad = "_ws.malformed || ip.checksum.status == \"Bad\" || tcp.checksum.status == \"Bad\" \
+        || icmp.checksum.status == \"Bad\" || icmpv6.checksum.status == \"Bad\"";
+    assert_eq!(fields(capture, bad, &["frame.number"]), Vec::<Vec<String>>::new());
+}
+
+#[test]
+fn over_ipv4_the_quote_is_of_the_refused_segment() {
+    if !tshark_is_here() {
+        return;
+    }
+    let path = captured("v4", 576);
+    sound(&path);
+    let names = ["ip.id", "ip.len", "tcp.seq_raw", "tcp.srcport", "tcp.dstport", "ip.dst"];
+    let refused = fields(&path, "tcp && !icmp && ip.len > 576", &names);
+    // In a quote, tshark has the raw number under this name.
+    let names = ["ip.id", "ip.len", "tcp.seq", "tcp.srcport", "tcp.dstport", "ip.dst", "ip.src"];
+    let answers = fields(&path, "icmp.type == 3 && icmp.code == 4 && icmp.mtu == 576", &names);
+    assert!(!answers.is_empty());
+    assert_eq!(answers.len(), refused.len());
+    let inner = |text: &str| text.split(',').nth(1).expect("a quoted header").to_owned();
+    for (answer, refused) in answers.iter().zip(&refused) {
+        let quoted = [&answer[0], &answer[1], &answer[5]].map(|field| inner(field));
+        assert_eq!(quoted, [&refused[0], &refused[1], &refused[5]].map(String::clone));
+        assert_eq!(answer[2..5], refused[2..5]);
+    }
+    // The router speaks for itself, best effort.
+    let router = |row: &Vec<String>| row[6].split(',').next().map(str::to_owned);
+    let speakers: BTreeSet<_> = answers.iter().filter_map(router).collect();
+    assert_eq!(speakers.len(), 1);
+    let ends = fields(&path, "tcp && !icmp", &["ip.src"]).concat();
+    assert!(ends.iter().all(|end| !speakers.contains(end)), "{speakers:?}");
+    let marks = fields(&path, "icmp", &["ip.dsfield.dscp", "ip.dsfield.ecn"]);
+    assert!(marks.iter().all(|mark| *mark == ["0,46", "0,0"]), "{marks:?}");
+    assert_eq!(fields(&path, "icmp.checksum.status == \"Good\"", &["ip.id"]).len(), answers.len());
+}
+
+#[test]
+fn over_ipv6_too() {
+    if !tshark_is_here() {
+        return;
+    }
+    let path = captured("v6", 1280);
+    sound(&path);
+    let names = ["ipv6.plen", "ipv6.flow", "tcp.srcport", "tcp.dstport", "ipv6.dst", "tcp.seq_raw"];
+    let refused = fields(&path, "tcp && !icmpv6 && ipv6.plen > 1240", &names);
+    let names = ["ipv6.plen", "ipv6.flow", "tcp.srcport", "tcp.dstport", "ipv6.dst"];
+    let answers = fields(&path, "icmpv6.type == 2 && icmpv6.mtu == 1280", &names);
+    assert!(!answers.is_empty());
+    assert_eq!(answers.len(), refused.len());
+    let inner = |text: &str| text.split(',').nth(1).expect("a quoted header").to_owned();
+    for (answer, refused) in answers.iter().zip(&refused) {
+        let quoted = [&answer[0], &answer[1], &answer[4]].map(|field| inner(field));
+        assert_eq!(quoted, [&refused[0], &refused[1], &refused[4]].map(String::clone));
+        assert_eq!(answer[2..4], refused[2..4]);
+        // tshark reads no number there: it stands 4 bytes into the quoted segment.
+        let [a, b, c, d] = refused[5].parse::<u32>().expect("a number").to_be_bytes();
+        let quoting = format!("icmpv6 && frame[92:4] == {a:02x}:{b:02x}:{c:02x}:{d:02x}");
+        assert_eq!(fields(&path, &quoting, &["frame.number"]).len(), 1);
+    }
+    let good = fields(&path, "icmpv6.checksum.status == \"Good\"", &["ipv6.plen"]);
+    assert_eq!(good.len(), answers.len());
+}
