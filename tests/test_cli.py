@@ -312,7 +312,7 @@ queue = { kind = "droptail", packets = 100 }
 from = "a"
 to = "b"
 transport = {{ kind = "udp" }}
-source = {{ kind = "cbr", rate = "8kbit/s", packet = "1000B" }}
+source = {{ kind = "cbr", rate = "64kbit/s", packet = "1000B" }}
 """
     for i in range(20)
 )  # fmt: skip

@@ -3,8 +3,10 @@
 //!
 //! Each place has a stream of records, little-endian and of a fixed layout per kind, hashed as it
 //! comes with XXH3-128; the streams' hashes, in order of places, are hashed into the digest. Left
-//! out on purpose: the pool slot of a body (depends on when slots are recycled). Bytes that matter
-//! (speech as it was encoded, media headers, reports) count by their XXH3-64.
+//! out on purpose: the pool slot of a body (depends on when slots are recycled), and the bytes of
+//! recorded speech, of which only the length counts: a recording at another rate than its codec's
+//! is resampled in floating point, whose last bit is the processor's. Reports count by their
+//! XXH3-64.
 
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Frame, Packet, Payload, Quote, Quoted};
@@ -218,7 +220,7 @@ impl Record {
     fn payload(&mut self, payload: &Payload) -> &mut Self {
         match payload {
             Payload::Virtual { offset, len } => self.u8(0).u64(*offset).u32(*len as u32),
-            Payload::Real(bytes) => self.u8(1).u64(xxh3_64(bytes)).u32(bytes.len() as u32),
+            Payload::Real(bytes) => self.u8(1).u64(0).u32(bytes.len() as u32),
         }
     }
 }

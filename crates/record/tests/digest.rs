@@ -135,9 +135,7 @@ fn every_header_field_and_every_byte_that_matters_counts() {
         voice(&|packet| packet.timestamp += 1),
         voice(&|packet| packet.ssrc += 1),
         voice(&|packet| packet.payload = Payload::Real(Bytes::from_static(&[0; 161]))),
-        voice(&|packet| packet.payload = Payload::Real(Bytes::from_static(&[1; 160]))),
         tcp(&|segment| segment.payload = Payload::Real(Bytes::from_static(&[0; 100]))),
-        tcp(&|segment| segment.payload = Payload::Real(Bytes::from_static(&[1; 100]))),
         report(&|_| {}),
         report(&|compound| compound.ssrc = 8),
         report(&|compound| compound.cname = "b".into()),
@@ -154,6 +152,10 @@ fn every_header_field_and_every_byte_that_matters_counts() {
         one(Line::Received(label, refusal(577))),
         one(Line::Answered(label, label, refusal(577))),
     ]);
+    // What the recording says is not the run's business, only how long it is.
+    let said =
+        |byte: u8| voice(&|packet| packet.payload = Payload::Real(Bytes::from(vec![byte; 160])));
+    assert_eq!(said(0), said(1));
 }
 
 #[test]
