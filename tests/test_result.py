@@ -203,3 +203,8 @@ def test_captures_live_as_long_as_their_result_and_are_saved_with_it(folder, tmp
     assert scratch.exists()
     del run
     assert not scratch.exists()
+
+
+def test_words_for_a_result_and_its_sound_are_short(result):
+    assert len(repr(result)) < 500
+    assert len(repr(result.audio("call"))) < 100

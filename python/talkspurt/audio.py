@@ -9,7 +9,7 @@ import base64
 import io
 import os
 import wave
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,8 +33,8 @@ class Audio:
     """
 
     name: str
-    sent_pcm: bytes
-    received_pcm: bytes
+    sent_pcm: bytes = field(repr=False)
+    received_pcm: bytes = field(repr=False)
     rate: int
 
     @cached_property

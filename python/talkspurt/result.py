@@ -122,6 +122,11 @@ class Result:
     _captures: Path | Scratch | None = field(default=None, repr=False)
     _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
+    def __repr__(self) -> str:
+        settings = "".join(f", {axis} = {label}" for axis, label in self.settings.items())
+        digest = self.manifest["digest"]
+        return f"<Result of {self.name!r}{settings}: seed {self.seed}, digest {digest}>"
+
     @classmethod
     def of_outcome(
         cls,

@@ -69,6 +69,10 @@ class Study:
     runs: Sequence[Result]
     sets: Mapping[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        axes = " × ".join(f"{len(axis.labels)} {axis.name}" for axis in self.axes) or "1"
+        return f"<Study {self.name!r}: {axes} × {self.replications} replications>"
+
     @classmethod
     def of_results(cls, question: Question, runs: Sequence[Result]) -> Study:
         """The study a question asked for, from its runs in order."""
