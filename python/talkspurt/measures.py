@@ -144,9 +144,9 @@ ALL: tuple[Measure, ...] = (
     _bytes(
         "media_header_bytes",
         "media headers",
-        "Headers of RTP around the speech. Inside a byte stream TCP cannot tell them from payload, "
-        "and they count as such.",
-        "12 bytes in each packet of RTP over UDP",
+        "Headers of RTP around the speech and, in a byte stream, the length before each packet "
+        "(RFC 4571). What TCP sends again counts as payload.",
+        "12 bytes a frame over UDP, 14 in a stream",
     ),
     _bytes(
         "transport_header_bytes",

@@ -70,6 +70,9 @@ pub(crate) struct Packets {
     pub(crate) one_frame_each: bool,
 }
 
+/// What stands before each frame of speech in a stream: RTP 12 and RFC 4571's length 2.
+const FRAMED_MEDIA_HEADER: u64 = 14;
+
 #[derive(Debug, Default)]
 pub(crate) struct Delay {
     pub(crate) min: u64,
@@ -121,6 +124,7 @@ impl Account {
         let open = |pending: &Pending, cohort: Cohort| {
             pending.open_data().filter(|&number| cohort.holds(number)).count() as u64
         };
+        let in_stream = self.media_in_stream();
         let mut summary = FlowSummary {
             name: direction.name(),
             transport: direction.flow.transport.clone(),
@@ -140,8 +144,8 @@ impl Account {
             received_bytes: packets.received_bytes,
             network_header_bytes: packets.network,
             transport_header_bytes: packets.transport,
-            media_header_bytes: packets.media,
-            payload_bytes: packets.payload,
+            media_header_bytes: packets.media + in_stream,
+            payload_bytes: packets.payload - in_stream,
             throughput_bps: rate(self.arrived_bytes),
             goodput_bps: rate(self.delivered_bytes),
             delay_min_s: self.delay.known(self.delay.min),
@@ -155,6 +159,14 @@ impl Account {
         };
         self.count_losses(&mut summary);
         summary
+    }
+
+    /// Media headers inside a byte stream, which its packets do not know apart from payload: those
+    /// of the window's frames, once each. What was sent again counts as payload.
+    fn media_in_stream(&self) -> u64 {
+        let framed = self.voice.is_some() && !self.packets.one_frame_each;
+        let headers = if framed { FRAMED_MEDIA_HEADER * self.frames.handed_over } else { 0 };
+        headers.min(self.packets.payload)
     }
 
     pub(crate) fn count_losses(&self, summary: &mut FlowSummary) {

@@ -43,7 +43,8 @@ pub struct FlowSummary {
     pub network_header_bytes: u64,
     /// Bytes in headers of the transport (UDP, TCP with options).
     pub transport_header_bytes: u64,
-    /// Bytes in headers of media (RTP); framing inside a byte stream is payload to TCP.
+    /// Bytes in headers of media: RTP, and in a byte stream RFC 4571's lengths, counted once a frame;
+    /// what TCP sends again is payload.
     pub media_header_bytes: u64,
     /// Bytes of transport payload less media headers.
     pub payload_bytes: u64,

@@ -8,7 +8,7 @@ use talkspurt_app::recording::Recording;
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::probe::{Note, Place, Playout};
 
-use crate::support::{Look, Run, flow, link, point, scenario, speak, watch};
+use crate::support::{Look, Run, flow, link, point, run, scenario, speak, watch};
 
 /// Loud noise, never zero, so that silence is not mistaken for it.
 fn sound(samples: usize) -> Vec<i16> {
@@ -229,4 +229,28 @@ fn playout_counts_from_its_anchor() {
     let (way, call) = quiet("buffer = '60ms'");
     assert!((call.mouth_to_ear_max_s.expect("played") - (way + 0.063_75)).abs() < 1e-9);
     assert_eq!(call.late_packets, Some(0));
+}
+
+/// Each layer's bytes, where nothing is sent twice and no report is among the speech.
+#[test]
+fn headers_are_counted_by_layer_in_datagrams_and_in_a_stream() {
+    for (transport, media, network) in [("udp", 12, 20), ("tcp", 14, 20)] {
+        let source = "{ kind = 'speech', codec = 'pcmu' }";
+        let more = "rtcp = { enabled = false }\nstop = '4s'";
+        let parts =
+            [link("l", "a-z", "2Mbit/s", "30ms", ""), flow("call", "a-z", transport, source, more)];
+        let run = run(&scenario("5s", &parts));
+        let call = run.flow("call");
+        let frames = call.generated_packets;
+        assert_eq!(call.payload_bytes, frames * 160, "{transport}");
+        assert_eq!(call.media_header_bytes, frames * media);
+        assert_eq!(call.network_header_bytes, call.sent_packets * network);
+        let layers = [
+            call.network_header_bytes,
+            call.transport_header_bytes,
+            call.media_header_bytes,
+            call.payload_bytes,
+        ];
+        assert_eq!(layers.iter().sum::<u64>(), call.sent_bytes);
+    }
 }
