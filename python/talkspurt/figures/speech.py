@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from talkspurt.audio import Audio
     from talkspurt.result import Result
 
+MANY = 2000
+"""Patches above this number go into an SVG as one picture instead of one by one."""
+
 
 def delay_ecdf(result: Result, flow: str | None, link: str | None) -> Figure | None:
     """Share of frames delivered within a time, counted from capture: what a buffer must bridge."""
@@ -101,11 +104,26 @@ def _strip(ax: Axes, rows: pl.DataFrame, place: int, duration_s: float) -> set[s
     # A speaker who pauses sends nothing: frames are as long as those without a pause are apart.
     step = min((b - a for a, b in pairwise(times)), default=duration_s / 100)
     for fate in rows["fate"].unique(maintain_order=True).to_list():
-        spans = [(t, step) for t in rows.filter(fate=fate)["captured_s"].to_list()]
+        spans = _spans(rows.filter(fate=fate)["captured_s"].to_list(), step)
         ax.broken_barh(
-            spans, (place - 0.36, 0.72), color=FATE_COLOURS.get(fate, FAINT), linewidth=0
+            spans,
+            (place - 0.36, 0.72),
+            color=FATE_COLOURS.get(fate, FAINT),
+            linewidth=0,
+            rasterized=len(spans) > MANY,
         )
     return set(rows["fate"].to_list())
+
+
+def _spans(times: list[float], step: float) -> list[tuple[float, float]]:
+    """Frames of ``step`` seconds as (start, length); those that follow one another are one."""
+    spans: list[tuple[float, float]] = []
+    for t in times:
+        if spans and t - sum(spans[-1]) < step / 2:
+            spans[-1] = (spans[-1][0], t + step - spans[-1][0])
+        else:
+            spans.append((t, step))
+    return spans
 
 
 def waveform(result: Result, flow: str | None, link: str | None) -> Figure | None:
@@ -148,8 +166,16 @@ def _shade_missing(ax: Axes, rows: pl.DataFrame) -> None:
     times = rows["captured_s"].to_list()
     step = (times[-1] - first) / (len(times) - 1) if len(times) > 1 else 0.02
     for fate, colour in FATE_COLOURS.items():
-        spans = [(t - first, step) for t in rows.filter(fate=fate)["captured_s"].to_list()]
+        spans = _spans((rows.filter(fate=fate)["captured_s"] - first).to_list(), step)
         if spans and fate != "played":
             low, high = ax.get_ylim()
-            ax.broken_barh(spans, (low, high - low), color=colour, alpha=0.4, linewidth=0, zorder=0)
+            ax.broken_barh(
+                spans,
+                (low, high - low),
+                color=colour,
+                alpha=0.4,
+                linewidth=0,
+                zorder=0,
+                rasterized=len(spans) > MANY,
+            )
             ax.set_ylim(low, high)

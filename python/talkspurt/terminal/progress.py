@@ -48,6 +48,8 @@ class Bar:
         """Show what is being written."""
         if self._rich is not None and self._task is not None:
             self._rich.update(self._task, completed=1.0, note=f"writing {what}")
+        else:
+            self._say(1.0, f"writing {what}")
 
     def _say(self, fraction: float, note: str) -> None:
         now = time.monotonic()
@@ -56,7 +58,7 @@ class Bar:
         self._said = now
         left = (now - self._began) * (1 - fraction) / fraction if fraction > 0 else None
         words = [f"{fraction:4.0%}", *([note] if note else [])]
-        words += [f"{left:.0f} s left"] if left is not None else []
+        words += [f"{left:.0f} s left"] if left is not None and fraction < 1 else []
         print(f"{self.title}: {', '.join(words)}", file=sys.stderr, flush=True)
 
     def __exit__(
