@@ -5,9 +5,11 @@
 
 use bytes::Bytes;
 
+use crate::dccp;
 use crate::rtcp;
 use crate::rtp;
 use crate::tcp;
+use crate::tfrc;
 use crate::time::Instant;
 
 /// Hops a packet may take when it leaves its sender.
@@ -194,6 +196,10 @@ pub enum Body {
     Udp(Frame),
     /// A TCP segment (RFC 9293 §3.1).
     Tcp(tcp::Segment),
+    /// A DCCP packet (RFC 4340 §5); boxed, lest every body be as long.
+    Dccp(Box<dccp::Packet>),
+    /// A UDP datagram of bare TFRC (RFC 5348 §3.2).
+    Tfrc(tfrc::Packet),
     /// ICMP "fragmentation needed" or ICMPv6 "packet too big" (RFC 1191, 8201) from a router.
     TooBig {
         /// MTU of the link that refused, in bytes of IP packet.
@@ -233,6 +239,12 @@ pub enum Quoted {
         /// Its sequence number.
         seq: u32,
     },
+    /// A DCCP packet; eight bytes hold its ports and checksum, and the low bits of its number only
+    /// with more (RFC 4340 §14 asks for the whole header).
+    Dccp {
+        /// Its sequence number.
+        seq: dccp::WireSeq,
+    },
 }
 
 impl Quote {
@@ -241,8 +253,9 @@ impl Quote {
     #[must_use]
     pub fn of(packet: &Packet, body: &Body) -> Option<Self> {
         let transport = match body {
-            Body::Udp(_) => Quoted::Udp,
+            Body::Udp(_) | Body::Tfrc(_) => Quoted::Udp,
             Body::Tcp(segment) => Quoted::Tcp { seq: segment.seq },
+            Body::Dccp(packet) => Quoted::Dccp { seq: packet.seq },
             Body::TooBig { .. } => return None,
         };
         let Layers { transport: header, media, payload } = body.layers();
@@ -261,7 +274,7 @@ impl Quote {
 /// Bytes of a packet by layer, the IP header apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// Transport header with options: UDP 8, TCP 20–60.
+    /// Transport header with options: UDP 8, TCP 20–60, DCCP 12–1020.
     pub transport: u32,
     /// Media header: RTP 12, RTCP all of it.
     pub media: u32,
@@ -284,6 +297,19 @@ impl Body {
                 media: 0,
                 payload: segment.payload.len() as u32,
             },
+            Self::Dccp(packet) => {
+                let (media, payload) = packet.payload.lengths();
+                let transport = packet.header_bytes() as u32;
+                Layers { transport, media: media as u32, payload: payload as u32 }
+            }
+            Self::Tfrc(packet) => {
+                let (media, payload) = match packet {
+                    tfrc::Packet::Data(data) => data.payload.lengths(),
+                    tfrc::Packet::Feedback(_) => (0, 0),
+                };
+                let transport = 8 + packet.header_bytes() as u32;
+                Layers { transport, media: media as u32, payload: payload as u32 }
+            }
             // RFC 792: eight bytes, then the offending IP header and eight bytes of its data.
             Self::TooBig { quote, .. } => {
                 Layers { transport: 8, media: 0, payload: quote.version.header_bytes() + 8 }

@@ -128,6 +128,7 @@ fn version(ends: &Ends) -> IpVersion {
 /// The hints under which the bytes of this body mean the body again.
 fn hints(body: &Body) -> Hints {
     let (media, payload) = match body {
+        Body::Dccp(_) | Body::Tfrc(_) => unreachable!("none of these here"),
         Body::Udp(Frame::Data(payload)) => (false, Some(payload)),
         Body::Udp(Frame::Rtp(packet)) => (true, Some(&packet.payload)),
         Body::Udp(Frame::Rtcp(_)) => (true, None),

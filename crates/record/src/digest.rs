@@ -182,6 +182,7 @@ impl Record {
                 self.u8(2).u64(xxh3_64(&bytes))
             }
             Body::Tcp(segment) => self.u8(3).segment(segment),
+            Body::Dccp(_) | Body::Tfrc(_) => self.u8(5),
             Body::TooBig { mtu, quote } => self.u8(4).u32(*mtu).quote(quote),
         }
     }
@@ -190,6 +191,7 @@ impl Record {
         let (transport, seq) = match quote.transport {
             Quoted::Udp => (0, 0),
             Quoted::Tcp { seq } => (1, seq),
+            Quoted::Dccp { .. } => (2, 0),
         };
         self.u8(quote.version as u8)
             .u32(quote.ip_bytes)
@@ -233,5 +235,6 @@ const fn event_number(event: Event) -> u8 {
         Event::Reset => 3,
         Event::TimedOut => 4,
         Event::Writable => 5,
+        Event::Encoding(rung) => 6 + rung,
     }
 }

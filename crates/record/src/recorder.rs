@@ -75,7 +75,7 @@ pub(crate) struct EventRow {
     pub(crate) event: &'static str,
 }
 
-const GAUGES: usize = Gauge::RtcpRtt as usize + 1;
+const GAUGES: usize = Gauge::Encoding as usize + 1;
 
 impl Recorder {
     /// An empty recorder for a run laid out so.
@@ -237,7 +237,7 @@ const fn event_name(event: Event) -> Option<&'static str> {
         Event::Closed => Some("closed"),
         Event::Reset => Some("reset"),
         Event::TimedOut => Some("timed_out"),
-        Event::Writable => None,
+        Event::Writable | Event::Encoding(_) => None,
     }
 }
 

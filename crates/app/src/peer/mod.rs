@@ -257,6 +257,7 @@ impl Peer {
                 }
                 return;
             }
+            Event::Encoding(_) => {}
             Event::PeerClosed => self.peer_closed = true,
             Event::Closed | Event::Reset | Event::TimedOut => self.closed = true,
             Event::Connected => self.connected = true,
@@ -312,6 +313,9 @@ impl Peer {
         let header = self.version.header_bytes();
         match (self.sizing, body) {
             (Sizing::Rfc, _) | (Sizing::Ns2, Body::TooBig { .. }) => {
+                header + layers.transport + layers.media + layers.payload
+            }
+            (Sizing::Ns2, Body::Dccp(_) | Body::Tfrc(_)) => {
                 header + layers.transport + layers.media + layers.payload
             }
             (Sizing::Ns2, Body::Udp(_)) => (layers.media + layers.payload)

@@ -58,6 +58,7 @@ fn emit_quote(quote: &Quote, refused: &Ends, out: &mut Vec<u8>) -> Result<(), Wi
     let protocol = match quote.transport {
         Quoted::Udp => udp::PROTOCOL,
         Quoted::Tcp { .. } => tcp::PROTOCOL,
+        Quoted::Dccp { .. } => return Err(WireError::Unsupported("DCCP")),
     };
     let short = |bytes: u32| u16::try_from(bytes).unwrap_or(u16::MAX);
     let payload = short(quote.ip_bytes.saturating_sub(quote.version.header_bytes()));
@@ -84,6 +85,7 @@ fn emit_quote(quote: &Quote, refused: &Ends, out: &mut Vec<u8>) -> Result<(), Wi
             out.extend_from_slice(&[0; 2]);
         }
         Quoted::Tcp { seq } => out.extend_from_slice(&seq.to_be_bytes()),
+        Quoted::Dccp { .. } => {}
     }
     Ok(())
 }

@@ -177,7 +177,8 @@ fn emit_ip(
 
 fn protocol(body: &Body, icmp: u8) -> u8 {
     match body {
-        Body::Udp(_) => udp::PROTOCOL,
+        Body::Udp(_) | Body::Tfrc(_) => udp::PROTOCOL,
+        Body::Dccp(_) => 33,
         Body::Tcp(_) => tcp::PROTOCOL,
         Body::TooBig { .. } => icmp,
     }
@@ -187,6 +188,7 @@ fn emit_body(src: IpAddr, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result
     match body {
         Body::Udp(frame) => udp::emit(ends, |out| emit_frame(frame, out), out),
         Body::Tcp(segment) => tcp::emit(segment, ends, out),
+        Body::Dccp(_) | Body::Tfrc(_) => Err(WireError::Unsupported("body")),
         Body::TooBig { mtu, quote } => icmp::emit(*mtu, quote, src, ends, out),
     }
 }
