@@ -6,10 +6,13 @@ use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::probe::Probe;
+use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::tcp::{self, Tcp};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::udp::{self, Udp};
+
+use crate::send_queue;
 
 /// What carries a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -51,6 +54,12 @@ impl Config {
         matches!(self, Self::Tcp(_))
     }
 
+    /// True if a listener has no connection before the other side has called.
+    #[must_use]
+    pub fn has_handshake(&self) -> bool {
+        matches!(self, Self::Tcp(_))
+    }
+
     /// Header bytes in front of a media packet that travels alone: UDP's 8, or TCP's 20 with its
     /// timestamps (RFC 7323) and the two of length before it (RFC 4571).
     #[must_use]
@@ -72,6 +81,12 @@ impl Config {
         }
     }
 
+    /// Frames that wait for it in the send queue, unless a flow says otherwise.
+    #[must_use]
+    pub fn waiting_packets(&self) -> u32 {
+        waiting_packets(Profile::Rfc)
+    }
+
     /// Its name in tables: the kind, and the controller if it has one.
     #[must_use]
     pub fn name(&self) -> &'static str {
@@ -81,6 +96,16 @@ impl Config {
                 tcp::Controller::Newreno => "tcp-newreno",
             },
         }
+    }
+}
+
+/// Frames that wait in the send queues of these implementations: ns-2.35's DCCP holds 1000, Linux's
+/// `tx_qlen` is 5; the RFCs have none, and 50 frames of 20 ms are a second of speech.
+const fn waiting_packets(profile: Profile) -> u32 {
+    match profile {
+        Profile::Rfc => send_queue::Config::PACKETS,
+        Profile::Ns2 => 1000,
+        Profile::Linux => 5,
     }
 }
 

@@ -135,7 +135,7 @@ impl Stats {
             account.packets.control += u64::from(inside);
             return None;
         };
-        account.packets.one_frame_each = matches!(body, Body::Udp(_));
+        account.packets.one_frame_each = !matches!(body, Body::Tcp(_));
         if inside {
             account.packets.count_sent(packet.ip_bytes, layers);
         }

@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
-use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId};
+use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Rate;
@@ -134,9 +134,13 @@ pub struct Peer {
     connected: bool,
     closed: bool,
     peer_closed: bool,
+    /// All has been said, BYE included; the transport may not have taken it yet.
+    parting: bool,
     outgoing: Option<Outgoing>,
     incoming: Incoming,
     rtcp: Option<rtcp::Session>,
+    /// The latest report, while the transport has no room for it.
+    report: Option<Frame>,
 }
 
 impl Peer {
@@ -159,12 +163,14 @@ impl Peer {
             transport,
             deadline: None,
             opens: (parts.side == Side::Opens).then_some(start),
-            connected: parts.side == Side::Opens || !parts.transport.is_stream(),
+            connected: parts.side == Side::Opens || !parts.transport.has_handshake(),
             closed: false,
             peer_closed: false,
+            parting: false,
             outgoing,
             incoming: Incoming::new(&parts),
             rtcp,
+            report: None,
         }
     }
 
@@ -234,18 +240,40 @@ impl Peer {
         if self.opens.is_some() {
             return;
         }
+        self.send_report(local, probe);
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.feed(local, &self.clock, &mut self.transport, probe);
         }
         if let Some(session) = &mut self.rtcp
             && session.next().is_some_and(|at| at <= local)
             && !self.closed
+            && !self.parting
         {
             let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
-            if let Some(compound) = session.report(local, sender, self.incoming.rtp()) {
-                let stream = self.incoming.is_stream();
-                outgoing::control(local, compound, &mut self.transport, stream, probe);
-            }
+            let compound = session.report(local, sender, self.incoming.rtp());
+            self.report_soon(local, compound, probe);
+        }
+    }
+
+    /// A report leaves as soon as there is room: at once, or before any media once the congestion
+    /// control gives a permit. A later one takes the place of one that still waits.
+    fn report_soon<P: Probe>(
+        &mut self,
+        local: Instant,
+        compound: Option<rtcp::Compound>,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let Some(compound) = compound else { return };
+        self.report = outgoing::control(compound, self.incoming.is_stream());
+        self.send_report(local, probe);
+    }
+
+    fn send_report<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
+        let Some(report) = &self.report else { return };
+        if report.wire_bytes() <= self.transport.room()
+            && let Some(frame) = self.report.take()
+        {
+            self.transport.handle(local, Input::Frame(frame), probe);
         }
     }
 
@@ -274,23 +302,27 @@ impl Peer {
             Some(outgoing) => self.opens.is_none() && outgoing.is_done(local),
             None => self.peer_closed,
         };
-        if done && self.connected && !self.closed {
-            self.closed = true;
-            self.say_goodbye(local, probe);
-            self.transport.handle(local, Input::Close, probe);
-            return true;
+        if !done || !self.connected || self.closed {
+            return false;
         }
-        false
+        if !self.parting {
+            self.parting = true;
+            self.say_goodbye(local, probe);
+        }
+        if self.report.is_some() {
+            return false;
+        }
+        self.closed = true;
+        self.transport.handle(local, Input::Close, probe);
+        true
     }
 
     /// RFC 3550 §6.3.7: who leaves the session says so.
     fn say_goodbye<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
         let Some(session) = &mut self.rtcp else { return };
         let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
-        if let Some(compound) = session.bye(local, sender, self.incoming.rtp()) {
-            let stream = self.incoming.is_stream();
-            outgoing::control(local, compound, &mut self.transport, stream, probe);
-        }
+        let compound = session.bye(local, sender, self.incoming.rtp());
+        self.report_soon(local, compound, probe);
     }
 
     fn next_wake(&self, local: Instant, deadline: Option<Instant>) -> Option<Instant> {
@@ -300,7 +332,7 @@ impl Peer {
             next = earlier(next, Some(opens));
         } else {
             next = earlier(next, source);
-            if let Some(session) = self.rtcp.as_ref().filter(|_| !self.closed) {
+            if let Some(session) = self.rtcp.as_ref().filter(|_| !self.closed && !self.parting) {
                 next = earlier(next, session.next());
             }
         }

@@ -6,7 +6,7 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
 use super::{tcp, time::at_most};
-use crate::model::{Flow, IpVersion, Scenario, Sizing, Transport};
+use crate::model::{Flow, IpVersion, Scenario, SendDrop, SendQueue, Sizing, Transport};
 use crate::network::Network;
 use crate::path::Path;
 use crate::problem::Findings;
@@ -48,6 +48,7 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
         for outside in flow.quality.out_of_range() {
             found.add(path.key("quality").key(outside.knob), outside.to_string());
         }
+        send_queue(&path.key("send_queue"), &flow.send_queue, found);
         at_most(path.key("playout").key("buffer"), flow.playout.buffer, MOST_BUFFER, found);
         let mtu = least.iter().flatten().map(|(mtu, _)| *mtu).min();
         if let Some(mtu) = mtu.filter(|m| flow.ip == IpVersion::V6 && *m < LEAST_MTU_V6) {
@@ -56,6 +57,23 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
             );
             found.add(path.key("ip"), message);
         }
+    }
+}
+
+/// A lifetime belongs to the policy that looks at it, and lets a frame wait at all.
+fn send_queue(path: &Path, queue: &SendQueue, found: &mut Findings) {
+    let Some(lifetime) = queue.lifetime else { return };
+    let path = path.key("lifetime");
+    if queue.drop != SendDrop::Stale {
+        found
+            .add(path, "only the policy \"stale\" asks how long a frame has waited")
+            .hint("add drop = \"stale\", or leave it out".to_owned());
+    } else if lifetime.is_zero() {
+        found
+            .add(path, "0ms lets no frame wait")
+            .hint("packets = 0 says so: what the transport does not take is dropped".to_owned());
+    } else {
+        at_most(path, lifetime, MOST_BUFFER, found);
     }
 }
 
