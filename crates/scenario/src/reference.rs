@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
-use crate::schema::{TAG, cached, named, properties, variants, words};
+use crate::schema::{TAG, cached, named, numbers, properties, variants, words};
 
 /// The generated files: path from the repository's root, and text.
 ///
@@ -146,6 +146,10 @@ fn type_of(path: &str, knob: &Json) -> String {
     }
     if words(knob).is_some() {
         return "word".to_owned();
+    }
+    if let Some(known) = numbers(knob) {
+        let known: Vec<String> = known.iter().map(i64::to_string).collect();
+        return format!("one of {}", known.join(", "));
     }
     let text = match knob["type"].as_str() {
         Some("string") => knob["format"].as_str().unwrap_or("text").to_owned(),
