@@ -7,8 +7,10 @@ use talkspurt_proto::endpoint::{Endpoint, Input, Output};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::tcp::{self, Tcp};
+use talkspurt_proto::tfrc::{self, Tfrc};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::udp::{self, Udp};
 
@@ -22,6 +24,8 @@ pub enum Config {
     Udp(udp::Config),
     /// Transmission Control Protocol (RFC 9293); media is framed as in RFC 4571.
     Tcp(tcp::Config),
+    /// TCP-Friendly Rate Control over UDP (RFC 5348).
+    Tfrc(tfrc::Config),
 }
 
 /// Which end of a connection a peer is.
@@ -34,9 +38,10 @@ pub enum Side {
 }
 
 impl Config {
-    /// The endpoint of one side, for packets of this IP version.
+    /// The endpoint of one side, for packets of this IP version and a source that can send in these
+    /// encodings, best first.
     #[must_use]
-    pub fn build(&self, side: Side, version: IpVersion, dice: Dice) -> Transport {
+    pub fn build(&self, side: Side, version: IpVersion, dice: Dice, ladder: &[Rung]) -> Transport {
         match (self, side) {
             (Self::Udp(config), _) => Transport::Udp(Udp::new(config)),
             (Self::Tcp(config), Side::Opens) => {
@@ -44,6 +49,9 @@ impl Config {
             }
             (Self::Tcp(config), Side::Answers) => {
                 Transport::Tcp(Box::new(Tcp::listener(config, dice).over(version)))
+            }
+            (Self::Tfrc(config), _) => {
+                Transport::Tfrc(Box::new(Tfrc::with_ladder(config, dice, ladder)))
             }
         }
     }
@@ -60,8 +68,9 @@ impl Config {
         matches!(self, Self::Tcp(_))
     }
 
-    /// Header bytes in front of a media packet that travels alone: UDP's 8, or TCP's 20 with its
-    /// timestamps (RFC 7323) and the two of length before it (RFC 4571).
+    /// Header bytes in front of a media packet that travels alone: UDP's 8, TCP's 20 with its
+    /// timestamps (RFC 7323) and the two of length before it (RFC 4571), or UDP's and the 16 of a
+    /// TFRC data packet.
     #[must_use]
     pub fn header_bytes(&self) -> u32 {
         match self {
@@ -69,14 +78,15 @@ impl Config {
             Self::Tcp(config) => {
                 20 + if config.timestamps { 12 } else { 0 } + rfc4571::LENGTH_BYTES as u32
             }
+            Self::Tfrc(_) => 8 + 16,
         }
     }
 
-    /// Bytes of a bulk source's unit: what one packet carries.
+    /// Bytes of a bulk source's unit unless it says otherwise: what one packet carries.
     #[must_use]
     pub fn unit_bytes(&self) -> u32 {
         match self {
-            Self::Udp(_) => 1000,
+            Self::Udp(_) | Self::Tfrc(_) => 1000,
             Self::Tcp(config) => config.mss.as_bytes() as u32,
         }
     }
@@ -84,17 +94,49 @@ impl Config {
     /// Frames that wait for it in the send queue, unless a flow says otherwise.
     #[must_use]
     pub fn waiting_packets(&self) -> u32 {
-        waiting_packets(Profile::Rfc)
+        waiting_packets(self.profile())
     }
 
-    /// Its name in tables: the kind, and the controller if it has one.
+    /// Bytes of a DCCP Request or Response as ns-2.35 counts them: its CCIDs ask for many features.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub const fn ns2_opening_bytes(&self) -> u32 {
+        88
+    }
+
+    /// What people call the protocol.
+    #[must_use]
+    pub const fn protocol(&self) -> &'static str {
         match self {
+            Self::Udp(_) => "UDP",
+            Self::Tcp(_) => "TCP",
+            Self::Tfrc(_) => "TFRC",
+        }
+    }
+
+    /// Whose values its open knobs have.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        match self {
+            Self::Udp(_) | Self::Tcp(_) => Profile::Rfc,
+            Self::Tfrc(config) => config.profile,
+        }
+    }
+
+    /// Its name in tables: the kind and the controller if it has one; the profile if it is not that
+    /// of the RFCs, as in `tfrc (ns2)`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let name = match self {
             Self::Udp(_) => "udp",
             Self::Tcp(config) => match config.controller {
                 tcp::Controller::Newreno => "tcp-newreno",
             },
+            Self::Tfrc(_) => "tfrc",
+        };
+        match self.profile() {
+            Profile::Rfc => name.to_owned(),
+            Profile::Ns2 => format!("{name} (ns2)"),
+            Profile::Linux => format!("{name} (linux)"),
         }
     }
 }
@@ -116,6 +158,8 @@ pub enum Transport {
     Udp(Udp),
     /// TCP.
     Tcp(Box<Tcp>),
+    /// Bare TFRC.
+    Tfrc(Box<Tfrc>),
 }
 
 macro_rules! dispatch {
@@ -123,6 +167,7 @@ macro_rules! dispatch {
         match $transport {
             Transport::Udp($endpoint) => $call,
             Transport::Tcp($endpoint) => $call,
+            Transport::Tfrc($endpoint) => $call,
         }
     };
 }

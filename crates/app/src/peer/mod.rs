@@ -20,7 +20,7 @@ use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Rate;
-use talkspurt_proto::{rtcp, rtp};
+use talkspurt_proto::{dccp, rtcp, rtp, tfrc};
 
 use crate::clock::Clock;
 use crate::recording::Recording;
@@ -35,7 +35,10 @@ pub enum Sizing {
     /// Every header at its length in the RFCs.
     #[default]
     Rfc,
-    /// As ns-2 counts: a UDP packet is its payload, a TCP segment its payload and 40 bytes.
+    /// As ns-2.35 counts: a UDP packet is its payload, a TCP segment its payload and 40 bytes, a
+    /// TFRC packet its payload and 32 bytes or, as feedback, 40 in all, a DCCP packet its payload,
+    /// options and 32 bytes, 36 with an acknowledgement, and 88 (CCID 2) or 104 (CCID 3) in all
+    /// when it opens the connection. RTP is not there.
     Ns2,
 }
 
@@ -125,6 +128,8 @@ pub struct Peer {
     version: IpVersion,
     dscp: u8,
     sizing: Sizing,
+    /// A DCCP Request as ns-2 counts it.
+    opening_bytes: u32,
     transport: Transport,
     /// The transport's next deadline, by the local clock.
     deadline: Option<Instant>,
@@ -149,7 +154,7 @@ impl Peer {
     pub fn new(parts: Parts) -> Self {
         let start = parts.clock.local(parts.start);
         let dice = |what: &str| Dice::new(parts.seed, &format!("{}/{what}", parts.name));
-        let transport = parts.transport.build(parts.side, parts.version, dice("transport"));
+        let transport = parts.transport.build(parts.side, parts.version, dice("transport"), &[]);
         let outgoing = parts.source.as_ref().map(|(config, recording)| {
             Outgoing::new(config, recording.clone(), &parts, dice("source"))
         });
@@ -160,6 +165,7 @@ impl Peer {
             version: parts.version,
             dscp: parts.dscp,
             sizing: parts.sizing,
+            opening_bytes: parts.transport.ns2_opening_bytes(),
             transport,
             deadline: None,
             opens: (parts.side == Side::Opens).then_some(start),
@@ -347,14 +353,30 @@ impl Peer {
             (Sizing::Rfc, _) | (Sizing::Ns2, Body::TooBig { .. }) => {
                 header + layers.transport + layers.media + layers.payload
             }
-            (Sizing::Ns2, Body::Dccp(_) | Body::Tfrc(_)) => {
-                header + layers.transport + layers.media + layers.payload
+            (Sizing::Ns2, Body::Dccp(packet)) => {
+                ns2_dccp_bytes(packet, self.opening_bytes) + layers.payload
             }
+            (Sizing::Ns2, Body::Tfrc(tfrc::Packet::Data(_))) => 32 + layers.payload,
+            (Sizing::Ns2, Body::Tfrc(tfrc::Packet::Feedback(_))) => 40,
             (Sizing::Ns2, Body::Udp(_)) => (layers.media + layers.payload)
                 .saturating_sub(if layers.payload > 0 { layers.media } else { 0 }),
             (Sizing::Ns2, Body::Tcp(_)) => 40 + layers.payload,
         }
     }
+}
+
+/// Bytes of a DCCP packet as ns-2.35 counts them, its payload apart (measured from its traces): an
+/// IPv4 header, then DCCP's with short sequence numbers throughout, and the options. A Request or
+/// Response is as long as the feature options that ns-2's CCID puts into it, for ours are others.
+fn ns2_dccp_bytes(packet: &dccp::Packet, opening_bytes: u32) -> u32 {
+    let options = packet.options.as_bytes().len().next_multiple_of(4) as u32;
+    let own = match packet.kind {
+        dccp::Kind::Request { .. } | dccp::Kind::Response { .. } => return opening_bytes,
+        dccp::Kind::Reset { .. } => 4,
+        _ => 0,
+    };
+    let acknowledgement = if packet.kind.ack().is_some() { 4 } else { 0 };
+    20 + 12 + acknowledgement + own + options
 }
 
 /// The RTCP of a flow with speech. Its bandwidth is that of one direction's packets, headers

@@ -156,23 +156,41 @@ impl Side<'_> {
     }
 
     fn bulk(&self, bulk: &source::BulkConfig, found: &mut Findings) {
-        let Transport::Tcp(tcp) = &self.flow.transport else {
-            let message =
-                "bulk data needs a transport that says how much it takes; UDP has no window";
-            let hint = "use transport kind = \"tcp\", or source kind = \"cbr\" with a rate";
-            found.add(self.path.key("kind"), message).hint(hint.to_owned());
-            return;
+        // What one packet carries, and what waits inside the transport.
+        let (unit, held) = match &self.flow.transport {
+            Transport::Udp(_) => {
+                let message =
+                    "bulk data needs a transport that says how much it takes; UDP has no window";
+                let hint = "use transport kind = \"tcp\", or source kind = \"cbr\" with a rate";
+                found.add(self.path.key("kind"), message).hint(hint.to_owned());
+                return;
+            }
+            Transport::Tcp(tcp) => (tcp.mss, tcp.send_buffer.as_bytes()),
+            other => {
+                let unit = bulk.packet.unwrap_or(Size::from_bytes(other.unit_bytes().into()));
+                self.fits(unit.as_bytes(), 0, found);
+                (unit, 0)
+            }
         };
+        if bulk.packet.is_some_and(|packet| packet.as_bytes() == 0) {
+            found.add(self.path.key("packet"), "a packet of 0 bytes carries nothing");
+            return;
+        }
+        if bulk.packet.is_some() && self.flow.transport.is_stream() {
+            found
+                .add(self.path.key("packet"), "TCP cuts its stream as it likes")
+                .hint("its segments have `mss` bytes".to_owned());
+        }
         if bulk.total == Some(Size::from_bytes(0)) {
             let hint = "leave it out to send without end".to_owned();
             found.add(self.path.key("total"), "nothing would be sent").hint(hint);
         }
         if let Some((mtu, rate)) = self.least.filter(|_| self.run < Duration::MAX) {
             let bits = u128::from(rate.as_bps()) * u128::from(self.lasts().as_nanos());
-            let carried = bits / 8_000_000_000 + u128::from(tcp.send_buffer.as_bytes());
+            let carried = bits / 8_000_000_000 + u128::from(held);
             let bytes = bulk.total.map_or(carried, |total| carried.min(total.as_bytes().into()));
             // IPv6 and TCP headers, the longer ones: a segment may be no longer than this.
-            let segment = tcp.mss.as_bytes().min(mtu.as_bytes().saturating_sub(60)).max(1);
+            let segment = unit.as_bytes().min(mtu.as_bytes().saturating_sub(60)).max(1);
             countable(self.path.clone(), bytes / u128::from(segment), found);
         }
     }
@@ -225,16 +243,21 @@ impl Side<'_> {
             found.add(path, message);
             return;
         }
-        let headers = match (self.flow.sizing, self.flow.ip) {
-            (Sizing::Ns2, _) => 0,
-            (Sizing::Rfc, IpVersion::V4) => 20 + 8,
-            (Sizing::Rfc, IpVersion::V6) => 40 + 8,
+        if self.flow.transport.is_stream() {
+            return;
+        }
+        let own = self.flow.transport.header_bytes();
+        let headers: u64 = match (self.flow.sizing, &self.flow.transport, self.flow.ip) {
+            (Sizing::Ns2, Transport::Udp(_), _) => 0,
+            (Sizing::Ns2, ..) => 32,
+            (Sizing::Rfc, _, IpVersion::V4) => (20 + own).into(),
+            (Sizing::Rfc, _, IpVersion::V6) => (40 + own).into(),
         };
-        let udp = matches!(self.flow.transport, Transport::Udp(_));
-        let Some((mtu, _)) = self.least.filter(|_| udp) else { return };
+        let Some((mtu, _)) = self.least else { return };
         if frame + headers > mtu.as_bytes() {
+            let protocol = self.flow.transport.protocol();
             let message = format!(
-                "{frame} bytes and {headers} of headers do not fit the least MTU on the way ({mtu}), and UDP is not fragmented"
+                "{frame} bytes and {headers} of headers do not fit the least MTU on the way ({mtu}), and {protocol} is not fragmented"
             );
             found.add(path, message);
         }
