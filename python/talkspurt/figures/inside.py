@@ -10,7 +10,7 @@ import math
 import tomllib
 from typing import TYPE_CHECKING
 
-from talkspurt.figures.style import FAINT, GREEN, INK, PURPLE, VERMILLION, label_ends, sheet
+from talkspurt.figures.style import FAINT, INK, label_ends, sheet
 from talkspurt.figures.time import styles_of
 from talkspurt.measures import measure
 
@@ -30,8 +30,8 @@ REVERSE = ".reverse"
 MOST_STEPS = 4000
 """Steps a line is drawn with; of more, the first, least, greatest and last of each thousandth."""
 
-Line = tuple[str, str, str, str]
-"""Gauge, its words, colour and line style."""
+Line = tuple[str, str, str, str, float]
+"""Gauge, its words, colour, line style and width."""
 
 
 def directions(result: Result, gauge: str) -> list[str]:
@@ -77,25 +77,28 @@ def _fewer(rows: pl.DataFrame, duration: float) -> pl.DataFrame:
 
 
 def rate_lines(colour: str) -> list[Line]:
-    """Lines of a sender's rates: the equation's, which is TCP's, in the colour of TCP."""
+    """Lines of a sender's rates; what it follows is drawn on top of it, thinner."""
     return [
-        ("receive_rate", "X_recv", INK, "-"),
-        ("rate", "X", colour, "-"),
-        ("equation_rate", "X_calc", VERMILLION, "--"),
+        ("receive_rate", "X_recv", FAINT, "-", 1.1),
+        ("rate", "X", colour, "-", 2.4),
+        ("equation_rate", "X_calc", INK, "--", 1.1),
     ]
 
 
 def rtt_lines(colour: str) -> list[Line]:
     """Lines of a sender's round-trip times."""
-    return [("rtt_square_mean", "R_sqmean", FAINT, "-"), ("srtt", "RTT", colour, "-")]
+    return [
+        ("srtt", "RTT", colour, "-", 2.4),
+        ("rtt_square_mean", "R_sqmean", INK, "--", 1.1),
+    ]
 
 
 def window_lines(colour: str) -> list[Line]:
     """Lines of CCID 2's window."""
     return [
-        ("pipe", "pipe", FAINT, "-"),
-        ("ssthresh_packets", "ssthresh", PURPLE, "--"),
-        ("cwnd_packets", "cwnd", colour, "-"),
+        ("pipe", "pipe", FAINT, "-", 0.8),
+        ("ssthresh_packets", "ssthresh", INK, "--", 1.2),
+        ("cwnd_packets", "cwnd", colour, "-", 1.8),
     ]
 
 
@@ -115,7 +118,7 @@ def rates(result: Result, flow: str | None, link: str | None) -> Figure | None:
     colour = styles_of(result)[name].colour
     _panel(result, name, top, rate_lines(colour), "rate / kbit/s", logarithmic=True)
     _panel(result, name, middle, rtt_lines(colour), "RTT / ms")
-    _panel(result, name, bottom, [("loss_event_rate", "p", colour, "-")], "p / %")
+    _panel(result, name, bottom, [("loss_event_rate", "p", colour, "-", 1.8)], "p / %")
     return _finish(figure, result)
 
 
@@ -134,7 +137,7 @@ def window(result: Result, flow: str | None, link: str | None) -> Figure | None:
     )
     colour = styles_of(result)[name].colour
     _panel(result, name, top, window_lines(colour), "packets", filled="pipe")
-    _panel(result, name, bottom, [("ack_ratio", "Ack Ratio", INK, "-")], "packets\nper Ack")
+    _panel(result, name, bottom, [("ack_ratio", "Ack Ratio", INK, "-", 1.3)], "packets\nper Ack")
     return _finish(figure, result)
 
 
@@ -152,8 +155,10 @@ def bucket(result: Result, flow: str | None, link: str | None) -> Figure | None:
         height_ratios=(1.4, 1),
     )
     colour = styles_of(result)[name].colour
-    _panel(result, name, top, [("tokens", "tokens", GREEN, "-")], "tokens / kB", filled="tokens")
-    _panel(result, name, bottom, [("encoding", "", colour, "-")], "encoding")
+    _panel(
+        result, name, top, [("tokens", "tokens", colour, "-", 1.3)], "tokens / kB", filled="tokens"
+    )
+    _panel(result, name, bottom, [("encoding", "", colour, "-", 1.8)], "encoding")
     rungs = ladder(result, name)
     last = max(len(rungs) - 1, int(steps_of(result, name, "encoding")["value"].to_numpy().max()), 1)
     bottom.set_ylim(last + 0.4, -0.4)
@@ -189,14 +194,14 @@ def _panel(
 ) -> None:
     ends = []
     seen: list[np.ndarray] = []
-    for gauge, words, colour, style in lines:
+    for gauge, words, colour, style, width in lines:
         rows = steps_of(result, name, gauge)
         if rows.is_empty():
             continue
         x, y = rows["time_s"].to_numpy(), rows["value"].to_numpy() * measure(gauge).scale
         if gauge == filled:
             ax.fill_between(x, 0, y, color=colour, alpha=0.35, linewidth=0, step="post")
-        ax.step(x, y, where="post", color=colour, linestyle=style, linewidth=1.3)
+        ax.step(x, y, where="post", color=colour, linestyle=style, linewidth=width)
         ends.append((x[-1], float(y[-1]), words, colour if colour != FAINT else INK))
         seen.append(y[y > 0])
     ax.set_xlim(0, result.duration_s)

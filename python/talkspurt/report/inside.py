@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.figures import inside
-from talkspurt.figures.style import GREEN, INK
+from talkspurt.figures.style import INK
 from talkspurt.figures.time import styles_of
 from talkspurt.measures import measure
 
@@ -27,7 +27,7 @@ def charts(result: Result) -> list[dict[str, Any] | None]:
     made: list[dict[str, Any] | None] = []
     for name in _first(result, "rate"):
         colour = styles[name].colour
-        loss: list[Line] = [("loss_event_rate", "p", colour, "-")]
+        loss: list[Line] = [("loss_event_rate", "p", colour, "-", 1.6)]
         made += [
             _chart(result, name, "rates", "allowed rate", inside.rate_lines(colour)),
             _chart(result, name, "rtt", "round-trip time", inside.rtt_lines(colour)),
@@ -36,12 +36,12 @@ def charts(result: Result) -> list[dict[str, Any] | None]:
     for name in _first(result, "cwnd_packets"):
         lines = inside.window_lines(styles[name].colour)
         made.append(_chart(result, name, "window", "window of CCID 2", lines))
-        ratio: list[Line] = [("ack_ratio", "Ack Ratio", INK, "-")]
+        ratio: list[Line] = [("ack_ratio", "Ack Ratio", INK, "-", 1.6)]
         made.append(_chart(result, name, "ack-ratio", "Ack Ratio", ratio))
     for name in _first(result, "encoding"):
-        tokens: list[Line] = [("tokens", "tokens", GREEN, "-")]
+        tokens: list[Line] = [("tokens", "tokens", styles[name].colour, "-", 1.6)]
         made.append(_chart(result, name, "tokens", "tokens saved", tokens))
-        rung: list[Line] = [("encoding", "rung", styles[name].colour, "-")]
+        rung: list[Line] = [("encoding", "rung", styles[name].colour, "-", 1.6)]
         made.append(_chart(result, name, "encoding", "rung of the ladder", rung))
     return made
 
@@ -67,7 +67,7 @@ def _chart(
     explained = []
     positive: list[float] = []
     unit = measure(lines[0][0]).shown_unit
-    for gauge, words, colour, style in lines:
+    for gauge, words, colour, style, width in lines:
         rows = inside.steps_of(result, name, gauge)
         if rows.is_empty():
             continue
@@ -75,7 +75,9 @@ def _chart(
         held = pl.DataFrame({"time_s": x}).join_asof(rows, on="time_s")["value"].to_list()
         values = [None if value is None else value * scale for value in held]
         positive += [value for value in values if value]
-        drawn.append(line_of(words, "ink" if colour == INK else colour, DASHES[style], values))
+        drawn.append(
+            line_of(words, "ink" if colour == INK else colour, DASHES[style], values, width=width)
+        )
         explained.append((words, measure(gauge)))
     made = chart_of(f"{kind}-{name}", f"{name}: {what}", unit, x.to_list(), drawn)
     if made is None:

@@ -96,7 +96,13 @@ def _short(value: Number) -> Number:
 
 
 def line_of(
-    label: str, colour: str, dashes: Sequence[float], values: list[Number], *, peak: bool = False
+    label: str,
+    colour: str,
+    dashes: Sequence[float],
+    values: list[Number],
+    *,
+    peak: bool = False,
+    width: float = 1.6,
 ) -> dict[str, Any]:
     """A line of a chart."""
     return {
@@ -104,6 +110,7 @@ def line_of(
         "colour": colour,
         "dashes": list(dashes),
         "values": values,
+        "width": width,
         "peak": peak,
     }
 

@@ -35,7 +35,7 @@ function series(line) {
   return {
     label: line.label,
     stroke: colour(line),
-    width: 1.6,
+    width: line.width,
     dash: line.dashes.length ? line.dashes : undefined,
     points: { show: false },
     value: (_, value) => shown(value),
