@@ -63,7 +63,7 @@ pub(super) fn emit_unsummed(
 }
 
 /// §9.2: the bytes under the checksum; `None` if the data is shorter than what is to be covered.
-fn covered(cscov: u8, header_bytes: usize, bytes: usize) -> Option<usize> {
+pub(super) fn covered(cscov: u8, header_bytes: usize, bytes: usize) -> Option<usize> {
     match cscov & 0xf {
         0 => Some(bytes),
         words => Some(header_bytes + (usize::from(words) - 1) * 4).filter(|end| *end <= bytes),
@@ -107,6 +107,20 @@ pub(super) fn emit_generic(
         WireSeq::Short(_) => return Err(SHORT_ON_WRONG_TYPE),
     }
     Ok(())
+}
+
+/// Reads the generic header in a quote, unchecked.
+pub(super) fn quoted(bytes: &[u8]) -> Result<Generic, WireError> {
+    at_least(bytes, SHORT_HEADER, "quoted DCCP header")?;
+    let extended = is_extended(bytes);
+    at_least(bytes, if extended { EXTENDED_HEADER } else { SHORT_HEADER }, "quoted DCCP header")?;
+    Ok(Generic {
+        data_offset: bytes[4],
+        ccval: bytes[5] >> 4,
+        cscov: bytes[5] & 0xf,
+        kind: type_of(bytes),
+        seq: seq_at(bytes, 8, extended),
+    })
 }
 
 const SHORT_ON_WRONG_TYPE: WireError =
