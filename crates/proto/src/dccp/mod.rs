@@ -10,6 +10,7 @@ pub mod ackvec;
 pub mod ccid;
 pub mod ccid2;
 pub mod ccid3;
+pub mod data_dropped;
 pub mod options;
 mod packet;
 pub mod seqno;
