@@ -143,7 +143,8 @@ impl Config {
 
 /// Frames that wait in the send queues of these implementations: ns-2.35's DCCP holds 1000, Linux's
 /// `tx_qlen` is 5; the RFCs have none, and 50 frames of 20 ms are a second of speech.
-const fn waiting_packets(profile: Profile) -> u32 {
+#[must_use]
+pub const fn waiting_packets(profile: Profile) -> u32 {
     match profile {
         Profile::Rfc => send_queue::Config::PACKETS,
         Profile::Ns2 => 1000,

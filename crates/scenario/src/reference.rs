@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
+use crate::profiles;
 use crate::schema::{TAG, cached, named, numbers, properties, variants, words};
 
 /// The generated files: path from the repository's root, and text.
@@ -14,9 +15,13 @@ use crate::schema::{TAG, cached, named, numbers, properties, variants, words};
 /// # Panics
 /// Never: a schema is always JSON text.
 #[must_use]
-pub fn generated() -> [(&'static str, String); 2] {
+pub fn generated() -> [(&'static str, String); 3] {
     let schema = serde_json::to_string_pretty(cached()).expect("a schema is JSON");
-    [("schema/scenario.schema.json", schema + "\n"), ("docs/reference/scenario.md", page())]
+    [
+        ("schema/scenario.schema.json", schema + "\n"),
+        ("docs/reference/scenario.md", page()),
+        ("docs/reference/profiles.md", profiles::page()),
+    ]
 }
 
 /// The page as Markdown.

@@ -5,7 +5,7 @@ use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use super::{tcp, time::at_most};
+use super::{rate, tcp, time::at_most};
 use crate::model::{Flow, IpVersion, Scenario, SendDrop, SendQueue, Sizing, Transport};
 use crate::network::Network;
 use crate::path::Path;
@@ -42,9 +42,7 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
             let side = Side { path: path.key(key), flow, run, least };
             source.into_iter().for_each(|source| side.check(source, found));
         }
-        if let Transport::Tcp(config) = &flow.transport {
-            tcp::check(&path.key("transport"), config, found);
-        }
+        transport(&path.key("transport"), &flow.transport, found);
         for outside in flow.quality.out_of_range() {
             found.add(path.key("quality").key(outside.knob), outside.to_string());
         }
@@ -57,6 +55,14 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
             );
             found.add(path.key("ip"), message);
         }
+    }
+}
+
+fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
+    match transport {
+        Transport::Udp(_) => {}
+        Transport::Tcp(config) => tcp::check(path, config, found),
+        Transport::Tfrc(config) => rate::check(&path.key("rate"), &config.rate, found),
     }
 }
 
