@@ -6,7 +6,7 @@
 //! queue wants it. What arrives passes the validity checks of §8.5, then options, then the
 //! half-connections.
 
-mod ackvec;
+pub mod ackvec;
 pub mod ccid;
 pub mod ccid2;
 pub mod ccid3;
