@@ -139,7 +139,7 @@ fn hints(body: &Body) -> Hints {
         Some(Payload::Virtual { offset, .. }) => Some(*offset),
         _ => None,
     };
-    Hints { media, virtual_offset }
+    Hints { media, virtual_offset, ..Hints::default() }
 }
 
 const ECNS: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];
@@ -183,7 +183,7 @@ proptest! {
     fn arbitrary_bytes_never_panic(
         bytes in prop::collection::vec(any::<u8>(), 0..300), media: bool, offset: Option<u64>,
     ) {
-        let hints = Hints { media, virtual_offset: offset };
+        let hints = Hints { media, virtual_offset: offset, ..Hints::default() };
         let _ = wire::parse(&bytes, hints);
         let _ = wire::rtcp::parse(&bytes);
         let _ = wire::parse_media(&Bytes::from(bytes), hints);
