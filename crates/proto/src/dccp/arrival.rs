@@ -2,7 +2,7 @@
 //! aside (RFC 5596); behind it, the half-connections hear of the packet and data is delivered.
 
 use super::ccid::{Acknowledgement, Arrival, Receiver as _, Sender as _};
-use super::dropped::DropCode;
+use super::data_dropped::DropCode;
 use super::heard::Heard;
 use super::{Dccp, Kind, Packet, ResetCode, SeqNo, Service, State, crc32c};
 use crate::packet::{Damage, Ecn, Frame, Payload};
@@ -326,14 +326,14 @@ impl Dccp {
         let least = self.agreed.least_coverage;
         let acceptable = packet.cscov == 0 || (least > 0 && packet.cscov >= least);
         if !acceptable {
-            self.dropped.note(seq, DropCode::Protocol);
+            self.dropped.note(seq, DropCode::PROTOCOL_CONSTRAINTS);
             return self.garbage(now, probe, Garbage::Unexpected);
         }
         // §9.3
         if let Some(crc) = heard.checksum
             && (damage == Damage::Payload || !checks(crc, &packet.payload))
         {
-            self.dropped.note(seq, DropCode::Corrupt);
+            self.dropped.note(seq, DropCode::CORRUPT);
             return self.garbage(now, probe, Garbage::Checksum);
         }
         self.inbound = Some(packet.payload);

@@ -1,6 +1,7 @@
 //! Data Dropped (RFC 4340 §11.7): which packets arrived whose application data was not delivered,
 //! and why; told until an acknowledgement shows that it was heard.
 
+use super::data_dropped::DropCode;
 use super::options::{Opt, Options};
 use super::seqno::SeqNo;
 
@@ -10,16 +11,6 @@ const MOST: usize = 32;
 const LONGEST_RUN: u64 = 128;
 /// Packets before the acknowledged one that are still told of, so that the option stays short.
 const REACH: u64 = 16 * LONGEST_RUN;
-
-/// Drop Codes (§11.7).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum DropCode {
-    /// 0: a protocol constraint forbids it.
-    Protocol = 0,
-    /// 3: its checksum was wrong.
-    Corrupt = 3,
-}
 
 /// One packet.
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +57,7 @@ impl Dropped {
                 before -= run;
             }
             // §11.7: a drop block of one packet.
-            blocks.push(0x80 | (entry.code as u8) << 4);
+            blocks.push(0x80 | entry.code.0 << 4);
             next = entry.seq.back(1);
         }
         if blocks.is_empty() || out.as_bytes().len() + 2 + blocks.len() > room {
@@ -86,8 +77,8 @@ mod tests {
     #[test]
     fn blocks_by_hand() {
         let mut dropped = Dropped::default();
-        dropped.note(SeqNo::first(10), DropCode::Corrupt);
-        dropped.note(SeqNo::first(7), DropCode::Protocol);
+        dropped.note(SeqNo::first(10), DropCode::CORRUPT);
+        dropped.note(SeqNo::first(7), DropCode::PROTOCOL_CONSTRAINTS);
         let mut out = Options::default();
         dropped.write(SeqNo::first(1), SeqNo::first(12), 100, &mut out);
         // 12 and 11 normal, 10 corrupt, 9 and 8 normal, 7 a protocol constraint.

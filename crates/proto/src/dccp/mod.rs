@@ -18,6 +18,7 @@ mod checksum;
 mod closing;
 mod config;
 mod cookie;
+pub mod data_dropped;
 mod departure;
 mod dropped;
 mod features;
