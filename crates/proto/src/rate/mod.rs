@@ -9,6 +9,7 @@ mod average;
 pub mod config;
 pub mod equation;
 pub mod history;
+mod machine;
 mod pacing;
 mod receive_set;
 mod receiver;
@@ -17,6 +18,7 @@ mod sender;
 
 pub use config::{Config, Idle, Impossible, Kind, Parameters};
 pub use history::{Arrival, Interval, LossHistory};
+pub use machine::Machine;
 pub use receiver::{Feedback, Receiver};
 pub use sender::Sender;
 
