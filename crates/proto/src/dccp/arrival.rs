@@ -13,6 +13,15 @@ use crate::wire;
 /// §7.5.4: Syncs for invalid packets in one second, at most.
 const SYNCS_PER_SECOND: u8 = 8;
 
+/// How and where a valid packet stands.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    seq: SeqNo,
+    ack: Option<SeqNo>,
+    ecn: Ecn,
+    damage: Damage,
+}
+
 /// Bytes of application data under the checksum (§9.2); `None` for all.
 fn covered(packet: &Packet) -> Option<usize> {
     usize::from(packet.cscov).checked_sub(1).map(|words| words * 4)
@@ -47,7 +56,10 @@ impl Dccp {
             return self.garbage(now, probe, Garbage::Unexpected);
         }
         match self.check_numbers(now, &packet) {
-            Ok(Some(seq)) => self.on_valid(now, ecn, damage, packet, seq, probe),
+            Ok(Some(seq)) => {
+                let ack = packet.kind.ack().map(|ack| self.windows.ours_at(ack));
+                self.on_valid(now, Arrived { seq, ack, ecn, damage }, packet, probe);
+            }
             // The network sent it twice.
             Ok(None) => {}
             Err(garbage) => self.garbage(now, probe, garbage),
@@ -185,15 +197,13 @@ impl Dccp {
     fn on_valid<P: Probe>(
         &mut self,
         now: Instant,
-        ecn: Ecn,
-        damage: Damage,
+        arrived: Arrived,
         packet: Packet,
-        seq: SeqNo,
         probe: &mut P,
     ) {
-        let ack = packet.kind.ack().map(|ack| self.windows.ours_at(ack));
+        let Arrived { seq, ack, ecn, .. } = arrived;
         // Step 8
-        let heard = match self.hear(now, &packet, seq, ack) {
+        let heard = match self.hear(now, &packet, (seq, ack), probe) {
             Ok(heard) => heard,
             Err(_) if packet.kind.number() == ResetCode::TYPE => Heard::default(),
             Err((code, data)) => {
@@ -206,10 +216,10 @@ impl Dccp {
         if let Kind::Reset { code, .. } = packet.kind {
             return self.on_reset(now, code);
         }
-        if !self.advance(now, &packet, seq, ack, &heard) {
+        if !self.advance(now, &packet, arrived, &heard, probe) {
             return;
         }
-        self.inform(now, ecn, &packet, seq, ack, &heard, probe);
+        self.inform(now, &packet, arrived, &heard, probe);
         match packet.kind {
             // Step 13
             Kind::CloseReq { .. } if self.state < State::CloseReq => {
@@ -224,17 +234,17 @@ impl Dccp {
             Kind::Sync { .. } => self.owed.sync_ack = Some(seq),
             _ => {}
         }
-        self.deliver(now, damage, packet, seq, &heard, probe);
+        self.deliver(now, arrived, packet, &heard, probe);
     }
 
     /// Steps 10 to 12: the states of the handshake. False if the packet ends here.
-    fn advance(
+    fn advance<P: Probe>(
         &mut self,
         now: Instant,
         packet: &Packet,
-        seq: SeqNo,
-        ack: Option<SeqNo>,
+        Arrived { seq, ack, .. }: Arrived,
         heard: &Heard,
+        probe: &mut P,
     ) -> bool {
         match (self.state, packet.kind) {
             // Step 10
@@ -245,7 +255,7 @@ impl Dccp {
                     return false;
                 }
                 self.time_handshake(now, ack, heard);
-                self.part_open(now);
+                self.part_open(now, probe);
             }
             // Step 11
             (State::Respond, Kind::Request { .. }) => {
@@ -255,12 +265,12 @@ impl Dccp {
             }
             (State::Respond, _) => {
                 self.time_handshake(now, ack, heard);
-                self.enter_open(now, seq);
+                self.enter_open(now, seq, probe);
             }
             // Step 12
             (State::PartOpen, Kind::Response { .. }) => self.owed.ack = true,
             (State::PartOpen, Kind::Sync { .. }) => {}
-            (State::PartOpen, _) => self.enter_open(now, seq),
+            (State::PartOpen, _) => self.enter_open(now, seq, probe),
             _ => {}
         }
         true
@@ -275,24 +285,30 @@ impl Dccp {
     }
 
     /// The half-connections hear of the packet.
-    #[expect(clippy::too_many_arguments, reason = "what there is to know of a packet")]
     fn inform<P: Probe>(
         &mut self,
         now: Instant,
-        ecn: Ecn,
         packet: &Packet,
-        seq: SeqNo,
-        ack: Option<SeqNo>,
+        Arrived { seq, ack, ecn, .. }: Arrived,
         heard: &Heard,
         probe: &mut P,
     ) {
         let options = &packet.options;
-        if let Some(ack) = ack.filter(|_| !matches!(packet.kind, Kind::Sync { .. })) {
+        let data_bytes = packet.kind.is_data().then(|| packet.payload.wire_bytes() as u32);
+        let arrival =
+            Arrival { seq, data_bytes, ccval: packet.ccval, ecn, ndp: heard.ndp, options };
+        // A Sync names the packet that caused it; that is no acknowledgement.
+        let ack = ack.filter(|_| !matches!(packet.kind, Kind::Sync { .. }));
+        if let Some(ack) = ack {
             self.vector.on_ack_of_ack(ack, options);
             self.dropped.on_ack(ack);
-            if let Some(sender) = &mut self.sender {
-                let opening = matches!(packet.kind, Kind::Response { .. });
-                let echo_rtt = heard.echo_rtt.or(self.handshake_rtt.filter(|_| opening));
+        }
+        if let Some(sender) = &mut self.sender {
+            sender.on_arrival(now, &arrival);
+            if let Some(ack) = ack {
+                // The handshake's round-trip time is known already.
+                let opens = ack < self.first_of_half;
+                let echo_rtt = heard.echo_rtt.filter(|_| !opens);
                 let elapsed = heard.elapsed;
                 let news = Acknowledgement { seq, ack, options, ecn, elapsed, echo_rtt };
                 sender.on_ack(now, &news, probe);
@@ -304,18 +320,15 @@ impl Dccp {
             receiver.set_rtt(rtt);
             self.shared_rtt = known;
         }
-        let data_bytes = packet.kind.is_data().then(|| packet.payload.wire_bytes() as u32);
-        let (ccval, ndp) = (packet.ccval, heard.ndp);
-        receiver.on_packet(now, &Arrival { seq, data_bytes, ccval, ecn, ndp, options }, probe);
+        receiver.on_packet(now, &arrival, probe);
     }
 
     /// Step 16. Data on Request and Response is not looked at.
     fn deliver<P: Probe>(
         &mut self,
         now: Instant,
-        damage: Damage,
+        Arrived { seq, damage, .. }: Arrived,
         packet: Packet,
-        seq: SeqNo,
         heard: &Heard,
         probe: &mut P,
     ) {

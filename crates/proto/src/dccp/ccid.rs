@@ -94,10 +94,6 @@ pub trait Sender {
     fn ect(&self) -> bool;
     /// The application's ladder changed rung, or has one: see `rate::ladder`.
     fn encoding(&mut self) -> Option<u8>;
-    /// A feature of this half-connection has this value from now on; told for each that is on when
-    /// the half begins, and at every change: Send RTT Estimate (128, at this end), Send Loss Event
-    /// Rate (192) and Send Ack Vector (6, both at the other end).
-    fn on_feature(&mut self, _number: u8, _value: u64) {}
 }
 
 /// The half that receives data: HC-receiver.
@@ -117,10 +113,6 @@ pub trait Receiver {
     fn set_ack_ratio(&mut self, ratio: u16);
     /// The other side told its round-trip time (RFC 6323), or the own sending half measured one.
     fn set_rtt(&mut self, rtt: Duration);
-    /// A feature of this half-connection has this value from now on; told for each that is on when
-    /// the half begins, and at every change: Send Loss Event Rate (192) and Send Ack Vector (6, both
-    /// at this end).
-    fn on_feature(&mut self, _number: u8, _value: u64) {}
 }
 
 /// The sending halves there are.

@@ -1,7 +1,7 @@
 //! What leaves: the one packet after the other that is owed, derived from flags, and the options it
 //! bears. A Reset goes first, data before the Acknowledgement it can carry along.
 
-use super::ccid::{Departure, Receiver as _, Sender as _};
+use super::ccid::{Departure, Receiver as _, Sender as _, SenderHalf};
 use super::options::{Opt, Options};
 use super::{Dccp, Kind, LONGEST_OPTIONS, Packet, ResetCode, SeqNo, State, WireSeq, arrival};
 use crate::endpoint::Transmit;
@@ -207,7 +207,9 @@ impl Dccp {
             extra.push(Opt::DataChecksum(arrival::checksum(&frame)));
         }
         // §8.1.5: in PARTOPEN every packet acknowledges.
-        let acknowledges = self.owed.ack || self.state == State::PartOpen || self.dropped.is_news();
+        let owes = self.sender.as_mut().is_some_and(SenderHalf::owes_ack);
+        let acknowledges =
+            owes || self.owed.ack || self.state == State::PartOpen || self.dropped.is_news();
         if !acknowledges {
             self.write_count(&mut extra);
             self.write_echo(now, LONGEST_OPTIONS, &mut extra);
@@ -251,6 +253,9 @@ impl Dccp {
         self.features.write(seq, room, self.state == State::PartOpen, &mut options);
         if let Some(receiver) = &mut self.receiver {
             receiver.acknowledge(now, data, &mut self.vector, &mut options);
+        }
+        if self.agreed.vectors {
+            self.vector.write(&mut options);
         }
         self.dropped.write(seq, self.windows.gsr, room, &mut options);
         self.write_echo(now, room, &mut options);

@@ -28,28 +28,57 @@ const fn kind(ccid: Ccid) -> Kind {
 }
 
 impl SenderHalf {
-    /// The half of a connection, or of one that changed its CCID, from now on.
-    pub(super) fn new(now: Instant, ccid: Ccid, config: &Config) -> Self {
+    /// The half of a connection, or of one that changed its CCID, from now on. `rtt` is the
+    /// handshake's.
+    pub(super) fn begin<P: Probe>(
+        now: Instant,
+        ccid: Ccid,
+        config: &Config,
+        rtt: Option<Duration>,
+        probe: &mut P,
+    ) -> Self {
         let profile = config.profile;
-        match ccid {
-            Ccid::Two => Self::Two(Box::new(ccid2::Sender::new(now, &config.window, profile))),
-            Ccid::Three | Ccid::Four => {
-                let sender = ccid3::Sender::new(now, &config.rate, profile, kind(ccid));
-                Self::Three(Box::new(sender))
+        if ccid == Ccid::Two {
+            let mut sender = ccid2::Sender::new(&config.window.resolve(profile));
+            if let Some(rtt) = rtt {
+                sender.on_handshake_rtt(rtt);
             }
+            return Self::Two(Box::new(sender));
+        }
+        let parameters = config.rate.resolve(profile, kind(ccid));
+        let mut sender = ccid3::Sender::new(now, &parameters, &[]);
+        if let Some(rtt) = rtt {
+            sender.set_initial_rtt(now, rtt, probe);
+        }
+        Self::Three(Box::new(sender))
+    }
+
+    /// ECN-capable data packets or not, and RFC 6323's estimates or not.
+    pub(super) fn agree(&mut self, ecn: bool, estimates: bool) {
+        if let Self::Three(sender) = self {
+            sender.set_ect(ecn);
+            sender.set_rtt_estimate(estimates);
         }
     }
 }
 
 impl ReceiverHalf {
     /// The half of a connection, or of one that changed its CCID, from now on.
-    pub(super) fn new(ccid: Ccid, config: &Config) -> Self {
+    pub(super) fn begin(ccid: Ccid, config: &Config) -> Self {
         let profile = config.profile;
-        match ccid {
-            Ccid::Two => Self::Two(Box::new(ccid2::Receiver::new(&config.window, profile))),
-            Ccid::Three | Ccid::Four => {
-                Self::Three(Box::new(ccid3::Receiver::new(&config.rate, profile, kind(ccid))))
-            }
+        if ccid == Ccid::Two {
+            return Self::Two(Box::new(ccid2::Receiver::new(&config.window.resolve(profile))));
+        }
+        let kind = kind(ccid);
+        let parameters = config.rate.resolve(profile, kind);
+        let reports = ccid3::Reports::of(profile, kind);
+        Self::Three(Box::new(ccid3::Receiver::new(&parameters, reports)))
+    }
+
+    /// RFC 4342 §8.4: Send Loss Event Rate.
+    pub(super) fn agree(&mut self, loss_event_rate: bool) {
+        if let Self::Three(receiver) = self {
+            receiver.set_loss_event_rate(loss_event_rate);
         }
     }
 }
@@ -69,6 +98,12 @@ impl Sender for SenderHalf {
     }
     fn on_sent<P: Probe>(&mut self, now: Instant, packet: &Departure, probe: &mut P) {
         dispatch!(SenderHalf, self, ccid => ccid.on_sent(now, packet, probe));
+    }
+    fn on_arrival(&mut self, now: Instant, packet: &Arrival<'_>) {
+        dispatch!(SenderHalf, self, ccid => ccid.on_arrival(now, packet));
+    }
+    fn owes_ack(&mut self) -> bool {
+        dispatch!(SenderHalf, self, ccid => ccid.owes_ack())
     }
     fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
         dispatch!(SenderHalf, self, ccid => ccid.on_ack(now, ack, probe));
@@ -94,9 +129,6 @@ impl Sender for SenderHalf {
     fn encoding(&mut self) -> Option<u8> {
         dispatch!(SenderHalf, self, ccid => ccid.encoding())
     }
-    fn on_feature(&mut self, number: u8, value: u64) {
-        dispatch!(SenderHalf, self, ccid => ccid.on_feature(number, value));
-    }
 }
 
 impl Receiver for ReceiverHalf {
@@ -120,8 +152,5 @@ impl Receiver for ReceiverHalf {
     }
     fn set_rtt(&mut self, rtt: Duration) {
         dispatch!(ReceiverHalf, self, ccid => ccid.set_rtt(rtt));
-    }
-    fn on_feature(&mut self, number: u8, value: u64) {
-        dispatch!(ReceiverHalf, self, ccid => ccid.on_feature(number, value));
     }
 }

@@ -1,8 +1,9 @@
 //! The options of a packet are heard (RFC 4340 §5.8, §8.5 step 8): feature negotiation, timestamps,
 //! and what is handed on to the half-connections.
 
-use super::options::{Feature, Opt, ccid_option};
+use super::options::{Opt, ccid_option};
 use super::{Dccp, Kind, Location, Packet, ResetCode, SeqNo};
+use crate::probe::Probe;
 use crate::time::{Duration, Instant};
 
 /// Longest round-trip time a Timestamp Echo is believed about.
@@ -41,23 +42,32 @@ fn named(option: &Opt<'_>) -> [u8; 3] {
     [at(0), at(2), at(3)]
 }
 
+/// The packet that options stand on.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    seq: SeqNo,
+    ack: Option<SeqNo>,
+    /// The option must be understood.
+    mandatory: bool,
+}
+
 impl Dccp {
     /// Step 8. `Err` says with which Reset the connection ends.
-    pub(super) fn hear(
+    pub(super) fn hear<P: Probe>(
         &mut self,
         now: Instant,
         packet: &Packet,
-        seq: SeqNo,
-        ack: Option<SeqNo>,
+        (seq, ack): (SeqNo, Option<SeqNo>),
+        probe: &mut P,
     ) -> Result<Heard, Fatal> {
         let mut heard = Heard::default();
         let on_data = packet.kind == Kind::Data;
-        let mut mandatory = false;
+        let mut place = Place { seq, ack, mandatory: false };
         for option in packet.options.iter() {
             let option = match option {
                 Ok(option) => option,
                 // §5.8: an option that makes no sense is ignored, unless it must be understood.
-                Err(bad) if mandatory => {
+                Err(bad) if place.mandatory => {
                     return Err((ResetCode::MANDATORY_ERROR, [bad.kind, 0, 0]));
                 }
                 Err(_) => continue,
@@ -68,15 +78,19 @@ impl Dccp {
             }
             match option {
                 // §5.8.2: Mandatory must stand before an option.
-                Opt::Mandatory if mandatory => return Err((ResetCode::OPTION_ERROR, [1, 0, 0])),
-                Opt::Mandatory => mandatory = true,
+                Opt::Mandatory if place.mandatory => {
+                    return Err((ResetCode::OPTION_ERROR, [1, 0, 0]));
+                }
+                Opt::Mandatory => place.mandatory = true,
                 _ => {
-                    self.hear_option(now, &option, mandatory, seq, ack, &mut heard)?;
-                    mandatory = false;
+                    if !self.hear_negotiation(now, &option, place, &mut heard, probe)? {
+                        self.hear_other(now, &option, place.mandatory, &mut heard)?;
+                    }
+                    place.mandatory = false;
                 }
             }
         }
-        if mandatory {
+        if place.mandatory {
             return Err((ResetCode::OPTION_ERROR, [1, 0, 0]));
         }
         if heard.negotiated {
@@ -85,82 +99,40 @@ impl Dccp {
         Ok(heard)
     }
 
-    fn hear_option(
+    /// §6. True if the option is one of the four.
+    fn hear_negotiation<P: Probe>(
         &mut self,
         now: Instant,
         option: &Opt<'_>,
-        mandatory: bool,
-        seq: SeqNo,
-        ack: Option<SeqNo>,
+        place: Place,
         heard: &mut Heard,
-    ) -> Result<(), Fatal> {
+        probe: &mut P,
+    ) -> Result<bool, Fatal> {
         use Location::{Here, There};
-        match *option {
-            Opt::ChangeL(value) => {
-                self.hear_change(now, There, value, mandatory, seq, option, heard)
+        let Place { seq, ack, mandatory } = place;
+        // §6.6.4: overtaken ones are not heard.
+        let hears = self.features.hears(seq);
+        let features = &mut self.features;
+        let changed = match *option {
+            Opt::ChangeL(_) | Opt::ChangeR(_) | Opt::ConfirmL(_) | Opt::ConfirmR(_) if !hears => {
+                Ok(None)
             }
-            Opt::ChangeR(value) => {
-                self.hear_change(now, Here, value, mandatory, seq, option, heard)
-            }
-            Opt::ConfirmL(value) => {
-                self.hear_confirm(now, There, value, mandatory, (seq, ack), option, heard)
-            }
-            Opt::ConfirmR(value) => {
-                self.hear_confirm(now, Here, value, mandatory, (seq, ack), option, heard)
-            }
-            _ => self.hear_other(now, packet_is_known(option), option, mandatory, heard),
-        }
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "an option and where it stood")]
-    fn hear_change(
-        &mut self,
-        now: Instant,
-        at: Location,
-        value: Feature<'_>,
-        mandatory: bool,
-        seq: SeqNo,
-        option: &Opt<'_>,
-        heard: &mut Heard,
-    ) -> Result<(), Fatal> {
+            Opt::ChangeL(value) => features.on_change(There, value, mandatory),
+            Opt::ChangeR(value) => features.on_change(Here, value, mandatory),
+            Opt::ConfirmL(value) => features.on_confirm(There, value, mandatory, ack),
+            Opt::ConfirmR(value) => features.on_confirm(Here, value, mandatory, ack),
+            _ => return Ok(false),
+        };
         heard.negotiated = true;
-        // §6.6.4
-        if !self.features.hears(seq) {
-            return Ok(());
+        if let Some(changed) = changed.map_err(|code| (code, named(option)))? {
+            self.on_feature(now, changed, probe);
         }
-        let changed = self.features.on_change(at, value, mandatory);
-        if let Some((number, at)) = changed.map_err(|code| (code, named(option)))? {
-            self.on_feature(now, number, at);
-        }
-        Ok(())
-    }
-
-    #[expect(clippy::too_many_arguments, reason = "an option and where it stood")]
-    fn hear_confirm(
-        &mut self,
-        now: Instant,
-        at: Location,
-        value: Feature<'_>,
-        mandatory: bool,
-        (seq, ack): (SeqNo, Option<SeqNo>),
-        option: &Opt<'_>,
-        heard: &mut Heard,
-    ) -> Result<(), Fatal> {
-        heard.negotiated = true;
-        if !self.features.hears(seq) {
-            return Ok(());
-        }
-        let changed = self.features.on_confirm(at, value, mandatory, ack);
-        if let Some((number, at)) = changed.map_err(|code| (code, named(option)))? {
-            self.on_feature(now, number, at);
-        }
-        Ok(())
+        Ok(true)
     }
 
     fn hear_other(
         &mut self,
         now: Instant,
-        known: bool,
         option: &Opt<'_>,
         mandatory: bool,
         heard: &mut Heard,
@@ -182,7 +154,7 @@ impl Dccp {
                 self.cookies.echoed = Some(cookie.to_vec());
             }
             // §5.8.2
-            _ if mandatory && !known => {
+            _ if mandatory && !is_known(option) => {
                 return Err((ResetCode::MANDATORY_ERROR, named(option)));
             }
             _ => {}
@@ -192,7 +164,7 @@ impl Dccp {
 }
 
 /// True for options that somebody in here understands.
-fn packet_is_known(option: &Opt<'_>) -> bool {
+fn is_known(option: &Opt<'_>) -> bool {
     match option {
         Opt::Unknown { .. } => false,
         Opt::Ccid { kind, .. } => matches!(

@@ -9,7 +9,7 @@
 //! its numbers, `features` what both sides agreed on, `cookie` the state a careful server does not
 //! keep.
 
-mod ackvec;
+pub mod ackvec;
 mod arrival;
 pub mod ccid;
 pub mod ccid2;
@@ -109,6 +109,8 @@ struct Agreed {
     short_heard: bool,
     /// This end counts non-data packets.
     counts: bool,
+    /// This end sends Ack Vectors under a CCID that does not write them itself (RFC 4342 §8).
+    vectors: bool,
     /// The other end reads ECN fields.
     ecn: bool,
     /// Checksum Coverage of what this end sends.
@@ -152,6 +154,8 @@ pub struct Dccp {
     /// The last Request or Response, for the first round-trip time.
     timed: Option<(SeqNo, Instant)>,
     handshake_rtt: Option<Duration>,
+    /// Number of the first packet the sending half saw leave, or will.
+    first_of_half: SeqNo,
     /// The round-trip time the receiving half was last told.
     shared_rtt: Option<Duration>,
     /// Syncs sent since the instant (§7.5.4).
@@ -203,6 +207,7 @@ impl Dccp {
             echo: None,
             timed: None,
             handshake_rtt: None,
+            first_of_half: SeqNo::default(),
             shared_rtt: None,
             syncs: (Instant::ZERO, 0),
             non_data: 0,
@@ -303,6 +308,8 @@ impl Dccp {
             short: features.is_on(feature::ALLOW_SHORT_SEQNOS, Here),
             short_heard: features.is_on(feature::ALLOW_SHORT_SEQNOS, There),
             counts: features.is_on(feature::SEND_NDP_COUNT, Here),
+            vectors: features.is_on(feature::SEND_ACK_VECTOR, Here)
+                && features.value(feature::CCID, There) > 2,
             ecn: self.config.uses_ecn() && !features.is_on(feature::ECN_INCAPABLE, There),
             // §9.2.1: a value of 0 wants all covered, n at least n.
             coverage: if theirs > 0 && u64::from(wanted) >= theirs { wanted } else { 0 },
@@ -310,6 +317,12 @@ impl Dccp {
         };
         self.windows.ours = features.value(feature::SEQUENCE_WINDOW, Here);
         self.windows.theirs = features.value(feature::SEQUENCE_WINDOW, There);
+        if let Some(sender) = &mut self.sender {
+            sender.agree(self.agreed.ecn, features.is_on(feature::SEND_RTT_ESTIMATE, Here));
+        }
+        if let Some(receiver) = &mut self.receiver {
+            receiver.agree(features.is_on(feature::SEND_LOSS_EVENT_RATE, Here));
+        }
     }
 
     /// True where Changes may be sent unasked: not before the peer's address is proven.

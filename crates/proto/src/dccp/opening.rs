@@ -1,10 +1,11 @@
 //! The beginning of a connection (RFC 4340 §8.1): Request, Response and what completes them, with or
 //! without Init Cookies; DCCP-Listen (RFC 5596); and the half-connections data begins with.
 
-use super::ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
+use super::ccid::{Receiver as _, ReceiverHalf, SenderHalf};
 use super::config::Ccid;
 use super::cookie::Memory;
 use super::departure::{Numbered, Reset};
+use super::features::Changed;
 use super::options::{Opt, feature};
 use super::timers::Timers;
 use super::{
@@ -138,21 +139,21 @@ impl Dccp {
     }
 
     /// §8.5 step 10: the Response came.
-    pub(super) fn part_open(&mut self, now: Instant) {
+    pub(super) fn part_open<P: Probe>(&mut self, now: Instant, probe: &mut P) {
         self.state = State::PartOpen;
         self.timers.repeat_after(now, FIRST_WAIT);
         // §8.1.5: 4 MSL
         self.timers.give_up = Some(now + self.config.msl * 4);
         self.owed.ack = true;
-        self.begin_halves(now);
+        self.begin_halves(now, probe);
         self.tell(Event::Connected);
     }
 
     /// §8.5 steps 11 and 12: both sides know.
-    pub(super) fn enter_open(&mut self, now: Instant, seq: SeqNo) {
+    pub(super) fn enter_open<P: Probe>(&mut self, now: Instant, seq: SeqNo, probe: &mut P) {
         self.windows.osr = Some(seq);
         if self.state == State::Respond {
-            self.begin_halves(now);
+            self.begin_halves(now, probe);
             self.tell(Event::Connected);
         }
         self.state = State::Open;
@@ -172,8 +173,8 @@ impl Dccp {
     }
 
     /// The half-connections, by what was agreed (§10).
-    fn begin_halves(&mut self, now: Instant) {
-        self.begin_sender(now);
+    fn begin_halves<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        self.begin_sender(now, probe);
         self.begin_receiver();
     }
 
@@ -182,50 +183,35 @@ impl Dccp {
         Ccid::try_from(number).expect("only CCIDs of this end's list are agreed to")
     }
 
-    pub(super) fn begin_sender(&mut self, now: Instant) {
-        self.sender = Some(SenderHalf::new(now, self.ccid(Location::Here), &self.config));
-        for number in [feature::SEND_RTT_ESTIMATE, feature::SEND_LOSS_EVENT_RATE] {
-            self.tell_half(number, if number < 192 { Location::Here } else { Location::There });
-        }
-        self.tell_half(feature::SEND_ACK_VECTOR, Location::There);
+    fn begin_sender<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        let (ccid, rtt) = (self.ccid(Location::Here), self.rtt());
+        self.first_of_half = self.windows.gss + 1;
+        self.sender = Some(SenderHalf::begin(now, ccid, &self.config, rtt, probe));
+        self.agree();
     }
 
-    pub(super) fn begin_receiver(&mut self) {
-        let mut receiver = ReceiverHalf::new(self.ccid(Location::There), &self.config);
+    fn begin_receiver(&mut self) {
+        let mut receiver = ReceiverHalf::begin(self.ccid(Location::There), &self.config);
         if let Some(rtt) = self.rtt() {
             receiver.set_rtt(rtt);
         }
         receiver.set_ack_ratio(self.features.value(feature::ACK_RATIO, Location::There) as u16);
         self.receiver = Some(receiver);
-        for number in [feature::SEND_ACK_VECTOR, feature::SEND_LOSS_EVENT_RATE] {
-            self.tell_half(number, Location::Here);
-        }
-    }
-
-    /// Tells a half-connection the value of a feature that concerns it.
-    fn tell_half(&mut self, number: u8, location: Location) {
-        let value = self.features.value(number, location);
-        // Those that make a receiver send lie at the receiver, as Send RTT Estimate at the sender.
-        let at_sender = number == feature::SEND_RTT_ESTIMATE;
-        match (location == Location::Here) == at_sender {
-            true => {
-                if let Some(sender) = &mut self.sender {
-                    sender.on_feature(number, value);
-                }
-            }
-            false => {
-                if let Some(receiver) = &mut self.receiver {
-                    receiver.on_feature(number, value);
-                }
-            }
-        }
+        self.agree();
     }
 
     /// A feature has a new value: what follows from it.
-    pub(super) fn on_feature(&mut self, now: Instant, number: u8, location: Location) {
+    pub(super) fn on_feature<P: Probe>(
+        &mut self,
+        now: Instant,
+        (number, location): Changed,
+        probe: &mut P,
+    ) {
         self.agree();
         match (number, location) {
-            (feature::CCID, Location::Here) if self.sender.is_some() => self.begin_sender(now),
+            (feature::CCID, Location::Here) if self.sender.is_some() => {
+                self.begin_sender(now, probe);
+            }
             (feature::CCID, Location::There) if self.receiver.is_some() => self.begin_receiver(),
             (feature::ACK_RATIO, Location::There) => {
                 let ratio = self.features.value(number, location) as u16;
@@ -233,12 +219,6 @@ impl Dccp {
                     receiver.set_ack_ratio(ratio);
                 }
             }
-            (
-                feature::SEND_ACK_VECTOR
-                | feature::SEND_LOSS_EVENT_RATE
-                | feature::SEND_RTT_ESTIMATE,
-                _,
-            ) => self.tell_half(number, location),
             _ => {}
         }
     }
