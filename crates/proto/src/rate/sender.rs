@@ -324,7 +324,10 @@ impl Sender {
             return;
         }
         if self.loss_event_rate <= 0.0 {
-            self.receive_rate = Some((receive_rate / 2.0).max(self.least_rate() / 2.0));
+            // Linux halves X and lets X_recv stand.
+            if rfc {
+                self.receive_rate = Some((receive_rate / 2.0).max(self.least_rate() / 2.0));
+            }
             self.rate = Some(halved);
             return;
         }
