@@ -203,8 +203,10 @@ impl Sender {
 
     /// RFC 5348 §4.2: X = W_init/R, tld = t_now.
     fn start(&mut self, now: Instant) {
-        self.rate = self.initial_rate();
-        self.doubled = Some(now);
+        if let Some(rate) = self.initial_rate() {
+            self.rate = Some(rate);
+            self.doubled = Some(now);
+        }
     }
 
     /// How far the receive rates let the sender go: recv_limit of RFC 5348 §4.3 step 4, with faster
