@@ -3,7 +3,7 @@
 //! (§10.3) unless the sender tells it (RFC 6323), and writes the options of a required
 //! acknowledgement (§6).
 
-use super::counter::CounterReader;
+use super::counter::{CounterReader, Told};
 use super::options::{self, LossInterval, LossIntervals};
 use crate::dccp::AckVector;
 use crate::dccp::ccid::{self, Arrival};
@@ -102,9 +102,11 @@ impl Receiver {
         let count = self.reader.read(packet.ccval, ahead);
         if ahead {
             let step = before.map_or(0, |before| count - before);
-            let sample = self.reader.sample(now, count, step, gap);
-            if let Some(rtt) = sample.filter(|_| !self.rtt.told) {
-                self.set_mean(rtt);
+            match self.reader.tell(now, count, step, gap).filter(|_| !self.rtt.told) {
+                Some(Told::Sample(rtt)) => self.set_mean(rtt),
+                // Better than no idea, until there is a measurement.
+                Some(Told::AtMost(rtt)) if self.rtt.mean.is_none() => self.machine.set_rtt(rtt),
+                _ => {}
             }
         }
         Some(count)
