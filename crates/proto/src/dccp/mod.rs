@@ -10,12 +10,14 @@ pub mod ackvec;
 pub mod ccid;
 pub mod ccid2;
 pub mod ccid3;
+mod checksum;
 pub mod data_dropped;
 pub mod options;
 mod packet;
 pub mod seqno;
 
 pub use ackvec::AckVector;
+pub use checksum::crc32c;
 pub use options::Options;
 pub use packet::{Kind, Packet, ResetCode};
 pub use seqno::{SeqNo, WireSeq};
