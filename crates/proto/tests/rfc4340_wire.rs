@@ -333,6 +333,11 @@ fn section_9_3_a_data_checksum_tells_of_damage_that_the_checksum_does_not_cover(
         damaged[at] ^= 1;
         assert_eq!(damage(&damaged), Damage::Payload, "byte {at}");
     }
+    // Where the checksum covers all, bits are as they were sent, and the option itself is wrong:
+    // that is the endpoint's to tell.
+    let mut wrong = Packet { cscov: 0, options: Options::default(), ..data.clone() };
+    wrong.options.push(Opt::DataChecksum(1));
+    assert_eq!(damage(&emit(&wrong, &ends())), Damage::None);
     // Without the option nobody can tell.
     let mut plain = emit(&Packet { options: Options::default(), ..data }, &ends());
     *plain.last_mut().expect("data") ^= 1;
@@ -342,6 +347,7 @@ fn section_9_3_a_data_checksum_tells_of_damage_that_the_checksum_does_not_cover(
 #[test]
 fn section_9_3_the_parser_of_whole_packets_says_so_too() {
     let mut data = with_data(packet(SEQ, Kind::Data), b"123456789");
+    data.cscov = 2;
     data.options.push(Opt::DataChecksum(1));
     let label = Label {
         body: BodyId(0),

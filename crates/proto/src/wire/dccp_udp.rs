@@ -22,7 +22,7 @@ pub struct Encapsulated {
     pub ends: Ends,
     /// The packet.
     pub packet: Packet,
-    /// What a Data Checksum option says of its application data.
+    /// None: UDP's checksum covers every bit, whatever CsCov says.
     pub damage: Damage,
 }
 
@@ -68,7 +68,12 @@ pub fn parse(
     // RFC 4340 §8.5 step 1: a coverage beyond the data; the checksum itself is ignored (§3.3).
     dccp::covered(bytes_inside[5], header_bytes, bytes_inside.len())
         .ok_or(WireError::Checksum("DCCP"))?;
-    let (packet, damage) = dccp::read(bytes_inside, header_bytes, hints);
+    let packet = dccp::read(bytes_inside, header_bytes, hints);
     let (src_port, dst_port) = (u16_at(bytes_inside, 0), u16_at(bytes_inside, 2));
-    Ok(Encapsulated { outer, ends: Ends { src_port, dst_port, ..outer }, packet, damage })
+    Ok(Encapsulated {
+        outer,
+        ends: Ends { src_port, dst_port, ..outer },
+        packet,
+        damage: Damage::None,
+    })
 }
