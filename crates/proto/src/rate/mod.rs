@@ -5,6 +5,17 @@
 //! Sequence numbers, options and packets are the endpoint's: `dccp::ccid3` for CCID 3 and 4,
 //! `tfrc` for the bare protocol.
 
+pub mod config;
+pub mod equation;
+pub mod history;
+mod receiver;
+mod sender;
+
+pub use config::{Config, Idle, Kind, Parameters};
+pub use history::{Arrival, Interval, LossHistory};
+pub use receiver::{Feedback, Receiver};
+pub use sender::Sender;
+
 use crate::probe::Probe;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
