@@ -8,11 +8,13 @@
 pub mod config;
 pub mod equation;
 pub mod history;
+mod machine;
 mod receiver;
 mod sender;
 
 pub use config::{Config, Idle, Kind, Parameters};
 pub use history::{Arrival, Interval, LossHistory};
+pub use machine::Machine;
 pub use receiver::{Feedback, Receiver};
 pub use sender::Sender;
 
