@@ -6,6 +6,7 @@ use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::probe::Probe;
+use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::tcp::{self, Tcp};
 use talkspurt_proto::time::Instant;
@@ -31,9 +32,10 @@ pub enum Side {
 }
 
 impl Config {
-    /// The endpoint of one side, for packets of this IP version.
+    /// The endpoint of one side, for packets of this IP version and a source that can send in these
+    /// ways, best first; none for a side that only listens, and for bulk.
     #[must_use]
-    pub fn build(&self, side: Side, version: IpVersion, dice: Dice) -> Transport {
+    pub fn build(&self, side: Side, version: IpVersion, dice: Dice, _ladder: &[Rung]) -> Transport {
         match (self, side) {
             (Self::Udp(config), _) => Transport::Udp(Udp::new(config)),
             (Self::Tcp(config), Side::Opens) => {
