@@ -5,6 +5,7 @@
 //! Sequence numbers, options and packets are the endpoint's: `dccp::ccid3` for CCID 3 and 4,
 //! `tfrc` for the bare protocol.
 
+mod average;
 pub mod beritelli;
 pub mod bucket;
 pub mod config;
@@ -12,10 +13,13 @@ pub mod equation;
 pub mod history;
 pub mod ladder;
 mod machine;
+mod pacing;
+mod receive_set;
 mod receiver;
+mod restart;
 mod sender;
 
-pub use config::{Config, Idle, Kind, Parameters};
+pub use config::{Config, Idle, Impossible, Kind, Parameters};
 pub use history::{Arrival, Interval, LossHistory};
 pub use machine::Machine;
 pub use receiver::{Feedback, Receiver};
