@@ -63,6 +63,38 @@ impl Default for Config {
     }
 }
 
+impl Config {
+    /// Refuses values that cannot be.
+    ///
+    /// # Errors
+    /// The first impossible knob, by name.
+    pub fn check(&self) -> Result<(), Impossible> {
+        let within = |knob, value: f64, least, most| {
+            let fits = (least..=most).contains(&value);
+            if fits { Ok(()) } else { Err(Impossible { knob, value, least, most }) }
+        };
+        within("decrease", self.decrease, 0.05, 0.95)?;
+        within("slow_start_gain", self.slow_start_gain, 1.01, 4.0)?;
+        within("slow_start_until", self.slow_start_until, 0.0, 1.0)?;
+        within("increase_packets", self.increase_packets, 0.0, 100.0)?;
+        within("header_bytes", f64::from(self.header_bytes), 0.0, 255.0)
+    }
+}
+
+/// A knob outside its range.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{knob} is {value}: it lies between {least} and {most}")]
+pub struct Impossible {
+    /// The knob, as written in a scenario.
+    pub knob: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// The least there may be.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
 /// Wait for the first feedback (RFC 5348 §4.2: two seconds).
 const FIRST_WAIT: Duration = Duration::from_secs(2);
 /// A flow that hears nothing still asks once in this time (RFC 5348 §4.3: t_mbi).
@@ -128,13 +160,14 @@ impl Beritelli {
     }
 
     /// A round-trip time known before the first feedback.
-    pub fn set_initial_rtt(&mut self, rtt: Duration) {
+    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
         self.rtt.get_or_insert(rtt);
+        self.tell(now, probe);
     }
-    /// Bytes of a packet, headers counted.
+    /// s in bytes: the last packet's, headers counted.
     #[must_use]
-    pub const fn packet_bytes(&self) -> u32 {
-        self.packet_bytes
+    pub fn segment_size(&self) -> f64 {
+        f64::from(self.packet_bytes)
     }
 
     /// Keeps the rate between a packet in 64 s and the most there is a use or evidence for, and

@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::ladder::Ladder;
-use super::{Permit, RateControl, Report, Rung};
+use super::{Permit, RateControl, Report, Rung, Sender};
 use crate::probe::{Gauge, Note, Place, Probe, Topic};
 use crate::time::{Duration, Instant};
 use crate::units::{Rate, Size};
@@ -37,7 +37,7 @@ pub struct Config {
     pub step_up_tokens: f64,
     /// Bytes counted for each packet beyond what it hands to the transport, in the rungs, in X and
     /// in the tokens. The study counts IP and UDP headers (20 and 8) beside RTP's, which is handed
-    /// over.
+    /// over. CCID 4 counts its own (RFC 4828 §4.2), and these not.
     pub header_bytes: u32,
     /// Rung at the start, 0 being the best; absent means the lowest, for nothing is known of the
     /// path before the first feedback.
@@ -273,6 +273,20 @@ impl<C: RateControl> Bucket<C> {
         let headers = report.receive_rate * u64::from(self.config.header_bytes);
         let added = headers.checked_div(longest).unwrap_or(0);
         Report { receive_rate: report.receive_rate.saturating_add(added), ..*report }
+    }
+}
+
+impl Bucket<Sender> {
+    /// A round-trip time known before the first feedback (RFC 5348 §4.2).
+    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+        self.settle(now);
+        self.inner.set_initial_rtt(now, rtt, probe);
+        self.choose(now, probe);
+    }
+    /// s in bytes (RFC 5348 §4.1), headers counted.
+    #[must_use]
+    pub fn segment_size(&self) -> f64 {
+        self.inner.segment_size()
     }
 }
 
