@@ -39,7 +39,7 @@ pub enum Side {
 
 impl Config {
     /// The endpoint of one side, for packets of this IP version and a source that can send in these
-    /// encodings, best first.
+    /// ways, best first; none for a side that only listens, and for bulk.
     #[must_use]
     pub fn build(&self, side: Side, version: IpVersion, dice: Dice, ladder: &[Rung]) -> Transport {
         match (self, side) {

@@ -179,8 +179,7 @@ fn sink(source: &source::Config, flow: &Flow, [start, stop]: [Instant; 2]) -> Op
     let origin = start + speech.lead;
     let frames = stop.saturating_since(origin).as_nanos() / speech.packet.as_nanos() + 1;
     Some(MediaSink {
-        codec: speech.codec,
-        packet: speech.packet,
+        encodings: speech.encodings(),
         playout: flow.playout,
         origin,
         keep: if speech.file.is_some() { frames as usize } else { 0 },

@@ -154,7 +154,8 @@ impl Peer {
     pub fn new(parts: Parts) -> Self {
         let start = parts.clock.local(parts.start);
         let dice = |what: &str| Dice::new(parts.seed, &format!("{}/{what}", parts.name));
-        let transport = parts.transport.build(parts.side, parts.version, dice("transport"), &[]);
+        let rungs = parts.source.as_ref().map_or_else(Vec::new, |(source, _)| source.rungs());
+        let transport = parts.transport.build(parts.side, parts.version, dice("transport"), &rungs);
         let outgoing = parts.source.as_ref().map(|(config, recording)| {
             Outgoing::new(config, recording.clone(), &parts, dice("source"))
         });
@@ -236,6 +237,13 @@ impl Peer {
         self.incoming.played()
     }
 
+    /// Frames that were played, by encoding of the other side's source, best first. Packets that
+    /// only kept the flow alive are not among them.
+    #[must_use]
+    pub fn heard(&self) -> &[u64] {
+        self.incoming.heard()
+    }
+
     /// Units its source has made so far.
     #[must_use]
     pub fn generated(&self) -> u32 {
@@ -291,7 +299,13 @@ impl Peer {
                 }
                 return;
             }
-            Event::Encoding(_) => {}
+            Event::Encoding(encoding) => {
+                // It goes on the record when a frame is made in it.
+                if let Some(outgoing) = &mut self.outgoing {
+                    outgoing.encode_in(encoding);
+                }
+                return;
+            }
             Event::PeerClosed => self.peer_closed = true,
             Event::Closed | Event::Reset | Event::TimedOut => self.closed = true,
             Event::Connected => self.connected = true,
@@ -379,8 +393,9 @@ fn ns2_dccp_bytes(packet: &dccp::Packet, opening_bytes: u32) -> u32 {
     20 + 12 + acknowledgement + own + options
 }
 
-/// The RTCP of a flow with speech. Its bandwidth is that of one direction's packets, headers
-/// included (RFC 3550 §6.2); a side that only listens reports under an SSRC of its own. A side whose
+/// The RTCP of a flow with speech. Its bandwidth is that of one direction's packets in their best
+/// encoding, headers included (RFC 3550 §6.2); a side that only listens reports under an SSRC of its
+/// own. A side whose
 /// half of a stream is plain data sends none: nothing there would tell the two apart (RFC 4571 §2).
 fn reports(
     parts: &Parts,
@@ -389,18 +404,18 @@ fn reports(
     mut dice: Dice,
 ) -> Option<rtcp::Session> {
     let sender = outgoing.and_then(Outgoing::rtp);
-    let listens = parts.sink.as_ref().map(|sink| (sink.codec, sink.packet));
+    let listens = parts.sink.as_ref().and_then(|sink| sink.encodings.first().copied());
     let speaks = match &parts.source {
-        Some((source::Config::Speech(speech), _)) => Some((speech.codec, speech.packet)),
+        Some((source::Config::Speech(speech), _)) => speech.encodings().first().copied(),
         _ => None,
     };
     if parts.transport.is_stream() && parts.source.is_some() && speaks.is_none() {
         return None;
     }
-    let (codec, packet) = speaks.or(listens).filter(|_| parts.rtcp.enabled)?;
+    let best = speaks.or(listens).filter(|_| parts.rtcp.enabled)?;
     let lower_layers = parts.transport.header_bytes() + parts.version.header_bytes();
-    let bits = 8 * (codec.bytes_for(packet) as u64 + 12 + u64::from(lower_layers));
-    let bandwidth = Rate::from_bps(bits * 1_000_000_000 / packet.as_nanos().max(1));
+    let bits = 8 * (u64::from(best.rung().packet_bytes) + u64::from(lower_layers));
+    let bandwidth = Rate::from_bps(bits * 1_000_000_000 / best.packet.as_nanos().max(1));
     let ssrc = sender.map_or_else(|| dice.bits() as u32, rtp::Sender::ssrc);
     let cname = parts.name.clone();
     Some(rtcp::Session::new(&parts.rtcp, bandwidth, lower_layers, ssrc, cname, start, dice))

@@ -1,5 +1,6 @@
 //! Flows: ends that exist, sources their transport can carry, packets that fit, times in order.
 
+use talkspurt_app::codec::Encoding;
 use talkspurt_app::source;
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
@@ -20,6 +21,13 @@ const MOST_NOISE: Duration = Duration::from_secs(1);
 const MOST_BUFFER: Duration = Duration::from_secs(60);
 /// Shortest mean of talk and silence.
 const LEAST_SPURT: Duration = Duration::from_millis(1);
+/// What packets of speech are measured in, and what one usually holds (RFC 3551 §4.2).
+const TEN_MS: Duration = Duration::from_millis(10);
+const TWENTY_MS: Duration = Duration::from_millis(20);
+/// Codecs in a ladder: one is no choice, and events name no more than eight.
+const LADDER_RUNGS: std::ops::RangeInclusive<usize> = 2..=8;
+/// Longest payload of a packet that only keeps a flow alive: that of 20 ms of G.711.
+const MOST_KEEP_ALIVE: Size = Size::from_bytes(160);
 /// Units of one source in a run: fewer than 2^32, even by a clock that gains 1 %.
 const MOST_UNITS: u128 = 4_000_000_000;
 
@@ -134,15 +142,14 @@ impl Side<'_> {
 
     fn speech(&self, speech: &source::Speech, found: &mut Findings) {
         let path = &self.path;
-        if (1..=6).any(|tens| speech.packet == Duration::from_millis(10 * tens)) {
-            // RFC 3550 §5.1: the header has 12 bytes; G.711 has one byte in 125 µs.
-            self.fits(12 + speech.packet.as_nanos() / 125_000, rfc4571::LENGTH_BYTES as u64, found);
-        } else {
-            let message =
-                format!("{} of speech is no packet: 10 to 60 ms in steps of 10", speech.packet);
-            let hint = "20ms is usual (RFC 3551 §4.2)".to_owned();
-            found.add(path.key("packet"), message).hint(hint);
+        if self.packet(speech, found) {
+            let rungs = speech.encodings().into_iter().map(Encoding::rung);
+            let longest = rungs.map(|rung| rung.packet_bytes).max().unwrap_or(0);
+            self.fits(longest.into(), rfc4571::LENGTH_BYTES as u64, found);
         }
+        self.ladder(speech, found);
+        self.heard(speech, found);
+        self.keep_alive(speech, found);
         if self.flow.start < self.run && self.flow.start + speech.lead >= self.run {
             let message = format!("{} puts the first sample after the end of the run", speech.lead);
             found.add(path.key("lead"), message);
@@ -158,6 +165,104 @@ impl Side<'_> {
         }
         if speech.repeat && speech.file.is_none() {
             found.add(path.key("repeat"), "nothing to repeat: there is no `file`");
+        }
+    }
+
+    /// Whether the packet is whole frames of the codec, and of a bearable length.
+    fn packet(&self, speech: &source::Speech, found: &mut Findings) -> bool {
+        let step = if speech.ladder.is_empty() { speech.codec.step() } else { TEN_MS };
+        let packet = speech.packet;
+        let whole = packet.as_nanos().is_multiple_of(step.as_nanos());
+        if whole && (TEN_MS..=TEN_MS * 6).contains(&packet) {
+            return true;
+        }
+        let (message, hint) = if step == TEN_MS {
+            let message = format!("{packet} of speech is no packet: 10 to 60 ms in steps of 10");
+            (message, "20ms is usual (RFC 3551 §4.2)".to_owned())
+        } else {
+            let message = format!(
+                "{packet} of speech is no packet of {}: 10 to 60 ms in whole frames of {step}",
+                speech.codec.name()
+            );
+            let whole = step * TWENTY_MS.as_nanos().div_ceil(step.as_nanos());
+            (message, format!("{whole} is usual"))
+        };
+        found.add(self.path.key("packet"), message).hint(hint);
+        false
+    }
+
+    /// Codecs to change among: some, the best first.
+    fn ladder(&self, speech: &source::Speech, found: &mut Findings) {
+        let path = self.path.key("ladder");
+        let Some(first) = speech.ladder.first() else { return };
+        if *first != speech.codec {
+            let message = format!(
+                "begins with {}, but `codec` is {}: it names the best rung",
+                first.name(),
+                speech.codec.name()
+            );
+            found.add(path.clone(), message);
+        }
+        if !LADDER_RUNGS.contains(&speech.ladder.len()) {
+            let (least, most) = LADDER_RUNGS.into_inner();
+            let message = format!("{} rungs; a ladder has {least} to {most}", speech.ladder.len());
+            found.add(path.clone(), message);
+        }
+        let headers = u64::from(match self.flow.ip {
+            IpVersion::V4 => 20_u32 + 8,
+            IpVersion::V6 => 40 + 8,
+        });
+        let rate = |encoding: &Encoding| {
+            let rung = encoding.rung();
+            let bits = 8 * (u64::from(rung.packet_bytes) + headers);
+            Rate::from_bps(bits * 1_000_000_000 / rung.interval.as_nanos().max(1))
+        };
+        for pair in speech.encodings().windows(2) {
+            let [better, worse] = [rate(&pair[0]), rate(&pair[1])];
+            if worse >= better {
+                let message = format!(
+                    "does not descend: {} needs {worse} in packets of {} with headers, {} before it \
+                     {better}",
+                    pair[1].codec.name(),
+                    pair[1].packet,
+                    pair[0].codec.name()
+                );
+                found.add(path.clone(), message);
+            }
+        }
+    }
+
+    /// A recording needs an encoder.
+    fn heard(&self, speech: &source::Speech, found: &mut Findings) {
+        if speech.file.is_none() {
+            return;
+        }
+        if !speech.ladder.is_empty() {
+            let message = "speech that changes its codec cannot be heard; leave out `file`";
+            found.add(self.path.key("ladder"), message);
+        } else if !speech.codec.is_heard() {
+            let message = format!(
+                "{} cannot be heard: only G.711 is encoded here; leave out `file`",
+                speech.codec.name()
+            );
+            found.add(self.path.key("codec"), message);
+        }
+    }
+
+    fn keep_alive(&self, speech: &source::Speech, found: &mut Findings) {
+        let Some(keep_alive) = speech.keep_alive else { return };
+        let path = self.path.key("keep_alive");
+        if speech.talkspurts.is_none() {
+            let message = "there is no silence to keep the flow alive in: give `talkspurts`";
+            found.add(path.clone(), message);
+        }
+        if keep_alive.every.is_zero() {
+            found.add(path.key("every"), "0s between two packets is no silence");
+        }
+        let sizes = Size::from_bytes(1)..=MOST_KEEP_ALIVE;
+        if !sizes.contains(&keep_alive.size) {
+            let message = format!("{} of comfort noise: 1B to {MOST_KEEP_ALIVE}", keep_alive.size);
+            found.add(path.key("size"), message);
         }
     }
 
