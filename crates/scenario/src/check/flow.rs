@@ -6,7 +6,7 @@ use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use super::{rate, tcp, time::at_most};
+use super::{dccp, rate, tcp, time::at_most};
 use crate::model::{Flow, IpVersion, Scenario, SendDrop, SendQueue, Sizing, Transport};
 use crate::network::Network;
 use crate::path::Path;
@@ -70,7 +70,9 @@ fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
     match transport {
         Transport::Udp(_) => {}
         Transport::Tcp(config) => tcp::check(path, config, found),
+        Transport::Dccp(config) => dccp::check(path, config, found),
         Transport::Tfrc(config) => rate::check(&path.key("rate"), &config.rate, found),
+        Transport::Beritelli(config) => rate::beritelli(path, config, found),
     }
 }
 
@@ -357,7 +359,7 @@ impl Side<'_> {
         if self.flow.transport.is_stream() {
             return;
         }
-        let own = self.flow.transport.header_bytes();
+        let own = self.flow.transport.kept_bytes();
         let headers: u64 = match (self.flow.sizing, &self.flow.transport, self.flow.ip) {
             (Sizing::Ns2, Transport::Udp(_), _) => 0,
             (Sizing::Ns2, ..) => 32,

@@ -4,6 +4,7 @@
 //! scenario: `time` at the run and its windows, `network` at nodes and links, `flow` at what runs
 //! over them, `tcp`, `dccp`, `window` and `rate` at the knobs of transports, `recording` at the files it needs.
 
+mod dccp;
 mod flow;
 mod network;
 mod quantity;

@@ -2,7 +2,9 @@
 //! the first that cannot be.
 
 use talkspurt_proto::rate::config::Config;
+use talkspurt_proto::rate::{beritelli, bucket};
 use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::Size;
 
 use super::time::at_most;
 use crate::path::Path;
@@ -12,6 +14,10 @@ use crate::problem::Findings;
 const MOST_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest nofeedback timeout and credit.
 const MOST_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// More than any call sends.
+const MOST_DEPTH: Size = Size::from_bytes(100_000_000);
+const MOST_HEADER: u32 = 255;
 
 pub(super) fn check(path: &Path, rate: &Config, found: &mut Findings) {
     let none = Config::default;
@@ -28,6 +34,9 @@ pub(super) fn check(path: &Path, rate: &Config, found: &mut Findings) {
             found.add(path.key(knob), impossible.to_string());
         }
     }
+    if let Some(bucket) = &rate.token_bucket {
+        token_bucket(&path.key("token_bucket"), bucket, found);
+    }
     let spans = [
         ("minimum_interval", rate.minimum_interval, MOST_INTERVAL),
         ("timer_granularity", rate.timer_granularity, MOST_INTERVAL),
@@ -36,5 +45,30 @@ pub(super) fn check(path: &Path, rate: &Config, found: &mut Findings) {
     ];
     for (knob, span, most) in spans {
         span.into_iter().for_each(|span| at_most(path.key(knob), span, most, found));
+    }
+}
+
+fn token_bucket(path: &Path, bucket: &bucket::Config, found: &mut Findings) {
+    if bucket.depth > MOST_DEPTH {
+        let message = format!("{} is absurd here: at most {MOST_DEPTH}", bucket.depth);
+        found.add(path.key("depth"), message).hint("0B keeps no tokens at all".to_owned());
+    }
+    if bucket.header_bytes > MOST_HEADER {
+        let message =
+            format!("{} bytes never stand before a packet: at most 255", bucket.header_bytes);
+        found.add(path.key("header_bytes"), message);
+    }
+    at_most(path.key("step_up"), bucket.step_up, MOST_TIMEOUT, found);
+}
+
+/// The knobs of the controller that listens to delay.
+pub(super) fn beritelli(path: &Path, config: &beritelli::Config, found: &mut Findings) {
+    if config.threshold.is_zero() {
+        found.add(path.key("threshold"), "0ms: any two delays would differ by more");
+    }
+    at_most(path.key("threshold"), config.threshold, MOST_TIMEOUT, found);
+    if config.initial_rate.is_some_and(|rate| rate.as_bps() == 0) {
+        let hint = "leave it out for that of the lowest rung".to_owned();
+        found.add(path.key("initial_rate"), "at rate 0 nothing is ever sent").hint(hint);
     }
 }
