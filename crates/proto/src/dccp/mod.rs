@@ -45,7 +45,7 @@ use crate::dice::Dice;
 use crate::endpoint::{Endpoint, Event, Input, Output};
 use crate::packet::{Body, Frame, IpVersion, Quoted};
 use crate::probe::{Garbage, Note, Place, Probe, Topic};
-use crate::rate::Permit;
+use crate::rate::{Permit, Rung};
 use crate::time::{Duration, Instant};
 
 use ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
@@ -126,6 +126,7 @@ struct Agreed {
 #[derive(Debug)]
 pub struct Dccp {
     config: Config,
+    ladder: Vec<Rung>,
     server: bool,
     version: IpVersion,
     dice: Dice,
@@ -190,6 +191,7 @@ impl Dccp {
         let cookies = Cookies::new(&mut dice);
         let mut endpoint = Self {
             config: config.clone(),
+            ladder: Vec::new(),
             server,
             version: IpVersion::V4,
             state: if server { State::Listen } else { State::Closed },
@@ -231,6 +233,14 @@ impl Dccp {
     #[must_use]
     pub const fn over(mut self, version: IpVersion) -> Self {
         self.version = version;
+        self
+    }
+
+    /// What the source can send in, best first, for a controller that chooses
+    /// ([`Event::Encoding`]); none unless told.
+    #[must_use]
+    pub fn with_ladder(mut self, ladder: &[Rung]) -> Self {
+        self.ladder = ladder.to_vec();
         self
     }
 
