@@ -328,6 +328,16 @@ fn section_4_5_oscillation_prevention() {
     assert!((plain.sender.rate().as_bps() as f64 - alone.rate() * 8.0).abs() < 1.0);
 }
 
+/// X_inst is s/t_mbi at least: 1000 B in 64 s are 125 bit/s.
+#[test]
+fn section_4_5_least_rate() {
+    let parameters = Parameters { oscillation_prevention: true, ..plain() };
+    let mut alone = Alone::started(&parameters, 1000, ms(40));
+    alone.send_until(at(400));
+    alone.report(at(400), ms(90), 1, 0.01);
+    assert_eq!(alone.sender.rate().as_bps(), 125);
+}
+
 // §4.6, §8.3
 
 /// Packets stand s/X apart, and unused time earns nothing.
@@ -368,6 +378,12 @@ fn section_8_3_timer_granularity() {
     assert_eq!(alone.sender.permit(at(100), 1000), Permit::At(at(120)));
     alone.sender.on_sent(at(120), 1000);
     assert_eq!(alone.sender.permit(at(120), 1000), Permit::At(at(145)));
+    // A timer coarser than t_ipi: half of t_ipi, 12.5 ms.
+    let parameters = Parameters { timer_granularity: ms(100), ..plain() };
+    let mut alone = Alone::started(&parameters, 1000, RTT);
+    alone.sender.on_sent(at(100), 1000);
+    let early = Instant::from_nanos(112_500_000);
+    assert_eq!(alone.sender.permit(at(100), 1000), Permit::At(early));
 }
 
 // §5
