@@ -161,6 +161,9 @@ pub struct Parameters {
     pub ndupack: u32,
     /// Feedback packets in a round trip (RFC 5348 §6.2: one).
     pub feedback_per_rtt: u32,
+    /// An acknowledgement moves the window counter four beyond the packet it acknowledges (RFC 4342
+    /// §8.1, a SHOULD, which Linux leaves out).
+    pub counter_follows_acks: bool,
 }
 
 impl Parameters {
@@ -185,6 +188,7 @@ impl Parameters {
             loss_intervals: 8,
             ndupack: 3,
             feedback_per_rtt: 1,
+            counter_follows_acks: true,
         }
     }
 
@@ -212,6 +216,7 @@ impl Parameters {
                 p_floor: 1e-4,
                 timer_granularity: Duration::from_millis(2),
                 credit: Duration::MAX,
+                counter_follows_acks: false,
                 ..rfc
             },
         }
@@ -244,6 +249,7 @@ impl Config {
             loss_intervals: self.loss_intervals.map_or(base.loss_intervals, |n| n as usize),
             ndupack: base.ndupack,
             feedback_per_rtt: self.feedback_per_rtt.unwrap_or(base.feedback_per_rtt),
+            counter_follows_acks: base.counter_follows_acks,
         }
     }
 

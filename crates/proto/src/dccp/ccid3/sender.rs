@@ -183,7 +183,9 @@ impl ccid::Sender for Sender {
     fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
         let mut garbage = |what| probe.record(now, Place::Peer(0), &Note::Garbage(what));
         let left = self.find(ack.ack);
-        if let Some(count) = left.and_then(|left| left.count) {
+        if let Some(count) = left.and_then(|left| left.count)
+            && self.parameters.counter_follows_acks
+        {
             self.counter.on_ack(now, count);
         }
         let Ok(feedback) = options::read(ack.options) else {
