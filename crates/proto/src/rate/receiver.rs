@@ -217,7 +217,8 @@ impl Receiver {
     #[must_use]
     pub fn wants_feedback(&self, now: Instant) -> bool {
         let expired = self.deadline().is_some_and(|deadline| deadline <= now);
-        self.due || (expired && self.bytes > 0)
+        // Before any data there is nothing to report, whatever else was lost.
+        self.size.is_some() && (self.due || (expired && self.bytes > 0))
     }
 
     /// When feedback will be due if nothing arrives before: the feedback timer. There is none where
