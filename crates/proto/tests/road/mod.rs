@@ -257,7 +257,7 @@ impl<E: Endpoint> Road<E> {
             if let Source::Steady { bytes, interval, queue } = it.source
                 && it.tick <= self.now
             {
-                it.tick = it.tick + interval;
+                it.tick += interval;
                 if it.waiting.len() < queue {
                     it.waiting.push_back(bytes);
                 }
