@@ -8,10 +8,10 @@
 //! MAY); integers of microseconds, bytes and whole packets throughout.
 
 mod captures;
-mod half;
+mod rate_half;
 
 use captures::{Captured, read};
-use half::{Notes, option};
+use rate_half::{Notes, option};
 use talkspurt_proto::dccp::ccid::{
     Acknowledgement, Arrival, Departure, Receiver as _, Sender as _,
 };

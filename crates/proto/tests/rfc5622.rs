@@ -1,9 +1,9 @@
 //! RFC 5622 (CCID 4) and what it takes from RFC 4828 (TFRC-SP): what differs from CCID 3. Each half
 //! alone, talked to by hand-made packets; numbers are computed by hand.
 
-mod half;
+mod rate_half;
 
-use half::{ReceiverBench, SenderBench, at, ms, option};
+use rate_half::{ReceiverBench, SenderBench, at, ms, option};
 use talkspurt_proto::dccp::Options;
 use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::ccid3::options as codec;

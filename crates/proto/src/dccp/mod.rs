@@ -45,7 +45,7 @@ use crate::dice::Dice;
 use crate::endpoint::{Endpoint, Event, Input, Output};
 use crate::packet::{Body, Frame, IpVersion, Quoted};
 use crate::probe::{Garbage, Note, Place, Probe, Topic};
-use crate::rate::Permit;
+use crate::rate::{Permit, Rung};
 use crate::time::{Duration, Instant};
 
 use ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
@@ -100,6 +100,9 @@ const LEAST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_OPTIONS: usize = 1020 - 28;
 /// Bytes a data packet keeps free for the options that go along with data.
 const DATA_OPTIONS: usize = 32;
+/// Bytes of the path MTU that a data packet keeps free: IP header apart, DCCP's with an
+/// Acknowledgement Number and the options that go along.
+pub const KEPT_BYTES: u32 = (departure::ACK_BYTES + DATA_OPTIONS) as u32;
 /// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
 const LEAST_MTU: [u32; 2] = [68, 1280];
 
@@ -169,6 +172,8 @@ pub struct Dccp {
     /// Bits index [`NEWS`].
     news: u8,
     encoding: Option<u8>,
+    /// What the source can send in, best first.
+    ladder: Vec<Rung>,
 }
 
 impl Dccp {
@@ -217,6 +222,7 @@ impl Dccp {
             path_mtu: u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX),
             news: 0,
             encoding: None,
+            ladder: Vec::new(),
             dice,
         };
         endpoint.owed.listen = server && config.listen_packets;
@@ -228,6 +234,13 @@ impl Dccp {
     #[must_use]
     pub const fn over(mut self, version: IpVersion) -> Self {
         self.version = version;
+        self
+    }
+
+    /// With a source that can send in these encodings, best first, for controllers that choose.
+    #[must_use]
+    pub fn with_ladder(mut self, ladder: &[Rung]) -> Self {
+        self.ladder = ladder.to_vec();
         self
     }
 
@@ -353,7 +366,7 @@ impl Dccp {
     /// RFC 4340 §14.1: believed only of a packet that may still be in the network.
     fn on_too_big<P: Probe>(&mut self, now: Instant, mtu: u32, quoted: Quoted, probe: &mut P) {
         let in_flight = match quoted {
-            Quoted::Dccp { seq } => self.windows.acks(self.windows.ours_at(seq)),
+            Quoted::Dccp { seq, .. } => self.windows.acks(self.windows.ours_at(seq)),
             Quoted::Udp | Quoted::Tcp { .. } => false,
         };
         if !in_flight {

@@ -186,7 +186,7 @@ impl Dccp {
     fn begin_sender<P: Probe>(&mut self, now: Instant, probe: &mut P) {
         let (ccid, rtt) = (self.ccid(Location::Here), self.rtt());
         self.first_of_half = self.windows.gss + 1;
-        self.sender = Some(SenderHalf::begin(now, ccid, &self.config, rtt, probe));
+        self.sender = Some(SenderHalf::begin(now, ccid, &self.config, &self.ladder, rtt, probe));
         self.agree();
     }
 

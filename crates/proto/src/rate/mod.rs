@@ -6,9 +6,12 @@
 //! `tfrc` for the bare protocol.
 
 mod average;
+pub mod beritelli;
+pub mod bucket;
 pub mod config;
 pub mod equation;
 pub mod history;
+pub mod ladder;
 mod machine;
 mod pacing;
 mod receive_set;
@@ -81,6 +84,12 @@ pub trait RateControl {
     fn rate(&self) -> Rate;
     /// Round-trip time, once known (R).
     fn rtt(&self) -> Option<Duration>;
+    /// The part of its rate that the network has shown to carry: where loss was seen, no more than
+    /// the throughput equation gives, and before that no more than was received. Nothing, from a
+    /// controller that cannot tell.
+    fn evidence(&self) -> Rate {
+        Rate::ZERO
+    }
     /// The rung of the ladder the source should use, when it is another than last asked for;
     /// controllers without a ladder never say.
     fn encoding(&mut self) -> Option<u8> {

@@ -456,6 +456,13 @@ impl RateControl for Sender {
         Rate::from_bps(round_u64(8.0 * self.effective_rate()))
     }
 
+    fn evidence(&self) -> Rate {
+        // Slow start's X is twice what was received: no evidence that the path carries it.
+        let shown = if self.loss_event_rate > 0.0 { self.equation_rate } else { self.receive_rate };
+        let shown = shown.unwrap_or(0.0).min(self.effective_rate());
+        Rate::from_bps(round_u64(8.0 * shown))
+    }
+
     fn rtt(&self) -> Option<Duration> {
         self.round_trip.map(|round_trip| Duration::from_secs_f64(round_trip.mean))
     }
