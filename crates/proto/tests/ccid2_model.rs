@@ -1,11 +1,11 @@
 //! CCID 2's sender against a model that recomputes everything from the whole history (RFC 4341 §5),
 //! for any order of sending, acknowledging and timing out, true, false and mangled.
 
-mod half;
+mod ccid2_half;
 
 use std::collections::BTreeMap;
 
-use half::{Bench, vector};
+use ccid2_half::{Bench, vector};
 use proptest::prelude::*;
 use talkspurt_proto::dccp::Options;
 use talkspurt_proto::dccp::ackvec::State;

@@ -1,9 +1,9 @@
 //! CCID 2, clause by clause of RFC 4341 (and of RFC 4340 where that binds a CCID): windows computed
 //! by hand, seen as how many packets may leave and when.
 
-mod half;
+mod ccid2_half;
 
-use half::{Bench, Fate, MS, Path, at, seq};
+use ccid2_half::{Bench, Fate, MS, Path, at, seq};
 use talkspurt_proto::dccp::ackvec::State::{Marked, NotYet, Received};
 use talkspurt_proto::dccp::ccid::{Arrival, Receiver as _, Sender as _};
 use talkspurt_proto::dccp::ccid2::{
@@ -163,8 +163,10 @@ fn section_5_rfc_8311_a_mark_is_congestion_whatever_the_nonce_echo() {
     let mut bench = Bench::new(&wide(Some(2)));
     bench.fill();
     let mut options = Options::default();
-    options
-        .push(Opt::AckVector { nonce: true, cells: &half::vector(&[(Received, 1), (Marked, 1)]) });
+    options.push(Opt::AckVector {
+        nonce: true,
+        cells: &ccid2_half::vector(&[(Received, 1), (Marked, 1)]),
+    });
     bench.hear(2, &options);
     assert_eq!(bench.state(), (5, Some(5), 8));
 }
@@ -468,7 +470,7 @@ fn rfc_4340_section_11_7_1_both_responses_add_up() {
     let mut bench = Bench::new(&wide(Some(2)));
     bench.fill();
     let mut options = Options::default();
-    let cells = half::vector(&[(Received, 2), (Marked, 1)]);
+    let cells = ccid2_half::vector(&[(Received, 2), (Marked, 1)]);
     options.push(Opt::AckVector { nonce: false, cells: &cells });
     options.push(Opt::DataDropped(&[0xa1]));
     bench.hear(3, &options);
