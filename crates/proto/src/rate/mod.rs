@@ -5,6 +5,23 @@
 //! Sequence numbers, options and packets are the endpoint's: `dccp::ccid3` for CCID 3 and 4,
 //! `tfrc` for the bare protocol.
 
+mod average;
+pub mod config;
+pub mod equation;
+pub mod history;
+mod machine;
+mod pacing;
+mod receive_set;
+mod receiver;
+mod restart;
+mod sender;
+
+pub use config::{Config, Idle, Impossible, Kind, Parameters};
+pub use history::{Arrival, Interval, LossHistory};
+pub use machine::Machine;
+pub use receiver::{Feedback, Receiver};
+pub use sender::Sender;
+
 use crate::probe::Probe;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
