@@ -3,13 +3,9 @@
 
 use super::departure::{Numbered, Reset};
 use super::timers::Timers;
-use super::{ASSUMED_RTT, Dccp, ResetCode, SeqNo, State};
+use super::{Dccp, ResetCode, SeqNo, State};
 use crate::endpoint::Event;
-use crate::time::{Duration, Instant};
-
-/// Shortest wait before a Close or CloseReq is repeated: two round trips of a path inside one
-/// machine would be a storm.
-const LEAST_WAIT: Duration = Duration::from_millis(10);
+use crate::time::Instant;
 
 impl Dccp {
     /// The application closes.
@@ -43,7 +39,7 @@ impl Dccp {
 
     /// §8.3: the first repetition after two round trips.
     pub(super) fn time_close(&mut self, now: Instant) {
-        let wait = (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(LEAST_WAIT);
+        let wait = self.two_round_trips();
         self.timers = Timers { give_up: Some(now + self.config.give_up), ..Timers::default() };
         self.timers.repeat_after(now, wait);
     }

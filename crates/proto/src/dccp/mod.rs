@@ -93,6 +93,9 @@ const NEWS: [Event; 6] = [
 /// Round-trip time assumed while none is known, for timers counted in round trips (RFC 4340 §3.4
 /// suggests 0.2 s).
 const ASSUMED_RTT: Duration = Duration::from_millis(200);
+/// Shortest wait before a question is repeated: two round trips of a path inside one machine would
+/// be a storm.
+const LEAST_WAIT: Duration = Duration::from_millis(10);
 /// Longest options field: what 255 words of header leave beside the longest fixed part (§5.1).
 const LONGEST_OPTIONS: usize = 1020 - 28;
 /// Bytes a data packet keeps free for the options that go along with data.
@@ -292,6 +295,12 @@ impl Dccp {
         self.sender.as_ref().and_then(SenderHalf::rtt).or(self.handshake_rtt)
     }
 
+    /// How long an answer is waited for before a question is repeated (§8.3; §6.6.3 wants at least
+    /// one round trip).
+    fn two_round_trips(&self) -> Duration {
+        (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(LEAST_WAIT)
+    }
+
     fn garbage<P: Probe>(&self, now: Instant, probe: &mut P, what: Garbage) {
         if probe.wants(Topic::Event) {
             probe.record(now, Place::Peer(0), &Note::Garbage(what));
@@ -413,7 +422,7 @@ impl Dccp {
         if self.features.is_changing() && self.can_negotiate() {
             if self.timers.change.is_none() {
                 // §6.6.3: not less than a round trip.
-                let wait = self.rtt().unwrap_or(ASSUMED_RTT) * 2;
+                let wait = self.two_round_trips();
                 (self.timers.change, self.timers.change_wait) = (Some(now + wait), wait);
             }
         } else {

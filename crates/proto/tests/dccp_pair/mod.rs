@@ -362,6 +362,13 @@ pub const fn feature(number: u8, value: &[u8]) -> Feature<'_> {
     Feature { number, value }
 }
 
+/// What a server that agrees answers to the Changes of a client under CCID 2.
+pub const CONFIRMS: [Opt<'static>; 3] = [
+    Opt::ConfirmR(feature(1, &[2, 2])),
+    Opt::ConfirmL(feature(1, &[2, 2])),
+    Opt::ConfirmL(feature(6, &[1, 1])),
+];
+
 /// One endpoint, and a peer played by the test. The peer's numbers begin at [`PEER`].
 pub struct Alone {
     pub dccp: Dccp,
@@ -469,12 +476,14 @@ impl Alone {
         WireSeq::Extended(self.last.wrapping_sub(count) & MASK)
     }
 
-    /// Opened as a client, in OPEN, as if nothing had been sent or told.
+    /// Opened as a client, in OPEN (the peer confirms what CCID 2 asks for), as if nothing had been sent or told.
     pub fn open_client(config: &Config, list: &[Opt<'_>]) -> Self {
         let mut alone = Self::client(config);
         alone.input(Input::Open);
         let service = config.service.0;
-        alone.arrive(Kind::Response { ack: alone.ack(), service }, list);
+        let confirms = if config.ccid == Ccid::Two { &CONFIRMS[..] } else { &[] };
+        let list = [confirms, list].concat();
+        alone.arrive(Kind::Response { ack: alone.ack(), service }, &list);
         assert_eq!(alone.dccp.state(), State::PartOpen);
         alone.arrive(Kind::Ack { ack: alone.ack() }, &[]);
         alone.forget()
