@@ -397,7 +397,8 @@ impl HcSender for Sender {
     }
 
     fn ect(&self) -> bool {
-        self.parameters.ecn
+        // RFC 4341 §7: wherever the ECN Incapable feature, which is the connection's, lets it.
+        true
     }
 
     fn encoding(&mut self) -> Option<u8> {
