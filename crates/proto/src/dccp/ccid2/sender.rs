@@ -377,7 +377,6 @@ impl HcSender for Sender {
         self.window.on_congestion(now, &timeout);
         self.growth.on_fall();
         self.flight.clear();
-        self.reacted = self.flight.newest();
         // RFC 6298 §5.5
         self.rtt.back_off();
         self.acks.bound(self.window.window());
