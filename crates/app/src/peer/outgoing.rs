@@ -130,7 +130,8 @@ impl Outgoing {
                         hand_over(local, index, frame, prefix > 0, transport, probe);
                         continue;
                     }
-                    if let Some(dropped) = self.queue.push(index, frame) {
+                    expire(&mut self.queue, local, probe);
+                    if let Some(dropped) = self.queue.push(local, index, frame) {
                         probe.record(local, probe.place, &Note::Discarded { index: dropped });
                     }
                     fresh = true;
@@ -159,6 +160,7 @@ impl Outgoing {
         probe: &mut Stamped<'_, P>,
     ) {
         let prefix = self.prefix();
+        expire(&mut self.queue, local, probe);
         while let Some((index, frame)) = self.queue.pop(transport.room().saturating_sub(prefix)) {
             hand_over(local, index, frame, prefix > 0, transport, probe);
         }
@@ -167,6 +169,13 @@ impl Outgoing {
     /// RFC 4571 §2: two bytes of length stand before each media packet in a stream.
     fn prefix(&self) -> usize {
         if self.stream && self.media.is_some() { rfc4571::LENGTH_BYTES } else { 0 }
+    }
+}
+
+/// What has waited too long goes.
+fn expire<P: Probe>(queue: &mut SendQueue, local: Instant, probe: &mut Stamped<'_, P>) {
+    while let Some(index) = queue.expire(local) {
+        probe.record(local, probe.place, &Note::Discarded { index });
     }
 }
 
@@ -186,19 +195,10 @@ fn hand_over<P: Probe>(
     transport.handle(local, Input::Frame(frame), probe);
 }
 
-/// Sends an RTCP packet, if there is room for it.
-pub(super) fn control<P: Probe>(
-    local: Instant,
-    compound: rtcp::Compound,
-    transport: &mut Transport,
-    stream: bool,
-    probe: &mut Stamped<'_, P>,
-) {
+/// An RTCP packet as the transport carries it; `None` if a stream cannot.
+pub(super) fn control(compound: rtcp::Compound, stream: bool) -> Option<Frame> {
     let frame = Frame::Rtcp(Box::new(compound));
-    let Some(frame) = (if stream { in_stream(&frame) } else { Some(frame) }) else { return };
-    if frame.wire_bytes() <= transport.room() {
-        transport.handle(local, Input::Frame(frame), probe);
-    }
+    if stream { in_stream(&frame) } else { Some(frame) }
 }
 
 /// A message as a stream carries it; `None` if it is too long for the two bytes of its length,

@@ -135,6 +135,10 @@ pub struct Bulk {
     /// How much to send before closing; absent means without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<Size>,
+    /// Payload of one packet over a transport that keeps messages apart (DCCP, TFRC); absent means
+    /// 1000 B. TCP cuts its stream by its own `mss`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet: Option<Size>,
 }
 
 const fn default_noise() -> Duration {
@@ -144,7 +148,7 @@ impl Bulk {
     /// Data without end.
     #[must_use]
     pub const fn endless() -> Self {
-        Self { total: None }
+        Self { total: None, packet: None }
     }
 }
 impl Speech {

@@ -73,7 +73,10 @@ impl Config {
             Self::OnOff(on_off) => {
                 Source::Timed(Box::new(Timed::on_off(on_off, dice, start, stop)))
             }
-            Self::Bulk(bulk) => Source::Bulk(Bulk::new(bulk, unit_bytes, start, stop)),
+            Self::Bulk(bulk) => {
+                let own = bulk.packet.and_then(|size| u32::try_from(size.as_bytes()).ok());
+                Source::Bulk(Bulk::new(bulk, own.unwrap_or(unit_bytes), start, stop))
+            }
         }
     }
 

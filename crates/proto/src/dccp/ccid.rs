@@ -70,6 +70,14 @@ pub trait Sender {
     fn options(&mut self, now: Instant, out: &mut Options);
     /// A packet left, of data or not.
     fn on_sent<P: Probe>(&mut self, now: Instant, packet: &Departure, probe: &mut P);
+    /// Any packet of the other side arrived, told before `on_ack` if it is one: what lets lost
+    /// acknowledgements be seen (RFC 4341 §6.1.1). `data_bytes` is `None` for those without data.
+    fn on_arrival(&mut self, _now: Instant, _packet: &Arrival<'_>) {}
+    /// Asked when a data packet is about to leave: true if it should acknowledge, as a `DataAck`, so
+    /// that the other side may forget what it said (RFC 4341 §6.2). True is said once.
+    fn owes_ack(&mut self) -> bool {
+        false
+    }
     /// An acknowledgement came.
     fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P);
     /// When it has something to do by itself.

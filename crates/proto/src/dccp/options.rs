@@ -111,7 +111,8 @@ pub struct Feature<'a> {
     pub value: &'a [u8],
 }
 
-/// Bytes that are no option: what follows them cannot be read.
+/// Bytes that are not the option their type says (§5.8). If their length is impossible, nothing
+/// behind them can be read; if it is only not that of the type, reading goes on behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed {
     /// The option's type.
@@ -128,7 +129,7 @@ impl Options {
     pub fn from_bytes(bytes: &[u8]) -> Self {
         Self(bytes.to_vec())
     }
-    /// As they stand on the wire; a multiple of four bytes once [`Options::pad`] was called.
+    /// As they stand on the wire, but for the Padding behind them that [`Options::pad`] adds.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         &self.0
@@ -138,11 +139,19 @@ impl Options {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
-    /// The options in order. After [`Malformed`] there are no more (§5.8: an option whose length
-    /// is impossible ends the reading).
+    /// The options in order. One whose length is impossible ends the reading (§5.8: it and the
+    /// rest are ignored).
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter { rest: &self.0 }
+    }
+    /// What a Data Checksum option says the CRC-32c of the application data is (§9.3).
+    #[must_use]
+    pub fn data_checksum(&self) -> Option<u32> {
+        self.iter().find_map(|option| match option {
+            Ok(Opt::DataChecksum(crc)) => Some(crc),
+            _ => None,
+        })
     }
     /// Fills up to a multiple of four with Padding.
     pub fn pad(&mut self) {
@@ -181,6 +190,8 @@ impl Options {
                 self.push_parts(43, &[short(&elapsed.to_be_bytes(), 2)]);
             }
             Opt::DataChecksum(crc) => self.push_parts(44, &[&crc.to_be_bytes()]),
+            // §5.8: types 0 to 31 are single bytes.
+            Opt::Unknown { kind: kind @ 0..32, .. } => self.0.push(kind),
             Opt::Ccid { kind, value } | Opt::Unknown { kind, value } => {
                 self.push_parts(kind, &[value]);
             }

@@ -90,7 +90,9 @@ pub enum Kind {
 pub struct ResetCode(pub u8);
 
 impl ResetCode {
-    /// 0
+    /// The packet type that bears them.
+    pub const TYPE: u8 = 7;
+    /// 0: none of the others.
     pub const UNSPECIFIED: Self = Self(0);
     /// 1: normal close.
     pub const CLOSED: Self = Self(1);

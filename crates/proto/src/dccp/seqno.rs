@@ -10,6 +10,13 @@ const SPACE: u64 = 1 << 48;
 /// Numbers in short form: 2²⁴.
 const SHORT_SPACE: u64 = 1 << 24;
 
+/// Sequence Window of new connections (§7.5.2).
+pub const DEFAULT_WINDOW: u64 = 100;
+/// Smallest Sequence Window (§7.5.2).
+pub const LEAST_WINDOW: u64 = 32;
+/// Largest Sequence Window (§7.5.2: 2⁴⁶ − 1).
+pub const GREATEST_WINDOW: u64 = (1 << 46) - 1;
+
 /// A place in a sequence space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SeqNo(u64);

@@ -92,8 +92,8 @@ pub struct Config {
     /// 5348 §4.6). Absent: 0; under linux a round trip (its own code sets no bound).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credit: Option<Duration>,
-    /// Shortest nofeedback timeout. Absent: 0 (RFC 5348 §4.3 has none); under linux 200 ms
-    /// (`tcp_rto_min`).
+    /// Shortest nofeedback timeout. Absent: 0 (RFC 5348 §4.3 has none; Linux prints 4R for its own
+    /// even where that is 6 ms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum_timeout: Option<Duration>,
     /// Feedback packets in a round trip, loss apart, 1 to 4. Absent: 1 (RFC 5348 §6.2).
@@ -231,7 +231,6 @@ impl Parameters {
                 p_floor: 1e-4,
                 timer_granularity: Duration::from_millis(2),
                 credit: Duration::MAX,
-                minimum_timeout: Duration::from_millis(200),
                 ..rfc
             },
         }

@@ -68,7 +68,9 @@ pub struct Rung {
 pub trait RateControl {
     /// Whether a packet of `bytes` may leave.
     fn permit(&mut self, now: Instant, bytes: u32) -> Permit;
-    /// A permit went unused: there was nothing to send (RFC 5348 §4.3, data-limited).
+    /// A permit went unused: there was nothing to send (RFC 5348 §4.3, data-limited). To be said
+    /// when [`Permit::Now`] finds nothing waiting; a packet that leaves at the same instant after
+    /// all takes it back.
     fn on_unused(&mut self, now: Instant);
     /// A data packet of this many bytes left.
     fn on_sent(&mut self, now: Instant, bytes: u32);

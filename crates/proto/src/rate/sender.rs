@@ -203,8 +203,10 @@ impl Sender {
 
     /// RFC 5348 §4.2: X = W_init/R, tld = t_now.
     fn start(&mut self, now: Instant) {
-        self.rate = self.initial_rate();
-        self.doubled = Some(now);
+        if let Some(rate) = self.initial_rate() {
+            self.rate = Some(rate);
+            self.doubled = Some(now);
+        }
     }
 
     /// How far the receive rates let the sender go: recv_limit of RFC 5348 §4.3 step 4, with faster
@@ -322,7 +324,10 @@ impl Sender {
             return;
         }
         if self.loss_event_rate <= 0.0 {
-            self.receive_rate = Some((receive_rate / 2.0).max(self.least_rate() / 2.0));
+            // Linux halves X and lets X_recv stand.
+            if rfc {
+                self.receive_rate = Some((receive_rate / 2.0).max(self.least_rate() / 2.0));
+            }
             self.rate = Some(halved);
             return;
         }

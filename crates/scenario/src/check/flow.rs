@@ -6,8 +6,8 @@ use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use super::{tcp, time::at_most};
-use crate::model::{Flow, IpVersion, Scenario, Sizing, Transport};
+use super::{dccp, rate, tcp, time::at_most};
+use crate::model::{Flow, IpVersion, Scenario, SendDrop, SendQueue, Sizing, Transport};
 use crate::network::Network;
 use crate::path::Path;
 use crate::problem::Findings;
@@ -50,12 +50,11 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
             let side = Side { path: path.key(key), flow, run, least };
             source.into_iter().for_each(|source| side.check(source, found));
         }
-        if let Transport::Tcp(config) = &flow.transport {
-            tcp::check(&path.key("transport"), config, found);
-        }
+        transport(&path.key("transport"), &flow.transport, found);
         for outside in flow.quality.out_of_range() {
             found.add(path.key("quality").key(outside.knob), outside.to_string());
         }
+        send_queue(&path.key("send_queue"), &flow.send_queue, found);
         at_most(path.key("playout").key("buffer"), flow.playout.buffer, MOST_BUFFER, found);
         let mtu = least.iter().flatten().map(|(mtu, _)| *mtu).min();
         if let Some(mtu) = mtu.filter(|m| flow.ip == IpVersion::V6 && *m < LEAST_MTU_V6) {
@@ -64,6 +63,33 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
             );
             found.add(path.key("ip"), message);
         }
+    }
+}
+
+fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
+    match transport {
+        Transport::Udp(_) => {}
+        Transport::Tcp(config) => tcp::check(path, config, found),
+        Transport::Dccp(config) => dccp::check(path, config, found),
+        Transport::Tfrc(config) => rate::check(&path.key("rate"), &config.rate, found),
+        Transport::Beritelli(config) => rate::beritelli(path, config, found),
+    }
+}
+
+/// A lifetime belongs to the policy that looks at it, and lets a frame wait at all.
+fn send_queue(path: &Path, queue: &SendQueue, found: &mut Findings) {
+    let Some(lifetime) = queue.lifetime else { return };
+    let path = path.key("lifetime");
+    if queue.drop != SendDrop::Stale {
+        found
+            .add(path, "only the policy \"stale\" asks how long a frame has waited")
+            .hint("add drop = \"stale\", or leave it out".to_owned());
+    } else if lifetime.is_zero() {
+        found
+            .add(path, "0ms lets no frame wait")
+            .hint("packets = 0 says so: what the transport does not take is dropped".to_owned());
+    } else {
+        at_most(path, lifetime, MOST_BUFFER, found);
     }
 }
 
@@ -243,23 +269,41 @@ impl Side<'_> {
     }
 
     fn bulk(&self, bulk: &source::BulkConfig, found: &mut Findings) {
-        let Transport::Tcp(tcp) = &self.flow.transport else {
-            let message =
-                "bulk data needs a transport that says how much it takes; UDP has no window";
-            let hint = "use transport kind = \"tcp\", or source kind = \"cbr\" with a rate";
-            found.add(self.path.key("kind"), message).hint(hint.to_owned());
-            return;
+        // What one packet carries, and what waits inside the transport.
+        let (unit, held) = match &self.flow.transport {
+            Transport::Udp(_) => {
+                let message =
+                    "bulk data needs a transport that says how much it takes; UDP has no window";
+                let hint = "use transport kind = \"tcp\", or source kind = \"cbr\" with a rate";
+                found.add(self.path.key("kind"), message).hint(hint.to_owned());
+                return;
+            }
+            Transport::Tcp(tcp) => (tcp.mss, tcp.send_buffer.as_bytes()),
+            other => {
+                let unit = bulk.packet.unwrap_or(Size::from_bytes(other.unit_bytes().into()));
+                self.fits(unit.as_bytes(), 0, found);
+                (unit, 0)
+            }
         };
+        if bulk.packet.is_some_and(|packet| packet.as_bytes() == 0) {
+            found.add(self.path.key("packet"), "a packet of 0 bytes carries nothing");
+            return;
+        }
+        if bulk.packet.is_some() && self.flow.transport.is_stream() {
+            found
+                .add(self.path.key("packet"), "TCP cuts its stream as it likes")
+                .hint("its segments have `mss` bytes".to_owned());
+        }
         if bulk.total == Some(Size::from_bytes(0)) {
             let hint = "leave it out to send without end".to_owned();
             found.add(self.path.key("total"), "nothing would be sent").hint(hint);
         }
         if let Some((mtu, rate)) = self.least.filter(|_| self.run < Duration::MAX) {
             let bits = u128::from(rate.as_bps()) * u128::from(self.lasts().as_nanos());
-            let carried = bits / 8_000_000_000 + u128::from(tcp.send_buffer.as_bytes());
+            let carried = bits / 8_000_000_000 + u128::from(held);
             let bytes = bulk.total.map_or(carried, |total| carried.min(total.as_bytes().into()));
             // IPv6 and TCP headers, the longer ones: a segment may be no longer than this.
-            let segment = tcp.mss.as_bytes().min(mtu.as_bytes().saturating_sub(60)).max(1);
+            let segment = unit.as_bytes().min(mtu.as_bytes().saturating_sub(60)).max(1);
             countable(self.path.clone(), bytes / u128::from(segment), found);
         }
     }
@@ -312,16 +356,21 @@ impl Side<'_> {
             found.add(path, message);
             return;
         }
-        let headers = match (self.flow.sizing, self.flow.ip) {
-            (Sizing::Ns2, _) => 0,
-            (Sizing::Rfc, IpVersion::V4) => 20 + 8,
-            (Sizing::Rfc, IpVersion::V6) => 40 + 8,
+        if self.flow.transport.is_stream() {
+            return;
+        }
+        let own = self.flow.transport.kept_bytes();
+        let headers: u64 = match (self.flow.sizing, &self.flow.transport, self.flow.ip) {
+            (Sizing::Ns2, Transport::Udp(_), _) => 0,
+            (Sizing::Ns2, ..) => 32,
+            (Sizing::Rfc, _, IpVersion::V4) => (20 + own).into(),
+            (Sizing::Rfc, _, IpVersion::V6) => (40 + own).into(),
         };
-        let udp = matches!(self.flow.transport, Transport::Udp(_));
-        let Some((mtu, _)) = self.least.filter(|_| udp) else { return };
+        let Some((mtu, _)) = self.least else { return };
         if frame + headers > mtu.as_bytes() {
+            let protocol = self.flow.transport.protocol();
             let message = format!(
-                "{frame} bytes and {headers} of headers do not fit the least MTU on the way ({mtu}), and UDP is not fragmented"
+                "{frame} bytes and {headers} of headers do not fit the least MTU on the way ({mtu}), and {protocol} is not fragmented"
             );
             found.add(path, message);
         }

@@ -62,6 +62,17 @@ pub(super) struct CounterReader {
     latest: Option<u64>,
     /// Since when every step was smaller than the greatest, and from which count.
     steady: Option<(u64, Instant)>,
+    /// When the latest data packet came.
+    arrived: Option<Instant>,
+}
+
+/// What a packet's count tells of the round-trip time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// A measurement.
+    Sample(Duration),
+    /// It is at most that long.
+    AtMost(Duration),
 }
 
 impl CounterReader {
@@ -83,28 +94,28 @@ impl CounterReader {
         self.latest
     }
 
-    /// A round-trip time, if the packet with this `count` completes one: that many counts came in
-    /// that time (RFC 4342 §10.3). A step of `MAX_STEP` may stand for any time, and one over a gap
-    /// for unknown steps: both begin anew.
-    pub(super) fn sample(
-        &mut self,
-        now: Instant,
-        count: u64,
-        step: u64,
-        gap: bool,
-    ) -> Option<Duration> {
+    /// What the packet with this count, `step` above the one before, tells of the round-trip time
+    /// (RFC 4342 §10.3). A step of [`MAX_STEP`] may stand for any longer time, and one over a `gap`
+    /// in the numbers for steps unknown: both begin a new measurement.
+    pub(super) fn tell(&mut self, now: Instant, count: u64, step: u64, gap: bool) -> Option<Told> {
+        let before = self.arrived.replace(now);
         let Some((from, since)) = self.steady.filter(|_| step < MAX_STEP && !gap) else {
             self.steady = Some((count, now));
-            return None;
+            let before = before.filter(|_| step == MAX_STEP && !gap)?;
+            return span(now, before, step).map(Told::AtMost);
         };
-        let counts = count - from;
-        if counts < ROUND_TRIP {
+        if count - from < ROUND_TRIP {
             return None;
         }
         self.steady = Some((count, now));
-        let elapsed = now.saturating_since(since).as_nanos();
-        Some(Duration::from_nanos(elapsed / counts * ROUND_TRIP)).filter(|rtt| !rtt.is_zero())
+        span(now, since, count - from).map(Told::Sample)
     }
+}
+
+/// The round-trip time if so many counts took the time from `since` to `now`.
+fn span(now: Instant, since: Instant, counts: u64) -> Option<Duration> {
+    let elapsed = now.saturating_since(since).as_nanos();
+    Some(Duration::from_nanos(elapsed / counts * ROUND_TRIP)).filter(|rtt| !rtt.is_zero())
 }
 
 #[cfg(test)]

@@ -1,8 +1,9 @@
-//! The receiving half: the machine of `rate` measures; this half reads the window counter, decides
-//! by it when feedback is due (RFC 4342 §6 and §10.3) and writes the options of a required
-//! acknowledgement.
+//! The receiving half: the machine of `rate` measures and says when feedback is due; this half
+//! reads the window counter for it (RFC 4342 §8.1), estimates the round-trip time by the counter
+//! (§10.3) unless the sender tells it (RFC 6323), and writes the options of a required
+//! acknowledgement (§6).
 
-use super::counter::{CounterReader, ROUND_TRIP};
+use super::counter::{CounterReader, Told};
 use super::options::{self, LossInterval, LossIntervals};
 use crate::dccp::AckVector;
 use crate::dccp::ccid::{self, Arrival};
@@ -48,10 +49,6 @@ pub struct Receiver {
     loss_event_rate: bool,
     reader: CounterReader,
     greatest: Option<SeqNo>,
-    /// The count at the last feedback; `None` before any.
-    reported: Option<u64>,
-    /// A data packet came whose count is a round trip after the last feedback's.
-    due: bool,
     rtt: Estimate,
 }
 
@@ -83,8 +80,6 @@ impl Receiver {
             loss_event_rate: !reports.loss_intervals,
             reader: CounterReader::default(),
             greatest: None,
-            reported: None,
-            due: false,
             rtt: Estimate::default(),
         }
     }
@@ -107,9 +102,11 @@ impl Receiver {
         let count = self.reader.read(packet.ccval, ahead);
         if ahead {
             let step = before.map_or(0, |before| count - before);
-            let sample = self.reader.sample(now, count, step, gap);
-            if let Some(rtt) = sample.filter(|_| !self.rtt.told) {
-                self.set_mean(rtt);
+            match self.reader.tell(now, count, step, gap).filter(|_| !self.rtt.told) {
+                Some(Told::Sample(rtt)) => self.set_mean(rtt),
+                // Better than no idea, until there is a measurement.
+                Some(Told::AtMost(rtt)) if self.rtt.mean.is_none() => self.machine.set_rtt(rtt),
+                _ => {}
             }
         }
         Some(count)
@@ -182,22 +179,14 @@ impl ccid::Receiver for Receiver {
             counter,
         };
         self.machine.on_packet(now, &arrival, probe);
-        // RFC 4342 §10.3: feedback whenever the counter is four or more above the last feedback's.
-        if packet.data_bytes.is_some()
-            && let Some((count, last)) = counter.zip(self.reported)
-        {
-            self.due |= count >= last + ROUND_TRIP;
-        }
     }
 
     fn wants_ack(&self, now: Instant) -> bool {
-        self.due || self.machine.wants_feedback(now)
+        self.machine.wants_feedback(now)
     }
 
-    /// RFC 4342 §6: the counter tells the round trips; a clock does only where the sender tells
-    /// what they last (RFC 6323 §2).
     fn deadline(&self) -> Option<Instant> {
-        self.machine.deadline().filter(|_| self.rtt.told)
+        self.machine.deadline()
     }
     fn on_timeout(&mut self, now: Instant) {
         self.machine.on_timeout(now);
@@ -210,8 +199,6 @@ impl ccid::Receiver for Receiver {
         }
         let Some(feedback) = self.machine.feedback(now) else { return };
         self.push_reports(&feedback, out);
-        self.due = false;
-        self.reported = self.reader.latest();
     }
 
     /// RFC 4342 §6: Ack Ratio is not used.

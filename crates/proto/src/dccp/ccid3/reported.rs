@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::DEFAULT_RTT;
-use super::options::{LossInterval, LossIntervals, MAX_INTERVALS};
+use super::options::{LossIntervals, MAX_INTERVALS};
 use crate::dccp::seqno::SeqNo;
 use crate::rate::{Parameters, equation, history};
 use crate::time::{Duration, Instant};
@@ -83,7 +83,9 @@ impl Reported {
                 self.seed(report)
             } else {
                 let short = self.is_short(report, place == 0, start, end);
-                length(interval, packets, report.drops.get(place).copied().filter(|_| short))
+                let data = interval.data_packets.min(packets);
+                let drops = report.drops.get(place).copied().unwrap_or(0);
+                history::counted_length(data, drops, short, report.parameters)
             });
             end = start.back(1);
         }
@@ -123,11 +125,4 @@ impl Reported {
         }
         short
     }
-}
-
-/// What an interval counts: its data packets, or what there are of them for each loss (RFC 4828
-/// §4.4: N / K).
-fn length(interval: &LossInterval, packets: u64, drops: Option<u64>) -> f64 {
-    let data = interval.data_packets.min(packets) as f64;
-    drops.filter(|drops| *drops > 0).map_or(data, |drops| data / drops as f64)
 }

@@ -1,9 +1,0 @@
-//! CCID 2: to be written.
-
-/// The sending half.
-#[derive(Debug, Default)]
-pub struct Sender {}
-
-/// The receiving half.
-#[derive(Debug, Default)]
-pub struct Receiver {}
