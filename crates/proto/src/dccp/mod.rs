@@ -253,7 +253,6 @@ impl Dccp {
     pub fn numbered_from(mut self, iss: u64) -> Self {
         self.windows = Windows::new(iss);
         self.agree();
-||||||| 4998ea0
         self
     }
 
