@@ -669,7 +669,13 @@ fn too_big(mtu: u32, seq: u64) -> Input {
         ttl: 60,
         dscp: 0,
         ecn: Ecn::NotEct,
-        transport: Quoted::Dccp { seq: WireSeq::Extended(seq) },
+        transport: Quoted::Dccp {
+            seq: WireSeq::Extended(seq),
+            kind: 2,
+            data_offset: 4,
+            ccval: 0,
+            cscov: 0,
+        },
     };
     let body = Body::TooBig { mtu, quote };
     Input::Packet { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::None, body }

@@ -1,9 +1,9 @@
 //! RFC 4342 (CCID 3), clause by clause: each half alone, talked to by hand-made packets, its
 //! options read as bytes. RFC 6323's RTT Estimate stands here too. Numbers are computed by hand.
 
-mod half;
+mod rate_half;
 
-use half::{ReceiverBench, SenderBench, ms, option, options};
+use rate_half::{ReceiverBench, SenderBench, ms, option, options};
 use talkspurt_proto::dccp::Options;
 use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::ccid3::options::{self as codec, LossInterval, LossIntervals};

@@ -106,6 +106,11 @@ pub(crate) fn words(schema: &Value) -> Option<Vec<(&str, &str)>> {
     Some(all)
 }
 
+/// The whole numbers a value may be, if it is one of few.
+pub(crate) fn numbers(schema: &Value) -> Option<Vec<i64>> {
+    schema.get("enum")?.as_array()?.iter().map(Value::as_i64).collect()
+}
+
 /// What every name of a table of names stands for; `None` for tables with fixed keys.
 pub(crate) fn named(schema: &Value) -> Option<&Value> {
     schema.get("additionalProperties").filter(|s| s.is_object())

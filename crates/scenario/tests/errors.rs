@@ -467,3 +467,37 @@ fn no_text_makes_the_reader_panic() {
     // Some changes do no harm (a space more or less), most must be told.
     assert!((1..1500).contains(&good), "{good}");
 }
+
+#[test]
+fn codecs_and_ladders() {
+    let file = "file = \"../speech/call.wav\"\ncodec = \"pcmu\"\npacket = \"20ms\"";
+    let good = "codec = \"pcmu\"\npacket = \"20ms\"\n\
+                ladder = [\"pcmu\", \"g726-32\", \"g728\", \"g729-10\", \"g723.1-6.3\"]\n\
+                talkspurts = {}\nkeep_alive = {}";
+    assert_eq!(told(&GOOD.replace(file, good), &[]), "no problem");
+    insta::assert_snapshot!(each(&[
+        // A recording needs an encoder.
+        ("codec = \"pcmu\"", "codec = \"g729\""),
+        ("codec = \"pcmu\"", "codec = \"pcmu\"\nladder = [\"pcmu\", \"g729\"]"),
+        ("codec = \"pcmu\"", "codec = \"g730\""),
+        // Whole frames.
+        (file, "codec = \"g723.1-6.3\"\npacket = \"20ms\""),
+        (file, "codec = \"g728\"\npacket = \"11ms\""),
+        (file, "codec = \"g729-10\"\npacket = \"30ms\""),
+        (file, "codec = \"g723.1-5.3\"\npacket = \"90ms\""),
+        (file, "codec = \"pcmu\"\nladder = [\"pcmu\", \"g728\"]\npacket = \"12.5ms\""),
+        // A ladder begins with the codec, descends, and is neither one nor nine.
+        (file, "codec = \"pcma\"\nladder = [\"pcmu\", \"g728\"]"),
+        (file, "codec = \"g728\"\nladder = [\"g728\", \"g726-16\"]"),
+        (file, "codec = \"g729\"\nladder = [\"g729\", \"pcmu\", \"g723.1-6.3\"]"),
+        (file, "codec = \"pcmu\"\nladder = [\"pcmu\"]"),
+        (
+            file,
+            "codec = \"pcmu\"\nladder = [\"pcmu\", \"g726-40\", \"g726-32\", \"g726-24\", \
+             \"g728\", \"g729-10\", \"g729\", \"g723.1-6.3\", \"g723.1-5.3\"]",
+        ),
+        // Keep-alive needs silence.
+        (file, "codec = \"pcmu\"\nkeep_alive = {}"),
+        (file, "codec = \"pcmu\"\ntalkspurts = {}\nkeep_alive = { every = \"0s\", size = \"0B\" }"),
+    ]));
+}

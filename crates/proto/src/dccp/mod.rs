@@ -100,6 +100,9 @@ const LEAST_WAIT: Duration = Duration::from_millis(10);
 const LONGEST_OPTIONS: usize = 1020 - 28;
 /// Bytes a data packet keeps free for the options that go along with data.
 const DATA_OPTIONS: usize = 32;
+/// Bytes of the path MTU that a data packet keeps free: IP header apart, DCCP's with an
+/// Acknowledgement Number and the options that go along.
+pub const KEPT_BYTES: u32 = (departure::ACK_BYTES + DATA_OPTIONS) as u32;
 /// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
 const LEAST_MTU: [u32; 2] = [68, 1280];
 
@@ -126,7 +129,6 @@ struct Agreed {
 #[derive(Debug)]
 pub struct Dccp {
     config: Config,
-    ladder: Vec<Rung>,
     server: bool,
     version: IpVersion,
     dice: Dice,
@@ -172,6 +174,8 @@ pub struct Dccp {
     /// Bits index [`NEWS`].
     news: u8,
     encoding: Option<u8>,
+    /// What the source can send in, best first.
+    ladder: Vec<Rung>,
 }
 
 impl Dccp {
@@ -191,7 +195,6 @@ impl Dccp {
         let cookies = Cookies::new(&mut dice);
         let mut endpoint = Self {
             config: config.clone(),
-            ladder: Vec::new(),
             server,
             version: IpVersion::V4,
             state: if server { State::Listen } else { State::Closed },
@@ -222,6 +225,7 @@ impl Dccp {
             path_mtu: u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX),
             news: 0,
             encoding: None,
+            ladder: Vec::new(),
             dice,
         };
         endpoint.owed.listen = server && config.listen_packets;
@@ -374,7 +378,7 @@ impl Dccp {
     /// RFC 4340 §14.1: believed only of a packet that may still be in the network.
     fn on_too_big<P: Probe>(&mut self, now: Instant, mtu: u32, quoted: Quoted, probe: &mut P) {
         let in_flight = match quoted {
-            Quoted::Dccp { seq } => self.windows.acks(self.windows.ours_at(seq)),
+            Quoted::Dccp { seq, .. } => self.windows.acks(self.windows.ours_at(seq)),
             Quoted::Udp | Quoted::Tcp { .. } => false,
         };
         if !in_flight {

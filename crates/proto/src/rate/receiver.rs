@@ -165,8 +165,13 @@ impl Receiver {
 
     /// News of the round-trip time by another way than [`Arrival::rtt`].
     pub fn set_rtt(&mut self, rtt: Duration) {
-        if !rtt.is_zero() {
-            self.rtt = Some(rtt);
+        if rtt.is_zero() {
+            return;
+        }
+        let known = self.rtt.replace(rtt).is_some();
+        // The first packet was answered before its sender knew R: the timer then set was a guess.
+        if !known && let (Some((reported, _)), Some(timer)) = (self.reported, self.timer) {
+            self.timer = Some(timer.min(reported + self.period()));
         }
     }
 

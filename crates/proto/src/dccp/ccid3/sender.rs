@@ -18,9 +18,9 @@ use crate::time::{Duration, Instant};
 /// Departures remembered at most. What is older than that many packets when it is acknowledged
 /// gives no round-trip time; memory stays bounded whatever the other side leaves unanswered.
 const MAX_REMEMBERED: usize = 1 << 16;
-/// Departures acknowledged this many round trips ago are forgotten; RFC 4828 §4.4 asks which loss
-/// intervals lasted at most two, so twice that is enough.
-const REMEMBERED_ROUND_TRIPS: u64 = 4;
+/// Departures acknowledged this many round trips ago are forgotten. RFC 4828 §4.4 asks of each of
+/// nine reported intervals whether it lasted at most two.
+const REMEMBERED_ROUND_TRIPS: u64 = 20;
 
 /// A packet that left.
 #[derive(Clone, Copy, Debug)]
