@@ -11,7 +11,7 @@ impl Dccp {
     /// The application closes.
     pub(super) fn close(&mut self, now: Instant) {
         match self.state {
-            State::Closed if self.server || self.is_over() => {}
+            State::Closed if self.used => {}
             State::Closed | State::Listen => self.finish(Event::Closed),
             State::Request => {
                 self.abandon_request();
@@ -130,17 +130,12 @@ impl Dccp {
 
     /// Ends the connection: nothing is sent or timed any more, but a Reset owed.
     pub(super) fn finish(&mut self, event: Event) {
-        self.state = State::Closed;
+        (self.state, self.used) = (State::Closed, true);
         self.timers = Timers::default();
         self.owed.forget_but_reset();
         (self.sender, self.receiver) = (None, None);
         (self.permitted, self.permit_at, self.frame) = (false, None, None);
         self.cookies.echoed = None;
         self.tell(event);
-    }
-
-    /// True once a connection was there.
-    pub(super) fn is_over(&self) -> bool {
-        self.windows.gss >= self.windows.iss
     }
 }

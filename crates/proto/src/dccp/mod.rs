@@ -150,6 +150,8 @@ pub struct Dccp {
     permitted: bool,
     /// When the CCID will, if nothing happens.
     permit_at: Option<Instant>,
+    /// It was opened or closed before: one endpoint is one connection.
+    used: bool,
     /// The application closed before the connection was open.
     close_wanted: bool,
     cookies: Cookies,
@@ -209,6 +211,7 @@ impl Dccp {
             inbound: None,
             permitted: false,
             permit_at: None,
+            used: false,
             close_wanted: false,
             cookies,
             clock_offset: dice.bits() as u32,
@@ -237,10 +240,19 @@ impl Dccp {
         self
     }
 
-    /// With a source that can send in these encodings, best first, for controllers that choose.
+    /// What the source can send in, best first, for a controller that chooses
+    /// ([`Event::Encoding`]); none unless told.
     #[must_use]
     pub fn with_ladder(mut self, ladder: &[Rung]) -> Self {
         self.ladder = ladder.to_vec();
+        self
+    }
+
+    /// Begins with this initial sequence number instead of a random one: to replay a recording.
+    #[must_use]
+    pub fn numbered_from(mut self, iss: u64) -> Self {
+        self.windows = Windows::new(iss);
+        self.agree();
         self
     }
 
@@ -432,16 +444,17 @@ impl Dccp {
         }
         self.wish();
         self.owed.ack |= self.can_negotiate() && self.features.wants_packet();
-        if self.features.is_changing() && self.can_negotiate() {
-            if self.timers.change.is_none() {
-                // §6.6.3: not less than a round trip.
-                let wait = self.two_round_trips();
-                (self.timers.change, self.timers.change_wait) = (Some(now + wait), wait);
-            }
-        } else {
-            self.timers.change = None;
-        }
         self.ask(now);
+    }
+
+    /// The timer of Changes runs while there are any unanswered (RFC 4340 §6.6.3).
+    fn time_changes(&mut self, now: Instant) {
+        if !self.can_negotiate() || !self.features.is_changing() {
+            self.timers.change = None;
+        } else if self.timers.change.is_none() {
+            let wait = self.two_round_trips();
+            (self.timers.change, self.timers.change_wait) = (Some(now + wait), wait);
+        }
     }
 
     /// What the sending half would like of the non-negotiable features.
@@ -531,6 +544,7 @@ impl Endpoint for Dccp {
         if let Some(sender) = self.sender.as_mut().filter(|_| self.permitted) {
             sender.on_unused(now);
         }
+        self.time_changes(now);
         Output::Idle { until: self.deadline() }
     }
 

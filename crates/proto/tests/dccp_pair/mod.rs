@@ -268,6 +268,10 @@ impl Pair {
                 Output::Deliver(frame) => end.received.push(frame),
                 Output::Event(event) => end.events.push((now, event)),
                 Output::Idle { until } => {
+                    assert!(
+                        until.is_none_or(|until| until >= now),
+                        "deadlines do not lie in the past"
+                    );
                     end.wake = until;
                     let room = end.dccp.room();
                     let fits = |frame: &Frame| room > 0 && frame.wire_bytes() <= room;
@@ -437,6 +441,11 @@ impl Alone {
                 Output::Deliver(frame) => self.received.push(frame),
                 Output::Event(event) => self.events.push(event),
                 Output::Idle { until } => {
+                    let now = self.now;
+                    assert!(
+                        until.is_none_or(|until| until >= now),
+                        "deadlines do not lie in the past"
+                    );
                     self.wake = until;
                     break;
                 }
