@@ -47,6 +47,23 @@ fn run(road: &mut Road<Dccp>) -> (f64, f64) {
     (p, road.ends[1].throughput(from, to))
 }
 
+/// RFC 4342 §5, RFC 5348 §4.2: the handshake's round trip gives the initial rate before any
+/// feedback, min(4000, max(2000, 4380)) bytes in it.
+#[test]
+fn the_initial_rate_comes_from_the_handshake() {
+    let mut road = pair(&Config::new(Ccid::Three), ms(50));
+    road.ends[0].source = Source::Greedy(1000);
+    road.open();
+    road.drive_until(at(199));
+    let times: Vec<_> = road
+        .log
+        .iter()
+        .filter(|sent| sent.from == 0 && is_data(&sent.body))
+        .map(|sent| sent.at)
+        .collect();
+    assert_eq!(times, [at(100), at(125), at(150), at(175)]);
+}
+
 /// Band: within a tenth of the equation at the mean of p, as for bare TFRC.
 #[test]
 fn the_throughput_of_ccid_3_is_the_equations() {
