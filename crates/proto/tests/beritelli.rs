@@ -126,3 +126,15 @@ fn packets_are_paced_and_silence_from_afar_halves() {
     call.0.on_timeout(idle, &mut ());
     assert_eq!(call.0.rate().as_bps(), 40_000);
 }
+
+#[test]
+fn congestion_leaves_a_packet_in_a_round_trip() {
+    let mut call = Call::new(&Config::default(), &LADDER);
+    for shaken in 0..20 {
+        call.hears(&Report { delay_variation: Some(MS * (21 + shaken)), ..report(MS * 90) });
+    }
+    // 200 bytes in 90 ms, and as long as nothing is worse the rate grows again.
+    let least = (1600.0_f64 / 0.09).round() as u64;
+    assert_eq!(call.0.rate().as_bps(), least);
+    assert!(call.hears_rtt(90) > least);
+}

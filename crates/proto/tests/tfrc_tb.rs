@@ -4,8 +4,9 @@
 
 use proptest::prelude::*;
 use talkspurt_proto::probe::{Gauge, Note, Place, Probe, Topic};
+use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::bucket::{Bucket, Config};
-use talkspurt_proto::rate::{Permit, RateControl, Report, Rung};
+use talkspurt_proto::rate::{self, Kind, Machine, Permit, RateControl, Report, Rung};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 
@@ -295,6 +296,91 @@ fn tokens_and_codec_are_on_the_record() {
     talk.pass(Duration::from_secs(2));
     talk.bucket.on_timeout(talk.now, &mut gauges);
     assert_eq!(gauges.0.last(), Some(&(Gauge::Encoding, 4.0)));
+}
+
+/// Over the real TFRC: a controller at G.711's best, fed packets of 200 bytes and reports.
+fn over_tfrc() -> (Machine, Instant) {
+    let config = rate::Config { token_bucket: Some(eager()), ..rate::Config::default() };
+    let parameters = config.resolve(Profile::Rfc, Kind::Tfrc);
+    (Machine::build(Instant::ZERO, &parameters, &LADDER), Instant::ZERO)
+}
+
+/// Talks for a round trip of 100 ms and hears how it went: five packets, 8600 B/s as received.
+fn round_trip(machine: &mut Machine, now: &mut Instant, loss_event_rate: f64) -> Rate {
+    let begun = *now;
+    for _ in 0..5 {
+        machine.on_sent(*now, 172);
+        *now += MS * 20;
+        machine.on_unused(*now);
+    }
+    let report = Report {
+        rtt: Some(MS * 100),
+        covered: begun,
+        receive_rate: 8600,
+        loss_event_rate,
+        delay_variation: None,
+    };
+    machine.on_report(*now, &report, &mut ());
+    machine.rate()
+}
+
+fn tokens(machine: &Machine) -> u64 {
+    let Machine::TokenBucket(bucket) = machine else { panic!("{machine:?}") };
+    bucket.tokens().as_bytes()
+}
+
+#[test]
+fn over_tfrc_slow_start_mints_nothing_and_the_equation_does() {
+    let (mut machine, mut now) = over_tfrc();
+    // RFC 5348 §4.2: four packets of s = 200 in a round trip, then doubling up to twice X_recv.
+    assert_eq!(round_trip(&mut machine, &mut now, 0.0), Rate::from_bps(64_000));
+    // That pays for G.726 only; packets of G.711 still under way use what it would leave over.
+    assert_eq!(machine.encoding(), Some(1));
+    assert_eq!(round_trip(&mut machine, &mut now, 0.0), Rate::from_bps(128_000));
+    assert_eq!((machine.encoding(), tokens(&machine)), (Some(0), 0));
+    // X_recv counts 200 bytes for 172: 80 kbit/s, as much as G.711 needs and no more.
+    assert_eq!(machine.evidence(), Rate::from_bps(80_000));
+    assert_eq!(round_trip(&mut machine, &mut now, 0.0), Rate::from_bps(160_000));
+    assert_eq!(round_trip(&mut machine, &mut now, 0.0), Rate::from_bps(160_000));
+    assert_eq!(tokens(&machine), 0);
+    // Loss: the equation at s = 200, R = 0.1 s, p = 0.02.
+    let (p, r) = (0.02_f64, 0.1_f64);
+    let f = (2.0 * p / 3.0).sqrt() + 12.0 * (3.0 * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p);
+    let equation = 8.0 * 200.0 / (r * f);
+    let x = round_trip(&mut machine, &mut now, p).as_bps() as f64;
+    assert!((x - equation).abs() < 1.0, "{x} {equation}");
+    assert_eq!(machine.evidence().as_bps() as f64, x);
+    // What it gives beyond 80 kbit/s for a second is in the bucket.
+    for _ in 0..10 {
+        round_trip(&mut machine, &mut now, p);
+    }
+    let expected = (x - 80_000.0) / 8.0;
+    assert!((tokens(&machine) as f64 - expected).abs() <= 200.0, "{}", tokens(&machine));
+}
+
+#[test]
+fn over_tfrc_the_codec_steps_down_when_the_tokens_are_gone() {
+    let (mut machine, mut now) = over_tfrc();
+    for _ in 0..20 {
+        round_trip(&mut machine, &mut now, 0.02);
+    }
+    let kept = tokens(&machine);
+    let Machine::TokenBucket(bucket) = &machine else { panic!("{machine:?}") };
+    assert_eq!((bucket.rung(), machine.encoding()), (0, None), "back before anybody asked");
+    // p = 6 % pays for 49.9 kbit/s: G.726, 30 short of G.711.
+    let x = round_trip(&mut machine, &mut now, 0.06).as_bps();
+    assert!((48_000..80_000).contains(&x), "{x}");
+    let fell = now;
+    while machine.encoding().is_none() {
+        round_trip(&mut machine, &mut now, 0.06);
+        assert!(now < Instant::ZERO + Duration::from_secs(60));
+    }
+    let Machine::TokenBucket(bucket) = &machine else { panic!("{machine:?}") };
+    assert_eq!(bucket.rung(), 1);
+    let held = (now - fell).as_secs_f64();
+    let expected = kept as f64 * 8.0 / (80_000 - x) as f64;
+    // To a report's interval and the packets the pace held.
+    assert!((held - expected).abs() < 0.25, "{held} {expected}");
 }
 
 #[derive(Clone, Debug)]

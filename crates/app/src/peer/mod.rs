@@ -4,6 +4,8 @@
 //! Times at the doors are true; inside, everything runs by the node's own [`Clock`].
 
 mod incoming;
+#[cfg(test)]
+mod ladder_tests;
 mod outgoing;
 
 use std::sync::Arc;

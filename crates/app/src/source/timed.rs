@@ -266,12 +266,15 @@ impl Timed {
     fn plan(&mut self, earliest: Instant) {
         self.shape = self.wanted;
         self.pass_silence();
+        if self.keeping().is_some() {
+            // It says nothing of the time to come, and nothing is encoded that would make noise:
+            // talk is where it would be without.
+            let due = self.begins(self.slot);
+            self.due = (due <= self.stop).then(|| due.max(earliest));
+            return;
+        }
         let shape = self.shape();
-        let complete = match self.keeping() {
-            // It says nothing of the time to come.
-            Some(_) => self.begins(self.slot),
-            None => self.begins(self.slot + shape.steps) + shape.look_ahead,
-        };
+        let complete = self.begins(self.slot + shape.steps) + shape.look_ahead;
         let exhausted = match &self.content {
             Content::Recording { encoded, unit, repeat } => {
                 encoded.is_empty() || (!repeat && self.slot as usize * unit >= encoded.len())

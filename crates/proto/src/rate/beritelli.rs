@@ -25,7 +25,8 @@ pub struct Config {
     /// The study leaves it open; the default is one packet of speech, a third of the default
     /// playout buffer, so that the sender acts before the listener misses anything.
     pub threshold: Duration,
-    /// What is left of the rate after congestion, above 0 and below 1. The study cuts it in half.
+    /// What is left of the rate after congestion, above 0 and below 1; a packet in a round trip is
+    /// left at least. The study cuts it in half.
     #[schemars(range(min = 0.05, max = 0.95))]
     pub decrease: f64,
     /// What slow start multiplies the rate by in a round trip, above 1 (TCP's: 2; RFC 5681 §3.1).
@@ -189,9 +190,12 @@ impl Beritelli {
         report.delay_variation.or_else(steps)
     }
 
-    fn on_congestion(&mut self) {
+    /// Cuts the rate, but not below a packet in a round trip (TCP's least window): with fewer, there
+    /// would be no feedback to recover by. Only the want of any goes further down.
+    fn on_congestion(&mut self, rtt: Duration) {
+        let least = f64::from(self.packet_bytes) * 8.0 / rtt.as_secs_f64().max(1e-6);
         self.ceiling = self.rate * self.config.slow_start_until;
-        self.rate *= self.config.decrease;
+        self.rate = (self.rate * self.config.decrease).max(least.min(self.rate));
     }
 
     /// Growth for the time since it last grew, of no more than a round trip.
@@ -274,7 +278,7 @@ impl RateControl for Beritelli {
                 self.grow(now, rtt);
             } else if now >= self.next_cut {
                 self.next_cut = now + rtt;
-                self.on_congestion();
+                self.on_congestion(rtt);
             }
             self.grown = Some(now);
         }

@@ -234,6 +234,7 @@ impl<C: RateControl> Bucket<C> {
             self.mint = 0;
         } else if let Some(rung) = self.next_up() {
             self.rung = rung;
+            self.mint = 0;
         }
         if !probe.wants(Topic::Gauge) {
             return;
