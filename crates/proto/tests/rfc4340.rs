@@ -782,6 +782,29 @@ fn cookies_are_echoed() {
     assert!(!pair.log.iter().any(echoed));
 }
 
+/// §8.1.4: a Response may bear several cookies, and all come back; on other packets they mean
+/// nothing.
+#[test]
+fn several_cookies() {
+    let mut alone = Alone::client(&plain());
+    alone.input(Input::Open);
+    let cookies = [Opt::InitCookie(&[1; 60]), Opt::InitCookie(&[2; 3])];
+    let response = Kind::Response { ack: alone.ack(), service: SERVICE };
+    let answer = alone.arrive(response, &cookies);
+    let echoed = |packet: &talkspurt_proto::dccp::Packet| {
+        let list = options(packet).into_iter();
+        list.filter(|option| matches!(option, Opt::InitCookie(_))).count()
+    };
+    assert!(cookies.iter().all(|cookie| options(&answer[0]).contains(cookie)));
+    // §14: and take their room.
+    assert_eq!(alone.dccp.room(), 1500 - 20 - 24 - 32 - 62 - 5);
+    let answer = alone.input(Input::Close);
+    assert_eq!((kinds(&answer), echoed(&answer[0])), (vec![CLOSE], 2));
+    let mut alone = Alone::open_client(&plain(), &[]);
+    alone.arrive(Kind::Ack { ack: alone.ack() }, &cookies);
+    assert_eq!(echoed(&alone.send(10)[0]), 0);
+}
+
 /// §7.5.2: unless told otherwise, the Sequence Window follows the packets of a round trip.
 #[test]
 fn the_window_follows_the_flight() {

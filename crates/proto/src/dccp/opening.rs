@@ -163,7 +163,7 @@ impl Dccp {
             ..Timers::default()
         };
         self.owed.allowance = None;
-        self.cookies.echoed = None;
+        self.cookies.forget();
         if !self.server {
             self.features.forget_confirms();
         }
