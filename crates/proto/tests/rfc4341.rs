@@ -893,3 +893,48 @@ fn marks_cost_what_losses_cost_and_nothing_is_lost() {
     let ratio = path.acks as f64 / path.departures.len() as f64;
     assert!((0.5..0.52).contains(&ratio), "{ratio}");
 }
+
+/// cwnd of ns-2.35's `Agent/DCCP/TCPlike` (Debian package ns2 2.35+dfsg-5, `trace cwnd_`): CBR of
+/// 64 kb/s in packets of 160 B from t = 0 over one duplex link of 2 Mb/s, 300 ms, DropTail; the
+/// Response comes at 0.6007 s; from there on every 1.2 s, first after 0.45 s; by `initial_ssthresh_`.
+const NS2_WINDOWS: [(Option<u32>, [u64; 33]); 3] = [
+    (
+        Some(20),
+        [
+            3, 12, 21, 23, 25, 27, 29, 31, 32, 34, 36, 38, 40, 42, 44, 46, 48, 49, 51, 52, 53, 54,
+            55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65,
+        ],
+    ),
+    (
+        Some(50),
+        [
+            3, 12, 48, 51, 53, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 68, 69, 70,
+            71, 72, 73, 74, 74, 75, 76, 77, 77, 78, 79,
+        ],
+    ),
+    (
+        None,
+        [
+            3, 12, 48, 192, 266, 326, 386, 446, 506, 566, 626, 686, 746, 806, 866, 926, 986, 1046,
+            1106, 1166, 1226, 1286, 1346, 1406, 1466, 1526, 1586, 1646, 1706, 1766, 1826, 1886,
+            1946,
+        ],
+    ),
+];
+
+#[test]
+fn the_ns2_profile_has_the_windows_of_ns_2() {
+    for (initial_ssthresh, expected) in NS2_WINDOWS {
+        let config = Config { initial_ssthresh, ..Config::default() };
+        let parameters = config.resolve(Profile::Ns2);
+        // 160 B and their headers take 0.75 ms at 2 Mb/s, an acknowledgement less.
+        let mut path = Path::new(&parameters, Duration::from_micros(601_500));
+        path.waiting = 30;
+        for (sample, expected) in expected.into_iter().enumerate() {
+            path.run(at(1200 * sample as u64 + 450), Some(MS * 20), |_| Fate::Arrives);
+            // An acknowledgement at the very instant of a sample counts on either side.
+            let window = path.sender.window();
+            assert!(window.abs_diff(expected) <= 1, "{initial_ssthresh:?} {sample}: {window}");
+        }
+    }
+}
