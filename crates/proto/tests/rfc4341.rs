@@ -835,8 +835,8 @@ fn an_application_that_does_not_fill_the_window_does_not_widen_it() {
 
 /// The measure of the square root law, packets a round trip times √p, over ten minutes at 100 ms;
 /// one packet in 1/p is lost, or each with probability p.
-fn constant_of_the_law(p: f64, mut dice: Option<Dice>) -> f64 {
-    let mut path = Path::new(&rfc(), MS * 100);
+fn constant_of_the_law(parameters: &Parameters, p: f64, mut dice: Option<Dice>) -> f64 {
+    let mut path = Path::new(parameters, MS * 100);
     let period = (1.0 / p).round() as u64;
     let seconds = 600;
     path.run(at(seconds * 1000), None, |number| {
@@ -866,13 +866,13 @@ fn throughput_follows_the_square_root_law() {
     // One loss in each 1/p packets: √(3/2) = 1.22 packets a round trip times 1/√p (Mathis, Semke,
     // Mahdavi, Ott 1997) in the limit; halves rounded down cost the rest.
     for (p, band) in [(0.003, 0.94..1.0), (0.001, 0.96..1.0)] {
-        let constant = constant_of_the_law(p, None);
+        let constant = constant_of_the_law(&rfc(), p, None);
         let of_law = constant / law_of_small_windows(p);
         assert!(band.contains(&of_law), "p = {p}: {constant:.3}, {of_law:.3} of the law");
         assert!((0.88..=1.0).contains(&(constant / 1.5_f64.sqrt())), "p = {p}: {constant:.3}");
     }
     // Independent losses: 1.31 (Ott, Kemperman, Mathis 1996).
-    let constant = constant_of_the_law(0.001, Some(Dice::new(1, "loss")));
+    let constant = constant_of_the_law(&rfc(), 0.001, Some(Dice::new(1, "loss")));
     assert!((0.9..=1.1).contains(&(constant / 1.31)), "independent: {constant:.3}");
 }
 
@@ -936,5 +936,17 @@ fn the_ns2_profile_has_the_windows_of_ns_2() {
             let window = path.sender.window();
             assert!(window.abs_diff(expected) <= 1, "{initial_ssthresh:?} {sample}: {window}");
         }
+    }
+}
+
+#[test]
+fn the_ns2_profile_carries_under_loss_what_ns_2_carries() {
+    // Data packets from 20 to 120 s over a duplex link of 100 Mb/s, 50 ms, CBR of 8 Mb/s in packets
+    // of 1000 B waiting in the agent, `ErrorModel/Periodic` with this period towards the receiver.
+    for (period, packets) in [(100, 10_494_u32), (333, 21_090), (1000, 36_584)] {
+        let p = 1.0 / f64::from(period);
+        let ns2 = f64::from(packets) / 1000.0 * p.sqrt();
+        let ours = constant_of_the_law(&Parameters::of(Profile::Ns2), p, None);
+        assert!((0.93..=1.02).contains(&(ours / ns2)), "{period}: {ours:.3} of {ns2:.3}");
     }
 }
