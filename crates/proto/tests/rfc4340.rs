@@ -219,6 +219,27 @@ fn part_open() {
     assert_eq!(alone.events.last(), Some(&Event::TimedOut));
 }
 
+/// §8.1.5: what stays on every packet of PARTOPEN, cookies and Confirms, makes none of its own: data
+/// that waits leaves as one `DataAck` each.
+#[test]
+fn part_open_makes_no_needless_acks() {
+    let config = Config { init_cookie: true, ..Config::new(Ccid::Three) };
+    let mut pair = Pair::new(&config);
+    pair.input(Client, Input::Open);
+    for _ in 0..4 {
+        pair.send(Client, 100);
+    }
+    pair.drive_for(ms(190));
+    assert_eq!(pair.client.dccp.state(), State::PartOpen);
+    let sent: Vec<u8> = pair
+        .kinds()
+        .into_iter()
+        .filter(|(from, _)| *from == Client)
+        .map(|(_, kind)| kind)
+        .collect();
+    assert_eq!(sent, [REQUEST, ACK, DATA_ACK, DATA_ACK, DATA_ACK, DATA_ACK]);
+}
+
 /// §8.5 step 4: in REQUEST only a Response or Reset that acknowledges a Request counts.
 #[test]
 fn request_waits_for_its_response() {
