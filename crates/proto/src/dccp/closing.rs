@@ -11,7 +11,7 @@ impl Dccp {
     /// The application closes.
     pub(super) fn close(&mut self, now: Instant) {
         match self.state {
-            State::Closed if self.server || self.is_over() => {}
+            State::Closed if self.used => {}
             State::Closed | State::Listen => self.finish(Event::Closed),
             State::Request => {
                 self.abandon_request();
@@ -109,7 +109,9 @@ impl Dccp {
         if self.state == State::Respond {
             return self.listen_again();
         }
-        let in_order = code == ResetCode::CLOSED;
+        // To a repeated Close a peer whose Reset was lost can only say that it knows nothing any more.
+        let forgotten = self.state == State::Closing && code == ResetCode::NO_CONNECTION;
+        let in_order = code == ResetCode::CLOSED || forgotten;
         if in_order && self.state < State::CloseReq {
             self.tell(Event::PeerClosed);
         }
@@ -130,17 +132,12 @@ impl Dccp {
 
     /// Ends the connection: nothing is sent or timed any more, but a Reset owed.
     pub(super) fn finish(&mut self, event: Event) {
-        self.state = State::Closed;
+        (self.state, self.used) = (State::Closed, true);
         self.timers = Timers::default();
         self.owed.forget_but_reset();
         (self.sender, self.receiver) = (None, None);
         (self.permitted, self.permit_at, self.frame) = (false, None, None);
-        self.cookies.echoed = None;
+        self.cookies.forget();
         self.tell(event);
-    }
-
-    /// True once a connection was there.
-    pub(super) fn is_over(&self) -> bool {
-        self.windows.gss >= self.windows.iss
     }
 }

@@ -268,6 +268,10 @@ impl Pair {
                 Output::Deliver(frame) => end.received.push(frame),
                 Output::Event(event) => end.events.push((now, event)),
                 Output::Idle { until } => {
+                    assert!(
+                        until.is_none_or(|until| until >= now),
+                        "deadlines do not lie in the past"
+                    );
                     end.wake = until;
                     let room = end.dccp.room();
                     let fits = |frame: &Frame| room > 0 && frame.wire_bytes() <= room;
@@ -427,6 +431,7 @@ impl Alone {
             match self.dccp.poll(self.now, &mut self.notes) {
                 Output::Transmit(transmit) => {
                     let Body::Dccp(packet) = transmit.body else { panic!("DCCP sends DCCP") };
+                    assert!(packet.header_bytes() <= 1020, "§5.1: Data Offset has eight bits");
                     let opens = packet.kind.number() == REQUEST || packet.kind.number() == RESPONSE;
                     self.last = wire(packet.seq);
                     if opens && self.isn == 0 {
@@ -437,6 +442,11 @@ impl Alone {
                 Output::Deliver(frame) => self.received.push(frame),
                 Output::Event(event) => self.events.push(event),
                 Output::Idle { until } => {
+                    let now = self.now;
+                    assert!(
+                        until.is_none_or(|until| until >= now),
+                        "deadlines do not lie in the past"
+                    );
                     self.wake = until;
                     break;
                 }
