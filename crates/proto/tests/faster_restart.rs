@@ -93,6 +93,20 @@ fn congestion_lowers_what_was_achieved() {
     assert!(alone.sender.equation_rate().unwrap() > 100_000.0);
 }
 
+/// An active sender that hears nothing has lost more than its silence explains.
+#[test]
+fn no_feedback_lowers_what_was_achieved() {
+    for (active, x) in [(true, 2000.0), (false, 4000.0)] {
+        let mut alone = after_silence(true);
+        if active {
+            alone.send_late();
+        }
+        alone.expire();
+        alone.report(alone.now + ms(200), RTT, 1000, 0.0);
+        same(alone.rate(), x);
+    }
+}
+
 /// A rate never achieved is approached by doubling only.
 #[test]
 fn no_faster_than_before() {

@@ -364,7 +364,7 @@ fn pass(sender: &mut Sender, end: Instant, notes: &mut Notes) {
 /// 40 % where it is 1.5 ms.
 ///
 /// Without loss the kernel's floor is s/R, and its nofeedback timer of 4R, here 6 ms between packets
-/// of 20, halves from there two or three times: X R/s is within a factor of two of the kernel's.
+/// of 20, halves from there two or three times: X R/s is within one halving, and 6.5 % for R.
 #[test]
 fn our_sender_comes_to_what_the_kernels_printed() {
     for printed in PRINTED {
@@ -387,7 +387,7 @@ fn our_sender_comes_to_what_the_kernels_printed() {
         } else {
             near(rtt, printed.rtt, 0.4);
             let ratio = x * rtt / (printed.x * printed.rtt);
-            assert!((0.49..=2.1).contains(&ratio), "{}: {ratio}", printed.name);
+            assert!((0.47..=2.13).contains(&ratio), "{}: {ratio}", printed.name);
         }
     }
 }

@@ -48,6 +48,22 @@ fn events_by_window_counter() {
     }
 }
 
+/// §10.2: a lost packet counts as the packet before it did, however far the one after has counted;
+/// deeper in a gap packets count what lies between.
+#[test]
+fn a_lost_packet_counts_as_the_one_before() {
+    let begun =
+        |packets: &[Arrival]| -> Vec<_> { feed(packets).intervals().map(|it| it.start).collect() };
+    // 3 is lost between counts 20 and 24; 6 after a count of 25, five later.
+    let packets = [data(2, 20), data(4, 24), data(5, 25), data(7, 25), data(8, 25), data(9, 25)];
+    assert_eq!(begun(&packets), [6, 3, 2]);
+    // 3 to 12 are lost between counts 20 and 30, eleven places: place k counts 20 + 10(k − 1)/11.
+    // The event of 3 holds up to a count of 24, which 8 has (k = 6: 20 + 50/11); 9 counts 20 + 60/11
+    // and begins another.
+    let packets = [data(2, 20), data(13, 30), data(14, 30), data(15, 30)];
+    assert_eq!(begun(&packets), [9, 3, 2]);
+}
+
 /// RFC 4342 §8.6.1: Loss Length runs from the first loss to the last of the event, Lossless Length
 /// to the next event or the end, Data Length counts data packets of both.
 #[test]

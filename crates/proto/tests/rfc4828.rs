@@ -5,7 +5,8 @@ mod rate_loop;
 use rate_loop::*;
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{
-    Arrival, Config, Kind, LossHistory, Parameters, Permit, RateControl, equation, history,
+    Arrival, Config, Kind, LossHistory, Parameters, Permit, RateControl, Receiver, equation,
+    history,
 };
 use talkspurt_proto::time::Duration;
 
@@ -119,4 +120,41 @@ fn section_4_4_by_window_counter() {
         let shorts: Vec<_> = history.intervals().map(|it| it.short).collect();
         assert_eq!(shorts, [true, short, false], "{counts}");
     }
+}
+
+/// §4.2 and RFC 5348 §6.3.1: the first interval belongs to the rate of the equation, which the
+/// headers' share had been taken of: 16 000 B/s of 160-byte packets are 20 000 B/s.
+#[test]
+fn section_4_2_first_interval() {
+    let mut receiver = Receiver::new(&plain());
+    for seq in (0..105).filter(|seq| *seq != 101) {
+        receiver.on_packet(at(10 * seq), &packet(seq), &mut ());
+        if seq % 10 == 0 || seq == 104 {
+            receiver.feedback(at(10 * seq));
+        }
+    }
+    let x = equation::throughput(1460.0, 0.1, receiver.history().loss_event_rate());
+    assert!((x / 20_000.0 - 1.0).abs() < 1e-6, "{x}");
+}
+
+/// §4.4 with RFC 5348 §6.1 step 3: a further loss in the event shortens the open interval, p rises,
+/// and that is reported at once.
+#[test]
+fn section_4_4_further_losses_are_reported() {
+    let mut receiver = Receiver::new(&plain());
+    for seq in (0..112).filter(|seq| ![101, 109].contains(seq)) {
+        receiver.on_packet(at(10 * seq), &packet(seq), &mut ());
+        receiver.feedback(at(10 * seq));
+    }
+    let before = receiver.history().loss_event_rate();
+    receiver.on_packet(at(1119), &packet(112), &mut ());
+    assert_eq!(receiver.history().intervals().count(), 2);
+    // I_0 was 8 packets and one loss, longer than I_1; it is 12 and two, and I_1 the longer.
+    assert!((before - 1.0 / 8.0).abs() < 1e-12, "{before}");
+    // Nine of ten packets came in the last round trip: 14 400 B/s, and headers.
+    let first = equation::loss_event_rate(1460.0, 0.1, 18_000.0);
+    assert!(1.0 / 8.0 < first && first < 2.0 / 12.0, "{first}");
+    let after = receiver.history().loss_event_rate();
+    assert!((after / first - 1.0).abs() < 1e-6, "{after} {first}");
+    assert!(receiver.wants_feedback(at(1119)));
 }

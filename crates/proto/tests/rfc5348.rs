@@ -284,12 +284,15 @@ fn section_4_4_after_loss() {
     alone.expire();
     same(alone.rate(), 50_000.0);
 
-    let mut alone = lossy(1_000_000, 0.01);
-    let equation = alone.sender.equation_rate().unwrap();
-    same(alone.rate(), equation);
-    alone.send_until(at(401));
-    alone.expire();
-    same(alone.rate(), equation / 2.0);
+    // X_Bps is 112 332: the limit over a receive rate of 80 000 too, of which 160 000 were allowed.
+    for receive_rate in [1_000_000, 80_000] {
+        let mut alone = lossy(receive_rate, 0.01);
+        let equation = alone.sender.equation_rate().unwrap();
+        same(alone.rate(), equation);
+        alone.send_until(at(401));
+        alone.expire();
+        same(alone.rate(), equation / 2.0);
+    }
 }
 
 /// The floor an idle sender keeps, four 160-byte packets in 44 ms, is 14.5 kB/s and exceeds G.711's
@@ -323,6 +326,16 @@ fn section_4_5_oscillation_prevention() {
     plain.send_until(at(400));
     plain.report(at(400), ms(90), 1_000_000, 0.01);
     assert!((plain.sender.rate().as_bps() as f64 - alone.rate() * 8.0).abs() < 1.0);
+}
+
+/// X_inst is s/t_mbi at least: 1000 B in 64 s are 125 bit/s.
+#[test]
+fn section_4_5_least_rate() {
+    let parameters = Parameters { oscillation_prevention: true, ..plain() };
+    let mut alone = Alone::started(&parameters, 1000, ms(40));
+    alone.send_until(at(400));
+    alone.report(at(400), ms(90), 1, 0.01);
+    assert_eq!(alone.sender.rate().as_bps(), 125);
 }
 
 // §4.6, §8.3
@@ -365,6 +378,12 @@ fn section_8_3_timer_granularity() {
     assert_eq!(alone.sender.permit(at(100), 1000), Permit::At(at(120)));
     alone.sender.on_sent(at(120), 1000);
     assert_eq!(alone.sender.permit(at(120), 1000), Permit::At(at(145)));
+    // A timer coarser than t_ipi: half of t_ipi, 12.5 ms.
+    let parameters = Parameters { timer_granularity: ms(100), ..plain() };
+    let mut alone = Alone::started(&parameters, 1000, RTT);
+    alone.sender.on_sent(at(100), 1000);
+    let early = Instant::from_nanos(112_500_000);
+    assert_eq!(alone.sender.permit(at(100), 1000), Permit::At(early));
 }
 
 // §5
@@ -430,12 +449,24 @@ fn section_5_2_marks() {
     assert!(history.on_packet(at(200), &marked));
     let within = Arrival { marked: true, ..packet(21) };
     assert!(!history.on_packet(at(210), &within));
-    let later = Arrival { marked: true, ..packet(40) };
     feed(&mut history, 22..40, &[]);
+    let later = Arrival { marked: true, ..packet(40) };
     assert!(history.on_packet(at(400), &later));
     let lengths: Vec<_> =
         history.intervals().map(|it| (it.start, it.data_length, it.drop_count)).collect();
     assert_eq!(lengths, [(40, 1, 1), (20, 20, 2), (0, 20, 0)]);
+}
+
+/// §5.2: a lost packet's time lies between those around it. 20 was due at 200 ms: a mark at 300 ms
+/// is R later and in its event, one at 301 ms is not.
+#[test]
+fn section_5_2_interpolated_time() {
+    for (time, events) in [(300, 0), (301, 1)] {
+        let mut history = LossHistory::new(&plain());
+        feed(&mut history, 0..30, &[20]);
+        let marked = Arrival { marked: true, ..packet(30) };
+        assert_eq!(usize::from(history.on_packet(at(time), &marked)), events, "{time}");
+    }
 }
 
 /// §5.3: an interval runs from the first loss of its event to before the first of the next.
@@ -598,6 +629,42 @@ fn section_6_3_1_first_interval() {
     let p = receiver.feedback(at(1040)).unwrap().loss_event_rate;
     let x = equation::throughput(1000.0, 0.1, p);
     assert!((x / 100_000.0 - 1.0).abs() < 1e-6, "{x}");
+}
+
+/// §6.3.1: where next to nothing was received before the first loss, half a packet in a round trip
+/// is the rate to go by: 3000 B in 30 s are less than 5000 B/s.
+#[test]
+fn section_6_3_1_least_rate() {
+    let mut receiver = Receiver::new(&plain());
+    arrive(&mut receiver, 0, 0);
+    receiver.feedback(at(0));
+    for seq in 2..=4 {
+        arrive(&mut receiver, 10_000 * (seq - 1), seq);
+    }
+    let p = receiver.feedback(at(30_000)).unwrap().loss_event_rate;
+    let x = equation::throughput(1000.0, 0.1, p);
+    assert!((x / 5000.0 - 1.0).abs() < 1e-6, "{x}");
+}
+
+/// §6: a new loss event is reported at once even where p does not rise: after eight intervals, the
+/// ninth was already in the average while it lasted.
+#[test]
+fn section_6_event_without_a_higher_rate() {
+    let mut receiver = Receiver::new(&plain());
+    let mut lost: Vec<_> = (0..9).map(|event| 100 + 20 * event).collect();
+    lost.push(760);
+    let mut rates = Vec::new();
+    for seq in (0..764).filter(|seq| !lost.contains(seq)) {
+        let before = receiver.history().loss_event_rate();
+        arrive(&mut receiver, 10 * seq, seq);
+        if seq == 763 {
+            rates = vec![before, receiver.history().loss_event_rate()];
+            break;
+        }
+        receiver.feedback(at(10 * seq));
+    }
+    assert!(rates[1] <= rates[0], "{rates:?}");
+    assert!(receiver.wants_feedback(at(7630)));
 }
 
 // §7

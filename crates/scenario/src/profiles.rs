@@ -5,10 +5,11 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 use talkspurt_app::transport;
+use talkspurt_proto::dccp::{self, ccid2};
 use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rate;
 use talkspurt_proto::rate::config::{Kind, Parameters as Rate};
 use talkspurt_proto::time::Duration;
-use talkspurt_proto::{dccp::ccid2, rate};
 
 const PROFILES: [Profile; 3] = [Profile::Rfc, Profile::Ns2, Profile::Linux];
 
@@ -33,6 +34,7 @@ pub(crate) fn page() -> String {
         "`send_queue.packets`",
         &[row("`packets`", |profile| transport::waiting_packets(profile).to_string())],
     );
+    section(&mut page, "DCCP", "`kind = \"dccp\"` itself", &connection());
     section(&mut page, "CCID 2", "`transport.window` of `kind = \"dccp\"`", &window());
     for (title, kind, place) in [
         ("CCID 3", Kind::Ccid3, "`transport.rate` of `kind = \"dccp\"`"),
@@ -65,6 +67,22 @@ fn section(page: &mut String, title: &str, place: &str, rows: &[Row]) {
     page.push('\n');
 }
 
+fn connection() -> Vec<Row> {
+    let of = |value: fn(&dccp::Config) -> String| {
+        move |profile| value(&dccp::Config { profile, ..dccp::Config::new(dccp::Ccid::Two) })
+    };
+    vec![
+        row(
+            "`sequence_window`",
+            of(|config| match (config.initial_window(), config.window_follows()) {
+                (first, true) => format!("{first}, then five round trips' packets"),
+                (always, false) => always.to_string(),
+            }),
+        ),
+        row("`ecn`", of(|config| config.uses_ecn().to_string())),
+    ]
+}
+
 fn window() -> Vec<Row> {
     let of = |value: fn(&ccid2::Parameters) -> String| {
         move |profile| value(&ccid2::Parameters::of(profile))
@@ -94,7 +112,6 @@ fn window() -> Vec<Row> {
         row("`ack_ratio_control`", of(|p| p.ack_ratio_control.to_string())),
         row("`ack_delay`", of(|p| p.ack_delay.map_or("no timer".to_owned(), |d| d.to_string()))),
         row("`elapsed_time`", of(|p| p.elapsed_time.to_string())),
-        row("`ecn`", of(|p| p.ecn.to_string())),
     ]
 }
 

@@ -40,6 +40,9 @@ fn tidy(schema: &mut Value) {
             if let Some(Value::String(text)) = map.get_mut("description") {
                 *text = unfold(text);
             }
+            if let Some(Value::Array(values)) = map.get_mut("enum") {
+                values.retain(|value| !value.is_null());
+            }
             if let Some(Value::Array(types)) = map.get_mut("type") {
                 types.retain(|t| t != "null");
                 if let [only] = types.as_slice() {

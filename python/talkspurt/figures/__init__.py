@@ -67,7 +67,7 @@ KINDS: dict[str, Kind] = {
     ),
     "bucket": Kind(
         "Tokens and encoding",
-        "Tokens saved and the encoding in use, over time",
+        "Tokens saved, where there are any, and the encoding in use, over time",
         inside.bucket,
         each=having("encoding"),
     ),

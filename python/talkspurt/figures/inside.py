@@ -142,25 +142,28 @@ def window(result: Result, flow: str | None, link: str | None) -> Figure | None:
 
 
 def bucket(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """TFRC-TB's tokens, and the encoding they hold."""
+    """The encoding a source sends in, and the tokens that hold it, where there are any."""
     del link
     name = _chosen(result, "encoding", flow)
     if name is None:
         return None
-    figure, (top, bottom) = sheet(
-        f"{name}: tokens saved, and the encoding they hold",
-        height=3.9,
-        rows=2,
+    saves = not steps_of(result, name, "tokens").is_empty()
+    figure, axes = sheet(
+        f"{name}: tokens saved, and the encoding they hold" if saves else f"{name}: encoding",
+        height=3.9 if saves else 2.4,
+        rows=2 if saves else 1,
         sharex=True,
-        height_ratios=(1.4, 1),
+        height_ratios=(1.4, 1) if saves else (1,),
     )
     colour = styles_of(result)[name].colour
-    _panel(
-        result, name, top, [("tokens", "tokens", colour, "-", 1.3)], "tokens / kB", filled="tokens"
-    )
+    if saves:
+        tokens: list[Line] = [("tokens", "tokens", colour, "-", 1.3)]
+        _panel(result, name, axes[0], tokens, "tokens / kB", filled="tokens")
+    bottom = axes[-1]
     _panel(result, name, bottom, [("encoding", "", colour, "-", 1.8)], "encoding")
     rungs = ladder(result, name)
-    last = max(len(rungs) - 1, int(steps_of(result, name, "encoding")["value"].to_numpy().max()), 1)
+    lowest = int(steps_of(result, name, "encoding")["value"].to_numpy().max())
+    last = max(len(rungs) - 1, lowest, 1)
     bottom.set_ylim(last + 0.4, -0.4)
     bottom.set_yticks(range(last + 1), [*rungs, *map(str, range(len(rungs), last + 1))])
     return _finish(figure, result)
@@ -203,18 +206,28 @@ def _panel(
             ax.fill_between(x, 0, y, color=colour, alpha=0.35, linewidth=0, step="post")
         ax.step(x, y, where="post", color=colour, linestyle=style, linewidth=width)
         ends.append((x[-1], float(y[-1]), words, colour if colour != FAINT else INK))
-        seen.append(y[y > 0])
+        if gauge != "receive_rate":  # what the first reports say is no measure of the rest
+            seen.append(y[y > 0])
     ax.set_xlim(0, result.duration_s)
     ax.set_ylabel(unit)
     positive = [value for y in seen if len(y) for value in (float(y.min()), float(y.max()))]
     if logarithmic and wide(positive):
-        ax.set_yscale("log")
-        low, high = math.log10(min(positive)), math.log10(max(positive))
-        margin = 0.06 * (high - low)
-        ax.set_ylim(10 ** (low - margin), 10 ** (high + margin))
+        _logarithmic(ax, min(positive), max(positive))
     else:
         ax.set_ylim(bottom=0)
     label_ends(ax, [end for end in ends if end[2]])
+
+
+def _logarithmic(ax: Axes, least: float, greatest: float) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    ax.set_yscale("log")
+    low, high = math.log10(least), math.log10(greatest)
+    margin = 0.06 * (high - low)
+    ax.set_ylim(10 ** (low - margin), 10 ** (high + margin))
+    ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high - low < 2.5 else (1,)))
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    ax.yaxis.set_minor_formatter(NullFormatter())
 
 
 SPREAD = 30.0

@@ -74,7 +74,8 @@ def _chart(
         scale = measure(gauge).scale
         held = pl.DataFrame({"time_s": x}).join_asof(rows, on="time_s")["value"].to_list()
         values = [None if value is None else value * scale for value in held]
-        positive += [value for value in values if value]
+        if gauge != "receive_rate":
+            positive += [value for value in values if value]
         drawn.append(
             line_of(words, "ink" if colour == INK else colour, DASHES[style], values, width=width)
         )

@@ -249,6 +249,8 @@ impl Features {
         let Some(row) = self.find(number, location) else { return };
         match row.state {
             State::Stable => row.begin(),
+            // Nobody was told of the old preferences yet.
+            State::Changing if row.fresh => {}
             // §6.6.5
             State::Changing | State::Unstable => row.state = State::Unstable,
         }
@@ -330,6 +332,11 @@ impl Features {
             Some(value) => {
                 row.confirm = Some(Confirm::Value);
                 row.settled = true;
+                // §6.6.6: both asked at once. Both lists lead both ends to this value, and the
+                // Confirm now owed tells the other so: nothing is left to wait for.
+                if row.state == State::Changing && row.known.rule == Rule::ServerPriority {
+                    (row.state, row.due) = (State::Stable, false);
+                }
                 Ok(self.apply(change.number, at, value))
             }
             // §6.6.9

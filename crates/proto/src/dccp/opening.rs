@@ -24,10 +24,10 @@ const LAST_LISTEN_WAIT: Duration = Duration::from_millis(400);
 impl Dccp {
     /// The application opens. A listener is open already.
     pub(super) fn open(&mut self, now: Instant) {
-        if self.state != State::Closed || self.server || self.is_over() || self.news != 0 {
+        if self.state != State::Closed || self.used {
             return;
         }
-        self.state = State::Request;
+        (self.state, self.used) = (State::Request, true);
         self.features.propose();
         self.owed.request = true;
         // §8.1.1

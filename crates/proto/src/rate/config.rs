@@ -174,6 +174,9 @@ pub struct Parameters {
     pub ndupack: u32,
     /// Feedback packets in a round trip (RFC 5348 §6.2: one).
     pub feedback_per_rtt: u32,
+    /// An acknowledgement moves the window counter four beyond the packet it acknowledges (RFC 4342
+    /// §8.1, a SHOULD, which Linux leaves out).
+    pub counter_follows_acks: bool,
     /// The bucket of TFRC-TB.
     pub token_bucket: Option<bucket::Config>,
     /// The controller that listens to delay, in TFRC's place.
@@ -202,6 +205,7 @@ impl Parameters {
             loss_intervals: 8,
             ndupack: 3,
             feedback_per_rtt: 1,
+            counter_follows_acks: true,
             token_bucket: None,
             beritelli: None,
         }
@@ -231,6 +235,7 @@ impl Parameters {
                 p_floor: 1e-4,
                 timer_granularity: Duration::from_millis(2),
                 credit: Duration::MAX,
+                counter_follows_acks: false,
                 ..rfc
             },
         }
@@ -263,6 +268,7 @@ impl Config {
             loss_intervals: self.loss_intervals.map_or(base.loss_intervals, |n| n as usize),
             ndupack: base.ndupack,
             feedback_per_rtt: self.feedback_per_rtt.unwrap_or(base.feedback_per_rtt),
+            counter_follows_acks: base.counter_follows_acks,
             token_bucket: self.token_bucket.clone(),
             beritelli: self.beritelli.clone(),
         }

@@ -137,6 +137,8 @@ pub struct Way {
     pub delay: Duration,
     /// Without one, packets wait for nothing.
     pub rate: Option<Rate>,
+    /// Bytes of framing the rate counts besides the IP packet.
+    pub framing: u32,
     /// Packets that may wait, the one in transmission included.
     pub limit: usize,
     /// Packets in the queue from which on they are marked instead of nothing.
@@ -164,6 +166,8 @@ pub struct Road<E> {
     /// From each end to the other.
     pub ways: [Way; 2],
     pub log: Vec<Sent>,
+    /// Whether what is sent is kept in `log`.
+    pub keep: bool,
     flying: BTreeMap<(Instant, u64), (usize, Ecn, Body)>,
     order: u64,
 }
@@ -173,6 +177,7 @@ impl<E: Endpoint> Road<E> {
         let way = || Way {
             delay,
             rate: None,
+            framing: 0,
             limit: usize::MAX,
             mark_from: usize::MAX,
             judge: Box::new(|_, _| Fate::Arrive),
@@ -184,6 +189,7 @@ impl<E: Endpoint> Road<E> {
             ends: [End::new(client), End::new(listener)],
             ways: [way(), way()],
             log: Vec::new(),
+            keep: true,
             flying: BTreeMap::new(),
             order: 0,
         }
@@ -251,7 +257,7 @@ impl<E: Endpoint> Road<E> {
             if let Source::Steady { bytes, interval, queue } = it.source
                 && it.tick <= self.now
             {
-                it.tick = it.tick + interval;
+                it.tick += interval;
                 if it.waiting.len() < queue {
                     it.waiting.push_back(bytes);
                 }
@@ -314,7 +320,9 @@ impl<E: Endpoint> Road<E> {
         } else if way.queue.len() >= way.mark_from {
             fate = Fate::Mark;
         }
-        self.log.push(Sent { at: now, from, ecn, body: body.clone(), fate });
+        if self.keep {
+            self.log.push(Sent { at: now, from, ecn, body: body.clone(), fate });
+        }
         if fate == Fate::Drop {
             return;
         }
@@ -322,7 +330,7 @@ impl<E: Endpoint> Road<E> {
             ecn = Ecn::Ce;
         }
         let layers = body.layers();
-        let bytes = 20 + layers.transport + layers.media + layers.payload;
+        let bytes = way.framing + 20 + layers.transport + layers.media + layers.payload;
         let gone = match way.rate {
             None => now,
             Some(rate) => {

@@ -4,6 +4,7 @@
 //! first error, lose the path inside tagged tables and know no line.
 
 use serde_json::Value as Json;
+use talkspurt_proto::dccp::{Service, ServiceError};
 
 use super::quantity::Quantity;
 use crate::path::Path;
@@ -26,6 +27,8 @@ pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Finding
         check_word(&known, tree, path, found);
     } else if let Some(known) = numbers(schema) {
         check_choice(&known, tree, path, found);
+    } else if schema.get("format").and_then(Json::as_str) == Some("service-code") {
+        check_service(tree, path, found);
     } else {
         match schema.get("type").and_then(Json::as_str) {
             Some("object") => check_table(schema, tree, path, found),
@@ -163,6 +166,24 @@ fn check_choice(known: &[i64], tree: &Tree, path: &Path, found: &mut Findings) {
         let message = format!("{number} is not one of {}", list(&words));
         found.add(path.clone(), message).at(&tree.origin).hint(hint);
     }
+}
+
+/// A DCCP Service Code, as text or number (RFC 4340 §8.1.2).
+fn check_service(tree: &Tree, path: &Path, found: &mut Findings) {
+    let fault = match &tree.value {
+        Value::Text(text) => match text.parse::<Service>() {
+            Ok(_) => return,
+            Err(fault) => fault,
+        },
+        Value::Integer(number) => match u32::try_from(*number) {
+            Ok(code) if Service(code).is_valid() => return,
+            _ => ServiceError::Invalid,
+        },
+        _ => return expected("a Service Code such as \"RTPA\"", tree, path, None, found),
+    };
+    let hint = "\"RTPA\" is an RTP session of audio (RFC 5762 §5.2)".to_owned();
+    let message = format!("{}: {fault}", tree.described());
+    found.add(path.clone(), message).at(&tree.origin).hint(hint);
 }
 
 fn check_list(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
