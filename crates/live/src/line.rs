@@ -1,0 +1,284 @@
+//! What a live endpoint hangs on: a [`Port`] that carries IP packets, the clock, and between the
+//! two, if asked for, [`Mishaps`] drawn from a seed, so that a bad network can be had again.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::mem;
+use std::net::SocketAddr;
+
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::packet::{Body, IpVersion, Packet};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::wire::{self, Ends, Hints, Parsed, WireError};
+
+use crate::clock::Clock;
+
+/// A socket that carries whole IP packets.
+pub trait Port {
+    /// Sends a packet to the address in its header.
+    ///
+    /// # Errors
+    /// The socket's.
+    fn send(&mut self, packet: &[u8]) -> io::Result<()>;
+    /// Waits this long (or for ever) for a packet and puts it in the place of what `packet` holds;
+    /// false if none came.
+    ///
+    /// # Errors
+    /// The socket's.
+    fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool>;
+}
+
+/// Which way a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// From the peer.
+    Inbound,
+    /// To the peer.
+    Outbound,
+}
+
+/// What a line does with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Passes it on at once.
+    Passed,
+    /// Loses it.
+    Lost,
+    /// Holds it for so long; others overtake it.
+    Held(Duration),
+}
+
+/// Misfortune of one direction, packet by packet and independent.
+#[derive(Clone, Debug)]
+pub struct Mishaps {
+    /// Probability that a packet is lost, 0 to 1.
+    pub loss: f64,
+    /// Probability that a packet is held, 0 to 1.
+    pub held: f64,
+    /// For how long.
+    pub hold: Duration,
+    /// Where the chances come from.
+    pub dice: Dice,
+}
+
+impl Mishaps {
+    /// None ever.
+    #[must_use]
+    pub fn none() -> Self {
+        Self { loss: 0.0, held: 0.0, hold: Duration::ZERO, dice: Dice::new(0, "none") }
+    }
+
+    fn fate(&mut self) -> Fate {
+        // Both are drawn always, so that one probability does not shift the other's dice.
+        let (lost, held) = (self.dice.chance(self.loss), self.dice.chance(self.held));
+        match (lost, held) {
+            (true, _) => Fate::Lost,
+            (false, true) => Fate::Held(self.hold),
+            (false, false) => Fate::Passed,
+        }
+    }
+}
+
+/// Sees every packet before the line decides: when, which way, what became of it, its bytes.
+pub type Tap = Box<dyn FnMut(Instant, Passage, Fate, &[u8]) + Send>;
+
+/// How a line is set up.
+pub struct Setup {
+    /// Our address and port.
+    pub local: SocketAddr,
+    /// The peer's; if not given, whoever sends first is the peer.
+    pub remote: Option<SocketAddr>,
+    /// What bytes do not say.
+    pub hints: Hints,
+    /// What befalls packets of the peer.
+    pub inbound: Mishaps,
+    /// What befalls ours.
+    pub outbound: Mishaps,
+    /// Who looks on.
+    pub tap: Option<Tap>,
+}
+
+impl Setup {
+    /// A line without mishaps.
+    #[must_use]
+    pub fn new(local: SocketAddr, remote: Option<SocketAddr>) -> Self {
+        let (inbound, outbound) = (Mishaps::none(), Mishaps::none());
+        Self { local, remote, hints: Hints::default(), inbound, outbound, tap: None }
+    }
+}
+
+/// A port, a clock, and what lies between them and the endpoint.
+pub struct Line<L> {
+    port: L,
+    clock: Clock,
+    setup: Setup,
+    held: BTreeMap<(Instant, u64), (Passage, Vec<u8>)>,
+    holds: u64,
+    unsent_packets: u64,
+}
+
+impl<L: Port> Line<L> {
+    /// A line over this port, whose clock starts now.
+    #[must_use]
+    pub fn new(port: L, setup: Setup) -> Self {
+        let held = BTreeMap::new();
+        Self { port, clock: Clock::start(), setup, held, holds: 0, unsent_packets: 0 }
+    }
+
+    /// What the clock shows.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+    /// Version of its packets.
+    #[must_use]
+    pub const fn version(&self) -> IpVersion {
+        if self.setup.local.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
+    }
+    /// The peer, once known.
+    #[must_use]
+    pub const fn remote(&self) -> Option<SocketAddr> {
+        self.setup.remote
+    }
+    /// Packets the socket did not take: no buffer, no route, too long, nobody there.
+    #[must_use]
+    pub const fn unsent_packets(&self) -> u64 {
+        self.unsent_packets
+    }
+
+    /// Sends a packet. One that cannot be written, or that the socket refuses, is lost.
+    ///
+    /// # Errors
+    /// The socket failed for good.
+    ///
+    /// # Panics
+    /// If there is no peer yet: an endpoint speaks first only to a peer it was given.
+    pub fn send(&mut self, now: Instant, packet: &Packet, body: &Body) -> io::Result<()> {
+        let remote = self.setup.remote.expect("an endpoint without a peer does not speak");
+        let ends = ends(self.setup.local, remote);
+        let mut bytes = Vec::new();
+        if wire::emit(packet, body, &ends, &mut bytes).is_err() {
+            self.unsent_packets += 1;
+            return Ok(());
+        }
+        let fate = self.setup.outbound.fate();
+        self.look(now, Passage::Outbound, fate, &bytes);
+        match fate {
+            Fate::Passed => self.transmit(&bytes),
+            Fate::Lost => Ok(()),
+            Fate::Held(time) => {
+                self.hold(now + time, Passage::Outbound, bytes);
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for a packet of the peer until this instant (or for ever); `None` if none came. What
+    /// is not for us, or not of the peer, is passed over.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn receive(
+        &mut self,
+        until: Option<Instant>,
+    ) -> io::Result<Option<Result<Parsed, WireError>>> {
+        let mut bytes = Vec::new();
+        loop {
+            let now = self.now();
+            if let Some(inbound) = self.release(now)? {
+                bytes = inbound;
+            } else {
+                let due = self.held.keys().next().map(|key| key.0);
+                let until = until.into_iter().chain(due).min();
+                let wait = until.map(|at| at.saturating_since(now));
+                if !self.port.receive(wait, &mut bytes)? {
+                    if until.is_some_and(|at| Some(at) != due) {
+                        return Ok(None);
+                    }
+                    continue;
+                }
+                if !self.passes(&mut bytes) {
+                    continue;
+                }
+            }
+            match wire::parse(&bytes, self.setup.hints) {
+                Ok(parsed) if !self.is_of_peer(parsed.ends) => {}
+                read => return Ok(Some(read)),
+            }
+        }
+    }
+
+    /// Decides over a packet that has just come; true if it may be read now.
+    fn passes(&mut self, bytes: &mut Vec<u8>) -> bool {
+        let now = self.now();
+        let fate = self.setup.inbound.fate();
+        self.look(now, Passage::Inbound, fate, bytes);
+        if let Fate::Held(time) = fate {
+            self.hold(now + time, Passage::Inbound, mem::take(bytes));
+        }
+        fate == Fate::Passed
+    }
+
+    fn is_of_peer(&mut self, ends: Ends) -> bool {
+        let from = SocketAddr::new(ends.src, ends.src_port);
+        let here = SocketAddr::new(ends.dst, ends.dst_port) == self.setup.local;
+        here && *self.setup.remote.get_or_insert(from) == from
+    }
+
+    fn look(&mut self, now: Instant, passage: Passage, fate: Fate, bytes: &[u8]) {
+        if let Some(tap) = &mut self.setup.tap {
+            tap(now, passage, fate, bytes);
+        }
+    }
+
+    fn hold(&mut self, until: Instant, passage: Passage, bytes: Vec<u8>) {
+        self.holds += 1;
+        self.held.insert((until, self.holds), (passage, bytes));
+    }
+
+    /// Lets go what was held until now: ours leave; the first of the peer's is given.
+    fn release(&mut self, now: Instant) -> io::Result<Option<Vec<u8>>> {
+        while let Some(first) = self.held.first_entry()
+            && first.key().0 <= now
+        {
+            match first.remove() {
+                (Passage::Inbound, bytes) => return Ok(Some(bytes)),
+                (Passage::Outbound, bytes) => self.transmit(&bytes)?,
+            }
+        }
+        Ok(None)
+    }
+
+    fn transmit(&mut self, bytes: &[u8]) -> io::Result<()> {
+        match self.port.send(bytes) {
+            Err(error) if is_a_loss(&error) => {
+                self.unsent_packets += 1;
+                Ok(())
+            }
+            sent => sent,
+        }
+    }
+}
+
+fn ends(from: SocketAddr, to: SocketAddr) -> Ends {
+    Ends { src: from.ip(), dst: to.ip(), src_port: from.port(), dst_port: to.port() }
+}
+
+/// What a network may do to a packet without the socket being broken.
+fn is_a_loss(error: &io::Error) -> bool {
+    use io::ErrorKind as Kind;
+    matches!(
+        error.kind(),
+        Kind::ConnectionRefused
+            | Kind::HostUnreachable
+            | Kind::NetworkUnreachable
+            | Kind::NetworkDown
+            | Kind::PermissionDenied
+            | Kind::WouldBlock
+    ) || matches!(error.raw_os_error(), Some(NO_BUFFER | TOO_LONG))
+}
+
+/// Linux: ENOBUFS.
+const NO_BUFFER: i32 = 105;
+/// Linux: EMSGSIZE.
+const TOO_LONG: i32 = 90;
