@@ -46,6 +46,7 @@ class Lane:
         return ["ip", "netns", "exec", self.name, *command]
 
     def close(self) -> None:
+        """Takes the namespace away, and the tap with it."""
         run("ip", "netns", "del", self.name)
 
 
@@ -60,8 +61,8 @@ class Guest:
         plain = "csum=off,guest_csum=off,gso=off,mrg_rxbuf=off"
         self.qemu = subprocess.Popen(
             lane.inside(
-                "qemu-system-x86_64", "-machine", "q35", "-accel", "tcg", "-cpu", "max", "-m", "256",
-                "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+                "qemu-system-x86_64", "-machine", "q35", "-accel", "tcg", "-cpu", "max",
+                "-m", "256", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
                 "-kernel", str(STORE / "vmlinuz"), "-initrd", str(STORE / "initramfs.gz"),
                 "-append", f"console=ttyS0 quiet panic=-1 mitigations=off nokaslr {words}",
                 "-serial", f"file:{path / 'console'}",
@@ -103,6 +104,7 @@ class Guest:
         return "\n".join(self._until("=exit ", 30)[0])
 
     def close(self) -> None:
+        """Ends the guest."""
         if self.qemu.poll() is None:
             self.qemu.kill()
         self.qemu.wait()
@@ -150,4 +152,5 @@ def as_event(line: str) -> dict:
 
 
 def run(*command: str) -> None:
+    """Runs a command that must succeed."""
     subprocess.run(command, check=True, stdin=subprocess.DEVNULL)

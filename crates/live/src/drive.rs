@@ -3,8 +3,8 @@
 
 use std::io;
 
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, Transmit};
-use talkspurt_proto::packet::{BodyId, Damage, Frame, IpVersion, Packet, PathId};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
+use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Layers, Packet, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::Parsed;
@@ -47,28 +47,30 @@ pub fn drive<E: Endpoint, A: App, L: Port, P: Probe>(
     line: &mut Line<L>,
     probe: &mut P,
 ) -> io::Result<()> {
-    let mut number = 0;
+    let (mut sent_packets, mut received_packets) = (0, 0);
     loop {
         let now = line.now();
-        let deadline = settle(endpoint, app, line, probe, now, &mut number)?;
+        let deadline = settle(endpoint, app, line, probe, now, &mut sent_packets)?;
         let wake = match app.step(now, endpoint.room()) {
             Step::Do(input) => {
                 endpoint.handle(now, input, probe);
                 continue;
             }
             Step::Wait(until) => deadline.into_iter().chain(until).min(),
-            Step::Stop => return Ok(()),
+            Step::Stop => return line.flush(),
         };
         let received = line.receive(wake)?;
         let now = line.now();
         if deadline.is_some_and(|at| at <= now) {
             endpoint.handle(now, Input::Timeout, probe);
-            settle(endpoint, app, line, probe, now, &mut number)?;
+            settle(endpoint, app, line, probe, now, &mut sent_packets)?;
         }
         match received {
-            Some(Ok(Parsed { ecn, body, .. })) => {
-                let input = Input::Packet { path: PathId(0), ecn, damage: Damage::None, body };
-                endpoint.handle(now, input, probe);
+            Some(Ok(Parsed { ecn, damage, body, .. })) => {
+                let packet = label(ecn, &body, line.version(), received_packets, now);
+                received_packets += 1;
+                probe.record(now, HERE, &Note::Received { packet: &packet, body: &body });
+                endpoint.handle(now, Input::Packet { path: PathId(0), ecn, damage, body }, probe);
             }
             Some(Err(error)) => probe.record(now, HERE, &Note::Garbage(error.garbage())),
             None => {}
@@ -88,8 +90,8 @@ fn settle<E: Endpoint, A: App, L: Port, P: Probe>(
     loop {
         match endpoint.poll(now, probe) {
             Output::Transmit(transmit) => {
-                let packet = label(&transmit, line.version(), *number, now);
-                *number = number.wrapping_add(1);
+                let packet = label(transmit.ecn, &transmit.body, line.version(), *number, now);
+                *number += 1;
                 probe.record(now, HERE, &Note::Sent { packet: &packet, body: &transmit.body });
                 line.send(now, &packet, &transmit.body)?;
             }
@@ -101,18 +103,18 @@ fn settle<E: Endpoint, A: App, L: Port, P: Probe>(
 }
 
 /// The label under which a packet is written and noted.
-fn label(transmit: &Transmit, version: IpVersion, number: u32, now: Instant) -> Packet {
-    let layers = transmit.body.layers();
+fn label(ecn: Ecn, body: &Body, version: IpVersion, number: u32, at: Instant) -> Packet {
+    let Layers { transport, media, payload } = body.layers();
     Packet {
         body: BodyId(0),
-        ip_bytes: version.header_bytes() + layers.transport + layers.media + layers.payload,
+        ip_bytes: version.header_bytes() + transport + media + payload,
         route: 0,
         flow: 0,
         number,
         hop: 0,
-        ecn: transmit.ecn,
+        ecn,
         dscp: 0,
         version,
-        sent: now,
+        sent: at,
     }
 }

@@ -14,7 +14,7 @@ use crate::drive::{App, Step};
 /// What is agreed.
 #[derive(Clone, Debug)]
 pub struct Terms {
-    /// Messages to send.
+    /// Messages to send; the peer sends as many.
     pub packets: u64,
     /// Bytes of a message, the peer's too; a multiple of eight.
     pub bytes: u64,
@@ -142,10 +142,12 @@ impl Exchange {
             self.next = now + self.terms.interval;
             return Some(Step::Do(Input::Frame(message)));
         }
-        if self.talking && self.quiet_at().is_some_and(|at| at <= now) {
-            if !self.terms.connection {
-                return Some(Step::Stop);
-            }
+        let quiet = self.quiet_at().is_some_and(|at| at <= now);
+        if !self.terms.connection {
+            let all = self.is_done() && self.tally.distinct_packets >= self.terms.packets;
+            return (all || quiet).then_some(Step::Stop);
+        }
+        if self.talking && quiet {
             self.closing = true;
             return Some(Step::Do(Input::Close));
         }

@@ -208,6 +208,19 @@ impl<L: Port> Line<L> {
         }
     }
 
+    /// Lets go at once what was held of ours: the end of a run loses no packet.
+    ///
+    /// # Errors
+    /// The socket failed.
+    pub fn flush(&mut self) -> io::Result<()> {
+        for (passage, bytes) in mem::take(&mut self.held).into_values() {
+            if passage == Passage::Outbound {
+                self.transmit(&bytes)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Decides over a packet that has just come; true if it may be read now.
     fn passes(&mut self, bytes: &mut Vec<u8>) -> bool {
         let now = self.now();
