@@ -7,6 +7,7 @@
 
 mod clock;
 mod drive;
+mod envelope;
 mod exchange;
 mod line;
 #[cfg(target_os = "linux")]
@@ -14,6 +15,7 @@ mod port;
 
 pub use clock::Clock;
 pub use drive::{App, Step, drive};
+pub use envelope::Encapsulation;
 pub use exchange::{Exchange, Tally, Terms};
 pub use line::{Fate, Line, Mishaps, Passage, Port, Setup, Tap};
 #[cfg(target_os = "linux")]

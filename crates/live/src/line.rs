@@ -9,9 +9,10 @@ use std::net::SocketAddr;
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Body, IpVersion, Packet};
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::wire::{self, Ends, Hints, Parsed, WireError};
+use talkspurt_proto::wire::{Ends, Hints, Parsed, WireError};
 
 use crate::clock::Clock;
+use crate::envelope::{self, Encapsulation};
 
 /// A socket that carries whole IP packets.
 pub trait Port {
@@ -90,6 +91,8 @@ pub struct Setup {
     pub remote: Option<SocketAddr>,
     /// What bytes do not say.
     pub hints: Hints,
+    /// UDP ports around DCCP, if it is sent inside UDP.
+    pub encapsulation: Option<Encapsulation>,
     /// What befalls packets of the peer.
     pub inbound: Mishaps,
     /// What befalls ours.
@@ -103,7 +106,15 @@ impl Setup {
     #[must_use]
     pub fn new(local: SocketAddr, remote: Option<SocketAddr>) -> Self {
         let (inbound, outbound) = (Mishaps::none(), Mishaps::none());
-        Self { local, remote, hints: Hints::default(), inbound, outbound, tap: None }
+        Self {
+            local,
+            remote,
+            hints: Hints::default(),
+            encapsulation: None,
+            inbound,
+            outbound,
+            tap: None,
+        }
     }
 }
 
@@ -157,7 +168,8 @@ impl<L: Port> Line<L> {
         let remote = self.setup.remote.expect("an endpoint without a peer does not speak");
         let ends = ends(self.setup.local, remote);
         let mut bytes = Vec::new();
-        if wire::emit(packet, body, &ends, &mut bytes).is_err() {
+        let envelope = self.setup.encapsulation;
+        if envelope::emit(packet, body, &ends, envelope, &mut bytes).is_err() {
             self.unsent_packets += 1;
             return Ok(());
         }
@@ -201,9 +213,31 @@ impl<L: Port> Line<L> {
                     continue;
                 }
             }
-            match wire::parse(&bytes, self.setup.hints) {
-                Ok(parsed) if !self.is_of_peer(parsed.ends) => {}
-                read => return Ok(Some(read)),
+            if let Some(read) = self.read(&bytes) {
+                return Ok(Some(read));
+            }
+        }
+    }
+
+    /// What the bytes say, unless they are not for us or not of the peer.
+    fn read(&mut self, bytes: &[u8]) -> Option<Result<Parsed, WireError>> {
+        let envelope = &mut self.setup.encapsulation;
+        match envelope::parse(bytes, self.setup.hints, envelope.is_some()) {
+            Err(error) => Some(Err(error)),
+            Ok((parsed, port)) => {
+                let Ends { src, dst, src_port, dst_port } = parsed.ends;
+                let (from, to) = (SocketAddr::new(src, src_port), SocketAddr::new(dst, dst_port));
+                let ours = to == self.setup.local;
+                let known = self.setup.remote;
+                if !ours || known.is_some_and(|remote| remote != from) {
+                    return None;
+                }
+                self.setup.remote = Some(from);
+                // A middlebox may give the peer another port (RFC 6773 §3.8): the last one counts.
+                if let (Some(envelope), Some(port)) = (envelope, port) {
+                    envelope.remote_port = port;
+                }
+                Some(Ok(parsed))
             }
         }
     }
@@ -230,12 +264,6 @@ impl<L: Port> Line<L> {
             self.hold(now + time, Passage::Inbound, mem::take(bytes));
         }
         fate == Fate::Passed
-    }
-
-    fn is_of_peer(&mut self, ends: Ends) -> bool {
-        let from = SocketAddr::new(ends.src, ends.src_port);
-        let here = SocketAddr::new(ends.dst, ends.dst_port) == self.setup.local;
-        here && *self.setup.remote.get_or_insert(from) == from
     }
 
     fn look(&mut self, now: Instant, passage: Passage, fate: Fate, bytes: &[u8]) {
