@@ -94,7 +94,7 @@ struct Seen {
     capture: Option<Pcapng>,
 }
 
-pub fn main() -> ExitCode {
+pub(crate) fn main() -> ExitCode {
     match run(&Ask::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(2),

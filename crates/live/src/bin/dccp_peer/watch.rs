@@ -13,7 +13,7 @@ use talkspurt_proto::wire::{self, Hints};
 
 /// A Reset that passed.
 #[derive(Debug, Serialize)]
-pub struct Reset {
+pub(super) struct Reset {
     sent: bool,
     code: u8,
     data: [u8; 3],
@@ -21,7 +21,7 @@ pub struct Reset {
 
 /// What a probe saw.
 #[derive(Debug, Default, Serialize)]
-pub struct Watch {
+pub(super) struct Watch {
     sent: BTreeMap<&'static str, u64>,
     received: BTreeMap<&'static str, u64>,
     resets: Vec<Reset>,
@@ -61,7 +61,7 @@ impl Probe for Watch {
 
 /// What became of the packets of one direction on our side of the network.
 #[derive(Debug, Default, Serialize)]
-pub struct Mishap {
+pub(super) struct Mishap {
     lost_packets: u64,
     /// Those of them that bore application data.
     lost_data_packets: u64,
@@ -70,14 +70,14 @@ pub struct Mishap {
 
 /// The same of both.
 #[derive(Debug, Default, Serialize)]
-pub struct Mishaps {
+pub(super) struct Mishaps {
     inbound: Mishap,
     outbound: Mishap,
 }
 
 impl Mishaps {
     /// Counts a packet that the line decided over.
-    pub fn count(&mut self, passage: Passage, fate: Fate, bytes: &[u8]) {
+    pub(super) fn count(&mut self, passage: Passage, fate: Fate, bytes: &[u8]) {
         let mishap = match passage {
             Passage::Inbound => &mut self.inbound,
             Passage::Outbound => &mut self.outbound,
