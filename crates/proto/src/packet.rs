@@ -210,7 +210,7 @@ pub enum Body {
 }
 
 /// What a router quotes of a packet it refused: whatever makes, with addresses and ports, its IP
-/// header and the eight bytes behind it (RFC 792; RFC 4443 §2.4 (c)).
+/// header and as many bytes behind it as let its sender know it again ([`Quoted::bytes`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote {
     /// IP version.
@@ -239,12 +239,34 @@ pub enum Quoted {
         /// Its sequence number.
         seq: u32,
     },
-    /// A DCCP packet; eight bytes hold its ports and checksum, and the low bits of its number only
-    /// with more (RFC 4340 §14 asks for the whole header).
+    /// A DCCP packet: its generic header but for the checksum (RFC 4340 §5.1).
     Dccp {
-        /// Its sequence number.
+        /// Its Sequence Number, by which its sender knows it again.
         seq: dccp::WireSeq,
+        /// Type.
+        kind: u8,
+        /// Data Offset, in words.
+        data_offset: u8,
+        /// CCVal.
+        ccval: u8,
+        /// Checksum Coverage.
+        cscov: u8,
     },
+}
+
+impl Quoted {
+    /// Bytes quoted behind the IP header. Eight, the least that RFC 792 asks for, hold ports and
+    /// TCP's sequence number or UDP's length. DCCP's number stands behind them, and a quote that
+    /// shows none could be anybody's; so all of the generic header is quoted, as RFC 1812
+    /// §4.3.2.3 and RFC 4443 §3.2 let a router do.
+    #[must_use]
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::Udp | Self::Tcp { .. } => 8,
+            Self::Dccp { seq, .. } if seq.is_extended() => 16,
+            Self::Dccp { .. } => 12,
+        }
+    }
 }
 
 impl Quote {
@@ -255,7 +277,11 @@ impl Quote {
         let transport = match body {
             Body::Udp(_) | Body::Tfrc(_) => Quoted::Udp,
             Body::Tcp(segment) => Quoted::Tcp { seq: segment.seq },
-            Body::Dccp(packet) => Quoted::Dccp { seq: packet.seq },
+            Body::Dccp(packet) => {
+                let dccp::Packet { seq, ccval, cscov, .. } = **packet;
+                let data_offset = (packet.header_bytes() / 4) as u8;
+                Quoted::Dccp { seq, kind: packet.kind.number(), data_offset, ccval, cscov }
+            }
             Body::TooBig { .. } => return None,
         };
         let Layers { transport: header, media, payload } = body.layers();
@@ -310,9 +336,10 @@ impl Body {
                 let transport = 8 + packet.header_bytes() as u32;
                 Layers { transport, media: media as u32, payload: payload as u32 }
             }
-            // RFC 792: eight bytes, then the offending IP header and eight bytes of its data.
+            // RFC 792: eight bytes, then the offending IP header and what is quoted of its data.
             Self::TooBig { quote, .. } => {
-                Layers { transport: 8, media: 0, payload: quote.version.header_bytes() + 8 }
+                let payload = quote.version.header_bytes() + quote.transport.bytes();
+                Layers { transport: 8, media: 0, payload }
             }
         }
     }

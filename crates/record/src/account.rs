@@ -66,7 +66,7 @@ pub(crate) struct Packets {
     pub(crate) transport: u64,
     pub(crate) media: u64,
     pub(crate) payload: u64,
-    /// Every packet with payload carries one frame (UDP), as against a stream of bytes.
+    /// Every packet with payload carries one frame (a datagram), as against a stream of bytes.
     pub(crate) one_frame_each: bool,
 }
 

@@ -135,7 +135,7 @@ impl Stats {
             account.packets.control += u64::from(inside);
             return None;
         };
-        account.packets.one_frame_each = matches!(body, Body::Udp(_));
+        account.packets.one_frame_each = !matches!(body, Body::Tcp(_));
         if inside {
             account.packets.count_sent(packet.ip_bytes, layers);
         }
@@ -289,7 +289,8 @@ impl Probe for Stats {
     }
 }
 
-/// The layers of a packet with payload; `None` for control packets.
+/// The layers of a packet with payload; `None` for control packets: reports, and acknowledgements,
+/// feedback and the opening and closing of a transport of its own.
 fn data_layers(body: &Body) -> Option<Layers> {
     if matches!(body, Body::TooBig { .. }) {
         return None;

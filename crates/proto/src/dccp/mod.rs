@@ -344,7 +344,7 @@ impl Dccp {
     /// RFC 4340 §14.1: believed only of a packet that may still be in the network.
     fn on_too_big<P: Probe>(&mut self, now: Instant, mtu: u32, quoted: Quoted, probe: &mut P) {
         let in_flight = match quoted {
-            Quoted::Dccp { seq } => self.windows.acks(self.windows.ours_at(seq)),
+            Quoted::Dccp { seq, .. } => self.windows.acks(self.windows.ours_at(seq)),
             Quoted::Udp | Quoted::Tcp { .. } => false,
         };
         if !in_flight {

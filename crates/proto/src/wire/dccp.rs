@@ -11,7 +11,7 @@ use bytes::Bytes;
 
 use super::checksum::Sum;
 use super::{Ends, Hints, WireError, at_least, carried, emit_frame, u16_at, u32_at};
-use crate::dccp::{Kind, Options, Packet, ResetCode, WireSeq};
+use crate::dccp::{Kind, Options, Packet, ResetCode, WireSeq, crc32c};
 use crate::packet::{Damage, Frame};
 
 /// DCCP's protocol number (RFC 4340 §19.1).
@@ -63,7 +63,7 @@ pub(super) fn emit_unsummed(
 }
 
 /// §9.2: the bytes under the checksum; `None` if the data is shorter than what is to be covered.
-fn covered(cscov: u8, header_bytes: usize, bytes: usize) -> Option<usize> {
+pub(super) fn covered(cscov: u8, header_bytes: usize, bytes: usize) -> Option<usize> {
     match cscov & 0xf {
         0 => Some(bytes),
         words => Some(header_bytes + (usize::from(words) - 1) * 4).filter(|end| *end <= bytes),
@@ -109,6 +109,20 @@ pub(super) fn emit_generic(
     Ok(())
 }
 
+/// Reads the generic header in a quote, unchecked.
+pub(super) fn quoted(bytes: &[u8]) -> Result<Generic, WireError> {
+    at_least(bytes, SHORT_HEADER, "quoted DCCP header")?;
+    let extended = is_extended(bytes);
+    at_least(bytes, if extended { EXTENDED_HEADER } else { SHORT_HEADER }, "quoted DCCP header")?;
+    Ok(Generic {
+        data_offset: bytes[4],
+        ccval: bytes[5] >> 4,
+        cscov: bytes[5] & 0xf,
+        kind: type_of(bytes),
+        seq: seq_at(bytes, 8, extended),
+    })
+}
+
 const SHORT_ON_WRONG_TYPE: WireError =
     WireError::Malformed("DCCP type has no short sequence numbers");
 
@@ -143,8 +157,8 @@ fn emit_type(kind: &Kind, extended: bool, out: &mut Vec<u8>) -> Result<(), WireE
     Ok(())
 }
 
-/// Reads and checks a packet. The damage is what a Data Checksum option (§9.3) says of the
-/// application data: bits beyond the checksum's coverage may be wrong, and only it can tell.
+/// Reads and checks a packet. Bits beyond the checksum's coverage may be wrong; the damage is what a
+/// Data Checksum option (§9.3), which alone can tell, says of a packet that has such bits.
 ///
 /// # Errors
 /// Bytes that §8.5 step 1 drops: cut short, of no known type, with a data offset that does not
@@ -163,7 +177,13 @@ pub fn parse(
     if sum.over(&bytes[..covered]).finish() != 0 {
         return Err(wrong);
     }
-    let (packet, damage) = read(bytes, header_bytes, hints);
+    let packet = read(bytes, header_bytes, hints);
+    let damage = match packet.options.data_checksum() {
+        Some(crc) if covered < bytes.len() && crc != crc32c(&bytes[header_bytes..]) => {
+            Damage::Payload
+        }
+        _ => Damage::None,
+    };
     let ends = Ends { src, dst, src_port: u16_at(bytes, 0), dst_port: u16_at(bytes, 2) };
     Ok((ends, packet, damage))
 }
@@ -207,24 +227,19 @@ const fn fixed_bytes(kind: u8, extended: bool) -> Option<usize> {
 }
 
 /// Reads a packet whose header was checked.
-pub(super) fn read(bytes: &[u8], header_bytes: usize, hints: Hints) -> (Packet, Damage) {
+pub(super) fn read(bytes: &[u8], header_bytes: usize, hints: Hints) -> Packet {
     let (kind, extended) = (type_of(bytes), is_extended(bytes));
     let fixed = fixed_bytes(kind, extended).expect("the type was checked");
     let options = Options::from_bytes(&bytes[fixed..header_bytes]);
-    let data = &bytes[header_bytes..];
-    let damage = match options.data_checksum() {
-        Some(crc) if crc != crate::dccp::crc32c(data) => Damage::Payload,
-        _ => Damage::None,
-    };
-    let packet = Packet {
+    let data = Bytes::copy_from_slice(&bytes[header_bytes..]);
+    Packet {
         seq: seq_at(bytes, 8, extended),
         ccval: bytes[5] >> 4,
         cscov: bytes[5] & 0xf,
         kind: read_type(bytes, kind, extended, fixed),
         options,
-        payload: frame(kind, Bytes::copy_from_slice(data), hints),
-    };
-    (packet, damage)
+        payload: frame(kind, data, hints),
+    }
 }
 
 /// The number in the low 48 bits of the eight bytes at `at`, or the low 24 of the four.

@@ -7,6 +7,7 @@
 
 pub mod checksum;
 pub mod dccp;
+pub mod dccp_udp;
 pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;

@@ -67,10 +67,15 @@ pub fn read(name: &str) -> Vec<Captured> {
     frames.into_iter().map(captured).collect()
 }
 
+/// The file of a recording; found from every crate of the workspace.
+pub fn path(name: &str) -> PathBuf {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../proto/tests/data/linux-dccp");
+    PathBuf::from(folder).join(format!("{name}.pcap"))
+}
+
 /// The IP packets of a recording, each with its time in nanoseconds. Padding of the link is cut.
 pub fn frames(name: &str) -> Vec<(u64, Vec<u8>)> {
-    let file: PathBuf = [env!("CARGO_MANIFEST_DIR"), "tests/data/linux-dccp"].iter().collect();
-    let bytes = fs::read(file.join(format!("{name}.pcap"))).expect("a recording of this name");
+    let bytes = fs::read(path(name)).expect("a recording of this name");
     // The classic format: a header of 24 bytes, then 16 bytes before each frame.
     let unit = match word(&bytes, 0) {
         0xa1b2_c3d4 => 1000,
