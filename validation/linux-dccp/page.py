@@ -15,9 +15,9 @@ HEAD = """\
 Our DCCP endpoint, the one that simulations run, talks over raw IP (protocol 33) with the DCCP of
 a Linux kernel: a stock Debian kernel under qemu, of the last series whose DCCP works. The lane
 between the two is a network namespace without loss; losses and reordering, where there are any,
-are made on our side from a seed, in both directions. Both sides send numbered messages of {bytes}
-bytes whose every byte is checked, and count what they receive; what our side sent and received is
-captured, and read by tshark with every checksum checked.
+are made on our side from a seed, in both directions. Both sides send numbered messages, of which
+every byte is checked, and count what they receive; what our side sent and received is captured,
+and read by tshark with every checksum checked.
 
 | | |
 |---|---|

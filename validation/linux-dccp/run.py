@@ -26,7 +26,7 @@ from pathlib import Path
 import conversation
 import page
 from guest import GUEST, HOST, STORE, Guest, Lane
-from matrix import BYTES, CASES, Case, judge
+from matrix import CASES, Case, judge
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -109,7 +109,6 @@ def made(guest: Guest) -> dict:
         "qemu": line("qemu-system-x86_64", "--version"),
         "tshark": line("tshark", "--version"),
         "rustc": line("rustc", "--version"),
-        "bytes": BYTES,
     }
 
 
@@ -150,9 +149,19 @@ def converse(
     """Starts who waits, then who opens, and collects what both say."""
     here, there = address(HOST[case.version], port), address(GUEST[case.version], port)
     words = [str(peer), "client" if case.opens == "ours" else "server", "--local", here]
-    words += ["--dccp", case.ours(), "--packets", str(case.packets), "--bytes", str(BYTES)]
-    words += ["--interval", f"{case.interval_ms}ms", "--loss", str(case.loss)]
-    words += ["--held", str(case.held), "--seed", str(port), "--pcapng", str(capture)]
+    words += ["--dccp", case.ours(), "--packets", str(case.packets), "--bytes", str(case.bytes)]
+    words += ["--interval", f"{case.interval_ms}ms", "--delay", f"{case.delay_ms}ms"]
+    words += ["--loss", str(case.loss)]
+    words += [
+        "--held",
+        str(case.held),
+        "--hold",
+        f"{case.hold_ms}ms",
+        "--seed",
+        str(port),
+        "--pcapng",
+        str(capture),
+    ]
     words += ["--closes"] if case.closes == "ours" else []
     words += ["--limit", "8s"] if not case.connects else []
     if case.opens == "ours":

@@ -24,11 +24,11 @@ pub struct Terms {
     pub connection: bool,
     /// Whether we open it.
     pub opens: bool,
-    /// Whether we close it: when all was sent and nothing was heard for [`Terms::quiet`].
+    /// Whether we close it: when all was sent and the peer is done.
     pub closes: bool,
-    /// Silence after which the peer is taken to be done.
+    /// Silence after which the peer is taken to be done, if not all of its messages came.
     pub quiet: Duration,
-    /// Time after the connection's end in which we still answer.
+    /// Time left to stragglers when all came, and to the peer's last words after the end.
     pub linger: Duration,
     /// When to give up, whatever happened.
     pub limit: Instant,
@@ -126,7 +126,9 @@ impl Exchange {
     fn quiet_at(&self) -> Option<Instant> {
         let waiting =
             self.is_done() && !self.closing && (self.terms.closes || !self.terms.connection);
-        waiting.then(|| self.heard.max(self.next) + self.terms.quiet)
+        let all = self.tally.distinct_packets >= self.terms.packets;
+        let silence = if all { self.terms.linger } else { self.terms.quiet };
+        waiting.then(|| self.heard.max(self.next) + silence)
     }
 
     fn next_step(&mut self, now: Instant, room: usize) -> Option<Step> {
@@ -144,8 +146,7 @@ impl Exchange {
         }
         let quiet = self.quiet_at().is_some_and(|at| at <= now);
         if !self.terms.connection {
-            let all = self.is_done() && self.tally.distinct_packets >= self.terms.packets;
-            return (all || quiet).then_some(Step::Stop);
+            return quiet.then_some(Step::Stop);
         }
         if self.talking && quiet {
             self.closing = true;

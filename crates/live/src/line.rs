@@ -41,22 +41,25 @@ pub enum Passage {
 /// What a line does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// Passes it on at once.
+    /// Passes it on in order.
     Passed,
     /// Loses it.
     Lost,
-    /// Holds it for so long; others overtake it.
+    /// Holds it so much longer; others overtake it.
     Held(Duration),
 }
 
-/// Misfortune of one direction, packet by packet and independent.
+/// What a path does to packets of one direction: a delay for all, and misfortune packet by packet
+/// and independent.
 #[derive(Clone, Debug)]
 pub struct Mishaps {
+    /// How long every packet takes.
+    pub delay: Duration,
     /// Probability that a packet is lost, 0 to 1.
     pub loss: f64,
     /// Probability that a packet is held, 0 to 1.
     pub held: f64,
-    /// For how long.
+    /// For how long, besides the delay.
     pub hold: Duration,
     /// Where the chances come from.
     pub dice: Dice,
@@ -66,7 +69,8 @@ impl Mishaps {
     /// None ever.
     #[must_use]
     pub fn none() -> Self {
-        Self { loss: 0.0, held: 0.0, hold: Duration::ZERO, dice: Dice::new(0, "none") }
+        let (delay, hold) = (Duration::ZERO, Duration::ZERO);
+        Self { delay, loss: 0.0, held: 0.0, hold, dice: Dice::new(0, "none") }
     }
 
     fn fate(&mut self) -> Fate {
@@ -78,9 +82,18 @@ impl Mishaps {
             (false, false) => Fate::Passed,
         }
     }
+
+    /// When a packet of this fate is through.
+    fn through(&self, now: Instant, fate: Fate) -> Instant {
+        match fate {
+            Fate::Held(hold) => now + self.delay + hold,
+            Fate::Passed | Fate::Lost => now + self.delay,
+        }
+    }
 }
 
-/// Sees every packet before the line decides: when, which way, what became of it, its bytes.
+/// Sees every packet on our side of the path: when it left or came (or was lost), which way, what
+/// became of it, its bytes.
 pub type Tap = Box<dyn FnMut(Instant, Passage, Fate, &[u8]) + Send>;
 
 /// How a line is set up.
@@ -123,8 +136,9 @@ pub struct Line<L> {
     port: L,
     clock: Clock,
     setup: Setup,
-    held: BTreeMap<(Instant, u64), (Passage, Vec<u8>)>,
-    holds: u64,
+    /// What is on its way, by the instant it is through and in the order it began.
+    underway: BTreeMap<(Instant, u64), (Passage, Fate, Vec<u8>)>,
+    began: u64,
     unsent_packets: u64,
 }
 
@@ -132,8 +146,8 @@ impl<L: Port> Line<L> {
     /// A line over this port, whose clock starts now.
     #[must_use]
     pub fn new(port: L, setup: Setup) -> Self {
-        let held = BTreeMap::new();
-        Self { port, clock: Clock::start(), setup, held, holds: 0, unsent_packets: 0 }
+        let (clock, underway) = (Clock::start(), BTreeMap::new());
+        Self { port, clock, setup, underway, began: 0, unsent_packets: 0 }
     }
 
     /// What the clock shows.
@@ -175,11 +189,12 @@ impl<L: Port> Line<L> {
         }
         let fate = self.setup.outbound.fate();
         self.look(now, Passage::Outbound, fate, &bytes);
+        let through = self.setup.outbound.through(now, fate);
         match fate {
-            Fate::Passed => self.transmit(&bytes),
             Fate::Lost => Ok(()),
-            Fate::Held(time) => {
-                self.hold(now + time, Passage::Outbound, bytes);
+            _ if through == now => self.transmit(&bytes),
+            _ => {
+                self.begin(through, Passage::Outbound, fate, bytes);
                 Ok(())
             }
         }
@@ -197,24 +212,20 @@ impl<L: Port> Line<L> {
         let mut bytes = Vec::new();
         loop {
             let now = self.now();
-            if let Some(inbound) = self.release(now)? {
-                bytes = inbound;
-            } else {
-                let due = self.held.keys().next().map(|key| key.0);
-                let until = until.into_iter().chain(due).min();
-                let wait = until.map(|at| at.saturating_since(now));
-                if !self.port.receive(wait, &mut bytes)? {
-                    if until.is_some_and(|at| Some(at) != due) {
-                        return Ok(None);
-                    }
-                    continue;
+            if let Some((fate, bytes)) = self.release(now)? {
+                self.look(now, Passage::Inbound, fate, &bytes);
+                if let Some(read) = self.read(&bytes) {
+                    return Ok(Some(read));
                 }
-                if !self.passes(&mut bytes) {
-                    continue;
-                }
+                continue;
             }
-            if let Some(read) = self.read(&bytes) {
-                return Ok(Some(read));
+            let due = self.underway.keys().next().map(|key| key.0);
+            let wake = until.into_iter().chain(due).min();
+            let wait = wake.map(|at| at.saturating_since(now));
+            if self.port.receive(wait, &mut bytes)? {
+                self.accept(mem::take(&mut bytes));
+            } else if until.is_some() && wake == until && wake != due {
+                return Ok(None);
             }
         }
     }
@@ -242,12 +253,12 @@ impl<L: Port> Line<L> {
         }
     }
 
-    /// Lets go at once what was held of ours: the end of a run loses no packet.
+    /// Lets go at once what is underway of ours: the end of a run loses no packet.
     ///
     /// # Errors
     /// The socket failed.
     pub fn flush(&mut self) -> io::Result<()> {
-        for (passage, bytes) in mem::take(&mut self.held).into_values() {
+        for (passage, _, bytes) in mem::take(&mut self.underway).into_values() {
             if passage == Passage::Outbound {
                 self.transmit(&bytes)?;
             }
@@ -255,15 +266,15 @@ impl<L: Port> Line<L> {
         Ok(())
     }
 
-    /// Decides over a packet that has just come; true if it may be read now.
-    fn passes(&mut self, bytes: &mut Vec<u8>) -> bool {
+    /// Takes a packet that the socket gave.
+    fn accept(&mut self, bytes: Vec<u8>) {
         let now = self.now();
         let fate = self.setup.inbound.fate();
-        self.look(now, Passage::Inbound, fate, bytes);
-        if let Fate::Held(time) = fate {
-            self.hold(now + time, Passage::Inbound, mem::take(bytes));
+        if fate == Fate::Lost {
+            return self.look(now, Passage::Inbound, fate, &bytes);
         }
-        fate == Fate::Passed
+        let through = self.setup.inbound.through(now, fate);
+        self.begin(through, Passage::Inbound, fate, bytes);
     }
 
     fn look(&mut self, now: Instant, passage: Passage, fate: Fate, bytes: &[u8]) {
@@ -272,19 +283,19 @@ impl<L: Port> Line<L> {
         }
     }
 
-    fn hold(&mut self, until: Instant, passage: Passage, bytes: Vec<u8>) {
-        self.holds += 1;
-        self.held.insert((until, self.holds), (passage, bytes));
+    fn begin(&mut self, through: Instant, passage: Passage, fate: Fate, bytes: Vec<u8>) {
+        self.began += 1;
+        self.underway.insert((through, self.began), (passage, fate, bytes));
     }
 
-    /// Lets go what was held until now: ours leave; the first of the peer's is given.
-    fn release(&mut self, now: Instant) -> io::Result<Option<Vec<u8>>> {
-        while let Some(first) = self.held.first_entry()
+    /// Lets go what is through by now: ours leave; the first of the peer's is given.
+    fn release(&mut self, now: Instant) -> io::Result<Option<(Fate, Vec<u8>)>> {
+        while let Some(first) = self.underway.first_entry()
             && first.key().0 <= now
         {
             match first.remove() {
-                (Passage::Inbound, bytes) => return Ok(Some(bytes)),
-                (Passage::Outbound, bytes) => self.transmit(&bytes)?,
+                (Passage::Inbound, fate, bytes) => return Ok(Some((fate, bytes))),
+                (Passage::Outbound, _, bytes) => self.transmit(&bytes)?,
             }
         }
         Ok(None)

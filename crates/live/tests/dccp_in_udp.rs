@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use talkspurt_live::{Encapsulation, Exchange, Line, Setup, Tally, Terms, UdpPort, drive};
+use talkspurt_live::{Encapsulation, Exchange, Line, Passage, Setup, Tally, Terms, UdpPort, drive};
 use talkspurt_proto::dccp::{Ccid, Config, Dccp};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::time::{Duration, Instant};
@@ -24,7 +24,7 @@ fn terms(opens: bool, closes: bool) -> Terms {
         connection: true,
         opens,
         closes,
-        quiet: Duration::from_secs(3),
+        quiet: Duration::from_secs(10),
         linger: Duration::from_millis(300),
         limit: Instant::ZERO + Duration::from_secs(60),
     }
@@ -42,19 +42,17 @@ fn side(port: UdpPort, server: Option<u16>, terms: Terms, config: &Config, sent:
     setup.encapsulation = Some(Encapsulation { local_port: port.local().port(), remote_port });
     let sent = Arc::clone(sent);
     setup.tap = Some(Box::new(move |_, passage, _, bytes| {
-        if passage == talkspurt_live::Passage::Outbound {
+        if passage == Passage::Outbound {
             sent.lock().expect("nobody panics").push(bytes.to_vec());
         }
     }));
     let dice = Dice::new(1, if server.is_some() { "client" } else { "server" });
     let mut line = Line::new(port, setup);
-    let endpoint = if server.is_some() {
-        Dccp::client(config, dice)
-    } else {
-        Dccp::listener(config, dice)
-    };
+    let endpoint =
+        if server.is_some() { Dccp::client(config, dice) } else { Dccp::listener(config, dice) };
     let mut app = Exchange::new(terms);
-    drive(&mut endpoint.over(line.version()), &mut app, &mut line, &mut ()).expect("loopback works");
+    drive(&mut endpoint.over(line.version()), &mut app, &mut line, &mut ())
+        .expect("loopback works");
     app.tally().clone()
 }
 
@@ -68,14 +66,17 @@ fn conversation(address: impl Into<IpAddr>, config: &Config, server_closes: bool
         side(b, None, terms(false, server_closes), &their_config, &their_sent)
     });
     let client = side(a, Some(at_b), terms(true, !server_closes), config, &sent);
-    for (side, tally) in [("client", client), ("server", server.join().expect("it ends"))] {
-        assert_eq!(tally.events, ["Connected", "Closed"], "{side}");
+    let server = server.join().expect("it ends");
+    for (side, tally, closed) in
+        [("client", client, server_closes), ("server", server, !server_closes)]
+    {
+        let told: &[_] = if closed { &["PeerClosed"] } else { &[] };
+        assert_eq!(tally.events, [&["Connected"], told, &["Closed"]].concat(), "{side}");
         assert_eq!((tally.sent_packets, tally.distinct_packets), (PACKETS, PACKETS), "{side}");
         assert_eq!((tally.received_bytes, tally.foreign_packets), (PACKETS * 160, 0), "{side}");
         assert!(!tally.gave_up, "{side}");
     }
-    let sent = sent.lock().expect("nobody panics").clone();
-    sent
+    Arc::into_inner(sent).expect("both sides ended").into_inner().expect("nobody panics")
 }
 
 #[test]

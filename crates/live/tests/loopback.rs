@@ -23,7 +23,7 @@ fn terms() -> Terms {
         opens: false,
         closes: false,
         quiet: Duration::from_secs(3),
-        linger: Duration::ZERO,
+        linger: Duration::from_millis(100),
         limit: Instant::ZERO + Duration::from_secs(60),
     }
 }
@@ -70,7 +70,8 @@ fn fates(seed: u64) -> (Vec<Fate>, [Tally; 2]) {
     let seen = Arc::clone(&fates);
     let tallies = over_udp(Ipv4Addr::LOCALHOST.into(), move |mut setup| {
         let dice = Dice::new(seed, "outbound");
-        setup.outbound = Mishaps { loss: 0.2, held: 0.2, hold: Duration::from_millis(30), dice };
+        let (delay, hold) = (Duration::from_millis(5), Duration::from_millis(30));
+        setup.outbound = Mishaps { delay, loss: 0.2, held: 0.2, hold, dice };
         let seen = Arc::clone(&seen);
         setup.tap = Some(Box::new(move |_, passage, fate, _| {
             if passage == Passage::Outbound {

@@ -51,6 +51,9 @@ struct Ask {
     /// Time after which it gives up.
     #[arg(long, default_value = "20s")]
     limit: Duration,
+    /// Delay of the path, in either direction.
+    #[arg(long, default_value = "0ms")]
+    delay: Duration,
     /// Probability that a packet is lost, in either direction.
     #[arg(long, default_value_t = 0.0)]
     loss: f64,
@@ -158,6 +161,7 @@ fn terms(ask: &Ask) -> Terms {
 
 fn setup(ask: &Ask, seen: Arc<Mutex<Seen>>) -> Setup {
     let mishaps = |direction| Mishaps {
+        delay: ask.delay,
         loss: ask.loss,
         held: ask.held,
         hold: ask.hold,
@@ -188,7 +192,7 @@ fn write(capture: &mut Pcapng, now: Instant, passage: Passage, fate: Fate, bytes
     let comment = match fate {
         Fate::Passed => None,
         Fate::Lost => Some("lost on purpose".to_owned()),
-        Fate::Held(time) => Some(format!("held for {time}")),
+        Fate::Held(time) => Some(format!("held {time} longer")),
     };
     let remarks = Remarks { comment: comment.as_deref(), direction: Some(direction) };
     capture.packet(0, now, bytes, bytes.len() as u32, remarks);
