@@ -69,9 +69,11 @@ def test_a_call_without_a_recording_has_no_waveform(silent):
 def test_frames_are_as_long_as_they_are_whatever_the_pauses(folder):
     pauses = {"kind": "speech", "codec": "pcmu", "talkspurts": {}}
     run = talkspurt.run(folder / "silent.toml", set={"flows.call.source": pauses})
-    assert run.frames("call").height < 190
-    strip = run.figure("fates", flow="call").axes[0].collections[0]
-    assert {round(path.get_extents().width, 6) for path in strip.get_paths()} == {0.02}
+    frames = run.frames("call").height
+    assert frames < 190
+    strips = run.figure("fates", flow="call").axes[0].collections
+    drawn = sum(path.get_extents().width for strip in strips for path in strip.get_paths())
+    assert abs(drawn - 0.02 * frames) < 1e-6  # neighbours are drawn as one, pauses not at all
 
 
 def test_a_mean_of_some_replications_says_so():

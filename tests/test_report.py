@@ -146,8 +146,8 @@ def test_long_series_are_thinned_but_keep_their_peaks():
     x = [float(i) for i in range(10_000)]
     values = [0.0] * 10_000
     values[1234] = 7.0
-    line = series._line("queue", "#000", (), values, peak=True)
-    chart = series._chart("queue", "Queue", "packets", x, [line])
+    line = series.line_of("queue", "#000", (), values, peak=True)
+    chart = series.chart_of("queue", "Queue", "packets", x, [line])
     assert len(chart["x"]) == len(chart["lines"][0]["values"]) <= series.MOST_POINTS
     assert max(chart["lines"][0]["values"]) == 7.0
 

@@ -181,6 +181,8 @@ fn appendix_a_3_what_an_acknowledged_acknowledgement_told_is_forgotten() {
     let all = cells(&written(&mut vector));
     assert_eq!(all, [0, 0b1100_0000, 3, 0b1100_0000, 1, 0b0100_0000, 0]);
     vector.on_sent(seq(60));
+    // Packet 61 goes without a vector.
+    vector.on_sent(seq(61));
 
     // Packet 59 is acknowledged: 0 to 3 go, and 4 is the oldest told of, missing as it is.
     vector.on_ack_of_ack(seq(59), &Options::default());

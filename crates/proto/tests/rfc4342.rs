@@ -1,9 +1,10 @@
 //! RFC 4342 (CCID 3), clause by clause: each half alone, talked to by hand-made packets, its
 //! options read as bytes. RFC 6323's RTT Estimate stands here too. Numbers are computed by hand.
 
-mod half;
+mod rate_half;
 
-use half::{ReceiverBench, SenderBench, ms, option, options};
+use proptest::{collection, prelude::*};
+use rate_half::{ReceiverBench, SenderBench, at, ms, option, options};
 use talkspurt_proto::dccp::Options;
 use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::ccid3::options::{self as codec, LossInterval, LossIntervals};
@@ -11,7 +12,8 @@ use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::probe::{Garbage, Gauge};
 use talkspurt_proto::profile::Profile;
-use talkspurt_proto::rate::Kind;
+use talkspurt_proto::rate::{Kind, Permit};
+use talkspurt_proto::time::Duration;
 
 fn rfc_receiver() -> ReceiverBench {
     ReceiverBench::new(Profile::Rfc, Kind::Ccid3)
@@ -69,6 +71,22 @@ fn section_8_6_loss_intervals_are_skip_length_and_nine_bytes_each() {
     ];
     assert_eq!(out.as_bytes(), expected);
     assert_eq!(codec::read(&out).unwrap().intervals, Some(intervals));
+}
+
+#[test]
+fn section_8_6_an_option_holds_28_intervals_and_numbers_stop_at_their_greatest() {
+    let endless = LossInterval {
+        lossless_packets: u64::MAX >> 1,
+        lossy_packets: u64::MAX >> 1,
+        data_packets: u64::MAX,
+    };
+    let mut out = Options::default();
+    let intervals = LossIntervals { skip_packets: 3, intervals: vec![endless; 30] };
+    codec::push_loss_intervals(&mut out, &intervals);
+    assert_eq!(out.as_bytes().len(), 255);
+    assert_eq!(out.as_bytes()[3..12], [0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff]);
+    let read = codec::read(&out).unwrap().intervals.unwrap();
+    assert_eq!((read.skip_packets, read.intervals.len()), (3, 28));
 }
 
 #[test]
@@ -389,6 +407,76 @@ fn rfc_6323_the_sender_tells_its_round_trip_and_the_receiver_believes_it() {
     assert_eq!(receiver.receiver.machine().rtt(), Some(ms(100)));
     receiver.set_rtt(ms(20));
     assert_eq!(receiver.receiver.machine().rtt(), Some(ms(100)), "the sender's word stands");
+    // 0 says that there is none (yet).
+    let none = options(&[Opt::Ccid { kind: 128, value: &[0, 0, 0] }]);
+    receiver.data_with(ms(1), 1, 0, |packet| packet.options = &none);
+    assert_eq!(receiver.receiver.machine().rtt(), Some(ms(100)));
+    assert_eq!(codec::rtt_estimate(&none), None);
+    let short = options(&[Opt::Ccid { kind: 128, value: &[0x01, 0xf4] }]);
+    assert_eq!(codec::rtt_estimate(&short), Some(Duration::from_micros(500)));
+}
+
+#[test]
+fn a_receivers_round_trips_are_averaged_as_a_senders_are() {
+    let mut bench = rfc_receiver();
+    bench.set_rtt(ms(100));
+    bench.set_rtt(ms(200));
+    assert_eq!(bench.receiver.machine().rtt(), Some(ms(110)));
+}
+
+#[test]
+fn the_sequence_window_hears_of_the_packets_of_a_round_trip() {
+    assert_eq!(paced().sender.packets_per_rtt(), 4);
+    assert_eq!(rfc_sender().sender.packets_per_rtt(), 1, "before there is a round trip");
+}
+
+/// R = 100 ms, and four packets of 1000 bytes in it: one each 25 ms, 200 ms after the start.
+fn paced() -> SenderBench {
+    let mut bench = rfc_sender();
+    bench.send(ms(0), 1000);
+    bench.feedback(ms(100), 0, 0);
+    bench.send(ms(175), 1000);
+    bench.send(ms(200), 1000);
+    assert_eq!(bench.sender.permit(at(ms(200))), Permit::At(at(ms(225))));
+    bench
+}
+
+#[test]
+fn section_5_2_a_slow_receiver_holds_the_rate_for_a_round_trip() {
+    let rate = 1_000_000_u32.to_be_bytes();
+    let rate = Opt::Ccid { kind: 194, value: &rate };
+    // Without a word of it, slow start doubles the rate.
+    // Both tell again of the first packet, which came 110 ms ago.
+    let mut free = paced();
+    free.elapsed = Some(ms(110));
+    free.ack(ms(210), 0, &[rate]);
+    assert!(matches!(free.sender.permit(at(ms(210))), Permit::At(when) if when < at(ms(215))));
+    let mut bench = paced();
+    bench.elapsed = Some(ms(110));
+    bench.ack(ms(210), 0, &[rate, Opt::SlowReceiver]);
+    let Permit::At(when) = bench.sender.permit(at(ms(210))) else { panic!("not yet") };
+    assert!(when > at(ms(224)) && when < at(ms(226)), "{when:?}");
+    // A round trip later it is over.
+    bench.send(ms(300), 1000);
+    let Permit::At(when) = bench.sender.permit(at(ms(311))) else { panic!("not yet") };
+    assert!(when < at(ms(315)), "{when:?}");
+}
+
+#[test]
+fn section_5_2_a_full_receive_buffer_takes_a_packet_a_round_trip_off_the_rate_for_each() {
+    // Drop code 2 for one packet (run length 0), which leaves three in a round trip.
+    for (blocks, interval) in [(&[0xa0][..], 33), (&[0xa1], 50), (&[0xaf], 100), (&[0xb0], 0)] {
+        let mut bench = paced();
+        bench.ack(ms(201), 2, &[Opt::DataDropped(blocks)]);
+        let Permit::At(when) = bench.sender.permit(at(ms(201))) else { panic!("not yet") };
+        let waits = when.saturating_since(at(ms(200))).as_nanos() / 1_000_000;
+        assert_eq!(waits, interval.max(25), "{blocks:x?}");
+        // Told again, it is no news.
+        bench.send(ms(290), 1000);
+        bench.ack(ms(302), 2, &[Opt::DataDropped(blocks)]);
+        let Permit::At(when) = bench.sender.permit(at(ms(302))) else { panic!("not yet") };
+        assert_eq!(when, at(ms(315)), "{blocks:x?}");
+    }
 }
 
 fn receive_rate(bytes_per_second: &'static u16) -> Opt<'static> {
@@ -396,4 +484,50 @@ fn receive_rate(bytes_per_second: &'static u16) -> Opt<'static> {
     let bytes: &'static [u8] =
         Box::leak([[0, 0], bytes_per_second.to_be_bytes()].concat().into_boxed_slice());
     Opt::Ccid { kind: 194, value: bytes }
+}
+
+#[test]
+fn losses_before_any_data_are_not_reported() {
+    let mut bench = rfc_receiver();
+    for seq in [0, 2, 3, 4] {
+        bench.bare(ms(seq), seq);
+        assert!(bench.report(ms(seq)).is_none());
+    }
+}
+
+proptest! {
+    /// Whatever arrives, nothing panics, and what is reported stays within its bytes.
+    #[test]
+    fn any_packets_and_any_options(
+        packets in collection::vec((0_u64..400, any::<u8>(), any::<bool>(), any::<Option<u64>>()), 0..300),
+        options in collection::vec(any::<u8>(), 0..300),
+        acks in collection::vec((0_u64..2000, any::<u32>()), 0..40),
+    ) {
+        let bytes = Options::from_bytes(&options);
+        for kind in [Kind::Ccid3, Kind::Ccid4] {
+            let mut receiver = ReceiverBench::new(Profile::Rfc, kind);
+            for (place, (seq, ccval, data, ndp)) in packets.iter().enumerate() {
+                let now = ms(place as u64);
+                receiver.data_with(now, *seq, ccval & 15, |packet| {
+                    packet.ndp = *ndp;
+                    packet.options = &bytes;
+                    packet.data_bytes = data.then_some(100);
+                });
+                if let Some(report) = receiver.report(now) {
+                    prop_assert!(codec::read(&report).is_ok());
+                }
+            }
+            let mut sender = SenderBench::new(Profile::Rfc, kind);
+            let count = sender.fill(100);
+            for (number, (seq, elapsed)) in acks.iter().enumerate() {
+                let now = ms(count + number as u64);
+                sender.elapsed = Some(Duration::from_micros(u64::from(*elapsed)));
+                let mut list: Vec<_> = bytes.iter().filter_map(Result::ok).collect();
+                list.push(Opt::Ccid { kind: 194, value: &[0, 0, 1, 0] });
+                sender.ack(now, *seq, &list);
+                sender.send(now, 100);
+                sender.sender.permit(at(now));
+            }
+        }
+    }
 }

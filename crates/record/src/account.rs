@@ -176,6 +176,8 @@ impl Account {
         let missing = heard().filter(|fate| fate.is_missing()).count();
         let late = heard().filter(|fate| *fate == Fate::Late).count();
         let judged = heard().count();
+        let window = self.frames.cohort;
+        summary.played_by_rung = voice.played_by_rung(window.first, window.end);
         summary.missing_packets = Some(missing as u64);
         summary.late_packets = Some(late as u64);
         summary.loss_ratio = (judged > 0).then(|| (missing + late) as f64 / judged as f64);

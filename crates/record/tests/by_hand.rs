@@ -235,7 +235,8 @@ fn series_of_a_call() {
             "lost_packets",
             "delay_mean_s",
             "delay_max_s",
-            "late_packets"
+            "late_packets",
+            "encoding"
         ]
     );
     let four = |name: &str| counts(&series, name)[..4].to_vec();
@@ -255,6 +256,8 @@ fn series_of_a_call() {
     assert_eq!(floats(&series, "delay_max_s")[..4], [None, Some(0.07), None, Some(0.02)]);
     // Not a voice flow: late has no meaning.
     assert_eq!(counts(&series, "late_packets")[4..], [None; 8]);
+    // Nobody has a ladder.
+    assert_eq!(counts(&series, "encoding"), [None; 12]);
     let flows = texts(&series, "flow");
     assert_eq!(flows[4].as_deref(), Some("web"));
     assert_eq!(flows[8].as_deref(), Some("web.reverse"));

@@ -3,19 +3,15 @@
 
 use super::departure::{Numbered, Reset};
 use super::timers::Timers;
-use super::{ASSUMED_RTT, Dccp, ResetCode, SeqNo, State};
+use super::{Dccp, ResetCode, SeqNo, State};
 use crate::endpoint::Event;
-use crate::time::{Duration, Instant};
-
-/// Shortest wait before a Close or CloseReq is repeated: two round trips of a path inside one
-/// machine would be a storm.
-const LEAST_WAIT: Duration = Duration::from_millis(10);
+use crate::time::Instant;
 
 impl Dccp {
     /// The application closes.
     pub(super) fn close(&mut self, now: Instant) {
         match self.state {
-            State::Closed if self.server || self.is_over() => {}
+            State::Closed if self.used => {}
             State::Closed | State::Listen => self.finish(Event::Closed),
             State::Request => {
                 self.abandon_request();
@@ -43,7 +39,7 @@ impl Dccp {
 
     /// §8.3: the first repetition after two round trips.
     pub(super) fn time_close(&mut self, now: Instant) {
-        let wait = (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(LEAST_WAIT);
+        let wait = self.two_round_trips();
         self.timers = Timers { give_up: Some(now + self.config.give_up), ..Timers::default() };
         self.timers.repeat_after(now, wait);
     }
@@ -113,7 +109,9 @@ impl Dccp {
         if self.state == State::Respond {
             return self.listen_again();
         }
-        let in_order = code == ResetCode::CLOSED;
+        // To a repeated Close a peer whose Reset was lost can only say that it knows nothing any more.
+        let forgotten = self.state == State::Closing && code == ResetCode::NO_CONNECTION;
+        let in_order = code == ResetCode::CLOSED || forgotten;
         if in_order && self.state < State::CloseReq {
             self.tell(Event::PeerClosed);
         }
@@ -134,17 +132,12 @@ impl Dccp {
 
     /// Ends the connection: nothing is sent or timed any more, but a Reset owed.
     pub(super) fn finish(&mut self, event: Event) {
-        self.state = State::Closed;
+        (self.state, self.used) = (State::Closed, true);
         self.timers = Timers::default();
         self.owed.forget_but_reset();
         (self.sender, self.receiver) = (None, None);
         (self.permitted, self.permit_at, self.frame) = (false, None, None);
-        self.cookies.echoed = None;
+        self.cookies.forget();
         self.tell(event);
-    }
-
-    /// True once a connection was there.
-    pub(super) fn is_over(&self) -> bool {
-        self.windows.gss >= self.windows.iss
     }
 }

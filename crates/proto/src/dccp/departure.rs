@@ -218,16 +218,15 @@ impl Dccp {
         let space = self.space(ACK_BYTES).saturating_sub(frame.wire_bytes());
         let room = space.min(LONGEST_OPTIONS) & !3;
         let left = room.saturating_sub(extra.as_bytes().len());
-        let options = self.ack_options(now, seq, left, true);
+        let mut options = self.ack_options(now, seq, left, true);
         if options.as_bytes().len() > left {
             // Too much for one packet: what is due goes first, alone.
             self.frame = Some(frame);
             return self.pure_ack(now, seq, options, probe);
         }
-        let mut bytes = options.as_bytes().to_vec();
-        bytes.extend_from_slice(extra.as_bytes());
+        options.append(extra.as_bytes());
         let kind = Kind::DataAck { ack: self.ack_number() };
-        self.finish_data(now, seq, kind, Options::from_bytes(&bytes), frame, probe)
+        self.finish_data(now, seq, kind, options, frame, probe)
     }
 
     fn finish_data<P: Probe>(
@@ -250,13 +249,13 @@ impl Dccp {
         self.owed.ack = false;
         self.write_cookie(&mut options);
         self.write_count(&mut options);
-        self.features.write(seq, room, self.state == State::PartOpen, &mut options);
         if let Some(receiver) = &mut self.receiver {
             receiver.acknowledge(now, data, &mut self.vector, &mut options);
         }
         if self.agreed.vectors {
             self.vector.write(&mut options);
         }
+        self.features.write(seq, room, self.state == State::PartOpen, &mut options);
         self.dropped.write(seq, self.windows.gsr, room, &mut options);
         self.write_echo(now, room, &mut options);
         options
@@ -264,9 +263,7 @@ impl Dccp {
 
     /// §8.1.4: in PARTOPEN, and on the Close that may end it, the cookie goes along.
     fn write_cookie(&self, options: &mut Options) {
-        if let Some(cookie) = &self.cookies.echoed {
-            options.push(Opt::InitCookie(cookie));
-        }
+        options.append(self.cookies.echoed());
     }
 
     /// §7.7: behind a packet without data.

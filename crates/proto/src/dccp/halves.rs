@@ -8,7 +8,7 @@ use super::config::{Ccid, Config};
 use super::options::Options;
 use super::{ccid2, ccid3};
 use crate::probe::Probe;
-use crate::rate::{Kind, Permit};
+use crate::rate::{Kind, Permit, Rung};
 use crate::time::{Duration, Instant};
 
 macro_rules! dispatch {
@@ -34,6 +34,7 @@ impl SenderHalf {
         now: Instant,
         ccid: Ccid,
         config: &Config,
+        ladder: &[Rung],
         rtt: Option<Duration>,
         probe: &mut P,
     ) -> Self {
@@ -46,7 +47,7 @@ impl SenderHalf {
             return Self::Two(Box::new(sender));
         }
         let parameters = config.rate.resolve(profile, kind(ccid));
-        let mut sender = ccid3::Sender::new(now, &parameters, &[]);
+        let mut sender = ccid3::Sender::new(now, &parameters, ladder);
         if let Some(rtt) = rtt {
             sender.set_initial_rtt(now, rtt, probe);
         }

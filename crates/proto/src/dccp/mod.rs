@@ -45,7 +45,7 @@ use crate::dice::Dice;
 use crate::endpoint::{Endpoint, Event, Input, Output};
 use crate::packet::{Body, Frame, IpVersion, Quoted};
 use crate::probe::{Garbage, Note, Place, Probe, Topic};
-use crate::rate::Permit;
+use crate::rate::{Permit, Rung};
 use crate::time::{Duration, Instant};
 
 use ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
@@ -93,10 +93,16 @@ const NEWS: [Event; 6] = [
 /// Round-trip time assumed while none is known, for timers counted in round trips (RFC 4340 §3.4
 /// suggests 0.2 s).
 const ASSUMED_RTT: Duration = Duration::from_millis(200);
+/// Shortest wait before a question is repeated: two round trips of a path inside one machine would
+/// be a storm.
+const LEAST_WAIT: Duration = Duration::from_millis(10);
 /// Longest options field: what 255 words of header leave beside the longest fixed part (§5.1).
 const LONGEST_OPTIONS: usize = 1020 - 28;
 /// Bytes a data packet keeps free for the options that go along with data.
 const DATA_OPTIONS: usize = 32;
+/// Bytes of the path MTU that a data packet keeps free: IP header apart, DCCP's with an
+/// Acknowledgement Number and the options that go along.
+pub const KEPT_BYTES: u32 = (departure::ACK_BYTES + DATA_OPTIONS) as u32;
 /// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
 const LEAST_MTU: [u32; 2] = [68, 1280];
 
@@ -144,6 +150,8 @@ pub struct Dccp {
     permitted: bool,
     /// When the CCID will, if nothing happens.
     permit_at: Option<Instant>,
+    /// It was opened or closed before: one endpoint is one connection.
+    used: bool,
     /// The application closed before the connection was open.
     close_wanted: bool,
     cookies: Cookies,
@@ -166,6 +174,8 @@ pub struct Dccp {
     /// Bits index [`NEWS`].
     news: u8,
     encoding: Option<u8>,
+    /// What the source can send in, best first.
+    ladder: Vec<Rung>,
 }
 
 impl Dccp {
@@ -201,6 +211,7 @@ impl Dccp {
             inbound: None,
             permitted: false,
             permit_at: None,
+            used: false,
             close_wanted: false,
             cookies,
             clock_offset: dice.bits() as u32,
@@ -214,6 +225,7 @@ impl Dccp {
             path_mtu: u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX),
             news: 0,
             encoding: None,
+            ladder: Vec::new(),
             dice,
         };
         endpoint.owed.listen = server && config.listen_packets;
@@ -225,6 +237,22 @@ impl Dccp {
     #[must_use]
     pub const fn over(mut self, version: IpVersion) -> Self {
         self.version = version;
+        self
+    }
+
+    /// What the source can send in, best first, for a controller that chooses
+    /// ([`Event::Encoding`]); none unless told.
+    #[must_use]
+    pub fn with_ladder(mut self, ladder: &[Rung]) -> Self {
+        self.ladder = ladder.to_vec();
+        self
+    }
+
+    /// Begins with this initial sequence number instead of a random one: to replay a recording.
+    #[must_use]
+    pub fn numbered_from(mut self, iss: u64) -> Self {
+        self.windows = Windows::new(iss);
+        self.agree();
         self
     }
 
@@ -290,6 +318,12 @@ impl Dccp {
     /// The round-trip time as well as it is known.
     fn rtt(&self) -> Option<Duration> {
         self.sender.as_ref().and_then(SenderHalf::rtt).or(self.handshake_rtt)
+    }
+
+    /// How long an answer is waited for before a question is repeated (§8.3; §6.6.3 wants at least
+    /// one round trip).
+    fn two_round_trips(&self) -> Duration {
+        (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(LEAST_WAIT)
     }
 
     fn garbage<P: Probe>(&self, now: Instant, probe: &mut P, what: Garbage) {
@@ -410,16 +444,17 @@ impl Dccp {
         }
         self.wish();
         self.owed.ack |= self.can_negotiate() && self.features.wants_packet();
-        if self.features.is_changing() && self.can_negotiate() {
-            if self.timers.change.is_none() {
-                // §6.6.3: not less than a round trip.
-                let wait = self.rtt().unwrap_or(ASSUMED_RTT) * 2;
-                (self.timers.change, self.timers.change_wait) = (Some(now + wait), wait);
-            }
-        } else {
-            self.timers.change = None;
-        }
         self.ask(now);
+    }
+
+    /// The timer of Changes runs while there are any unanswered (RFC 4340 §6.6.3).
+    fn time_changes(&mut self, now: Instant) {
+        if !self.can_negotiate() || !self.features.is_changing() {
+            self.timers.change = None;
+        } else if self.timers.change.is_none() {
+            let wait = self.two_round_trips();
+            (self.timers.change, self.timers.change_wait) = (Some(now + wait), wait);
+        }
     }
 
     /// What the sending half would like of the non-negotiable features.
@@ -509,6 +544,7 @@ impl Endpoint for Dccp {
         if let Some(sender) = self.sender.as_mut().filter(|_| self.permitted) {
             sender.on_unused(now);
         }
+        self.time_changes(now);
         Output::Idle { until: self.deadline() }
     }
 
@@ -518,7 +554,7 @@ impl Endpoint for Dccp {
             return 0;
         }
         let options = match self.state {
-            State::PartOpen => DATA_OPTIONS + self.cookies.echoed_bytes(),
+            State::PartOpen => DATA_OPTIONS + self.cookies.echoed().len(),
             _ => DATA_OPTIONS,
         };
         self.space(departure::ACK_BYTES).saturating_sub(options)

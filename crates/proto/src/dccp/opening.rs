@@ -24,10 +24,10 @@ const LAST_LISTEN_WAIT: Duration = Duration::from_millis(400);
 impl Dccp {
     /// The application opens. A listener is open already.
     pub(super) fn open(&mut self, now: Instant) {
-        if self.state != State::Closed || self.server || self.is_over() || self.news != 0 {
+        if self.state != State::Closed || self.used {
             return;
         }
-        self.state = State::Request;
+        (self.state, self.used) = (State::Request, true);
         self.features.propose();
         self.owed.request = true;
         // §8.1.1
@@ -163,7 +163,7 @@ impl Dccp {
             ..Timers::default()
         };
         self.owed.allowance = None;
-        self.cookies.echoed = None;
+        self.cookies.forget();
         if !self.server {
             self.features.forget_confirms();
         }
@@ -186,7 +186,7 @@ impl Dccp {
     fn begin_sender<P: Probe>(&mut self, now: Instant, probe: &mut P) {
         let (ccid, rtt) = (self.ccid(Location::Here), self.rtt());
         self.first_of_half = self.windows.gss + 1;
-        self.sender = Some(SenderHalf::begin(now, ccid, &self.config, rtt, probe));
+        self.sender = Some(SenderHalf::begin(now, ccid, &self.config, &self.ladder, rtt, probe));
         self.agree();
     }
 

@@ -137,6 +137,7 @@ impl JsonSchema for Service {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
+            "format": "service-code",
             "description": "A DCCP Service Code: up to four characters (\"RTPA\", \"SC:RTPA\"), \"SC=1381257281\", \"SC=x52545041\" or a number.",
             "anyOf": [
                 { "type": "string" },

@@ -9,6 +9,7 @@ use crate::time::Duration;
 use crate::units::Size;
 
 use super::history::KEPT_INTERVALS;
+use super::{beritelli, bucket};
 
 /// What an idle or data-limited sender may keep of its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -98,7 +99,13 @@ pub struct Config {
     /// Feedback packets in a round trip, loss apart, 1 to 4. Absent: 1 (RFC 5348 §6.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback_per_rtt: Option<u32>,
-    // The token bucket of TFRC-TB takes its place here: `token_bucket: Option<…>`.
+    /// TFRC-TB: a token bucket over the source's ladder of encodings. Absent: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_bucket: Option<bucket::Config>,
+    /// Another controller in TFRC's place; a transport of its own names it, not a scenario's `rate`.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub beritelli: Option<beritelli::Config>,
 }
 
 /// A knob whose value cannot be.
@@ -122,6 +129,12 @@ pub enum Impossible {
     /// More than one for each window count.
     #[error("feedback_per_rtt is {0}: between 1 and 4, which a window counter can tell apart")]
     FeedbackPerRtt(u32),
+    /// Not a share.
+    #[error("token_bucket.step_up_tokens is {0}: a share of the depth lies between 0 and 1")]
+    StepUpTokens(f64),
+    /// More than IP and any transport have.
+    #[error("token_bucket.header_bytes is {0}: at most 255 bytes stand before a packet")]
+    HeaderBytes(u32),
 }
 
 /// The machine's values, all decided.
@@ -161,6 +174,13 @@ pub struct Parameters {
     pub ndupack: u32,
     /// Feedback packets in a round trip (RFC 5348 §6.2: one).
     pub feedback_per_rtt: u32,
+    /// An acknowledgement moves the window counter four beyond the packet it acknowledges (RFC 4342
+    /// §8.1, a SHOULD, which Linux leaves out).
+    pub counter_follows_acks: bool,
+    /// The bucket of TFRC-TB.
+    pub token_bucket: Option<bucket::Config>,
+    /// The controller that listens to delay, in TFRC's place.
+    pub beritelli: Option<beritelli::Config>,
 }
 
 impl Parameters {
@@ -185,6 +205,9 @@ impl Parameters {
             loss_intervals: 8,
             ndupack: 3,
             feedback_per_rtt: 1,
+            counter_follows_acks: true,
+            token_bucket: None,
+            beritelli: None,
         }
     }
 
@@ -212,6 +235,7 @@ impl Parameters {
                 p_floor: 1e-4,
                 timer_granularity: Duration::from_millis(2),
                 credit: Duration::MAX,
+                counter_follows_acks: false,
                 ..rfc
             },
         }
@@ -244,6 +268,9 @@ impl Config {
             loss_intervals: self.loss_intervals.map_or(base.loss_intervals, |n| n as usize),
             ndupack: base.ndupack,
             feedback_per_rtt: self.feedback_per_rtt.unwrap_or(base.feedback_per_rtt),
+            counter_follows_acks: base.counter_follows_acks,
+            token_bucket: self.token_bucket.clone(),
+            beritelli: self.beritelli.clone(),
         }
     }
 
@@ -271,6 +298,14 @@ impl Config {
         }
         if let Some(count) = self.feedback_per_rtt.filter(|count| !(1..=4).contains(count)) {
             return Err(Impossible::FeedbackPerRtt(count));
+        }
+        if let Some(bucket) = &self.token_bucket {
+            if !(0.0..=1.0).contains(&bucket.step_up_tokens) {
+                return Err(Impossible::StepUpTokens(bucket.step_up_tokens));
+            }
+            if bucket.header_bytes > 255 {
+                return Err(Impossible::HeaderBytes(bucket.header_bytes));
+            }
         }
         Ok(())
     }

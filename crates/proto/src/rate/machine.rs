@@ -1,6 +1,8 @@
 //! The controllers there are, as one type: endpoints hold a [`Machine`] and do not ask which. A new
 //! controller is a variant here and a way to ask for it in [`Parameters`].
 
+use super::beritelli::Beritelli;
+use super::bucket::Bucket;
 use super::config::Parameters;
 use super::{Permit, RateControl, Report, Rung, Sender};
 use crate::probe::Probe;
@@ -12,22 +14,42 @@ use crate::units::Rate;
 pub enum Machine {
     /// TFRC (RFC 5348), and with its parameters TFRC-SP (RFC 4828).
     Tfrc(Box<Sender>),
+    /// TFRC with a token bucket over a ladder (Maldonado et al. 2005, TFRC-TB).
+    TokenBucket(Box<Bucket<Sender>>),
+    /// By delay variation (Beritelli et al. 2002).
+    Beritelli(Box<Beritelli>),
 }
 
 macro_rules! dispatch {
     ($machine:expr, $controller:ident => $call:expr) => {
         match $machine {
             Machine::Tfrc($controller) => $call,
+            Machine::TokenBucket($controller) => $call,
+            Machine::Beritelli($controller) => $call,
         }
     };
 }
 
 impl Machine {
     /// The controller the parameters ask for, over what the source can send in, best first. `now`
-    /// is when the connection opened.
+    /// is when the connection opened. Without a ladder there is nothing a token bucket could hold:
+    /// what remains is TFRC.
     #[must_use]
-    pub fn build(now: Instant, parameters: &Parameters, _ladder: &[Rung]) -> Self {
-        Self::Tfrc(Box::new(Sender::new(now, parameters)))
+    pub fn build(now: Instant, parameters: &Parameters, ladder: &[Rung]) -> Self {
+        if let Some(config) = &parameters.beritelli {
+            return Self::Beritelli(Box::new(Beritelli::new(now, config, ladder)));
+        }
+        let sender = Sender::new(now, parameters);
+        let Some(config) = parameters.token_bucket.as_ref().filter(|_| !ladder.is_empty()) else {
+            return Self::Tfrc(Box::new(sender));
+        };
+        let mut config = config.clone();
+        if parameters.header_bytes > 0 {
+            // RFC 4828 §4.2: X has paid for the headers already.
+            config.header_bytes = 0;
+        }
+        let spacing = parameters.minimum_interval;
+        Self::TokenBucket(Box::new(Bucket::new(now, &config, ladder, spacing, sender)))
     }
     /// A round-trip time known before the first feedback (RFC 5348 §4.2).
     pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
@@ -64,6 +86,9 @@ impl RateControl for Machine {
     }
     fn rtt(&self) -> Option<Duration> {
         dispatch!(self, controller => controller.rtt())
+    }
+    fn evidence(&self) -> Rate {
+        dispatch!(self, controller => controller.evidence())
     }
     fn encoding(&mut self) -> Option<u8> {
         dispatch!(self, controller => controller.encoding())

@@ -6,9 +6,12 @@
 //! `tfrc` for the bare protocol.
 
 mod average;
+pub mod beritelli;
+pub mod bucket;
 pub mod config;
 pub mod equation;
 pub mod history;
+pub mod ladder;
 mod machine;
 mod pacing;
 mod receive_set;
@@ -65,7 +68,9 @@ pub struct Rung {
 pub trait RateControl {
     /// Whether a packet of `bytes` may leave.
     fn permit(&mut self, now: Instant, bytes: u32) -> Permit;
-    /// A permit went unused: there was nothing to send (RFC 5348 §4.3, data-limited).
+    /// A permit went unused: there was nothing to send (RFC 5348 §4.3, data-limited). To be said
+    /// when [`Permit::Now`] finds nothing waiting; a packet that leaves at the same instant after
+    /// all takes it back.
     fn on_unused(&mut self, now: Instant);
     /// A data packet of this many bytes left.
     fn on_sent(&mut self, now: Instant, bytes: u32);
@@ -79,6 +84,12 @@ pub trait RateControl {
     fn rate(&self) -> Rate;
     /// Round-trip time, once known (R).
     fn rtt(&self) -> Option<Duration>;
+    /// The part of its rate that the network has shown to carry: where loss was seen, no more than
+    /// the throughput equation gives, and before that no more than was received. Nothing, from a
+    /// controller that cannot tell.
+    fn evidence(&self) -> Rate {
+        Rate::ZERO
+    }
     /// The rung of the ladder the source should use, when it is another than last asked for;
     /// controllers without a ladder never say.
     fn encoding(&mut self) -> Option<u8> {

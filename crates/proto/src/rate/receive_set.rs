@@ -91,3 +91,50 @@ impl Limits {
         limited
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn at(millis: u64) -> Instant {
+        Instant::from_nanos(millis * 1_000_000)
+    }
+
+    /// RFC 5348 §8.2.1: what counts is whether the sender was at its limit when it sent what the
+    /// feedback covers, not when the feedback comes.
+    #[test]
+    fn limits_are_those_of_what_was_covered() {
+        let mut limits = Limits::default();
+        assert!(limits.on_feedback(at(100), at(50)));
+        limits.not_limited(at(120));
+        assert!(limits.on_feedback(at(200), at(110)), "120 is not covered yet");
+        assert!(!limits.on_feedback(at(300), at(210)), "now it is");
+        assert!(limits.on_feedback(at(400), at(310)), "and was before");
+    }
+
+    /// §8.2.1: the second variable remembers an instant while the first waits to be covered, and
+    /// takes its place.
+    #[test]
+    fn two_instants_are_remembered() {
+        let mut limits = Limits::default();
+        limits.on_feedback(at(100), at(50));
+        limits.not_limited(at(120));
+        limits.not_limited(at(150));
+        assert!(!limits.on_feedback(at(200), at(130)));
+        limits.not_limited(at(220));
+        limits.not_limited(at(260));
+        assert!(!limits.on_feedback(at(300), at(160)), "150 was not forgotten");
+        assert!(!limits.on_feedback(at(400), at(230)));
+    }
+
+    /// §4.3: Maximize lets infinity go and keeps the largest as of now.
+    #[test]
+    fn maximize() {
+        let mut set = ReceiveSet::new(at(0));
+        assert!(set.highest().is_infinite());
+        for (now, rate, highest) in [(100, 5.0, 5.0), (400, 3.0, 5.0), (700, 7.0, 7.0)] {
+            set.maximize(at(now), rate);
+            assert_eq!(set.rates, [(at(now), highest)]);
+        }
+    }
+}

@@ -18,7 +18,7 @@ use super::history::{Arrival, DEFAULT_RTT, LossHistory};
 const KEPT_ARRIVALS: usize = 4096;
 
 /// By how much the window counter grows between two feedback packets (RFC 4342 §10.3).
-const COUNTS_PER_FEEDBACK: u64 = 4;
+const COUNTS_PER_RTT: u64 = 4;
 
 /// What a feedback packet says (RFC 5348 §3.2.2).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -150,7 +150,7 @@ impl Receiver {
         };
         if let (Some(from), Some(to)) = (reported, arrival.counter) {
             // RFC 4342 §10.3
-            let step = COUNTS_PER_FEEDBACK.div_ceil(self.feedback_per_rtt);
+            let step = COUNTS_PER_RTT.div_ceil(self.feedback_per_rtt);
             self.due |= to.saturating_sub(from) >= step;
         } else if self.quiet {
             // RFC 5348 §6.2: a timer that finds nothing to report starts again; here it stands
@@ -165,8 +165,13 @@ impl Receiver {
 
     /// News of the round-trip time by another way than [`Arrival::rtt`].
     pub fn set_rtt(&mut self, rtt: Duration) {
-        if !rtt.is_zero() {
-            self.rtt = Some(rtt);
+        if rtt.is_zero() {
+            return;
+        }
+        let known = self.rtt.replace(rtt).is_some();
+        // The first packet was answered before its sender knew R: the timer then set was a guess.
+        if !known && let (Some((reported, _)), Some(timer)) = (self.reported, self.timer) {
+            self.timer = Some(timer.min(reported + self.period()));
         }
     }
 
@@ -192,12 +197,15 @@ impl Receiver {
     }
 
     /// X_recv in bytes per second (RFC 5348 §6.2): over the time since the last feedback, or over
-    /// the last round trip if that is longer.
+    /// the last round trip if that is longer. Where a window counter says that a round trip has
+    /// passed since (RFC 4342 §8.3), it has: an estimate a little longer would count its first and
+    /// its last packet both, which is twice the rate of a packet a round trip.
     fn measure(&mut self, now: Instant) -> f64 {
         self.forget(now);
         let rtt = self.rtt_or_default();
         let since = self.reported.map_or(Duration::ZERO, |(at, _)| now.saturating_since(at));
-        if since >= rtt {
+        let counted = self.reported.and_then(|(_, from)| Some(self.counter? - from?));
+        if since >= rtt || (counted >= Some(COUNTS_PER_RTT) && !since.is_zero()) {
             self.bytes as f64 / since.as_secs_f64()
         } else {
             let bytes: u64 = self.arrivals.iter().map(|(_, bytes)| bytes).sum();
@@ -209,7 +217,8 @@ impl Receiver {
     #[must_use]
     pub fn wants_feedback(&self, now: Instant) -> bool {
         let expired = self.deadline().is_some_and(|deadline| deadline <= now);
-        self.due || (expired && self.bytes > 0)
+        // Before any data there is nothing to report, whatever else was lost.
+        self.size.is_some() && (self.due || (expired && self.bytes > 0))
     }
 
     /// When feedback will be due if nothing arrives before: the feedback timer. There is none where

@@ -203,8 +203,10 @@ impl Sender {
 
     /// RFC 5348 §4.2: X = W_init/R, tld = t_now.
     fn start(&mut self, now: Instant) {
-        self.rate = self.initial_rate();
-        self.doubled = Some(now);
+        if let Some(rate) = self.initial_rate() {
+            self.rate = Some(rate);
+            self.doubled = Some(now);
+        }
     }
 
     /// How far the receive rates let the sender go: recv_limit of RFC 5348 §4.3 step 4, with faster
@@ -452,6 +454,13 @@ impl RateControl for Sender {
 
     fn rate(&self) -> Rate {
         Rate::from_bps(round_u64(8.0 * self.effective_rate()))
+    }
+
+    fn evidence(&self) -> Rate {
+        // Slow start's X is twice what was received: no evidence that the path carries it.
+        let shown = if self.loss_event_rate > 0.0 { self.equation_rate } else { self.receive_rate };
+        let shown = shown.unwrap_or(0.0).min(self.effective_rate());
+        Rate::from_bps(round_u64(8.0 * shown))
     }
 
     fn rtt(&self) -> Option<Duration> {

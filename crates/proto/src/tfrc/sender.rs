@@ -94,11 +94,12 @@ impl Sender {
         // RFC 5348 §4.3 step 1: R_sample = (t_now − t_recvdata) − t_delay
         let age = Duration::from_micros(micros(now).wrapping_sub(feedback.timestamp).into());
         let delay = Duration::from_micros(feedback.delay.into());
-        let sent = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
         // A stamp is rounded down to its microsecond, and may so lie before the packet itself.
-        if sent + Duration::from_micros(1) < self.first || age < delay {
+        let oldest = now.saturating_since(self.first) + Duration::from_micros(1);
+        if age > oldest || age < delay {
             return Err(Garbage::BadAck);
         }
+        let sent = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
         if sent < self.covered {
             return Err(Garbage::OldTimestamp);
         }

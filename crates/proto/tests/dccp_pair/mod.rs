@@ -268,6 +268,10 @@ impl Pair {
                 Output::Deliver(frame) => end.received.push(frame),
                 Output::Event(event) => end.events.push((now, event)),
                 Output::Idle { until } => {
+                    assert!(
+                        until.is_none_or(|until| until >= now),
+                        "deadlines do not lie in the past"
+                    );
                     end.wake = until;
                     let room = end.dccp.room();
                     let fits = |frame: &Frame| room > 0 && frame.wire_bytes() <= room;
@@ -362,6 +366,13 @@ pub const fn feature(number: u8, value: &[u8]) -> Feature<'_> {
     Feature { number, value }
 }
 
+/// What a server that agrees answers to the Changes of a client under CCID 2.
+pub const CONFIRMS: [Opt<'static>; 3] = [
+    Opt::ConfirmR(feature(1, &[2, 2])),
+    Opt::ConfirmL(feature(1, &[2, 2])),
+    Opt::ConfirmL(feature(6, &[1, 1])),
+];
+
 /// One endpoint, and a peer played by the test. The peer's numbers begin at [`PEER`].
 pub struct Alone {
     pub dccp: Dccp,
@@ -420,6 +431,7 @@ impl Alone {
             match self.dccp.poll(self.now, &mut self.notes) {
                 Output::Transmit(transmit) => {
                     let Body::Dccp(packet) = transmit.body else { panic!("DCCP sends DCCP") };
+                    assert!(packet.header_bytes() <= 1020, "§5.1: Data Offset has eight bits");
                     let opens = packet.kind.number() == REQUEST || packet.kind.number() == RESPONSE;
                     self.last = wire(packet.seq);
                     if opens && self.isn == 0 {
@@ -430,6 +442,11 @@ impl Alone {
                 Output::Deliver(frame) => self.received.push(frame),
                 Output::Event(event) => self.events.push(event),
                 Output::Idle { until } => {
+                    let now = self.now;
+                    assert!(
+                        until.is_none_or(|until| until >= now),
+                        "deadlines do not lie in the past"
+                    );
                     self.wake = until;
                     break;
                 }
@@ -469,12 +486,14 @@ impl Alone {
         WireSeq::Extended(self.last.wrapping_sub(count) & MASK)
     }
 
-    /// Opened as a client, in OPEN, as if nothing had been sent or told.
+    /// Opened as a client, in OPEN (the peer confirms what CCID 2 asks for), as if nothing had been sent or told.
     pub fn open_client(config: &Config, list: &[Opt<'_>]) -> Self {
         let mut alone = Self::client(config);
         alone.input(Input::Open);
         let service = config.service.0;
-        alone.arrive(Kind::Response { ack: alone.ack(), service }, list);
+        let confirms = if config.ccid == Ccid::Two { &CONFIRMS[..] } else { &[] };
+        let list = [confirms, list].concat();
+        alone.arrive(Kind::Response { ack: alone.ack(), service }, &list);
         assert_eq!(alone.dccp.state(), State::PartOpen);
         alone.arrive(Kind::Ack { ack: alone.ack() }, &[]);
         alone.forget()

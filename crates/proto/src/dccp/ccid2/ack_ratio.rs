@@ -87,8 +87,9 @@ impl AckRatio {
 
     /// A data packet was acknowledged, while `sent` was the newest sent and the window `cwnd`.
     pub(super) fn on_acked(&mut self, acked: SeqNo, sent: SeqNo, cwnd: u64) {
+        // A packet sent after the window began is acknowledged: a window later.
         let end = *self.end.get_or_insert(sent);
-        if acked >= end {
+        if acked > end {
             self.end = Some(sent);
             self.turn(cwnd);
         }

@@ -91,10 +91,6 @@ pub struct Config {
     /// §13.2). Absent: `rfc` true, `ns2` and `linux` false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_time: Option<bool>,
-    /// Data packets are sent ECN-capable, as ECT(0), where the ECN Incapable feature lets them
-    /// (RFC 4341 §7). Absent: `rfc` and `ns2` true (`use_ecn_`), `linux` false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub ecn: Option<bool>,
 }
 
 /// Why parameters make no sense.
@@ -149,8 +145,6 @@ pub struct Parameters {
     pub ack_delay: Option<Duration>,
     /// Whether those that waited say so.
     pub elapsed_time: bool,
-    /// Whether data packets are ECN-capable.
-    pub ecn: bool,
 }
 
 impl Default for Parameters {
@@ -176,7 +170,6 @@ impl Parameters {
             ack_ratio_control: true,
             ack_delay: Some(Duration::from_millis(200)),
             elapsed_time: true,
-            ecn: true,
         };
         match profile {
             Profile::Rfc => rfc,
@@ -197,7 +190,6 @@ impl Parameters {
                 max_rto: Duration::from_secs(64),
                 ack_delay: None,
                 elapsed_time: false,
-                ecn: false,
                 ..rfc
             },
         }
@@ -228,7 +220,6 @@ impl Config {
             ack_ratio_control: self.ack_ratio_control.unwrap_or(of.ack_ratio_control),
             ack_delay: self.ack_delay.or(of.ack_delay),
             elapsed_time: self.elapsed_time.unwrap_or(of.elapsed_time),
-            ecn: self.ecn.unwrap_or(of.ecn),
         }
     }
 

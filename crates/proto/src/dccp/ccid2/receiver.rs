@@ -38,7 +38,8 @@ impl Receiver {
     #[must_use]
     pub fn new(parameters: &Parameters) -> Self {
         Self {
-            ratio: parameters.ack_ratio,
+            // RFC 4340 §11.3: the value of the feature until another is negotiated.
+            ratio: 2,
             ack_delay: parameters.ack_delay,
             elapsed_time: parameters.elapsed_time,
             rtt: DEFAULT_RTT,

@@ -377,7 +377,6 @@ impl HcSender for Sender {
         self.window.on_congestion(now, &timeout);
         self.growth.on_fall();
         self.flight.clear();
-        self.reacted = self.flight.newest();
         // RFC 6298 §5.5
         self.rtt.back_off();
         self.acks.bound(self.window.window());
@@ -397,7 +396,8 @@ impl HcSender for Sender {
     }
 
     fn ect(&self) -> bool {
-        self.parameters.ecn
+        // RFC 4341 §7: wherever the ECN Incapable feature, which is the connection's, lets it.
+        true
     }
 
     fn encoding(&mut self) -> Option<u8> {

@@ -4,11 +4,13 @@
 
 use std::collections::VecDeque;
 
+use super::ceiling::Ceiling;
 use super::counter::WindowCounter;
 use super::options::{self, Feedback};
 use super::reported::{Context, Reported};
 use crate::dccp::ccid::{self, Acknowledgement, Departure};
-use crate::dccp::options::Options;
+use crate::dccp::data_dropped::{DropCode, dropped};
+use crate::dccp::options::{Opt, Options};
 use crate::dccp::seqno::SeqNo;
 use crate::math::round_u64;
 use crate::probe::{Garbage, Note, Place, Probe};
@@ -18,9 +20,9 @@ use crate::time::{Duration, Instant};
 /// Departures remembered at most. What is older than that many packets when it is acknowledged
 /// gives no round-trip time; memory stays bounded whatever the other side leaves unanswered.
 const MAX_REMEMBERED: usize = 1 << 16;
-/// Departures acknowledged this many round trips ago are forgotten; RFC 4828 §4.4 asks which loss
-/// intervals lasted at most two, so twice that is enough.
-const REMEMBERED_ROUND_TRIPS: u64 = 4;
+/// Departures acknowledged this many round trips ago are forgotten. RFC 4828 §4.4 asks of each of
+/// nine reported intervals whether it lasted at most two.
+const REMEMBERED_ROUND_TRIPS: u64 = 20;
 
 /// A packet that left.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +41,9 @@ pub struct Sender {
     machine: Machine,
     parameters: Parameters,
     counter: WindowCounter,
+    ceiling: Ceiling,
+    /// Packets up to this one have been asked for drops of the receive buffer.
+    drops_seen: Option<SeqNo>,
     left: VecDeque<Left>,
     first: Option<SeqNo>,
     reported: Reported,
@@ -61,6 +66,8 @@ impl Sender {
             machine: Machine::build(now, parameters, ladder),
             parameters: parameters.clone(),
             counter: WindowCounter::default(),
+            ceiling: Ceiling::default(),
+            drops_seen: None,
             left: VecDeque::new(),
             first: None,
             reported: Reported::default(),
@@ -126,6 +133,26 @@ impl Sender {
         Some(rtt)
     }
 
+    /// RFC 4342 §5.2: what the other side's application, not the network, could not take.
+    fn heed_receiver(&mut self, now: Instant, ack: &Acknowledgement<'_>) {
+        let Some(rtt) = self.machine.rtt() else { return };
+        let slow = ack.options.iter().any(|option| option == Ok(Opt::SlowReceiver));
+        let seen = self.drops_seen.replace(ack.ack.max(self.drops_seen.unwrap_or(ack.ack)));
+        let lost: u64 = dropped(ack.ack, ack.options)
+            .filter(|block| block.code == DropCode::RECEIVE_BUFFER)
+            .map(|block| {
+                let oldest = seen.map_or(block.oldest, |seen| block.oldest.max(seen + 1));
+                (block.newest + 1).since(oldest)
+            })
+            .sum();
+        if slow || lost > 0 {
+            // One packet a round trip less for each; never less than one for that reason.
+            let allowed = self.machine.rate().as_bps() as f64 / 8.0 * rtt.as_secs_f64()
+                / self.machine.segment_size().max(1.0);
+            self.ceiling.hold(now, (allowed - lost as f64).max(1.0), rtt);
+        }
+    }
+
     fn loss_event_rate(&mut self, seq: SeqNo, feedback: &Feedback, rate: u64) -> f64 {
         let Some(intervals) = &feedback.intervals else {
             return feedback.loss_event_rate.unwrap_or_else(|| self.reported.last());
@@ -153,7 +180,12 @@ impl Sender {
 
 impl ccid::Sender for Sender {
     fn permit(&mut self, now: Instant) -> Permit {
-        self.machine.permit(now, self.data_bytes)
+        let permit = self.machine.permit(now, self.data_bytes);
+        match (permit, self.ceiling.until(now)) {
+            (Permit::Now, Some(until)) => Permit::At(until),
+            (Permit::At(at), Some(until)) => Permit::At(at.max(until)),
+            _ => permit,
+        }
     }
     fn on_unused(&mut self, now: Instant) {
         self.machine.on_unused(now);
@@ -170,6 +202,7 @@ impl ccid::Sender for Sender {
     fn on_sent<P: Probe>(&mut self, now: Instant, packet: &Departure, _: &mut P) {
         let count = packet.data_bytes.map(|bytes| {
             self.machine.on_sent(now, bytes);
+            self.ceiling.on_sent(now);
             self.data_bytes = bytes;
             self.counter.advance(now, self.machine.rtt())
         });
@@ -181,13 +214,16 @@ impl ccid::Sender for Sender {
     }
 
     fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
-        let mut garbage = |what| probe.record(now, Place::Peer(0), &Note::Garbage(what));
         let left = self.find(ack.ack);
-        if let Some(count) = left.and_then(|left| left.count) {
+        if let Some(count) = left.and_then(|left| left.count)
+            && self.parameters.counter_follows_acks
+        {
             self.counter.on_ack(now, count);
         }
+        // Before feedback raises the rate, which it then may not for a round trip.
+        self.heed_receiver(now, ack);
         let Ok(feedback) = options::read(ack.options) else {
-            return garbage(Garbage::Malformed);
+            return probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Malformed));
         };
         // RFC 4342 §6: without a Receive Rate it is an acknowledgement for another reason.
         let Some(receive_rate) = feedback.receive_rate else { return };
@@ -195,7 +231,9 @@ impl ccid::Sender for Sender {
         if self.latest_feedback.is_some_and(|latest| ack.seq <= latest) {
             return;
         }
-        let Some(covered) = self.covered(ack.ack) else { return garbage(Garbage::BadAck) };
+        let Some(covered) = self.covered(ack.ack) else {
+            return probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::BadAck));
+        };
         self.latest_feedback = Some(ack.seq);
         let rtt = left.and_then(|left| self.rtt_sample(now, ack, left));
         let loss_event_rate = self.loss_event_rate(ack.ack, &feedback, receive_rate);
