@@ -107,7 +107,11 @@ impl Dccp {
             self.windows.begin(near.near(packet.seq));
         } else if packet.kind.number() != ResetCode::TYPE {
             let data = [packet.kind.number(), 0, 0];
-            self.reset_in_order(ResetCode::PACKET_ERROR, data, near.near(packet.seq));
+            let ack = packet.kind.ack().map(|ack| self.windows.ours_at(ack));
+            match ack.filter(|ack| !self.windows.acks(*ack)) {
+                Some(ack) => self.reset_stranger(data, ack, near.near(packet.seq)),
+                None => self.reset_in_order(ResetCode::PACKET_ERROR, data, near.near(packet.seq)),
+            }
         }
         expected
     }

@@ -85,6 +85,18 @@ impl Dccp {
         self.owed.reset = Some(Reset { seq: Numbered::Next, ack: ack.extended(), code, data });
     }
 
+    /// §7.5.5, §8.3.1: the other side speaks of an older connection and acknowledges what this one
+    /// never sent, as a Sync does that answers a Reset out of its window. A Reset numbered behind
+    /// that is in its window: it then forgets the old connection and hears the Request.
+    pub(super) fn reset_stranger(&mut self, data: [u8; 3], acked: SeqNo, seq: SeqNo) {
+        self.owed.reset = Some(Reset {
+            seq: Numbered::Given((acked + 1).extended()),
+            ack: seq.extended(),
+            code: ResetCode::PACKET_ERROR,
+            data,
+        });
+    }
+
     /// Something is wrong beyond repair: Reset, and over.
     pub(super) fn fail(&mut self, code: ResetCode, data: [u8; 3], seq: SeqNo) {
         if self.state == State::Respond {
