@@ -123,6 +123,7 @@ fn a_lost_reset() {
     pair.drive_for(ms(5000));
     assert_eq!(pair.kinds(), [(Client, CLOSE), (Server, RESET), (Client, CLOSE), (Server, RESET)]);
     assert_eq!(reset(&[pair.log[3].packet.clone()]).0, ResetCode::NO_CONNECTION);
+    assert_eq!(pair.client.life(), [Event::Closed]);
     assert_eq!(ends(&pair), (State::TimeWait, State::Closed));
 }
 

@@ -109,7 +109,9 @@ impl Dccp {
         if self.state == State::Respond {
             return self.listen_again();
         }
-        let in_order = code == ResetCode::CLOSED;
+        // To a repeated Close a peer whose Reset was lost can only say that it knows nothing any more.
+        let forgotten = self.state == State::Closing && code == ResetCode::NO_CONNECTION;
+        let in_order = code == ResetCode::CLOSED || forgotten;
         if in_order && self.state < State::CloseReq {
             self.tell(Event::PeerClosed);
         }
@@ -135,7 +137,7 @@ impl Dccp {
         self.owed.forget_but_reset();
         (self.sender, self.receiver) = (None, None);
         (self.permitted, self.permit_at, self.frame) = (false, None, None);
-        self.cookies.echoed = None;
+        self.cookies.forget();
         self.tell(event);
     }
 }

@@ -7,6 +7,7 @@
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+use super::options::{Opt, Options};
 use super::seqno::{SeqNo, WireSeq};
 use crate::dice::Dice;
 use crate::time::{Duration, Instant};
@@ -15,15 +16,18 @@ use crate::time::{Duration, Instant};
 const SEAL: usize = 16;
 /// Bytes of both numbers and of the time.
 const FIXED: usize = 6 + 6 + 8;
+/// Most bytes of cookies a client echoes: beside them an Ack Vector of two options must fit.
+const MOST_ECHOED: usize = 400;
 /// Longest cookie an option holds (§5.8).
 pub(super) const LONGEST: usize = 253;
 
-/// The key of a listener, and the cookie a client must echo.
+/// The key of a listener, and the cookies a client must echo.
 #[derive(Debug)]
 pub(super) struct Cookies {
     key: [u8; 32],
-    /// Received on a Response; sent back until the server shows it is open.
-    pub(super) echoed: Option<Vec<u8>>,
+    /// Received on a Response; sent back until the server shows it is open. The options of one
+    /// packet, so no more than it can hold.
+    echoed: Options,
 }
 
 /// What a cookie remembers.
@@ -40,12 +44,27 @@ impl Cookies {
         for part in key.chunks_exact_mut(8) {
             part.copy_from_slice(&dice.bits().to_be_bytes());
         }
-        Self { key, echoed: None }
+        Self { key, echoed: Options::default() }
     }
 
-    /// Bytes of the option that echoes a cookie.
-    pub(super) fn echoed_bytes(&self) -> usize {
-        self.echoed.as_ref().map_or(0, |cookie| cookie.len() + 2)
+    /// Keeps the cookies of a Response, which may bear several, as far as a packet has room to
+    /// echo them.
+    pub(super) fn keep(&mut self, options: &Options) {
+        self.echoed = Options::default();
+        for option in options.iter().filter_map(Result::ok) {
+            let Opt::InitCookie(cookie) = option else { continue };
+            if self.echoed.as_bytes().len() + 2 + cookie.len() <= MOST_ECHOED {
+                self.echoed.push(option);
+            }
+        }
+    }
+    /// The options that echo what was kept, in bytes.
+    pub(super) fn echoed(&self) -> &[u8] {
+        self.echoed.as_bytes()
+    }
+    /// The server is open.
+    pub(super) fn forget(&mut self) {
+        self.echoed = Options::default();
     }
 
     fn mac(&self, sealed: &[u8]) -> Hmac<Sha256> {

@@ -2,7 +2,7 @@
 //! and what is handed on to the half-connections.
 
 use super::options::{Opt, ccid_option};
-use super::{Dccp, Kind, Location, Packet, ResetCode, SeqNo};
+use super::{Dccp, Kind, Location, Packet, ResetCode, SeqNo, State};
 use crate::probe::Probe;
 use crate::time::{Duration, Instant};
 
@@ -96,6 +96,10 @@ impl Dccp {
         if heard.negotiated {
             self.features.heard(seq);
         }
+        // §8.1.4: kept until the server has shown that it is open.
+        if matches!(packet.kind, Kind::Response { .. }) && self.state < State::Open {
+            self.cookies.keep(&packet.options);
+        }
         Ok(heard)
     }
 
@@ -149,10 +153,6 @@ impl Dccp {
             }
             Opt::ElapsedTime(units) => heard.elapsed = Some(ticks(units)),
             Opt::DataChecksum(crc) => heard.checksum = Some(crc),
-            // §8.1.4: kept until the server has shown that it is open.
-            Opt::InitCookie(cookie) if !self.server => {
-                self.cookies.echoed = Some(cookie.to_vec());
-            }
             // §5.8.2
             _ if mandatory && !is_known(option) => {
                 return Err((ResetCode::MANDATORY_ERROR, named(option)));

@@ -554,7 +554,7 @@ impl Endpoint for Dccp {
             return 0;
         }
         let options = match self.state {
-            State::PartOpen => DATA_OPTIONS + self.cookies.echoed_bytes(),
+            State::PartOpen => DATA_OPTIONS + self.cookies.echoed().len(),
             _ => DATA_OPTIONS,
         };
         self.space(departure::ACK_BYTES).saturating_sub(options)

@@ -158,6 +158,11 @@ impl Options {
         self.0.resize(self.0.len().next_multiple_of(4), 0);
     }
 
+    /// Appends options that are bytes already.
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
     /// Appends an option.
     ///
     /// # Panics

@@ -431,6 +431,7 @@ impl Alone {
             match self.dccp.poll(self.now, &mut self.notes) {
                 Output::Transmit(transmit) => {
                     let Body::Dccp(packet) = transmit.body else { panic!("DCCP sends DCCP") };
+                    assert!(packet.header_bytes() <= 1020, "§5.1: Data Offset has eight bits");
                     let opens = packet.kind.number() == REQUEST || packet.kind.number() == RESPONSE;
                     self.last = wire(packet.seq);
                     if opens && self.isn == 0 {

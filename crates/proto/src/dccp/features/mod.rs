@@ -5,10 +5,13 @@
 //! The table has one row for each known feature and location, and there is a cap on Confirms owed
 //! for unknown ones: nothing here grows with what arrives.
 
+mod row;
+
 use super::config::Config;
 use super::options::{Feature as Value, Opt, Options, feature as name};
 use super::packet::ResetCode;
-use super::seqno::{DEFAULT_WINDOW, GREATEST_WINDOW, LEAST_WINDOW, SeqNo};
+use super::seqno::SeqNo;
+use row::{Confirm, Feature, KNOWN, Rule, State, number};
 
 /// At which end a feature lies (§6.4: Feature Location), seen from here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,106 +22,11 @@ pub enum Location {
     There,
 }
 
-/// How values are agreed on (§6.3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Rule {
-    /// §6.3.1: the server's first preference that the client shares; values of one byte.
-    ServerPriority,
-    /// §6.3.2: the feature's end says so; values of this many bytes within bounds.
-    NonNegotiable { bytes: usize, least: u64, most: u64 },
-}
-
-/// What §6.4, table 4 says of a feature.
-#[derive(Debug)]
-struct Known {
-    number: u8,
-    rule: Rule,
-    initial: u64,
-    /// Must be understood by all (§6.4: Req'd).
-    required: bool,
-}
-
-const fn server_priority(number: u8, initial: u64, required: bool) -> Known {
-    Known { number, rule: Rule::ServerPriority, initial, required }
-}
-
-/// §6.4 table 4; RFC 4342 §8.4; RFC 6323 §3.
-static KNOWN: [Known; 11] = [
-    server_priority(name::CCID, 2, true),
-    server_priority(name::ALLOW_SHORT_SEQNOS, 0, true),
-    Known {
-        number: name::SEQUENCE_WINDOW,
-        // §7.5.2; RFC erratum 1049
-        rule: Rule::NonNegotiable { bytes: 6, least: LEAST_WINDOW, most: GREATEST_WINDOW },
-        initial: DEFAULT_WINDOW,
-        required: true,
-    },
-    server_priority(name::ECN_INCAPABLE, 0, false),
-    Known {
-        number: name::ACK_RATIO,
-        rule: Rule::NonNegotiable { bytes: 2, least: 0, most: u16::MAX as u64 },
-        initial: 2,
-        required: false,
-    },
-    server_priority(name::SEND_ACK_VECTOR, 0, false),
-    server_priority(name::SEND_NDP_COUNT, 0, false),
-    server_priority(name::MINIMUM_CHECKSUM_COVERAGE, 0, false),
-    server_priority(name::CHECK_DATA_CHECKSUM, 0, false),
-    server_priority(name::SEND_RTT_ESTIMATE, 0, false),
-    server_priority(name::SEND_LOSS_EVENT_RATE, 0, false),
-];
-
 /// Most values of a preference list that are looked at: more than any known feature has.
 const LONGEST_LIST: usize = 16;
 /// Most empty Confirms owed for unknown features; a packet that asks for more is not answered in
 /// full, and asks again.
 const MOST_UNKNOWN: usize = 8;
-
-/// §6.6.2
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
-    /// Both ends agree, as far as this one knows.
-    Stable,
-    /// A Change is on its way.
-    Changing,
-    /// A Change is on its way, and the preferences are no longer those it told.
-    Unstable,
-}
-
-/// A Confirm owed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Confirm {
-    /// With the value in effect.
-    Value,
-    /// Empty: the Change was not valid.
-    Empty,
-}
-
-/// One feature at one end.
-#[derive(Debug)]
-struct Feature {
-    known: &'static Known,
-    location: Location,
-    /// In effect.
-    value: u64,
-    /// Preferences, best first; of a non-negotiable feature at this end the value wanted.
-    prefer: Vec<u64>,
-    /// The preferences last told in a Change.
-    told: Vec<u64>,
-    state: State,
-    /// A Change should go on the next packet that may bear it.
-    due: bool,
-    /// The next Change is new, not a repetition (§6.6.4).
-    fresh: bool,
-    /// §6.6.4: number of the packet that bore the last new Change (FGSS, kept for each feature).
-    sent: SeqNo,
-    mandatory: bool,
-    /// This end asks for its first preference when the connection opens.
-    propose: bool,
-    /// The other end asked, and was answered.
-    settled: bool,
-    confirm: Option<Confirm>,
-}
 
 /// A feature whose value changed.
 pub(super) type Changed = (u8, Location);
@@ -129,6 +37,8 @@ pub(super) struct Features {
     server: bool,
     rows: Vec<Feature>,
     unknown: Vec<(u8, Location)>,
+    /// There is a Confirm that was not sent yet.
+    owing: bool,
     /// §6.6.4: greatest number received with a Change or Confirm.
     fgsr: Option<SeqNo>,
 }
@@ -138,7 +48,8 @@ impl Features {
         let rows = KNOWN.iter().flat_map(|known| {
             [Location::Here, Location::There].map(|location| Feature::new(known, location))
         });
-        let mut features = Self { server, rows: rows.collect(), unknown: Vec::new(), fgsr: None };
+        let mut features =
+            Self { server, rows: rows.collect(), unknown: Vec::new(), owing: false, fgsr: None };
         features.prefer_as(config);
         features
     }
@@ -293,7 +204,7 @@ impl Features {
     }
     /// True if a packet should leave for an option of negotiation.
     pub(super) fn wants_packet(&self) -> bool {
-        !self.unknown.is_empty() || self.rows.iter().any(|row| row.due || row.confirm.is_some())
+        self.owing || self.rows.iter().any(|row| row.due)
     }
 
     /// §6.6.4: whether a packet's Changes and Confirms are heard, or were overtaken.
@@ -313,6 +224,7 @@ impl Features {
         mandatory: bool,
     ) -> Result<Option<Changed>, ResetCode> {
         let server = self.server;
+        self.owing = true;
         let Some(row) = self.find(change.number, at) else {
             // §6.6.7
             return match mandatory {
@@ -440,6 +352,7 @@ impl Features {
                 }
             }
         }
+        self.owing = !keep && (!self.unknown.is_empty() || self.rows.iter().any(Feature::owes));
     }
 
     /// PARTOPEN is over: the other end has what it needs.
@@ -484,155 +397,5 @@ fn confirm_option(at: Location, value: Value<'_>) -> Opt<'_> {
     match at {
         Location::Here => Opt::ConfirmL(value),
         Location::There => Opt::ConfirmR(value),
-    }
-}
-
-fn number(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
-}
-
-/// §6.3.1: the first of the server's values that the client lists too.
-fn reconcile(server: impl Iterator<Item = u64>, client: &[u64]) -> Option<u64> {
-    server.into_iter().find(|value| client.contains(value))
-}
-
-impl Rule {
-    const fn bytes(self) -> usize {
-        match self {
-            Self::ServerPriority => 1,
-            Self::NonNegotiable { bytes, .. } => bytes,
-        }
-    }
-}
-
-impl Feature {
-    fn new(known: &'static Known, location: Location) -> Self {
-        Self {
-            known,
-            location,
-            value: known.initial,
-            prefer: vec![known.initial],
-            told: Vec::new(),
-            state: State::Stable,
-            due: false,
-            fresh: false,
-            sent: SeqNo::default(),
-            mandatory: false,
-            propose: false,
-            settled: false,
-            confirm: None,
-        }
-    }
-
-    /// §6.6.2: to CHANGING.
-    fn begin(&mut self) {
-        (self.state, self.due, self.fresh) = (State::Changing, true, true);
-    }
-
-    /// A valid Confirm came (§6.6.2): to STABLE, or on with the newer preferences.
-    fn settle(&mut self) {
-        match self.state {
-            State::Unstable => self.begin(),
-            State::Stable | State::Changing => (self.state, self.due) = (State::Stable, false),
-        }
-    }
-
-    /// The value a Change of a non-negotiable feature dictates, if it is valid (§6.3.2).
-    fn dictated(&self, value: &[u8]) -> Option<u64> {
-        let Rule::NonNegotiable { bytes, least, most } = self.known.rule else { return None };
-        // §6.3.2: only the feature's end changes it: there is no Change R.
-        let valid = self.location == Location::There
-            && value.len() == bytes
-            && (least..=most).contains(&number(value));
-        valid.then(|| number(value))
-    }
-
-    /// The value both preference lists lead to (§6.3.1).
-    fn reconciled(
-        &self,
-        list: &[u8],
-        mandatory: bool,
-        server: bool,
-    ) -> Result<Option<u64>, ResetCode> {
-        let list: Vec<u64> = list.iter().map(|value| u64::from(*value)).collect();
-        let agreed = if server {
-            reconcile(self.prefer.iter().copied(), &list)
-        } else {
-            reconcile(list.iter().copied(), &self.prefer)
-        };
-        match agreed {
-            Some(value) => Ok(Some(value)),
-            None if mandatory => Err(ResetCode::MANDATORY_ERROR),
-            // A CCID that is not there cannot carry data, and neither can one nobody asked for.
-            None if !self.can_stay() => Err(ResetCode::OPTION_ERROR),
-            // §6.3.1: without a shared value the old one stays.
-            None => Ok(Some(self.value)),
-        }
-    }
-
-    /// Whether this end can live with the value as it is.
-    fn can_stay(&self) -> bool {
-        self.known.number != name::CCID || self.prefer.contains(&self.value)
-    }
-
-    /// The value a Confirm brings, if it is valid (§6.6.8).
-    fn confirmed(&self, value: &[u8], server: bool) -> Option<u64> {
-        if let Rule::NonNegotiable { bytes, .. } = self.known.rule {
-            let wanted = self.told.first() == Some(&number(value));
-            return (self.location == Location::Here && value.len() == bytes && wanted)
-                .then(|| number(value));
-        }
-        let (&selected, list) = value.split_first()?;
-        let list: Vec<u64> = if list.is_empty() { &value[..1] } else { list }
-            .iter()
-            .map(|v| u64::from(*v))
-            .collect();
-        let agreed = if server {
-            reconcile(self.told.iter().copied(), &list)
-        } else {
-            reconcile(list.iter().copied(), &self.told)
-        };
-        let selected = u64::from(selected);
-        match agreed {
-            Some(value) => (value == selected).then_some(selected),
-            None => (self.value == selected && self.can_stay()).then_some(selected),
-        }
-    }
-
-    fn encode(&self, value: u64) -> Vec<u8> {
-        value.to_be_bytes()[8 - self.known.rule.bytes()..].to_vec()
-    }
-
-    fn change_value(&self) -> Vec<u8> {
-        // §6.6.5: in UNSTABLE the Change on its way is repeated as it was.
-        let list = if self.state == State::Unstable { &self.told } else { &self.prefer };
-        list.iter().flat_map(|value| self.encode(*value)).collect()
-    }
-
-    /// §6.1: of server-priority features the value, then this end's preferences.
-    fn confirm_value(&self, confirm: Confirm) -> Vec<u8> {
-        match (confirm, self.known.rule) {
-            (Confirm::Empty, _) => Vec::new(),
-            (Confirm::Value, Rule::NonNegotiable { .. }) => self.encode(self.value),
-            (Confirm::Value, Rule::ServerPriority) => {
-                [self.value].iter().chain(&self.prefer).map(|value| *value as u8).collect()
-            }
-        }
-    }
-
-    fn write_change(&mut self, seq: SeqNo, value: &[u8], out: &mut Options) {
-        if self.mandatory {
-            out.push(Opt::Mandatory);
-        }
-        let feature = Value { number: self.known.number, value };
-        out.push(match self.location {
-            Location::Here => Opt::ChangeL(feature),
-            Location::There => Opt::ChangeR(feature),
-        });
-        self.due = false;
-        if self.fresh {
-            self.told.clone_from(&self.prefer);
-            (self.fresh, self.sent) = (false, seq);
-        }
     }
 }
