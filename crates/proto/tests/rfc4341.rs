@@ -835,8 +835,8 @@ fn an_application_that_does_not_fill_the_window_does_not_widen_it() {
 
 /// The measure of the square root law, packets a round trip times √p, over ten minutes at 100 ms;
 /// one packet in 1/p is lost, or each with probability p.
-fn constant_of_the_law(p: f64, mut dice: Option<Dice>) -> f64 {
-    let mut path = Path::new(&rfc(), MS * 100);
+fn constant_of_the_law(parameters: &Parameters, p: f64, mut dice: Option<Dice>) -> f64 {
+    let mut path = Path::new(parameters, MS * 100);
     let period = (1.0 / p).round() as u64;
     let seconds = 600;
     path.run(at(seconds * 1000), None, |number| {
@@ -866,13 +866,13 @@ fn throughput_follows_the_square_root_law() {
     // One loss in each 1/p packets: √(3/2) = 1.22 packets a round trip times 1/√p (Mathis, Semke,
     // Mahdavi, Ott 1997) in the limit; halves rounded down cost the rest.
     for (p, band) in [(0.003, 0.94..1.0), (0.001, 0.96..1.0)] {
-        let constant = constant_of_the_law(p, None);
+        let constant = constant_of_the_law(&rfc(), p, None);
         let of_law = constant / law_of_small_windows(p);
         assert!(band.contains(&of_law), "p = {p}: {constant:.3}, {of_law:.3} of the law");
         assert!((0.88..=1.0).contains(&(constant / 1.5_f64.sqrt())), "p = {p}: {constant:.3}");
     }
     // Independent losses: 1.31 (Ott, Kemperman, Mathis 1996).
-    let constant = constant_of_the_law(0.001, Some(Dice::new(1, "loss")));
+    let constant = constant_of_the_law(&rfc(), 0.001, Some(Dice::new(1, "loss")));
     assert!((0.9..=1.1).contains(&(constant / 1.31)), "independent: {constant:.3}");
 }
 
@@ -892,4 +892,61 @@ fn marks_cost_what_losses_cost_and_nothing_is_lost() {
     // Ack Ratio 2: an acknowledgement for two packets, and one more for each mark.
     let ratio = path.acks as f64 / path.departures.len() as f64;
     assert!((0.5..0.52).contains(&ratio), "{ratio}");
+}
+
+/// cwnd of ns-2.35's `Agent/DCCP/TCPlike` (Debian package ns2 2.35+dfsg-5, `trace cwnd_`): CBR of
+/// 64 kb/s in packets of 160 B from t = 0 over one duplex link of 2 Mb/s, 300 ms, DropTail; the
+/// Response comes at 0.6007 s; from there on every 1.2 s, first after 0.45 s; by `initial_ssthresh_`.
+const NS2_WINDOWS: [(Option<u32>, [u64; 33]); 3] = [
+    (
+        Some(20),
+        [
+            3, 12, 21, 23, 25, 27, 29, 31, 32, 34, 36, 38, 40, 42, 44, 46, 48, 49, 51, 52, 53, 54,
+            55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65,
+        ],
+    ),
+    (
+        Some(50),
+        [
+            3, 12, 48, 51, 53, 55, 56, 57, 58, 59, 60, 61, 62, 63, 64, 65, 66, 67, 68, 68, 69, 70,
+            71, 72, 73, 74, 74, 75, 76, 77, 77, 78, 79,
+        ],
+    ),
+    (
+        None,
+        [
+            3, 12, 48, 192, 266, 326, 386, 446, 506, 566, 626, 686, 746, 806, 866, 926, 986, 1046,
+            1106, 1166, 1226, 1286, 1346, 1406, 1466, 1526, 1586, 1646, 1706, 1766, 1826, 1886,
+            1946,
+        ],
+    ),
+];
+
+#[test]
+fn the_ns2_profile_has_the_windows_of_ns_2() {
+    for (initial_ssthresh, expected) in NS2_WINDOWS {
+        let config = Config { initial_ssthresh, ..Config::default() };
+        let parameters = config.resolve(Profile::Ns2);
+        // 160 B and their headers take 0.75 ms at 2 Mb/s, an acknowledgement less.
+        let mut path = Path::new(&parameters, Duration::from_micros(601_500));
+        path.waiting = 30;
+        for (sample, expected) in expected.into_iter().enumerate() {
+            path.run(at(1200 * sample as u64 + 450), Some(MS * 20), |_| Fate::Arrives);
+            // An acknowledgement at the very instant of a sample counts on either side.
+            let window = path.sender.window();
+            assert!(window.abs_diff(expected) <= 1, "{initial_ssthresh:?} {sample}: {window}");
+        }
+    }
+}
+
+#[test]
+fn the_ns2_profile_carries_under_loss_what_ns_2_carries() {
+    // Data packets from 20 to 120 s over a duplex link of 100 Mb/s, 50 ms, CBR of 8 Mb/s in packets
+    // of 1000 B waiting in the agent, `ErrorModel/Periodic` with this period towards the receiver.
+    for (period, packets) in [(100, 10_494_u32), (333, 21_090), (1000, 36_584)] {
+        let p = 1.0 / f64::from(period);
+        let ns2 = f64::from(packets) / 1000.0 * p.sqrt();
+        let ours = constant_of_the_law(&Parameters::of(Profile::Ns2), p, None);
+        assert!((0.93..=1.02).contains(&(ours / ns2)), "{period}: {ours:.3} of {ns2:.3}");
+    }
 }

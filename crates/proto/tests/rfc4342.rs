@@ -74,6 +74,22 @@ fn section_8_6_loss_intervals_are_skip_length_and_nine_bytes_each() {
 }
 
 #[test]
+fn section_8_6_an_option_holds_28_intervals_and_numbers_stop_at_their_greatest() {
+    let endless = LossInterval {
+        lossless_packets: u64::MAX >> 1,
+        lossy_packets: u64::MAX >> 1,
+        data_packets: u64::MAX,
+    };
+    let mut out = Options::default();
+    let intervals = LossIntervals { skip_packets: 3, intervals: vec![endless; 30] };
+    codec::push_loss_intervals(&mut out, &intervals);
+    assert_eq!(out.as_bytes().len(), 255);
+    assert_eq!(out.as_bytes()[3..12], [0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff]);
+    let read = codec::read(&out).unwrap().intervals.unwrap();
+    assert_eq!((read.skip_packets, read.intervals.len()), (3, 28));
+}
+
+#[test]
 fn section_8_6_1_the_bit_before_loss_length_is_no_part_of_it() {
     let value = [0, 0, 0, 10, 0x80, 0, 1, 0, 0, 11];
     let read = codec::read(&options(&[Opt::Ccid { kind: 193, value: &value }])).unwrap();
@@ -391,6 +407,27 @@ fn rfc_6323_the_sender_tells_its_round_trip_and_the_receiver_believes_it() {
     assert_eq!(receiver.receiver.machine().rtt(), Some(ms(100)));
     receiver.set_rtt(ms(20));
     assert_eq!(receiver.receiver.machine().rtt(), Some(ms(100)), "the sender's word stands");
+    // 0 says that there is none (yet).
+    let none = options(&[Opt::Ccid { kind: 128, value: &[0, 0, 0] }]);
+    receiver.data_with(ms(1), 1, 0, |packet| packet.options = &none);
+    assert_eq!(receiver.receiver.machine().rtt(), Some(ms(100)));
+    assert_eq!(codec::rtt_estimate(&none), None);
+    let short = options(&[Opt::Ccid { kind: 128, value: &[0x01, 0xf4] }]);
+    assert_eq!(codec::rtt_estimate(&short), Some(Duration::from_micros(500)));
+}
+
+#[test]
+fn a_receivers_round_trips_are_averaged_as_a_senders_are() {
+    let mut bench = rfc_receiver();
+    bench.set_rtt(ms(100));
+    bench.set_rtt(ms(200));
+    assert_eq!(bench.receiver.machine().rtt(), Some(ms(110)));
+}
+
+#[test]
+fn the_sequence_window_hears_of_the_packets_of_a_round_trip() {
+    assert_eq!(paced().sender.packets_per_rtt(), 4);
+    assert_eq!(rfc_sender().sender.packets_per_rtt(), 1, "before there is a round trip");
 }
 
 /// R = 100 ms, and four packets of 1000 bytes in it: one each 25 ms, 200 ms after the start.

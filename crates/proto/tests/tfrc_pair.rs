@@ -275,14 +275,19 @@ fn feedback_for_what_was_never_sent_or_sent_long_ago_is_garbage() {
 }
 
 #[test]
-fn a_number_far_ahead_is_garbage() {
-    let mut road = pair(50);
-    road.send(0, 100);
-    road.drive_until(at(60));
-    let Body::Tfrc(Packet::Data(data)) = road.log[0].body.clone() else { panic!("data first") };
-    let jump = Data { seq: data.seq.wrapping_add(1 << 20), ..data };
-    road.inject(1, Body::Tfrc(Packet::Data(jump)));
-    assert_eq!(road.ends[1].notes.garbage, [Garbage::OutOfWindow]);
+fn a_number_further_than_65536_away_is_garbage() {
+    let garbage = |distance: u32| {
+        let mut road = pair(50);
+        road.send(0, 100);
+        road.drive_until(at(60));
+        let Body::Tfrc(Packet::Data(data)) = road.log[0].body.clone() else { panic!("data first") };
+        let jump = Data { seq: data.seq.wrapping_add(distance), ..data };
+        road.inject(1, Body::Tfrc(Packet::Data(jump)));
+        road.ends[1].notes.garbage.clone()
+    };
+    assert_eq!(garbage(1 << 16), []);
+    assert_eq!(garbage((1 << 16) + 1), [Garbage::OutOfWindow]);
+    assert_eq!(garbage(0_u32.wrapping_sub((1 << 16) + 1)), [Garbage::OutOfWindow]);
 }
 
 #[test]

@@ -144,6 +144,9 @@ pub(crate) struct Path {
     /// When each data packet left.
     pub(crate) departures: Vec<Instant>,
     pub(crate) acks: u64,
+    /// Packets the application has waiting, and when it has the next.
+    pub(crate) waiting: u64,
+    due: Instant,
     /// Most data packets in the network at once.
     pub(crate) most: u64,
 }
@@ -164,6 +167,8 @@ impl Path {
             peer: 1,
             departures: Vec::new(),
             acks: 0,
+            waiting: 0,
+            due: at(0),
             most: 0,
         }
     }
@@ -181,21 +186,26 @@ impl Path {
         interval: Option<Duration>,
         mut fate: impl FnMut(u64) -> Fate,
     ) {
-        let (mut due, mut waiting) = (self.now, 0_u64);
         while self.now < end {
-            while let Some(interval) = interval.filter(|_| due <= self.now) {
-                waiting += 1;
-                due += interval;
+            while let Some(interval) = interval.filter(|_| self.due <= self.now) {
+                self.waiting += 1;
+                self.due += interval;
             }
-            while (interval.is_none() || waiting > 0) && self.sender.permit(self.now) == Permit::Now
+            while (interval.is_none() || self.waiting > 0)
+                && self.sender.permit(self.now) == Permit::Now
             {
-                waiting = waiting.saturating_sub(1);
+                self.waiting = self.waiting.saturating_sub(1);
                 self.send(&mut fate);
             }
             self.acknowledge();
-            let timers = [self.sender.deadline(), self.receiver.deadline(), interval.map(|_| due)];
+            let timers =
+                [self.sender.deadline(), self.receiver.deadline(), interval.map(|_| self.due)];
             let wake = timers.into_iter().flatten().min().map(|wake| wake.max(self.now));
             let event = self.events.first_key_value().map(|((when, _), _)| *when);
+            if event.into_iter().chain(wake).min().is_some_and(|next| next > end) {
+                self.now = end;
+                return;
+            }
             match (event, wake) {
                 (None, None) => return,
                 (Some(when), wake) if wake.is_none_or(|wake| when <= wake) => {
