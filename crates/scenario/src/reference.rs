@@ -156,6 +156,9 @@ fn type_of(path: &str, knob: &Json) -> String {
         let known: Vec<String> = known.iter().map(i64::to_string).collect();
         return format!("one of {}", known.join(", "));
     }
+    if knob["type"].is_array() {
+        return "text or number".to_owned();
+    }
     let text = match knob["type"].as_str() {
         Some("string") => knob["format"].as_str().unwrap_or("text").to_owned(),
         Some("integer") => "whole number".to_owned(),

@@ -137,12 +137,11 @@ impl JsonSchema for Service {
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
+            "type": ["string", "integer"],
             "format": "service-code",
+            "minimum": 0,
+            "maximum": 4_294_967_294_u32,
             "description": "A DCCP Service Code: up to four characters (\"RTPA\", \"SC:RTPA\"), \"SC=1381257281\", \"SC=x52545041\" or a number.",
-            "anyOf": [
-                { "type": "string" },
-                { "type": "integer", "minimum": 0, "maximum": 4_294_967_294_u32 },
-            ],
         })
     }
 }
