@@ -15,9 +15,16 @@ HEAD = """\
 Our DCCP endpoint, the one that simulations run, talks over raw IP (protocol 33) with the DCCP of
 a Linux kernel: a stock Debian kernel under qemu, of the last series whose DCCP works. The lane
 between the two is a network namespace without loss; delay, losses and reordering, where there are
-any, are made on our side from a seed, in both directions. Both sides send numbered messages, of which
-every byte is checked, and count what they receive; what our side sent and received is captured,
-and read by tshark with every checksum checked.
+any, are made on our side from a seed, in both directions. Both sides send numbered messages, of
+which every byte is checked, and count what they receive; what our side sent and received is
+captured, and read by tshark with every checksum checked.
+
+As it should be means: connected with the CCIDs asked for, all messages sent, as many received as
+sent less those lost on purpose, no other bytes, ended by the Reset that the RFC names and both
+sides told so; no malformed packet, no wrong checksum. Where both send as fast as they may, the
+guest's network card drops packets of a burst too: there nine in ten must arrive. Where packets are
+late on purpose, those out of the window (RFC 4340 §7.5) need not be delivered, and Sync and SyncAck
+must be seen.
 
 | | |
 |---|---|
@@ -52,8 +59,8 @@ Seen in these conversations and in trials of them:
 * CCID 3 feedback has Receive Rate and Loss Event Rate, no Loss Intervals (RFC 4342 §8.6) and no
   Elapsed Time (§8.2, RFC 4340 §13.2).
 * CCID 3 takes the first loss interval from the throughput equation (RFC 5348 §6.3.1) and keeps that
-  loss event rate until the second loss. With a round trip below a millisecond it was 1/1, and the
-  sender, ours, was slowed to a packet in some seconds; the paths with losses have a delay therefore.
+  loss event rate until the second loss. With a round trip below a millisecond it was 1/1, and our
+  sender was slowed to a packet in some seconds; the paths with losses have a delay therefore.
 * It does not speak DCCP inside UDP (RFC 6773): there is no such conversation here. Ours does, and
   is tested with itself over the loopback interface (`crates/live/tests/dccp_in_udp.rs`).
 """
