@@ -4,7 +4,8 @@
 mod road;
 
 use road::{Fate, Road, Source, at, ms};
-use talkspurt_proto::dccp::{Ccid, Config, Dccp};
+use talkspurt_proto::dccp::options::Opt;
+use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::Body;
 use talkspurt_proto::probe::Gauge;
@@ -44,6 +45,23 @@ fn run(road: &mut Road<Dccp>) -> (f64, f64) {
     assert_eq!(road.ends[1].notes.garbage, []);
     let p = road.ends[0].notes.mean(Gauge::LossEventRate, from, to);
     (p, road.ends[1].throughput(from, to))
+}
+
+/// RFC 4342 §5, RFC 5348 §4.2: the handshake's round trip gives the initial rate before any
+/// feedback, min(4000, max(2000, 4380)) bytes in it.
+#[test]
+fn the_initial_rate_comes_from_the_handshake() {
+    let mut road = pair(&Config::new(Ccid::Three), ms(50));
+    road.ends[0].source = Source::Greedy(1000);
+    road.open();
+    road.drive_until(at(199));
+    let times: Vec<_> = road
+        .log
+        .iter()
+        .filter(|sent| sent.from == 0 && is_data(&sent.body))
+        .map(|sent| sent.at)
+        .collect();
+    assert_eq!(times, [at(100), at(125), at(150), at(175)]);
 }
 
 /// Band: within a tenth of the equation at the mean of p, as for bare TFRC.
@@ -147,6 +165,70 @@ fn g711_under_ns_2_with_its_own_size_is_carried_after_twelve_seconds() {
     let full = full_from(&road);
     println!("from {full} s");
     assert!((9..=15).contains(&full), "{full}");
+}
+
+/// RFC 5348 §4.3: a source slower than its permits keeps X at twice the highest receive rate.
+#[test]
+fn g711_does_not_grow_its_permits_without_end() {
+    let road = g711(&Config::new(Ccid::Three), 5);
+    let notes = &road.ends[0].notes;
+    let highest = notes.series(Gauge::ReceiveRate).map(|it| it.1).fold(0.0, f64::max);
+    let rate = notes.last(Gauge::Rate).unwrap();
+    assert!(rate > 64_000.0 && rate <= 2.0 * highest, "{rate} {highest}");
+    assert_eq!(notes.last(Gauge::LossEventRate), Some(0.0));
+}
+
+/// Two-way voice, 100 ms there and back.
+fn call(lost: impl Fn(&Body) -> bool + Copy + 'static) -> Road<Dccp> {
+    let mut road = pair(&Config::new(Ccid::Three), ms(50));
+    for end in 0..2 {
+        let mut count = 0;
+        road.judge(end, move |now, body| {
+            let candidate = now > at(1000) && lost(body);
+            count += u32::from(candidate);
+            if candidate && count.is_multiple_of(4) { Fate::Drop } else { Fate::Arrive }
+        });
+        road.ends[end].source = Source::Steady { bytes: 160, interval: ms(20), queue: 5 };
+    }
+    road.open();
+    road.drive_until(at(21_000));
+    road
+}
+
+/// RFC 4342 §6: about one required acknowledgement in a round trip, though there are five data
+/// packets in it that could carry one. Band: 200 round trips, ± 20 %.
+#[test]
+fn a_call_reports_once_in_a_round_trip() {
+    let road = call(|_| false);
+    for end in 0..2 {
+        let reports = road.log.iter().filter(|sent| {
+            let Body::Dccp(packet) = &sent.body else { panic!("DCCP only") };
+            let mut options = packet.options.iter().flatten();
+            let reports = options.any(|it| matches!(it, Opt::Ccid { kind: 194, .. }));
+            sent.from == end && sent.at > at(1000) && reports
+        });
+        let reports = reports.count();
+        println!("{reports}");
+        assert!((160..=240).contains(&reports), "{reports}");
+        let rate = road.ends[end].throughput(at(1000), at(21_000));
+        assert!((rate / 64_000.0 - 1.0).abs() < 0.01, "{rate}");
+    }
+}
+
+/// RFC 4342 §6.1.1, RFC 4340 §7.7: acknowledgements lost are no loss of data, since NDP Count tells
+/// them apart; data lost is.
+#[test]
+fn lost_acknowledgements_of_a_call_are_no_loss_events() {
+    let is_ack =
+        |body: &Body| matches!(body, Body::Dccp(it) if matches!(it.kind, Kind::Ack { .. }));
+    for (lost, fewer) in [(is_ack as fn(&Body) -> bool, false), (is_data, true)] {
+        let road = call(lost);
+        assert!(road.log.iter().filter(|sent| sent.fate == Fate::Drop).count() > 20);
+        for end in &road.ends {
+            let p = end.notes.last(Gauge::LossEventRate).unwrap();
+            assert_eq!(p > 0.0, fewer, "{p}");
+        }
+    }
 }
 
 /// renker2008: Linux, payload of 1400 bytes, base round trip 2 ms, 7.15 Mbit/s, 1000 packets of

@@ -219,6 +219,46 @@ fn part_open() {
     assert_eq!(alone.events.last(), Some(&Event::TimedOut));
 }
 
+/// §8.1.5: what stays on every packet of PARTOPEN, cookies and Confirms, makes none of its own: data
+/// that waits leaves as one `DataAck` each.
+#[test]
+fn part_open_makes_no_needless_acks() {
+    let config = Config { init_cookie: true, ..Config::new(Ccid::Three) };
+    let mut pair = Pair::new(&config);
+    pair.input(Client, Input::Open);
+    for _ in 0..4 {
+        pair.send(Client, 100);
+    }
+    pair.drive_for(ms(190));
+    assert_eq!(pair.client.dccp.state(), State::PartOpen);
+    let sent: Vec<u8> = pair
+        .kinds()
+        .into_iter()
+        .filter(|(from, _)| *from == Client)
+        .map(|(_, kind)| kind)
+        .collect();
+    assert_eq!(sent, [REQUEST, ACK, DATA_ACK, DATA_ACK, DATA_ACK, DATA_ACK]);
+}
+
+/// §14: what does not fit beside a datagram as long as there is room goes ahead of it, alone.
+#[test]
+fn what_does_not_fit_goes_ahead() {
+    let mut alone = Alone::open_client(&plain(), &[]);
+    // An acknowledgement with more to say than a full packet has room for: every other packet lost.
+    for _ in 0..20 {
+        alone.seq += 1;
+        let wire = (alone.seq + 1) & ((1 << 48) - 1);
+        alone.seq = wire;
+        let packet = Alone::make(wire, Kind::Data, &[], 1);
+        alone.dccp.handle(alone.now, arriving(packet, Ecn::NotEct, Damage::None), &mut alone.notes);
+    }
+    let room = u32::try_from(alone.dccp.room()).unwrap();
+    let sent = alone.send(room);
+    assert_eq!(kinds(&sent), [ACK, DATA]);
+    assert!(sent.iter().all(|packet| ip_bytes(packet) <= 1500));
+    assert_eq!(sent[1].payload, data(room));
+}
+
 /// §8.5 step 4: in REQUEST only a Response or Reset that acknowledges a Request counts.
 #[test]
 fn request_waits_for_its_response() {

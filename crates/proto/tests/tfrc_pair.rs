@@ -8,7 +8,7 @@ use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint as _, Event, Input};
 use talkspurt_proto::packet::{Body, Ecn, IpVersion, Quote, Quoted};
 use talkspurt_proto::probe::{Garbage, Gauge};
-use talkspurt_proto::rate::equation;
+use talkspurt_proto::rate::{Rung, bucket, equation};
 use talkspurt_proto::tfrc::{Config, Data, Feedback, Packet, Tfrc};
 use talkspurt_proto::time::Instant;
 
@@ -345,4 +345,33 @@ fn a_closed_end_sends_nothing_and_still_answers() {
     road.drive_until(at(5000));
     assert_eq!(data(&road, 0).len(), 1);
     assert!(road.ends[0].throughput(at(3000), at(5000)) > 60_000.0);
+}
+
+/// With a ladder, the controller asks for a rung and takes it back: 87 kbit/s of G.711 with headers
+/// over 60 kbit/s does not last.
+#[test]
+fn the_source_hears_which_rung_to_use() {
+    let mut config = Config::default();
+    config.rate.token_bucket = Some(bucket::Config::default());
+    let rung = |packet_bytes| Rung { packet_bytes, interval: ms(20) };
+    let ladder = [rung(172), rung(92), rung(32)];
+    let client = Tfrc::with_ladder(&config, Dice::new(1, "client"), &ladder);
+    let listener = Tfrc::listener(&Config::default(), Dice::new(1, "listener"));
+    let mut road = Road::new(client, listener, ms(50));
+    road.ways[0].rate = Some(kbps(60));
+    road.ways[0].limit = 10;
+    road.ends[0].source = Source::Steady { bytes: 172, interval: ms(20), queue: 3 };
+    road.open();
+    road.drive_until(at(60_000));
+    let asked: Vec<_> = road.ends[0]
+        .events
+        .iter()
+        .filter_map(|(_, event)| match event {
+            Event::Encoding(rung) => Some(*rung),
+            _ => None,
+        })
+        .collect();
+    println!("{asked:?}");
+    assert!(asked.len() > 1 && asked.iter().any(|rung| *rung > 0), "{asked:?}");
+    assert!(asked.iter().all(|rung| usize::from(*rung) < ladder.len()));
 }

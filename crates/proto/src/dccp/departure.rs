@@ -46,6 +46,8 @@ pub(super) struct Owed {
     pub(super) close_req: bool,
     pub(super) close: bool,
     pub(super) ack: bool,
+    /// What was due beside the data that waits went ahead of it.
+    pub(super) unburdened: bool,
     /// Most bytes of IP packet that may answer the last packet of an address not proven.
     pub(super) allowance: Option<usize>,
 }
@@ -172,9 +174,7 @@ impl Dccp {
     /// A packet whose type says it all.
     fn plain_packet<P: Probe>(&mut self, now: Instant, kind: Kind, probe: &mut P) -> Transmit {
         let seq = self.windows.next();
-        let mut options = Options::default();
-        self.write_cookie(&mut options);
-        self.write_count(&mut options);
+        let options = self.least_options();
         self.finish_packet(now, seq, kind, options, None, probe)
     }
 
@@ -210,7 +210,8 @@ impl Dccp {
         let owes = self.sender.as_mut().is_some_and(SenderHalf::owes_ack);
         let acknowledges =
             owes || self.owed.ack || self.state == State::PartOpen || self.dropped.is_news();
-        if !acknowledges {
+        let unburdened = take(&mut self.owed.unburdened);
+        if !acknowledges || (unburdened && self.state != State::PartOpen) {
             self.write_count(&mut extra);
             self.write_echo(now, LONGEST_OPTIONS, &mut extra);
             return self.finish_data(now, seq, Kind::Data, extra, frame, probe);
@@ -218,10 +219,13 @@ impl Dccp {
         let space = self.space(ACK_BYTES).saturating_sub(frame.wire_bytes());
         let room = space.min(LONGEST_OPTIONS) & !3;
         let left = room.saturating_sub(extra.as_bytes().len());
-        let mut options = self.ack_options(now, seq, left, true);
-        if options.as_bytes().len() > left {
-            // Too much for one packet: what is due goes first, alone.
-            self.frame = Some(frame);
+        let mut options = match unburdened {
+            true => self.least_options(),
+            false => self.ack_options(now, seq, left, true),
+        };
+        if options.as_bytes().len() > left && !unburdened {
+            // Too much for one packet: what is due goes first, alone, and then the data without it.
+            (self.frame, self.owed.unburdened) = (Some(frame), true);
             return self.pure_ack(now, seq, options, probe);
         }
         options.append(extra.as_bytes());
@@ -245,10 +249,8 @@ impl Dccp {
 
     /// The options that go with an Acknowledgement Number.
     fn ack_options(&mut self, now: Instant, seq: SeqNo, room: usize, data: bool) -> Options {
-        let mut options = Options::default();
         self.owed.ack = false;
-        self.write_cookie(&mut options);
-        self.write_count(&mut options);
+        let mut options = self.least_options();
         if let Some(receiver) = &mut self.receiver {
             receiver.acknowledge(now, data, &mut self.vector, &mut options);
         }
@@ -258,6 +260,14 @@ impl Dccp {
         self.features.write(seq, room, self.state == State::PartOpen, &mut options);
         self.dropped.write(seq, self.windows.gsr, room, &mut options);
         self.write_echo(now, room, &mut options);
+        options
+    }
+
+    /// The options no packet of PARTOPEN goes without.
+    fn least_options(&self) -> Options {
+        let mut options = Options::default();
+        self.write_cookie(&mut options);
+        self.write_count(&mut options);
         options
     }
 

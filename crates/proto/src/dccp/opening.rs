@@ -211,8 +211,17 @@ impl Dccp {
         match (number, location) {
             (feature::CCID, Location::Here) if self.sender.is_some() => {
                 self.begin_sender(now, probe);
+                // RFC 4341 §4: a sender under CCID 2 cannot do without Ack Vectors.
+                if self.ccid(Location::Here) == Ccid::Two {
+                    self.features.change(feature::SEND_ACK_VECTOR, Location::There, &[1]);
+                }
             }
-            (feature::CCID, Location::There) if self.receiver.is_some() => self.begin_receiver(),
+            (feature::CCID, Location::There) if self.receiver.is_some() => {
+                self.begin_receiver();
+                if self.config.counts_non_data(self.ccid(Location::There)) {
+                    self.features.change(feature::SEND_NDP_COUNT, Location::There, &[1, 0]);
+                }
+            }
             (feature::ACK_RATIO, Location::There) => {
                 let ratio = self.features.value(number, location) as u16;
                 if let Some(receiver) = &mut self.receiver {
