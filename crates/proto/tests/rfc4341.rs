@@ -306,6 +306,34 @@ fn section_5_the_round_trip_time_is_that_of_the_newest_packet_less_what_the_rece
 }
 
 #[test]
+fn section_5_what_the_receiver_waited_is_about_the_packet_it_names() {
+    let mut bench = Bench::new(&wide(Some(2)));
+    bench.some(1);
+    bench.pass(50);
+    bench.send(None);
+    bench.pass(100);
+    let mut options = Options::default();
+    options.push(Opt::AckVector { nonce: false, cells: &[1] });
+    bench.hear_as(1, 2, &options, Ecn::NotEct, (Some(MS * 40), None));
+    // Packet 2 waited for 40 ms; it had no data, and how long packet 1 waited nobody says.
+    assert_eq!(bench.sender.rtt(), Some(MS * 150));
+}
+
+#[test]
+fn rfc_4340_section_11_4_1_a_mark_told_later_counts() {
+    let mut bench = Bench::new(&wide(Some(2)));
+    bench.fill();
+    bench.ack(2, &[(Received, 1), (NotYet, 1)]);
+    // A duplicate of packet 2 arrived marked: of old 0 and received 1 the sender makes 1.
+    bench.ack(2, &[(Marked, 1), (NotYet, 1)]);
+    assert_eq!(bench.state(), (5, Some(5), 9));
+    // And the other way round it stays one mark.
+    bench.ack(2, &[(Received, 1), (NotYet, 1)]);
+    bench.ack(2, &[(Marked, 1), (NotYet, 1)]);
+    assert_eq!(bench.state(), (5, Some(5), 9));
+}
+
+#[test]
 fn section_5_many_measurements_a_window_weigh_less_each() {
     let mut bench = Bench::new(&Parameters { min_rto: MS, ..wide(Some(2)) });
     bench.fill();
@@ -368,6 +396,24 @@ fn rate_limited_increase_in_rfc_4341s_slow_start_and_in_congestion_avoidance() {
         bench.ack(first + 6, &[(Received, 7)]);
     }
     assert_eq!(bench.sender.window(), 8, "flights of 7 allow 8 and no more");
+}
+
+#[test]
+fn rate_limited_increase_forgets_the_flights_before_silence() {
+    let mut bench = Bench::new(&Parameters { slow_start: SlowStart::PerPacket, ..rfc() });
+    for packets in [4, 8, 16] {
+        assert_eq!(bench.fill(), packets);
+        bench.ack(bench.next - 1, &[(Received, packets as u8)]);
+    }
+    bench.pass(1001);
+    // "Upon a reduction of cwnd (for any reason), maxFS MUST be reset": restarted from 4, a flight
+    // of one allows two, and the window stays.
+    bench.some(1);
+    bench.ack(bench.next - 1, &[(Received, 1)]);
+    assert_eq!(bench.sender.window(), 4);
+    assert_eq!(bench.fill(), 4);
+    bench.ack(bench.next - 1, &[(Received, 4)]);
+    assert_eq!(bench.sender.window(), 8);
 }
 
 #[test]
@@ -710,6 +756,26 @@ fn section_6_1_2_the_three_bounds_of_ack_ratio() {
     bench.some(1);
     bench.ack(first + 1, &[(Received, 1)]);
     assert_eq!((bench.sender.window(), bench.sender.ack_ratio()), (2, Some(1)));
+    // Slow start by half a packet for an acknowledgement at R = 1; and two again from four on.
+    for (window, ratio) in [(2, 1), (2, 1), (3, 1), (3, 1), (4, 2)] {
+        assert_eq!((bench.sender.window(), bench.sender.ack_ratio()), (window, Some(ratio)));
+        let packets = bench.fill();
+        bench.ack(bench.next - 1, &[(Received, packets as u8)]);
+    }
+}
+
+#[test]
+fn section_6_1_1_an_acknowledgement_that_comes_late_is_not_lost() {
+    let mut bench = constant(24);
+    let none = Options::default();
+    let late = bench.peer;
+    for number in [late + 1, late + 2, late, late + 3, late + 4] {
+        bench.sender.on_arrival(bench.now, &arrival(number, false, Ecn::NotEct, &none));
+    }
+    bench.peer = late + 5;
+    window_of_data(&mut bench, false);
+    window_of_data(&mut bench, false);
+    assert_eq!(bench.sender.ack_ratio(), Some(2));
 }
 
 #[test]
