@@ -14,15 +14,21 @@ import talkspurt
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 GOLDEN = {
+    "ccid3": "",
+    "controllers": "",  # of a study its first combination and seed
     "first-call": "e6eb751fc514d8584ed03f4cc42cd49f",
+    "large-delay": "",
     "two-way": "96ae0753ade5e23007168e7fd8417229",
-    "which-transport": "277e44c269d74492a1da1f0486e3aa5d",  # its first combination and seed
+    "which-transport": "277e44c269d74492a1da1f0486e3aa5d",
 }
+
+
+STUDIES = ("controllers", "large-delay", "which-transport")
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
 def test_a_shipped_scenario_has_its_digest(name: str) -> None:
-    study = name == "which-transport"
+    study = name in STUDIES
     one = {"axes": [], "replications.count": 1} if study else {}
     result = talkspurt.run(SCENARIOS / f"{name}.toml", set=one)
     assert isinstance(result, talkspurt.Result)

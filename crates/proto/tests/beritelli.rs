@@ -138,3 +138,18 @@ fn congestion_leaves_a_packet_in_a_round_trip() {
     assert_eq!(call.0.rate().as_bps(), least);
     assert!(call.hears_rtt(90) > least);
 }
+
+#[test]
+fn silence_is_made_up_for_by_a_round_trip_and_no_more() {
+    let config = Config { initial_rate: Some(Rate::from_bps(80_000)), ..Config::default() };
+    let mut call = Call::new(&config, &LADDER);
+    call.hears_rtt(100);
+    // 20 ms a packet: five fit a round trip of 100 ms, and the one that is due.
+    let late = Instant::ZERO + Duration::from_secs(1);
+    let mut left = 0;
+    while call.0.permit(late, 172) == Permit::Now {
+        call.0.on_sent(late, 172);
+        left += 1;
+    }
+    assert_eq!(left, 6);
+}

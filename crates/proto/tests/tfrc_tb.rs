@@ -17,11 +17,12 @@ struct Script {
     evidence: Rate,
     receive_rate: u64,
     sent_bytes: u64,
+    blocked: bool,
 }
 
 impl RateControl for Script {
     fn permit(&mut self, _: Instant, _: u32) -> Permit {
-        Permit::Now
+        if self.blocked { Permit::Blocked } else { Permit::Now }
     }
     fn on_unused(&mut self, _: Instant) {}
     fn on_sent(&mut self, _: Instant, bytes: u32) {
@@ -71,9 +72,13 @@ struct Talk {
     departures: Vec<Instant>,
 }
 
+fn script(rate: Rate, evidence: Rate) -> Script {
+    Script { rate, evidence, receive_rate: 0, sent_bytes: 0, blocked: false }
+}
+
 fn talk(config: &Config, rate: Rate, evidence: Rate) -> Talk {
-    let inner = Script { rate, evidence, receive_rate: 0, sent_bytes: 0 };
-    let bucket = Bucket::new(Instant::ZERO, config, &LADDER, Duration::ZERO, inner);
+    let bucket =
+        Bucket::new(Instant::ZERO, config, &LADDER, Duration::ZERO, script(rate, evidence));
     let (now, due) = (Instant::ZERO, Instant::ZERO);
     Talk { bucket, now, due, talking: true, encodings: Vec::new(), departures: Vec::new() }
 }
@@ -226,6 +231,71 @@ fn tokens_are_no_burst() {
 }
 
 #[test]
+fn a_worse_codec_keeps_no_pace_for_longer_packets() {
+    let config = Config { depth: Size::from_bytes(0), initial_rung: None, ..eager() };
+    let mut talk = talk(&config, kbps(80), kbps(80));
+    talk.pass(MS * 10);
+    talk.talking = false;
+    talk.pass(Duration::from_secs(1));
+    assert_eq!(talk.bucket.rung(), 0);
+    talk.set(kbps(10), kbps(10));
+    talk.pass(MS);
+    let mut left = 0;
+    while talk.bucket.permit(talk.now, 36) == Permit::Now {
+        talk.bucket.on_sent(talk.now, 36);
+        left += 1;
+    }
+    assert_eq!((talk.bucket.rung(), left), (4, 2), "two of G.723.1, not six");
+}
+
+#[test]
+fn tokens_for_less_than_a_packet_hold_nothing() {
+    // A packet of G.711 at 48 kbit/s is 80 bytes short.
+    for (depth, rung) in [(79, 1), (80, 0)] {
+        let config = Config { depth: Size::from_bytes(depth), ..eager() };
+        let mut talk = talk(&config, kbps(112), kbps(112));
+        talk.pass(Duration::from_secs(1));
+        talk.talking = false;
+        assert_eq!(talk.tokens(), depth);
+        talk.set(kbps(48), kbps(48));
+        talk.bucket.on_timeout(talk.now, &mut ());
+        assert_eq!(talk.bucket.rung(), rung, "{depth}");
+    }
+}
+
+#[test]
+fn the_pace_is_the_codecs_while_tokens_last_and_the_fair_rate_after() {
+    for (depth, micros) in [(8000, 20_000), (50, 25_000), (0, 33_334)] {
+        let config = Config { depth: Size::from_bytes(depth), ..eager() };
+        let mut talk = talk(&config, kbps(112), kbps(112));
+        talk.talking = false;
+        talk.pass(Duration::from_secs(3));
+        while talk.bucket.permit(talk.now, 172) == Permit::Now {
+            talk.bucket.on_sent(talk.now, 172);
+        }
+        assert_eq!(talk.tokens(), depth);
+        talk.set(kbps(48), kbps(48));
+        // 1600 bits at 80 kbit/s; 400 bits of tokens last 12.5 ms and 1000 bits, the rest comes at
+        // 48 kbit/s; without tokens all of it does.
+        let Permit::At(at) = talk.bucket.permit(talk.now, 172) else { panic!("nothing is left") };
+        assert_eq!((at - talk.now).as_nanos().div_ceil(1000), micros, "{depth}");
+    }
+}
+
+#[test]
+fn packets_keep_their_distance_and_a_block_within_is_one_without() {
+    let inner = script(kbps(500), kbps(500));
+    let now = Instant::ZERO + MS * 100;
+    let mut bucket = Bucket::new(Instant::ZERO, &eager(), &LADDER, MS * 10, inner);
+    assert_eq!(bucket.permit(now, 172), Permit::Now);
+    bucket.on_sent(now, 172);
+    assert_eq!(bucket.permit(now + MS * 9, 172), Permit::At(now + MS * 10));
+    assert_eq!(bucket.permit(now + MS * 10, 172), Permit::Now);
+    bucket.inform(now + MS * 10, |inner| inner.blocked = true);
+    assert_eq!(bucket.permit(now + MS * 20, 172), Permit::Blocked);
+}
+
+#[test]
 fn a_better_codec_waits_for_its_time_and_its_tokens() {
     let config = Config { step_up: Duration::from_millis(500), ..Config::default() };
     let mut plain = talk(&config, kbps(24), kbps(24));
@@ -268,6 +338,26 @@ fn what_was_received_is_counted_with_headers() {
     talk.bucket.on_report(talk.now, &report, &mut ());
     let inner = talk.bucket.inner();
     assert_eq!((inner.receive_rate, inner.sent_bytes), (10_000, 200 * 5));
+}
+
+#[test]
+fn after_a_change_of_codec_no_report_is_counted_too_high() {
+    let mut talk = talk(&eager(), kbps(80), kbps(80));
+    let mut hears = |sent: u32| {
+        talk.now += MS * 100;
+        talk.bucket.on_sent(talk.now, sent);
+        let report = Report {
+            rtt: None,
+            covered: talk.now,
+            receive_rate: 1600,
+            loss_event_rate: 0.0,
+            delay_variation: None,
+        };
+        talk.bucket.on_report(talk.now, &report, &mut ());
+        talk.bucket.inner().receive_rate
+    };
+    // 28 bytes for each 172, as long as the report may speak of such; then for each 32.
+    assert_eq!([hears(172), hears(32), hears(32)], [1860, 1860, 3000]);
 }
 
 /// Remembers gauges.

@@ -629,3 +629,17 @@ fn codecs_and_ladders() {
         (file, "codec = \"pcmu\"\ntalkspurts = {}\nkeep_alive = { every = \"0s\", size = \"0B\" }"),
     ]));
 }
+
+#[test]
+fn buckets_of_tokens() {
+    let bulk = "transport = { kind = \"tcp\", controller = \"newreno\" }";
+    let udp = "transport = { kind = \"udp\" }\nip";
+    insta::assert_snapshot!(each(&[
+        (bulk, "transport = { kind = \"tfrc\", rate.token_bucket = {} }"),
+        (udp, "transport = { kind = \"tfrc\", rate.token_bucket.initial_rung = 1 }\nip"),
+        (udp, "transport = { kind = \"dccp\", ccid = 3, rate.token_bucket.initial_rung = 0 }\nip"),
+        (udp, "transport = { kind = \"tfrc\", rate.token_bucket.step_up_tokens = 1.5 }\nip"),
+        (udp, "transport = { kind = \"tfrc\", rate.token_bucket.depth = \"200MB\" }\nip"),
+        (udp, "transport = { kind = \"beritelli\", decrease = 1.0, threshold = \"0ms\" }\nip"),
+    ]));
+}

@@ -7,6 +7,7 @@ mod incoming;
 #[cfg(test)]
 mod ladder_tests;
 mod outgoing;
+mod sizing;
 
 use std::sync::Arc;
 
@@ -14,35 +15,20 @@ use bytes::Bytes;
 use incoming::Incoming;
 pub use incoming::MediaSink;
 use outgoing::Outgoing;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+pub use sizing::Sizing;
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
 use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Rate;
-use talkspurt_proto::{dccp, rtcp, rtp, tfrc};
+use talkspurt_proto::{rtcp, rtp};
 
 use crate::clock::Clock;
 use crate::recording::Recording;
 use crate::send_queue;
 use crate::source;
 use crate::transport::{self, Side, Transport};
-
-/// How packet lengths are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Sizing {
-    /// Every header at its length in the RFCs.
-    #[default]
-    Rfc,
-    /// As ns-2.35 counts: a UDP packet is its payload, a TCP segment its payload and 40 bytes, a
-    /// TFRC packet its payload and 32 bytes or, as feedback, 40 in all, a DCCP packet its payload,
-    /// options and 32 bytes, 36 with an acknowledgement, and 88 (CCID 2) or 104 (CCID 3) in all
-    /// when it opens the connection. RTP is not there.
-    Ns2,
-}
 
 /// What a peer is made of.
 #[derive(Debug)]
@@ -213,7 +199,8 @@ impl Peer {
             self.feed(local, stamped);
             match self.transport.poll(local, stamped) {
                 Output::Transmit(transmit) => {
-                    let ip_bytes = self.ip_bytes(&transmit.body);
+                    let ip_bytes =
+                        self.sizing.ip_bytes(self.version, &transmit.body, self.opening_bytes);
                     let (ecn, dscp, version) = (transmit.ecn, self.dscp, self.version);
                     let body = transmit.body;
                     return Action::Send(Outbound { ip_bytes, ecn, dscp, version, body });
@@ -360,39 +347,6 @@ impl Peer {
         }
         next.map(|local| self.clock.truth(local))
     }
-
-    #[inline]
-    fn ip_bytes(&self, body: &Body) -> u32 {
-        let layers = body.layers();
-        let header = self.version.header_bytes();
-        match (self.sizing, body) {
-            (Sizing::Rfc, _) | (Sizing::Ns2, Body::TooBig { .. }) => {
-                header + layers.transport + layers.media + layers.payload
-            }
-            (Sizing::Ns2, Body::Dccp(packet)) => {
-                ns2_dccp_bytes(packet, self.opening_bytes) + layers.payload
-            }
-            (Sizing::Ns2, Body::Tfrc(tfrc::Packet::Data(_))) => 32 + layers.payload,
-            (Sizing::Ns2, Body::Tfrc(tfrc::Packet::Feedback(_))) => 40,
-            (Sizing::Ns2, Body::Udp(_)) => (layers.media + layers.payload)
-                .saturating_sub(if layers.payload > 0 { layers.media } else { 0 }),
-            (Sizing::Ns2, Body::Tcp(_)) => 40 + layers.payload,
-        }
-    }
-}
-
-/// Bytes of a DCCP packet as ns-2.35 counts them, its payload apart (measured from its traces): an
-/// IPv4 header, then DCCP's with short sequence numbers throughout, and the options. A Request or
-/// Response is as long as the feature options that ns-2's CCID puts into it, for ours are others.
-fn ns2_dccp_bytes(packet: &dccp::Packet, opening_bytes: u32) -> u32 {
-    let options = packet.options.as_bytes().len().next_multiple_of(4) as u32;
-    let own = match packet.kind {
-        dccp::Kind::Request { .. } | dccp::Kind::Response { .. } => return opening_bytes,
-        dccp::Kind::Reset { .. } => 4,
-        _ => 0,
-    };
-    let acknowledgement = if packet.kind.ack().is_some() { 4 } else { 0 };
-    20 + 12 + acknowledgement + own + options
 }
 
 /// The RTCP of a flow with speech. Its bandwidth is that of one direction's packets in their best

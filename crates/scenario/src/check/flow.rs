@@ -51,6 +51,7 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
             source.into_iter().for_each(|source| side.check(source, found));
         }
         transport(&path.key("transport"), &flow.transport, found);
+        bucket(&path.key("transport"), flow, found);
         for outside in flow.quality.out_of_range() {
             found.add(path.key("quality").key(outside.knob), outside.to_string());
         }
@@ -73,6 +74,27 @@ fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
         Transport::Dccp(config) => dccp::check(path, config, found),
         Transport::Tfrc(config) => rate::check(&path.key("rate"), &config.rate, found),
         Transport::Beritelli(config) => rate::beritelli(path, config, found),
+    }
+}
+
+/// A token bucket holds what a source sends in, and begins with a rung it has.
+fn bucket(path: &Path, flow: &Flow, found: &mut Findings) {
+    let rate = match &flow.transport {
+        Transport::Dccp(config) => &config.rate,
+        Transport::Tfrc(config) => &config.rate,
+        Transport::Udp(_) | Transport::Tcp(_) | Transport::Beritelli(_) => return,
+    };
+    let Some(bucket) = &rate.token_bucket else { return };
+    let path = path.key("rate").key("token_bucket");
+    let rungs = std::iter::once(&flow.source).chain(&flow.reverse).map(|it| it.rungs().len());
+    let most = rungs.max().unwrap_or(0);
+    if most == 0 {
+        let message = "bulk data has no rate of its own for a bucket to hold";
+        found.add(path, message).hint("leave it out, or use another source".to_owned());
+    } else if let Some(rung) = bucket.initial_rung.filter(|rung| usize::from(*rung) >= most) {
+        let message =
+            format!("{rung} is no rung of a ladder of {most}, which are 0 to {}", most - 1);
+        found.add(path.key("initial_rung"), message);
     }
 }
 
