@@ -52,8 +52,8 @@ Seen in these conversations and in trials of them:
   Refused, for it. Resets to a Request bear sequence number 0 (§8.3.1).
 * Allow Short Seqnos = 0 and ECN Incapable = 1 are asked for with Mandatory: it speaks neither short
   numbers nor ECN.
-* It does not confirm a Change for Send Ack Vector or Send NDP Count if it asks for the same itself:
-  ours goes out again, ever more rarely, until the connection ends (§6.6.3).
+* It does not confirm a Change for Send Ack Vector or Send NDP Count if it asks for the same itself;
+  ours takes such a crossing Change for the answer (§6.6.6).
 * It answers with one Sync in 125 ms at most, so that a client that meets an older connection of its
   own ports (§7.5.5) is heard only when the kernel next speaks by itself.
 * CCID 3 feedback has Receive Rate and Loss Event Rate, no Loss Intervals (RFC 4342 §8.6) and no
