@@ -52,12 +52,12 @@ Seen in these conversations and in trials of them:
   Refused, for it. Resets to a Request bear sequence number 0 (§8.3.1).
 * Allow Short Seqnos = 0 and ECN Incapable = 1 are asked for with Mandatory: it speaks neither short
   numbers nor ECN.
-* It does not confirm a Change for Send Ack Vector or Send NDP Count if it asks for the same itself:
-  ours goes out again, ever more rarely, until the connection ends (§6.6.3).
+* It does not confirm a Change for Send Ack Vector or Send NDP Count if it asks for the same itself;
+  ours takes such a crossing Change for the answer (§6.6.6).
 * It answers with one Sync in 125 ms at most, so that a client that meets an older connection of its
   own ports (§7.5.5) is heard only when the kernel next speaks by itself.
 * CCID 3 feedback has Receive Rate and Loss Event Rate, no Loss Intervals (RFC 4342 §8.6) and no
-  Elapsed Time (§8.2, RFC 4340 §13.2).
+  Elapsed Time, which §6 there asks for.
 * CCID 3 takes the first loss interval from the throughput equation (RFC 5348 §6.3.1) and keeps that
   loss event rate until the second loss. With a round trip below a millisecond it was 1/1, and our
   sender was slowed to a packet in some seconds; the paths with losses have a delay therefore.

@@ -17,6 +17,7 @@ import datetime
 import json
 import os
 import platform
+import signal
 import subprocess
 import sys
 import tempfile
@@ -51,6 +52,8 @@ def main() -> int:
     captures = asked.keep or Path(tempfile.mkdtemp(prefix="linux-dccp-"))
     captures.mkdir(parents=True, exist_ok=True)
     cases = [case for case in CASES if not asked.names or case.name in asked.names]
+    # Whoever ends this run ends the guest and its network too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("run: ended"))
     results = hold(cases, peer, captures)
     failed = [result["name"] for result in results["conversations"] if result["wrong"]]
     if not asked.names:

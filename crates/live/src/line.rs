@@ -100,7 +100,7 @@ pub type Tap = Box<dyn FnMut(Instant, Passage, Fate, &[u8]) + Send>;
 pub struct Setup {
     /// Our address and port.
     pub local: SocketAddr,
-    /// The peer's; if not given, whoever sends first is the peer.
+    /// The peer's; if not given, whoever sends first is the peer, for good.
     pub remote: Option<SocketAddr>,
     /// What bytes do not say.
     pub hints: Hints,
@@ -165,21 +165,22 @@ impl<L: Port> Line<L> {
     pub const fn remote(&self) -> Option<SocketAddr> {
         self.setup.remote
     }
-    /// Packets the socket did not take: no buffer, no route, too long, nobody there.
+    /// Packets that could not leave: no buffer, no route, too long, nobody there.
     #[must_use]
     pub const fn unsent_packets(&self) -> u64 {
         self.unsent_packets
     }
 
-    /// Sends a packet. One that cannot be written, or that the socket refuses, is lost.
+    /// Sends a packet. One that cannot be written, that the socket refuses, or that has no peer yet
+    /// to go to, is lost.
     ///
     /// # Errors
     /// The socket failed for good.
-    ///
-    /// # Panics
-    /// If there is no peer yet: an endpoint speaks first only to a peer it was given.
     pub fn send(&mut self, now: Instant, packet: &Packet, body: &Body) -> io::Result<()> {
-        let remote = self.setup.remote.expect("an endpoint without a peer does not speak");
+        let Some(remote) = self.setup.remote else {
+            self.unsent_packets += 1;
+            return Ok(());
+        };
         let ends = ends(self.setup.local, remote);
         let mut bytes = Vec::new();
         let envelope = self.setup.encapsulation;
