@@ -105,4 +105,4 @@ def test_rfc_5348s_ccid_3_knows_it_by_itself() -> None:
     )
     assert isinstance(result, talkspurt.Result)
     arrived = result.series("call")["received_packets"].to_list()
-    assert settled(arrived[:79]) <= CCID3_SETTLED - 2.0
+    assert settled(arrived[:79]) <= CCID3_SETTLED
