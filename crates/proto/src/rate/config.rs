@@ -43,8 +43,8 @@ pub enum Kind {
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Segment size s of the equations, in bytes of payload. Absent: the mean of what is sent (RFC
-    /// 5348 §4.1); under CCID 4 1460 B (RFC 5622 §3); under ns2 500 B for DCCP and 1000 B for TFRC
-    /// (ns-2 `s_s_`, `packetSize_`).
+    /// 5348 §4.1), with a token bucket the best codec's packet and its headers; under CCID 4 1460 B
+    /// (RFC 5622 §3); under ns2 500 B for DCCP and 1000 B for TFRC (ns-2 `s_s_`, `packetSize_`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nominal_size: Option<Size>,
     /// Window of the initial rate, in packets in a round trip. Absent: min(4s, max(2s, 4380 B))

@@ -39,15 +39,19 @@ impl Machine {
         if let Some(config) = &parameters.beritelli {
             return Self::Beritelli(Box::new(Beritelli::new(now, config, ladder)));
         }
-        let sender = Sender::new(now, parameters);
-        let Some(config) = parameters.token_bucket.as_ref().filter(|_| !ladder.is_empty()) else {
-            return Self::Tfrc(Box::new(sender));
+        let (Some(config), Some(best)) = (&parameters.token_bucket, ladder.first()) else {
+            return Self::Tfrc(Box::new(Sender::new(now, parameters)));
         };
         let mut config = config.clone();
         if parameters.header_bytes > 0 {
             // RFC 4828 §4.2: X has paid for the headers already.
             config.header_bytes = 0;
         }
+        let mut parameters = parameters.clone();
+        // With the mean of what is sent as s, a step down the ladder would lower X itself and lead to
+        // the next: the fair rate is that of packets as long as the best codec's.
+        parameters.nominal_bytes.get_or_insert(best.packet_bytes + config.header_bytes);
+        let sender = Sender::new(now, &parameters);
         let spacing = parameters.minimum_interval;
         Self::TokenBucket(Box::new(Bucket::new(now, &config, ladder, spacing, sender)))
     }
