@@ -35,7 +35,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 def measures() -> str:
     """The page of measures."""
-    from talkspurt.measures import ALL, VERDICTS
+    from talkspurt.measures import ALL, GAUGES, VERDICTS
 
     lines = [
         "# Measures",
@@ -43,9 +43,10 @@ def measures() -> str:
         "What each number in a report, a table on the terminal or a Parquet file means, how it is "
         "computed, and where the definition comes from.",
     ]
-    for table, words in (("flows", "Of flows"), ("links", "Of links")):
+    tables = (("flows", "Of flows"), ("links", "Of links"), ("gauges", "Inside endpoints"))
+    for table, words in tables:
         lines += ["", f"## {words}"]
-        for m in (m for m in ALL if m.table == table):
+        for m in (m for m in (*ALL, *GAUGES) if m.table == table):
             unit = "" if m.unit == "1" else f" in {m.unit}"
             lines += ["", f"### {m.label}", "", f"`{m.name}`{unit}. {m.meaning}", ""]
             lines += [f"*{m.formula}*  ", f"Source: {m.source}."]

@@ -49,6 +49,46 @@ source = { kind = "bulk" }
 SILENT = SCENARIO.replace('file = "speech.wav", codec = "pcmu", repeat = true', 'codec = "pcmu"')
 """The same, but the first call is packets nobody can hear."""
 
+CONTROLLED = """\
+title = "Controlled"
+duration = "12s"
+seed = 3
+
+[links.sky]
+from = "west"
+to = "east"
+rate = "256kbit/s"
+delay = "60ms"
+queue = { kind = "droptail", packets = 12 }
+
+[flows.two]
+from = "west"
+to = "east"
+transport = { kind = "dccp", ccid = 2, window = { initial_ssthresh = 8 } }
+source = { kind = "speech", codec = "pcmu" }
+
+[flows.three]
+from = "west"
+to = "east"
+transport = { kind = "dccp", ccid = 3 }
+source = { kind = "speech", codec = "pcmu" }
+reverse = { kind = "speech", codec = "pcma" }
+
+[flows.tb]
+from = "west"
+to = "east"
+transport = { kind = "tfrc", rate = { token_bucket = {} } }
+source = { kind = "speech", codec = "pcmu", ladder = ["pcmu", "g726-32", "g729a"] }
+
+[flows.upload]
+from = "west"
+to = "east"
+start = "3s"
+transport = { kind = "tcp", controller = "newreno", mss = "500B" }
+source = { kind = "bulk" }
+"""
+"""Calls under congestion control beside an upload."""
+
 STUDY = (
     SCENARIO
     + """
@@ -110,6 +150,7 @@ def folder(tmp_path_factory):
     write_wav(place / "speech.wav", tone())
     (place / "small.toml").write_text(SCENARIO, encoding="utf-8")
     (place / "silent.toml").write_text(SILENT, encoding="utf-8")
+    (place / "controlled.toml").write_text(CONTROLLED, encoding="utf-8")
     (place / "study.toml").write_text(STUDY, encoding="utf-8")
     return place
 
@@ -122,6 +163,11 @@ def result(folder):
 @pytest.fixture(scope="session")
 def silent(folder):
     return talkspurt.run(folder / "silent.toml")
+
+
+@pytest.fixture(scope="session")
+def controlled(folder):
+    return talkspurt.run(folder / "controlled.toml")
 
 
 @pytest.fixture(scope="session")

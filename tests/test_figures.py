@@ -2,17 +2,20 @@
 
 import re
 
+import polars as pl
 import pytest
 
 import talkspurt
 from conftest import made_study
 from talkspurt import figures
-from talkspurt.figures import comparison, style
+from talkspurt.figures import comparison, inside, style
+
+INSIDE = ("rates", "window", "bucket")
 
 
 @pytest.mark.parametrize("kind", figures.KINDS)
-def test_every_kind_draws_something_with_units(result, kind):
-    figure = result.figure(kind)
+def test_every_kind_draws_something_with_units(result, controlled, kind):
+    figure = (controlled if kind in INSIDE else result).figure(kind)
     assert figure.axes
     axes = figure.axes[-1]
     assert axes.has_data()
@@ -21,7 +24,8 @@ def test_every_kind_draws_something_with_units(result, kind):
 
 
 @pytest.mark.parametrize("kind", figures.KINDS)
-def test_the_same_figure_is_the_same_svg(result, kind):
+def test_the_same_figure_is_the_same_svg(result, controlled, kind):
+    result = controlled if kind in INSIDE else result
     first, second = (figures.svg(result.figure(kind)) for _ in range(2))
     assert first == second
     assert b"<dc:date>" not in first
@@ -33,6 +37,47 @@ def test_figures_of_one_flow_show_that_flow(result):
     assert words == ["tcp-call"]
     with pytest.raises(ValueError, match="nothing to show"):
         result.figure("cwnd", flow="call")
+
+
+def test_figures_of_the_inside_are_of_one_direction_each(controlled, result):
+    names = [name for name, _ in figures.every(controlled)]
+    inside = {name for name in names if name.split("-")[0] in INSIDE}
+    assert inside == {"rates-three", "rates-three.reverse", "rates-tb", "window-two", "bucket-tb"}
+    assert not {name for name, _ in figures.every(result) if name.split("-")[0] in INSIDE}
+    with pytest.raises(ValueError, match="nothing to show"):
+        controlled.figure("rates", flow="two")
+
+
+def test_a_line_of_the_inside_is_its_gauge_held_to_the_end(controlled):
+    figure = controlled.figure("rates", flow="three")
+    lines = {line.get_color(): line for line in figure.axes[0].get_lines()}
+    gauge = controlled.gauges("three", "rate").filter(side="from")
+    drawn = lines[style.TRANSPORTS["dccp-ccid3"].colour]
+    assert drawn.get_xdata().tolist() == [*gauge["time_s"], controlled.duration_s]
+    assert drawn.get_ydata()[:-1].tolist() == [value * 1e-3 for value in gauge["value"]]
+    assert drawn.get_drawstyle() == "steps-post"
+
+
+def test_of_many_steps_the_extremes_are_drawn():
+    times = [i / 1000 for i in range(50_000)]
+    values = [float(i % 7) for i in range(50_000)]
+    values[33_333] = -5.0
+    values[44_444] = 99.0
+    few = inside._fewer(pl.DataFrame({"time_s": times, "value": values}), 50.0)
+    assert few.height <= inside.MOST_STEPS + 4
+    assert few["value"].min() == -5.0
+    assert few["value"].max() == 99.0
+    assert few["time_s"].is_sorted()
+
+
+def test_a_ladder_names_the_steps_of_its_figure(controlled):
+    encoding = controlled.figure("bucket", flow="tb").axes[-1]
+    assert [label.get_text() for label in encoding.get_yticklabels()] == [
+        "pcmu",
+        "g726-32",
+        "g729a",
+    ]
+    assert encoding.yaxis_inverted()  # the best on top
 
 
 def test_a_transport_has_one_colour_and_its_flows_differ_in_dashes():
@@ -69,9 +114,11 @@ def test_a_call_without_a_recording_has_no_waveform(silent):
 def test_frames_are_as_long_as_they_are_whatever_the_pauses(folder):
     pauses = {"kind": "speech", "codec": "pcmu", "talkspurts": {}}
     run = talkspurt.run(folder / "silent.toml", set={"flows.call.source": pauses})
-    assert run.frames("call").height < 190
-    strip = run.figure("fates", flow="call").axes[0].collections[0]
-    assert {round(path.get_extents().width, 6) for path in strip.get_paths()} == {0.02}
+    frames = run.frames("call").height
+    assert frames < 190
+    strips = run.figure("fates", flow="call").axes[0].collections
+    drawn = sum(path.get_extents().width for strip in strips for path in strip.get_paths())
+    assert abs(drawn - 0.02 * frames) < 1e-6  # neighbours are drawn as one, pauses not at all
 
 
 def test_a_mean_of_some_replications_says_so():

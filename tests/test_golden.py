@@ -14,15 +14,32 @@ import talkspurt
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 GOLDEN = {
+    "ccid3": "b6268cdd13636645bbdd35f9164a5eee",
+    "controllers": "65df6df1a32ea74cfdc072b4c58b34d6",  # of a study its first combination and seed
     "first-call": "e6eb751fc514d8584ed03f4cc42cd49f",
+    "large-delay": "587a02118ade40bccf1c01afecb9036c",
     "two-way": "96ae0753ade5e23007168e7fd8417229",
-    "which-transport": "277e44c269d74492a1da1f0486e3aa5d",  # its first combination and seed
+    "which-transport": "277e44c269d74492a1da1f0486e3aa5d",
 }
+
+
+CONTROLLERS = {
+    "UDP": "65df6df1a32ea74cfdc072b4c58b34d6",
+    "TCP NewReno": "2d9948d8a8e29d97746adb797d7a33d3",
+    "DCCP CCID 2": "fc5a9ed75f089ff899fecf588d94eae1",
+    "DCCP CCID 3": "a3033e704559ca75613c5136d0db16fc",
+    "DCCP CCID 4": "9987e96044f481d211653e4f532f92f9",
+    "TFRC": "5fe0e20172e3b52ea2a81dd77fcea426",
+    "TFRC-TB": "db8c755400bf992d961fced271f11f16",
+    "Beritelli": "bde002daf7b3b50f8f7455a65ed93499",
+}
+"""Each value of the axis of ``controllers``, under its first seed."""
+STUDIES = ("controllers", "large-delay", "which-transport")
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
 def test_a_shipped_scenario_has_its_digest(name: str) -> None:
-    study = name == "which-transport"
+    study = name in STUDIES
     one = {"axes": [], "replications.count": 1} if study else {}
     result = talkspurt.run(SCENARIOS / f"{name}.toml", set=one)
     assert isinstance(result, talkspurt.Result)
@@ -31,3 +48,8 @@ def test_a_shipped_scenario_has_its_digest(name: str) -> None:
 
 def test_every_shipped_scenario_is_here() -> None:
     assert {path.stem for path in SCENARIOS.glob("*.toml")} == set(GOLDEN)
+
+
+def test_every_controller_has_its_digest() -> None:
+    study = talkspurt.run(SCENARIOS / "controllers.toml", set={"replications.count": 1})
+    assert {run.settings["transport"]: run.digest for run in study.runs} == CONTROLLERS

@@ -8,7 +8,7 @@ from talkspurt.measures import measure, rate_text, time_text, verdict
 
 
 def test_names_are_unique():
-    names = [m.name for m in measures.ALL]
+    names = [m.name for m in (*measures.ALL, *measures.GAUGES)]
     assert len(names) == len(set(names))
 
 
@@ -22,6 +22,15 @@ def test_every_measure_is_a_column_and_every_score_is_explained(result):
     for column in result.flows.columns:
         if column.startswith(("mos", "delay_m", "delay_p5", "r_")) and column != "delay_min_s":
             assert measures.known(column)
+
+
+def test_every_gauge_is_explained_and_every_one_explained_exists(result, controlled):
+    catalogue = {m.name: m for m in measures.GAUGES}
+    found = {*result.gauges()["gauge"], *controlled.gauges()["gauge"]}
+    assert found == set(catalogue)
+    for m in catalogue.values():
+        assert m.table == "gauges"
+        assert m.meaning.endswith(".") and m.formula and m.source
 
 
 # ITU-T G.107 Annex B, Table B.1: lower limits of R.

@@ -110,6 +110,30 @@ def test_charts_hold_the_series(result):
         assert value is None or abs(value - want * 1e3) <= 1e-4 * want * 1e3
 
 
+def test_charts_show_the_inside_of_controllers_and_explain_it(controlled):
+    html = single.html(controlled)
+    charts = {chart["name"]: chart for chart in data(html, "charts")}
+    lines = {
+        name: [line["label"] for line in charts[name]["lines"]]
+        for name in (
+            "rates-three",
+            "rtt-three",
+            "p-three",
+            "window-two",
+            "ack-ratio-two",
+            "tokens-tb",
+        )
+    }
+    assert lines["rates-three"] == ["X_recv", "X", "X_calc"]
+    assert lines["window-two"] == ["pipe", "ssthresh", "cwnd"]
+    assert "rates-three.reverse" in charts
+    assert "encoding-tb" in charts
+    for chart in charts.values():
+        for part in chart["explained"]:
+            assert f'id="m-{part["name"]}"' in html
+            assert part["meaning"].endswith(".")
+
+
 def test_smoothed_goodput_carries_as_much_as_the_series(result):
     frame, width = time.smooth_goodput(result)
     assert width == 0.1  # 4 s in bins of 100 ms are few enough to show each
@@ -146,8 +170,8 @@ def test_long_series_are_thinned_but_keep_their_peaks():
     x = [float(i) for i in range(10_000)]
     values = [0.0] * 10_000
     values[1234] = 7.0
-    line = series._line("queue", "#000", (), values, peak=True)
-    chart = series._chart("queue", "Queue", "packets", x, [line])
+    line = series.line_of("queue", "#000", (), values, peak=True)
+    chart = series.chart_of("queue", "Queue", "packets", x, [line])
     assert len(chart["x"]) == len(chart["lines"][0]["values"]) <= series.MOST_POINTS
     assert max(chart["lines"][0]["values"]) == 7.0
 

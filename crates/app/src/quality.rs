@@ -155,7 +155,9 @@ pub struct Score {
     pub note: String,
 }
 
-/// Scores a flow. `loss` is the share (0 to 1) of frames missing or late, `burst_ratio` the mean
+/// Scores a flow. `heard` are the codecs of the frames that were heard, or of the only encoding
+/// there is, and how many frames each had; G.107 knows one codec in a call, and of several takes the
+/// means of their Ie and Bpl here. `loss` is the share (0 to 1) of frames missing or late, `burst_ratio` the mean
 /// length of loss runs over that under random loss (G.107 §7.5); below 1, where G.107 ends, it
 /// counts as 1.
 ///
@@ -165,20 +167,24 @@ pub struct Score {
 #[must_use]
 pub fn score(
     config: &Config,
-    codec: Codec,
+    heard: &[(Codec, u64)],
     concealment: Concealment,
     mouth_to_ear: Duration,
     loss: f64,
     burst_ratio: f64,
 ) -> Score {
-    let mut note = note::Note::assuming(config, codec, concealment);
+    let mut note = note::Note::assuming(config, heard, concealment);
     if !(0.0..=1.0).contains(&loss) {
         return note.without_score("no score: no frames were counted");
     }
-    let Some(ie) = codec.ie() else {
-        return note.without_score("no score: G.113 Appendix I has no Ie for this codec");
+    let Some(ie) = mean(heard, Codec::ie) else {
+        let why = match heard {
+            [_] => "no score: G.113 Appendix I has no Ie for this codec",
+            _ => "no score: G.113 Appendix I has no Ie for one of the codecs heard",
+        };
+        return note.without_score(why);
     };
-    let bpl = match codec.bpl(concealment) {
+    let bpl = match mean(heard, |codec| codec.bpl(concealment)) {
         Some(bpl) => bpl,
         // Without loss Bpl does not enter.
         None if loss == 0.0 => Parameters::default().bpl,
@@ -211,6 +217,17 @@ pub fn score(
         lost_to_codec: Some(codec),
         note: note.text(),
     }
+}
+
+/// The mean over the frames heard; `None` if a codec of theirs has no value.
+fn mean(heard: &[(Codec, u64)], value: impl Fn(Codec) -> Option<f64>) -> Option<f64> {
+    if let [(codec, _)] = heard {
+        return value(*codec);
+    }
+    let of = |(codec, frames): &(Codec, u64)| Some(value(*codec)? * *frames as f64);
+    let sum: Option<f64> = heard.iter().filter(|(_, frames)| *frames > 0).map(of).sum();
+    let frames: u64 = heard.iter().map(|(_, frames)| frames).sum();
+    sum.filter(|_| frames > 0).map(|sum| sum / frames as f64)
 }
 
 /// Points of R that delay and echo took (Ist, too, depends on echo).

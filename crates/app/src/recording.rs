@@ -93,6 +93,9 @@ pub enum Why {
         low = RATES.start(), high = RATES.end()
     )]
     AbsurdRate(u32),
+    /// Nothing here encodes it.
+    #[error("cannot be heard in {0}: only G.711 is encoded here; leave out `file`")]
+    NoEncoder(&'static str),
     /// Nothing to say.
     #[error("holds no samples")]
     NoSamples,
@@ -107,6 +110,9 @@ impl Recording {
     /// [`RecordingError`] names the file and says what is wrong and what was expected.
     pub fn open(path: &Path, codec: Codec) -> Result<Self, RecordingError> {
         let read = || -> Result<Vec<i16>, Why> {
+            if !codec.is_heard() {
+                return Err(Why::NoEncoder(codec.name()));
+            }
             let (rate, mono) = wav::read_mono(path)?;
             Ok(quantise(&resample(mono, rate, codec.sample_rate())))
         };

@@ -1,21 +1,28 @@
-//! Frames that wait because the transport has no room.
+//! Frames that wait because the transport has no room: how many may, and which goes when they are
+//! too many or too old. The queue numbers nothing and knows no clock; instants are arguments.
 
 use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::packet::Frame;
+use talkspurt_proto::time::{Duration, Instant};
 
 /// Frames that wait for the transport.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// How many may wait; with 0, what the transport does not take at once is dropped.
-    #[serde(default = "Config::default_packets")]
-    pub packets: u32,
+    /// How many may wait; with 0, what the transport does not take at once is dropped. Absent: as
+    /// many as the transport's profile has (`rfc` 50, `ns2` 1000, `linux` 5).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<u32>,
     /// Which goes when they are too many.
     #[serde(default)]
     pub drop: Drop,
+    /// With `drop = "stale"`: how long a frame may wait. Absent: 150 ms, beyond which a
+    /// conversation begins to suffer (ITU-T G.114).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Duration>,
 }
 
 /// Which frame a full send queue drops.
@@ -27,53 +34,76 @@ pub enum Drop {
     Newest,
     /// The one that waited longest.
     Oldest,
+    /// Those that have waited longer than `lifetime`, full or not: they go as soon as another frame
+    /// comes or the transport has room again. If the queue is full of younger ones, the oldest.
+    Stale,
 }
 
 impl Config {
-    const fn default_packets() -> u32 {
-        50
-    }
-}
-impl Default for Config {
-    fn default() -> Self {
-        Self { packets: Self::default_packets(), drop: Drop::default() }
-    }
+    /// How many may wait where neither the scenario nor a profile says so.
+    pub const PACKETS: u32 = 50;
+    /// How long a frame may wait unless the scenario says so.
+    pub const LIFETIME: Duration = Duration::from_millis(150);
 }
 
 /// The queue.
 #[derive(Debug)]
 pub struct SendQueue {
-    config: Config,
-    waiting: VecDeque<(u32, Frame)>,
+    packets: usize,
+    drop: Drop,
+    lifetime: Duration,
+    waiting: VecDeque<Waiting>,
+}
+
+/// A frame that waits.
+#[derive(Debug)]
+struct Waiting {
+    index: u32,
+    since: Instant,
+    frame: Frame,
 }
 
 impl SendQueue {
     /// An empty queue.
     #[must_use]
     pub fn new(config: Config) -> Self {
-        Self { config, waiting: VecDeque::new() }
+        Self {
+            packets: config.packets.unwrap_or(Config::PACKETS) as usize,
+            drop: config.drop,
+            lifetime: config.lifetime.unwrap_or(Config::LIFETIME),
+            waiting: VecDeque::new(),
+        }
+    }
+
+    /// The number of a frame that has waited too long and goes; asked until there is none, before
+    /// [`Self::push`] and before [`Self::pop`].
+    pub fn expire(&mut self, now: Instant) -> Option<u32> {
+        let oldest = self.waiting.front().filter(|_| self.drop == Drop::Stale)?;
+        let stale = now.saturating_since(oldest.since) > self.lifetime;
+        stale.then(|| self.waiting.pop_front()).flatten().map(|gone| gone.index)
     }
 
     /// A frame joins; the number of the one that had to go is returned.
-    pub fn push(&mut self, index: u32, frame: Frame) -> Option<u32> {
-        let full = self.waiting.len() >= self.config.packets as usize;
-        let dropped = match (full, self.config.drop) {
+    pub fn push(&mut self, now: Instant, index: u32, frame: Frame) -> Option<u32> {
+        let full = self.waiting.len() >= self.packets;
+        let dropped = match (full, self.drop) {
             (false, _) => None,
             (true, Drop::Newest) => return Some(index),
-            (true, Drop::Oldest) => match self.waiting.pop_front() {
-                Some((oldest, _)) => Some(oldest),
+            (true, Drop::Oldest | Drop::Stale) => match self.waiting.pop_front() {
+                Some(oldest) => Some(oldest.index),
                 // There is no place at all.
                 None => return Some(index),
             },
         };
-        self.waiting.push_back((index, frame));
+        self.waiting.push_back(Waiting { index, since: now, frame });
         dropped
     }
 
     /// The next frame, if `room` bytes suffice for it.
     pub fn pop(&mut self, room: usize) -> Option<(u32, Frame)> {
-        let fits = self.waiting.front().is_some_and(|(_, frame)| frame.wire_bytes() <= room);
-        fits.then(|| self.waiting.pop_front()).flatten()
+        let fits = self.waiting.front().is_some_and(|first| first.frame.wire_bytes() <= room);
+        let first = fits.then(|| self.waiting.pop_front()).flatten()?;
+        Some((first.index, first.frame))
     }
 
     /// True if nothing waits.
@@ -89,34 +119,65 @@ mod tests {
     use proptest::prelude::*;
     use talkspurt_proto::packet::Payload;
 
+    const DROPS: [Drop; 3] = [Drop::Newest, Drop::Oldest, Drop::Stale];
+
     fn frame(bytes: u64) -> Frame {
         Frame::Data(Payload::Virtual { offset: 0, len: bytes })
     }
-    fn queue(packets: u32, drop: Drop) -> SendQueue {
-        SendQueue::new(Config { packets, drop })
+    fn ms(ms: u64) -> Instant {
+        Instant::from_nanos(ms * 1_000_000)
     }
-    /// Frames 0 to 4 join a queue of three; those that had to go, and those that stayed.
-    fn five_into_three(drop: Drop) -> (Vec<u32>, Vec<u32>) {
-        let mut queue = queue(3, drop);
-        let mut gone = Vec::new();
-        for index in 0..5 {
-            gone.extend(queue.push(index, frame(10)));
-        }
+    fn queue(packets: u32, drop: Drop, lifetime: Duration) -> SendQueue {
+        SendQueue::new(Config { packets: Some(packets), drop, lifetime: Some(lifetime) })
+    }
+    /// A frame joins at `at`; those that had to go.
+    fn join(queue: &mut SendQueue, at: Instant, index: u32) -> Vec<u32> {
+        let mut gone: Vec<u32> = std::iter::from_fn(|| queue.expire(at)).collect();
+        gone.extend(queue.push(at, index, frame(10)));
+        gone
+    }
+    /// Frames 0 to 4 join a queue of three every 20 ms; those that had to go, and those that stayed.
+    fn five_into_three(drop: Drop, lifetime: Duration) -> (Vec<u32>, Vec<u32>) {
+        let mut queue = queue(3, drop, lifetime);
+        let gone =
+            (0..5).flat_map(|index| join(&mut queue, ms(20 * u64::from(index)), index)).collect();
         let stayed = std::iter::from_fn(|| queue.pop(usize::MAX)).map(|(index, _)| index);
         (gone, stayed.collect())
     }
 
     #[test]
     fn the_newest_or_the_oldest_goes() {
-        assert_eq!(five_into_three(Drop::Newest), (vec![3, 4], vec![0, 1, 2]));
-        assert_eq!(five_into_three(Drop::Oldest), (vec![0, 1], vec![2, 3, 4]));
+        let ever = Duration::from_secs(1);
+        assert_eq!(five_into_three(Drop::Newest, ever), (vec![3, 4], vec![0, 1, 2]));
+        assert_eq!(five_into_three(Drop::Oldest, ever), (vec![0, 1], vec![2, 3, 4]));
+    }
+
+    #[test]
+    fn stale_frames_go_before_the_queue_is_full_and_else_the_oldest() {
+        // At 80 ms those of 0, 20 and 40 ms have waited longer than 39 ms, that of 60 ms has not.
+        let short = Duration::from_millis(39);
+        assert_eq!(five_into_three(Drop::Stale, short), (vec![0, 1, 2], vec![3, 4]));
+        let long = Duration::from_millis(500);
+        assert_eq!(five_into_three(Drop::Stale, long), (vec![0, 1], vec![2, 3, 4]));
+    }
+
+    #[test]
+    fn a_lifetime_is_kept_to_the_nanosecond_and_only_by_the_stale_policy() {
+        for (drop, goes) in [(Drop::Newest, false), (Drop::Oldest, false), (Drop::Stale, true)] {
+            let mut queue = queue(3, drop, Duration::from_millis(150));
+            queue.push(Instant::ZERO, 7, frame(10));
+            assert_eq!(queue.expire(ms(150)), None);
+            let later = ms(150) + Duration::from_nanos(1);
+            assert_eq!(queue.expire(later), goes.then_some(7));
+            assert_eq!(queue.is_empty(), goes);
+        }
     }
 
     #[test]
     fn a_frame_is_not_cut_to_the_room() {
-        let mut queue = queue(3, Drop::Newest);
-        queue.push(0, frame(10));
-        queue.push(1, frame(1));
+        let mut queue = queue(3, Drop::Newest, Duration::MAX);
+        queue.push(Instant::ZERO, 0, frame(10));
+        queue.push(Instant::ZERO, 1, frame(1));
         assert_eq!(queue.pop(9), None);
         assert_eq!(queue.pop(10).map(|(index, _)| index), Some(0));
         assert_eq!(queue.pop(1).map(|(index, _)| index), Some(1));
@@ -127,20 +188,21 @@ mod tests {
         #[test]
         fn order_is_kept_and_no_more_wait_than_may(
             packets in 0_u32..5,
-            oldest: bool,
-            rooms in prop::collection::vec(0_usize..40, 0..100),
+            drop in 0_usize..3,
+            lifetime in 0_u64..50,
+            steps in prop::collection::vec((0_usize..40, 0_u64..20), 0..100),
         ) {
-            let drop = if oldest { Drop::Oldest } else { Drop::Newest };
-            let mut queue = queue(packets, drop);
-            let (mut popped, mut gone) = (Vec::new(), Vec::new());
-            for (index, room) in (0..).zip(&rooms) {
-                gone.extend(queue.push(index, frame(10)));
+            let mut queue = queue(packets, DROPS[drop], Duration::from_millis(lifetime));
+            let (mut popped, mut gone, mut now) = (Vec::new(), Vec::new(), 0);
+            for (index, (room, wait)) in (0..).zip(&steps) {
+                now += wait;
+                gone.extend(join(&mut queue, ms(now), index));
                 prop_assert!(queue.waiting.len() <= packets as usize);
                 let taken = std::iter::from_fn(|| queue.pop(*room));
                 popped.extend(taken.take(room / 10).map(|(index, _)| index));
             }
             prop_assert!(popped.is_sorted() && gone.is_sorted());
-            prop_assert_eq!(popped.len() + gone.len() + queue.waiting.len(), rooms.len());
+            prop_assert_eq!(popped.len() + gone.len() + queue.waiting.len(), steps.len());
         }
     }
 }

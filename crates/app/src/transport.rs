@@ -2,14 +2,20 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use talkspurt_proto::dccp::{self, Ccid, Dccp};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::probe::Probe;
+use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rate::{self, Rung, beritelli};
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::tcp::{self, Tcp};
+use talkspurt_proto::tfrc::{self, Tfrc};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::udp::{self, Udp};
+
+use crate::send_queue;
 
 /// What carries a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -19,6 +25,13 @@ pub enum Config {
     Udp(udp::Config),
     /// Transmission Control Protocol (RFC 9293); media is framed as in RFC 4571.
     Tcp(tcp::Config),
+    /// Datagram Congestion Control Protocol (RFC 4340), RTP in it as in RFC 5762.
+    Dccp(Box<dccp::Config>),
+    /// TCP-Friendly Rate Control over UDP (RFC 5348); with `rate.token_bucket` TFRC-TB.
+    Tfrc(tfrc::Config),
+    /// A controller that listens to the variation of delay (Beritelli et al. 2002), in the packets
+    /// of TFRC.
+    Beritelli(beritelli::Config),
 }
 
 /// Which end of a connection a peer is.
@@ -31,9 +44,10 @@ pub enum Side {
 }
 
 impl Config {
-    /// The endpoint of one side, for packets of this IP version.
+    /// The endpoint of one side, for packets of this IP version and a source that can send in these
+    /// ways, best first; none for a side that only listens, and for bulk.
     #[must_use]
-    pub fn build(&self, side: Side, version: IpVersion, dice: Dice) -> Transport {
+    pub fn build(&self, side: Side, version: IpVersion, dice: Dice, ladder: &[Rung]) -> Transport {
         match (self, side) {
             (Self::Udp(config), _) => Transport::Udp(Udp::new(config)),
             (Self::Tcp(config), Side::Opens) => {
@@ -41,6 +55,21 @@ impl Config {
             }
             (Self::Tcp(config), Side::Answers) => {
                 Transport::Tcp(Box::new(Tcp::listener(config, dice).over(version)))
+            }
+            (Self::Dccp(config), side) => {
+                let endpoint = match side {
+                    Side::Opens => Dccp::client(config, dice),
+                    Side::Answers => Dccp::listener(config, dice),
+                };
+                Transport::Dccp(Box::new(endpoint.over(version).with_ladder(ladder)))
+            }
+            (Self::Tfrc(config), _) => {
+                Transport::Tfrc(Box::new(Tfrc::with_ladder(config, dice, ladder)))
+            }
+            (Self::Beritelli(config), _) => {
+                let rate = rate::Config { beritelli: Some(config.clone()), ..Default::default() };
+                let config = tfrc::Config { rate, ..Default::default() };
+                Transport::Tfrc(Box::new(Tfrc::with_ladder(&config, dice, ladder)))
             }
         }
     }
@@ -51,8 +80,15 @@ impl Config {
         matches!(self, Self::Tcp(_))
     }
 
-    /// Header bytes in front of a media packet that travels alone: UDP's 8, or TCP's 20 with its
-    /// timestamps (RFC 7323) and the two of length before it (RFC 4571).
+    /// True if a listener has no connection before the other side has called.
+    #[must_use]
+    pub fn has_handshake(&self) -> bool {
+        matches!(self, Self::Tcp(_) | Self::Dccp(_))
+    }
+
+    /// Header bytes in front of a media packet that travels alone: UDP's 8, TCP's 20 with its
+    /// timestamps (RFC 7323) and the two of length before it (RFC 4571), 16 of a DCCP-Data packet (12
+    /// with short sequence numbers), or UDP's and the 16 of a TFRC data packet.
     #[must_use]
     pub fn header_bytes(&self) -> u32 {
         match self {
@@ -60,27 +96,112 @@ impl Config {
             Self::Tcp(config) => {
                 20 + if config.timestamps { 12 } else { 0 } + rfc4571::LENGTH_BYTES as u32
             }
+            Self::Dccp(config) if config.allow_short_seqnos => 12,
+            Self::Dccp(_) => 16,
+            Self::Tfrc(_) | Self::Beritelli(_) => 8 + 16,
         }
     }
 
-    /// Bytes of a bulk source's unit: what one packet carries.
+    /// Bytes of a bulk source's unit unless it says otherwise: what one packet carries.
     #[must_use]
     pub fn unit_bytes(&self) -> u32 {
         match self {
-            Self::Udp(_) => 1000,
+            Self::Udp(_) | Self::Dccp(_) | Self::Tfrc(_) | Self::Beritelli(_) => 1000,
             Self::Tcp(config) => config.mss.as_bytes() as u32,
         }
     }
 
-    /// Its name in tables: the kind, and the controller if it has one.
+    /// Frames that wait for it in the send queue, unless a flow says otherwise.
     #[must_use]
-    pub fn name(&self) -> &'static str {
+    pub fn waiting_packets(&self) -> u32 {
+        waiting_packets(self.profile())
+    }
+
+    /// Bytes of a DCCP Request or Response as ns-2.35 counts them: its CCIDs ask for many features.
+    #[must_use]
+    pub fn ns2_opening_bytes(&self) -> u32 {
         match self {
-            Self::Udp(_) => "udp",
-            Self::Tcp(config) => match config.controller {
-                tcp::Controller::Newreno => "tcp-newreno",
-            },
+            Self::Dccp(config) if config.ccid.is_rate_based() => 104,
+            _ => 88,
         }
+    }
+
+    /// What people call the protocol.
+    #[must_use]
+    pub const fn protocol(&self) -> &'static str {
+        match self {
+            Self::Udp(_) => "UDP",
+            Self::Tcp(_) => "TCP",
+            Self::Dccp(_) => "DCCP",
+            Self::Tfrc(_) | Self::Beritelli(_) => "TFRC",
+        }
+    }
+
+    /// Bytes in front of what one packet carries, the IP header apart, at most: what the transport
+    /// keeps free of the path's MTU.
+    #[must_use]
+    pub fn kept_bytes(&self) -> u32 {
+        match self {
+            Self::Dccp(_) => dccp::KEPT_BYTES,
+            _ => self.header_bytes(),
+        }
+    }
+
+    /// Whose values its open knobs have.
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        match self {
+            Self::Udp(_) | Self::Tcp(_) | Self::Beritelli(_) => Profile::Rfc,
+            Self::Dccp(config) => config.profile,
+            Self::Tfrc(config) => config.profile,
+        }
+    }
+
+    /// Its name in tables: the kind and the controller if it has one, both where the directions
+    /// differ; the profile if it is not that of the RFCs, as in `dccp-ccid2 (ns2)`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let name = match self {
+            Self::Udp(_) => "udp".to_owned(),
+            Self::Tcp(config) => match config.controller {
+                tcp::Controller::Newreno => "tcp-newreno".to_owned(),
+            },
+            Self::Dccp(config) => match (config.ccid_of(false), config.ccid_of(true)) {
+                (one, other) if one == other => format!("dccp-ccid{}", ccid(one, &config.rate)),
+                (one, other) => {
+                    format!("dccp-ccid{}/{}", ccid(one, &config.rate), ccid(other, &config.rate))
+                }
+            },
+            Self::Tfrc(config) if config.rate.token_bucket.is_some() => "tfrc-tb".to_owned(),
+            Self::Tfrc(_) => "tfrc".to_owned(),
+            Self::Beritelli(_) => "beritelli".to_owned(),
+        };
+        match self.profile() {
+            Profile::Rfc => name,
+            Profile::Ns2 => format!("{name} (ns2)"),
+            Profile::Linux => format!("{name} (linux)"),
+        }
+    }
+}
+
+/// `2`, `3`, or `3-tb` where the machine of CCID 3 has another head.
+fn ccid(ccid: Ccid, rate: &rate::Config) -> String {
+    let head = match ccid {
+        Ccid::Two => "",
+        _ if rate.token_bucket.is_some() => "-tb",
+        _ => "",
+    };
+    format!("{}{head}", u8::from(ccid))
+}
+
+/// Frames that wait in the send queues of these implementations: ns-2.35's DCCP holds 1000, Linux's
+/// `tx_qlen` is 5; the RFCs have none, and 50 frames of 20 ms are a second of speech.
+#[must_use]
+pub const fn waiting_packets(profile: Profile) -> u32 {
+    match profile {
+        Profile::Rfc => send_queue::Config::PACKETS,
+        Profile::Ns2 => 1000,
+        Profile::Linux => 5,
     }
 }
 
@@ -91,6 +212,10 @@ pub enum Transport {
     Udp(Udp),
     /// TCP.
     Tcp(Box<Tcp>),
+    /// DCCP.
+    Dccp(Box<Dccp>),
+    /// Bare TFRC.
+    Tfrc(Box<Tfrc>),
 }
 
 macro_rules! dispatch {
@@ -98,6 +223,8 @@ macro_rules! dispatch {
         match $transport {
             Transport::Udp($endpoint) => $call,
             Transport::Tcp($endpoint) => $call,
+            Transport::Dccp($endpoint) => $call,
+            Transport::Tfrc($endpoint) => $call,
         }
     };
 }

@@ -11,7 +11,7 @@ fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
 }
 fn scored(config: &Config, how: Concealment, delay: Duration, loss: f64, burst: f64) -> Score {
-    score(config, Codec::Pcmu, how, delay, loss, burst)
+    score(config, &[(Codec::Pcmu, 1)], how, delay, loss, burst)
 }
 #[track_caller]
 fn assert_near(value: f64, printed: f64, half_a_unit: f64) {

@@ -85,9 +85,17 @@ pub fn score(scenario: &Scenario, summary: &FlowSummary) -> Quality {
     let Some(loss) = summary.loss_ratio else { return Quality::default() };
     let known = summary.mouth_to_ear_p50_s.or(summary.mouth_to_ear_max_s);
     let delay = known.map_or_else(|| unheard_delay(flow, speech), Duration::from_secs_f64);
+    let encodings = speech.encodings();
+    let heard: Vec<_> = match &summary.played_by_rung[..] {
+        [] => vec![(speech.codec, 1)],
+        played => encodings.iter().map(|it| it.codec).zip(played.iter().copied()).collect(),
+    };
+    // Where nothing was heard, no codec was: the best stands for them.
+    let nothing = heard.iter().all(|(_, frames)| *frames == 0);
+    let heard = if nothing { vec![(speech.codec, 1)] } else { heard };
     let score = quality::score(
         &flow.quality,
-        speech.codec,
+        &heard,
         flow.playout.concealment,
         delay,
         loss,
@@ -109,7 +117,11 @@ pub fn score(scenario: &Scenario, summary: &FlowSummary) -> Quality {
 fn unheard_delay(flow: &Flow, speech: &source::Speech) -> Duration {
     match flow.playout.anchor {
         playout::Anchor::Capture => {
-            speech.packet + flow.playout.buffer + flow.playout.concealment.delay()
+            let encodings = speech.encodings();
+            let longest = encodings.iter().map(|encoding| encoding.packet).max();
+            let concealed =
+                encodings.iter().map(|it| it.codec.concealment_delay(flow.playout.concealment));
+            longest.unwrap_or_default() + flow.playout.buffer + concealed.max().unwrap_or_default()
         }
         playout::Anchor::FirstArrival => Duration::ZERO,
     }

@@ -17,7 +17,7 @@ pub(crate) fn window(scenario: &Scenario) -> (Instant, Instant) {
 pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
     let flows = scenario.flows.iter().map(|(name, flow)| FlowInfo {
         name: name.clone(),
-        transport: flow.transport.name().to_owned(),
+        transport: flow.transport.name(),
         from: flow.from.clone(),
         to: flow.to.clone(),
         sides: [Some(side(&flow.source)), flow.reverse.as_ref().map(side)],

@@ -88,6 +88,8 @@ pub enum Event {
     TimedOut,
     /// More room than before: the application may hand over more data.
     Writable,
+    /// The controller asks the source for this rung of its ladder, 0 being the best.
+    Encoding(u8),
 }
 
 /// A protocol endpoint, driven by simulated or real time alike.

@@ -9,17 +9,21 @@
 //! This crate may touch neither sockets nor clocks nor files; time is an argument.
 
 pub mod congestion;
+pub mod dccp;
 pub mod dice;
 pub mod endpoint;
 pub mod math;
 pub mod packet;
 pub mod probe;
+pub mod profile;
+pub mod rate;
 pub mod rfc4571;
 pub mod rtcp;
 pub mod rtp;
 pub mod rtt;
 pub mod seq;
 pub mod tcp;
+pub mod tfrc;
 pub mod time;
 pub mod udp;
 pub mod units;

@@ -5,9 +5,11 @@
 
 use bytes::Bytes;
 
+use crate::dccp;
 use crate::rtcp;
 use crate::rtp;
 use crate::tcp;
+use crate::tfrc;
 use crate::time::Instant;
 
 /// Hops a packet may take when it leaves its sender.
@@ -194,6 +196,10 @@ pub enum Body {
     Udp(Frame),
     /// A TCP segment (RFC 9293 §3.1).
     Tcp(tcp::Segment),
+    /// A DCCP packet (RFC 4340 §5); boxed, lest every body be as long.
+    Dccp(Box<dccp::Packet>),
+    /// A UDP datagram of bare TFRC (RFC 5348 §3.2).
+    Tfrc(tfrc::Packet),
     /// ICMP "fragmentation needed" or ICMPv6 "packet too big" (RFC 1191, 8201) from a router.
     TooBig {
         /// MTU of the link that refused, in bytes of IP packet.
@@ -204,7 +210,7 @@ pub enum Body {
 }
 
 /// What a router quotes of a packet it refused: whatever makes, with addresses and ports, its IP
-/// header and the eight bytes behind it (RFC 792; RFC 4443 §2.4 (c)).
+/// header and as many bytes behind it as let its sender know it again ([`Quoted::bytes`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quote {
     /// IP version.
@@ -233,6 +239,34 @@ pub enum Quoted {
         /// Its sequence number.
         seq: u32,
     },
+    /// A DCCP packet: its generic header but for the checksum (RFC 4340 §5.1).
+    Dccp {
+        /// Its Sequence Number, by which its sender knows it again.
+        seq: dccp::WireSeq,
+        /// Type.
+        kind: u8,
+        /// Data Offset, in words.
+        data_offset: u8,
+        /// CCVal.
+        ccval: u8,
+        /// Checksum Coverage.
+        cscov: u8,
+    },
+}
+
+impl Quoted {
+    /// Bytes quoted behind the IP header. Eight, the least that RFC 792 asks for, hold ports and
+    /// TCP's sequence number or UDP's length. DCCP's number stands behind them, and a quote that
+    /// shows none could be anybody's; so all of the generic header is quoted, as RFC 1812
+    /// §4.3.2.3 and RFC 4443 §3.2 let a router do.
+    #[must_use]
+    pub const fn bytes(self) -> u32 {
+        match self {
+            Self::Udp | Self::Tcp { .. } => 8,
+            Self::Dccp { seq, .. } if seq.is_extended() => 16,
+            Self::Dccp { .. } => 12,
+        }
+    }
 }
 
 impl Quote {
@@ -241,8 +275,13 @@ impl Quote {
     #[must_use]
     pub fn of(packet: &Packet, body: &Body) -> Option<Self> {
         let transport = match body {
-            Body::Udp(_) => Quoted::Udp,
+            Body::Udp(_) | Body::Tfrc(_) => Quoted::Udp,
             Body::Tcp(segment) => Quoted::Tcp { seq: segment.seq },
+            Body::Dccp(packet) => {
+                let dccp::Packet { seq, ccval, cscov, .. } = **packet;
+                let data_offset = (packet.header_bytes() / 4) as u8;
+                Quoted::Dccp { seq, kind: packet.kind.number(), data_offset, ccval, cscov }
+            }
             Body::TooBig { .. } => return None,
         };
         let Layers { transport: header, media, payload } = body.layers();
@@ -261,7 +300,7 @@ impl Quote {
 /// Bytes of a packet by layer, the IP header apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// Transport header with options: UDP 8, TCP 20–60.
+    /// Transport header with options: UDP 8, TCP 20–60, DCCP 12–1020.
     pub transport: u32,
     /// Media header: RTP 12, RTCP all of it.
     pub media: u32,
@@ -284,9 +323,23 @@ impl Body {
                 media: 0,
                 payload: segment.payload.len() as u32,
             },
-            // RFC 792: eight bytes, then the offending IP header and eight bytes of its data.
+            Self::Dccp(packet) => {
+                let (media, payload) = packet.payload.lengths();
+                let transport = packet.header_bytes() as u32;
+                Layers { transport, media: media as u32, payload: payload as u32 }
+            }
+            Self::Tfrc(packet) => {
+                let (media, payload) = match packet {
+                    tfrc::Packet::Data(data) => data.payload.lengths(),
+                    tfrc::Packet::Feedback(_) => (0, 0),
+                };
+                let transport = 8 + packet.header_bytes() as u32;
+                Layers { transport, media: media as u32, payload: payload as u32 }
+            }
+            // RFC 792: eight bytes, then the offending IP header and what is quoted of its data.
             Self::TooBig { quote, .. } => {
-                Layers { transport: 8, media: 0, payload: quote.version.header_bytes() + 8 }
+                let payload = quote.version.header_bytes() + quote.transport.bytes();
+                Layers { transport: 8, media: 0, payload }
             }
         }
     }

@@ -110,6 +110,31 @@ pub enum Gauge {
     Jitter = 5,
     /// Round-trip time from RTCP reports in seconds (RFC 3550 §6.4.1).
     RtcpRtt = 6,
+    /// Congestion window in packets (RFC 4341 §5).
+    CwndPackets = 7,
+    /// Slow-start threshold in packets (RFC 4341 §5); absent while unbounded.
+    SsthreshPackets = 8,
+    /// Data packets outstanding in the network (RFC 4341 §5: pipe).
+    Pipe = 9,
+    /// Data packets for each acknowledgement (RFC 4340 §11.3).
+    AckRatio = 10,
+    /// Allowed sending rate in bit/s (RFC 5348 §4: X).
+    Rate = 11,
+    /// Rate at which data was received, in bit/s, as last reported (RFC 5348 §4: X_recv).
+    ReceiveRate = 12,
+    /// Rate of the throughput equation in bit/s (RFC 5348 §3.1: X_Bps); absent without loss.
+    EquationRate = 13,
+    /// Average of the square root of the round-trip time, squared, in seconds (RFC 5348 §4.5:
+    /// R_sqmean).
+    RttSquareMean = 14,
+    /// Loss event rate (RFC 5348 §5.4: p), 0 to 1.
+    LossEventRate = 15,
+    /// Mean loss interval in packets (RFC 5348 §5.4: I_mean).
+    LossInterval = 16,
+    /// Tokens in the bucket of TFRC-TB in bytes.
+    Tokens = 17,
+    /// Rung of the ladder in use, 0 being the best.
+    Encoding = 18,
 }
 
 /// Why something from the network was not used.

@@ -38,6 +38,13 @@ impl RttEstimator {
         }
     }
 
+    /// With another timeout before the first measurement: RFC 2988 §2.1 had 3 s.
+    #[must_use]
+    pub fn starting_with(mut self, rto: Duration) -> Self {
+        self.rto = rto.clamp(self.min_rto, self.max_rto);
+        self
+    }
+
     /// Takes a measurement. `samples` is how many of them one round trip is expected to bring
     /// (RFC 7323 appendix G: ⌈flight / (2 · SMSS)⌉); 1 when one segment per round trip is timed.
     pub fn sample(&mut self, rtt: Duration, samples: u64) {

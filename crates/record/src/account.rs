@@ -66,7 +66,7 @@ pub(crate) struct Packets {
     pub(crate) transport: u64,
     pub(crate) media: u64,
     pub(crate) payload: u64,
-    /// Every packet with payload carries one frame (UDP), as against a stream of bytes.
+    /// Every packet with payload carries one frame (a datagram), as against a stream of bytes.
     pub(crate) one_frame_each: bool,
 }
 
@@ -176,6 +176,8 @@ impl Account {
         let missing = heard().filter(|fate| fate.is_missing()).count();
         let late = heard().filter(|fate| *fate == Fate::Late).count();
         let judged = heard().count();
+        let window = self.frames.cohort;
+        summary.played_by_rung = voice.played_by_rung(window.first, window.end);
         summary.missing_packets = Some(missing as u64);
         summary.late_packets = Some(late as u64);
         summary.loss_ratio = (judged > 0).then(|| (missing + late) as f64 / judged as f64);

@@ -8,10 +8,12 @@
 //! is resampled in floating point, whose last bit is the processor's. Reports count by their
 //! XXH3-64.
 
+use talkspurt_proto::dccp::{self, Kind, WireSeq};
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Frame, Packet, Payload, Quote, Quoted};
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic};
 use talkspurt_proto::tcp::Segment;
+use talkspurt_proto::tfrc;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -167,8 +169,19 @@ impl Record {
 
     fn body(&mut self, body: &Body) -> &mut Self {
         match body {
-            Body::Udp(Frame::Data(payload)) => self.u8(0).payload(payload),
-            Body::Udp(Frame::Rtp(packet)) => self
+            Body::Udp(frame) => self.frame(frame),
+            Body::Tcp(segment) => self.u8(3).segment(segment),
+            Body::Dccp(packet) => self.u8(5).dccp(packet),
+            Body::Tfrc(packet) => self.u8(6).tfrc(packet),
+            Body::TooBig { mtu, quote } => self.u8(4).u32(*mtu).quote(quote),
+        }
+    }
+
+    /// The frame of a datagram, or in another transport's packet.
+    fn frame(&mut self, frame: &Frame) -> &mut Self {
+        match frame {
+            Frame::Data(payload) => self.u8(0).payload(payload),
+            Frame::Rtp(packet) => self
                 .u8(1)
                 .u8(packet.payload_type)
                 .u8(u8::from(packet.marker))
@@ -176,29 +189,69 @@ impl Record {
                 .u32(packet.timestamp)
                 .u32(packet.ssrc)
                 .payload(&packet.payload),
-            Body::Udp(frame @ Frame::Rtcp(_)) => {
+            Frame::Rtcp(_) => {
                 let mut bytes = Vec::with_capacity(frame.wire_bytes());
                 wire::emit_frame(frame, &mut bytes);
                 self.u8(2).u64(xxh3_64(&bytes))
             }
-            Body::Tcp(segment) => self.u8(3).segment(segment),
-            Body::TooBig { mtu, quote } => self.u8(4).u32(*mtu).quote(quote),
         }
     }
 
     fn quote(&mut self, quote: &Quote) -> &mut Self {
-        let (transport, seq) = match quote.transport {
-            Quoted::Udp => (0, 0),
-            Quoted::Tcp { seq } => (1, seq),
-        };
         self.u8(quote.version as u8)
             .u32(quote.ip_bytes)
             .u32(quote.mark)
             .u8(quote.ttl)
             .u8(quote.dscp)
-            .u8(quote.ecn as u8)
-            .u8(transport)
-            .u32(seq)
+            .u8(quote.ecn as u8);
+        match quote.transport {
+            Quoted::Udp => self.u8(0).u32(0),
+            Quoted::Tcp { seq } => self.u8(1).u32(seq),
+            Quoted::Dccp { seq, kind, data_offset, ccval, cscov } => {
+                self.u8(2).number(seq).u8(kind).u8(data_offset).u8(ccval).u8(cscov)
+            }
+        }
+    }
+
+    fn dccp(&mut self, packet: &dccp::Packet) -> &mut Self {
+        let dccp::Packet { seq, ccval, cscov, kind, options, payload } = packet;
+        self.number(*seq).u8(*ccval).u8(*cscov).u8(kind.number());
+        if let Some(ack) = kind.ack() {
+            self.number(ack);
+        }
+        match *kind {
+            Kind::Request { service }
+            | Kind::Response { service, .. }
+            | Kind::Listen { service } => self.u32(service),
+            Kind::Reset { code, data: [first, second, third], .. } => {
+                self.u8(code.0).u8(first).u8(second).u8(third)
+            }
+            _ => self,
+        };
+        let options = options.as_bytes();
+        self.u16(options.len() as u16).u64(xxh3_64(options)).frame(payload)
+    }
+
+    /// A sequence number of DCCP: its form, and its value.
+    fn number(&mut self, seq: WireSeq) -> &mut Self {
+        match seq {
+            WireSeq::Extended(seq) => self.u8(1).u64(seq),
+            WireSeq::Short(seq) => self.u8(0).u64(seq.into()),
+        }
+    }
+
+    fn tfrc(&mut self, packet: &tfrc::Packet) -> &mut Self {
+        match packet {
+            tfrc::Packet::Data(tfrc::Data { seq, timestamp, rtt, payload }) => {
+                self.u8(0).u32(*seq).u32(*timestamp).u32(*rtt).frame(payload)
+            }
+            tfrc::Packet::Feedback(feedback) => self
+                .u8(1)
+                .u32(feedback.timestamp)
+                .u32(feedback.delay)
+                .u32(feedback.receive_rate)
+                .u32(feedback.loss_event_rate),
+        }
     }
 
     fn segment(&mut self, segment: &Segment) -> &mut Self {
@@ -233,5 +286,6 @@ const fn event_number(event: Event) -> u8 {
         Event::Reset => 3,
         Event::TimedOut => 4,
         Event::Writable => 5,
+        Event::Encoding(rung) => 6 + rung,
     }
 }

@@ -75,7 +75,7 @@ pub(crate) struct EventRow {
     pub(crate) event: &'static str,
 }
 
-const GAUGES: usize = Gauge::RtcpRtt as usize + 1;
+const GAUGES: usize = Gauge::Encoding as usize + 1;
 
 impl Recorder {
     /// An empty recorder for a run laid out so.
@@ -183,7 +183,11 @@ impl Log {
             What::Played { index, at, .. } | What::Late { index, at } => {
                 self.frames[index as usize].playout = at.into();
             }
-            What::Discarded | What::Sent { .. } | What::Received { .. } | What::Lost => {}
+            What::Discarded
+            | What::Sent { .. }
+            | What::Received { .. }
+            | What::Lost
+            | What::Encoding { .. } => {}
         }
     }
 }
@@ -228,15 +232,28 @@ fn quantile_s(nanos: &mut [u64], percent: usize) -> Option<f64> {
     Some(Instant::from_nanos(*value).as_secs_f64())
 }
 
+/// Words for the first frame in a rung of the ladder, which has at most eight.
+const ENCODINGS: [&str; 8] = [
+    "encoding_0",
+    "encoding_1",
+    "encoding_2",
+    "encoding_3",
+    "encoding_4",
+    "encoding_5",
+    "encoding_6",
+    "encoding_7",
+];
+
 /// The word of an event in the `events` table. That there is room again is not an event of the
 /// connection's life and would drown those that are.
-const fn event_name(event: Event) -> Option<&'static str> {
+fn event_name(event: Event) -> Option<&'static str> {
     match event {
         Event::Connected => Some("connected"),
         Event::PeerClosed => Some("peer_closed"),
         Event::Closed => Some("closed"),
         Event::Reset => Some("reset"),
         Event::TimedOut => Some("timed_out"),
+        Event::Encoding(rung) => ENCODINGS.get(rung as usize).copied(),
         Event::Writable => None,
     }
 }

@@ -113,6 +113,18 @@ const fn gauge_name(gauge: Gauge) -> &'static str {
         Gauge::Rto => "rto",
         Gauge::Jitter => "jitter",
         Gauge::RtcpRtt => "rtcp_rtt",
+        Gauge::CwndPackets => "cwnd_packets",
+        Gauge::SsthreshPackets => "ssthresh_packets",
+        Gauge::Pipe => "pipe",
+        Gauge::AckRatio => "ack_ratio",
+        Gauge::Rate => "rate",
+        Gauge::ReceiveRate => "receive_rate",
+        Gauge::EquationRate => "equation_rate",
+        Gauge::RttSquareMean => "rtt_square_mean",
+        Gauge::LossEventRate => "loss_event_rate",
+        Gauge::LossInterval => "loss_interval",
+        Gauge::Tokens => "tokens",
+        Gauge::Encoding => "encoding",
     }
 }
 

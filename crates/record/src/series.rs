@@ -1,6 +1,8 @@
 //! What each direction of a flow did in each bin of time, the whole run long, whatever the measure
 //! window. Every column counts what happened in the bin: sent by the time of sending, received
 //! and delay by the time of arrival, lost by the time of the drop, late by the time of the verdict.
+//! `encoding` is the rung of the sender's ladder at the bin's end, 0 being the best; null for a
+//! sender that never left the best.
 
 use arrow_array::RecordBatch;
 use talkspurt_proto::time::{Duration, Instant};
@@ -16,6 +18,8 @@ pub(crate) struct Series {
     count: usize,
     /// By peer; empty for a side without a source.
     bins: Vec<Vec<Bin>>,
+    /// By peer: the bins in which another rung of the ladder was taken, and which.
+    rungs: Vec<Vec<(usize, u8)>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +43,8 @@ impl Series {
         for direction in layout.directions() {
             bins[direction.peer] = vec![Bin::default(); count];
         }
-        Self { width: layout.bin_width(), count, bins }
+        let rungs = vec![Vec::new(); bins.len()];
+        Self { width: layout.bin_width(), count, bins, rungs }
     }
 
     pub(crate) fn add(&mut self, now: Instant, fact: &Fact) {
@@ -64,8 +69,17 @@ impl Series {
             What::Lost => bin.lost += 1,
             What::Late { .. } => bin.late += 1,
             What::Delivered { bytes, .. } => bin.delivered_bytes += u64::from(bytes),
+            What::Encoding { rung } => self.rungs[fact.peer].push((index, rung)),
             What::HandedOver { .. } | What::Discarded | What::Played { .. } => {}
         }
+    }
+
+    /// The rung at the end of a bin.
+    fn rung(&self, peer: usize, bin: usize) -> Option<u64> {
+        let changes = &self.rungs[peer];
+        let until = changes.partition_point(|(at, _)| *at <= bin);
+        let rung = until.checked_sub(1).map_or(0, |last| changes[last].1);
+        (!changes.is_empty()).then_some(rung.into())
     }
 
     pub(crate) fn table(&self, layout: &Layout) -> RecordBatch {
@@ -104,6 +118,12 @@ impl Series {
             .maybe_count(
                 "late_packets",
                 bins().enumerate().map(|(row, bin)| voice[row / count].then(|| bin.late.into())),
+            )
+            .maybe_count(
+                "encoding",
+                layout.directions().flat_map(|direction| {
+                    (0..count).map(move |bin| self.rung(direction.peer, bin))
+                }),
             )
             .finish()
     }

@@ -4,6 +4,7 @@
 //! Every note that belongs to an account also comes out as a [`Fact`], from which the
 //! [`Recorder`](crate::Recorder) builds what needs memory.
 
+use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Layers, Packet};
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
@@ -41,6 +42,7 @@ pub(crate) enum What {
     Sent { bytes: u32 },
     Received { bytes: u32, delay: Duration },
     Lost,
+    Encoding { rung: u8 },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -112,8 +114,17 @@ impl Stats {
             (Place::Peer(peer), Note::Decided { index, playout }) => {
                 self.decided(peer as usize ^ 1, *index, *playout)
             }
+            (Place::Peer(peer), Note::Event(Event::Encoding(rung))) => {
+                self.encoding(peer as usize, *rung)
+            }
             _ => None,
         }
+    }
+
+    /// The frames a peer makes from now on are in another rung of its ladder.
+    fn encoding(&mut self, peer: usize, rung: u8) -> Option<Fact> {
+        self.account(peer)?.voice.as_mut()?.encoding(rung);
+        Some(Fact { peer, inside: false, what: What::Encoding { rung } })
     }
 
     fn account(&mut self, peer: usize) -> Option<&mut Account> {
@@ -135,7 +146,7 @@ impl Stats {
             account.packets.control += u64::from(inside);
             return None;
         };
-        account.packets.one_frame_each = matches!(body, Body::Udp(_));
+        account.packets.one_frame_each = !matches!(body, Body::Tcp(_));
         if inside {
             account.packets.count_sent(packet.ip_bytes, layers);
         }
@@ -282,14 +293,15 @@ impl Stats {
 
 impl Probe for Stats {
     fn wants(&self, topic: Topic) -> bool {
-        matches!(topic, Topic::Packet | Topic::Drop | Topic::Frame)
+        matches!(topic, Topic::Packet | Topic::Drop | Topic::Frame | Topic::Event)
     }
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         self.take(now, place, note);
     }
 }
 
-/// The layers of a packet with payload; `None` for control packets.
+/// The layers of a packet with payload; `None` for control packets: reports, and acknowledgements,
+/// feedback and the opening and closing of a transport of its own.
 fn data_layers(body: &Body) -> Option<Layers> {
     if matches!(body, Body::TooBig { .. }) {
         return None;

@@ -79,6 +79,9 @@ pub struct FlowSummary {
     pub loss_ratio: Option<f64>,
     /// Burst ratio of ITU-T G.107; `None` without a loss.
     pub burst_ratio: Option<f64>,
+    /// Frames that were played, by rung of the sender's ladder, the best first; empty if it never
+    /// left the best. Not a column of the table.
+    pub played_by_rung: Vec<u64>,
     /// What it sounded like; filled in by whoever knows the codec.
     pub quality: Quality,
     /// Notes that fit no account (a packet settled twice or never sent): always 0, or we have a

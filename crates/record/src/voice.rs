@@ -57,6 +57,8 @@ pub(crate) struct Voice {
     /// End of the run, in nanoseconds.
     end: u64,
     captures: Captures,
+    /// First frame and rung of each stretch in one encoding; the best comes first.
+    rungs: Vec<(u32, u8)>,
 }
 
 impl Voice {
@@ -64,7 +66,7 @@ impl Voice {
     pub(crate) fn new(frame: Duration, run: Duration) -> Self {
         let count = run.as_nanos() / frame.as_nanos().max(1) + 1;
         let fates = Vec::with_capacity(count.min(1 << 20) as usize);
-        Self { fates, end: run.as_nanos(), captures: Captures::default() }
+        Self { fates, end: run.as_nanos(), captures: Captures::default(), rungs: Vec::new() }
     }
 
     /// A frame was generated; false if it is not the next one.
@@ -75,6 +77,29 @@ impl Voice {
         self.fates.push(Fate::Queued);
         self.captures.push(index, captured);
         true
+    }
+
+    /// The frames from the next one on are in this rung of the ladder.
+    pub(crate) fn encoding(&mut self, rung: u8) {
+        self.rungs.push((self.fates.len() as u32, rung));
+    }
+
+    /// The rung a frame was sent in, 0 being the best.
+    fn rung(&self, index: u32) -> u8 {
+        let after = self.rungs.partition_point(|(first, _)| *first <= index);
+        after.checked_sub(1).map_or(0, |stretch| self.rungs[stretch].1)
+    }
+
+    /// Frames of `first..end` that were played, by rung; empty for a source that never changed it.
+    pub(crate) fn played_by_rung(&self, first: u32, end: u32) -> Vec<u64> {
+        let Some(lowest) = self.rungs.iter().map(|(_, rung)| *rung).max() else {
+            return Vec::new();
+        };
+        let mut played = vec![0; usize::from(lowest) + 1];
+        for index in (first..end).filter(|index| self.fates[*index as usize] == Fate::Played) {
+            played[usize::from(self.rung(index))] += 1;
+        }
+        played
     }
 
     /// Moves a frame on; false if there is none of this number.
@@ -210,6 +235,24 @@ mod tests {
             }
             prop_assert_eq!(voice.captured(instants.len() as u32), None);
         }
+    }
+
+    #[test]
+    fn frames_are_counted_in_the_rung_they_were_sent_in() {
+        let mut voice = Voice::new(Duration::from_millis(20), Duration::from_secs(1));
+        for index in 0..10 {
+            match index {
+                3 => voice.encoding(2),
+                7 => voice.encoding(1),
+                _ => {}
+            }
+            voice.generated(index, u64::from(index));
+            voice.set(index, if index == 4 { Fate::Late } else { Fate::Played });
+        }
+        // 0 to 2 in the best, 3, 5 and 6 in the third, 7 to 9 in the second.
+        assert_eq!(voice.played_by_rung(0, 10), [3, 3, 3]);
+        assert_eq!(voice.played_by_rung(2, 8), [1, 1, 3]);
+        assert!(Voice::new(Duration::ZERO, Duration::ZERO).played_by_rung(0, 0).is_empty());
     }
 
     #[test]

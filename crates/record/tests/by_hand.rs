@@ -4,8 +4,8 @@
 mod support;
 
 use support::{
-    Line, Told, columns, control, counts, data, floats, flow, layout, ms, near, packet, refusal,
-    rtp, segment, side, tell, texts,
+    Line, Told, columns, control, counts, data, dccp_ack, dccp_rtp, floats, flow, layout, ms, near,
+    packet, refusal, rtp, segment, side, tell, texts, tfrc_feedback, tfrc_rtp,
 };
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Packet};
@@ -88,6 +88,46 @@ fn call_script() -> Vec<Told> {
     script.push(sent(0, 11, 60, ms(3016), control()));
     script.sort_by_key(|told| told.at);
     script
+}
+
+/// Two frames of speech, the second on its way at the end, each in a packet of `ip_bytes` whose
+/// transport header is `header` bytes long; and a packet without any between them.
+fn framed(transport: &str, packets: [Body; 2], control: Body, header: u64, ip_bytes: u32) {
+    let flows = vec![flow("call", transport, [side("speech", Some(20)), None])];
+    let mut script = Vec::new();
+    for (index, body) in (0_u32..).zip(packets) {
+        let (at, number) = (ms(1020 + 20 * u64::from(index)), 2 * index);
+        let captured = ms(1000 + 20 * u64::from(index));
+        script.push(peer(at, 0, Note::Generated { index, bytes: 160, captured }));
+        script.push(peer(at, 0, Note::HandedOver { index }));
+        script.push(sent(0, number, ip_bytes, at, body.clone()));
+        if index == 0 {
+            let label = packet(0, number, ip_bytes, at);
+            script.push(received(ms(1030), label, body));
+            script.push(peer(ms(1030), 1, Note::Delivered { index, bytes: 160 }));
+            let playout = Playout::Played(ms(1080));
+            script.push(peer(ms(1030), 1, Note::Decided { index, playout }));
+            script.push(sent(0, 1, 48, ms(1030), control.clone()));
+        }
+    }
+    let recording = record(layout(flows, ms(1000), ms(3000), ms(1050)), &script);
+    recording.conservation().unwrap();
+    let call = &recording.flows[0];
+    assert_eq!((call.sent_packets, call.control_packets, call.in_flight_packets), (2, 1, 1));
+    assert_eq!(call.network_header_bytes, 2 * 20);
+    assert_eq!(call.transport_header_bytes, 2 * header);
+    assert_eq!(call.media_header_bytes, 2 * 12);
+    assert_eq!(call.payload_bytes, 2 * 160);
+    let fates: Vec<String> =
+        texts(&recording.table("frames").unwrap(), "fate").into_iter().flatten().collect();
+    assert_eq!(fates, ["played", "in_flight"]);
+}
+
+#[test]
+fn a_frame_in_each_packet_of_dccp_and_tfrc() {
+    // RFC 4340 §5.1: 16 bytes; RFC 5348's fields: 16 behind UDP's 8.
+    framed("ccid3", [dccp_rtp(0, 160), dccp_rtp(1, 160)], dccp_ack(1), 16, 208);
+    framed("tfrc", [tfrc_rtp(0, 160), tfrc_rtp(1, 160)], tfrc_feedback(), 24, 216);
 }
 
 fn record(layout: Layout, script: &[Told]) -> Recording {
@@ -195,7 +235,8 @@ fn series_of_a_call() {
             "lost_packets",
             "delay_mean_s",
             "delay_max_s",
-            "late_packets"
+            "late_packets",
+            "encoding"
         ]
     );
     let four = |name: &str| counts(&series, name)[..4].to_vec();
@@ -215,6 +256,8 @@ fn series_of_a_call() {
     assert_eq!(floats(&series, "delay_max_s")[..4], [None, Some(0.07), None, Some(0.02)]);
     // Not a voice flow: late has no meaning.
     assert_eq!(counts(&series, "late_packets")[4..], [None; 8]);
+    // Nobody has a ladder.
+    assert_eq!(counts(&series, "encoding"), [None; 12]);
     let flows = texts(&series, "flow");
     assert_eq!(flows[4].as_deref(), Some("web"));
     assert_eq!(flows[8].as_deref(), Some("web.reverse"));

@@ -4,7 +4,12 @@ mod support;
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use support::{Line, Told, ms, packet, refusal, rtp, segment, tell};
+use support::{
+    Line, Told, dccp_ack, dccp_rtp, ms, packet, refusal, rtp, segment, tell, tfrc_feedback,
+    tfrc_rtp,
+};
+use talkspurt_proto::dccp::options::Opt;
+use talkspurt_proto::dccp::{self, Kind, ResetCode, WireSeq};
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{
     Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote, Quoted,
@@ -12,6 +17,7 @@ use talkspurt_proto::packet::{
 use talkspurt_proto::probe::{DropReason, Garbage, Gauge, Note, Place, Playout};
 use talkspurt_proto::rtcp::{Compound, ReportBlock};
 use talkspurt_proto::tcp::Flags;
+use talkspurt_proto::tfrc;
 use talkspurt_record::Digest;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -156,6 +162,108 @@ fn every_header_field_and_every_byte_that_matters_counts() {
     let said =
         |byte: u8| voice(&|packet| packet.payload = Payload::Real(Bytes::from(vec![byte; 160])));
     assert_eq!(said(0), said(1));
+}
+
+#[test]
+fn every_field_of_dccp_counts() {
+    let label = packet(0, 1, 200, ms(5));
+    let sent = |body: Body| one(Line::Sent(label, body));
+    let dccp = |base: Body, change: &dyn Fn(&mut dccp::Packet)| {
+        let Body::Dccp(mut packet) = base else { unreachable!() };
+        change(&mut packet);
+        sent(Body::Dccp(packet))
+    };
+    let speech = |change: &dyn Fn(&mut dccp::Packet)| dccp(dccp_rtp(3, 160), change);
+    let kind = |kind: Kind| dccp(dccp_ack(7), &|packet| packet.kind = kind);
+    let (ack, other) = (WireSeq::Extended(7), WireSeq::Extended(8));
+    let (code, service) = (ResetCode::CLOSED, 1);
+    let mut digests = vec![
+        speech(&|_| {}),
+        speech(&|packet| packet.seq = other),
+        speech(&|packet| packet.seq = WireSeq::Short(3)),
+        speech(&|packet| packet.ccval = 1),
+        speech(&|packet| packet.cscov = 1),
+        speech(&|packet| packet.options.push(Opt::SlowReceiver)),
+        speech(&|packet| packet.options.push(Opt::Timestamp(0))),
+        speech(&|packet| packet.options.push(Opt::Timestamp(1))),
+        speech(&|packet| packet.payload = Frame::Data(Payload::Virtual { offset: 0, len: 172 })),
+        dccp(dccp_rtp(4, 160), &|packet| packet.seq = WireSeq::Extended(3)),
+        dccp(dccp_rtp(3, 161), &|_| {}),
+    ];
+    digests.extend(
+        [
+            Kind::Request { service },
+            Kind::Request { service: 2 },
+            Kind::Response { ack, service },
+            Kind::Response { ack: other, service },
+            Kind::Response { ack, service: 2 },
+            Kind::Data,
+            Kind::Ack { ack },
+            Kind::Ack { ack: other },
+            Kind::Ack { ack: WireSeq::Short(7) },
+            Kind::DataAck { ack },
+            Kind::CloseReq { ack },
+            Kind::Close { ack },
+            Kind::Reset { ack, code, data: [0; 3] },
+            Kind::Reset { ack, code: ResetCode::ABORTED, data: [0; 3] },
+            Kind::Reset { ack, code, data: [1, 0, 0] },
+            Kind::Reset { ack, code, data: [0, 1, 0] },
+            Kind::Reset { ack, code, data: [0, 0, 1] },
+            Kind::Sync { ack },
+            Kind::SyncAck { ack },
+            Kind::Listen { service },
+        ]
+        .map(kind),
+    );
+    let quoted = |change: &dyn Fn(&mut dccp::Packet), length: u32| {
+        let Body::Dccp(mut packet) = dccp_rtp(3, 160) else { unreachable!() };
+        change(&mut packet);
+        let mut quote = Quote::of(&label, &Body::Dccp(packet)).expect("no answer");
+        quote.ip_bytes = length;
+        sent(Body::TooBig { mtu: 576, quote })
+    };
+    digests.extend([
+        quoted(&|_| {}, 1000),
+        quoted(&|_| {}, 1001),
+        quoted(&|packet| packet.seq = other, 1000),
+        quoted(&|packet| packet.seq = WireSeq::Short(3), 1000),
+        quoted(&|packet| packet.kind = Kind::DataAck { ack }, 1000),
+        quoted(&|packet| packet.options.push(Opt::SlowReceiver), 1000),
+        quoted(&|packet| packet.ccval = 1, 1000),
+        quoted(&|packet| packet.cscov = 1, 1000),
+    ]);
+    all_differ(digests);
+}
+
+#[test]
+fn every_field_of_tfrc_counts() {
+    let label = packet(0, 1, 200, ms(5));
+    let data = |change: &dyn Fn(&mut tfrc::Data)| {
+        let Body::Tfrc(tfrc::Packet::Data(mut data)) = tfrc_rtp(3, 160) else { unreachable!() };
+        change(&mut data);
+        one(Line::Sent(label, Body::Tfrc(tfrc::Packet::Data(data))))
+    };
+    let feedback = |change: &dyn Fn(&mut tfrc::Feedback)| {
+        let Body::Tfrc(tfrc::Packet::Feedback(mut feedback)) = tfrc_feedback() else {
+            unreachable!()
+        };
+        change(&mut feedback);
+        one(Line::Sent(label, Body::Tfrc(tfrc::Packet::Feedback(feedback))))
+    };
+    all_differ(vec![
+        one(Line::Sent(label, rtp(3, 160))),
+        data(&|_| {}),
+        data(&|data| data.seq += 1),
+        data(&|data| data.timestamp += 1),
+        data(&|data| data.rtt += 1),
+        data(&|data| data.payload = Frame::Data(Payload::Virtual { offset: 0, len: 172 })),
+        data(&|data| data.payload = Frame::Data(Payload::Virtual { offset: 0, len: 173 })),
+        feedback(&|_| {}),
+        feedback(&|feedback| feedback.timestamp += 1),
+        feedback(&|feedback| feedback.delay += 1),
+        feedback(&|feedback| feedback.receive_rate += 1),
+        feedback(&|feedback| feedback.loss_event_rate += 1),
+    ]);
 }
 
 #[test]

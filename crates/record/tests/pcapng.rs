@@ -5,10 +5,12 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use bytes::Bytes;
 use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::{self, Ends, Hints};
+use talkspurt_proto::{dccp, tfrc};
 use talkspurt_record::pcapng::{CaptureProbe, Direction, Pcapng, Remarks};
 
 /// A writer whose bytes can be read afterwards, and which is full after some of them.
@@ -170,6 +172,35 @@ fn a_packet_is_written_as_it_is_on_the_link() {
     let parsed = wire::parse(&seen[0].2, hints).expect("well formed");
     assert_eq!((parsed.ends, parsed.ecn, parsed.ttl), (ends(), Ecn::Ce, 63));
     assert_eq!(parsed.body, body(9));
+}
+
+/// As they are on the wire, checksums and all; `wire::parse` checks these.
+#[test]
+fn dccp_and_tfrc_are_written_too() {
+    let disk = Disk::of(10_000);
+    let mut probe = CaptureProbe::new([((3, ROUTE), ends())]);
+    probe.tap(Pcapng::to(disk.clone(), &["a"]).expect("room"), &[0], Duration::ZERO);
+    let payload = Frame::Data(Payload::Real(Bytes::from_static(b"speech")));
+    let (seq, ack) = (dccp::WireSeq::Extended(1), dccp::WireSeq::Extended(2));
+    let (kind, options) = (dccp::Kind::DataAck { ack }, dccp::Options::default());
+    let packet = dccp::Packet { seq, ccval: 3, cscov: 1, kind, options, payload: payload.clone() };
+    let data = tfrc::Data { seq: 1, timestamp: 2, rtt: 3, payload };
+    let bodies = [Body::Dccp(Box::new(packet)), Body::Tfrc(tfrc::Packet::Data(data))];
+    for (number, body) in (0..).zip(&bodies) {
+        let label = label(number, 0, Ecn::Ect0);
+        let place = Place::Peer(6);
+        probe.record(at(u64::from(number)), place, &Note::Sent { packet: &label, body });
+        dequeued(&mut probe, u64::from(number), 0, &label);
+    }
+    assert_eq!(probe.unwritten(), 0);
+    probe.finish().expect("room");
+    let seen = packets(&disk);
+    assert_eq!(seen.len(), 2);
+    for ((_, _, bytes), body) in seen.iter().zip(bodies) {
+        let hints = Hints { tfrc: matches!(body, Body::Tfrc(_)), ..Hints::default() };
+        let parsed = wire::parse(bytes, hints).expect("well formed");
+        assert_eq!((parsed.ends, parsed.body), (ends(), body));
+    }
 }
 
 #[test]

@@ -3,125 +3,23 @@
 //!
 //! Without tshark these tests say so and pass, unless `TALKSPURT_REQUIRE_TSHARK` is set.
 
-use std::net::IpAddr;
-use std::path::{Path, PathBuf};
-use std::process::Command;
+mod dissector;
+
+use std::path::Path;
 
 use bytes::Bytes;
+use dissector::{
+    GOOD, MEDIA_PORT, PLAIN_PORT, Seen, assert_clean, capture, complaints, ends, fields, over_both,
+    tshark, tshark_is_here,
+};
 use talkspurt_proto::packet::{
     Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote, Quoted,
 };
 use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
 use talkspurt_proto::tcp::{Flags, Segment};
 use talkspurt_proto::time::Instant;
-use talkspurt_proto::wire::{self, Ends};
-use talkspurt_proto::{rfc4571, rtp};
+use talkspurt_proto::{rfc4571, rtp, wire};
 use talkspurt_record::pcapng::{Pcapng, Remarks};
-
-const MEDIA_PORT: u16 = 5004;
-const PLAIN_PORT: u16 = 40_001;
-/// How tshark prints that a checksum was verified and is right.
-const GOOD: &str = "1";
-
-/// Whether tshark can be run here.
-fn tshark_is_here() -> bool {
-    let here = Command::new("tshark").arg("--version").output().is_ok();
-    if !here {
-        let required = std::env::var_os("TALKSPURT_REQUIRE_TSHARK").is_some();
-        assert!(!required, "TALKSPURT_REQUIRE_TSHARK is set and tshark is not installed");
-        println!("skipped: tshark not installed");
-    }
-    here
-}
-
-/// Runs tshark with every check on; one row of tab-separated values for each packet.
-fn tshark(capture: &Path, arguments: &[&str]) -> Vec<String> {
-    let output = Command::new("tshark")
-        .args(["-n", "-r"])
-        .arg(capture)
-        .args(["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"])
-        .args(["-o", "tcp.check_checksum:TRUE", "-o", "rtcp.show_roundtrip_calculation:FALSE"])
-        .args(["-d", &format!("udp.port=={MEDIA_PORT},rtp")])
-        .args(["-d", &format!("tcp.port=={MEDIA_PORT},rtp")])
-        .args(arguments)
-        .env("TZ", "UTC")
-        .output()
-        .expect("tshark runs");
-    let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "tshark: {errors}");
-    String::from_utf8(output.stdout).expect("UTF-8").lines().map(str::to_owned).collect()
-}
-
-fn fields(capture: &Path, names: &[&str]) -> Vec<Vec<String>> {
-    let mut arguments = vec!["-T", "fields", "-E", "separator=/t"];
-    arguments.extend(names.iter().flat_map(|name| ["-e", *name]));
-    let split = |row: String| row.split('\t').map(str::to_owned).collect();
-    tshark(capture, &arguments).into_iter().map(split).collect()
-}
-
-/// What tshark complains of: expert items of warning or worse, malformed packets, bad checksums.
-fn complaints(capture: &Path) -> Vec<String> {
-    let complaint = "_ws.malformed or _ws.expert.severity >= \"Warning\" \
-        or _ws.expert.group == \"Checksum\" or _ws.expert.group == \"Malformed\" \
-        or _ws.expert.group == \"Protocol\" \
-        or ip.checksum.status == \"Bad\" or udp.checksum.status == \"Bad\" \
-        or tcp.checksum.status == \"Bad\" or icmp.checksum.status == \"Bad\" \
-        or icmpv6.checksum.status == \"Bad\"";
-    tshark(capture, &["-Y", complaint, "-V"])
-}
-
-fn assert_clean(capture: &Path) {
-    let complaints = complaints(capture);
-    assert!(complaints.is_empty(), "tshark complains:\n{}", complaints.join("\n"));
-}
-
-fn ends(version: IpVersion, dst_port: u16) -> Ends {
-    let address = |text: &str| text.parse::<IpAddr>().expect("an address");
-    let (src, dst) = match version {
-        IpVersion::V4 => (address("10.0.0.1"), address("10.0.0.2")),
-        IpVersion::V6 => (address("fd00::1"), address("fd00::2")),
-    };
-    Ends { src, dst, src_port: 40_000, dst_port }
-}
-
-/// What is captured: when in microseconds, whether on the way back, and the packet.
-type Seen = (u64, bool, Body);
-
-fn capture(name: &str, version: IpVersion, port: u16, seen: &[Seen]) -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{version:?}.pcapng"));
-    let mut file = Pcapng::create(&path, &["uplink", "uplink.back"]).expect("writable");
-    for (number, (micros, back, body)) in (0..).zip(seen) {
-        let (sent, dscp, ecn) = (Instant::ZERO, 46, Ecn::Ect0);
-        let (body_id, route, flow) = (BodyId(number), u32::from(*back), 0);
-        let label = Packet {
-            body: body_id,
-            ip_bytes: 0,
-            route,
-            flow,
-            number,
-            hop: 3,
-            ecn,
-            dscp,
-            version,
-            sent,
-        };
-        let ends = if *back { ends(version, port).reversed() } else { ends(version, port) };
-        let mut bytes = Vec::new();
-        wire::emit(&label, body, &ends, &mut bytes).expect("fits");
-        let now = Instant::from_nanos(micros * 1000 + 7);
-        file.packet(u32::from(*back), now, &bytes, bytes.len() as u32, Remarks::default());
-    }
-    file.finish().expect("complete");
-    path
-}
-
-/// Runs a test in both IP versions, if tshark is here.
-fn over_both(test: impl Fn(IpVersion)) {
-    if tshark_is_here() {
-        test(IpVersion::V4);
-        test(IpVersion::V6);
-    }
-}
 
 fn media(sequence: u16, marker: bool) -> rtp::Packet {
     let payload = (0..160_u32).map(|i| (i * 7 + u32::from(sequence)) as u8).collect::<Vec<_>>();

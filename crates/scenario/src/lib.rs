@@ -14,6 +14,7 @@ pub mod network;
 mod path;
 mod place;
 mod problem;
+mod profiles;
 pub mod reference;
 mod resolved;
 mod schema;

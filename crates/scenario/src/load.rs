@@ -188,6 +188,7 @@ impl Reader<'_> {
             }
         };
         for flow in scenario.flows.values_mut() {
+            flow.send_queue.packets.get_or_insert(flow.transport.waiting_packets());
             let sources = std::iter::once(&mut flow.source).chain(flow.reverse.as_mut());
             for source in sources {
                 if let source::Config::Speech(speech) = source {

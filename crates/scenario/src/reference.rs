@@ -7,16 +7,21 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
-use crate::schema::{TAG, cached, named, properties, variants, words};
+use crate::profiles;
+use crate::schema::{TAG, cached, named, numbers, properties, variants, words};
 
 /// The generated files: path from the repository's root, and text.
 ///
 /// # Panics
 /// Never: a schema is always JSON text.
 #[must_use]
-pub fn generated() -> [(&'static str, String); 2] {
+pub fn generated() -> [(&'static str, String); 3] {
     let schema = serde_json::to_string_pretty(cached()).expect("a schema is JSON");
-    [("schema/scenario.schema.json", schema + "\n"), ("docs/reference/scenario.md", page())]
+    [
+        ("schema/scenario.schema.json", schema + "\n"),
+        ("docs/reference/scenario.md", page()),
+        ("docs/reference/profiles.md", profiles::page()),
+    ]
 }
 
 /// The page as Markdown.
@@ -146,6 +151,13 @@ fn type_of(path: &str, knob: &Json) -> String {
     }
     if words(knob).is_some() {
         return "word".to_owned();
+    }
+    if let Some(known) = numbers(knob) {
+        let known: Vec<String> = known.iter().map(i64::to_string).collect();
+        return format!("one of {}", known.join(", "));
+    }
+    if knob["type"].is_array() {
+        return "text or number".to_owned();
     }
     let text = match knob["type"].as_str() {
         Some("string") => knob["format"].as_str().unwrap_or("text").to_owned(),

@@ -40,6 +40,9 @@ fn tidy(schema: &mut Value) {
             if let Some(Value::String(text)) = map.get_mut("description") {
                 *text = unfold(text);
             }
+            if let Some(Value::Array(values)) = map.get_mut("enum") {
+                values.retain(|value| !value.is_null());
+            }
             if let Some(Value::Array(types)) = map.get_mut("type") {
                 types.retain(|t| t != "null");
                 if let [only] = types.as_slice() {
@@ -104,6 +107,11 @@ pub(crate) fn words(schema: &Value) -> Option<Vec<(&str, &str)>> {
         all.extend(described.into_iter().map(|(word, _)| (word, description)));
     }
     Some(all)
+}
+
+/// The whole numbers a value may be, if it is one of few.
+pub(crate) fn numbers(schema: &Value) -> Option<Vec<i64>> {
+    schema.get("enum")?.as_array()?.iter().map(Value::as_i64).collect()
 }
 
 /// What every name of a table of names stands for; `None` for tables with fixed keys.

@@ -275,6 +275,133 @@ fn flows() {
     ]));
 }
 
+/// What is told of [`GOOD`] when this carries its sensor.
+fn carried(transports: &[&str]) -> String {
+    let sensor = "transport = { kind = \"udp\" }\nsource";
+    let by = |transport: &&str| format!("transport = {{ {transport} }}\nsource");
+    let changes: Vec<String> = transports.iter().map(by).collect();
+    each(&changes.iter().map(|change| (sensor, change.as_str())).collect::<Vec<_>>())
+}
+
+#[test]
+fn impossible_connections_of_dccp() {
+    insta::assert_snapshot!(carried(&[
+        "kind = \"dccp\"",
+        "kind = \"dccp\", ccid = 5",
+        "kind = \"dccp\", ccid = \"ccid3\"",
+        "kind = \"dccp\", ccid = 2, ccid_back = 0",
+        "kind = \"dccp\", ccid = 2, profile = \"ns-2\"",
+        "kind = \"dccp\", ccid = 2, service = \"RTP-audio\"",
+        "kind = \"dccp\", ccid = 2, service = \"a b\"",
+        "kind = \"dccp\", ccid = 2, service = 4294967295",
+        "kind = \"dccp\", ccid = 2, sequence_window = 31",
+        "kind = \"dccp\", ccid = 2, sequence_window = 70368744177664",
+        "kind = \"dccp\", ccid = 2, sequence_window = 4194305, allow_short_seqnos = true",
+        "kind = \"dccp\", ccid = 2, checksum_coverage = 16, minimum_checksum_coverage = 16",
+        "kind = \"dccp\", ccid = 2, checksum_coverage = 2",
+        "kind = \"dccp\", ccid = 2, checksum_coverage = 2, minimum_checksum_coverage = 3",
+        "kind = \"dccp\", ccid = 2, request_timeout = \"0s\", max_timeout = \"2h\", mtu = \"67B\"",
+        "kind = \"dccp\", ccid = 2, request_timeout = \"9s\", max_timeout = \"8s\"",
+        "kind = \"dccp\", ccid = 2, window = { initial_window = 0, initial_ssthresh = 0, ack_ratio = 0, ack_delay = \"0s\", initial_rto = \"0s\", min_rto = \"2s\", max_rto = \"1s\" }",
+        "kind = \"dccp\", ccid = 2, window = { initial_window = 65536, slow_start = \"double\" }",
+        "kind = \"dccp\", ccid = 3, window = { initial_window = 4 }",
+        "kind = \"dccp\", ccid = 2, rate = { nominal_size = \"160B\" }",
+        "kind = \"tfrc\", ccid = 3",
+    ]));
+    let fits = [
+        "kind = \"dccp\", ccid = 2, sequence_window = 32, service = \"RTPV\"",
+        "kind = \"dccp\", ccid = 4, sequence_window = 70368744177663, service = 1381257281",
+        "kind = \"dccp\", ccid = 2, sequence_window = 4194304, allow_short_seqnos = true",
+        "kind = \"dccp\", ccid = 2, checksum_coverage = 2, minimum_checksum_coverage = 2",
+        "kind = \"dccp\", ccid = 2, ccid_back = 3, window = { initial_ssthresh = 2 }, rate = { nominal_size = \"160B\" }",
+    ];
+    for transport in fits {
+        assert!(carried(&[transport]).contains("no problem"), "{transport}");
+    }
+}
+
+#[test]
+fn impossible_rates() {
+    insta::assert_snapshot!(carried(&[
+        "kind = \"tfrc\", rate = { nominal_size = \"0B\", initial_window = 0, loss_intervals = 1, p_floor = 1.5, rtt_weight = 1.0, feedback_per_rtt = 0 }",
+        "kind = \"tfrc\", rate = { minimum_interval = \"2s\", timer_granularity = \"1h\", credit = \"2min\", minimum_timeout = \"2min\" }",
+        "kind = \"tfrc\", rate = { token_bucket = { depth = \"1GB\", header_bytes = 256, step_up = \"2min\", step_up_tokens = 1.5 } }",
+        "kind = \"beritelli\", threshold = \"0s\", decrease = 1.0, initial_rate = \"0bit/s\"",
+        "kind = \"beritelli\", treshold = \"20ms\"",
+        "kind = \"dccp\", ccid = 3, rate = { nominal_size = \"65536B\" }",
+    ]));
+}
+
+#[test]
+fn packets_longer_than_the_path_less_their_headers() {
+    let with = |transport: &str, packet: &str| {
+        told(
+            &GOOD
+                .replace(
+                    "transport = { kind = \"udp\" }\nsource",
+                    &format!("transport = {{ {transport} }}\nsource"),
+                )
+                .replace("packet = \"160B\"", &format!("packet = \"{packet}\"")),
+            &[],
+        )
+    };
+    // 1500 bytes less 20 of IP; DCCP's header with an Acknowledgement Number is 24 and it keeps 32 for
+    // options; TFRC has UDP's 8 and its own 16. ns-2 counts 32 in front of either.
+    for (transport, most) in [
+        ("kind = \"dccp\", ccid = 2", 1500 - 20 - 24 - 32),
+        ("kind = \"tfrc\"", 1500 - 20 - 8 - 16),
+        ("kind = \"beritelli\"", 1500 - 20 - 8 - 16),
+    ] {
+        assert_eq!(with(transport, &format!("{most}B")), "no problem", "{transport}");
+        let told = with(transport, &format!("{}B", most + 1));
+        assert!(told.contains("flows.sensor.source.packet"), "{told}");
+        assert!(told.contains("least MTU on the way (1500B)"), "{told}");
+    }
+}
+
+#[test]
+fn send_queues_that_contradict_themselves() {
+    let queue = |queue: &str| {
+        each(&[(
+            "source = { kind = \"cbr\"",
+            &format!("send_queue = {{ {queue} }}\nsource = {{ kind = \"cbr\""),
+        )])
+    };
+    insta::assert_snapshot!(
+        [
+            queue("lifetime = \"100ms\""),
+            queue("drop = \"oldest\", lifetime = \"100ms\""),
+            queue("drop = \"stale\", lifetime = \"0s\""),
+            queue("drop = \"stale\", lifetime = \"2h\""),
+            queue("drop = \"freshest\""),
+        ]
+        .join("\n")
+    );
+    assert!(queue("drop = \"stale\", lifetime = \"100ms\", packets = 3").contains("no problem"));
+}
+
+#[test]
+fn the_length_of_the_send_queue_is_the_profiles_unless_given() {
+    let packets = |transport: &str, more: &str| {
+        let text = GOOD.replace(
+            "transport = { kind = \"udp\" }\nsource",
+            &format!("transport = {{ {transport} }}\n{more}source"),
+        );
+        let study = load(&text, "call.toml", &stage::folder(), &[], None).expect("good");
+        study.points[0].scenario.flows["sensor"].send_queue.packets
+    };
+    assert_eq!(packets("kind = \"udp\"", ""), Some(50));
+    for (profile, expected) in [("rfc", 50), ("ns2", 1000), ("linux", 5)] {
+        let dccp = format!("kind = \"dccp\", ccid = 2, profile = \"{profile}\"");
+        assert_eq!(packets(&dccp, ""), Some(expected));
+        assert_eq!(
+            packets(&format!("kind = \"tfrc\", profile = \"{profile}\""), ""),
+            Some(expected)
+        );
+        assert_eq!(packets(&dccp, "send_queue = { packets = 7 }\n"), Some(7));
+    }
+}
+
 #[test]
 fn more_than_can_be_kept_or_counted() {
     let long = [("duration", "78h"), ("record.interval", "1s")];
@@ -381,6 +508,7 @@ fn changes() {
         ("flows.call.sorce.packet", "30ms"),
         ("flows.call.source.packet.size", "30ms"),
         ("flows.*.source.packet", "30ms"),
+        ("flows.*.source.codec", "pcma"),
         ("flows.upload.transport.msss", "1kB"),
         ("links.bottleneck.loss", "2"),
         ("links.bottleneck.events[7].at", "2s"),
@@ -466,4 +594,52 @@ fn no_text_makes_the_reader_panic() {
     }
     // Some changes do no harm (a space more or less), most must be told.
     assert!((1..1500).contains(&good), "{good}");
+}
+
+#[test]
+fn codecs_and_ladders() {
+    let file = "file = \"../speech/call.wav\"\ncodec = \"pcmu\"\npacket = \"20ms\"";
+    let good = "codec = \"pcmu\"\npacket = \"20ms\"\n\
+                ladder = [\"pcmu\", \"g726-32\", \"g728\", \"g729-10\", \"g723.1-6.3\"]\n\
+                talkspurts = {}\nkeep_alive = {}";
+    assert_eq!(told(&GOOD.replace(file, good), &[]), "no problem");
+    insta::assert_snapshot!(each(&[
+        // A recording needs an encoder.
+        ("codec = \"pcmu\"", "codec = \"g729\""),
+        ("codec = \"pcmu\"", "codec = \"pcmu\"\nladder = [\"pcmu\", \"g729\"]"),
+        ("codec = \"pcmu\"", "codec = \"g730\""),
+        // Whole frames.
+        (file, "codec = \"g723.1-6.3\"\npacket = \"20ms\""),
+        (file, "codec = \"g728\"\npacket = \"11ms\""),
+        (file, "codec = \"g729-10\"\npacket = \"30ms\""),
+        (file, "codec = \"g723.1-5.3\"\npacket = \"90ms\""),
+        (file, "codec = \"pcmu\"\nladder = [\"pcmu\", \"g728\"]\npacket = \"12.5ms\""),
+        // A ladder begins with the codec, descends, and is neither one nor nine.
+        (file, "codec = \"pcma\"\nladder = [\"pcmu\", \"g728\"]"),
+        (file, "codec = \"g728\"\nladder = [\"g728\", \"g726-16\"]"),
+        (file, "codec = \"g729\"\nladder = [\"g729\", \"pcmu\", \"g723.1-6.3\"]"),
+        (file, "codec = \"pcmu\"\nladder = [\"pcmu\"]"),
+        (
+            file,
+            "codec = \"pcmu\"\nladder = [\"pcmu\", \"g726-40\", \"g726-32\", \"g726-24\", \
+             \"g728\", \"g729-10\", \"g729\", \"g723.1-6.3\", \"g723.1-5.3\"]",
+        ),
+        // Keep-alive needs silence.
+        (file, "codec = \"pcmu\"\nkeep_alive = {}"),
+        (file, "codec = \"pcmu\"\ntalkspurts = {}\nkeep_alive = { every = \"0s\", size = \"0B\" }"),
+    ]));
+}
+
+#[test]
+fn buckets_of_tokens() {
+    let bulk = "transport = { kind = \"tcp\", controller = \"newreno\" }";
+    let udp = "transport = { kind = \"udp\" }\nip";
+    insta::assert_snapshot!(each(&[
+        (bulk, "transport = { kind = \"tfrc\", rate.token_bucket = {} }"),
+        (udp, "transport = { kind = \"tfrc\", rate.token_bucket.initial_rung = 1 }\nip"),
+        (udp, "transport = { kind = \"dccp\", ccid = 3, rate.token_bucket.initial_rung = 0 }\nip"),
+        (udp, "transport = { kind = \"tfrc\", rate.token_bucket.step_up_tokens = 1.5 }\nip"),
+        (udp, "transport = { kind = \"tfrc\", rate.token_bucket.depth = \"200MB\" }\nip"),
+        (udp, "transport = { kind = \"beritelli\", decrease = 1.0, threshold = \"0ms\" }\nip"),
+    ]));
 }

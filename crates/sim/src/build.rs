@@ -161,14 +161,20 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
     })
 }
 
-/// The transport with segments that fit the first link (RFC 9293 §3.7.1: the MTU less the fixed
-/// headers of IP and TCP).
+/// The transport with packets that fit the first link (RFC 9293 §3.7.1: the MTU less the fixed
+/// headers of IP and TCP; RFC 4340 §14: the MTU itself).
 fn fitted(flow: &Flow, mtu: Size) -> transport::Config {
     let mut transport = flow.transport.clone();
-    if let transport::Config::Tcp(tcp) = &mut transport {
-        let headers = if flow.ip == IpVersion::V4 { 40 } else { 60 };
-        let fits = mtu.as_bytes().saturating_sub(headers).max(1);
-        tcp.mss = tcp.mss.min(Size::from_bytes(fits));
+    match &mut transport {
+        transport::Config::Tcp(tcp) => {
+            let headers = if flow.ip == IpVersion::V4 { 40 } else { 60 };
+            let fits = mtu.as_bytes().saturating_sub(headers).max(1);
+            tcp.mss = tcp.mss.min(Size::from_bytes(fits));
+        }
+        transport::Config::Dccp(dccp) => dccp.mtu = dccp.mtu.min(mtu),
+        transport::Config::Udp(_)
+        | transport::Config::Tfrc(_)
+        | transport::Config::Beritelli(_) => {}
     }
     transport
 }
@@ -179,8 +185,7 @@ fn sink(source: &source::Config, flow: &Flow, [start, stop]: [Instant; 2]) -> Op
     let origin = start + speech.lead;
     let frames = stop.saturating_since(origin).as_nanos() / speech.packet.as_nanos() + 1;
     Some(MediaSink {
-        codec: speech.codec,
-        packet: speech.packet,
+        encodings: speech.encodings(),
         playout: flow.playout,
         origin,
         keep: if speech.file.is_some() { frames as usize } else { 0 },

@@ -6,11 +6,11 @@ are drawn; a figure with more says how many it leaves out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from talkspurt.figures import quality, speech, time
+from talkspurt.figures import inside, quality, speech, time
 from talkspurt.figures.style import inline_svg, png, styled, svg
 
 if TYPE_CHECKING:
@@ -29,13 +29,23 @@ class Kind:
         title: what it is called.
         alt: what it shows, for those who cannot see it.
         draw: makes it of a result, a flow and a link; None when the run has nothing to show.
-        each_call: whether there is one for each call that can be heard.
+        each: the flows there is one for, each its own, when there is one for each.
     """
 
     title: str
     alt: str
     draw: Draw
-    each_call: bool = False
+    each: Callable[[Result], Sequence[str]] | None = None
+
+
+def heard(result: Result) -> Sequence[str]:
+    """Calls that can be heard."""
+    return result.heard
+
+
+def having(gauge: str) -> Callable[[Result], Sequence[str]]:
+    """Directions whose sender has a gauge."""
+    return lambda result: inside.directions(result, gauge)
 
 
 KINDS: dict[str, Kind] = {
@@ -43,6 +53,24 @@ KINDS: dict[str, Kind] = {
     "goodput": Kind("Goodput", "Goodput of each flow over time", time.goodput),
     "queue": Kind("Queue", "Packets waiting where queues are longest, over time", time.queue),
     "cwnd": Kind("Congestion window", "Congestion window of each flow over time", time.cwnd),
+    "rates": Kind(
+        "Allowed rate",
+        "Allowed, received and computed rate of a sender, its round-trip time and loss event rate",
+        inside.rates,
+        each=having("rate"),
+    ),
+    "window": Kind(
+        "Window of CCID 2",
+        "Congestion window, threshold and pipe in packets, and Ack Ratio, over time",
+        inside.window,
+        each=having("cwnd_packets"),
+    ),
+    "bucket": Kind(
+        "Tokens and encoding",
+        "Tokens saved, where there are any, and the encoding in use, over time",
+        inside.bucket,
+        each=having("encoding"),
+    ),
     "delay_ecdf": Kind(
         "How long frames take", "Share of voice frames delivered within a time", speech.delay_ecdf
     ),
@@ -53,7 +81,7 @@ KINDS: dict[str, Kind] = {
         speech.fates,
     ),
     "waveform": Kind(
-        "Said and heard", "Waveform sent above waveform received", speech.waveform, each_call=True
+        "Said and heard", "Waveform sent above waveform received", speech.waveform, each=heard
     ),
 }
 """Every kind of figure by name."""
@@ -82,15 +110,15 @@ def figure(
     return drawn
 
 
-MOST_CALLS = 8
-"""Figures made one per call are made for this many calls at most, unasked."""
+MOST_EACH = 8
+"""Figures made one for each flow are made for this many flows at most, unasked."""
 
 
 def every(result: Result) -> Iterator[tuple[str, Figure]]:
     """Every figure the run has something to show in, with the name of its file."""
     with styled():
         for name, kind in KINDS.items():
-            flows: list[str | None] = [*result.heard[:MOST_CALLS]] if kind.each_call else [None]
+            flows: list[str | None] = [*kind.each(result)[:MOST_EACH]] if kind.each else [None]
             for flow in flows:
                 drawn = kind.draw(result, flow, None)
                 if drawn is not None:

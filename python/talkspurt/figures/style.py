@@ -28,6 +28,8 @@ PAPER = "#ffffff"
 # Okabe and Ito, "Color Universal Design", 2008.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
+# Okabe and Ito have eight; these are darker relatives of three of them, for relatives of theirs.
+TEAL, BROWN, SLATE = "#1F5F7A", "#7A4B00", "#5B4A8A"
 
 FATE_COLOURS = {
     "played": "#b9c2cb",
@@ -56,9 +58,12 @@ TRANSPORTS = {
     "tcp": TransportStyle(VERMILLION, "s"),
     "dccp-ccid2": TransportStyle(GREEN, "^"),
     "dccp-ccid3": TransportStyle(SKY, "v"),
+    "dccp-ccid4": TransportStyle(TEAL, "<"),
     "dccp": TransportStyle(GREEN, "^"),
     "sctp": TransportStyle(PURPLE, "D"),
     "tfrc": TransportStyle(ORANGE, "P"),
+    "tfrc-tb": TransportStyle(BROWN, "p"),
+    "beritelli": TransportStyle(SLATE, "h"),
 }
 OTHER = TransportStyle("#6b7280", "X")
 
@@ -162,23 +167,31 @@ def sheet(
 
 def label_ends(ax: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
     """Name lines at their right ends (x, y, text, colour), moved apart so that none overlap."""
+    import numpy as np
+
     figure = ax.get_figure(root=True)
-    assert figure is not None
-    low, high = ax.get_ylim()
-    top = figure.get_figheight() * 72 * 0.8  # points, about: labels need only roughly be apart
-    gap = 11 / top * (high - low)
+    spec = ax.get_subplotspec()
+    assert figure is not None and spec is not None
+    heights = np.asarray(spec.get_gridspec().get_height_ratios(), dtype=float)
+    share = float(heights[spec.rowspan.start] / heights.sum())
+    # In fractions of the axes, whatever their scale; labels need only roughly be apart.
+    gap = 11 / (figure.get_figheight() * 72 * 0.8 * share)
+    fractions = ax.transScale + ax.transLimits
     placed: list[float] = []
     right = ax.get_xlim()[1]
-    for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
-        del x
-        at = max(y, low)
+    named = [
+        (float(fractions.transform((right, y))[1]), y, text, colour) for _, y, text, colour in ends
+    ]
+    for fraction, y, text, colour in sorted(named, key=lambda end: end[0]):
+        at = max(fraction, 0.0)
         if placed and at < placed[-1] + gap:
             at = placed[-1] + gap
         placed.append(at)
         ax.annotate(
             text,
             (right, y),
-            xytext=(right + (ax.get_xlim()[1] - ax.get_xlim()[0]) * 0.012, at),
+            xytext=(1.012, at),
+            textcoords="axes fraction",
             color=colour,
             va="center",
             fontsize=8.5,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt.figures.style import FlowStyle
 from talkspurt.figures.time import QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
 from talkspurt.measures import time_text
+from talkspurt.report import inside
 
 if TYPE_CHECKING:
     import polars as pl
@@ -41,13 +42,15 @@ def charts(result: Result) -> list[dict[str, Any]]:
         _late_chart(result, calls, styles),
         _queue_chart(result),
         _cwnd_chart(result, styles),
+        *inside.charts(result),
     ]
     return [chart for chart in made if chart is not None]
 
 
-def _chart(
+def chart_of(
     name: str, title: str, unit: str, x: list[float], lines: list[dict[str, Any]], note: str = ""
 ) -> dict[str, Any] | None:
+    """A chart of lines over common times, thinned; None without any."""
     if len(x) < 2 or not lines:
         return None
     step = math.ceil(len(x) / MOST_POINTS)
@@ -68,6 +71,8 @@ def _chart(
         "x": [_short(v) for v in x],
         "lines": lines,
         "note": note,
+        "explained": [],
+        "logarithmic": False,
     }
 
 
@@ -90,14 +95,22 @@ def _short(value: Number) -> Number:
     return None if value is None or not math.isfinite(value) else float(f"{value:.5g}")
 
 
-def _line(
-    label: str, colour: str, dashes: Sequence[float], values: list[Number], *, peak: bool = False
+def line_of(
+    label: str,
+    colour: str,
+    dashes: Sequence[float],
+    values: list[Number],
+    *,
+    peak: bool = False,
+    width: float = 1.6,
 ) -> dict[str, Any]:
+    """A line of a chart."""
     return {
         "label": label,
         "colour": colour,
         "dashes": list(dashes),
         "values": values,
+        "width": width,
         "peak": peak,
     }
 
@@ -126,9 +139,9 @@ def _flow_chart(
         values = _on(x, frame.filter(flow=flow), column, scale)
         if any(value is not None for value in values):
             style = styles[flow]
-            lines.append(_line(flow, style.colour, style.dashes, values))
+            lines.append(line_of(flow, style.colour, style.dashes, values))
     note = f"{MOST_LINES} of {len(styles)} flows." if len(styles) > MOST_LINES else ""
-    return _chart(name, title, unit, x, lines, note)
+    return chart_of(name, title, unit, x, lines, note)
 
 
 def _on(x: Sequence[float], rows: pl.DataFrame, column: str, scale: float = 1.0) -> list[Number]:
@@ -151,8 +164,8 @@ def _late_chart(
         if times.is_empty():
             continue
         counts = times.search_sorted(pl.Series(x), side="right").to_list()
-        lines.append(_line(call, styles[call].colour, styles[call].dashes, counts, peak=True))
-    return _chart("not-heard", "Voice frames not heard so far", "frames", x, lines)
+        lines.append(line_of(call, styles[call].colour, styles[call].dashes, counts, peak=True))
+    return chart_of("not-heard", "Voice frames not heard so far", "frames", x, lines)
 
 
 def _queue_chart(result: Result) -> dict[str, Any] | None:
@@ -161,8 +174,8 @@ def _queue_chart(result: Result) -> dict[str, Any] | None:
     for link, colour in zip(bottlenecks(result), QUEUE_COLOURS, strict=False):
         rows = result.link_series(link)
         x = rows["time_s"].to_list()
-        lines.append(_line(link, colour, (), rows["queue_packets"].to_list(), peak=True))
-    return _chart("queue", "Packets waiting where queues are longest", "packets", x, lines)
+        lines.append(line_of(link, colour, (), rows["queue_packets"].to_list(), peak=True))
+    return chart_of("queue", "Packets waiting where queues are longest", "packets", x, lines)
 
 
 def _cwnd_chart(result: Result, styles: Mapping[str, FlowStyle]) -> dict[str, Any] | None:
@@ -176,5 +189,5 @@ def _cwnd_chart(result: Result, styles: Mapping[str, FlowStyle]) -> dict[str, An
         rows = windows.filter(flow=flow).select("time_s", "value").sort("time_s")
         joined = pl.DataFrame({"time_s": x}).join_asof(rows, on="time_s")
         values = [None if v is None else v / 1e3 for v in joined["value"].to_list()]
-        lines.append(_line(flow, styles[flow].colour, styles[flow].dashes, values))
-    return _chart("cwnd", "Congestion window", "kB", x.to_list(), lines)
+        lines.append(line_of(flow, styles[flow].colour, styles[flow].dashes, values))
+    return chart_of("cwnd", "Congestion window", "kB", x.to_list(), lines)

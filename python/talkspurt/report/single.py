@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import figures, measures
 from talkspurt.figures.time import styles_of
-from talkspurt.report import calls, page, series, topology
+from talkspurt.report import calls, inside, page, series, topology
 from talkspurt.result import BYTES
 from talkspurt.terminal.tables import BUSY
 
@@ -68,6 +68,7 @@ def html(result: Result) -> str:
         call_columns=[measures.measure(name) for name in CALL_COLUMNS],
         link_columns=[measures.measure(name) for name in LINK_COLUMNS],
         charts=series.charts(result),
+        gauges=tuple(m for m in measures.GAUGES if m.name in inside.shown(result)),
         figures=_stills(result),
         notes=notes([result]),
     )

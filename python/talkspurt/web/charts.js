@@ -26,15 +26,24 @@ function shown(value) {
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 
+/** Ink is the page's own, so that it can be seen in the dark. */
+function colour(line) {
+  return line.colour === "ink" ? ink("--ink") : line.colour;
+}
+
 function series(line) {
   return {
     label: line.label,
-    stroke: line.colour,
-    width: 1.6,
+    stroke: colour(line),
+    width: line.width,
     dash: line.dashes.length ? line.dashes : undefined,
     points: { show: false },
     value: (_, value) => shown(value),
   };
+}
+
+function fromZero(_, low, high) {
+  return [Math.min(0, low), high > 0 ? high * 1.06 : 1];
 }
 
 function options(chart, width) {
@@ -42,7 +51,7 @@ function options(chart, width) {
     width,
     height: HEIGHT,
     cursor: { sync: { key: "talkspurt" }, points: { size: 6 } },
-    scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), high > 0 ? high * 1.06 : 1] } },
+    scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3 } : { range: fromZero } },
     axes: [axis("time / s"), { ...axis(chart.unit), size: 58 }],
     series: [{ label: "time", value: (_, value) => (value === null ? "–" : `${value.toFixed(2)} s`) }, ...chart.lines.map(series)],
   };
@@ -56,7 +65,7 @@ function swatch(line) {
     return element;
   };
   const marker = svg("svg", { class: "u-marker", viewBox: "0 0 26 10", "aria-hidden": "true" });
-  const stroke = { x1: 1, y1: 5, x2: 25, y2: 5, stroke: line.colour, "stroke-width": 2.5 };
+  const stroke = { x1: 1, y1: 5, x2: 25, y2: 5, stroke: colour(line), "stroke-width": 2.5 };
   marker.append(svg("line", { ...stroke, "stroke-dasharray": line.dashes.join(" ") || "none" }));
   return marker;
 }

@@ -3,29 +3,28 @@
 use bytes::Bytes;
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Frame, Payload};
-use talkspurt_proto::probe::{Gauge, Note, Playout, Probe, Stamped, Topic};
+use talkspurt_proto::probe::{Garbage, Gauge, Note, Playout, Probe, Stamped, Topic};
 use talkspurt_proto::rfc4571::Deframer;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, rtp};
 
 use super::Parts;
 use crate::clock::Clock;
-use crate::codec::Codec;
-use crate::playout;
+use crate::codec::{COMFORT_NOISE, Codec, Encoding};
+use crate::{playout, source};
 
 /// What a peer plays when the other side sends speech.
 #[derive(Clone, Debug)]
 pub struct MediaSink {
-    /// The other side's codec.
-    pub codec: Codec,
-    /// Speech in one packet.
-    pub packet: Duration,
+    /// The encodings the other side may send in, best first, as signalling would have told; at
+    /// least one.
+    pub encodings: Vec<Encoding>,
     /// The jitter buffer.
     pub playout: playout::Config,
     /// Capture of the other side's first sample, by its clock.
     pub origin: Instant,
-    /// Frames of what was played to keep for rendering: as many as the other side can send. A
-    /// timestamp from afar asks for no more.
+    /// Steps of the media clock of what was played to keep for rendering: as many as the other side
+    /// can send, of a source with one encoding. A timestamp from afar asks for no more.
     pub keep: usize,
 }
 
@@ -43,7 +42,11 @@ pub(super) struct Incoming {
 #[derive(Debug)]
 struct Media {
     sink: MediaSink,
+    /// The step of the media clock, and the samples in it.
+    step: Duration,
     samples: u32,
+    /// What concealment adds to the delay, of whichever codec it adds most to.
+    concealment: Duration,
     /// The other side's RTP sender before its first packet: what signalling would have told.
     origin: rtp::Sender,
     /// Number of the latest packet, extended beyond 16 bits.
@@ -51,6 +54,16 @@ struct Media {
     rtp: rtp::Receiver,
     buffer: playout::Buffer,
     played: Vec<Option<Bytes>>,
+    /// Frames played, by encoding.
+    heard: Vec<u64>,
+}
+
+/// What an RTP packet holds.
+enum Content {
+    /// Speech in the encoding of this number.
+    Speech(usize),
+    /// Comfort noise, to keep the flow alive.
+    Noise,
 }
 
 /// The RTP sender of one side of a flow, from which the other side learns the first timestamp.
@@ -60,6 +73,43 @@ pub(super) fn media_sender(seed: u64, name: &str, codec: Codec) -> rtp::Sender {
 }
 
 impl Media {
+    fn new(sink: MediaSink, seed: u64, other: &str) -> Self {
+        let codec = sink.encodings[0].codec;
+        let step = source::step(&sink.encodings);
+        let longest = sink.encodings.iter().map(|encoding| encoding.packet).max();
+        let delay =
+            |encoding: &Encoding| encoding.codec.concealment_delay(sink.playout.concealment);
+        Self {
+            step,
+            samples: codec.samples_for(step) as u32,
+            concealment: sink.encodings.iter().map(delay).max().unwrap_or_default(),
+            origin: media_sender(seed, other, codec),
+            latest: 0,
+            rtp: rtp::Receiver::announced(codec.rtp_clock()),
+            buffer: playout::Buffer::new(sink.playout, step, longest.unwrap_or(step)),
+            played: Vec::new(),
+            heard: vec![0; sink.encodings.len()],
+            sink,
+        }
+    }
+
+    /// What a packet is, by its payload type and, where two encodings share one (G.723.1's rates),
+    /// its length; `None` if it was not agreed on.
+    fn content(&self, packet: &rtp::Packet) -> Option<Content> {
+        let of_type = |encoding: &Encoding| encoding.codec.payload_type() == packet.payload_type;
+        let encodings = &self.sink.encodings;
+        let exact = |encoding: &Encoding| {
+            of_type(encoding) && encoding.payload_bytes() == packet.payload.len()
+        };
+        // The last packet of a recording may be shorter than the others.
+        let found = encodings.iter().position(exact).or_else(|| encodings.iter().position(of_type));
+        match found {
+            Some(encoding) => Some(Content::Speech(encoding)),
+            None if packet.payload_type == COMFORT_NOISE => Some(Content::Noise),
+            None => None,
+        }
+    }
+
     /// The number of a packet from 0, by the sequence number nearest to the latest (RFC 3550 A.1).
     fn number(&mut self, sequence: u16) -> u32 {
         let offset = sequence.wrapping_sub(self.origin.first_sequence());
@@ -73,15 +123,8 @@ impl Media {
 impl Incoming {
     pub(super) fn new(parts: &Parts) -> Self {
         let stream = parts.transport.is_stream();
-        let media = parts.sink.clone().map(|sink| Media {
-            samples: sink.codec.samples_for(sink.packet) as u32,
-            origin: media_sender(parts.seed, &parts.other, sink.codec),
-            latest: 0,
-            rtp: rtp::Receiver::announced(sink.codec.rtp_clock()),
-            buffer: playout::Buffer::new(sink.playout, sink.packet),
-            played: Vec::new(),
-            sink,
-        });
+        let sink = parts.sink.clone();
+        let media = sink.map(|sink| Media::new(sink, parts.seed, &parts.other));
         let speaks = matches!(parts.source, Some((crate::source::Config::Speech(_), _)));
         let deframer = (stream && (speaks || media.is_some())).then(Deframer::default);
         let unit_bytes = u64::from(parts.transport.unit_bytes());
@@ -98,6 +141,10 @@ impl Incoming {
 
     pub(super) fn played(&self) -> &[Option<Bytes>] {
         self.media.as_ref().map_or(&[], |media| &media.played)
+    }
+
+    pub(super) fn heard(&self) -> &[u64] {
+        self.media.as_ref().map_or(&[], |media| &media.heard)
     }
 
     #[inline]
@@ -165,6 +212,11 @@ impl Incoming {
         probe: &mut Stamped<'_, P>,
     ) {
         let Some(media) = &mut self.media else { return };
+        // RFC 3550 §5.1: a payload type that is not understood is ignored.
+        let Some(content) = media.content(&packet) else {
+            probe.record(local, probe.place, &Note::Garbage(Garbage::Unexpected));
+            return;
+        };
         media.rtp.on_packet(local, &packet);
         let slot = media.origin.media_offset(packet.timestamp) / media.samples.max(1);
         let index = media.number(packet.sequence);
@@ -172,20 +224,23 @@ impl Incoming {
             let note = Note::Gauge { gauge: Gauge::Jitter, value: media.rtp.jitter_seconds() };
             probe.record(local, probe.place, &note);
         }
-        let captured = media.sink.origin + media.sink.packet * u64::from(slot);
+        let captured = media.sink.origin + media.step * u64::from(slot);
         let decision = media.buffer.on_frame(slot, captured, local);
         if probe.wants(Topic::Frame) {
             let bytes = packet.payload.len() as u32;
             probe.record(local, probe.place, &Note::Delivered { index, bytes });
             let playout = match decision {
                 Playout::Played(at) => {
-                    let heard = at + media.sink.playout.concealment.delay();
+                    let heard = at + media.concealment;
                     Playout::Played(clock.truth(heard))
                 }
                 Playout::Late(at) => Playout::Late(clock.truth(at)),
                 Playout::Duplicate => Playout::Duplicate,
             };
             probe.record(local, probe.place, &Note::Decided { index, playout });
+        }
+        if let (Playout::Played(_), Content::Speech(encoding)) = (decision, content) {
+            media.heard[encoding] += 1;
         }
         let place = slot as usize;
         if let (true, Playout::Played(_), Payload::Real(bytes)) =
@@ -223,7 +278,12 @@ mod tests {
             stop: Instant::HORIZON,
             source: None,
             send_queue: crate::send_queue::Config::default(),
-            sink: Some(MediaSink { codec, packet, playout, origin: Instant::ZERO, keep }),
+            sink: Some(MediaSink {
+                encodings: vec![Encoding { codec, packet }],
+                playout,
+                origin: Instant::ZERO,
+                keep,
+            }),
             rtcp: rtcp::Config::default(),
             seed: 1,
             name: "to".to_owned(),

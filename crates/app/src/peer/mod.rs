@@ -4,7 +4,10 @@
 //! Times at the doors are true; inside, everything runs by the node's own [`Clock`].
 
 mod incoming;
+#[cfg(test)]
+mod ladder_tests;
 mod outgoing;
+mod sizing;
 
 use std::sync::Arc;
 
@@ -12,11 +15,10 @@ use bytes::Bytes;
 use incoming::Incoming;
 pub use incoming::MediaSink;
 use outgoing::Outgoing;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+pub use sizing::Sizing;
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
-use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId};
+use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Rate;
@@ -27,17 +29,6 @@ use crate::recording::Recording;
 use crate::send_queue;
 use crate::source;
 use crate::transport::{self, Side, Transport};
-
-/// How packet lengths are counted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Sizing {
-    /// Every header at its length in the RFCs.
-    #[default]
-    Rfc,
-    /// As ns-2 counts: a UDP packet is its payload, a TCP segment its payload and 40 bytes.
-    Ns2,
-}
 
 /// What a peer is made of.
 #[derive(Debug)]
@@ -125,6 +116,8 @@ pub struct Peer {
     version: IpVersion,
     dscp: u8,
     sizing: Sizing,
+    /// A DCCP Request as ns-2 counts it.
+    opening_bytes: u32,
     transport: Transport,
     /// The transport's next deadline, by the local clock.
     deadline: Option<Instant>,
@@ -134,9 +127,13 @@ pub struct Peer {
     connected: bool,
     closed: bool,
     peer_closed: bool,
+    /// All has been said, BYE included; the transport may not have taken it yet.
+    parting: bool,
     outgoing: Option<Outgoing>,
     incoming: Incoming,
     rtcp: Option<rtcp::Session>,
+    /// The latest report, while the transport has no room for it.
+    report: Option<Frame>,
 }
 
 impl Peer {
@@ -145,7 +142,8 @@ impl Peer {
     pub fn new(parts: Parts) -> Self {
         let start = parts.clock.local(parts.start);
         let dice = |what: &str| Dice::new(parts.seed, &format!("{}/{what}", parts.name));
-        let transport = parts.transport.build(parts.side, parts.version, dice("transport"));
+        let rungs = parts.source.as_ref().map_or_else(Vec::new, |(source, _)| source.rungs());
+        let transport = parts.transport.build(parts.side, parts.version, dice("transport"), &rungs);
         let outgoing = parts.source.as_ref().map(|(config, recording)| {
             Outgoing::new(config, recording.clone(), &parts, dice("source"))
         });
@@ -156,15 +154,18 @@ impl Peer {
             version: parts.version,
             dscp: parts.dscp,
             sizing: parts.sizing,
+            opening_bytes: parts.transport.ns2_opening_bytes(),
             transport,
             deadline: None,
             opens: (parts.side == Side::Opens).then_some(start),
-            connected: parts.side == Side::Opens || !parts.transport.is_stream(),
+            connected: parts.side == Side::Opens || !parts.transport.has_handshake(),
             closed: false,
             peer_closed: false,
+            parting: false,
             outgoing,
             incoming: Incoming::new(&parts),
             rtcp,
+            report: None,
         }
     }
 
@@ -198,7 +199,8 @@ impl Peer {
             self.feed(local, stamped);
             match self.transport.poll(local, stamped) {
                 Output::Transmit(transmit) => {
-                    let ip_bytes = self.ip_bytes(&transmit.body);
+                    let ip_bytes =
+                        self.sizing.ip_bytes(self.version, &transmit.body, self.opening_bytes);
                     let (ecn, dscp, version) = (transmit.ecn, self.dscp, self.version);
                     let body = transmit.body;
                     return Action::Send(Outbound { ip_bytes, ecn, dscp, version, body });
@@ -224,6 +226,13 @@ impl Peer {
         self.incoming.played()
     }
 
+    /// Frames that were played, by encoding of the other side's source, best first. Packets that
+    /// only kept the flow alive are not among them.
+    #[must_use]
+    pub fn heard(&self) -> &[u64] {
+        self.incoming.heard()
+    }
+
     /// Units its source has made so far.
     #[must_use]
     pub fn generated(&self) -> u32 {
@@ -234,18 +243,40 @@ impl Peer {
         if self.opens.is_some() {
             return;
         }
+        self.send_report(local, probe);
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.feed(local, &self.clock, &mut self.transport, probe);
         }
         if let Some(session) = &mut self.rtcp
             && session.next().is_some_and(|at| at <= local)
             && !self.closed
+            && !self.parting
         {
             let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
-            if let Some(compound) = session.report(local, sender, self.incoming.rtp()) {
-                let stream = self.incoming.is_stream();
-                outgoing::control(local, compound, &mut self.transport, stream, probe);
-            }
+            let compound = session.report(local, sender, self.incoming.rtp());
+            self.report_soon(local, compound, probe);
+        }
+    }
+
+    /// A report leaves as soon as there is room: at once, or before any media once the congestion
+    /// control gives a permit. A later one takes the place of one that still waits.
+    fn report_soon<P: Probe>(
+        &mut self,
+        local: Instant,
+        compound: Option<rtcp::Compound>,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let Some(compound) = compound else { return };
+        self.report = outgoing::control(compound, self.incoming.is_stream());
+        self.send_report(local, probe);
+    }
+
+    fn send_report<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
+        let Some(report) = &self.report else { return };
+        if report.wire_bytes() <= self.transport.room()
+            && let Some(frame) = self.report.take()
+        {
+            self.transport.handle(local, Input::Frame(frame), probe);
         }
     }
 
@@ -254,6 +285,13 @@ impl Peer {
             Event::Writable => {
                 if let Some(outgoing) = &mut self.outgoing {
                     outgoing.look_for_room();
+                }
+                return;
+            }
+            Event::Encoding(encoding) => {
+                // It goes on the record when a frame is made in it.
+                if let Some(outgoing) = &mut self.outgoing {
+                    outgoing.encode_in(encoding);
                 }
                 return;
             }
@@ -273,23 +311,27 @@ impl Peer {
             Some(outgoing) => self.opens.is_none() && outgoing.is_done(local),
             None => self.peer_closed,
         };
-        if done && self.connected && !self.closed {
-            self.closed = true;
-            self.say_goodbye(local, probe);
-            self.transport.handle(local, Input::Close, probe);
-            return true;
+        if !done || !self.connected || self.closed {
+            return false;
         }
-        false
+        if !self.parting {
+            self.parting = true;
+            self.say_goodbye(local, probe);
+        }
+        if self.report.is_some() {
+            return false;
+        }
+        self.closed = true;
+        self.transport.handle(local, Input::Close, probe);
+        true
     }
 
     /// RFC 3550 §6.3.7: who leaves the session says so.
     fn say_goodbye<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
         let Some(session) = &mut self.rtcp else { return };
         let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
-        if let Some(compound) = session.bye(local, sender, self.incoming.rtp()) {
-            let stream = self.incoming.is_stream();
-            outgoing::control(local, compound, &mut self.transport, stream, probe);
-        }
+        let compound = session.bye(local, sender, self.incoming.rtp());
+        self.report_soon(local, compound, probe);
     }
 
     fn next_wake(&self, local: Instant, deadline: Option<Instant>) -> Option<Instant> {
@@ -299,30 +341,17 @@ impl Peer {
             next = earlier(next, Some(opens));
         } else {
             next = earlier(next, source);
-            if let Some(session) = self.rtcp.as_ref().filter(|_| !self.closed) {
+            if let Some(session) = self.rtcp.as_ref().filter(|_| !self.closed && !self.parting) {
                 next = earlier(next, session.next());
             }
         }
         next.map(|local| self.clock.truth(local))
     }
-
-    #[inline]
-    fn ip_bytes(&self, body: &Body) -> u32 {
-        let layers = body.layers();
-        let header = self.version.header_bytes();
-        match (self.sizing, body) {
-            (Sizing::Rfc, _) | (Sizing::Ns2, Body::TooBig { .. }) => {
-                header + layers.transport + layers.media + layers.payload
-            }
-            (Sizing::Ns2, Body::Udp(_)) => (layers.media + layers.payload)
-                .saturating_sub(if layers.payload > 0 { layers.media } else { 0 }),
-            (Sizing::Ns2, Body::Tcp(_)) => 40 + layers.payload,
-        }
-    }
 }
 
-/// The RTCP of a flow with speech. Its bandwidth is that of one direction's packets, headers
-/// included (RFC 3550 §6.2); a side that only listens reports under an SSRC of its own. A side whose
+/// The RTCP of a flow with speech. Its bandwidth is that of one direction's packets in their best
+/// encoding, headers included (RFC 3550 §6.2); a side that only listens reports under an SSRC of its
+/// own. A side whose
 /// half of a stream is plain data sends none: nothing there would tell the two apart (RFC 4571 §2).
 fn reports(
     parts: &Parts,
@@ -331,18 +360,18 @@ fn reports(
     mut dice: Dice,
 ) -> Option<rtcp::Session> {
     let sender = outgoing.and_then(Outgoing::rtp);
-    let listens = parts.sink.as_ref().map(|sink| (sink.codec, sink.packet));
+    let listens = parts.sink.as_ref().and_then(|sink| sink.encodings.first().copied());
     let speaks = match &parts.source {
-        Some((source::Config::Speech(speech), _)) => Some((speech.codec, speech.packet)),
+        Some((source::Config::Speech(speech), _)) => speech.encodings().first().copied(),
         _ => None,
     };
     if parts.transport.is_stream() && parts.source.is_some() && speaks.is_none() {
         return None;
     }
-    let (codec, packet) = speaks.or(listens).filter(|_| parts.rtcp.enabled)?;
+    let best = speaks.or(listens).filter(|_| parts.rtcp.enabled)?;
     let lower_layers = parts.transport.header_bytes() + parts.version.header_bytes();
-    let bits = 8 * (codec.bytes_for(packet) as u64 + 12 + u64::from(lower_layers));
-    let bandwidth = Rate::from_bps(bits * 1_000_000_000 / packet.as_nanos().max(1));
+    let bits = 8 * (u64::from(best.rung().packet_bytes) + u64::from(lower_layers));
+    let bandwidth = Rate::from_bps(bits * 1_000_000_000 / best.packet.as_nanos().max(1));
     let ssrc = sender.map_or_else(|| dice.bits() as u32, rtp::Sender::ssrc);
     let cname = parts.name.clone();
     Some(rtcp::Session::new(&parts.rtcp, bandwidth, lower_layers, ssrc, cname, start, dice))

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::endpoint::{Endpoint, Input};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::{Frame, Payload};
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::time::Instant;
@@ -12,6 +12,7 @@ use talkspurt_proto::{rfc4571, rtcp, rtp};
 use super::Parts;
 use super::incoming::media_sender;
 use crate::clock::Clock;
+use crate::codec::{COMFORT_NOISE, Encoding};
 use crate::recording::Recording;
 use crate::send_queue::SendQueue;
 use crate::source::{self, Source, Unit};
@@ -31,7 +32,11 @@ pub(super) struct Outgoing {
 #[derive(Debug)]
 struct Media {
     rtp: rtp::Sender,
+    encodings: Vec<Encoding>,
+    /// Samples in a step of the media clock.
     samples: u32,
+    /// The encoding on the record; the first is where everybody begins.
+    marked: u8,
 }
 
 impl Outgoing {
@@ -44,9 +49,11 @@ impl Outgoing {
         let (start, stop) = (parts.clock.local(parts.start), parts.clock.local(parts.stop));
         let media = match config {
             source::Config::Speech(speech) => {
+                let encodings = speech.encodings();
                 let mut rtp = media_sender(parts.seed, &parts.name, speech.codec);
                 rtp.anchor(start + speech.lead, 0);
-                Some(Media { rtp, samples: speech.codec.samples_for(speech.packet) as u32 })
+                let samples = speech.codec.samples_for(source::step(&encodings)) as u32;
+                Some(Media { rtp, encodings, samples, marked: 0 })
             }
             _ => None,
         };
@@ -62,6 +69,13 @@ impl Outgoing {
 
     pub(super) fn look_for_room(&mut self) {
         self.look = true;
+    }
+
+    /// The transport's controller asks for this encoding, 0 being the best.
+    pub(super) fn encode_in(&mut self, encoding: u8) {
+        if let Source::Timed(timed) = &mut self.source {
+            timed.encode_in(encoding);
+        }
     }
 
     pub(super) fn rtp(&self) -> Option<&rtp::Sender> {
@@ -106,6 +120,9 @@ impl Outgoing {
                 let mut fresh = false;
                 while let Some(unit) = timed.take(local) {
                     self.generated += 1;
+                    if let Some(media) = &mut self.media {
+                        mark_encoding(local, media, &unit, probe);
+                    }
                     note_generated(local, clock, &unit, probe);
                     let index = unit.index;
                     let frame = frame(self.media.as_mut(), unit);
@@ -113,7 +130,8 @@ impl Outgoing {
                         hand_over(local, index, frame, prefix > 0, transport, probe);
                         continue;
                     }
-                    if let Some(dropped) = self.queue.push(index, frame) {
+                    expire(&mut self.queue, local, probe);
+                    if let Some(dropped) = self.queue.push(local, index, frame) {
                         probe.record(local, probe.place, &Note::Discarded { index: dropped });
                     }
                     fresh = true;
@@ -142,6 +160,7 @@ impl Outgoing {
         probe: &mut Stamped<'_, P>,
     ) {
         let prefix = self.prefix();
+        expire(&mut self.queue, local, probe);
         while let Some((index, frame)) = self.queue.pop(transport.room().saturating_sub(prefix)) {
             hand_over(local, index, frame, prefix > 0, transport, probe);
         }
@@ -150,6 +169,13 @@ impl Outgoing {
     /// RFC 4571 §2: two bytes of length stand before each media packet in a stream.
     fn prefix(&self) -> usize {
         if self.stream && self.media.is_some() { rfc4571::LENGTH_BYTES } else { 0 }
+    }
+}
+
+/// What has waited too long goes.
+fn expire<P: Probe>(queue: &mut SendQueue, local: Instant, probe: &mut Stamped<'_, P>) {
+    while let Some(index) = queue.expire(local) {
+        probe.record(local, probe.place, &Note::Discarded { index });
     }
 }
 
@@ -169,19 +195,10 @@ fn hand_over<P: Probe>(
     transport.handle(local, Input::Frame(frame), probe);
 }
 
-/// Sends an RTCP packet, if there is room for it.
-pub(super) fn control<P: Probe>(
-    local: Instant,
-    compound: rtcp::Compound,
-    transport: &mut Transport,
-    stream: bool,
-    probe: &mut Stamped<'_, P>,
-) {
+/// An RTCP packet as the transport carries it; `None` if a stream cannot.
+pub(super) fn control(compound: rtcp::Compound, stream: bool) -> Option<Frame> {
     let frame = Frame::Rtcp(Box::new(compound));
-    let Some(frame) = (if stream { in_stream(&frame) } else { Some(frame) }) else { return };
-    if frame.wire_bytes() <= transport.room() {
-        transport.handle(local, Input::Frame(frame), probe);
-    }
+    if stream { in_stream(&frame) } else { Some(frame) }
 }
 
 /// A message as a stream carries it; `None` if it is too long for the two bytes of its length,
@@ -191,14 +208,25 @@ fn in_stream(frame: &Frame) -> Option<Frame> {
 }
 
 fn frame(media: Option<&mut Media>, unit: Unit) -> Frame {
-    match media {
-        Some(media) => Frame::Rtp(media.rtp.packet(
-            // RFC 3550 §5.1: the timestamp has the lower 32 bits.
-            (unit.slot as u32).wrapping_mul(media.samples),
-            unit.marker,
-            unit.payload,
-        )),
-        None => Frame::Data(unit.payload),
+    let Some(media) = media else { return Frame::Data(unit.payload) };
+    let codec = media.encodings[usize::from(unit.encoding)].codec;
+    media.rtp.encode_as(if unit.keep_alive { COMFORT_NOISE } else { codec.payload_type() });
+    // RFC 3550 §5.1: the timestamp has the lower 32 bits.
+    let timestamp = (unit.slot as u32).wrapping_mul(media.samples);
+    Frame::Rtp(media.rtp.packet(timestamp, unit.marker, unit.payload))
+}
+
+/// The first frame in another encoding is marked.
+fn mark_encoding<P: Probe>(
+    local: Instant,
+    media: &mut Media,
+    unit: &Unit,
+    probe: &mut Stamped<'_, P>,
+) {
+    if std::mem::replace(&mut media.marked, unit.encoding) != unit.encoding
+        && probe.wants(Topic::Event)
+    {
+        probe.record(local, probe.place, &Note::Event(Event::Encoding(unit.encoding)));
     }
 }
 

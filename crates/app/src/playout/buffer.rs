@@ -1,7 +1,7 @@
-//! The fixed jitter buffer. Frame `i` is played a constant time after its place in the recording;
-//! the constant is set once, from the first frame that arrives or from the sender's clock. It never
-//! adapts, so every late frame can be traced to the network. Integer arithmetic throughout: the
-//! fates of frames are part of the run's digest.
+//! The fixed jitter buffer. A frame is played a constant time after its place in the recording,
+//! whatever its length; the constant is set once, from the first frame that arrives or from the
+//! sender's clock. It never adapts, so every late frame can be traced to the network. Integer
+//! arithmetic throughout: the fates of frames are part of the run's digest.
 
 use std::collections::BTreeMap;
 
@@ -14,20 +14,22 @@ use super::{Anchor, Config};
 #[derive(Clone, Debug)]
 pub struct Buffer {
     config: Config,
-    frame: Duration,
+    step: Duration,
+    longest: Duration,
     /// When sample 0 of the stream would be played; may lie before the clock's origin.
     origin: Option<i128>,
     seen: Seen,
 }
 
 impl Buffer {
-    /// A buffer for frames that hold `frame` of sound each.
+    /// A buffer for frames that begin at multiples of `step` and hold up to `longest` of sound: the
+    /// same, for a stream whose frames are all of one length.
     #[must_use]
-    pub fn new(config: Config, frame: Duration) -> Self {
-        Self { config, frame, origin: None, seen: Seen::default() }
+    pub fn new(config: Config, step: Duration, longest: Duration) -> Self {
+        Self { config, step, longest, origin: None, seen: Seen::default() }
     }
 
-    /// Decides on frame `index` (from 0 at the start of the stream), arrived at `arrival` by the
+    /// Decides on the frame that begins `index` steps after the start of the stream, arrived at `arrival` by the
     /// receiver's clock. `captured` is the instant of its first sample on the same clock and only
     /// used with [`Anchor::Capture`]. The answer's instants are on the receiver's clock; a frame
     /// that arrives exactly when it is due is played.
@@ -36,14 +38,14 @@ impl Buffer {
             return Playout::Duplicate;
         }
         let due = match self.config.anchor {
-            Anchor::Capture => captured + self.frame + self.config.buffer,
+            Anchor::Capture => captured + self.longest + self.config.buffer,
             Anchor::FirstArrival => self.due_after_first(index, arrival),
         };
         if arrival <= due { Playout::Played(due) } else { Playout::Late(due) }
     }
 
     fn due_after_first(&mut self, index: u32, arrival: Instant) -> Instant {
-        let position = i128::from(index) * i128::from(self.frame.as_nanos());
+        let position = i128::from(index) * i128::from(self.step.as_nanos());
         let buffer = i128::from(self.config.buffer.as_nanos());
         let origin =
             *self.origin.get_or_insert_with(|| i128::from(arrival.as_nanos()) - position + buffer);
@@ -80,6 +82,7 @@ mod tests {
     fn buffer(anchor: Anchor, ms: u64) -> Buffer {
         Buffer::new(
             Config { anchor, buffer: Duration::from_millis(ms), ..Config::default() },
+            FRAME,
             FRAME,
         )
     }

@@ -10,21 +10,30 @@ use crate::playout::Concealment;
 pub(super) struct Note(Vec<String>);
 
 impl Note {
-    pub(super) fn assuming(config: &Config, codec: Codec, concealment: Concealment) -> Self {
+    pub(super) fn assuming(
+        config: &Config,
+        heard: &[(Codec, u64)],
+        concealment: Concealment,
+    ) -> Self {
         let echo = match config.echo {
             Echo::Perfect => "perfect echo control assumed (T = Tr = 0)".to_owned(),
             Echo::Loss => {
                 format!("echo with TELR {} dB assumed (T = Ta, Tr = 2 Ta)", config.telr)
             }
         };
-        let how = match concealment {
-            Concealment::Silence => "gaps played as silence",
-            Concealment::G711AppendixI => "gaps concealed by G.711 Appendix I",
-        };
-        let bpl = codec.bpl(concealment).map(|bpl| {
-            format!("Bpl {bpl} for {}, {how} (G.113 Appendix I, 10 ms packets)", codec.name())
+        let frames: u64 = heard.iter().map(|(_, frames)| frames).sum();
+        let used = |(_, of): &&(Codec, u64)| *of > 0 || heard.len() == 1;
+        let codecs: Vec<_> = heard.iter().filter(used).collect();
+        let several = codecs.len() > 1;
+        let mean = several.then(|| {
+            let share = |(codec, of): &&(Codec, u64)| {
+                format!("{} {:.0} %", codec.name(), 100.0 * *of as f64 / frames as f64)
+            };
+            let shares: Vec<_> = codecs.iter().map(share).collect();
+            format!("Ie and Bpl are means over the frames heard: {}", shares.join(", "))
         });
-        Self([Some(echo), bpl].into_iter().flatten().collect())
+        let bpl = codecs.iter().filter_map(|(codec, _)| robustness(*codec, concealment));
+        Self([Some(echo), mean].into_iter().flatten().chain(bpl).collect())
     }
 
     /// Adds a clause for every range of G.107 §7.7 that the run has left.
@@ -65,4 +74,17 @@ impl Note {
     pub(super) fn text(self) -> String {
         self.0.join("; ")
     }
+}
+
+/// Whence a codec's robustness to loss.
+fn robustness(codec: Codec, concealment: Concealment) -> Option<String> {
+    let bpl = codec.bpl(concealment)?;
+    // G.113 Appendix I gives each for packets of one length.
+    let how = match (codec.conceals(), concealment) {
+        (true, _) => "gaps concealed by the decoder",
+        (false, Concealment::Silence) => "gaps played as silence",
+        (false, Concealment::G711AppendixI) => "gaps concealed by G.711 Appendix I",
+    };
+    let ms = codec.bpl_packet().as_nanos() / 1_000_000;
+    Some(format!("Bpl {bpl} for {}, {how} (G.113 Appendix I, {ms} ms packets)", codec.name()))
 }

@@ -40,7 +40,15 @@ impl Bulk {
         }
         let payload = Payload::Virtual { offset: self.offset, len };
         let slot = u64::from(self.index);
-        let unit = Unit { index: self.index, slot, marker: false, captured: now, payload };
+        let unit = Unit {
+            index: self.index,
+            slot,
+            encoding: 0,
+            keep_alive: false,
+            marker: false,
+            captured: now,
+            payload,
+        };
         self.offset += len;
         self.left -= len;
         self.index = self.index.checked_add(1).expect(super::UNITS_FIT);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use crate::codec::Codec;
+use crate::codec::{Codec, Encoding};
 
 /// What one side of a flow sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -32,9 +32,19 @@ pub struct Speech {
     /// nobody can hear, until the flow stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// Codec.
+    /// Codec, or the best of the `ladder`. Only G.711 can be heard; speech in another codec is
+    /// packets of its size and pace, without a `file`.
     pub codec: Codec,
-    /// Speech in one packet: 10 to 60 ms in steps of 10 (RFC 3551 §4.2 recommends 20).
+    /// Codecs the sender may change among when the transport's controller asks for it, best first,
+    /// `codec` the first of them, each of a lower rate than the one before (with headers); 2 to 8 of
+    /// them, without a `file`. Over a transport that never asks, the first is kept. The opinion
+    /// score has the means of Ie and Bpl over the frames that were heard, keep-alive packets
+    /// counted with the codec in use; it is absent if one of their codecs has no Ie.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ladder: Vec<Codec>,
+    /// Speech in one packet: 10 to 60 ms in whole frames, which are steps of 10 ms for G.711, G.726
+    /// and G.729, of 2.5 ms for G.728 and of 30 ms for G.723.1 (RFC 3551 §4.2 recommends 20 ms). In
+    /// a `ladder`, each codec has the fewest frames that hold this much: G.723.1 30 ms for 20.
     #[serde(default = "Speech::default_packet")]
     pub packet: Duration,
     /// Start over when the recording ends, until the flow stops.
@@ -43,6 +53,11 @@ pub struct Speech {
     /// Talk and silence in turn, nothing being sent in silence; only without a `file`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub talkspurts: Option<Talkspurts>,
+    /// Small packets in the silences of `talkspurts`, which keep the transport's idea of the path
+    /// alive; absent: nothing is sent in silence. They are packets of comfort noise (RFC 3389) and
+    /// count as frames.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keep_alive: Option<KeepAlive>,
     /// Time between opening the connection and the first sample; lets a handshake finish first.
     #[serde(default)]
     pub lead: Duration,
@@ -62,6 +77,23 @@ pub struct Talkspurts {
     /// Mean length of a silence (ITU-T P.59: 1.587 s).
     #[serde(default = "OnOff::default_off")]
     pub off: Duration,
+}
+
+/// Packets in silence.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct KeepAlive {
+    /// Time between two of them, rounded up to the step of the media clock. The default is a packet
+    /// every two round trips of the path of Maldonado et al. (2005), 150 ms each.
+    pub every: Duration,
+    /// Payload of one (RFC 3389 §3: a byte of noise level, and up to 11 of spectrum).
+    pub size: Size,
+}
+
+impl Default for KeepAlive {
+    fn default() -> Self {
+        Self { every: Duration::from_millis(300), size: Size::from_bytes(1) }
+    }
 }
 
 /// Constant bit rate.
@@ -103,6 +135,10 @@ pub struct Bulk {
     /// How much to send before closing; absent means without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<Size>,
+    /// Payload of one packet over a transport that keeps messages apart (DCCP, TFRC); absent means
+    /// 1000 B. TCP cuts its stream by its own `mss`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packet: Option<Size>,
 }
 
 const fn default_noise() -> Duration {
@@ -112,12 +148,26 @@ impl Bulk {
     /// Data without end.
     #[must_use]
     pub const fn endless() -> Self {
-        Self { total: None }
+        Self { total: None, packet: None }
     }
 }
 impl Speech {
     const fn default_packet() -> Duration {
         Duration::from_millis(20)
+    }
+
+    /// The ways this speech can be sent, best first: one, or the rungs of the ladder.
+    #[must_use]
+    pub fn encodings(&self) -> Vec<Encoding> {
+        if self.ladder.is_empty() {
+            return vec![Encoding { codec: self.codec, packet: self.packet }];
+        }
+        let whole = |codec: &Codec| {
+            let step = codec.step();
+            let frames = self.packet.as_nanos().div_ceil(step.as_nanos()).max(1);
+            Encoding { codec: *codec, packet: step * frames }
+        };
+        self.ladder.iter().map(whole).collect()
     }
 
     /// Packets of this codec that nobody can hear, every 20 ms, with the default noise.
@@ -126,9 +176,11 @@ impl Speech {
         Self {
             file: None,
             codec,
+            ladder: Vec::new(),
             packet: Self::default_packet(),
             repeat: false,
             talkspurts: None,
+            keep_alive: None,
             lead: Duration::ZERO,
             noise: default_noise(),
         }

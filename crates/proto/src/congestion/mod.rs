@@ -69,6 +69,11 @@ pub trait CongestionControl {
     fn on_idle(&mut self, now: Instant);
     /// The quantum changed (another path MTU).
     fn on_quantum(&mut self, quantum: u64);
+    /// The window falls to this without a sign of congestion in the network: the other side's
+    /// buffer is full (RFC 4340 §11.7.2), or it was not used (RFC 2861 §3).
+    fn lower(&mut self, window: u64);
+    /// The threshold, where there is one, is at least this from now on (RFC 2861 §3).
+    fn raise_threshold(&mut self, threshold: u64);
     /// The rate at which to spread a window over a round trip, if the controller wants that.
     fn pacing_rate(&self, _rtt: &RttEstimator) -> Option<Rate> {
         None
@@ -114,6 +119,12 @@ impl CongestionControl for Machine {
     }
     fn on_quantum(&mut self, quantum: u64) {
         dispatch!(self, machine => machine.on_quantum(quantum));
+    }
+    fn lower(&mut self, window: u64) {
+        dispatch!(self, machine => machine.lower(window));
+    }
+    fn raise_threshold(&mut self, threshold: u64) {
+        dispatch!(self, machine => machine.raise_threshold(threshold));
     }
     fn pacing_rate(&self, rtt: &RttEstimator) -> Option<Rate> {
         dispatch!(self, machine => machine.pacing_rate(rtt))

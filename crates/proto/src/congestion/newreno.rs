@@ -17,6 +17,8 @@ pub struct NewReno {
     quantum: u64,
     cwnd: u64,
     ssthresh: Option<u64>,
+    /// Quanta a loss leaves at least.
+    least: u64,
     /// What the window restarts from after an idle time.
     initial_window: u64,
     /// Units acknowledged since the last step of congestion avoidance.
@@ -31,11 +33,18 @@ impl NewReno {
             quantum: start.quantum.max(1),
             cwnd: start.window.max(start.quantum),
             ssthresh: start.threshold,
+            least: 2,
             initial_window: start.window.max(start.quantum),
             counted: 0,
         }
     }
-    /// RFC 5681 §3.1 equation 4.
+    /// As CCID 2 has it: a loss may leave a window of one quantum (RFC 4341 §5), where TCP's is two.
+    #[must_use]
+    pub const fn down_to_one(mut self) -> Self {
+        self.least = 1;
+        self
+    }
+    /// RFC 5681 §3.1 equation 4; RFC 4341 §5: ssthresh is never less than two.
     fn half(&self, flight: u64) -> u64 {
         (flight / 2).max(2 * self.quantum)
     }
@@ -76,8 +85,8 @@ impl CongestionControl for NewReno {
         match *event {
             // RFC 5681 §3.2 steps 2 and 3, the inflation apart
             Congestion::Loss { flight } => {
-                self.cwnd = self.half(flight);
-                self.ssthresh = Some(self.cwnd);
+                self.cwnd = (flight / 2).max(self.least * self.quantum);
+                self.ssthresh = Some(self.half(flight));
             }
             // RFC 5681 §3.1: the loss window; ssthresh is held while the same data times out again.
             Congestion::Timeout { flight, again, recovering } => {
@@ -117,6 +126,15 @@ impl CongestionControl for NewReno {
         self.quantum = quantum.max(1);
         self.cwnd = self.cwnd.max(self.quantum);
         self.initial_window = self.initial_window.max(self.quantum);
+    }
+
+    fn lower(&mut self, window: u64) {
+        self.cwnd = self.cwnd.min(window.max(self.quantum));
+        self.counted = self.counted.min(self.cwnd);
+    }
+
+    fn raise_threshold(&mut self, threshold: u64) {
+        self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(threshold));
     }
 }
 

@@ -65,6 +65,12 @@ impl Sender {
         }
     }
 
+    /// The packets from now on are of this payload type (RFC 3550 §5.1: a source may change it
+    /// within a session), with the same media clock.
+    pub const fn encode_as(&mut self, payload_type: u8) {
+        self.payload_type = payload_type;
+    }
+
     /// Stamps one frame. `media_offset` counts ticks of the media clock from the first sample of
     /// the stream to the first sample of this frame; `marker` says that a talkspurt begins.
     pub fn packet(&mut self, media_offset: u32, marker: bool, payload: Payload) -> Packet {

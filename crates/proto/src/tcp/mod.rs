@@ -267,7 +267,9 @@ impl Tcp {
                 self.garbage(now, probe, Garbage::OutOfWindow);
             }
             Body::TooBig { mtu, .. } => self.on_too_big(*mtu),
-            Body::Udp(_) => self.garbage(now, probe, Garbage::Unexpected),
+            Body::Udp(_) | Body::Dccp(_) | Body::Tfrc(_) => {
+                self.garbage(now, probe, Garbage::Unexpected);
+            }
         }
     }
 

@@ -1,12 +1,13 @@
 //! "Fragmentation needed" (RFC 792, RFC 1191 §4) and "packet too big" (RFC 4443 §3.2).
 //!
 //! The refused packet is quoted as far as its first eight bytes behind the IP header: its ports,
-//! and TCP's sequence number or UDP's length. So 28 bytes are quoted over IPv4 and 48 over IPv6.
+//! and TCP's sequence number or UDP's length; so 28 bytes are quoted over IPv4 and 48 over IPv6. Of
+//! DCCP it is the generic header, four or eight bytes more ([`Quoted::bytes`] says why).
 
 use std::net::IpAddr;
 
 use super::checksum::Sum;
-use super::{Ends, WireError, at_least, ipv4, ipv6, tcp, u16_at, u32_at, udp};
+use super::{Ends, WireError, at_least, dccp, ipv4, ipv6, tcp, u16_at, u32_at, udp};
 use crate::packet::{Body, IpVersion, Quote, Quoted};
 
 /// Bytes before the quote.
@@ -42,7 +43,8 @@ pub fn emit(
             out.extend_from_slice(&[0; 2]);
             out.extend_from_slice(&mtu.to_be_bytes());
             // RFC 4443 §2.3: ICMPv6 sums a pseudo-header, ICMP does not.
-            Sum::pseudo_header(router, ends.dst, ipv6::ICMP, HEADER + ipv6::HEADER + 8)
+            let quoted = ipv6::HEADER + quote.transport.bytes() as usize;
+            Sum::pseudo_header(router, ends.dst, ipv6::ICMP, HEADER + quoted)
         }
     };
     emit_quote(quote, &ends.reversed(), out)?;
@@ -51,13 +53,14 @@ pub fn emit(
     Ok(())
 }
 
-/// Appends the IP header of the refused packet and the eight bytes behind it.
+/// Appends the IP header of the refused packet and what is quoted behind it.
 fn emit_quote(quote: &Quote, refused: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
     let start = out.len();
     let Quote { dscp, ecn, ttl, mark, .. } = *quote;
     let protocol = match quote.transport {
         Quoted::Udp => udp::PROTOCOL,
         Quoted::Tcp { .. } => tcp::PROTOCOL,
+        Quoted::Dccp { .. } => dccp::PROTOCOL,
     };
     let short = |bytes: u32| u16::try_from(bytes).unwrap_or(u16::MAX);
     let payload = short(quote.ip_bytes.saturating_sub(quote.version.header_bytes()));
@@ -76,16 +79,27 @@ fn emit_quote(quote: &Quote, refused: &Ends, out: &mut Vec<u8>) -> Result<(), Wi
         }
         _ => return Err(WireError::Families),
     }
-    out.extend_from_slice(&refused.src_port.to_be_bytes());
-    out.extend_from_slice(&refused.dst_port.to_be_bytes());
     match quote.transport {
         Quoted::Udp => {
+            emit_ports(refused, out);
             out.extend_from_slice(&payload.to_be_bytes());
             out.extend_from_slice(&[0; 2]);
         }
-        Quoted::Tcp { seq } => out.extend_from_slice(&seq.to_be_bytes()),
+        Quoted::Tcp { seq } => {
+            emit_ports(refused, out);
+            out.extend_from_slice(&seq.to_be_bytes());
+        }
+        Quoted::Dccp { seq, kind, data_offset, ccval, cscov } => {
+            let header = dccp::Generic { seq, kind, data_offset, ccval, cscov };
+            dccp::emit_generic(refused, &header, out)?;
+        }
     }
     Ok(())
+}
+
+fn emit_ports(refused: &Ends, out: &mut Vec<u8>) {
+    out.extend_from_slice(&refused.src_port.to_be_bytes());
+    out.extend_from_slice(&refused.dst_port.to_be_bytes());
 }
 
 /// Reads a message of this kind; gives the ends of the refused packet, turned round, and the
@@ -148,6 +162,10 @@ fn parse_quote(bytes: &[u8], v4: bool) -> Result<(Ends, Quote), WireError> {
     quote.transport = match protocol {
         udp::PROTOCOL => Quoted::Udp,
         tcp::PROTOCOL => Quoted::Tcp { seq: u32_at(behind, 4) },
+        dccp::PROTOCOL => {
+            let dccp::Generic { seq, kind, data_offset, ccval, cscov } = dccp::quoted(behind)?;
+            Quoted::Dccp { seq, kind, data_offset, ccval, cscov }
+        }
         _ => return Err(WireError::Unsupported("quoted protocol")),
     };
     let (src_port, dst_port) = (u16_at(behind, 0), u16_at(behind, 2));

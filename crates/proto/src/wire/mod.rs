@@ -6,6 +6,8 @@
 //! sizing profile [`Packet::ip_bytes`] counts fewer).
 
 pub mod checksum;
+pub mod dccp;
+pub mod dccp_udp;
 pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
@@ -13,6 +15,7 @@ pub mod pattern;
 pub mod rtcp;
 pub mod rtp;
 pub mod tcp;
+pub mod tfrc;
 pub mod udp;
 
 use std::net::IpAddr;
@@ -20,7 +23,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 pub use crate::packet::INITIAL_TTL;
-use crate::packet::{Body, Ecn, Frame, Packet, Payload};
+use crate::packet::{Body, Damage, Ecn, Frame, Packet, Payload};
 use crate::probe::Garbage;
 
 /// Where a packet comes from and where it goes.
@@ -30,9 +33,9 @@ pub struct Ends {
     pub src: IpAddr,
     /// Receiver's address, of the same family.
     pub dst: IpAddr,
-    /// Sender's UDP or TCP port.
+    /// Sender's UDP, TCP or DCCP port.
     pub src_port: u16,
-    /// Receiver's UDP or TCP port.
+    /// Receiver's UDP, TCP or DCCP port.
     pub dst_port: u16,
 }
 
@@ -47,8 +50,11 @@ impl Ends {
 /// What the bytes do not say themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// A UDP payload is RTP or RTCP, told apart by RFC 5761 §4; otherwise it is plain data.
+    /// A UDP, DCCP or TFRC payload is RTP or RTCP, told apart by RFC 5761 §4; otherwise it is
+    /// plain data.
     pub media: bool,
+    /// A UDP payload is bare [`tfrc`].
+    pub tfrc: bool,
     /// The payload is that of a virtual stream and begins at this offset in it: if its bytes are
     /// the [`pattern`]'s there, it is parsed as [`Payload::Virtual`]. Otherwise as real.
     pub virtual_offset: Option<u64>,
@@ -78,6 +84,8 @@ pub struct Parsed {
     pub dscp: u8,
     /// Time to live, or hop limit.
     pub ttl: u8,
+    /// Whether its payload arrived as it was sent, as far as the bytes themselves tell.
+    pub damage: Damage,
     /// What it carries.
     pub body: Body,
 }
@@ -177,7 +185,8 @@ fn emit_ip(
 
 fn protocol(body: &Body, icmp: u8) -> u8 {
     match body {
-        Body::Udp(_) => udp::PROTOCOL,
+        Body::Udp(_) | Body::Tfrc(_) => udp::PROTOCOL,
+        Body::Dccp(_) => dccp::PROTOCOL,
         Body::Tcp(_) => tcp::PROTOCOL,
         Body::TooBig { .. } => icmp,
     }
@@ -187,6 +196,8 @@ fn emit_body(src: IpAddr, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result
     match body {
         Body::Udp(frame) => udp::emit(ends, |out| emit_frame(frame, out), out),
         Body::Tcp(segment) => tcp::emit(segment, ends, out),
+        Body::Dccp(packet) => dccp::emit(packet, ends, out),
+        Body::Tfrc(packet) => udp::emit(ends, |out| tfrc::emit(packet, out), out),
         Body::TooBig { mtu, quote } => icmp::emit(*mtu, quote, src, ends, out),
     }
 }
@@ -211,6 +222,17 @@ pub fn parse_media(bytes: &Bytes, hints: Hints) -> Result<Frame, WireError> {
     }
 }
 
+/// What a packet of a transport of its own carries: media where expected. Bytes that are no media
+/// packet stay data, for the packet around them counts and acknowledges all the same.
+pub(crate) fn carried(bytes: Bytes, hints: Hints) -> Frame {
+    if hints.media
+        && let Ok(media) = parse_media(&bytes, hints)
+    {
+        return media;
+    }
+    Frame::Data(hints.payload(bytes))
+}
+
 /// Reads a whole IP packet. Bytes beyond its length field are link padding and are left.
 ///
 /// # Errors
@@ -221,15 +243,17 @@ pub fn parse(bytes: &[u8], hints: Hints) -> Result<Parsed, WireError> {
             let (header, rest) = ipv4::Header::parse(bytes)?;
             let icmp = header.protocol == ipv4::ICMP;
             let (src, dst) = (header.src.into(), header.dst.into());
-            let (ends, body) = parse_body(header.protocol, icmp, src, dst, rest, hints)?;
-            Ok(Parsed { ends, ecn: header.ecn, dscp: header.dscp, ttl: header.ttl, body })
+            let (ends, body, damage) = parse_body(header.protocol, icmp, src, dst, rest, hints)?;
+            let ipv4::Header { ecn, dscp, ttl, .. } = header;
+            Ok(Parsed { ends, ecn, dscp, ttl, damage, body })
         }
         Some(6) => {
             let (header, rest) = ipv6::Header::parse(bytes)?;
             let icmp = header.next_header == ipv6::ICMP;
             let (src, dst) = (header.src.into(), header.dst.into());
-            let (ends, body) = parse_body(header.next_header, icmp, src, dst, rest, hints)?;
-            Ok(Parsed { ends, ecn: header.ecn, dscp: header.dscp, ttl: header.hop_limit, body })
+            let (ends, body, damage) = parse_body(header.next_header, icmp, src, dst, rest, hints)?;
+            let ipv6::Header { ecn, dscp, hop_limit: ttl, .. } = header;
+            Ok(Parsed { ends, ecn, dscp, ttl, damage, body })
         }
         Some(_) => Err(WireError::Malformed("IP version is neither 4 nor 6")),
         None => Err(WireError::Truncated("IP header")),
@@ -243,25 +267,34 @@ fn parse_body(
     dst: IpAddr,
     bytes: &[u8],
     hints: Hints,
-) -> Result<(Ends, Body), WireError> {
-    match protocol {
+) -> Result<(Ends, Body, Damage), WireError> {
+    let (ends, body) = match protocol {
         udp::PROTOCOL => {
             let (ends, payload) = udp::parse(bytes, src, dst)?;
-            let payload = Bytes::copy_from_slice(payload);
-            let frame = if hints.media {
-                parse_media(&payload, hints)?
-            } else {
-                Frame::Data(hints.payload(payload))
-            };
-            Ok((ends, Body::Udp(frame)))
+            (ends, parse_datagram(Bytes::copy_from_slice(payload), hints)?)
         }
         tcp::PROTOCOL => {
             let (ends, segment) = tcp::parse(bytes, src, dst, hints)?;
-            Ok((ends, Body::Tcp(segment)))
+            (ends, Body::Tcp(segment))
         }
-        _ if icmp => icmp::parse(bytes, src, dst),
-        _ => Err(WireError::Unsupported("IP protocol")),
-    }
+        dccp::PROTOCOL => {
+            let (ends, packet, damage) = dccp::parse(bytes, src, dst, hints)?;
+            return Ok((ends, Body::Dccp(Box::new(packet)), damage));
+        }
+        _ if icmp => icmp::parse(bytes, src, dst)?,
+        _ => return Err(WireError::Unsupported("IP protocol")),
+    };
+    Ok((ends, body, Damage::None))
+}
+
+fn parse_datagram(payload: Bytes, hints: Hints) -> Result<Body, WireError> {
+    Ok(if hints.tfrc {
+        Body::Tfrc(tfrc::parse(&payload, hints)?)
+    } else if hints.media {
+        Body::Udp(parse_media(&payload, hints)?)
+    } else {
+        Body::Udp(Frame::Data(hints.payload(payload)))
+    })
 }
 
 /// The two bytes at `at`, which must exist.

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe};
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::{rtp, tcp};
+use talkspurt_proto::{dccp, rtp, tcp, tfrc};
 use talkspurt_record::{FlowInfo, Layout, LinkInfo, RouteInfo, SideInfo, Table};
 
 /// A note that owns what it speaks of.
@@ -100,6 +100,41 @@ pub fn control() -> Body {
 
 pub fn data(len: u32) -> Body {
     Body::Udp(Frame::Data(Payload::Virtual { offset: 0, len: len.into() }))
+}
+
+/// DCCP's acknowledgement with an Ack Vector of one run: 16 + 8 + 4 bytes.
+pub fn dccp_ack(seq: u64) -> Body {
+    let kind = dccp::Kind::Ack { ack: dccp::WireSeq::Extended(seq) };
+    dccp(seq, kind, Frame::Data(Payload::default()))
+}
+
+/// A frame of speech on a DCCP-Data packet.
+pub fn dccp_rtp(index: u32, payload_bytes: usize) -> Body {
+    let Body::Udp(frame) = rtp(index, payload_bytes) else { unreachable!("a datagram") };
+    dccp(u64::from(index), dccp::Kind::Data, frame)
+}
+
+fn dccp(seq: u64, kind: dccp::Kind, payload: Frame) -> Body {
+    let mut options = dccp::Options::default();
+    if kind.ack().is_some() {
+        options.push(dccp::options::Opt::AckVector { nonce: false, cells: &[0] });
+    }
+    let seq = dccp::WireSeq::Extended(seq);
+    Body::Dccp(Box::new(dccp::Packet { seq, ccval: 0, cscov: 0, kind, options, payload }))
+}
+
+/// A frame of speech in a datagram of bare TFRC.
+pub fn tfrc_rtp(index: u32, payload_bytes: usize) -> Body {
+    let Body::Udp(payload) = rtp(index, payload_bytes) else { unreachable!("a datagram") };
+    let (timestamp, rtt) = (20_000 * index, 0);
+    Body::Tfrc(tfrc::Packet::Data(tfrc::Data { seq: index, timestamp, rtt, payload }))
+}
+
+/// TFRC's feedback: 20 bytes behind UDP's 8.
+pub fn tfrc_feedback() -> Body {
+    let (timestamp, delay, receive_rate, loss_event_rate) = (1, 2, 3, 4);
+    let feedback = tfrc::Feedback { timestamp, delay, receive_rate, loss_event_rate };
+    Body::Tfrc(tfrc::Packet::Feedback(feedback))
 }
 
 /// A router's word that it refused a segment.

@@ -1,5 +1,6 @@
-//! Writes `schema/scenario.schema.json` and `docs/reference/scenario.md` from the scenario's types;
-//! with `--check` it changes nothing and fails if they differ from what would be written.
+//! Writes `schema/scenario.schema.json`, `docs/reference/scenario.md` and
+//! `docs/reference/profiles.md` from the scenario's types; with `--check` it changes nothing and
+//! fails if they differ from what would be written.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

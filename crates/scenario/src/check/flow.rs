@@ -1,12 +1,13 @@
 //! Flows: ends that exist, sources their transport can carry, packets that fit, times in order.
 
+use talkspurt_app::codec::Encoding;
 use talkspurt_app::source;
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use super::{tcp, time::at_most};
-use crate::model::{Flow, IpVersion, Scenario, Sizing, Transport};
+use super::{dccp, rate, tcp, time::at_most};
+use crate::model::{Flow, IpVersion, Scenario, SendDrop, SendQueue, Sizing, Transport};
 use crate::network::Network;
 use crate::path::Path;
 use crate::problem::Findings;
@@ -20,6 +21,13 @@ const MOST_NOISE: Duration = Duration::from_secs(1);
 const MOST_BUFFER: Duration = Duration::from_secs(60);
 /// Shortest mean of talk and silence.
 const LEAST_SPURT: Duration = Duration::from_millis(1);
+/// What packets of speech are measured in, and what one usually holds (RFC 3551 §4.2).
+const TEN_MS: Duration = Duration::from_millis(10);
+const TWENTY_MS: Duration = Duration::from_millis(20);
+/// Codecs in a ladder: one is no choice, and events name no more than eight.
+const LADDER_RUNGS: std::ops::RangeInclusive<usize> = 2..=8;
+/// Longest payload of a packet that only keeps a flow alive: that of 20 ms of G.711.
+const MOST_KEEP_ALIVE: Size = Size::from_bytes(160);
 /// Units of one source in a run: fewer than 2^32, even by a clock that gains 1 %.
 const MOST_UNITS: u128 = 4_000_000_000;
 
@@ -42,12 +50,12 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
             let side = Side { path: path.key(key), flow, run, least };
             source.into_iter().for_each(|source| side.check(source, found));
         }
-        if let Transport::Tcp(config) = &flow.transport {
-            tcp::check(&path.key("transport"), config, found);
-        }
+        transport(&path.key("transport"), &flow.transport, found);
+        bucket(&path.key("transport"), flow, found);
         for outside in flow.quality.out_of_range() {
             found.add(path.key("quality").key(outside.knob), outside.to_string());
         }
+        send_queue(&path.key("send_queue"), &flow.send_queue, found);
         at_most(path.key("playout").key("buffer"), flow.playout.buffer, MOST_BUFFER, found);
         let mtu = least.iter().flatten().map(|(mtu, _)| *mtu).min();
         if let Some(mtu) = mtu.filter(|m| flow.ip == IpVersion::V6 && *m < LEAST_MTU_V6) {
@@ -56,6 +64,54 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
             );
             found.add(path.key("ip"), message);
         }
+    }
+}
+
+fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
+    match transport {
+        Transport::Udp(_) => {}
+        Transport::Tcp(config) => tcp::check(path, config, found),
+        Transport::Dccp(config) => dccp::check(path, config, found),
+        Transport::Tfrc(config) => rate::check(&path.key("rate"), &config.rate, found),
+        Transport::Beritelli(config) => rate::beritelli(path, config, found),
+    }
+}
+
+/// A token bucket holds what a source sends in, and begins with a rung it has.
+fn bucket(path: &Path, flow: &Flow, found: &mut Findings) {
+    let rate = match &flow.transport {
+        Transport::Dccp(config) => &config.rate,
+        Transport::Tfrc(config) => &config.rate,
+        Transport::Udp(_) | Transport::Tcp(_) | Transport::Beritelli(_) => return,
+    };
+    let Some(bucket) = &rate.token_bucket else { return };
+    let path = path.key("rate").key("token_bucket");
+    let rungs = std::iter::once(&flow.source).chain(&flow.reverse).map(|it| it.rungs().len());
+    let most = rungs.max().unwrap_or(0);
+    if most == 0 {
+        let message = "bulk data has no rate of its own for a bucket to hold";
+        found.add(path, message).hint("leave it out, or use another source".to_owned());
+    } else if let Some(rung) = bucket.initial_rung.filter(|rung| usize::from(*rung) >= most) {
+        let message =
+            format!("{rung} is no rung of a ladder of {most}, which are 0 to {}", most - 1);
+        found.add(path.key("initial_rung"), message);
+    }
+}
+
+/// A lifetime belongs to the policy that looks at it, and lets a frame wait at all.
+fn send_queue(path: &Path, queue: &SendQueue, found: &mut Findings) {
+    let Some(lifetime) = queue.lifetime else { return };
+    let path = path.key("lifetime");
+    if queue.drop != SendDrop::Stale {
+        found
+            .add(path, "only the policy \"stale\" asks how long a frame has waited")
+            .hint("add drop = \"stale\", or leave it out".to_owned());
+    } else if lifetime.is_zero() {
+        found
+            .add(path, "0ms lets no frame wait")
+            .hint("packets = 0 says so: what the transport does not take is dropped".to_owned());
+    } else {
+        at_most(path, lifetime, MOST_BUFFER, found);
     }
 }
 
@@ -110,15 +166,14 @@ impl Side<'_> {
 
     fn speech(&self, speech: &source::Speech, found: &mut Findings) {
         let path = &self.path;
-        if (1..=6).any(|tens| speech.packet == Duration::from_millis(10 * tens)) {
-            // RFC 3550 §5.1: the header has 12 bytes; G.711 has one byte in 125 µs.
-            self.fits(12 + speech.packet.as_nanos() / 125_000, rfc4571::LENGTH_BYTES as u64, found);
-        } else {
-            let message =
-                format!("{} of speech is no packet: 10 to 60 ms in steps of 10", speech.packet);
-            let hint = "20ms is usual (RFC 3551 §4.2)".to_owned();
-            found.add(path.key("packet"), message).hint(hint);
+        if self.packet(speech, found) {
+            let rungs = speech.encodings().into_iter().map(Encoding::rung);
+            let longest = rungs.map(|rung| rung.packet_bytes).max().unwrap_or(0);
+            self.fits(longest.into(), rfc4571::LENGTH_BYTES as u64, found);
         }
+        self.ladder(speech, found);
+        self.heard(speech, found);
+        self.keep_alive(speech, found);
         if self.flow.start < self.run && self.flow.start + speech.lead >= self.run {
             let message = format!("{} puts the first sample after the end of the run", speech.lead);
             found.add(path.key("lead"), message);
@@ -137,24 +192,140 @@ impl Side<'_> {
         }
     }
 
-    fn bulk(&self, bulk: &source::BulkConfig, found: &mut Findings) {
-        let Transport::Tcp(tcp) = &self.flow.transport else {
-            let message =
-                "bulk data needs a transport that says how much it takes; UDP has no window";
-            let hint = "use transport kind = \"tcp\", or source kind = \"cbr\" with a rate";
-            found.add(self.path.key("kind"), message).hint(hint.to_owned());
-            return;
+    /// Whether the packet is whole frames of the codec, and of a bearable length.
+    fn packet(&self, speech: &source::Speech, found: &mut Findings) -> bool {
+        let step = if speech.ladder.is_empty() { speech.codec.step() } else { TEN_MS };
+        let packet = speech.packet;
+        let whole = packet.as_nanos().is_multiple_of(step.as_nanos());
+        if whole && (TEN_MS..=TEN_MS * 6).contains(&packet) {
+            return true;
+        }
+        let (message, hint) = if step == TEN_MS {
+            let message = format!("{packet} of speech is no packet: 10 to 60 ms in steps of 10");
+            (message, "20ms is usual (RFC 3551 §4.2)".to_owned())
+        } else {
+            let message = format!(
+                "{packet} of speech is no packet of {}: 10 to 60 ms in whole frames of {step}",
+                speech.codec.name()
+            );
+            let whole = step * TWENTY_MS.as_nanos().div_ceil(step.as_nanos());
+            (message, format!("{whole} is usual"))
         };
+        found.add(self.path.key("packet"), message).hint(hint);
+        false
+    }
+
+    /// Codecs to change among: some, the best first.
+    fn ladder(&self, speech: &source::Speech, found: &mut Findings) {
+        let path = self.path.key("ladder");
+        let Some(first) = speech.ladder.first() else { return };
+        if *first != speech.codec {
+            let message = format!(
+                "begins with {}, but `codec` is {}: it names the best rung",
+                first.name(),
+                speech.codec.name()
+            );
+            found.add(path.clone(), message);
+        }
+        if !LADDER_RUNGS.contains(&speech.ladder.len()) {
+            let (least, most) = LADDER_RUNGS.into_inner();
+            let message = format!("{} rungs; a ladder has {least} to {most}", speech.ladder.len());
+            found.add(path.clone(), message);
+        }
+        let headers = u64::from(match self.flow.ip {
+            IpVersion::V4 => 20_u32 + 8,
+            IpVersion::V6 => 40 + 8,
+        });
+        let rate = |encoding: &Encoding| {
+            let rung = encoding.rung();
+            let bits = 8 * (u64::from(rung.packet_bytes) + headers);
+            Rate::from_bps(bits * 1_000_000_000 / rung.interval.as_nanos().max(1))
+        };
+        for pair in speech.encodings().windows(2) {
+            let [better, worse] = [rate(&pair[0]), rate(&pair[1])];
+            if worse >= better {
+                let message = format!(
+                    "does not descend: {} needs {worse} in packets of {} with headers, {} before it \
+                     {better}",
+                    pair[1].codec.name(),
+                    pair[1].packet,
+                    pair[0].codec.name()
+                );
+                found.add(path.clone(), message);
+            }
+        }
+    }
+
+    /// A recording needs an encoder.
+    fn heard(&self, speech: &source::Speech, found: &mut Findings) {
+        if speech.file.is_none() {
+            return;
+        }
+        if !speech.ladder.is_empty() {
+            let message = "speech that changes its codec cannot be heard; leave out `file`";
+            found.add(self.path.key("ladder"), message);
+        } else if !speech.codec.is_heard() {
+            let message = format!(
+                "{} cannot be heard: only G.711 is encoded here; leave out `file`",
+                speech.codec.name()
+            );
+            found.add(self.path.key("codec"), message);
+        }
+    }
+
+    fn keep_alive(&self, speech: &source::Speech, found: &mut Findings) {
+        let Some(keep_alive) = speech.keep_alive else { return };
+        let path = self.path.key("keep_alive");
+        if speech.talkspurts.is_none() {
+            let message = "there is no silence to keep the flow alive in: give `talkspurts`";
+            found.add(path.clone(), message);
+        }
+        if keep_alive.every.is_zero() {
+            found.add(path.key("every"), "0s between two packets is no silence");
+        }
+        let sizes = Size::from_bytes(1)..=MOST_KEEP_ALIVE;
+        if !sizes.contains(&keep_alive.size) {
+            let message = format!("{} of comfort noise: 1B to {MOST_KEEP_ALIVE}", keep_alive.size);
+            found.add(path.key("size"), message);
+        }
+    }
+
+    fn bulk(&self, bulk: &source::BulkConfig, found: &mut Findings) {
+        // What one packet carries, and what waits inside the transport.
+        let (unit, held) = match &self.flow.transport {
+            Transport::Udp(_) => {
+                let message =
+                    "bulk data needs a transport that says how much it takes; UDP has no window";
+                let hint = "use transport kind = \"tcp\", or source kind = \"cbr\" with a rate";
+                found.add(self.path.key("kind"), message).hint(hint.to_owned());
+                return;
+            }
+            Transport::Tcp(tcp) => (tcp.mss, tcp.send_buffer.as_bytes()),
+            other => {
+                let unit = bulk.packet.unwrap_or(Size::from_bytes(other.unit_bytes().into()));
+                self.fits(unit.as_bytes(), 0, found);
+                (unit, 0)
+            }
+        };
+        if bulk.packet.is_some_and(|packet| packet.as_bytes() == 0) {
+            found.add(self.path.key("packet"), "a packet of 0 bytes carries nothing");
+            return;
+        }
+        if bulk.packet.is_some() && self.flow.transport.is_stream() {
+            found
+                .add(self.path.key("packet"), "TCP cuts its stream as it likes")
+                .hint("its segments have `mss` bytes".to_owned());
+        }
         if bulk.total == Some(Size::from_bytes(0)) {
             let hint = "leave it out to send without end".to_owned();
             found.add(self.path.key("total"), "nothing would be sent").hint(hint);
         }
         if let Some((mtu, rate)) = self.least.filter(|_| self.run < Duration::MAX) {
             let bits = u128::from(rate.as_bps()) * u128::from(self.lasts().as_nanos());
-            let carried = bits / 8_000_000_000 + u128::from(tcp.send_buffer.as_bytes());
+            let carried = bits / 8_000_000_000 + u128::from(held);
             let bytes = bulk.total.map_or(carried, |total| carried.min(total.as_bytes().into()));
             // IPv6 and TCP headers, the longer ones: a segment may be no longer than this.
-            let segment = tcp.mss.as_bytes().min(mtu.as_bytes().saturating_sub(60)).max(1);
+            let segment = unit.as_bytes().min(mtu.as_bytes().saturating_sub(60)).max(1);
             countable(self.path.clone(), bytes / u128::from(segment), found);
         }
     }
@@ -207,16 +378,21 @@ impl Side<'_> {
             found.add(path, message);
             return;
         }
-        let headers = match (self.flow.sizing, self.flow.ip) {
-            (Sizing::Ns2, _) => 0,
-            (Sizing::Rfc, IpVersion::V4) => 20 + 8,
-            (Sizing::Rfc, IpVersion::V6) => 40 + 8,
+        if self.flow.transport.is_stream() {
+            return;
+        }
+        let own = self.flow.transport.kept_bytes();
+        let headers: u64 = match (self.flow.sizing, &self.flow.transport, self.flow.ip) {
+            (Sizing::Ns2, Transport::Udp(_), _) => 0,
+            (Sizing::Ns2, ..) => 32,
+            (Sizing::Rfc, _, IpVersion::V4) => (20 + own).into(),
+            (Sizing::Rfc, _, IpVersion::V6) => (40 + own).into(),
         };
-        let udp = matches!(self.flow.transport, Transport::Udp(_));
-        let Some((mtu, _)) = self.least.filter(|_| udp) else { return };
+        let Some((mtu, _)) = self.least else { return };
         if frame + headers > mtu.as_bytes() {
+            let protocol = self.flow.transport.protocol();
             let message = format!(
-                "{frame} bytes and {headers} of headers do not fit the least MTU on the way ({mtu}), and UDP is not fragmented"
+                "{frame} bytes and {headers} of headers do not fit the least MTU on the way ({mtu}), and {protocol} is not fragmented"
             );
             found.add(path, message);
         }

@@ -2,15 +2,18 @@
 //!
 //! `shape` looks at keys and types, `quantity` at numbers with units. The others look at the typed
 //! scenario: `time` at the run and its windows, `network` at nodes and links, `flow` at what runs
-//! over them, `tcp` at the knobs of one transport, `recording` at the files it needs.
+//! over them, `tcp`, `dccp`, `window` and `rate` at the knobs of transports, `recording` at the files it needs.
 
+mod dccp;
 mod flow;
 mod network;
 mod quantity;
+mod rate;
 mod recording;
 pub(crate) mod shape;
 mod tcp;
 mod time;
+mod window;
 
 use talkspurt_proto::time::Duration;
 

@@ -4,11 +4,12 @@
 //! first error, lose the path inside tagged tables and know no line.
 
 use serde_json::Value as Json;
+use talkspurt_proto::dccp::{Service, ServiceError};
 
 use super::quantity::Quantity;
 use crate::path::Path;
 use crate::problem::Findings;
-use crate::schema::{TAG, named, properties, variants, words};
+use crate::schema::{TAG, named, numbers, properties, variants, words};
 use crate::tree::{Tree, Value};
 use crate::words::{did_you_mean, list, nearest};
 
@@ -24,6 +25,10 @@ pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Finding
     } else if let Some(known) = words(schema) {
         let known: Vec<&str> = known.into_iter().map(|(word, _)| word).collect();
         check_word(&known, tree, path, found);
+    } else if let Some(known) = numbers(schema) {
+        check_choice(&known, tree, path, found);
+    } else if schema.get("format").and_then(Json::as_str) == Some("service-code") {
+        check_service(tree, path, found);
     } else {
         match schema.get("type").and_then(Json::as_str) {
             Some("object") => check_table(schema, tree, path, found),
@@ -141,6 +146,44 @@ fn check_word(known: &[&str], tree: &Tree, path: &Path, found: &mut Findings) {
         let hint = did_you_mean("known are", text, known.iter().copied());
         found.add(path.clone(), format!("unknown word {text:?}")).at(&tree.origin).hint(hint);
     }
+}
+
+/// One of few whole numbers, such as a CCID; what was meant by another is the nearest.
+fn check_choice(known: &[i64], tree: &Tree, path: &Path, found: &mut Findings) {
+    let words: Vec<String> = known.iter().map(i64::to_string).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let Value::Integer(number) = &tree.value else {
+        let digits = tree
+            .as_text()
+            .and_then(|text| text.trim_matches(|c: char| !c.is_ascii_digit()).parse().ok());
+        let meant = digits.filter(|digits| known.contains(digits));
+        let hint = meant.map(|meant| format!("did you mean {meant}?"));
+        return expected(&format!("one of the numbers {}", list(&words)), tree, path, hint, found);
+    };
+    if !known.iter().any(|known| i128::from(*known) == *number) {
+        let near = known.iter().min_by_key(|known| (i128::from(**known) - number).unsigned_abs());
+        let hint = near.map(|near| format!("did you mean {near}?"));
+        let message = format!("{number} is not one of {}", list(&words));
+        found.add(path.clone(), message).at(&tree.origin).hint(hint);
+    }
+}
+
+/// A DCCP Service Code, as text or number (RFC 4340 §8.1.2).
+fn check_service(tree: &Tree, path: &Path, found: &mut Findings) {
+    let fault = match &tree.value {
+        Value::Text(text) => match text.parse::<Service>() {
+            Ok(_) => return,
+            Err(fault) => fault,
+        },
+        Value::Integer(number) => match u32::try_from(*number) {
+            Ok(code) if Service(code).is_valid() => return,
+            _ => ServiceError::Invalid,
+        },
+        _ => return expected("a Service Code such as \"RTPA\"", tree, path, None, found),
+    };
+    let hint = "\"RTPA\" is an RTP session of audio (RFC 5762 §5.2)".to_owned();
+    let message = format!("{}: {fault}", tree.described());
+    found.add(path.clone(), message).at(&tree.origin).hint(hint);
 }
 
 fn check_list(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {

@@ -7,6 +7,7 @@ use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Frame, Payload};
 use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::rfc4571::Deframer;
+use talkspurt_proto::tfrc;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_sim::build::start;
 
@@ -142,6 +143,65 @@ fn without_a_place_to_wait_only_what_the_transport_refuses_is_dropped() {
         assert_eq!(run.flow("f").discarded_packets, 0);
         assert!(run.flow("f").received_packets > 15);
     }
+}
+
+#[test]
+fn a_stale_send_queue_hands_over_nothing_older_than_its_lifetime() {
+    // The link is down for two seconds; of the frames that waited, those of the last 350 ms before
+    // the transport has room again are sent, and nothing older ever is.
+    let events = "events = [{ at = '1s', state = 'down' }, { at = '3s', state = 'up' }]";
+    let tcp = "{ kind = 'tcp', controller = 'newreno', mss = '100B', send_buffer = '500B', min_rto = '200ms' }";
+    let cbr = "{ kind = 'cbr', rate = '8kbit/s', packet = '100B', noise = '0s' }";
+    let queue = "send_queue = { packets = 1000, drop = 'stale', lifetime = '350ms' }";
+    let parts = [
+        link("l", "a-z", "1Mbit/s", "5ms", events),
+        flow("f", "a-z", tcp, cbr, &format!("{queue}\nstart_spread = '0s'")),
+    ];
+    let (mut made, mut waited, mut dropped) = (BTreeMap::new(), Vec::new(), Vec::new());
+    let run =
+        watch(&point(&scenario("10s", &parts)), &Look::default(), |now, _, note| match note {
+            Note::Generated { index, .. } => {
+                made.insert(*index, now);
+            }
+            Note::HandedOver { index } => waited.push(now - made[index]),
+            Note::Discarded { index } => dropped.push(now - made[index]),
+            _ => {}
+        });
+    assert_eq!(run.flow("f").discarded_packets, dropped.len() as u64);
+    assert!(dropped.len() > 10, "{}", dropped.len());
+    let lifetime = Duration::from_millis(350);
+    assert!(waited.iter().all(|waited| *waited <= lifetime));
+    assert!(waited.iter().any(|waited| *waited > Duration::from_millis(200)));
+    assert!(dropped.iter().all(|waited| *waited > lifetime));
+}
+
+#[test]
+fn reports_and_the_last_word_wait_for_a_permit() {
+    // One packet a second is allowed, and the source makes five: what the receiver hears is the
+    // speech that fits, reports among it, and at the end BYE before anything closes.
+    let tfrc = "{ kind = 'tfrc', rate = { minimum_interval = '1s' } }";
+    let speech = "{ kind = 'speech', codec = 'pcmu' }";
+    let more = "send_queue = { packets = 2, drop = 'oldest' }\nstop = '20s'\nstart_spread = '0s'";
+    let parts = [link("l", "a-z", "10Mbit/s", "10ms", ""), flow("f", "a-z", tfrc, speech, more)];
+    let (mut sent, mut reports, mut closed) = (Vec::new(), Vec::new(), None);
+    watch(&point(&scenario("30s", &parts)), &Look::default(), |now, place, note| {
+        match (place, note) {
+            (Place::Peer(0), Note::Sent { body: Body::Tfrc(tfrc::Packet::Data(data)), .. }) => {
+                sent.push(now);
+                if let Frame::Rtcp(compound) = &data.payload {
+                    reports.push((now, compound.bye));
+                }
+            }
+            (Place::Peer(0), Note::Event(Event::Closed)) => closed = Some(now),
+            _ => {}
+        }
+    });
+    assert!(sent.windows(2).all(|pair| pair[1] - pair[0] >= Duration::from_millis(999)));
+    assert!(reports.len() >= 3, "{reports:?}");
+    let (last, byes) = (reports.last().expect("one"), reports.iter().filter(|(_, bye)| *bye));
+    assert!(last.1 && byes.count() == 1, "{reports:?}");
+    assert_eq!(sent.last(), Some(&last.0), "nothing leaves after BYE");
+    assert!(closed.is_some_and(|closed| closed >= last.0), "{closed:?}");
 }
 
 /// Bytes delivered to each side and the events of both.

@@ -1,0 +1,194 @@
+//! A sender that changes its codec in the middle of a call, and the listener who follows it by what
+//! the packets say: two peers over a wire of 30 ms.
+
+use talkspurt_proto::endpoint::Event;
+use talkspurt_proto::packet::{Body, Frame, IpVersion};
+use talkspurt_proto::probe::{Garbage, Note, Place, Playout, Probe, Stamped};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::{rtcp, udp};
+
+use super::{Action, MediaSink, News, Parts, Peer, Sizing};
+use crate::clock::Clock;
+use crate::codec::Codec;
+use crate::source::{self, Speech};
+use crate::transport::{self, Side};
+use crate::{playout, send_queue};
+
+const MS: Duration = Duration::from_millis(1);
+
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Made(u32, u32, u64),
+    Rung(u8),
+    Played(u32, u64),
+    Garbage(Garbage),
+}
+
+/// What the notes say, in milliseconds.
+#[derive(Default)]
+struct Eye(Vec<Seen>);
+
+impl Probe for Eye {
+    fn wants(&self, _: talkspurt_proto::probe::Topic) -> bool {
+        true
+    }
+    fn record(&mut self, _: Instant, _: Place, note: &Note<'_>) {
+        let ms = |at: Instant| at.as_nanos() / 1_000_000;
+        match *note {
+            Note::Generated { index, bytes, captured } => {
+                self.0.push(Seen::Made(index, bytes, ms(captured)));
+            }
+            Note::Event(Event::Encoding(rung)) => self.0.push(Seen::Rung(rung)),
+            Note::Decided { index, playout: Playout::Played(at) } => {
+                self.0.push(Seen::Played(index, ms(at)));
+            }
+            Note::Garbage(garbage) => self.0.push(Seen::Garbage(garbage)),
+            _ => {}
+        }
+    }
+}
+
+fn speech() -> Speech {
+    Speech {
+        ladder: vec![Codec::Pcmu, Codec::G728, Codec::G7231At63, Codec::G7231At53],
+        noise: Duration::ZERO,
+        ..Speech::unheard(Codec::Pcmu)
+    }
+}
+
+fn parts(side: Side, playout: playout::Config) -> Parts {
+    let opens = side == Side::Opens;
+    let sink =
+        MediaSink { encodings: speech().encodings(), playout, origin: Instant::ZERO, keep: 0 };
+    Parts {
+        place: Place::Peer(u32::from(!opens)),
+        side,
+        transport: transport::Config::Udp(udp::Config::default()),
+        clock: Clock::default(),
+        version: IpVersion::V4,
+        dscp: 0,
+        sizing: Sizing::Rfc,
+        start: Instant::ZERO,
+        stop: Instant::ZERO + MS * 400,
+        source: opens.then(|| (source::Config::Speech(speech()), None)),
+        send_queue: send_queue::Config::default(),
+        sink: (!opens).then_some(sink),
+        rtcp: rtcp::Config { enabled: false, ..rtcp::Config::default() },
+        seed: 1,
+        name: if opens { "from" } else { "to" }.to_owned(),
+        other: if opens { "to" } else { "from" }.to_owned(),
+    }
+}
+
+/// A call of 400 ms whose controller asks for these rungs at these milliseconds; what both sides
+/// noted, and the packets as sent: when, payload type, timestamp from the first.
+fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, u8, u32)>, Peer) {
+    let mut eye = Eye::default();
+    let mut from = Peer::new(parts(Side::Opens, playout));
+    let mut to = Peer::new(parts(Side::Answers, playout));
+    let (mut packets, mut wire, mut first) = (Vec::new(), Vec::new(), None);
+    for ms in 0..=600 {
+        let now = Instant::ZERO + MS * ms;
+        from.handle(now, News::Wake, &mut eye);
+        for (_, rung) in asked.iter().filter(|(at, _)| *at == ms) {
+            let probe = &mut Stamped { probe: &mut eye, now, place: Place::Peer(0) };
+            from.on_event(now, Event::Encoding(*rung), probe);
+        }
+        while let Action::Send(out) = from.poll(now, &mut eye) {
+            if let Body::Udp(Frame::Rtp(rtp)) = &out.body {
+                let since = rtp.timestamp.wrapping_sub(*first.get_or_insert(rtp.timestamp));
+                packets.push((ms, rtp.payload_type, since));
+            }
+            wire.push((ms + 30, out));
+        }
+        while wire.first().is_some_and(|(at, _)| *at <= ms) {
+            let (_, out) = wire.remove(0);
+            to.handle(now, News::Packet { ecn: out.ecn, body: out.body }, &mut eye);
+            while let Action::Send(_) = to.poll(now, &mut eye) {}
+        }
+    }
+    (eye.0, packets, to)
+}
+
+#[test]
+fn the_listener_follows_by_payload_type_and_playout_keeps_its_pace() {
+    let (seen, packets, to) = call(&[(50, 2), (150, 1)], playout::Config::default());
+    // Departures in whole milliseconds of the wire: the look-ahead of 7.5 ms shows as 8.
+    let expected = [
+        (20, 0, 0),
+        (40, 0, 160),
+        // Begun before the change at 50.
+        (60, 0, 320),
+        (98, 4, 480),
+        (128, 4, 720),
+        // Asked for at 150: begun at 120, finished as G.723.1.
+        (158, 4, 960),
+        (170, 15, 1200),
+        (190, 15, 1360),
+    ];
+    assert_eq!(packets[..8], expected);
+    let rungs: Vec<_> = seen.iter().filter(|seen| matches!(seen, Seen::Rung(_))).collect();
+    assert_eq!(rungs, [&Seen::Rung(2), &Seen::Rung(1)]);
+    // The mark stands just before the first frame it is true of.
+    let mark = seen.iter().position(|seen| *seen == Seen::Rung(2)).expect("marked");
+    assert_eq!(seen[mark + 1], Seen::Made(3, 24, 60));
+    // First arrival at 50, played 60 later, and 3.75 for the concealment of G.711: every frame is
+    // played 113.75 ms after its first sample, whatever its length.
+    let captured = |index: u32| {
+        let made = seen.iter().find_map(|seen| match seen {
+            Seen::Made(number, _, captured) if *number == index => Some(*captured),
+            _ => None,
+        });
+        made.expect("made before played")
+    };
+    let mut played = 0;
+    for seen in &seen {
+        if let Seen::Played(index, at) = seen {
+            assert_eq!(*at, captured(*index) + 113, "{index}");
+            played += 1;
+        }
+    }
+    assert_eq!(played, packets.len());
+    // Three of G.711, three of G.723.1, and G.728 from 150 to 400: 12 whole packets of 20 ms.
+    assert_eq!(to.heard(), [3, 12, 3, 0]);
+    assert!(!seen.iter().any(|seen| matches!(seen, Seen::Garbage(_))));
+}
+
+#[test]
+fn two_rates_of_one_payload_type_are_told_apart_by_length() {
+    let (_, packets, to) = call(&[(0, 2), (200, 3)], playout::Config::default());
+    assert!(packets.iter().all(|(_, payload_type, _)| *payload_type == 4));
+    // 6.3 kbit/s from 0 to 210, 5.3 from there to the stop: packets complete, look-ahead included,
+    // by 400 are those of 210 to 390.
+    assert_eq!(to.heard(), [0, 0, 7, 6]);
+}
+
+#[test]
+fn by_the_senders_clock_the_longest_packet_sets_the_delay() {
+    let config = playout::Config {
+        anchor: playout::Anchor::Capture,
+        buffer: MS * 50,
+        ..playout::Config::default()
+    };
+    let (seen, ..) = call(&[(50, 2)], config);
+    // 30 ms of packet, 50 of buffer, 3.75 of concealment, for short packets and long ones.
+    let first = seen.iter().find(|seen| matches!(seen, Seen::Played(0, _)));
+    assert_eq!(first, Some(&Seen::Played(0, 83)));
+    let fourth = seen.iter().find(|seen| matches!(seen, Seen::Played(3, _)));
+    assert_eq!(fourth, Some(&Seen::Played(3, 60 + 83)));
+}
+
+#[test]
+fn what_was_not_agreed_on_is_ignored() {
+    let mut eye = Eye::default();
+    let mut to = Peer::new(parts(Side::Answers, playout::Config::default()));
+    let mut sender = super::incoming::media_sender(1, "from", Codec::G729);
+    let payload = talkspurt_proto::packet::Payload::Virtual { offset: 0, len: 20 };
+    let packet = sender.packet(0, true, payload);
+    let body = Body::Udp(Frame::Rtp(packet));
+    let ecn = talkspurt_proto::packet::Ecn::NotEct;
+    to.handle(Instant::ZERO + MS, News::Packet { ecn, body }, &mut eye);
+    while let Action::Send(_) = to.poll(Instant::ZERO + MS, &mut eye) {}
+    assert_eq!(eye.0, [Seen::Garbage(Garbage::Unexpected)]);
+    assert_eq!(to.heard(), [0; 4]);
+}

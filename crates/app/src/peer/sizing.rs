@@ -1,0 +1,104 @@
+//! How long a packet is, to links and in the tables: with every header at its length in the RFCs, or
+//! as ns-2.35 counts, whose lengths were read off its traces.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::packet::{Body, IpVersion};
+use talkspurt_proto::{dccp, tfrc};
+
+/// How packet lengths are counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Sizing {
+    /// Every header at its length in the RFCs.
+    #[default]
+    Rfc,
+    /// As ns-2.35 counts: a UDP packet is its payload, a TCP segment its payload and 40 bytes, a
+    /// TFRC packet its payload and 32 bytes or, as feedback, 40 in all, a DCCP packet its payload,
+    /// options and 32 bytes, 36 with an acknowledgement, and 88 (CCID 2) or 104 (CCID 3) in all
+    /// when it opens the connection. RTP is not there.
+    Ns2,
+}
+
+impl Sizing {
+    /// Bytes of IP packet. `opening_bytes` is a DCCP Request as ns-2 counts it.
+    #[inline]
+    pub(super) fn ip_bytes(self, version: IpVersion, body: &Body, opening_bytes: u32) -> u32 {
+        let layers = body.layers();
+        match (self, body) {
+            (Self::Rfc, _) | (Self::Ns2, Body::TooBig { .. }) => {
+                version.header_bytes() + layers.transport + layers.media + layers.payload
+            }
+            (Self::Ns2, Body::Dccp(packet)) => {
+                ns2_dccp_bytes(packet, opening_bytes) + layers.payload
+            }
+            (Self::Ns2, Body::Tfrc(tfrc::Packet::Data(_))) => 32 + layers.payload,
+            (Self::Ns2, Body::Tfrc(tfrc::Packet::Feedback(_))) => 40,
+            (Self::Ns2, Body::Udp(_)) => (layers.media + layers.payload)
+                .saturating_sub(if layers.payload > 0 { layers.media } else { 0 }),
+            (Self::Ns2, Body::Tcp(_)) => 40 + layers.payload,
+        }
+    }
+}
+
+/// Bytes of a DCCP packet, its payload apart: an IPv4 header, then DCCP's with short sequence numbers
+/// throughout, and the options. A Request or Response is as long as the feature options that ns-2's
+/// CCID puts into it, for ours are others.
+fn ns2_dccp_bytes(packet: &dccp::Packet, opening_bytes: u32) -> u32 {
+    let options = packet.options.as_bytes().len().next_multiple_of(4) as u32;
+    let own = match packet.kind {
+        dccp::Kind::Request { .. } | dccp::Kind::Response { .. } => return opening_bytes,
+        dccp::Kind::Reset { .. } => 4,
+        _ => 0,
+    };
+    let acknowledgement = if packet.kind.ack().is_some() { 4 } else { 0 };
+    20 + 12 + acknowledgement + own + options
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use dccp::{Kind, ResetCode, SeqNo};
+    use talkspurt_proto::packet::{Frame, Payload};
+
+    fn data(len: u64) -> Frame {
+        Frame::Data(Payload::Virtual { offset: 0, len })
+    }
+    fn dccp_bytes(kind: Kind, payload: u64, option_bytes: usize) -> u32 {
+        let mut options = dccp::Options::default();
+        (0..option_bytes).for_each(|_| options.push(dccp::options::Opt::Padding));
+        let seq = SeqNo::first(7).extended();
+        let packet =
+            dccp::Packet { seq, ccval: 0, cscov: 0, kind, options, payload: data(payload) };
+        Sizing::Ns2.ip_bytes(IpVersion::V4, &Body::Dccp(Box::new(packet)), 88)
+    }
+
+    /// ns-2.35's trace of 160-byte packets over Agent/DCCP/TCPlike and Agent/DCCP/TFRC: kinds and
+    /// their lengths, those with options where it is known how many bytes of them there are.
+    #[test]
+    fn dccp_packets_are_as_long_as_in_ns2s_traces() {
+        let ack = SeqNo::first(9).extended();
+        assert_eq!(dccp_bytes(Kind::Request { service: 0 }, 0, 0), 88);
+        assert_eq!(dccp_bytes(Kind::Response { ack, service: 0 }, 0, 3), 88);
+        assert_eq!(dccp_bytes(Kind::Data, 160, 0), 192);
+        assert_eq!(dccp_bytes(Kind::Ack { ack }, 0, 0), 36);
+        assert_eq!(dccp_bytes(Kind::Ack { ack }, 0, 3), 40);
+        assert_eq!(dccp_bytes(Kind::Ack { ack }, 0, 8), 44);
+        assert_eq!(dccp_bytes(Kind::DataAck { ack }, 160, 4), 200);
+        assert_eq!(dccp_bytes(Kind::Close { ack }, 0, 0), 36);
+        let (code, data) = (ResetCode::CLOSED, [0; 3]);
+        assert_eq!(dccp_bytes(Kind::Reset { ack, code, data }, 0, 0), 40);
+    }
+
+    /// The same of Agent/TFRC (`tcpFriend` and `tcpFriendCtl`).
+    #[test]
+    fn tfrc_packets_are_as_long_as_in_ns2s_traces() {
+        let packet = tfrc::Data { seq: 0, timestamp: 0, rtt: 0, payload: data(160) };
+        let body = Body::Tfrc(tfrc::Packet::Data(packet));
+        assert_eq!(Sizing::Ns2.ip_bytes(IpVersion::V4, &body, 88), 192);
+        let feedback =
+            tfrc::Feedback { timestamp: 0, delay: 0, receive_rate: 0, loss_event_rate: 0 };
+        let body = Body::Tfrc(tfrc::Packet::Feedback(feedback));
+        assert_eq!(Sizing::Ns2.ip_bytes(IpVersion::V4, &body, 88), 40);
+    }
+}

@@ -1,0 +1,160 @@
+//! The source that follows a ladder: what leaves when, in which codec, on one media clock; and what
+//! the score makes of a call in several codecs.
+
+use talkspurt_app::codec::Codec;
+use talkspurt_app::playout::Concealment;
+use talkspurt_app::quality;
+use talkspurt_app::source::{Config, KeepAlive, Speech, Talkspurts, Timed, Unit, step};
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::rate::Rung;
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::Size;
+
+const MS: Duration = Duration::from_millis(1);
+const STOP: Instant = Instant::from_nanos(60_000_000_000);
+
+fn ladder() -> Speech {
+    Speech {
+        ladder: vec![Codec::Pcmu, Codec::G726At32, Codec::G728, Codec::G729, Codec::G7231At63],
+        noise: Duration::ZERO,
+        ..Speech::unheard(Codec::Pcmu)
+    }
+}
+
+fn source(speech: &Speech) -> Timed {
+    Timed::speech(speech, None, Dice::new(1, "source"), Instant::ZERO, STOP)
+}
+
+/// Units and when they leave.
+fn take(source: &mut Timed, count: usize) -> Vec<(u64, Unit)> {
+    let mut units = Vec::new();
+    for _ in 0..count {
+        let due = source.due().expect("more to come");
+        let unit = source.take(due).expect("its turn");
+        units.push((due.as_nanos() / 1_000_000, unit));
+    }
+    units
+}
+
+#[test]
+fn rungs_are_what_a_packet_hands_over() {
+    // RTP's 12 bytes and 160, 80, 40, 20 bytes in 20 ms; 24 bytes in G.723.1's 30 ms.
+    let rung = |packet_bytes, ms| Rung { packet_bytes, interval: MS * ms };
+    let expected = [rung(172, 20), rung(92, 20), rung(52, 20), rung(32, 20), rung(36, 30)];
+    assert_eq!(Config::Speech(ladder()).rungs(), expected);
+    // Packets of 40 ms are two frames of G.723.1.
+    let longer = Speech { packet: MS * 40, ..ladder() };
+    assert_eq!(longer.encodings()[4].packet, MS * 60);
+    assert_eq!(step(&ladder().encodings()), MS * 10);
+    assert_eq!(step(&Speech::unheard(Codec::G7231At53).encodings()[..1]), MS * 20);
+}
+
+#[test]
+fn the_interval_changes_and_the_media_clock_goes_on() {
+    let mut source = source(&ladder());
+    let best = take(&mut source, 3);
+    source.encode_in(4);
+    let after = take(&mut source, 3);
+    source.encode_in(3);
+    let back = take(&mut source, 3);
+    let seen: Vec<_> = best
+        .iter()
+        .chain(&after)
+        .chain(&back)
+        .map(|(due, unit)| {
+            let captured = unit.captured.as_nanos() / 1_000_000;
+            (unit.index, unit.slot, captured, *due, unit.encoding, unit.payload.len())
+        })
+        .collect();
+    assert_eq!(
+        seen,
+        [
+            // Number, place in steps of 10 ms, first sample and departure in ms, rung, bytes.
+            (0, 0, 0, 20, 0, 160),
+            (1, 2, 20, 40, 0, 160),
+            (2, 4, 40, 60, 0, 160),
+            // Under way when the change was asked for: finished as begun.
+            (3, 6, 60, 80, 0, 160),
+            // 30 ms, and G.723.1's look-ahead of 7.5.
+            (4, 8, 80, 117, 4, 24),
+            (5, 11, 110, 147, 4, 24),
+            (6, 14, 140, 177, 4, 24),
+            // G.729's look-ahead is 5 ms.
+            (7, 17, 170, 195, 3, 20),
+            (8, 19, 190, 215, 3, 20),
+        ]
+    );
+}
+
+#[test]
+fn before_the_first_unit_the_change_is_at_once() {
+    let mut source = source(&ladder());
+    source.encode_in(9);
+    let first = take(&mut source, 1);
+    assert_eq!((first[0].0, first[0].1.encoding), (37, 4), "the lowest there is");
+}
+
+#[test]
+fn silence_carries_small_packets_and_talk_resumes_on_the_clock() {
+    let every = KeepAlive { every: MS * 295, size: Size::from_bytes(3) };
+    let speech =
+        Speech { talkspurts: Some(Talkspurts::p59()), keep_alive: Some(every), ..ladder() };
+    let silent = Speech { keep_alive: None, ..speech.clone() };
+    let units = |speech: &Speech| {
+        let mut source = source(speech);
+        std::iter::from_fn(|| source.take(source.due()?)).collect::<Vec<_>>()
+    };
+    let (kept, plain) = (units(&speech), units(&silent));
+    // Talk is the same: the same slots, the same marks.
+    let talk: Vec<_> = kept.iter().filter(|unit| !unit.keep_alive).collect();
+    assert!(talk.len() > 500);
+    let same = |unit: &&Unit| (unit.slot, unit.marker, unit.captured);
+    assert!(talk.iter().map(same).eq(plain.iter().collect::<Vec<_>>().iter().map(same)));
+    // In silence, 3 bytes every 300 ms (295 in steps of 20), and never longer without anything.
+    let mut gaps = 0;
+    for pair in kept.windows(2) {
+        let gap = (pair[1].captured - pair[0].captured).as_nanos() / 1_000_000;
+        if pair[1].keep_alive {
+            let talked = u64::from(!pair[0].keep_alive) * 20;
+            assert_eq!(gap, 300 + talked);
+            assert_eq!((pair[1].payload.len(), pair[1].marker), (3, false));
+            gaps += 1;
+        }
+        assert!(gap <= 320, "{gap}");
+    }
+    assert!(gaps > 50, "{gaps}");
+}
+
+#[test]
+fn several_codecs_score_by_their_means() {
+    let score = |heard: &[(Codec, u64)], loss| {
+        quality::score(
+            &quality::Config::default(),
+            heard,
+            Concealment::G711AppendixI,
+            Duration::from_millis(100),
+            loss,
+            1.0,
+        )
+    };
+    let r = |heard: &[(Codec, u64)]| score(heard, 0.0).r.expect("G.113 has Ie");
+    // Without loss R falls by Ie itself: 0, 7 and 15 weighed 2, 1, 1 are 5.5.
+    let pcmu = r(&[(Codec::Pcmu, 1)]);
+    let mixed = [(Codec::Pcmu, 200), (Codec::G728, 100), (Codec::G7231At63, 100)];
+    assert!((pcmu - r(&mixed) - 5.5).abs() < 1e-9);
+    assert!((pcmu - r(&[(Codec::G729, 7)]) - 10.0).abs() < 1e-9);
+    // A codec of the ladder that was never used needs no value; one that was does.
+    let unused = [(Codec::Pcmu, 10), (Codec::G729At10, 0)];
+    assert!((r(&unused) - pcmu).abs() < 1e-9);
+    let invented = score(&[(Codec::Pcmu, 10), (Codec::G729At10, 1)], 0.0);
+    assert_eq!((invented.r, invented.mos), (None, None));
+    assert!(invented.note.contains("no Ie for one of the codecs heard"), "{}", invented.note);
+    // With loss, Bpl must be known too: G.113 has none for G.728, 16.1 and 25.1 for these.
+    assert_eq!(score(&mixed, 0.01).mos, None);
+    let known = [(Codec::Pcmu, 50), (Codec::G7231At63, 50)];
+    let (ie, bpl, ppl) = (7.5, f64::midpoint(25.1, 16.1), 1.0);
+    // G.107 equation 7-29 with BurstR 1.
+    let ie_eff = ie + (95.0 - ie) * ppl / (ppl + bpl);
+    let lossy = score(&known, 0.01).r.expect("both have Bpl");
+    assert!((pcmu - lossy - ie_eff).abs() < 1e-9, "{lossy}");
+}

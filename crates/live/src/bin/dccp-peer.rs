@@ -1,0 +1,18 @@
+//! One side of a DCCP conversation over raw IP (protocol 33, RFC 4340 §19.1), with a peer that
+//! counts as it does: the validation against the Linux kernel runs it. Says what came of it as one
+//! JSON object a line, and writes what it sent and received as pcapng.
+
+#[cfg(target_os = "linux")]
+#[path = "dccp_peer/mod.rs"]
+mod program;
+
+#[cfg(target_os = "linux")]
+fn main() -> std::process::ExitCode {
+    program::main()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn main() -> std::process::ExitCode {
+    eprintln!("dccp-peer: raw IP sockets are spoken on Linux only");
+    std::process::ExitCode::FAILURE
+}

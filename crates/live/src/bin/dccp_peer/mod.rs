@@ -1,0 +1,204 @@
+//! Arguments in, a conversation, results out.
+
+mod watch;
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::{Arc, Mutex};
+
+use clap::{Parser, ValueEnum};
+use serde::Serialize;
+use talkspurt_live::{
+    Exchange, Fate, Line, Mishaps, Passage, Port, RawIp, Setup, Tally, Terms, drive,
+};
+use talkspurt_proto::dccp::{Config, Dccp};
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_record::pcapng::{Direction, Pcapng, Remarks};
+use watch::Watch;
+
+/// Speaks DCCP over raw IP with a peer, message for message, and tells what came of it.
+#[derive(Debug, Parser)]
+struct Ask {
+    /// Whether it opens the connection or waits for one.
+    role: Role,
+    /// Our address and port.
+    #[arg(long)]
+    local: SocketAddr,
+    /// The peer's; a server may leave it out.
+    #[arg(long)]
+    remote: Option<SocketAddr>,
+    /// The connection's knobs as JSON, as in a scenario: {"ccid": 3, "service": "SC=42"}.
+    #[arg(long)]
+    dccp: String,
+    /// Messages to send.
+    #[arg(long, default_value_t = 100)]
+    packets: u64,
+    /// Bytes of a message, a multiple of 8.
+    #[arg(long, default_value_t = 160)]
+    bytes: u64,
+    /// Time between two messages.
+    #[arg(long, default_value = "20ms")]
+    interval: Duration,
+    /// Closes when all was sent and nothing was heard for --quiet.
+    #[arg(long)]
+    closes: bool,
+    /// Silence after which the peer is taken to be done.
+    #[arg(long, default_value = "700ms")]
+    quiet: Duration,
+    /// Time after which it gives up.
+    #[arg(long, default_value = "20s")]
+    limit: Duration,
+    /// Delay of the path, in either direction.
+    #[arg(long, default_value = "0ms")]
+    delay: Duration,
+    /// Probability that a packet is lost, in either direction.
+    #[arg(long, default_value_t = 0.0)]
+    loss: f64,
+    /// Probability that a packet is held for --hold, so that others overtake it.
+    #[arg(long, default_value_t = 0.0)]
+    held: f64,
+    /// For how long.
+    #[arg(long, default_value = "25ms")]
+    hold: Duration,
+    /// Seed of losses and holds, and of the connection's own chances.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Capture to write.
+    #[arg(long)]
+    pcapng: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Role {
+    Client,
+    Server,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+enum Said<'a> {
+    Listening,
+    Result {
+        tally: &'a Tally,
+        packets: &'a Watch,
+        mishaps: &'a watch::Mishaps,
+        unsent_packets: u64,
+        seconds: f64,
+    },
+}
+
+/// What the tap of the line fills; shared, because the line owns the tap.
+#[derive(Default)]
+struct Seen {
+    mishaps: watch::Mishaps,
+    capture: Option<Pcapng>,
+}
+
+pub(crate) fn main() -> ExitCode {
+    match run(&Ask::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(2),
+        Err(error) => {
+            eprintln!("dccp-peer: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Holds the conversation; true if it ended before its limit.
+fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
+    let port = RawIp::dccp(ask.local.ip())?;
+    converse(ask, port)
+}
+
+fn converse<L: Port>(ask: &Ask, port: L) -> Result<bool, Box<dyn Error>> {
+    let config: Config = serde_json::from_str(&ask.dccp)?;
+    let dice = Dice::new(ask.seed, "dccp");
+    let endpoint = match ask.role {
+        Role::Client => Dccp::client(&config, dice),
+        Role::Server => Dccp::listener(&config, dice),
+    };
+    let seen = Arc::new(Mutex::new(Seen::default()));
+    seen.lock().expect("one thread").capture = ask.pcapng.as_deref().map(capture).transpose()?;
+    let mut line = Line::new(port, setup(ask, Arc::clone(&seen)));
+    let mut endpoint = endpoint.over(line.version());
+    let mut app = Exchange::new(terms(ask));
+    let mut watch = Watch::default();
+    if ask.role == Role::Server {
+        say(&Said::Listening)?;
+    }
+    drive(&mut endpoint, &mut app, &mut line, &mut watch)?;
+    let mut seen = seen.lock().expect("one thread");
+    if let Some(capture) = seen.capture.take() {
+        capture.finish()?;
+    }
+    say(&Said::Result {
+        tally: app.tally(),
+        packets: &watch,
+        mishaps: &seen.mishaps,
+        unsent_packets: line.unsent_packets(),
+        seconds: line.now().as_secs_f64(),
+    })?;
+    Ok(!app.tally().gave_up)
+}
+
+fn terms(ask: &Ask) -> Terms {
+    Terms {
+        packets: ask.packets,
+        bytes: ask.bytes,
+        interval: ask.interval,
+        connection: true,
+        opens: ask.role == Role::Client,
+        closes: ask.closes,
+        quiet: ask.quiet,
+        linger: Duration::from_millis(300),
+        limit: Instant::ZERO + ask.limit,
+    }
+}
+
+fn setup(ask: &Ask, seen: Arc<Mutex<Seen>>) -> Setup {
+    let mishaps = |direction| Mishaps {
+        delay: ask.delay,
+        loss: ask.loss,
+        held: ask.held,
+        hold: ask.hold,
+        dice: Dice::new(ask.seed, direction),
+    };
+    let mut setup = Setup::new(ask.local, ask.remote);
+    setup.inbound = mishaps("inbound");
+    setup.outbound = mishaps("outbound");
+    setup.tap = Some(Box::new(move |now, passage, fate, bytes| {
+        let mut seen = seen.lock().expect("one thread");
+        seen.mishaps.count(passage, fate, bytes);
+        if let Some(capture) = &mut seen.capture {
+            write(capture, now, passage, fate, bytes);
+        }
+    }));
+    setup
+}
+
+fn capture(path: &Path) -> std::io::Result<Pcapng> {
+    Pcapng::create(path, &["peer"])
+}
+
+fn write(capture: &mut Pcapng, now: Instant, passage: Passage, fate: Fate, bytes: &[u8]) {
+    let direction = match passage {
+        Passage::Inbound => Direction::Inbound,
+        Passage::Outbound => Direction::Outbound,
+    };
+    let comment = match fate {
+        Fate::Passed => None,
+        Fate::Lost => Some("lost on purpose".to_owned()),
+        Fate::Held(time) => Some(format!("held {time} longer")),
+    };
+    let remarks = Remarks { comment: comment.as_deref(), direction: Some(direction) };
+    capture.packet(0, now, bytes, bytes.len() as u32, remarks);
+}
+
+fn say(said: &Said<'_>) -> serde_json::Result<()> {
+    println!("{}", serde_json::to_string(said)?);
+    Ok(())
+}

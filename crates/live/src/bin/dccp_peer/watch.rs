@@ -1,0 +1,117 @@
+//! What the program has to tell besides the messages: packets by type, resets, garbage, the last
+//! value of every gauge, and what the line lost or held.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use talkspurt_live::{Fate, Passage};
+use talkspurt_proto::dccp::Kind;
+use talkspurt_proto::packet::Body;
+use talkspurt_proto::probe::{Note, Place, Probe, Topic};
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::wire::{self, Hints};
+
+/// A Reset that passed.
+#[derive(Debug, Serialize)]
+pub(super) struct Reset {
+    sent: bool,
+    code: u8,
+    data: [u8; 3],
+}
+
+/// What a probe saw.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Watch {
+    sent: BTreeMap<&'static str, u64>,
+    received: BTreeMap<&'static str, u64>,
+    resets: Vec<Reset>,
+    garbage: BTreeMap<String, u64>,
+    gauges: BTreeMap<String, f64>,
+}
+
+impl Watch {
+    fn packet(&mut self, body: &Body, sent: bool) {
+        let Body::Dccp(packet) = body else { return };
+        let counts = if sent { &mut self.sent } else { &mut self.received };
+        *counts.entry(name(&packet.kind)).or_default() += 1;
+        if let Kind::Reset { code, data, .. } = packet.kind {
+            self.resets.push(Reset { sent, code: code.0, data });
+        }
+    }
+}
+
+impl Probe for Watch {
+    fn wants(&self, _: Topic) -> bool {
+        true
+    }
+    fn record(&mut self, _: Instant, _: Place, note: &Note<'_>) {
+        match note {
+            Note::Sent { body, .. } => self.packet(body, true),
+            Note::Received { body, .. } => self.packet(body, false),
+            Note::Garbage(garbage) => {
+                *self.garbage.entry(format!("{garbage:?}")).or_default() += 1;
+            }
+            Note::Gauge { gauge, value } => {
+                self.gauges.insert(format!("{gauge:?}"), *value);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What became of the packets of one direction on our side of the network.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Mishap {
+    lost_packets: u64,
+    /// Those of them that bore application data.
+    lost_data_packets: u64,
+    held_packets: u64,
+}
+
+/// The same of both.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Mishaps {
+    inbound: Mishap,
+    outbound: Mishap,
+}
+
+impl Mishaps {
+    /// Counts a packet that the line decided over.
+    pub(super) fn count(&mut self, passage: Passage, fate: Fate, bytes: &[u8]) {
+        let mishap = match passage {
+            Passage::Inbound => &mut self.inbound,
+            Passage::Outbound => &mut self.outbound,
+        };
+        match fate {
+            Fate::Passed => {}
+            Fate::Held(_) => mishap.held_packets += 1,
+            Fate::Lost => {
+                mishap.lost_packets += 1;
+                mishap.lost_data_packets += u64::from(bears_data(bytes));
+            }
+        }
+    }
+}
+
+fn bears_data(bytes: &[u8]) -> bool {
+    wire::parse(bytes, Hints::default()).is_ok_and(|parsed| match parsed.body {
+        Body::Dccp(packet) => packet.kind.is_data(),
+        _ => false,
+    })
+}
+
+const fn name(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Request { .. } => "Request",
+        Kind::Response { .. } => "Response",
+        Kind::Data => "Data",
+        Kind::Ack { .. } => "Ack",
+        Kind::DataAck { .. } => "DataAck",
+        Kind::CloseReq { .. } => "CloseReq",
+        Kind::Close { .. } => "Close",
+        Kind::Reset { .. } => "Reset",
+        Kind::Sync { .. } => "Sync",
+        Kind::SyncAck { .. } => "SyncAck",
+        Kind::Listen { .. } => "Listen",
+    }
+}

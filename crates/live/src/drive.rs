@@ -1,0 +1,120 @@
+//! The loop of real time: what the endpoint wants done is done, what the application wants is
+//! handed in, and then it waits for a packet or for the next deadline, whichever comes first.
+
+use std::io;
+
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
+use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Layers, Packet, PathId};
+use talkspurt_proto::probe::{Note, Place, Probe};
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::wire::Parsed;
+
+use crate::line::{Line, Port};
+
+/// Notes are taken at this place: a live run has one peer of its own.
+const HERE: Place = Place::Peer(0);
+
+/// Who talks over an endpoint.
+pub trait App {
+    /// A frame arrived.
+    fn on_frame(&mut self, now: Instant, frame: Frame);
+    /// The connection changed.
+    fn on_event(&mut self, now: Instant, event: Event);
+    /// What to do next, with `room` bytes free in the endpoint. Asked after every step, packet and
+    /// deadline, until it answers [`Step::Wait`] or [`Step::Stop`].
+    fn step(&mut self, now: Instant, room: usize) -> Step;
+}
+
+/// What an application wants.
+#[derive(Debug)]
+pub enum Step {
+    /// Hand this to the endpoint: open, a frame it has room for, close or abort.
+    Do(Input),
+    /// Nothing before this instant, or before news.
+    Wait(Option<Instant>),
+    /// The end.
+    Stop,
+}
+
+/// Runs `endpoint` and `app` over `line` until the application stops. Bytes that are no packet are
+/// a note to the probe.
+///
+/// # Errors
+/// The socket failed. A packet it did not take is lost, as on any network, and is no error.
+pub fn drive<E: Endpoint, A: App, L: Port, P: Probe>(
+    endpoint: &mut E,
+    app: &mut A,
+    line: &mut Line<L>,
+    probe: &mut P,
+) -> io::Result<()> {
+    let (mut sent_packets, mut received_packets) = (0, 0);
+    loop {
+        let now = line.now();
+        let deadline = settle(endpoint, app, line, probe, now, &mut sent_packets)?;
+        let wake = match app.step(now, endpoint.room()) {
+            Step::Do(input) => {
+                endpoint.handle(now, input, probe);
+                continue;
+            }
+            Step::Wait(until) => deadline.into_iter().chain(until).min(),
+            Step::Stop => return line.flush(),
+        };
+        let received = line.receive(wake)?;
+        let now = line.now();
+        if deadline.is_some_and(|at| at <= now) {
+            endpoint.handle(now, Input::Timeout, probe);
+            settle(endpoint, app, line, probe, now, &mut sent_packets)?;
+        }
+        match received {
+            Some(Ok(Parsed { ecn, damage, body, .. })) => {
+                let packet = label(ecn, &body, line.version(), received_packets, now);
+                received_packets += 1;
+                probe.record(now, HERE, &Note::Received { packet: &packet, body: &body });
+                endpoint.handle(now, Input::Packet { path: PathId(0), ecn, damage, body }, probe);
+            }
+            Some(Err(error)) => probe.record(now, HERE, &Note::Garbage(error.garbage())),
+            None => {}
+        }
+    }
+}
+
+/// Does what the endpoint wants done; gives its next deadline.
+fn settle<E: Endpoint, A: App, L: Port, P: Probe>(
+    endpoint: &mut E,
+    app: &mut A,
+    line: &mut Line<L>,
+    probe: &mut P,
+    now: Instant,
+    number: &mut u32,
+) -> io::Result<Option<Instant>> {
+    loop {
+        match endpoint.poll(now, probe) {
+            Output::Transmit(transmit) => {
+                let packet = label(transmit.ecn, &transmit.body, line.version(), *number, now);
+                *number += 1;
+                probe.record(now, HERE, &Note::Sent { packet: &packet, body: &transmit.body });
+                line.send(now, &packet, &transmit.body)?;
+            }
+            Output::Deliver(frame) => app.on_frame(now, frame),
+            Output::Event(event) => app.on_event(now, event),
+            Output::Idle { until } => return Ok(until),
+        }
+    }
+}
+
+/// The label under which a packet is written and noted.
+fn label(ecn: Ecn, body: &Body, version: IpVersion, number: u32, at: Instant) -> Packet {
+    let Layers { transport, media, payload } = body.layers();
+    Packet {
+        body: BodyId(0),
+        ip_bytes: version.header_bytes() + transport + media + payload,
+        route: 0,
+        flow: 0,
+        number,
+        hop: 0,
+        ecn,
+        dscp: 0,
+        version,
+        sent: at,
+    }
+}

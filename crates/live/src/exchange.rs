@@ -1,0 +1,207 @@
+//! A conversation that proves itself: messages counted and numbered, at a steady pace, each a piece
+//! of one known stream ([`pattern`]), so that the other side can check every byte.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use talkspurt_proto::endpoint::{Event, Input};
+use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::wire::pattern;
+
+use crate::drive::{App, Step};
+
+/// What is agreed.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// Messages to send; the peer sends as many.
+    pub packets: u64,
+    /// Bytes of a message, the peer's too; a multiple of eight.
+    pub bytes: u64,
+    /// Time between two messages.
+    pub interval: Duration,
+    /// Whether there is a connection to be opened and closed.
+    pub connection: bool,
+    /// Whether we open it.
+    pub opens: bool,
+    /// Whether we close it: when all was sent and the peer is done.
+    pub closes: bool,
+    /// Silence after which the peer is taken to be done, if not all of its messages came.
+    pub quiet: Duration,
+    /// Time left to stragglers when all came, and to the peer's last words after the end.
+    pub linger: Duration,
+    /// When to give up, whatever happened.
+    pub limit: Instant,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Messages handed to the endpoint.
+    pub sent_packets: u64,
+    /// Their bytes.
+    pub sent_bytes: u64,
+    /// Messages delivered that are what the peer sends.
+    pub received_packets: u64,
+    /// Their bytes.
+    pub received_bytes: u64,
+    /// Different ones among them.
+    pub distinct_packets: u64,
+    /// Delivered after one with a higher number.
+    pub reordered_packets: u64,
+    /// Delivered and not what the peer sends.
+    pub foreign_packets: u64,
+    /// What happened to the connection, in order.
+    pub events: Vec<String>,
+    /// Whether the limit was reached.
+    pub gave_up: bool,
+}
+
+/// One side of the conversation.
+#[derive(Debug)]
+pub struct Exchange {
+    terms: Terms,
+    tally: Tally,
+    seen: BTreeSet<u64>,
+    next: Instant,
+    heard: Instant,
+    opened: bool,
+    talking: bool,
+    closing: bool,
+    ended: Option<Instant>,
+}
+
+impl Exchange {
+    /// A side that has said nothing yet.
+    ///
+    /// # Panics
+    /// If a message is not a multiple of eight bytes.
+    #[must_use]
+    pub fn new(terms: Terms) -> Self {
+        assert!(terms.bytes > 0 && terms.bytes.is_multiple_of(8), "messages hold whole words");
+        Self {
+            talking: !terms.connection,
+            opened: !terms.opens,
+            terms,
+            tally: Tally::default(),
+            seen: BTreeSet::new(),
+            next: Instant::ZERO,
+            heard: Instant::ZERO,
+            closing: false,
+            ended: None,
+        }
+    }
+
+    /// What came of it so far.
+    #[must_use]
+    pub const fn tally(&self) -> &Tally {
+        &self.tally
+    }
+
+    /// The number of a message, if it is one of the peer's.
+    fn number(&self, frame: &Frame) -> Option<u64> {
+        let bytes = self.terms.bytes;
+        let offset = match frame {
+            Frame::Data(payload) if payload.len() as u64 != bytes => return None,
+            Frame::Data(Payload::Virtual { offset, .. }) => *offset,
+            Frame::Data(Payload::Real(real)) => {
+                let offset = u64::from_be_bytes(*real.first_chunk()?);
+                pattern::matches(offset, real).then_some(offset)?
+            }
+            Frame::Rtp(_) | Frame::Rtcp(_) => return None,
+        };
+        offset.is_multiple_of(bytes).then_some(offset / bytes)
+    }
+
+    fn message(&self) -> Frame {
+        let len = self.terms.bytes;
+        Frame::Data(Payload::Virtual { offset: self.tally.sent_packets * len, len })
+    }
+
+    const fn is_done(&self) -> bool {
+        self.tally.sent_packets >= self.terms.packets
+    }
+
+    /// When the peer is taken to be done, as things stand.
+    fn quiet_at(&self) -> Option<Instant> {
+        let waiting =
+            self.is_done() && !self.closing && (self.terms.closes || !self.terms.connection);
+        let all = self.tally.distinct_packets >= self.terms.packets;
+        let silence = if all { self.terms.linger } else { self.terms.quiet };
+        waiting.then(|| self.heard.max(self.next) + silence)
+    }
+
+    fn next_step(&mut self, now: Instant, room: usize) -> Option<Step> {
+        if !self.opened {
+            self.opened = true;
+            return Some(Step::Do(Input::Open));
+        }
+        let due = self.talking && !self.closing && now >= self.next;
+        if due && !self.is_done() && room as u64 >= self.terms.bytes {
+            let message = self.message();
+            self.tally.sent_packets += 1;
+            self.tally.sent_bytes += self.terms.bytes;
+            self.next = now + self.terms.interval;
+            return Some(Step::Do(Input::Frame(message)));
+        }
+        let quiet = self.quiet_at().is_some_and(|at| at <= now);
+        if !self.terms.connection {
+            return quiet.then_some(Step::Stop);
+        }
+        if self.talking && quiet {
+            self.closing = true;
+            return Some(Step::Do(Input::Close));
+        }
+        None
+    }
+}
+
+impl App for Exchange {
+    fn on_frame(&mut self, now: Instant, frame: Frame) {
+        self.heard = now;
+        let Some(number) = self.number(&frame) else {
+            self.tally.foreign_packets += 1;
+            return;
+        };
+        self.tally.received_packets += 1;
+        self.tally.received_bytes += self.terms.bytes;
+        self.tally.reordered_packets +=
+            u64::from(self.seen.last().is_some_and(|last| *last > number));
+        self.tally.distinct_packets += u64::from(self.seen.insert(number));
+    }
+
+    fn on_event(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Connected => {
+                self.talking = true;
+                self.next = now;
+            }
+            Event::Closed | Event::Reset | Event::TimedOut => {
+                self.talking = false;
+                self.ended = Some(now + self.terms.linger);
+            }
+            Event::PeerClosed | Event::Writable | Event::Encoding(_) => {}
+        }
+        if !matches!(event, Event::Writable | Event::Encoding(_)) {
+            self.tally.events.push(format!("{event:?}"));
+        }
+    }
+
+    fn step(&mut self, now: Instant, room: usize) -> Step {
+        if now >= self.terms.limit {
+            self.tally.gave_up = true;
+            return Step::Stop;
+        }
+        if self.ended.is_some_and(|end| end <= now) {
+            return Step::Stop;
+        }
+        if let Some(step) = self.next_step(now, room) {
+            return step;
+        }
+        // With no room, the endpoint's own deadline or a packet comes first.
+        let next = (self.talking && !self.is_done() && self.next > now).then_some(self.next);
+        let quiet = self.quiet_at().filter(|_| self.talking);
+        let wake = [next, quiet, self.ended, Some(self.terms.limit)];
+        Step::Wait(wake.into_iter().flatten().min())
+    }
+}

@@ -1,0 +1,22 @@
+//! Real time: an endpoint of `proto` on a real socket, driven by the wall clock. [`drive`] is the
+//! loop, [`Line`] what it waits on, [`Port`] a socket that carries whole IP packets, [`App`] who
+//! talks. The endpoint is the one that simulations run; nothing in it knows the difference.
+//!
+//! This is the only crate that touches sockets and asks a clock. Raw IP (protocol 33, RFC 4340
+//! §19.1) needs root and Linux; UDP and DCCP inside UDP (RFC 6773) need Linux only.
+
+mod clock;
+mod drive;
+mod envelope;
+mod exchange;
+mod line;
+#[cfg(target_os = "linux")]
+mod port;
+
+pub use clock::Clock;
+pub use drive::{App, Step, drive};
+pub use envelope::Encapsulation;
+pub use exchange::{Exchange, Tally, Terms};
+pub use line::{Fate, Line, Mishaps, Passage, Port, Setup, Tap};
+#[cfg(target_os = "linux")]
+pub use port::{RawIp, UdpPort};

@@ -1,0 +1,232 @@
+//! Ports on Linux: raw IP sockets, which see IP packets as they are, and UDP sockets, whose
+//! datagrams are given the headers they had (RFC 768, 791, 8200), so that all ports carry alike.
+
+use std::io::{self, IoSliceMut};
+use std::net::{IpAddr, SocketAddr};
+use std::os::fd::{AsFd as _, AsRawFd as _};
+
+use nix::cmsg_space;
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::socket::{ControlMessageOwned, MsgFlags, SockaddrStorage, recvmsg};
+use nix::sys::time::{TimeSpec, TimeValLike as _};
+use socket2::{Domain, Protocol, Socket, Type};
+use talkspurt_proto::packet::Ecn;
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::wire::{INITIAL_TTL, dccp, ipv4, ipv6, udp};
+
+use crate::line::Port;
+
+/// Longest IP packet.
+const LONGEST: usize = 65_535;
+
+/// A raw IP socket of one protocol, IP headers included. Needs root (or `CAP_NET_RAW`).
+#[derive(Debug)]
+pub struct RawIp {
+    socket: Socket,
+    local: IpAddr,
+    protocol: u8,
+}
+
+impl RawIp {
+    /// A socket for DCCP (protocol 33) at this address of this machine.
+    ///
+    /// # Errors
+    /// The system's, above all a lack of rights.
+    pub fn dccp(local: IpAddr) -> io::Result<Self> {
+        let protocol = dccp::PROTOCOL;
+        let kind = Type::RAW;
+        let socket = Socket::new(domain(local), kind, Some(Protocol::from(i32::from(protocol))))?;
+        socket.bind(&SocketAddr::new(local, 0).into())?;
+        match local {
+            IpAddr::V4(_) => socket.set_header_included_v4(true)?,
+            IpAddr::V6(_) => {
+                socket.set_header_included_v6(true)?;
+                socket.set_recv_tclass_v6(true)?;
+            }
+        }
+        Ok(Self { socket, local, protocol })
+    }
+}
+
+impl Port for RawIp {
+    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        let to = SocketAddr::new(destination(packet), 0);
+        self.socket.send_to(packet, &to.into()).map(drop)
+    }
+
+    fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool> {
+        let Some(message) = Message::receive(&self.socket, wait)? else { return Ok(false) };
+        packet.clear();
+        match self.local {
+            // An IPv4 raw socket gives the header too (raw(7)), an IPv6 one does not (RFC 3542 §3).
+            IpAddr::V4(_) => packet.extend_from_slice(&message.bytes),
+            IpAddr::V6(_) => {
+                let (src, dst) = (message.from.ip(), self.local);
+                packet.resize(ipv6::HEADER, 0);
+                packet.extend_from_slice(&message.bytes);
+                write_header(src, dst, self.protocol, message.class, packet);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// A UDP socket: what follows IP and UDP header of a packet is its datagram.
+#[derive(Debug)]
+pub struct UdpPort {
+    socket: Socket,
+    local: SocketAddr,
+    class: u8,
+}
+
+impl UdpPort {
+    /// A socket at this address and port; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn bind(local: SocketAddr) -> io::Result<Self> {
+        let socket = Socket::new(domain(local.ip()), Type::DGRAM, Some(Protocol::UDP))?;
+        socket.bind(&local.into())?;
+        match local {
+            SocketAddr::V4(_) => socket.set_recv_tos_v4(true)?,
+            SocketAddr::V6(_) => socket.set_recv_tclass_v6(true)?,
+        }
+        let local = socket.local_addr()?.as_socket().expect("a UDP socket has an IP address");
+        Ok(Self { socket, local, class: 0 })
+    }
+
+    /// Its address and port.
+    #[must_use]
+    pub const fn local(&self) -> SocketAddr {
+        self.local
+    }
+}
+
+impl Port for UdpPort {
+    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        let (header, class) = match self.local {
+            SocketAddr::V4(_) => (ipv4::HEADER, packet[1]),
+            SocketAddr::V6(_) => (ipv6::HEADER, packet[0] << 4 | packet[1] >> 4),
+        };
+        if class != self.class {
+            match self.local {
+                SocketAddr::V4(_) => self.socket.set_tos_v4(u32::from(class))?,
+                SocketAddr::V6(_) => self.socket.set_tclass_v6(u32::from(class))?,
+            }
+            self.class = class;
+        }
+        let port = u16::from_be_bytes([packet[header + 2], packet[header + 3]]);
+        let to = SocketAddr::new(destination(packet), port);
+        self.socket.send_to(&packet[header + udp::HEADER..], &to.into()).map(drop)
+    }
+
+    fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool> {
+        let Some(message) = Message::receive(&self.socket, wait)? else { return Ok(false) };
+        let (from, here) = (message.from, self.local);
+        let ends = talkspurt_proto::wire::Ends {
+            src: from.ip(),
+            dst: here.ip(),
+            src_port: from.port(),
+            dst_port: here.port(),
+        };
+        packet.clear();
+        packet.resize(if here.is_ipv4() { ipv4::HEADER } else { ipv6::HEADER }, 0);
+        udp::emit(&ends, |out| out.extend_from_slice(&message.bytes), packet)
+            .expect("a datagram that came fits a datagram");
+        write_header(from.ip(), here.ip(), udp::PROTOCOL, message.class, packet);
+        Ok(true)
+    }
+}
+
+/// What a socket gave.
+struct Message {
+    bytes: Vec<u8>,
+    from: SocketAddr,
+    /// Type of service, or traffic class.
+    class: u8,
+}
+
+impl Message {
+    fn receive(socket: &Socket, wait: Option<Duration>) -> io::Result<Option<Self>> {
+        if !is_readable(socket, wait)? {
+            return Ok(None);
+        }
+        let mut bytes = vec![0; LONGEST];
+        let mut control = cmsg_space!(i32, u8);
+        let mut parts = [IoSliceMut::new(&mut bytes)];
+        let flags = MsgFlags::MSG_DONTWAIT;
+        let received =
+            recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut control), flags);
+        let received = match received {
+            Ok(received) => received,
+            // News of a packet sent before (nobody there), or of none after all.
+            Err(nix::Error::ECONNREFUSED | nix::Error::EAGAIN | nix::Error::EINTR) => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let class = received.cmsgs()?.find_map(|message| match message {
+            ControlMessageOwned::Ipv4Tos(class) => Some(class),
+            ControlMessageOwned::Ipv6TClass(class) => Some(class as u8),
+            _ => None,
+        });
+        let from = received.address.and_then(|address| address_of(&address));
+        let length = received.bytes;
+        bytes.truncate(length);
+        let Some(from) = from else { return Ok(None) };
+        Ok(Some(Self { bytes, from, class: class.unwrap_or(0) }))
+    }
+}
+
+/// Waits until the socket can be read, for so long or for ever.
+fn is_readable(socket: &Socket, wait: Option<Duration>) -> io::Result<bool> {
+    let mut files = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+    let wait = wait.map(|wait| {
+        let nanos = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
+        TimeSpec::nanoseconds(nanos)
+    });
+    match ppoll(&mut files, wait, None) {
+        Ok(count) => Ok(count > 0),
+        Err(nix::Error::EINTR) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn address_of(address: &SockaddrStorage) -> Option<SocketAddr> {
+    let four =
+        address.as_sockaddr_in().map(|four| SocketAddr::from(std::net::SocketAddrV4::from(*four)));
+    four.or_else(|| address.as_sockaddr_in6().map(|six| std::net::SocketAddrV6::from(*six).into()))
+}
+
+const fn domain(address: IpAddr) -> Domain {
+    if address.is_ipv4() { Domain::IPV4 } else { Domain::IPV6 }
+}
+
+/// Destination address of an IP packet of our own making.
+fn destination(packet: &[u8]) -> IpAddr {
+    if packet[0] >> 4 == 4 {
+        IpAddr::from(*packet[16..].first_chunk::<4>().expect("an IPv4 header"))
+    } else {
+        IpAddr::from(*packet[24..].first_chunk::<16>().expect("an IPv6 header"))
+    }
+}
+
+/// Writes the header that a socket kept to itself in front of what it gave.
+fn write_header(src: IpAddr, dst: IpAddr, protocol: u8, class: u8, packet: &mut [u8]) {
+    let (dscp, ecn) = (class >> 2, ECN[usize::from(class & 0b11)]);
+    let ttl = INITIAL_TTL;
+    match (src, dst) {
+        (IpAddr::V4(src), IpAddr::V4(dst)) => {
+            ipv4::Header { dscp, ecn, identification: 0, ttl, protocol, src, dst }.write(packet)
+        }
+        (IpAddr::V6(src), IpAddr::V6(dst)) => {
+            let (flow_label, hop_limit, next_header) = (0, ttl, protocol);
+            ipv6::Header { dscp, ecn, flow_label, hop_limit, next_header, src, dst }.write(packet)
+        }
+        _ => unreachable!("a socket hears its own IP version"),
+    }
+    .expect("what came in one packet fits one");
+}
+
+/// ECN fields by their bits (RFC 3168 §5).
+const ECN: [Ecn; 4] = [Ecn::NotEct, Ecn::Ect1, Ecn::Ect0, Ecn::Ce];

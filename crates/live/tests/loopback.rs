@@ -1,0 +1,95 @@
+//! Endpoints over real sockets of the loopback interface, in real time: the code that simulations
+//! run, driven by a clock. Nothing here depends on how fast the machine is.
+#![cfg(target_os = "linux")]
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use talkspurt_live::{Exchange, Fate, Line, Mishaps, Passage, Setup, Tally, Terms, UdpPort, drive};
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::endpoint::Endpoint;
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::udp::{Config, Udp};
+
+const PACKETS: u64 = 40;
+
+fn terms() -> Terms {
+    Terms {
+        packets: PACKETS,
+        bytes: 160,
+        interval: Duration::from_millis(10),
+        connection: false,
+        opens: false,
+        closes: false,
+        quiet: Duration::from_secs(3),
+        linger: Duration::from_millis(100),
+        limit: Instant::ZERO + Duration::from_secs(60),
+    }
+}
+
+fn converse<E: Endpoint>(port: UdpPort, setup: Setup, mut endpoint: E, terms: Terms) -> Tally {
+    let mut line = Line::new(port, setup);
+    let mut app = Exchange::new(terms);
+    drive(&mut endpoint, &mut app, &mut line, &mut ()).expect("loopback works");
+    app.tally().clone()
+}
+
+/// Both sides speak UDP with each other; what befalls packets is for `setup` to say, which is
+/// called for the one side and the other.
+fn over_udp(address: IpAddr, setup: impl Fn(Setup) -> Setup) -> [Tally; 2] {
+    let address = SocketAddr::new(address, 0);
+    let [a, b] = [(); 2].map(|()| UdpPort::bind(address).expect("a port of the interface"));
+    let here = setup(Setup::new(a.local(), Some(b.local())));
+    let there = Setup::new(b.local(), Some(a.local()));
+    let other = thread::spawn(move || converse(b, there, Udp::new(&Config {}), terms()));
+    [converse(a, here, Udp::new(&Config {}), terms()), other.join().expect("it ends")]
+}
+
+fn udp_both_ways(address: impl Into<IpAddr>) {
+    for tally in over_udp(address.into(), |setup| setup) {
+        assert_eq!((tally.sent_packets, tally.distinct_packets), (PACKETS, PACKETS));
+        assert_eq!((tally.received_bytes, tally.foreign_packets), (PACKETS * 160, 0));
+        assert!(!tally.gave_up);
+    }
+}
+
+#[test]
+fn udp_over_ipv4() {
+    udp_both_ways(Ipv4Addr::LOCALHOST);
+}
+
+#[test]
+fn udp_over_ipv6() {
+    udp_both_ways(Ipv6Addr::LOCALHOST);
+}
+
+/// What a line lost and held of what it sent; the conversation is held in real time meanwhile.
+fn fates(seed: u64) -> (Vec<Fate>, [Tally; 2]) {
+    let fates = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&fates);
+    let tallies = over_udp(Ipv4Addr::LOCALHOST.into(), move |mut setup| {
+        let dice = Dice::new(seed, "outbound");
+        let (delay, hold) = (Duration::from_millis(5), Duration::from_millis(30));
+        setup.outbound = Mishaps { delay, loss: 0.2, held: 0.2, hold, dice };
+        let seen = Arc::clone(&seen);
+        setup.tap = Some(Box::new(move |_, passage, fate, _| {
+            if passage == Passage::Outbound {
+                seen.lock().expect("nobody panics").push(fate);
+            }
+        }));
+        setup
+    });
+    let fates = fates.lock().expect("nobody panics").clone();
+    (fates, tallies)
+}
+
+#[test]
+fn mishaps_come_from_the_seed_and_nothing_else_is_lost() {
+    let (first, [_, received]) = fates(5);
+    let lost = first.iter().filter(|fate| **fate == Fate::Lost).count() as u64;
+    let held = first.iter().filter(|fate| matches!(fate, Fate::Held(_))).count();
+    assert!(lost > 0 && held > 0, "{first:?}");
+    assert_eq!(received.distinct_packets, PACKETS - lost);
+    assert_eq!(fates(5).0, first);
+}

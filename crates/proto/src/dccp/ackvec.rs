@@ -1,0 +1,325 @@
+//! Ack Vectors (RFC 4340 §11.4 and appendix A): which packets arrived, run by run.
+//!
+//! [`AckVector`] is the buffer of the side that receives: it notes every packet, writes option 38
+//! on acknowledgements and forgets what the other side is known to know. [`runs`] reads what a
+//! packet's options 38 and 39 say. Nothing in here decides anything about congestion.
+
+use std::collections::VecDeque;
+
+use super::options::{Iter, Opt, Options};
+use super::seqno::SeqNo;
+use crate::packet::Ecn;
+
+/// Cells the buffer holds: as many as fit in two options. The oldest go first when there are more,
+/// and what they said is then never told (§11.4: such packets count as not yet received).
+pub const MAX_CELLS: usize = 2 * CELLS_PER_OPTION;
+/// Acknowledgements remembered until the other side tells that it has them; the oldest go first.
+const MAX_RECORDS: usize = 1024;
+/// §11.4: an option is at most 255 bytes long, two of which are its type and length.
+const CELLS_PER_OPTION: usize = 253;
+/// Packets in a cell whose six bits of length are all ones (§11.4).
+const LONGEST_RUN: u8 = 64;
+
+/// What is known of a packet (§11.4, table 6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum State {
+    /// 0: received.
+    Received = 0,
+    /// 1: received with the ECN field at CE.
+    Marked = 1,
+    /// 2: reserved; never written, read as telling nothing.
+    Reserved = 2,
+    /// 3: not yet received.
+    NotYet = 3,
+}
+
+impl State {
+    const fn of(cell: u8) -> Self {
+        match cell >> 6 {
+            0 => Self::Received,
+            1 => Self::Marked,
+            2 => Self::Reserved,
+            _ => Self::NotYet,
+        }
+    }
+    /// True for what counts as acknowledged: received, marked or not.
+    #[must_use]
+    pub const fn arrived(self) -> bool {
+        matches!(self, Self::Received | Self::Marked)
+    }
+}
+
+/// What a packet was to the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noted {
+    /// Newer than all before.
+    New,
+    /// Older than the newest, and missing until now.
+    Late,
+    /// Here before.
+    Duplicate,
+    /// So old that nothing is known of it any more: a duplicate, or late beyond use.
+    Forgotten,
+}
+
+/// Consecutive packets in one state.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    /// The newest of them.
+    pub newest: SeqNo,
+    /// The oldest of them.
+    pub oldest: SeqNo,
+    /// What is known of each.
+    pub state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Cell {
+    state: State,
+    /// 1 to 64.
+    count: u8,
+}
+
+/// What a receiver knows of the packets it must still acknowledge.
+///
+/// Note every packet whose options were processed, before anything is acknowledged: the first cell
+/// written is then about the packet whose number is the Acknowledgement Number.
+#[derive(Clone, Debug, Default)]
+pub struct AckVector {
+    /// The newest packet received (A: `buf_ackno`).
+    newest: Option<SeqNo>,
+    /// From the newest packet back; its first cell is never `NotYet`.
+    cells: VecDeque<Cell>,
+    /// Packets the cells cover.
+    covered: u64,
+    /// Sent, oldest first: the number of each packet with a vector, and the newest it told of.
+    records: VecDeque<(SeqNo, SeqNo)>,
+    /// The newest packet of the vector just written, until its packet's number is told.
+    written: Option<SeqNo>,
+}
+
+impl AckVector {
+    /// A buffer that knows of no packet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The newest packet received.
+    #[must_use]
+    pub const fn newest(&self) -> Option<SeqNo> {
+        self.newest
+    }
+
+    /// The oldest packet still told about.
+    #[must_use]
+    pub fn oldest(&self) -> Option<SeqNo> {
+        self.newest.map(|newest| newest.back(self.covered - 1))
+    }
+
+    /// What the buffer says of a packet, if it still says anything.
+    #[must_use]
+    pub fn state(&self, seq: SeqNo) -> Option<State> {
+        let newest = self.newest.filter(|newest| seq <= *newest)?;
+        self.find(newest.since(seq)).map(|(index, _)| self.cells[index].state)
+    }
+
+    /// What a packet with this number would be, without noting it.
+    #[must_use]
+    pub fn would_be(&self, seq: SeqNo) -> Noted {
+        match (self.newest, self.state(seq)) {
+            (None, _) => Noted::New,
+            (Some(newest), _) if seq > newest => Noted::New,
+            (_, None) => Noted::Forgotten,
+            (_, Some(state)) if state.arrived() => Noted::Duplicate,
+            _ => Noted::Late,
+        }
+    }
+
+    /// A packet arrived.
+    pub fn on_packet(&mut self, seq: SeqNo, ecn: Ecn) -> Noted {
+        let state = if ecn == Ecn::Ce { State::Marked } else { State::Received };
+        let noted = self.would_be(seq);
+        match (noted, self.newest) {
+            (Noted::New, newest) => self.append(seq, newest, state),
+            // §11.4.1, the receiver's table: of 0 and 1 the mark stays, whichever came first.
+            (Noted::Late, Some(newest)) => self.replace(newest.since(seq), state),
+            (Noted::Duplicate, Some(newest)) if state == State::Marked => {
+                self.replace(newest.since(seq), state);
+            }
+            _ => {}
+        }
+        noted
+    }
+
+    /// Appends the vector to options, in as many options as it takes; nothing if no packet is
+    /// known. [`AckVector::on_sent`] must then be told the number of the packet that carries it.
+    pub fn write(&mut self, out: &mut Options) {
+        let Some(newest) = self.newest else { return };
+        let cells: Vec<u8> =
+            self.cells.iter().map(|cell| (cell.state as u8) << 6 | (cell.count - 1)).collect();
+        // §11.4: a second option begins where the first left off. RFC 8311 §6: never type 39.
+        for cells in cells.chunks(CELLS_PER_OPTION) {
+            out.push(Opt::AckVector { nonce: false, cells });
+        }
+        self.written = Some(newest);
+    }
+
+    /// A packet left with this number; if a vector was just written, it carries it (A.2).
+    pub fn on_sent(&mut self, seq: SeqNo) {
+        if let Some(newest) = self.written.take() {
+            if self.records.len() == MAX_RECORDS {
+                self.records.pop_front();
+            }
+            self.records.push_back((seq, newest));
+        }
+    }
+
+    /// A packet of the other side acknowledges packets of this side, some of which carried vectors:
+    /// what those said need not be said again (§11.4.2, A.3). Both the Acknowledgement Number and
+    /// the packet's own Ack Vectors are looked at.
+    pub fn on_ack_of_ack(&mut self, ack: SeqNo, options: &Options) {
+        let exact = Run { newest: ack, oldest: ack, state: State::Received };
+        let newest = std::iter::once(exact).chain(runs(ack, options)).find_map(|run| {
+            let below = self.records.partition_point(|(seq, _)| *seq <= run.newest);
+            let index = below.checked_sub(1)?;
+            (run.state.arrived() && self.records[index].0 >= run.oldest).then_some(index)
+        });
+        if let Some(index) = newest {
+            let (_, told) = self.records[index];
+            self.records.drain(..=index);
+            self.forget(told);
+        }
+    }
+
+    /// Forgets packets up to this one; the newest is kept, lest a vector be empty.
+    fn forget(&mut self, told: SeqNo) {
+        let Some(newest) = self.newest else { return };
+        let keep = newest.since(told).max(1);
+        while self.covered > keep {
+            let surplus = self.covered - keep;
+            let cell = self.cells.back_mut().expect("cells cover what is covered");
+            let cut = surplus.min(u64::from(cell.count));
+            self.covered -= cut;
+            cell.count -= cut as u8;
+            if cell.count == 0 {
+                self.cells.pop_back();
+            }
+        }
+    }
+
+    /// A.1.1: a packet newer than all, with those missing in between.
+    fn append(&mut self, seq: SeqNo, newest: Option<SeqNo>, state: State) {
+        let missing = newest.map_or(0, |newest| seq.since(newest) - 1);
+        // More would push everything out, themselves included.
+        let mut missing = missing.min((MAX_CELLS * usize::from(LONGEST_RUN)) as u64);
+        while missing > 0 {
+            let count = missing.min(u64::from(LONGEST_RUN)) as u8;
+            self.push(Cell { state: State::NotYet, count });
+            missing -= u64::from(count);
+        }
+        self.push(Cell { state, count: 1 });
+        self.newest = Some(seq);
+    }
+
+    fn push(&mut self, cell: Cell) {
+        self.covered += u64::from(cell.count);
+        match self.cells.front_mut() {
+            Some(front) if front.state == cell.state && front.count + cell.count <= LONGEST_RUN => {
+                front.count += cell.count;
+            }
+            _ => self.cells.push_front(cell),
+        }
+        self.bound();
+    }
+
+    fn bound(&mut self) {
+        while self.cells.len() > MAX_CELLS {
+            let oldest = self.cells.pop_back().expect("there are more than none");
+            self.covered -= u64::from(oldest.count);
+        }
+    }
+
+    /// The cell of the packet this far behind the newest, and how far within it.
+    fn find(&self, mut behind: u64) -> Option<(usize, u8)> {
+        if behind >= self.covered {
+            return None;
+        }
+        let index = self.cells.iter().position(|cell| {
+            let here = behind < u64::from(cell.count);
+            if !here {
+                behind -= u64::from(cell.count);
+            }
+            here
+        })?;
+        Some((index, behind as u8))
+    }
+
+    /// A.1.2: a packet among those told of has another state now.
+    fn replace(&mut self, behind: u64, state: State) {
+        let Some((index, within)) = self.find(behind) else { return };
+        let cell = self.cells[index];
+        if cell.state == state {
+            return;
+        }
+        let parts = [
+            Cell { count: within, ..cell },
+            Cell { state, count: 1 },
+            Cell { count: cell.count - within - 1, ..cell },
+        ];
+        self.cells.remove(index);
+        let mut at = index;
+        for part in parts.into_iter().filter(|part| part.count > 0) {
+            self.cells.insert(at, part);
+            at += 1;
+        }
+        // The cells around are joined again where they agree.
+        let first = index.saturating_sub(1);
+        let last = at.min(self.cells.len() - 1);
+        for left in (first..last).rev() {
+            let (newer, older) = (self.cells[left], self.cells[left + 1]);
+            if newer.state == older.state && newer.count + older.count <= LONGEST_RUN {
+                self.cells[left].count += older.count;
+                self.cells.remove(left + 1);
+            }
+        }
+        self.bound();
+    }
+}
+
+/// What the Ack Vectors among options say, from the packet with the Acknowledgement Number back.
+/// The Nonce Echo of type 39 is passed over (RFC 8311 §6).
+#[must_use]
+pub fn runs(ack: SeqNo, options: &Options) -> Runs<'_> {
+    Runs { options: options.iter(), cells: &[], next: Some(ack) }
+}
+
+/// Reads Ack Vectors run by run.
+#[derive(Clone, Debug)]
+pub struct Runs<'a> {
+    options: Iter<'a>,
+    cells: &'a [u8],
+    /// The packet the next cell begins with.
+    next: Option<SeqNo>,
+}
+
+impl Iterator for Runs<'_> {
+    type Item = Run;
+
+    fn next(&mut self) -> Option<Run> {
+        let newest = self.next?;
+        while self.cells.is_empty() {
+            if let Ok(Opt::AckVector { cells, .. }) = self.options.next()? {
+                self.cells = cells;
+            }
+        }
+        let (cell, rest) = self.cells.split_first()?;
+        self.cells = rest;
+        let more = u64::from(cell & 63);
+        let oldest = newest.back(more);
+        // Before the first number of all there is nothing to be told about.
+        self.next = (oldest.since(SeqNo::default()) > 0).then(|| oldest.back(1));
+        Some(Run { newest, oldest, state: State::of(*cell) })
+    }
+}

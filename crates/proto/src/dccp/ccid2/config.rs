@@ -1,0 +1,255 @@
+//! The knobs of CCID 2, and what profiles make of those not given.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::profile::Profile;
+use crate::time::Duration;
+
+/// How the window grows below the slow-start threshold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum SlowStart {
+    /// By one packet for every two newly acknowledged, at most half the Ack Ratio for each
+    /// acknowledgement: about half as much again in a round trip (RFC 4341 §5).
+    Rfc4341,
+    /// By one packet for each newly acknowledged: doubled in a round trip (ns-2).
+    PerPacket,
+}
+
+/// What becomes of the window while the application sends less than it allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Limited {
+    /// It grows all the same (ns-2).
+    Grow,
+    /// It grows no further than what it would grow to had the largest flight so far filled it
+    /// (draft-ietf-ccwg-ratelimited-increase).
+    Limit,
+    /// It falls half way to what was used, once a retransmission timeout (RFC 2861 §3; Linux).
+    Validate,
+}
+
+/// What becomes of the window after a silence longer than a retransmission timeout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Idle {
+    /// Nothing (ns-2).
+    Keep,
+    /// It restarts from the initial window (RFC 5681 §4.1).
+    Restart,
+    /// It is halved for each timeout of silence, down to the initial window (RFC 2861 §3; Linux).
+    Halve,
+}
+
+/// Parameters of CCID 2. What is absent has the profile's value.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Initial congestion window in packets. Absent: `rfc` and `linux` min(4, max(2, 4380 B / size
+    /// of the first data packet)) (RFC 4341 §5, RFC 3390), `ns2` 3 (`initial_cwnd_`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<u32>,
+    /// Initial slow-start threshold in packets; absent means unbounded (RFC 4341 §5: arbitrarily
+    /// high; ns-2 `initial_ssthresh_`, there 65535).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_ssthresh: Option<u32>,
+    /// How slow start grows. Absent: `rfc` and `linux` `rfc4341`, `ns2` `per_packet`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_start: Option<SlowStart>,
+    /// The window of an application that does not fill it. Absent: `rfc` `limit`, `ns2` `grow`,
+    /// `linux` `validate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application_limited: Option<Limited>,
+    /// The window after silence. Absent: `rfc` `restart`, `ns2` `keep`, `linux` `halve`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
+    /// Timeout before the first round-trip time is known. Absent: `rfc` 1 s (RFC 6298 §2.1), `ns2`
+    /// (`initial_rto_`) and `linux` 3 s (RFC 2988 §2.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_rto: Option<Duration>,
+    /// Lower bound of the timeout. Absent: `rfc` 1 s (RFC 6298 §2.4; RFC 4341 §5 does not ask for
+    /// it, but an acknowledgement may be 200 ms late), `ns2` 1 s (`min_rto_`), `linux` 200 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_rto: Option<Duration>,
+    /// Upper bound of the timeout. Absent: `rfc` and `ns2` 60 s (RFC 6298 §2.5), `linux` 64 s.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_rto: Option<Duration>,
+    /// Ack Ratio at the start: data packets for each acknowledgement of the other side (RFC 4340
+    /// §11.3). Absent: 2.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_ratio: Option<u16>,
+    /// Congestion control of acknowledgements: Ack Ratio is changed as RFC 4341 §6.1.2 says; false
+    /// keeps it. Absent: true.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_ratio_control: Option<bool>,
+    /// Longest wait of an acknowledgement for the packets Ack Ratio asks for (RFC 4340 §11.3).
+    /// Absent: `rfc` and `ns2` 200 ms (`dack_delay_`); `linux` has no such timer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_delay: Option<Duration>,
+    /// Acknowledgements that waited for `ack_delay` say for how long, in Elapsed Time (RFC 4340
+    /// §13.2). Absent: `rfc` true, `ns2` and `linux` false.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elapsed_time: Option<bool>,
+}
+
+/// Why parameters make no sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// A window of nothing sends nothing.
+    #[error("initial_window is 0 packets: nothing could ever be sent; RFC 3390 has 2 to 4")]
+    InitialWindow,
+    /// RFC 4341 §5: never less than two.
+    #[error("initial_ssthresh is {0}: the threshold is never less than 2 packets (RFC 4341 §5)")]
+    InitialThreshold(u32),
+    /// RFC 4340 §11.3: 0 is for CCIDs without Ack Ratio.
+    #[error("ack_ratio is 0: CCID 2 needs acknowledgements (RFC 4341 §6)")]
+    AckRatio,
+    /// A timer that has run out when it is set.
+    #[error("{0} is zero: a timer needs time")]
+    Zero(&'static str),
+    /// Bounds the wrong way round.
+    #[error("min_rto {min} is longer than max_rto {max}")]
+    Bounds {
+        /// Lower bound.
+        min: Duration,
+        /// Upper bound.
+        max: Duration,
+    },
+}
+
+/// Parameters of CCID 2, all of them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameters {
+    /// Initial window in packets; `None`: by the first data packet's size (RFC 3390).
+    pub initial_window_packets: Option<u64>,
+    /// Initial slow-start threshold in packets, if there is one.
+    pub initial_ssthresh_packets: Option<u64>,
+    /// How slow start grows.
+    pub slow_start: SlowStart,
+    /// The window of an application that does not fill it.
+    pub application_limited: Limited,
+    /// The window after silence.
+    pub idle: Idle,
+    /// Timeout before the first measurement.
+    pub initial_rto: Duration,
+    /// Lower bound of the timeout.
+    pub min_rto: Duration,
+    /// Upper bound of the timeout.
+    pub max_rto: Duration,
+    /// Ack Ratio at the start.
+    pub ack_ratio: u16,
+    /// Whether it is changed.
+    pub ack_ratio_control: bool,
+    /// Longest wait of an acknowledgement, if it has an end.
+    pub ack_delay: Option<Duration>,
+    /// Whether those that waited say so.
+    pub elapsed_time: bool,
+}
+
+impl Default for Parameters {
+    fn default() -> Self {
+        Self::of(Profile::Rfc)
+    }
+}
+
+impl Parameters {
+    /// A profile's values.
+    #[must_use]
+    pub const fn of(profile: Profile) -> Self {
+        let rfc = Self {
+            initial_window_packets: None,
+            initial_ssthresh_packets: None,
+            slow_start: SlowStart::Rfc4341,
+            application_limited: Limited::Limit,
+            idle: Idle::Restart,
+            initial_rto: Duration::from_secs(1),
+            min_rto: Duration::from_secs(1),
+            max_rto: Duration::from_secs(60),
+            ack_ratio: 2,
+            ack_ratio_control: true,
+            ack_delay: Some(Duration::from_millis(200)),
+            elapsed_time: true,
+        };
+        match profile {
+            Profile::Rfc => rfc,
+            Profile::Ns2 => Self {
+                initial_window_packets: Some(3),
+                slow_start: SlowStart::PerPacket,
+                application_limited: Limited::Grow,
+                idle: Idle::Keep,
+                initial_rto: Duration::from_secs(3),
+                elapsed_time: false,
+                ..rfc
+            },
+            Profile::Linux => Self {
+                application_limited: Limited::Validate,
+                idle: Idle::Halve,
+                initial_rto: Duration::from_secs(3),
+                min_rto: Duration::from_millis(200),
+                max_rto: Duration::from_secs(64),
+                ack_delay: None,
+                elapsed_time: false,
+                ..rfc
+            },
+        }
+    }
+}
+
+impl Config {
+    /// The knobs given, the rest as the profile has it.
+    #[must_use]
+    pub fn resolve(&self, profile: Profile) -> Parameters {
+        let of = Parameters::of(profile);
+        Parameters {
+            initial_window_packets: self
+                .initial_window
+                .map(u64::from)
+                .or(of.initial_window_packets),
+            initial_ssthresh_packets: self
+                .initial_ssthresh
+                .map(u64::from)
+                .or(of.initial_ssthresh_packets),
+            slow_start: self.slow_start.unwrap_or(of.slow_start),
+            application_limited: self.application_limited.unwrap_or(of.application_limited),
+            idle: self.idle.unwrap_or(of.idle),
+            initial_rto: self.initial_rto.unwrap_or(of.initial_rto),
+            min_rto: self.min_rto.unwrap_or(of.min_rto),
+            max_rto: self.max_rto.unwrap_or(of.max_rto),
+            ack_ratio: self.ack_ratio.unwrap_or(of.ack_ratio),
+            ack_ratio_control: self.ack_ratio_control.unwrap_or(of.ack_ratio_control),
+            ack_delay: self.ack_delay.or(of.ack_delay),
+            elapsed_time: self.elapsed_time.unwrap_or(of.elapsed_time),
+        }
+    }
+
+    /// Whether the parameters make sense under a profile.
+    ///
+    /// # Errors
+    /// The first that does not.
+    pub fn check(&self, profile: Profile) -> Result<(), ConfigError> {
+        let all = self.resolve(profile);
+        if all.initial_window_packets == Some(0) {
+            return Err(ConfigError::InitialWindow);
+        }
+        if let Some(ssthresh @ 0..2) = self.initial_ssthresh {
+            return Err(ConfigError::InitialThreshold(ssthresh));
+        }
+        if all.ack_ratio == 0 {
+            return Err(ConfigError::AckRatio);
+        }
+        for (name, timer) in [
+            ("initial_rto", Some(all.initial_rto)),
+            ("min_rto", Some(all.min_rto)),
+            ("ack_delay", all.ack_delay),
+        ] {
+            if timer == Some(Duration::ZERO) {
+                return Err(ConfigError::Zero(name));
+            }
+        }
+        if all.min_rto > all.max_rto {
+            return Err(ConfigError::Bounds { min: all.min_rto, max: all.max_rto });
+        }
+        Ok(())
+    }
+}

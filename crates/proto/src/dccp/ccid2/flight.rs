@@ -1,0 +1,159 @@
+//! What is in the network (RFC 4341 §5): every packet sent, from the oldest data packet that is
+//! neither acknowledged nor inferred lost, and the pipe, which counts those.
+
+use std::collections::VecDeque;
+
+use crate::dccp::ackvec::{Run, State};
+use crate::dccp::seqno::SeqNo;
+use crate::time::Instant;
+
+/// §5: packets acknowledged behind a hole before it counts as lost (NUMDUPACK).
+const NUMDUPACK: usize = 3;
+/// Packets remembered; the oldest go first, as lost. More than any window here needs.
+const MAX_RECORDS: usize = 1 << 17;
+
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Sent {
+    pub(super) seq: SeqNo,
+    pub(super) at: Instant,
+    pub(super) data: bool,
+    state: Fate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Outstanding,
+    Received,
+    Marked,
+    Lost,
+}
+
+/// News of one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum News {
+    /// Acknowledged for the first time.
+    Received(Sent),
+    /// Acknowledged for the first time, and marked.
+    Marked(Sent),
+    /// Acknowledged before as unmarked, and marked now.
+    MarkedLate(Sent),
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Flight {
+    /// By number, oldest first.
+    records: VecDeque<Sent>,
+    /// Data packets outstanding.
+    pipe: u64,
+    /// The newest packets acknowledged as received, newest first.
+    acked: [Option<SeqNo>; NUMDUPACK],
+    newest: Option<SeqNo>,
+}
+
+impl Flight {
+    pub(super) const fn pipe(&self) -> u64 {
+        self.pipe
+    }
+    /// The newest packet sent.
+    pub(super) const fn newest(&self) -> Option<SeqNo> {
+        self.newest
+    }
+
+    pub(super) fn on_sent(&mut self, seq: SeqNo, at: Instant, data: bool) {
+        debug_assert!(self.newest.is_none_or(|newest| seq > newest), "numbers only grow");
+        self.newest = Some(seq);
+        // Behind nothing outstanding, a packet without data can neither be lost nor show a loss.
+        if !data && self.records.is_empty() {
+            return;
+        }
+        self.records.push_back(Sent { seq, at, data, state: Fate::Outstanding });
+        self.pipe += u64::from(data);
+        if self.records.len() > MAX_RECORDS {
+            let oldest = self.records.pop_front().expect("there are more than none");
+            self.pipe -= u64::from(oldest.data && oldest.state == Fate::Outstanding);
+            self.prune();
+        }
+    }
+
+    /// Takes in what a vector says of a run of packets and tells of each that is news.
+    pub(super) fn on_run(&mut self, run: &Run, mut tell: impl FnMut(News)) {
+        if !run.state.arrived() {
+            return;
+        }
+        let from = self.records.partition_point(|sent| sent.seq < run.oldest);
+        let to = self.records.partition_point(|sent| sent.seq <= run.newest);
+        for index in from..to {
+            // RFC 4340 §11.4.1, the sender's table; of 0 and 1 the mark stays.
+            let (sent, marked) = (self.records[index], run.state == State::Marked);
+            let news = match (sent.state, marked) {
+                (Fate::Outstanding, false) => News::Received(sent),
+                (Fate::Outstanding, true) => News::Marked(sent),
+                (Fate::Received, true) => News::MarkedLate(sent),
+                // §5: a packet inferred lost does not leave the pipe again; that it came shows that
+                // later ones overtook it, no more.
+                _ => continue,
+            };
+            self.records[index].state = if marked { Fate::Marked } else { Fate::Received };
+            if sent.state == Fate::Outstanding {
+                self.pipe -= u64::from(sent.data);
+                self.count(sent.seq);
+            }
+            tell(news);
+        }
+    }
+
+    /// The data packets among these numbers that were acknowledged and are still remembered.
+    pub(super) fn received(&self, newest: SeqNo, oldest: SeqNo) -> impl Iterator<Item = SeqNo> {
+        let from = self.records.partition_point(|sent| sent.seq < oldest);
+        let to = self.records.partition_point(|sent| sent.seq <= newest);
+        self.records
+            .range(from..to.max(from))
+            .filter(|sent| sent.data && matches!(sent.state, Fate::Received | Fate::Marked))
+            .map(|sent| sent.seq)
+    }
+
+    /// §5: infers as lost what has `NUMDUPACK` packets acknowledged behind it, of data or not;
+    /// gives the newest such data packet. Then forgets what is settled.
+    pub(super) fn infer_losses(&mut self) -> Option<SeqNo> {
+        let mut newest = None;
+        if let Some(edge) = self.acked[NUMDUPACK - 1] {
+            let below = self.records.partition_point(|sent| sent.seq < edge);
+            for sent in self.records.range_mut(..below) {
+                if sent.state == Fate::Outstanding {
+                    sent.state = Fate::Lost;
+                    if sent.data {
+                        self.pipe -= 1;
+                        newest = Some(sent.seq);
+                    }
+                }
+            }
+        }
+        self.prune();
+        newest
+    }
+
+    /// §5, transmit timeouts: nothing is in the network any more.
+    pub(super) fn clear(&mut self) {
+        self.records.clear();
+        self.pipe = 0;
+    }
+
+    fn count(&mut self, seq: SeqNo) {
+        let place = self.acked.iter().position(|acked| acked.is_none_or(|acked| seq > acked));
+        if let Some(place) = place {
+            self.acked[place..].rotate_right(1);
+            self.acked[place] = Some(seq);
+        }
+    }
+
+    fn prune(&mut self) {
+        while self
+            .records
+            .front()
+            .is_some_and(|oldest| !(oldest.data && oldest.state == Fate::Outstanding))
+        {
+            self.records.pop_front();
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! HC-Receiver of CCID 2: when an acknowledgement leaves (RFC 4341 §6; RFC 4340 §11.3). What it says
+//! is the Ack Vector's.
+
+use super::config::Parameters;
+use crate::dccp::AckVector;
+use crate::dccp::ccid::{Arrival, Receiver as HcReceiver};
+use crate::dccp::options::{Opt, Options};
+use crate::dccp::seqno::SeqNo;
+use crate::packet::Ecn;
+use crate::probe::Probe;
+use crate::time::{Duration, Instant};
+
+/// RFC 4340 §3.4: a round-trip time to reckon with while none is known.
+const DEFAULT_RTT: Duration = Duration::from_millis(200);
+
+/// The receiving half of CCID 2.
+#[derive(Debug)]
+pub struct Receiver {
+    ratio: u16,
+    ack_delay: Option<Duration>,
+    elapsed_time: bool,
+    rtt: Duration,
+    /// The newest packet and when it came.
+    newest: Option<(SeqNo, Instant)>,
+    /// Data packets since an acknowledgement left.
+    unacknowledged: u32,
+    /// An acknowledgement should leave whatever the ratio says.
+    urgent: bool,
+    /// The timer ran out for what is unacknowledged.
+    late: bool,
+    deadline: Option<Instant>,
+    /// When a mark last made an acknowledgement urgent.
+    marked: Option<Instant>,
+}
+
+impl Receiver {
+    /// A receiver that has seen nothing.
+    #[must_use]
+    pub fn new(parameters: &Parameters) -> Self {
+        Self {
+            // RFC 4340 §11.3: the value of the feature until another is negotiated.
+            ratio: 2,
+            ack_delay: parameters.ack_delay,
+            elapsed_time: parameters.elapsed_time,
+            rtt: DEFAULT_RTT,
+            newest: None,
+            unacknowledged: 0,
+            urgent: false,
+            late: false,
+            deadline: None,
+            marked: None,
+        }
+    }
+
+    /// RFC 4340 §11.3: whether this data packet is to be acknowledged at once.
+    fn alarming(&mut self, now: Instant, packet: &Arrival<'_>) -> bool {
+        // "packets whose out-of-order sequence numbers potentially indicate loss"
+        let in_order = self.newest.is_none_or(|(newest, _)| packet.seq == newest + 1);
+        // Marks: "no more than once per round-trip time".
+        let marked = packet.ecn == Ecn::Ce
+            && self.marked.is_none_or(|last| now.saturating_since(last) >= self.rtt);
+        if marked {
+            self.marked = Some(now);
+        }
+        marked || !in_order
+    }
+}
+
+impl HcReceiver for Receiver {
+    fn on_packet<P: Probe>(&mut self, now: Instant, packet: &Arrival<'_>, _: &mut P) {
+        // Acknowledgements are not acknowledged, lest two ends acknowledge each other for ever.
+        if packet.data_bytes.is_some() {
+            self.urgent |= self.alarming(now, packet);
+            self.unacknowledged += 1;
+            if self.deadline.is_none() {
+                self.deadline = self.ack_delay.map(|delay| now + delay);
+            }
+        }
+        if self.newest.is_none_or(|(newest, _)| packet.seq > newest) {
+            self.newest = Some((packet.seq, now));
+        }
+    }
+
+    fn wants_ack(&self, now: Instant) -> bool {
+        // RFC 4340 §11.3: one for about every Ack Ratio data packets, none later than the timer.
+        self.urgent
+            || self.late
+            || (self.unacknowledged > 0
+                && (self.unacknowledged >= u32::from(self.ratio)
+                    || self.deadline.is_some_and(|deadline| now >= deadline)))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.deadline.filter(|_| !self.late)
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        if self.deadline.is_some_and(|deadline| now >= deadline) {
+            self.late = true;
+        }
+    }
+
+    fn acknowledge(&mut self, now: Instant, _: bool, vector: &mut AckVector, out: &mut Options) {
+        // RFC 4341 §6: every acknowledgement has the vector, and it covers all that the other side
+        // is not known to know.
+        vector.write(out);
+        let waited = self.newest.map(|(_, at)| now.saturating_since(at));
+        if let Some(waited) = waited.filter(|_| self.elapsed_time && self.late) {
+            // RFC 4340 §13.2: in units of 10 µs.
+            let units = waited.as_nanos() / 10_000;
+            out.push(Opt::ElapsedTime(u32::try_from(units).unwrap_or(u32::MAX)));
+        }
+        (self.unacknowledged, self.urgent, self.late) = (0, false, false);
+        self.deadline = None;
+    }
+
+    fn set_ack_ratio(&mut self, ratio: u16) {
+        // RFC 4340 §11.3: 0 is the value of a sender that does not care.
+        self.ratio = ratio.max(1);
+    }
+
+    fn set_rtt(&mut self, rtt: Duration) {
+        self.rtt = rtt;
+    }
+}

@@ -1,0 +1,133 @@
+//! The window counter (RFC 4342 §8.1): quarters of a round trip, counted by the sender, carried in
+//! the four bits of `CCVal`, read by the receiver. Inside, counts do not wrap.
+
+use crate::time::{Duration, Instant};
+
+/// Values of `CCVal`.
+const SPACE: u64 = 16;
+/// RFC 4342 §8.1: the counter never advances further between two packets, so that a receiver can
+/// tell steps that were lost on the way from steps that were not made.
+const MAX_STEP: u64 = 5;
+/// Quarters of a round trip in one of them.
+pub(super) const ROUND_TRIP: u64 = 4;
+
+/// The sender's counter.
+#[derive(Debug, Default)]
+pub(super) struct WindowCounter {
+    /// `last_WC`, and when it was reached (`last_WC_time`), once a packet was counted.
+    last: Option<(u64, Instant)>,
+}
+
+impl WindowCounter {
+    /// The count a packet would have that left now.
+    pub(super) fn at(&self, now: Instant, rtt: Option<Duration>) -> u64 {
+        let Some((count, since)) = self.last else { return 0 };
+        // RFC 4342 §8.1: quarter_RTTs = floor((t_now − last_WC_time) / (RTT / 4))
+        let quarters = rtt.map_or(0, |rtt| {
+            let elapsed = u128::from(now.saturating_since(since).as_nanos());
+            let quarters = elapsed * u128::from(ROUND_TRIP) / u128::from(rtt.as_nanos().max(1));
+            quarters.min(MAX_STEP.into()) as u64
+        });
+        count + quarters
+    }
+
+    /// The count of a data packet that leaves now.
+    pub(super) fn advance(&mut self, now: Instant, rtt: Option<Duration>) -> u64 {
+        let count = self.at(now, rtt);
+        if self.last.is_none_or(|(last, _)| count > last) {
+            self.last = Some((count, now));
+        }
+        count
+    }
+
+    /// A packet with this count was acknowledged: a round trip has passed since (RFC 4342 §8.1).
+    pub(super) fn on_ack(&mut self, now: Instant, acked: u64) {
+        if let Some((count, _)) = self.last
+            && acked + ROUND_TRIP > count
+        {
+            self.last = Some((acked + ROUND_TRIP, now));
+        }
+    }
+
+    /// As it stands on the wire.
+    #[must_use]
+    pub(super) const fn wire(count: u64) -> u8 {
+        (count % SPACE) as u8
+    }
+}
+
+/// The counter of the other side as a receiver follows it, and the round-trip time it tells.
+#[derive(Debug, Default)]
+pub(super) struct CounterReader {
+    latest: Option<u64>,
+    /// Since when every step was smaller than the greatest, and from which count.
+    steady: Option<(u64, Instant)>,
+    /// When the latest data packet came.
+    arrived: Option<Instant>,
+}
+
+/// What a packet's count tells of the round-trip time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// A measurement.
+    Sample(Duration),
+    /// It is at most that long.
+    AtMost(Duration),
+}
+
+impl CounterReader {
+    /// The count of a data packet that is the latest in order (`ahead`), or was overtaken.
+    pub(super) fn read(&mut self, ccval: u8, ahead: bool) -> u64 {
+        let ccval = u64::from(ccval);
+        // One turn above zero, so that counts before the first seen exist too.
+        let latest = *self.latest.get_or_insert(SPACE + ccval);
+        if !ahead {
+            return latest.saturating_sub(latest.wrapping_sub(ccval) % SPACE);
+        }
+        let count = latest + ccval.wrapping_sub(latest) % SPACE;
+        self.latest = Some(count);
+        count
+    }
+
+    /// The latest count, once there was a data packet.
+    pub(super) const fn latest(&self) -> Option<u64> {
+        self.latest
+    }
+
+    /// What the packet with this count, `step` above the one before, tells of the round-trip time
+    /// (RFC 4342 §10.3). A step of [`MAX_STEP`] may stand for any longer time, and one over a `gap`
+    /// in the numbers for steps unknown: both begin a new measurement.
+    pub(super) fn tell(&mut self, now: Instant, count: u64, step: u64, gap: bool) -> Option<Told> {
+        let before = self.arrived.replace(now);
+        let Some((from, since)) = self.steady.filter(|_| step < MAX_STEP && !gap) else {
+            self.steady = Some((count, now));
+            let before = before.filter(|_| step == MAX_STEP && !gap)?;
+            return span(now, before, step).map(Told::AtMost);
+        };
+        if count - from < ROUND_TRIP {
+            return None;
+        }
+        self.steady = Some((count, now));
+        span(now, since, count - from).map(Told::Sample)
+    }
+}
+
+/// The round-trip time if so many counts took the time from `since` to `now`.
+fn span(now: Instant, since: Instant, counts: u64) -> Option<Duration> {
+    let elapsed = now.saturating_since(since).as_nanos();
+    Some(Duration::from_nanos(elapsed / counts * ROUND_TRIP)).filter(|rtt| !rtt.is_zero())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_do_not_wrap_and_what_was_overtaken_lies_behind() {
+        let mut reader = CounterReader::default();
+        assert_eq!(reader.read(14, true), 30);
+        assert_eq!(reader.read(3, true), 35);
+        assert_eq!(reader.read(15, false), 31);
+        assert_eq!(reader.read(3, true), 35);
+    }
+}

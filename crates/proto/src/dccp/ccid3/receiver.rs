@@ -1,0 +1,212 @@
+//! The receiving half: the machine of `rate` measures and says when feedback is due; this half
+//! reads the window counter for it (RFC 4342 §8.1), estimates the round-trip time by the counter
+//! (§10.3) unless the sender tells it (RFC 6323), and writes the options of a required
+//! acknowledgement (§6).
+
+use super::counter::{CounterReader, Told};
+use super::options::{self, LossInterval, LossIntervals};
+use crate::dccp::AckVector;
+use crate::dccp::ccid::{self, Arrival};
+use crate::dccp::options::{Opt, Options};
+use crate::dccp::seqno::SeqNo;
+use crate::packet::Ecn;
+use crate::probe::Probe;
+use crate::profile::Profile;
+use crate::rate::{self, Interval, Kind, Parameters};
+use crate::time::{Duration, Instant};
+
+/// RFC 4342 §8.6: intervals an option reports, n = 8 and the open one; more would only be looked at
+/// by a sender whose feedback was lost.
+const REPORTED_INTERVALS: usize = 9;
+
+/// What a receiving half puts into a required acknowledgement besides Receive Rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reports {
+    /// Elapsed Time (RFC 4340 §13.2), which RFC 4342 §6 wants and Linux leaves out.
+    pub elapsed_time: bool,
+    /// Loss Intervals (RFC 4342 §8.6), which Linux leaves out.
+    pub loss_intervals: bool,
+    /// Dropped Packets (RFC 5622 §8.7), of CCID 4 and with Loss Intervals only.
+    pub dropped_packets: bool,
+}
+
+impl Reports {
+    /// The habits of a profile.
+    #[must_use]
+    pub fn of(profile: Profile, kind: Kind) -> Self {
+        let complete = profile != Profile::Linux;
+        let dropped_packets = complete && kind == Kind::Ccid4;
+        Self { elapsed_time: complete, loss_intervals: complete, dropped_packets }
+    }
+}
+
+/// HC-receiver of CCID 3 and 4.
+#[derive(Debug)]
+pub struct Receiver {
+    machine: rate::Receiver,
+    reports: Reports,
+    /// Send Loss Event Rate is on (RFC 4342 §8.4).
+    loss_event_rate: bool,
+    reader: CounterReader,
+    greatest: Option<SeqNo>,
+    rtt: Estimate,
+}
+
+/// The round-trip time as a receiver knows it.
+#[derive(Debug, Default)]
+struct Estimate {
+    mean: Option<Duration>,
+    /// The sender tells it with its packets (RFC 6323): no other is asked.
+    told: bool,
+}
+
+impl Estimate {
+    /// RFC 5348 §4.3 step 2, with its q = 0.9.
+    fn sample(&mut self, rtt: Duration) -> Duration {
+        let mean = self.mean.map_or(rtt, |mean| (mean * 9 + rtt) / 10);
+        self.mean = Some(mean);
+        mean
+    }
+}
+
+impl Receiver {
+    /// A half that has received nothing. Without Loss Intervals, Loss Event Rate goes out from the
+    /// start: something must say what was lost (RFC 4342 §6).
+    #[must_use]
+    pub fn new(parameters: &Parameters, reports: Reports) -> Self {
+        Self {
+            machine: rate::Receiver::new(parameters),
+            reports,
+            loss_event_rate: !reports.loss_intervals,
+            reader: CounterReader::default(),
+            greatest: None,
+            rtt: Estimate::default(),
+        }
+    }
+    /// Whether Loss Event Rate goes out: Send Loss Event Rate (RFC 4342 §8.4).
+    pub fn set_loss_event_rate(&mut self, send: bool) {
+        self.loss_event_rate = send || !self.reports.loss_intervals;
+    }
+    /// The machine, for those who look on.
+    #[must_use]
+    pub const fn machine(&self) -> &rate::Receiver {
+        &self.machine
+    }
+
+    /// Follows the window counter; only data packets have one (RFC 4342 §8.1).
+    fn count(&mut self, now: Instant, packet: &Arrival<'_>, ahead: bool, gap: bool) -> Option<u64> {
+        if packet.data_bytes.is_none() {
+            return self.reader.latest();
+        }
+        let before = self.reader.latest();
+        let count = self.reader.read(packet.ccval, ahead);
+        if ahead {
+            let step = before.map_or(0, |before| count - before);
+            match self.reader.tell(now, count, step, gap).filter(|_| !self.rtt.told) {
+                Some(Told::Sample(rtt)) => self.set_mean(rtt),
+                // Better than no idea, until there is a measurement.
+                Some(Told::AtMost(rtt)) if self.rtt.mean.is_none() => self.machine.set_rtt(rtt),
+                _ => {}
+            }
+        }
+        Some(count)
+    }
+
+    fn set_mean(&mut self, sample: Duration) {
+        let mean = self.rtt.sample(sample);
+        self.machine.set_rtt(mean);
+    }
+
+    fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
+        self.machine.history().intervals().take(REPORTED_INTERVALS)
+    }
+
+    fn push_reports(&self, feedback: &rate::Feedback, out: &mut Options) {
+        // RFC 4342 §6: what a required acknowledgement must hold.
+        if self.reports.elapsed_time {
+            // RFC 4340 §13.2: in units of 10 µs.
+            let units = u32::try_from(feedback.delay.as_nanos() / 10_000).unwrap_or(u32::MAX);
+            out.push(Opt::ElapsedTime(units));
+        }
+        options::push_receive_rate(out, feedback.receive_rate);
+        if self.loss_event_rate {
+            options::push_loss_event_rate(out, feedback.loss_event_rate);
+        }
+        if self.reports.loss_intervals {
+            let skip = self.machine.history().skip_length().min(u8::MAX.into());
+            let intervals = LossIntervals {
+                skip_packets: skip as u8,
+                intervals: self.intervals().map(|interval| reported(&interval)).collect(),
+            };
+            options::push_loss_intervals(out, &intervals);
+        }
+        if self.reports.dropped_packets {
+            options::push_dropped_packets(
+                out,
+                self.intervals().map(|interval| interval.drop_count),
+            );
+        }
+    }
+}
+
+fn reported(interval: &Interval) -> LossInterval {
+    LossInterval {
+        lossless_packets: interval.lossless_length,
+        lossy_packets: interval.loss_length,
+        data_packets: interval.data_length,
+    }
+}
+
+impl ccid::Receiver for Receiver {
+    fn on_packet<P: Probe>(&mut self, now: Instant, packet: &Arrival<'_>, probe: &mut P) {
+        // RFC 6323 §3: the sender's word replaces every estimate.
+        let told = options::rtt_estimate(packet.options);
+        if let Some(rtt) = told {
+            self.rtt = Estimate { mean: Some(rtt), told: true };
+        }
+        let ahead = self.greatest.is_none_or(|greatest| packet.seq > greatest);
+        let gap = self.greatest.is_some_and(|greatest| packet.seq.since(greatest) > 1);
+        let counter = self.count(now, packet, ahead, gap);
+        if ahead {
+            self.greatest = Some(packet.seq);
+        }
+        let arrival = rate::Arrival {
+            seq: packet.seq.since(SeqNo::default()),
+            data_bytes: packet.data_bytes,
+            non_data_before: packet.ndp.unwrap_or(0),
+            marked: packet.ecn == Ecn::Ce,
+            rtt: told,
+            counter,
+        };
+        self.machine.on_packet(now, &arrival, probe);
+    }
+
+    fn wants_ack(&self, now: Instant) -> bool {
+        self.machine.wants_feedback(now)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.machine.deadline()
+    }
+    fn on_timeout(&mut self, now: Instant) {
+        self.machine.on_timeout(now);
+    }
+
+    fn acknowledge(&mut self, now: Instant, _: bool, _: &mut AckVector, out: &mut Options) {
+        // Only a required acknowledgement ends a measurement (RFC 4342 §8.3).
+        if !self.wants_ack(now) {
+            return;
+        }
+        let Some(feedback) = self.machine.feedback(now) else { return };
+        self.push_reports(&feedback, out);
+    }
+
+    /// RFC 4342 §6: Ack Ratio is not used.
+    fn set_ack_ratio(&mut self, _: u16) {}
+
+    fn set_rtt(&mut self, rtt: Duration) {
+        if !self.rtt.told {
+            self.set_mean(rtt);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! The loss event rate a sender computes itself from Loss Intervals (RFC 5348 §7, RFC 4342 §6.1 and
+//! §8.6), with the small-packet rule of RFC 4828 §4.4 where Dropped Packets came along.
+
+use std::collections::VecDeque;
+
+use super::DEFAULT_RTT;
+use super::options::{LossIntervals, MAX_INTERVALS};
+use crate::dccp::seqno::SeqNo;
+use crate::rate::{Parameters, equation, history};
+use crate::time::{Duration, Instant};
+
+/// RFC 4828 §4.4: a loss interval of at most two round trips counts each of its losses.
+const SHORT_ROUND_TRIPS: u64 = 2;
+
+/// What of former reports is needed to read the next.
+#[derive(Debug, Default)]
+pub(super) struct Reported {
+    last: f64,
+    /// Length given to the interval before the first loss (RFC 5348 §6.3.1), once there was one.
+    seed: Option<f64>,
+    /// Greatest X_recv so far, in bytes per second.
+    greatest_rate: u64,
+    /// Where closed intervals began, latest first, and whether they were short; judged once, while
+    /// it is still known when their packets left.
+    judged: VecDeque<(SeqNo, bool)>,
+}
+
+/// A report and what the sender knows besides.
+pub(super) struct Context<'a> {
+    /// The packet it acknowledges.
+    pub(super) acked: SeqNo,
+    /// Packets sent up to that one.
+    pub(super) sent_packets: u64,
+    /// What it reports.
+    pub(super) intervals: &'a LossIntervals,
+    /// Drop Counts, if it has any.
+    pub(super) drops: &'a [u64],
+    /// X_recv in bytes per second.
+    pub(super) receive_rate: u64,
+    /// s in bytes.
+    pub(super) segment_size: f64,
+    /// R, once known.
+    pub(super) rtt: Option<Duration>,
+    /// When a packet left, if it is remembered.
+    pub(super) sent_at: &'a dyn Fn(SeqNo) -> Option<Instant>,
+    /// The machine's values.
+    pub(super) parameters: &'a Parameters,
+}
+
+impl Reported {
+    /// The last loss event rate.
+    pub(super) const fn last(&self) -> f64 {
+        self.last
+    }
+
+    /// The loss event rate of a report.
+    pub(super) fn read(&mut self, report: &Context<'_>) -> f64 {
+        self.greatest_rate = self.greatest_rate.max(report.receive_rate);
+        let intervals = self.lengths(report);
+        self.last = match intervals.split_first() {
+            Some((open, closed)) => history::loss_event_rate(*open, closed, report.parameters),
+            None => 0.0,
+        };
+        self.last
+    }
+
+    /// Lengths as they count in the average, latest first; none without loss.
+    fn lengths(&mut self, report: &Context<'_>) -> Vec<f64> {
+        let intervals = &report.intervals.intervals;
+        // RFC 4342 §8.6.1: only the interval before the first loss has no lossy part.
+        if intervals.first().is_none_or(|interval| interval.lossy_packets == 0) {
+            return Vec::new();
+        }
+        let mut end = report.acked.back(report.intervals.skip_packets.into());
+        // Nobody can have received, or missed, more than was sent.
+        let mut left = report.sent_packets;
+        let mut lengths = Vec::with_capacity(intervals.len());
+        for (place, interval) in intervals.iter().enumerate() {
+            let packets = interval.packets().min(left);
+            left -= packets;
+            let start = end.back(packets.saturating_sub(1));
+            lengths.push(if interval.lossy_packets == 0 {
+                self.seed(report)
+            } else {
+                let short = self.is_short(report, place == 0, start, end);
+                let data = interval.data_packets.min(packets);
+                let drops = report.drops.get(place).copied().unwrap_or(0);
+                history::counted_length(data, drops, short, report.parameters)
+            });
+            end = start.back(1);
+        }
+        // RFC 4342 §8.6: at its first loss a receiver may report the new interval alone.
+        if lengths.len() == 1 {
+            lengths.push(self.seed(report));
+        }
+        lengths
+    }
+
+    /// RFC 5348 §6.3.1: the first interval has the length at which the equation gives the greatest
+    /// X_recv so far, which is about half the rate that met the loss.
+    fn seed(&mut self, report: &Context<'_>) -> f64 {
+        let greatest = self.greatest_rate;
+        *self.seed.get_or_insert_with(|| {
+            let r = report.rtt.unwrap_or(DEFAULT_RTT).as_secs_f64();
+            // RFC 5348 §6.3.1: if nothing was received before, a packet in two round trips.
+            let x = (greatest as f64).max(report.segment_size / (2.0 * r));
+            1.0 / equation::loss_event_rate(report.segment_size, r, x)
+        })
+    }
+
+    fn is_short(&mut self, report: &Context<'_>, open: bool, start: SeqNo, end: SeqNo) -> bool {
+        if !report.parameters.short_intervals {
+            return false;
+        }
+        if let Some((_, short)) = self.judged.iter().find(|(seq, _)| *seq == start) {
+            return *short;
+        }
+        let span = (report.sent_at)(start)
+            .zip((report.sent_at)(end))
+            .map(|(first, last)| last.saturating_since(first));
+        let short = span.zip(report.rtt).is_some_and(|(span, rtt)| span <= rtt * SHORT_ROUND_TRIPS);
+        if !open {
+            self.judged.push_front((start, short));
+            self.judged.truncate(MAX_INTERVALS);
+        }
+        short
+    }
+}

@@ -1,0 +1,272 @@
+//! The sending half: when data may leave is the machine's answer; this half keeps what it needs to
+//! read an acknowledgement (when each packet left and with which count), the loss event rate that
+//! Loss Intervals give (RFC 4342 §6.1, RFC 5348 §7), and the window counter (§8.1).
+
+use std::collections::VecDeque;
+
+use super::ceiling::Ceiling;
+use super::counter::WindowCounter;
+use super::options::{self, Feedback};
+use super::reported::{Context, Reported};
+use crate::dccp::ccid::{self, Acknowledgement, Departure};
+use crate::dccp::data_dropped::{DropCode, dropped};
+use crate::dccp::options::{Opt, Options};
+use crate::dccp::seqno::SeqNo;
+use crate::math::round_u64;
+use crate::probe::{Garbage, Note, Place, Probe};
+use crate::rate::{Machine, Parameters, Permit, RateControl, Report, Rung};
+use crate::time::{Duration, Instant};
+
+/// Departures remembered at most. What is older than that many packets when it is acknowledged
+/// gives no round-trip time; memory stays bounded whatever the other side leaves unanswered.
+const MAX_REMEMBERED: usize = 1 << 16;
+/// Departures acknowledged this many round trips ago are forgotten. RFC 4828 §4.4 asks of each of
+/// nine reported intervals whether it lasted at most two.
+const REMEMBERED_ROUND_TRIPS: u64 = 20;
+
+/// A packet that left.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Left {
+    /// Its number.
+    pub(super) seq: SeqNo,
+    /// When.
+    pub(super) at: Instant,
+    /// Its count, if it carried data.
+    count: Option<u64>,
+}
+
+/// HC-sender of CCID 3 and 4.
+#[derive(Debug)]
+pub struct Sender {
+    machine: Machine,
+    parameters: Parameters,
+    counter: WindowCounter,
+    ceiling: Ceiling,
+    /// Packets up to this one have been asked for drops of the receive buffer.
+    drops_seen: Option<SeqNo>,
+    left: VecDeque<Left>,
+    first: Option<SeqNo>,
+    reported: Reported,
+    /// Number of the packet that brought the last feedback.
+    latest_feedback: Option<SeqNo>,
+    /// Least and greatest round-trip time since the last report, the one it took included.
+    spread: Option<(Duration, Duration)>,
+    /// Bytes of the last data packet.
+    data_bytes: u32,
+    ect: bool,
+    tell_rtt: bool,
+}
+
+impl Sender {
+    /// A half that has sent nothing; `now` is when the connection, or this CCID on it, began.
+    /// `ladder` is what the source can send in, best first; empty for one that cannot choose.
+    #[must_use]
+    pub fn new(now: Instant, parameters: &Parameters, ladder: &[Rung]) -> Self {
+        Self {
+            machine: Machine::build(now, parameters, ladder),
+            parameters: parameters.clone(),
+            counter: WindowCounter::default(),
+            ceiling: Ceiling::default(),
+            drops_seen: None,
+            left: VecDeque::new(),
+            first: None,
+            reported: Reported::default(),
+            latest_feedback: None,
+            spread: None,
+            data_bytes: parameters.nominal_bytes.unwrap_or(0),
+            ect: false,
+            tell_rtt: false,
+        }
+    }
+    /// Whether data packets are ECN-capable: the other side's ECN Incapable is off (RFC 4340
+    /// §12.1) and the flow wants it.
+    pub fn set_ect(&mut self, ect: bool) {
+        self.ect = ect;
+    }
+    /// Whether data packets tell the round-trip time: Send RTT Estimate is on (RFC 6323 §3).
+    pub fn set_rtt_estimate(&mut self, tell: bool) {
+        self.tell_rtt = tell;
+    }
+    /// A round-trip time from the handshake (RFC 4342 §5: the initial rate may use it).
+    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+        self.machine.set_initial_rtt(now, rtt, probe);
+    }
+    /// The machine, for those who look on.
+    #[must_use]
+    pub const fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The packet with this number, if it is remembered.
+    fn find(&self, seq: SeqNo) -> Option<Left> {
+        let place = self.left.binary_search_by_key(&seq, |left| left.seq).ok()?;
+        Some(self.left[place])
+    }
+
+    /// When the last data packet up to this number left (RFC 5348 §8.2.1).
+    fn covered(&self, seq: SeqNo) -> Option<Instant> {
+        let end = self.left.partition_point(|left| left.seq <= seq);
+        self.left.range(..end).rev().find(|left| left.count.is_some()).map(|left| left.at)
+    }
+
+    fn forget(&mut self, acked: Instant) {
+        let span = self.machine.rtt().unwrap_or(Duration::ZERO) * REMEMBERED_ROUND_TRIPS;
+        while self.left.front().is_some_and(|left| left.at + span < acked) {
+            self.left.pop_front();
+        }
+    }
+
+    /// A round-trip time from an acknowledgement (RFC 5348 §4.3 step 1). What the packet says of
+    /// the time it waited is believed only as far as it can be true.
+    fn rtt_sample(
+        &mut self,
+        now: Instant,
+        ack: &Acknowledgement<'_>,
+        left: Left,
+    ) -> Option<Duration> {
+        let age = now.saturating_since(left.at);
+        // RFC 4342 §6 wants Elapsed Time or Timestamp Echo; Linux sends neither and answers at once.
+        let elapsed = ack.elapsed.unwrap_or(Duration::ZERO);
+        let rtt = (age > elapsed).then(|| age.saturating_sub(elapsed))?;
+        let (least, greatest) = self.spread.unwrap_or((rtt, rtt));
+        self.spread = Some((least.min(rtt), greatest.max(rtt)));
+        Some(rtt)
+    }
+
+    /// RFC 4342 §5.2: what the other side's application, not the network, could not take.
+    fn heed_receiver(&mut self, now: Instant, ack: &Acknowledgement<'_>) {
+        let Some(rtt) = self.machine.rtt() else { return };
+        let slow = ack.options.iter().any(|option| option == Ok(Opt::SlowReceiver));
+        let seen = self.drops_seen.replace(ack.ack.max(self.drops_seen.unwrap_or(ack.ack)));
+        let lost: u64 = dropped(ack.ack, ack.options)
+            .filter(|block| block.code == DropCode::RECEIVE_BUFFER)
+            .map(|block| {
+                let oldest = seen.map_or(block.oldest, |seen| block.oldest.max(seen + 1));
+                (block.newest + 1).since(oldest)
+            })
+            .sum();
+        if slow || lost > 0 {
+            // One packet a round trip less for each; never less than one for that reason.
+            let allowed = self.machine.rate().as_bps() as f64 / 8.0 * rtt.as_secs_f64()
+                / self.machine.segment_size().max(1.0);
+            self.ceiling.hold(now, (allowed - lost as f64).max(1.0), rtt);
+        }
+    }
+
+    fn loss_event_rate(&mut self, seq: SeqNo, feedback: &Feedback, rate: u64) -> f64 {
+        let Some(intervals) = &feedback.intervals else {
+            return feedback.loss_event_rate.unwrap_or_else(|| self.reported.last());
+        };
+        let sent = self.first.map_or(0, |first| seq.since(first) + 1);
+        let rtt = self.machine.rtt();
+        let left = &self.left;
+        let sent_at = |seq: SeqNo| {
+            let place = left.binary_search_by_key(&seq, |left| left.seq).ok()?;
+            Some(left[place].at)
+        };
+        self.reported.read(&Context {
+            acked: seq,
+            sent_packets: sent,
+            intervals,
+            drops: &feedback.drops,
+            receive_rate: rate,
+            segment_size: self.machine.segment_size(),
+            rtt,
+            sent_at: &sent_at,
+            parameters: &self.parameters,
+        })
+    }
+}
+
+impl ccid::Sender for Sender {
+    fn permit(&mut self, now: Instant) -> Permit {
+        let permit = self.machine.permit(now, self.data_bytes);
+        match (permit, self.ceiling.until(now)) {
+            (Permit::Now, Some(until)) => Permit::At(until),
+            (Permit::At(at), Some(until)) => Permit::At(at.max(until)),
+            _ => permit,
+        }
+    }
+    fn on_unused(&mut self, now: Instant) {
+        self.machine.on_unused(now);
+    }
+    fn ccval(&mut self, now: Instant) -> u8 {
+        WindowCounter::wire(self.counter.at(now, self.machine.rtt()))
+    }
+    fn options(&mut self, _: Instant, out: &mut Options) {
+        if let Some(rtt) = self.machine.rtt().filter(|_| self.tell_rtt) {
+            options::push_rtt_estimate(out, rtt);
+        }
+    }
+
+    fn on_sent<P: Probe>(&mut self, now: Instant, packet: &Departure, _: &mut P) {
+        let count = packet.data_bytes.map(|bytes| {
+            self.machine.on_sent(now, bytes);
+            self.ceiling.on_sent(now);
+            self.data_bytes = bytes;
+            self.counter.advance(now, self.machine.rtt())
+        });
+        self.first.get_or_insert(packet.seq);
+        if self.left.len() == MAX_REMEMBERED {
+            self.left.pop_front();
+        }
+        self.left.push_back(Left { seq: packet.seq, at: now, count });
+    }
+
+    fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
+        let left = self.find(ack.ack);
+        if let Some(count) = left.and_then(|left| left.count)
+            && self.parameters.counter_follows_acks
+        {
+            self.counter.on_ack(now, count);
+        }
+        // Before feedback raises the rate, which it then may not for a round trip.
+        self.heed_receiver(now, ack);
+        let Ok(feedback) = options::read(ack.options) else {
+            return probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Malformed));
+        };
+        // RFC 4342 §6: without a Receive Rate it is an acknowledgement for another reason.
+        let Some(receive_rate) = feedback.receive_rate else { return };
+        // What was overtaken by later feedback says nothing new.
+        if self.latest_feedback.is_some_and(|latest| ack.seq <= latest) {
+            return;
+        }
+        let Some(covered) = self.covered(ack.ack) else {
+            return probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::BadAck));
+        };
+        self.latest_feedback = Some(ack.seq);
+        let rtt = left.and_then(|left| self.rtt_sample(now, ack, left));
+        let loss_event_rate = self.loss_event_rate(ack.ack, &feedback, receive_rate);
+        let variation = self.spread.map(|(least, greatest)| greatest.saturating_sub(least));
+        let report =
+            Report { rtt, covered, receive_rate, loss_event_rate, delay_variation: variation };
+        self.spread = rtt.map(|rtt| (rtt, rtt));
+        self.machine.on_report(now, &report, probe);
+        self.forget(covered);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.machine.deadline()
+    }
+    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        self.machine.on_timeout(now, probe);
+    }
+    /// RFC 4342 §6: the receiver decides how often it acknowledges, Ack Ratio is not used.
+    fn ack_ratio(&self) -> Option<u16> {
+        None
+    }
+    fn packets_per_rtt(&self) -> u64 {
+        let Some(rtt) = self.machine.rtt() else { return 1 };
+        let bytes = self.machine.rate().as_bps() as f64 / 8.0 * rtt.as_secs_f64();
+        round_u64((bytes / self.machine.segment_size().max(1.0)).ceil()).max(1)
+    }
+    fn rtt(&self) -> Option<Duration> {
+        self.machine.rtt()
+    }
+    fn ect(&self) -> bool {
+        self.ect
+    }
+    fn encoding(&mut self) -> Option<u8> {
+        self.machine.encoding()
+    }
+}

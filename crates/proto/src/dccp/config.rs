@@ -1,0 +1,236 @@
+//! The knobs of a DCCP connection. Both ends of a flow have the same; what is absent has the
+//! profile's value, and [`Config`]'s accessors are the one place where that is decided.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+use super::service::Service;
+use super::{ccid2, seqno};
+use crate::profile::Profile;
+use crate::rate;
+use crate::time::Duration;
+use crate::units::Size;
+
+/// A Congestion Control Identifier (RFC 4340 §10), written as its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "u8", into = "u8")]
+#[repr(u8)]
+pub enum Ccid {
+    /// TCP-like (RFC 4341).
+    Two = 2,
+    /// TFRC (RFC 4342).
+    Three = 3,
+    /// TFRC for small packets (RFC 5622).
+    Four = 4,
+}
+
+/// No CCID that is spoken here has this number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("CCID {0} is not known: 2, 3 and 4 are")]
+pub struct UnknownCcid(u8);
+
+impl TryFrom<u8> for Ccid {
+    type Error = UnknownCcid;
+    fn try_from(number: u8) -> Result<Self, UnknownCcid> {
+        match number {
+            2 => Ok(Self::Two),
+            3 => Ok(Self::Three),
+            4 => Ok(Self::Four),
+            _ => Err(UnknownCcid(number)),
+        }
+    }
+}
+impl From<Ccid> for u8 {
+    fn from(ccid: Ccid) -> Self {
+        ccid as Self
+    }
+}
+impl Ccid {
+    /// True for the CCIDs of the TFRC family.
+    #[must_use]
+    pub const fn is_rate_based(self) -> bool {
+        matches!(self, Self::Three | Self::Four)
+    }
+}
+impl JsonSchema for Ccid {
+    fn schema_name() -> Cow<'static, str> {
+        "Ccid".into()
+    }
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Congestion Control Identifier: 2 (RFC 4341), 3 (RFC 4342) or 4 (RFC 5622).",
+            "enum": [2, 3, 4],
+        })
+    }
+}
+
+/// Parameters of both ends of a DCCP connection.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Congestion control of the data sent by the side that opens: 2, 3 or 4; there is no default.
+    pub ccid: Ccid,
+    /// Congestion control of the data sent by the side that answers; absent: the same.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ccid_back: Option<Ccid>,
+    /// Whose values absent knobs have: `rfc`, `ns2` or `linux`.
+    #[serde(default)]
+    pub profile: Profile,
+    /// Service Code of the connection (RFC 5595); the default is an RTP session of audio (RFC 5762
+    /// §5.2).
+    #[serde(default = "Config::default_service")]
+    pub service: Service,
+    /// Sequence Window in packets, 32 or more (RFC 4340 §7.5.2). Absent: 100 at first and then five
+    /// times the packets of a round trip, as §7.5.2 recommends; under `linux` always 100.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence_window: Option<u64>,
+    /// Sequence numbers of 24 bits on Data, Ack and `DataAck` once both sides agree (RFC 4340 §7.6).
+    #[serde(default)]
+    pub allow_short_seqnos: bool,
+    /// ECN: data packets are sent ECT(0) and marks are read (RFC 4340 §12); absent: true, but false
+    /// under `linux` and `ns2`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ecn: Option<bool>,
+    /// Checksum Coverage of data packets (RFC 4340 §9.2): 0 covers all, n the first 4(n − 1) bytes
+    /// of application data, up to 15.
+    #[serde(default)]
+    pub checksum_coverage: u8,
+    /// Least Checksum Coverage accepted (RFC 4340 §9.2.1): 0 wants all covered.
+    #[serde(default)]
+    pub minimum_checksum_coverage: u8,
+    /// A CRC-32c of the application data on every data packet (RFC 4340 §9.3).
+    #[serde(default)]
+    pub data_checksum: bool,
+    /// NDP Count on packets behind non-data packets (RFC 4340 §7.7); absent: with CCID 3 and 4,
+    /// whose receivers need it to tell lost data from lost acknowledgements.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub send_ndp_count: Option<bool>,
+    /// The sender tells the receiver its round-trip time (RFC 6323), with CCID 3 and 4.
+    #[serde(default)]
+    pub send_rtt_estimate: bool,
+    /// Ack Vectors with CCID 3 and 4 too (RFC 4342 §8); CCID 2 always has them.
+    #[serde(default)]
+    pub ack_vector: bool,
+    /// The answering side keeps no state until the client has echoed an Init Cookie (RFC 4340
+    /// §8.1.4).
+    #[serde(default)]
+    pub init_cookie: bool,
+    /// The answering side opens middleboxes with DCCP-Listen packets (RFC 5596).
+    #[serde(default)]
+    pub listen_packets: bool,
+    /// The answering side holds TIMEWAIT when it closes first, by sending Close instead of CloseReq
+    /// (RFC 4340 §8.3).
+    #[serde(default)]
+    pub server_timewait: bool,
+    /// Maximum segment lifetime; TIMEWAIT lasts twice as long (RFC 4340 §3.4 says 2 min).
+    #[serde(default = "Config::default_msl")]
+    pub msl: Duration,
+    /// First retransmission time of a Request (RFC 4340 §8.1.1: about 1 s); it doubles each time.
+    #[serde(default = "Config::default_request_timeout")]
+    pub request_timeout: Duration,
+    /// Longest time between retransmissions of anything (RFC 4340 §8.1.1, §8.3, §6.6.3: 64 s).
+    #[serde(default = "Config::default_max_timeout")]
+    pub max_timeout: Duration,
+    /// A Request unanswered for so long is given up (RFC 4340 §8.1.1 suggests 3 min).
+    #[serde(default = "Config::default_give_up")]
+    pub give_up: Duration,
+    /// Largest IP packet of the path as first assumed; lowered by Packet Too Big (RFC 4340 §14).
+    #[serde(default = "Config::default_mtu")]
+    pub mtu: Size,
+    /// Knobs of CCID 2.
+    #[serde(default)]
+    pub window: ccid2::Config,
+    /// Knobs of CCID 3 and 4.
+    #[serde(default)]
+    pub rate: rate::Config,
+}
+
+impl Config {
+    const fn default_service() -> Service {
+        Service::RTP_AUDIO
+    }
+    const fn default_msl() -> Duration {
+        Duration::from_secs(120)
+    }
+    const fn default_request_timeout() -> Duration {
+        Duration::from_secs(1)
+    }
+    const fn default_max_timeout() -> Duration {
+        Duration::from_secs(64)
+    }
+    const fn default_give_up() -> Duration {
+        Duration::from_secs(180)
+    }
+    const fn default_mtu() -> Size {
+        Size::from_bytes(1500)
+    }
+
+    /// The defaults with this CCID in both directions.
+    #[must_use]
+    pub fn new(ccid: Ccid) -> Self {
+        Self {
+            ccid,
+            ccid_back: None,
+            profile: Profile::Rfc,
+            service: Self::default_service(),
+            sequence_window: None,
+            allow_short_seqnos: false,
+            ecn: None,
+            checksum_coverage: 0,
+            minimum_checksum_coverage: 0,
+            data_checksum: false,
+            send_ndp_count: None,
+            send_rtt_estimate: false,
+            ack_vector: false,
+            init_cookie: false,
+            listen_packets: false,
+            server_timewait: false,
+            msl: Self::default_msl(),
+            request_timeout: Self::default_request_timeout(),
+            max_timeout: Self::default_max_timeout(),
+            give_up: Self::default_give_up(),
+            mtu: Self::default_mtu(),
+            window: ccid2::Config::default(),
+            rate: rate::Config::default(),
+        }
+    }
+
+    /// The CCID of what one side sends.
+    #[must_use]
+    pub fn ccid_of(&self, server: bool) -> Ccid {
+        if server { self.ccid_back.unwrap_or(self.ccid) } else { self.ccid }
+    }
+    /// Whether ECN is used.
+    #[must_use]
+    pub fn uses_ecn(&self) -> bool {
+        self.ecn.unwrap_or(match self.profile {
+            Profile::Rfc => true,
+            Profile::Ns2 | Profile::Linux => false,
+        })
+    }
+    /// Whether packets of a half-connection under this CCID bear NDP Counts.
+    #[must_use]
+    pub fn counts_non_data(&self, ccid: Ccid) -> bool {
+        self.send_ndp_count.unwrap_or(ccid.is_rate_based())
+    }
+    /// The Sequence Window to begin with.
+    #[must_use]
+    pub fn initial_window(&self) -> u64 {
+        self.sequence_window
+            .unwrap_or(seqno::DEFAULT_WINDOW)
+            .clamp(seqno::LEAST_WINDOW, self.most_window())
+    }
+    /// The largest Sequence Window to ask for: with short numbers a quarter of their space, so that
+    /// §7.6 extends each rightly.
+    #[must_use]
+    pub fn most_window(&self) -> u64 {
+        if self.allow_short_seqnos { 1 << 22 } else { seqno::GREATEST_WINDOW }
+    }
+    /// Whether the Sequence Window follows the packets of a round trip.
+    #[must_use]
+    pub fn window_follows(&self) -> bool {
+        self.sequence_window.is_none() && self.profile != Profile::Linux
+    }
+}

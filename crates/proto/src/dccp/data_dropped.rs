@@ -1,0 +1,101 @@
+//! Data Dropped (RFC 4340 §11.7): packets that arrived and whose data did not reach the
+//! application. This room reads option 40; writing it is the connection's.
+
+use super::options::{Iter, Opt, Options};
+use super::seqno::SeqNo;
+
+/// Why data was dropped (§11.7, table 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DropCode(pub u8);
+
+impl DropCode {
+    /// 0: the protocol did not let it be delivered (such as data on a Request).
+    pub const PROTOCOL_CONSTRAINTS: Self = Self(0);
+    /// 1: nobody listens any more.
+    pub const NOT_LISTENING: Self = Self(1);
+    /// 2: the receive buffer was full.
+    pub const RECEIVE_BUFFER: Self = Self(2);
+    /// 3: it was corrupt.
+    pub const CORRUPT: Self = Self(3);
+    /// 7: it was corrupt and delivered nevertheless.
+    pub const DELIVERED_CORRUPT: Self = Self(7);
+}
+
+/// Consecutive packets whose data was dropped for one reason.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dropped {
+    /// The newest of them.
+    pub newest: SeqNo,
+    /// The oldest of them.
+    pub oldest: SeqNo,
+    /// Why.
+    pub code: DropCode,
+}
+
+/// What the Data Dropped options of a packet with this Acknowledgement Number say was dropped.
+pub fn dropped(ack: SeqNo, options: &Options) -> impl Iterator<Item = Dropped> {
+    Reader { options: options.iter(), blocks: &[], next: Some(ack) }
+}
+
+struct Reader<'a> {
+    options: Iter<'a>,
+    blocks: &'a [u8],
+    next: Option<SeqNo>,
+}
+
+impl Iterator for Reader<'_> {
+    type Item = Dropped;
+
+    fn next(&mut self) -> Option<Dropped> {
+        loop {
+            let newest = self.next?;
+            while self.blocks.is_empty() {
+                if let Ok(Opt::DataDropped(blocks)) = self.options.next()? {
+                    self.blocks = blocks;
+                }
+            }
+            let (block, rest) = self.blocks.split_first()?;
+            self.blocks = rest;
+            // A normal block has a run length of seven bits; a drop block one of four, behind a
+            // code of three.
+            let (code, more) = match block {
+                0..128 => (None, block & 0x7f),
+                _ => (Some(DropCode(block >> 4 & 7)), block & 0x0f),
+            };
+            let oldest = newest.back(u64::from(more));
+            self.next = (oldest > SeqNo::default()).then(|| oldest.back(1));
+            if let Some(code) = code {
+                return Some(Dropped { newest, oldest, code });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_counted_from_the_acknowledgement_number_back() {
+        // 100 and 99 delivered; 98 to 96 for a full buffer; 95 delivered; 94 corrupt. In the next
+        // option, which goes on: 93 nobody listening.
+        let mut options = Options::default();
+        options.push(Opt::DataDropped(&[0x01, 0xa2, 0x00, 0xb0]));
+        options.push(Opt::DataDropped(&[0x90]));
+        let first = |number| SeqNo::first(number);
+        let all: Vec<_> = dropped(first(100), &options).collect();
+        let expected = [
+            (98, 96, DropCode::RECEIVE_BUFFER),
+            (94, 94, DropCode::CORRUPT),
+            (93, 93, DropCode::NOT_LISTENING),
+        ];
+        assert_eq!(
+            all,
+            expected.map(|(newest, oldest, code)| Dropped {
+                newest: first(newest),
+                oldest: first(oldest),
+                code
+            })
+        );
+    }
+}

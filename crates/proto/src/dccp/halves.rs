@@ -1,0 +1,157 @@
+//! Which CCID answers for a half-connection: built by number, asked without a virtual call.
+
+use super::ackvec::AckVector;
+use super::ccid::{
+    Acknowledgement, Arrival, Departure, Receiver, ReceiverHalf, Sender, SenderHalf,
+};
+use super::config::{Ccid, Config};
+use super::options::Options;
+use super::{ccid2, ccid3};
+use crate::probe::Probe;
+use crate::rate::{Kind, Permit, Rung};
+use crate::time::{Duration, Instant};
+
+macro_rules! dispatch {
+    ($type:ident, $half:expr, $ccid:ident => $call:expr) => {
+        match $half {
+            $type::Two($ccid) => $call,
+            $type::Three($ccid) => $call,
+        }
+    };
+}
+
+const fn kind(ccid: Ccid) -> Kind {
+    match ccid {
+        Ccid::Four => Kind::Ccid4,
+        Ccid::Two | Ccid::Three => Kind::Ccid3,
+    }
+}
+
+impl SenderHalf {
+    /// The half of a connection, or of one that changed its CCID, from now on. `rtt` is the
+    /// handshake's.
+    pub(super) fn begin<P: Probe>(
+        now: Instant,
+        ccid: Ccid,
+        config: &Config,
+        ladder: &[Rung],
+        rtt: Option<Duration>,
+        probe: &mut P,
+    ) -> Self {
+        let profile = config.profile;
+        if ccid == Ccid::Two {
+            let mut sender = ccid2::Sender::new(&config.window.resolve(profile));
+            if let Some(rtt) = rtt {
+                sender.on_handshake_rtt(rtt);
+            }
+            return Self::Two(Box::new(sender));
+        }
+        let parameters = config.rate.resolve(profile, kind(ccid));
+        let mut sender = ccid3::Sender::new(now, &parameters, ladder);
+        if let Some(rtt) = rtt {
+            sender.set_initial_rtt(now, rtt, probe);
+        }
+        Self::Three(Box::new(sender))
+    }
+
+    /// ECN-capable data packets or not, and RFC 6323's estimates or not.
+    pub(super) fn agree(&mut self, ecn: bool, estimates: bool) {
+        if let Self::Three(sender) = self {
+            sender.set_ect(ecn);
+            sender.set_rtt_estimate(estimates);
+        }
+    }
+}
+
+impl ReceiverHalf {
+    /// The half of a connection, or of one that changed its CCID, from now on.
+    pub(super) fn begin(ccid: Ccid, config: &Config) -> Self {
+        let profile = config.profile;
+        if ccid == Ccid::Two {
+            return Self::Two(Box::new(ccid2::Receiver::new(&config.window.resolve(profile))));
+        }
+        let kind = kind(ccid);
+        let parameters = config.rate.resolve(profile, kind);
+        let reports = ccid3::Reports::of(profile, kind);
+        Self::Three(Box::new(ccid3::Receiver::new(&parameters, reports)))
+    }
+
+    /// RFC 4342 §8.4: Send Loss Event Rate.
+    pub(super) fn agree(&mut self, loss_event_rate: bool) {
+        if let Self::Three(receiver) = self {
+            receiver.set_loss_event_rate(loss_event_rate);
+        }
+    }
+}
+
+impl Sender for SenderHalf {
+    fn permit(&mut self, now: Instant) -> Permit {
+        dispatch!(SenderHalf, self, ccid => ccid.permit(now))
+    }
+    fn on_unused(&mut self, now: Instant) {
+        dispatch!(SenderHalf, self, ccid => ccid.on_unused(now));
+    }
+    fn ccval(&mut self, now: Instant) -> u8 {
+        dispatch!(SenderHalf, self, ccid => ccid.ccval(now))
+    }
+    fn options(&mut self, now: Instant, out: &mut Options) {
+        dispatch!(SenderHalf, self, ccid => ccid.options(now, out));
+    }
+    fn on_sent<P: Probe>(&mut self, now: Instant, packet: &Departure, probe: &mut P) {
+        dispatch!(SenderHalf, self, ccid => ccid.on_sent(now, packet, probe));
+    }
+    fn on_arrival(&mut self, now: Instant, packet: &Arrival<'_>) {
+        dispatch!(SenderHalf, self, ccid => ccid.on_arrival(now, packet));
+    }
+    fn owes_ack(&mut self) -> bool {
+        dispatch!(SenderHalf, self, ccid => ccid.owes_ack())
+    }
+    fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
+        dispatch!(SenderHalf, self, ccid => ccid.on_ack(now, ack, probe));
+    }
+    fn deadline(&self) -> Option<Instant> {
+        dispatch!(SenderHalf, self, ccid => ccid.deadline())
+    }
+    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        dispatch!(SenderHalf, self, ccid => ccid.on_timeout(now, probe));
+    }
+    fn ack_ratio(&self) -> Option<u16> {
+        dispatch!(SenderHalf, self, ccid => ccid.ack_ratio())
+    }
+    fn packets_per_rtt(&self) -> u64 {
+        dispatch!(SenderHalf, self, ccid => ccid.packets_per_rtt())
+    }
+    fn rtt(&self) -> Option<Duration> {
+        dispatch!(SenderHalf, self, ccid => ccid.rtt())
+    }
+    fn ect(&self) -> bool {
+        dispatch!(SenderHalf, self, ccid => ccid.ect())
+    }
+    fn encoding(&mut self) -> Option<u8> {
+        dispatch!(SenderHalf, self, ccid => ccid.encoding())
+    }
+}
+
+impl Receiver for ReceiverHalf {
+    fn on_packet<P: Probe>(&mut self, now: Instant, packet: &Arrival<'_>, probe: &mut P) {
+        dispatch!(ReceiverHalf, self, ccid => ccid.on_packet(now, packet, probe));
+    }
+    fn wants_ack(&self, now: Instant) -> bool {
+        dispatch!(ReceiverHalf, self, ccid => ccid.wants_ack(now))
+    }
+    fn deadline(&self) -> Option<Instant> {
+        dispatch!(ReceiverHalf, self, ccid => ccid.deadline())
+    }
+    fn on_timeout(&mut self, now: Instant) {
+        dispatch!(ReceiverHalf, self, ccid => ccid.on_timeout(now));
+    }
+    fn acknowledge(&mut self, now: Instant, data: bool, vector: &mut AckVector, out: &mut Options) {
+        dispatch!(ReceiverHalf, self, ccid => ccid.acknowledge(now, data, vector, out));
+    }
+    fn set_ack_ratio(&mut self, ratio: u16) {
+        dispatch!(ReceiverHalf, self, ccid => ccid.set_ack_ratio(ratio));
+    }
+    fn set_rtt(&mut self, rtt: Duration) {
+        dispatch!(ReceiverHalf, self, ccid => ccid.set_rtt(rtt));
+    }
+}

@@ -1,0 +1,562 @@
+//! DCCP (RFC 4340): a connection of congestion-controlled, unreliable datagrams, client and server
+//! in one machine, with a CCID in each direction.
+//!
+//! A frame enters by `handle` only when the CCID lets it go ([`room`](crate::endpoint::Endpoint)
+//! is zero otherwise): nothing waits in here, so that what is sent is as fresh as the flow's send
+//! queue wants it. What arrives passes the validity checks of §8.5 (`arrival`), then options
+//! (`heard`), then the half-connections. What leaves is derived from flags (`departure`): there is
+//! no queue of packets. `opening` and `closing` hold the two ends of a connection's life, `windows`
+//! its numbers, `features` what both sides agreed on, `cookie` the state a careful server does not
+//! keep.
+
+pub mod ackvec;
+mod arrival;
+pub mod ccid;
+pub mod ccid2;
+pub mod ccid3;
+mod checksum;
+mod closing;
+mod config;
+mod cookie;
+pub mod data_dropped;
+mod departure;
+mod dropped;
+mod features;
+mod halves;
+mod heard;
+mod opening;
+pub mod options;
+mod packet;
+pub mod seqno;
+mod service;
+mod timers;
+mod windows;
+
+pub use ackvec::AckVector;
+pub use checksum::crc32c;
+pub use config::{Ccid, Config, UnknownCcid};
+pub use features::Location;
+pub use options::Options;
+pub use packet::{Kind, Packet, ResetCode};
+pub use seqno::{SeqNo, WireSeq};
+pub use service::{Service, ServiceError};
+
+use crate::dice::Dice;
+use crate::endpoint::{Endpoint, Event, Input, Output};
+use crate::packet::{Body, Frame, IpVersion, Quoted};
+use crate::probe::{Garbage, Note, Place, Probe, Topic};
+use crate::rate::{Permit, Rung};
+use crate::time::{Duration, Instant};
+
+use ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
+use cookie::Cookies;
+use departure::Owed;
+use dropped::Dropped;
+use features::Features;
+use options::feature;
+use timers::{Timers, earlier};
+use windows::Windows;
+
+/// States of a connection (RFC 4340 §8.4), in the order §8.5 compares them in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// No connection.
+    Closed,
+    /// Waiting for a Request.
+    Listen,
+    /// Request sent.
+    Request,
+    /// Response sent.
+    Respond,
+    /// Response received; the server may not know.
+    PartOpen,
+    /// Open.
+    Open,
+    /// The server asked the client to close.
+    CloseReq,
+    /// Close sent.
+    Closing,
+    /// Closed; waiting for stray packets to die.
+    TimeWait,
+}
+
+/// News for the application, each at most once outstanding, in the order they are told.
+const NEWS: [Event; 6] = [
+    Event::Connected,
+    Event::PeerClosed,
+    Event::Writable,
+    Event::Closed,
+    Event::Reset,
+    Event::TimedOut,
+];
+
+/// Round-trip time assumed while none is known, for timers counted in round trips (RFC 4340 §3.4
+/// suggests 0.2 s).
+const ASSUMED_RTT: Duration = Duration::from_millis(200);
+/// Shortest wait before a question is repeated: two round trips of a path inside one machine would
+/// be a storm.
+const LEAST_WAIT: Duration = Duration::from_millis(10);
+/// Longest options field: what 255 words of header leave beside the longest fixed part (§5.1).
+const LONGEST_OPTIONS: usize = 1020 - 28;
+/// Bytes a data packet keeps free for the options that go along with data.
+const DATA_OPTIONS: usize = 32;
+/// Bytes of the path MTU that a data packet keeps free: IP header apart, DCCP's with an
+/// Acknowledgement Number and the options that go along.
+pub const KEPT_BYTES: u32 = (departure::ACK_BYTES + DATA_OPTIONS) as u32;
+/// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
+const LEAST_MTU: [u32; 2] = [68, 1280];
+
+/// What feature values mean for every packet, kept at hand.
+#[derive(Clone, Copy, Debug, Default)]
+struct Agreed {
+    /// This end may send short sequence numbers.
+    short: bool,
+    /// The other end may.
+    short_heard: bool,
+    /// This end counts non-data packets.
+    counts: bool,
+    /// This end sends Ack Vectors under a CCID that does not write them itself (RFC 4342 §8).
+    vectors: bool,
+    /// The other end reads ECN fields.
+    ecn: bool,
+    /// Checksum Coverage of what this end sends.
+    coverage: u8,
+    /// Least Checksum Coverage of what this end takes.
+    least_coverage: u8,
+}
+
+/// One end of a DCCP connection.
+#[derive(Debug)]
+pub struct Dccp {
+    config: Config,
+    server: bool,
+    version: IpVersion,
+    dice: Dice,
+    state: State,
+    windows: Windows,
+    features: Features,
+    agreed: Agreed,
+    sender: Option<SenderHalf>,
+    receiver: Option<ReceiverHalf>,
+    vector: AckVector,
+    dropped: Dropped,
+    timers: Timers,
+    owed: Owed,
+    /// Accepted from the application, not yet a packet.
+    frame: Option<Frame>,
+    /// Received, not yet delivered.
+    inbound: Option<Frame>,
+    /// The CCID said Now, and nothing was sent since.
+    permitted: bool,
+    /// When the CCID will, if nothing happens.
+    permit_at: Option<Instant>,
+    /// It was opened or closed before: one endpoint is one connection.
+    used: bool,
+    /// The application closed before the connection was open.
+    close_wanted: bool,
+    cookies: Cookies,
+    /// RFC 4340 §13.1: where the timestamp clock stands at time zero.
+    clock_offset: u32,
+    /// A timestamp to echo, and when it came.
+    echo: Option<(u32, Instant)>,
+    /// The last Request or Response, for the first round-trip time.
+    timed: Option<(SeqNo, Instant)>,
+    handshake_rtt: Option<Duration>,
+    /// Number of the first packet the sending half saw leave, or will.
+    first_of_half: SeqNo,
+    /// The round-trip time the receiving half was last told.
+    shared_rtt: Option<Duration>,
+    /// Syncs sent since the instant (§7.5.4).
+    syncs: (Instant, u8),
+    /// Non-data packets sent since the last of data (§7.7).
+    non_data: u64,
+    path_mtu: u32,
+    /// Bits index [`NEWS`].
+    news: u8,
+    encoding: Option<u8>,
+    /// What the source can send in, best first.
+    ladder: Vec<Rung>,
+}
+
+impl Dccp {
+    /// The side that opens. Its initial sequence number and timestamp offset come from `dice`.
+    #[must_use]
+    pub fn client(config: &Config, dice: Dice) -> Self {
+        Self::new(config, dice, false)
+    }
+
+    /// The side that answers, one connection.
+    #[must_use]
+    pub fn listener(config: &Config, dice: Dice) -> Self {
+        Self::new(config, dice, true)
+    }
+
+    fn new(config: &Config, mut dice: Dice, server: bool) -> Self {
+        let cookies = Cookies::new(&mut dice);
+        let mut endpoint = Self {
+            config: config.clone(),
+            server,
+            version: IpVersion::V4,
+            state: if server { State::Listen } else { State::Closed },
+            windows: Windows::new(dice.bits()),
+            features: Features::new(config, server),
+            agreed: Agreed::default(),
+            sender: None,
+            receiver: None,
+            vector: AckVector::default(),
+            dropped: Dropped::default(),
+            timers: Timers::default(),
+            owed: Owed::default(),
+            frame: None,
+            inbound: None,
+            permitted: false,
+            permit_at: None,
+            used: false,
+            close_wanted: false,
+            cookies,
+            clock_offset: dice.bits() as u32,
+            echo: None,
+            timed: None,
+            handshake_rtt: None,
+            first_of_half: SeqNo::default(),
+            shared_rtt: None,
+            syncs: (Instant::ZERO, 0),
+            non_data: 0,
+            path_mtu: u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX),
+            news: 0,
+            encoding: None,
+            ladder: Vec::new(),
+            dice,
+        };
+        endpoint.owed.listen = server && config.listen_packets;
+        endpoint.agree();
+        endpoint
+    }
+
+    /// The IP version below, from which packet sizes follow; IPv4 unless told.
+    #[must_use]
+    pub const fn over(mut self, version: IpVersion) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// What the source can send in, best first, for a controller that chooses
+    /// ([`Event::Encoding`]); none unless told.
+    #[must_use]
+    pub fn with_ladder(mut self, ladder: &[Rung]) -> Self {
+        self.ladder = ladder.to_vec();
+        self
+    }
+
+    /// Begins with this initial sequence number instead of a random one: to replay a recording.
+    #[must_use]
+    pub fn numbered_from(mut self, iss: u64) -> Self {
+        self.windows = Windows::new(iss);
+        self.agree();
+        self
+    }
+
+    /// The state the connection is in.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// The value of a feature in effect (RFC 4340 §6).
+    #[must_use]
+    pub fn feature(&self, number: u8, location: Location) -> u64 {
+        self.features.value(number, location)
+    }
+
+    /// What this end agrees to from now on for a feature, best first, without asking for it.
+    pub fn accept(&mut self, number: u8, location: Location, preferences: &[u64]) {
+        self.features.accept(number, location, preferences);
+    }
+
+    /// Asks the other side for a change of a feature, best value first (RFC 4340 §6.6); the option
+    /// leaves with the next packet. This is how a CCID changes in the middle of a connection.
+    pub fn change(&mut self, number: u8, location: Location, preferences: &[u64]) {
+        self.features.change(number, location, preferences);
+        self.owed.ack |= self.can_negotiate();
+    }
+
+    /// The sending half-connection, once there is one.
+    #[must_use]
+    pub const fn sender(&self) -> Option<&SenderHalf> {
+        self.sender.as_ref()
+    }
+    /// The receiving half-connection, once there is one.
+    #[must_use]
+    pub const fn receiver(&self) -> Option<&ReceiverHalf> {
+        self.receiver.as_ref()
+    }
+
+    fn tell(&mut self, event: Event) {
+        for (bit, known) in NEWS.iter().enumerate() {
+            if *known == event {
+                self.news |= 1 << bit;
+            }
+        }
+    }
+
+    /// The next event of those in `mask`.
+    fn next_event(&mut self, mask: u8) -> Option<Output> {
+        let news = self.news & mask;
+        if news == 0 {
+            return None;
+        }
+        let bit = news.trailing_zeros();
+        self.news &= !(1 << bit);
+        Some(Output::Event(NEWS[bit as usize]))
+    }
+
+    /// RFC 4340 §13.1: in units of 10 µs.
+    fn clock(&self, now: Instant) -> u32 {
+        self.clock_offset.wrapping_add((now.as_nanos() / 10_000) as u32)
+    }
+
+    /// The round-trip time as well as it is known.
+    fn rtt(&self) -> Option<Duration> {
+        self.sender.as_ref().and_then(SenderHalf::rtt).or(self.handshake_rtt)
+    }
+
+    /// How long an answer is waited for before a question is repeated (§8.3; §6.6.3 wants at least
+    /// one round trip).
+    fn two_round_trips(&self) -> Duration {
+        (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(LEAST_WAIT)
+    }
+
+    fn garbage<P: Probe>(&self, now: Instant, probe: &mut P, what: Garbage) {
+        if probe.wants(Topic::Event) {
+            probe.record(now, Place::Peer(0), &Note::Garbage(what));
+        }
+    }
+
+    /// Takes over what the features say now.
+    fn agree(&mut self) {
+        use Location::{Here, There};
+        let features = &self.features;
+        let theirs = features.value(feature::MINIMUM_CHECKSUM_COVERAGE, There);
+        let wanted = self.config.checksum_coverage.min(15);
+        self.agreed = Agreed {
+            short: features.is_on(feature::ALLOW_SHORT_SEQNOS, Here),
+            short_heard: features.is_on(feature::ALLOW_SHORT_SEQNOS, There),
+            counts: features.is_on(feature::SEND_NDP_COUNT, Here),
+            vectors: features.is_on(feature::SEND_ACK_VECTOR, Here)
+                && features.value(feature::CCID, There) > 2,
+            ecn: self.config.uses_ecn() && !features.is_on(feature::ECN_INCAPABLE, There),
+            // §9.2.1: a value of 0 wants all covered, n at least n.
+            coverage: if theirs > 0 && u64::from(wanted) >= theirs { wanted } else { 0 },
+            least_coverage: features.value(feature::MINIMUM_CHECKSUM_COVERAGE, Here).min(15) as u8,
+        };
+        self.windows.ours = features.value(feature::SEQUENCE_WINDOW, Here);
+        self.windows.theirs = features.value(feature::SEQUENCE_WINDOW, There);
+        if let Some(sender) = &mut self.sender {
+            sender.agree(self.agreed.ecn, features.is_on(feature::SEND_RTT_ESTIMATE, Here));
+        }
+        if let Some(receiver) = &mut self.receiver {
+            receiver.agree(features.is_on(feature::SEND_LOSS_EVENT_RATE, Here));
+        }
+    }
+
+    /// True where Changes may be sent unasked: not before the peer's address is proven.
+    fn can_negotiate(&self) -> bool {
+        matches!(self.state, State::PartOpen | State::Open)
+    }
+
+    fn on_packet<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+        let Input::Packet { ecn, damage, body, .. } = input else { return };
+        match body {
+            Body::Dccp(packet) => self.on_dccp(now, ecn, damage, *packet, probe),
+            Body::TooBig { mtu, quote } => self.on_too_big(now, mtu, quote.transport, probe),
+            Body::Udp(_) | Body::Tcp(_) | Body::Tfrc(_) => {
+                self.garbage(now, probe, Garbage::Unexpected);
+            }
+        }
+    }
+
+    /// RFC 4340 §14.1: believed only of a packet that may still be in the network.
+    fn on_too_big<P: Probe>(&mut self, now: Instant, mtu: u32, quoted: Quoted, probe: &mut P) {
+        let in_flight = match quoted {
+            Quoted::Dccp { seq, .. } => self.windows.acks(self.windows.ours_at(seq)),
+            Quoted::Udp | Quoted::Tcp { .. } => false,
+        };
+        if !in_flight {
+            return self.garbage(now, probe, Garbage::OutOfWindow);
+        }
+        let least = LEAST_MTU[usize::from(self.version == IpVersion::V6)];
+        self.path_mtu = self.path_mtu.min(mtu.max(least));
+    }
+
+    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        if Timers::due(&mut self.timers.time_wait, now) {
+            (self.state, self.timers) = (State::Closed, Timers::default());
+        }
+        if Timers::due(&mut self.timers.give_up, now) {
+            self.give_up();
+        }
+        if Timers::due(&mut self.timers.repeat, now) {
+            self.repeat(now);
+        }
+        if Timers::due(&mut self.timers.change, now) {
+            self.repeat_changes(now);
+        }
+        if let Some(sender) = &mut self.sender
+            && sender.deadline().is_some_and(|at| at <= now)
+        {
+            sender.on_timeout(now, probe);
+        }
+        if let Some(receiver) = &mut self.receiver
+            && receiver.deadline().is_some_and(|at| at <= now)
+        {
+            receiver.on_timeout(now);
+        }
+    }
+
+    /// RFC 4340 §6.6.3
+    fn repeat_changes(&mut self, now: Instant) {
+        if self.can_negotiate() && self.features.repeat() {
+            self.owed.ack = true;
+            let wait = (self.timers.change_wait * 2).min(self.config.max_timeout);
+            (self.timers.change, self.timers.change_wait) = (Some(now + wait), wait);
+        }
+    }
+
+    /// Takes a frame from the application, which looked at `room` before.
+    fn on_frame(&mut self, frame: Frame) {
+        assert!(
+            frame.wire_bytes() <= self.room() && self.may_send(),
+            "the application handed over a datagram that DCCP had no room for"
+        );
+        self.permitted = false;
+        self.frame = Some(frame);
+    }
+
+    /// True while the application may send: open, and not closed by this side.
+    fn may_send(&self) -> bool {
+        matches!(self.state, State::PartOpen | State::Open)
+    }
+
+    /// What follows from whatever happened: options due, the CCID's wishes, and its permit.
+    fn settle(&mut self, now: Instant) {
+        if let Some(receiver) = &self.receiver {
+            self.owed.ack |= self.may_send() && receiver.wants_ack(now);
+        }
+        self.wish();
+        self.owed.ack |= self.can_negotiate() && self.features.wants_packet();
+        self.ask(now);
+    }
+
+    /// The timer of Changes runs while there are any unanswered (RFC 4340 §6.6.3).
+    fn time_changes(&mut self, now: Instant) {
+        if !self.can_negotiate() || !self.features.is_changing() {
+            self.timers.change = None;
+        } else if self.timers.change.is_none() {
+            let wait = self.two_round_trips();
+            (self.timers.change, self.timers.change_wait) = (Some(now + wait), wait);
+        }
+    }
+
+    /// What the sending half would like of the non-negotiable features.
+    fn wish(&mut self) {
+        let Some(sender) = self.sender.as_mut().filter(|_| self.state == State::Open) else {
+            return;
+        };
+        if let Some(rung) = sender.encoding() {
+            self.encoding = Some(rung);
+        }
+        if let Some(ratio) = sender.ack_ratio() {
+            self.features.wish(feature::ACK_RATIO, ratio.into());
+        }
+        if self.config.window_follows() {
+            // §7.5.2: five times the packets of a round trip; doubled, lest every packet asks.
+            let wanted = sender.packets_per_rtt().saturating_mul(5);
+            let most = self.config.most_window();
+            if wanted > self.features.wished(feature::SEQUENCE_WINDOW) {
+                let window = wanted.checked_next_power_of_two().unwrap_or(most).min(most);
+                self.features.wish(feature::SEQUENCE_WINDOW, window);
+            }
+        }
+    }
+
+    /// Asks the CCID whether data may leave.
+    fn ask(&mut self, now: Instant) {
+        let was = std::mem::replace(&mut self.permitted, false);
+        self.permit_at = None;
+        if !self.may_send() || self.frame.is_some() {
+            return;
+        }
+        match self.sender.as_mut().map(|sender| sender.permit(now)) {
+            Some(Permit::Now) => self.permitted = true,
+            Some(Permit::At(at)) if at <= now => self.permitted = true,
+            Some(Permit::At(at)) => self.permit_at = Some(at),
+            Some(Permit::Blocked) | None => {}
+        }
+        if self.permitted && !was {
+            self.tell(Event::Writable);
+        }
+    }
+
+    /// Bytes of IP packet that are not header, of a data packet of this kind without options.
+    fn space(&self, fixed_bytes: usize) -> usize {
+        (self.path_mtu.saturating_sub(self.version.header_bytes()) as usize)
+            .saturating_sub(fixed_bytes)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let sender = self.sender.as_ref().and_then(SenderHalf::deadline);
+        let receiver = self.receiver.as_ref().and_then(ReceiverHalf::deadline);
+        [self.timers.next(), self.permit_at, sender, receiver].into_iter().fold(None, earlier)
+    }
+}
+
+impl Endpoint for Dccp {
+    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+        match input {
+            input @ Input::Packet { .. } => self.on_packet(now, input, probe),
+            Input::Frame(frame) => self.on_frame(frame),
+            Input::Timeout => self.on_timeout(now, probe),
+            Input::Open => self.open(now),
+            Input::Close => self.close(now),
+            Input::Abort => self.abort(),
+            // An unreliable transport has nothing to repeat; the CCID finds out by itself.
+            Input::Path(..) => {}
+        }
+        self.settle(now);
+    }
+
+    fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {
+        if let Some(event) = self.next_event(0b1) {
+            return event;
+        }
+        if let Some(frame) = self.inbound.take() {
+            return Output::Deliver(frame);
+        }
+        if let Some(event) = self.next_event(u8::MAX) {
+            return event;
+        }
+        if let Some(rung) = self.encoding.take() {
+            return Output::Event(Event::Encoding(rung));
+        }
+        if let Some(transmit) = self.next_packet(now, probe) {
+            return Output::Transmit(transmit);
+        }
+        if let Some(sender) = self.sender.as_mut().filter(|_| self.permitted) {
+            sender.on_unused(now);
+        }
+        self.time_changes(now);
+        Output::Idle { until: self.deadline() }
+    }
+
+    /// RFC 4340 §14: the maximum packet size, while the CCID lets a packet go.
+    fn room(&self) -> usize {
+        if !self.permitted || !self.may_send() {
+            return 0;
+        }
+        let options = match self.state {
+            State::PartOpen => DATA_OPTIONS + self.cookies.echoed().len(),
+            _ => DATA_OPTIONS,
+        };
+        self.space(departure::ACK_BYTES).saturating_sub(options)
+    }
+}

@@ -1,0 +1,264 @@
+//! The beginning of a connection (RFC 4340 §8.1): Request, Response and what completes them, with or
+//! without Init Cookies; DCCP-Listen (RFC 5596); and the half-connections data begins with.
+
+use super::ccid::{Receiver as _, ReceiverHalf, SenderHalf};
+use super::config::Ccid;
+use super::cookie::Memory;
+use super::departure::{Numbered, Reset};
+use super::features::Changed;
+use super::options::{Opt, feature};
+use super::timers::Timers;
+use super::{
+    AckVector, Dccp, Dropped, Features, Kind, Location, Packet, ResetCode, SeqNo, Service, State,
+    Windows,
+};
+use crate::endpoint::Event;
+use crate::probe::{Garbage, Probe};
+use crate::time::{Duration, Instant};
+
+/// RFC 4340 §8.1.5: the PARTOPEN timer. RFC 5596 §2.2.2: the first wait for a Request.
+const FIRST_WAIT: Duration = Duration::from_millis(200);
+/// RFC 5596 §2.2.2: the second and last; three Listens in all.
+const LAST_LISTEN_WAIT: Duration = Duration::from_millis(400);
+
+impl Dccp {
+    /// The application opens. A listener is open already.
+    pub(super) fn open(&mut self, now: Instant) {
+        if self.state != State::Closed || self.used {
+            return;
+        }
+        (self.state, self.used) = (State::Request, true);
+        self.features.propose();
+        self.owed.request = true;
+        // §8.1.1
+        self.timers.repeat_after(now, self.config.request_timeout);
+        self.timers.give_up = Some(now + self.config.give_up);
+    }
+
+    /// §8.5 step 3. True if the connection is now in RESPOND and the packet goes on.
+    pub(super) fn on_listen<P: Probe>(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        probe: &mut P,
+    ) -> bool {
+        if let Kind::Request { service } = packet.kind {
+            // §8.1.2; RFC 5595 §2.2: another service is not here.
+            if Service(service) != self.config.service || !Service(service).is_valid() {
+                self.refuse(packet, ResetCode::BAD_SERVICE_CODE);
+                return false;
+            }
+            self.windows.begin(SeqNo::first(0).near(packet.seq));
+            self.answer(now);
+            return true;
+        }
+        match self.memory(now, packet) {
+            Some(Some(memory)) if self.restore(&memory) => {
+                self.answer(now);
+                true
+            }
+            // §5.6: a cookie that opens nothing.
+            Some(_) => {
+                self.garbage(now, probe, Garbage::BadAck);
+                self.refuse(packet, ResetCode::BAD_INIT_COOKIE);
+                false
+            }
+            None => {
+                self.garbage(now, probe, Garbage::Unexpected);
+                self.refuse(packet, ResetCode::NO_CONNECTION);
+                false
+            }
+        }
+    }
+
+    /// To RESPOND, and back if nothing follows (§8.1.3: 4 MSL).
+    fn answer(&mut self, now: Instant) {
+        self.state = State::Respond;
+        self.timers = Timers { give_up: Some(now + self.config.msl * 4), ..Timers::default() };
+    }
+
+    /// What the Init Cookie on a packet remembers; `None` without a cookie, or where none is made.
+    fn memory(&self, now: Instant, packet: &Packet) -> Option<Option<Memory>> {
+        if !self.config.init_cookie || packet.kind == Kind::Data {
+            return None;
+        }
+        let cookie = packet.options.iter().find_map(|option| match option {
+            Ok(Opt::InitCookie(cookie)) => Some(cookie),
+            _ => None,
+        })?;
+        Some(self.cookies.open(now, self.config.msl * 4, cookie))
+    }
+
+    /// Is again what the memory says. False if it makes no sense.
+    fn restore(&mut self, memory: &Memory) -> bool {
+        let mut windows = Windows::new(0);
+        (windows.iss, windows.gss, windows.gar) = (memory.iss, memory.iss, memory.iss);
+        windows.begin(memory.isr);
+        windows.receive(memory.isr);
+        self.windows = windows;
+        self.vector.on_packet(memory.isr, crate::packet::Ecn::NotEct);
+        let whole = self.features.restore(&memory.features, memory.iss).is_some();
+        if whole {
+            self.agree();
+        } else {
+            self.listen_again();
+        }
+        whole
+    }
+
+    /// The Init Cookie of a Response that takes the next number.
+    pub(super) fn new_cookie(&self, now: Instant) -> Option<Vec<u8>> {
+        let mut features = Vec::new();
+        self.features.save(&mut features);
+        let (iss, isr) = (self.windows.gss + 1, self.windows.gsr);
+        self.cookies.seal(now, &Memory { iss, isr, features })
+    }
+
+    /// §8.3.1: answers a packet that belongs to no connection: numbers come from the packet.
+    pub(super) fn refuse(&mut self, packet: &Packet, code: ResetCode) {
+        if packet.kind.number() == ResetCode::TYPE {
+            return;
+        }
+        let near = SeqNo::first(0);
+        let seq = packet.kind.ack().map_or(SeqNo::default(), |ack| near.near(ack) + 1);
+        let ack = near.near(packet.seq).extended();
+        let seq = Numbered::Given(seq.extended());
+        self.owed.reset = Some(Reset { seq, ack, code, data: [0; 3] });
+    }
+
+    /// The listener is as if nothing had come.
+    pub(super) fn listen_again(&mut self) {
+        self.state = State::Listen;
+        self.windows = Windows::new(self.dice.bits());
+        self.features = Features::new(&self.config, self.server);
+        self.agree();
+        (self.vector, self.dropped) = (AckVector::default(), Dropped::default());
+        (self.timers, self.echo, self.timed) = (Timers::default(), None, None);
+        (self.handshake_rtt, self.non_data) = (None, 0);
+        self.owed.forget_but_reset();
+    }
+
+    /// §8.5 step 10: the Response came.
+    pub(super) fn part_open<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        self.state = State::PartOpen;
+        self.timers.repeat_after(now, FIRST_WAIT);
+        // §8.1.5: 4 MSL
+        self.timers.give_up = Some(now + self.config.msl * 4);
+        self.owed.ack = true;
+        self.begin_halves(now, probe);
+        self.tell(Event::Connected);
+    }
+
+    /// §8.5 steps 11 and 12: both sides know.
+    pub(super) fn enter_open<P: Probe>(&mut self, now: Instant, seq: SeqNo, probe: &mut P) {
+        self.windows.osr = Some(seq);
+        if self.state == State::Respond {
+            self.begin_halves(now, probe);
+            self.tell(Event::Connected);
+        }
+        self.state = State::Open;
+        self.timers = Timers {
+            change: self.timers.change,
+            change_wait: self.timers.change_wait,
+            ..Timers::default()
+        };
+        self.owed.allowance = None;
+        self.cookies.forget();
+        if !self.server {
+            self.features.forget_confirms();
+        }
+        if self.close_wanted {
+            self.begin_close(now);
+        }
+    }
+
+    /// The half-connections, by what was agreed (§10).
+    fn begin_halves<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        self.begin_sender(now, probe);
+        self.begin_receiver();
+    }
+
+    fn ccid(&self, location: Location) -> Ccid {
+        let number = self.features.value(feature::CCID, location) as u8;
+        Ccid::try_from(number).expect("only CCIDs of this end's list are agreed to")
+    }
+
+    fn begin_sender<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        let (ccid, rtt) = (self.ccid(Location::Here), self.rtt());
+        self.first_of_half = self.windows.gss + 1;
+        self.sender = Some(SenderHalf::begin(now, ccid, &self.config, &self.ladder, rtt, probe));
+        self.agree();
+    }
+
+    fn begin_receiver(&mut self) {
+        let mut receiver = ReceiverHalf::begin(self.ccid(Location::There), &self.config);
+        if let Some(rtt) = self.rtt() {
+            receiver.set_rtt(rtt);
+        }
+        receiver.set_ack_ratio(self.features.value(feature::ACK_RATIO, Location::There) as u16);
+        self.receiver = Some(receiver);
+        self.agree();
+    }
+
+    /// A feature has a new value: what follows from it.
+    pub(super) fn on_feature<P: Probe>(
+        &mut self,
+        now: Instant,
+        (number, location): Changed,
+        probe: &mut P,
+    ) {
+        self.agree();
+        match (number, location) {
+            (feature::CCID, Location::Here) if self.sender.is_some() => {
+                self.begin_sender(now, probe);
+                // RFC 4341 §4: a sender under CCID 2 cannot do without Ack Vectors.
+                if self.ccid(Location::Here) == Ccid::Two {
+                    self.features.change(feature::SEND_ACK_VECTOR, Location::There, &[1]);
+                }
+            }
+            (feature::CCID, Location::There) if self.receiver.is_some() => {
+                self.begin_receiver();
+                if self.config.counts_non_data(self.ccid(Location::There)) {
+                    self.features.change(feature::SEND_NDP_COUNT, Location::There, &[1, 0]);
+                }
+            }
+            (feature::ACK_RATIO, Location::There) => {
+                let ratio = self.features.value(number, location) as u16;
+                if let Some(receiver) = &mut self.receiver {
+                    receiver.set_ack_ratio(ratio);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The timer of the present state has come.
+    pub(super) fn repeat(&mut self, now: Instant) {
+        match self.state {
+            State::Listen => {
+                self.owed.listen = true;
+                // RFC 5596 §2.2.2
+                if self.timers.wait < LAST_LISTEN_WAIT {
+                    self.timers.back_off(now, LAST_LISTEN_WAIT);
+                }
+                return;
+            }
+            State::Request => {
+                self.owed.request = true;
+                self.features.repeat();
+            }
+            State::PartOpen => self.owed.ack = true,
+            State::CloseReq => self.owed.close_req = true,
+            State::Closing => self.owed.close = true,
+            State::Closed | State::Respond | State::Open | State::TimeWait => return,
+        }
+        self.timers.back_off(now, self.config.max_timeout);
+    }
+
+    /// A Listen leaves: the first starts the timer.
+    pub(super) fn on_listen_sent(&mut self, now: Instant) {
+        if self.timers.wait == Duration::ZERO {
+            self.timers.repeat_after(now, FIRST_WAIT);
+        }
+    }
+}

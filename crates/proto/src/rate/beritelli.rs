@@ -1,0 +1,337 @@
+//! A controller in the manner of Beritelli, Ruggeri and Schembra (2002), after what Maldonado et al.
+//! (2005) say of it: a TCP-friendly rate that also listens to delay. When the variation of the delay
+//! passes a threshold, the rate is cut in half and a slow start follows; otherwise it grows by
+//! addition. With a ladder, the encoder takes the best rung the rate pays for.
+//!
+//! The study gives these words and an experiment (10 to 40 voice flows on 150 kbit/s), no number
+//! and no equation. What it leaves open is a knob here that says so.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ladder::Ladder;
+use super::{Permit, RateControl, Report, Rung};
+use crate::math;
+use crate::probe::{Gauge, Note, Place, Probe, Topic};
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+
+/// Rate control by delay variation (Beritelli et al. 2002, as told by Maldonado et al. 2005).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Variation of the delay beyond which the path is taken for congested: the spread of one-way
+    /// delays a report tells, else the distance between two round-trip times that follow each other.
+    /// The study leaves it open; the default is one packet of speech, a third of the default
+    /// playout buffer, so that the sender acts before the listener misses anything.
+    pub threshold: Duration,
+    /// What is left of the rate after congestion, above 0 and below 1; a packet in a round trip is
+    /// left at least. The study cuts it in half.
+    #[schemars(range(min = 0.05, max = 0.95))]
+    pub decrease: f64,
+    /// What slow start multiplies the rate by in a round trip, above 1 (TCP's: 2; RFC 5681 §3.1).
+    #[schemars(range(min = 1.01, max = 4))]
+    pub slow_start_gain: f64,
+    /// Where slow start gives way to addition, as a share of the rate at which congestion showed.
+    /// The study leaves it open; the default is half-way between the halved rate and the one that
+    /// was too much.
+    #[schemars(range(min = 0, max = 1))]
+    pub slow_start_until: f64,
+    /// Packets added to a round trip's worth, each round trip, beyond slow start (TCP's: 1;
+    /// RFC 5681 §3.1). The study leaves it open.
+    #[schemars(range(min = 0, max = 100))]
+    pub increase_packets: f64,
+    /// Rate before the first feedback; absent means that of the lowest rung, or of one packet a
+    /// second without a ladder (RFC 5348 §4.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_rate: Option<Rate>,
+    /// Bytes counted for each packet beyond what it hands to the transport: IP and UDP headers, as
+    /// the study counts.
+    pub header_bytes: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            threshold: Duration::from_millis(20),
+            decrease: 0.5,
+            slow_start_gain: 2.0,
+            slow_start_until: 0.75,
+            increase_packets: 1.0,
+            initial_rate: None,
+            header_bytes: 28,
+        }
+    }
+}
+
+impl Config {
+    /// Refuses values that cannot be.
+    ///
+    /// # Errors
+    /// The first impossible knob, by name.
+    pub fn check(&self) -> Result<(), Impossible> {
+        let within = |knob, value: f64, least, most| {
+            let fits = (least..=most).contains(&value);
+            if fits { Ok(()) } else { Err(Impossible { knob, value, least, most }) }
+        };
+        within("decrease", self.decrease, 0.05, 0.95)?;
+        within("slow_start_gain", self.slow_start_gain, 1.01, 4.0)?;
+        within("slow_start_until", self.slow_start_until, 0.0, 1.0)?;
+        within("increase_packets", self.increase_packets, 0.0, 100.0)?;
+        within("header_bytes", f64::from(self.header_bytes), 0.0, 255.0)
+    }
+}
+
+/// A knob outside its range.
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[error("{knob} is {value}: it lies between {least} and {most}")]
+pub struct Impossible {
+    /// The knob, as written in a scenario.
+    pub knob: &'static str,
+    /// Its value.
+    pub value: f64,
+    /// The least there may be.
+    pub least: f64,
+    /// The most.
+    pub most: f64,
+}
+
+/// Wait for the first feedback (RFC 5348 §4.2: two seconds).
+const FIRST_WAIT: Duration = Duration::from_secs(2);
+/// A flow that hears nothing still asks once in this time (RFC 5348 §4.3: t_mbi).
+const LONGEST_SILENCE_S: f64 = 64.0;
+
+/// The controller.
+#[derive(Clone, Debug)]
+pub struct Beritelli {
+    config: Config,
+    ladder: Ladder,
+    /// Bits per second.
+    rate: f64,
+    /// Slow start ends here; endless before the first congestion.
+    ceiling: f64,
+    /// Round-trip time, smoothed (RFC 5348 §4.3 step 2).
+    rtt: Option<Duration>,
+    last_sample: Option<Duration>,
+    loss_event_rate: f64,
+    /// When the rate last had its chance to grow.
+    grown: Option<Instant>,
+    /// No further cut before: one in a round trip.
+    next_cut: Instant,
+    /// When the next packet may leave.
+    ready: Instant,
+    nofeedback: Option<Instant>,
+    /// Something was sent since the timer was set: silence of the other side then means something.
+    owed: bool,
+    /// Bytes of the last packet, headers counted.
+    packet_bytes: u32,
+    rung: u8,
+    asked: u8,
+    noted: Option<u8>,
+}
+
+impl Beritelli {
+    /// A controller for a source of these rungs, best first; none if it has only one encoding.
+    #[must_use]
+    pub fn new(now: Instant, config: &Config, rungs: &[Rung]) -> Self {
+        let ladder = Ladder::new(rungs, config.header_bytes);
+        let lowest = (!ladder.is_empty()).then(|| ladder.cost(ladder.lowest()));
+        let packet_bytes = lowest.map_or(0, |cost| cost.packet_bytes);
+        let initial = config.initial_rate.or(lowest.map(|cost| cost.rate));
+        let mut controller = Self {
+            config: config.clone(),
+            rate: initial.map_or(0.0, |rate| rate.as_bps() as f64),
+            ceiling: f64::INFINITY,
+            rtt: None,
+            last_sample: None,
+            loss_event_rate: 0.0,
+            grown: None,
+            next_cut: now,
+            ready: now,
+            nofeedback: None,
+            owed: false,
+            packet_bytes,
+            rung: 0,
+            asked: 0,
+            noted: None,
+            ladder,
+        };
+        controller.bound(f64::INFINITY);
+        controller
+    }
+
+    /// A round-trip time known before the first feedback.
+    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+        self.rtt.get_or_insert(rtt);
+        self.tell(now, probe);
+    }
+    /// s in bytes: the last packet's, headers counted.
+    #[must_use]
+    pub fn segment_size(&self) -> f64 {
+        f64::from(self.packet_bytes)
+    }
+
+    /// Keeps the rate between a packet in 64 s and the most there is a use or evidence for, and
+    /// takes the rung it pays for.
+    fn bound(&mut self, most: f64) {
+        let best = if self.ladder.is_empty() { f64::INFINITY } else { bps(&self.ladder, 0) };
+        let least = f64::from(self.packet_bytes.max(1)) * 8.0 / LONGEST_SILENCE_S;
+        self.rate = self.rate.min(most.min(best)).max(least);
+        if !self.ladder.is_empty() {
+            self.rung = self.ladder.within(self.rate()).unwrap_or(self.ladder.lowest());
+        }
+    }
+
+    /// The variation a report tells, or two round-trip times do.
+    fn variation(&mut self, report: &Report) -> Option<Duration> {
+        let before = self.last_sample;
+        self.last_sample = report.rtt.or(before);
+        let steps = || Some(before?.abs_diff(report.rtt?));
+        report.delay_variation.or_else(steps)
+    }
+
+    /// Cuts the rate, but not below a packet in a round trip (TCP's least window): with fewer, there
+    /// would be no feedback to recover by. Only the want of any goes further down.
+    fn on_congestion(&mut self, rtt: Duration) {
+        let least = f64::from(self.packet_bytes) * 8.0 / rtt.as_secs_f64().max(1e-6);
+        self.ceiling = self.rate * self.config.slow_start_until;
+        self.rate = (self.rate * self.config.decrease).max(least.min(self.rate));
+    }
+
+    /// Growth for the time since it last grew, of no more than a round trip.
+    fn grow(&mut self, now: Instant, rtt: Duration) {
+        let rtt = rtt.as_secs_f64().max(1e-6);
+        let elapsed = self.grown.map(|then| now.saturating_since(then).as_secs_f64());
+        let rounds = elapsed.map_or(1.0, |elapsed| (elapsed / rtt).min(1.0));
+        if self.rate < self.ceiling {
+            // The first slow start has no end of its own.
+            let gain = math::pow(self.config.slow_start_gain, rounds);
+            self.rate = (self.rate * gain).min(self.ceiling);
+        } else {
+            let packet = f64::from(self.packet_bytes) * 8.0 * self.config.increase_packets;
+            self.rate += packet / rtt * rounds;
+        }
+    }
+
+    fn wait_for_feedback(&mut self, now: Instant) {
+        let wait = match self.rtt {
+            // RFC 5348 §4.3 step 5: max(4R, 2s/X).
+            Some(rtt) => {
+                let two = self.rate().time_for(2 * u64::from(self.packet_bytes));
+                (rtt * 4).max(two.unwrap_or(FIRST_WAIT))
+            }
+            None => FIRST_WAIT,
+        };
+        self.nofeedback = Some(now + wait);
+        self.owed = false;
+    }
+
+    fn tell<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        if !probe.wants(Topic::Gauge) {
+            return;
+        }
+        let mut note = |gauge, value| {
+            probe.record(now, Place::Peer(0), &Note::Gauge { gauge, value });
+        };
+        note(Gauge::Rate, self.rate);
+        note(Gauge::LossEventRate, self.loss_event_rate);
+        self.rtt.into_iter().for_each(|rtt| note(Gauge::Srtt, rtt.as_secs_f64()));
+        if !self.ladder.is_empty() && self.noted.replace(self.rung) != Some(self.rung) {
+            note(Gauge::Encoding, f64::from(self.rung));
+        }
+    }
+}
+
+impl RateControl for Beritelli {
+    fn permit(&mut self, now: Instant, _bytes: u32) -> Permit {
+        if self.ready <= now { Permit::Now } else { Permit::At(self.ready) }
+    }
+
+    fn on_unused(&mut self, _now: Instant) {}
+
+    fn on_sent(&mut self, now: Instant, bytes: u32) {
+        self.packet_bytes = bytes.saturating_add(self.config.header_bytes);
+        if self.rate == 0.0 {
+            self.rate = f64::from(self.packet_bytes) * 8.0;
+        }
+        // RFC 5348 §4.6: what went unused may be made up for, of no more than a round trip.
+        let credit = self.rtt.unwrap_or_default();
+        let earliest = Instant::from_nanos(now.as_nanos().saturating_sub(credit.as_nanos()));
+        let spacing = self.rate().time_for(u64::from(self.packet_bytes)).unwrap_or(FIRST_WAIT);
+        self.ready = self.ready.max(earliest) + spacing;
+        if self.nofeedback.is_none() {
+            self.wait_for_feedback(now);
+        }
+        self.owed = true;
+    }
+
+    fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
+        if let Some(sample) = report.rtt {
+            let smoothed = self.rtt.map_or(sample, |rtt| (rtt * 9 + sample) / 10);
+            self.rtt = Some(smoothed.max(Duration::from_nanos(1)));
+        }
+        let shaken = self.variation(report).is_some_and(|spread| spread > self.config.threshold);
+        let lost = report.loss_event_rate > self.loss_event_rate;
+        self.loss_event_rate = report.loss_event_rate;
+        if let Some(rtt) = self.rtt {
+            if !(shaken || lost) {
+                self.grow(now, rtt);
+            } else if now >= self.next_cut {
+                self.next_cut = now + rtt;
+                self.on_congestion(rtt);
+            }
+            self.grown = Some(now);
+        }
+        // RFC 5348 §4.3 step 4: no more than twice what arrived, counted with headers.
+        let bare = self.packet_bytes.saturating_sub(self.config.header_bytes).max(1);
+        let counted = f64::from(self.packet_bytes) / f64::from(bare);
+        let received = report.receive_rate as f64 * 8.0 * counted;
+        self.bound((2.0 * received).max(self.least_rung()));
+        self.wait_for_feedback(now);
+        self.tell(now, probe);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.nofeedback
+    }
+
+    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        if self.nofeedback.is_some_and(|at| at <= now) {
+            // RFC 5348 §4.4: what was sent and not heard of halves the rate.
+            if self.owed {
+                self.rate *= self.config.decrease;
+                self.bound(f64::INFINITY);
+            }
+            self.wait_for_feedback(now);
+            self.tell(now, probe);
+        }
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::from_bps(math::round_u64(self.rate))
+    }
+    fn rtt(&self) -> Option<Duration> {
+        self.rtt
+    }
+    fn encoding(&mut self) -> Option<u8> {
+        let changed = self.asked != self.rung;
+        self.asked = self.rung;
+        changed.then_some(self.rung)
+    }
+}
+
+impl Beritelli {
+    /// What a flow may always try again after silence: its lowest rung, or four packets a round trip
+    /// as in RFC 5348 §4.4.
+    fn least_rung(&self) -> f64 {
+        if !self.ladder.is_empty() {
+            return bps(&self.ladder, self.ladder.lowest());
+        }
+        let rtt = self.rtt.unwrap_or(FIRST_WAIT).as_secs_f64().max(1e-6);
+        4.0 * f64::from(self.packet_bytes) * 8.0 / rtt
+    }
+}
+
+fn bps(ladder: &Ladder, rung: u8) -> f64 {
+    ladder.cost(rung).rate.as_bps() as f64
+}

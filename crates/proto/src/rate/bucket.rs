@@ -1,0 +1,379 @@
+//! TFRC with a token bucket (Maldonado, Baset and Schulzrinne 2005, TFRC-TB): the source sends at
+//! the highest rung of its ladder that TFRC's rate X pays for; what X leaves over fills a bucket;
+//! when X falls below the rung, tokens hold it until they are spent. Below the lowest rung the
+//! packets leave at X, as TFRC's; above the best one nothing is asked for.
+//!
+//! The accounts are integers, bits times nanoseconds. Two hold all that may be sent: the pace,
+//! which X fills and every packet draws on, and the tokens, which only the pace's overflow fills and
+//! which only refill the pace. So at every instant the bytes sent are no more than the integral of
+//! X and one packet, by construction.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::ladder::Ladder;
+use super::{Permit, RateControl, Report, Rung, Sender};
+use crate::probe::{Gauge, Note, Place, Probe, Topic};
+use crate::time::{Duration, Instant};
+use crate::units::{Rate, Size};
+
+/// A token bucket over the rate of TFRC (Maldonado, Baset and Schulzrinne 2005). The study gives
+/// the mechanism and none of these values; its ladder is the source's.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Most tokens the bucket holds; 0B makes a plain ladder. The default holds G.711 in 20 ms
+    /// packets for 2 s while the fair rate only pays for 32 kbit/s of G.726: eight round trips of
+    /// 250 ms, in which TFRC forgets one loss event. It is also the most a flow may exceed its fair
+    /// share by after a time of plenty.
+    pub depth: Size,
+    /// How long X must pay for a better rung before it is taken. The default is a few round trips of
+    /// a telephone path and well within a talkspurt (ITU-T P.59: 1 s); 0s follows every
+    /// rise of X at once.
+    pub step_up: Duration,
+    /// Share of `depth` that must be in the bucket before a better rung is taken, 0 to 1. 0 leaves
+    /// it to X alone, as the study's "highest codec rate below X" does.
+    #[schemars(range(min = 0, max = 1))]
+    pub step_up_tokens: f64,
+    /// Bytes counted for each packet beyond what it hands to the transport, in the rungs, in X and
+    /// in the tokens. The study counts IP and UDP headers (20 and 8) beside RTP's, which is handed
+    /// over. CCID 4 counts its own (RFC 4828 §4.2), and these not.
+    pub header_bytes: u32,
+    /// Rung at the start, 0 being the best; absent means the lowest, for nothing is known of the
+    /// path before the first feedback.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_rung: Option<u8>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            depth: Size::from_bytes(8000),
+            step_up: Duration::from_millis(500),
+            step_up_tokens: 0.0,
+            header_bytes: 28,
+            initial_rung: None,
+        }
+    }
+}
+
+/// Bits times nanoseconds in a byte: the unit of the accounts is the bit per second times the
+/// nanosecond.
+const BYTE: i128 = 8_000_000_000;
+/// Packets the pace may hold: one that is due, and one held up on its way here by the source's
+/// noise, lest its lateness be lost.
+const PACE_PACKETS: i128 = 2;
+
+/// A token bucket round a controller of rates.
+#[derive(Clone, Debug)]
+pub struct Bucket<C> {
+    inner: C,
+    ladder: Ladder,
+    config: Config,
+    /// Shortest time between two packets.
+    minimum_interval: Duration,
+    /// What may leave now; below zero after a packet longer than it can hold.
+    pace: i128,
+    /// Bytes of the packet that may leave before X has paid for anything.
+    first_bytes: u32,
+    tokens: i128,
+    /// What the bucket may still take of the pace's overflow: what evidence showed beyond the rung.
+    mint: i128,
+    /// Until when the accounts are settled.
+    settled: Instant,
+    last_sent: Option<Instant>,
+    rung: u8,
+    /// Rung last asked for; the source begins with the best.
+    asked: u8,
+    noted: Option<u8>,
+    /// Since when X pays for each rung.
+    pays: Vec<Option<Instant>>,
+    /// The rung should change; at the next timeout, where a probe looks on.
+    pending: bool,
+    /// Longest packets handed over since the last report and in the interval before.
+    longest: [u32; 2],
+}
+
+impl<C: RateControl> Bucket<C> {
+    /// A bucket round `inner` for a source of these rungs, best first, which must not be none.
+    /// `minimum_interval` is the shortest time between two packets (RFC 4828 §4.3), or zero.
+    ///
+    /// # Panics
+    /// If there are no rungs.
+    #[must_use]
+    pub fn new(
+        now: Instant,
+        config: &Config,
+        rungs: &[Rung],
+        minimum_interval: Duration,
+        inner: C,
+    ) -> Self {
+        let ladder = Ladder::new(rungs, config.header_bytes);
+        assert!(!ladder.is_empty(), "a token bucket needs a ladder of at least one rung");
+        let rung = config.initial_rung.unwrap_or(u8::MAX).min(ladder.lowest());
+        let first_bytes = ladder.cost(rung).packet_bytes;
+        Self {
+            inner,
+            config: config.clone(),
+            minimum_interval,
+            pace: bits(first_bytes),
+            first_bytes,
+            tokens: 0,
+            mint: 0,
+            settled: now,
+            last_sent: None,
+            rung,
+            asked: 0,
+            noted: None,
+            pays: vec![None; ladder.len()],
+            pending: false,
+            longest: [0; 2],
+            ladder,
+        }
+    }
+
+    /// The controller within.
+    #[must_use]
+    pub const fn inner(&self) -> &C {
+        &self.inner
+    }
+    /// The controller within, for news this one does not know of; the accounts are settled first,
+    /// and the rung after it at the next timeout.
+    pub fn inform<R>(&mut self, now: Instant, news: impl FnOnce(&mut C) -> R) -> R {
+        self.settle(now);
+        let answer = news(&mut self.inner);
+        self.pending = true;
+        answer
+    }
+    /// Tokens in the bucket, in whole bytes.
+    #[must_use]
+    pub const fn tokens(&self) -> Size {
+        Size::from_bytes((self.tokens / BYTE) as u64)
+    }
+    /// The rung in use.
+    #[must_use]
+    pub const fn rung(&self) -> u8 {
+        self.rung
+    }
+
+    /// Brings the accounts up to `now`, at the rate that held since.
+    fn settle(&mut self, now: Instant) {
+        let span = i128::from(now.saturating_since(self.settled).as_nanos());
+        self.settled = self.settled.max(now);
+        if span == 0 {
+            return;
+        }
+        let (x, rung) = (rate_of(&self.inner), self.ladder.cost(self.rung));
+        let r = i128::from(rung.rate.as_bps());
+        let full = self.full();
+        let filled = self.pace + x * span;
+        self.pace = filled.min(full.max(self.pace));
+        let overflow = filled - self.pace;
+        if x < r {
+            self.mint = 0;
+            let drawn = ((r - x) * span).min(full - self.pace).clamp(0, self.tokens);
+            self.tokens -= drawn;
+            self.pace += drawn;
+            return;
+        }
+        // Silence mints no more than talk would: what evidence shows beyond the rung, sent or not.
+        let shown = x.min(i128::from(self.inner.evidence().as_bps()));
+        self.mint += (shown - r).max(0) * span;
+        let minted = overflow.min(self.mint);
+        self.mint = (self.mint - minted).min(full);
+        self.tokens = (self.tokens + minted).min(self.depth());
+    }
+
+    /// Most the pace holds. A longer packet than that leaves it below zero, but by less than what
+    /// the packet is longer than the first.
+    fn full(&self) -> i128 {
+        PACE_PACKETS * bits(self.ladder.cost(self.rung).packet_bytes.max(self.first_bytes))
+    }
+
+    fn depth(&self) -> i128 {
+        i128::from(self.config.depth.as_bytes()) * BYTE
+    }
+
+    /// True if the bucket cannot hold the rung for another packet.
+    fn is_spent(&self) -> bool {
+        let rung = self.ladder.cost(self.rung);
+        let short = i128::from(rung.rate.as_bps()) - rate_of(&self.inner);
+        short > 0 && self.tokens < short * i128::from(rung.interval.as_nanos())
+    }
+
+    /// The best of the better rungs that X has paid for long enough.
+    fn next_up(&self) -> Option<u8> {
+        let wanted = self.depth() as f64 * self.config.step_up_tokens.clamp(0.0, 1.0);
+        if (self.tokens as f64) < wanted {
+            return None;
+        }
+        let paid = |since: &Option<Instant>| {
+            since.is_some_and(|since| since + self.config.step_up <= self.settled)
+        };
+        let better = &self.pays[..usize::from(self.rung)];
+        better.iter().position(paid).map(|rung| rung as u8)
+    }
+
+    /// Since when X pays for each rung.
+    fn look_at_rate(&mut self) {
+        let x = self.inner.rate();
+        for (rung, since) in self.pays.iter_mut().enumerate() {
+            let pays = self.ladder.cost(rung as u8).rate <= x;
+            *since = if pays { since.or(Some(self.settled)) } else { None };
+        }
+    }
+
+    /// Changes the rung if it is time, and tells.
+    fn choose<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        self.pending = false;
+        self.look_at_rate();
+        if self.is_spent() {
+            self.rung = self.ladder.within(self.inner.rate()).unwrap_or(self.ladder.lowest());
+            // A pace for longer packets is not kept.
+            self.pace = self.pace.min(self.full());
+            self.mint = 0;
+        } else if let Some(rung) = self.next_up() {
+            self.rung = rung;
+            self.mint = 0;
+        }
+        if !probe.wants(Topic::Gauge) {
+            return;
+        }
+        let mut note = |gauge, value| {
+            probe.record(now, Place::Peer(0), &Note::Gauge { gauge, value });
+        };
+        note(Gauge::Tokens, self.tokens.max(0) as f64 / BYTE as f64);
+        if self.noted.replace(self.rung) != Some(self.rung) {
+            note(Gauge::Encoding, f64::from(self.rung));
+        }
+    }
+
+    /// When the pace will have risen to `wanted`.
+    fn ready(&self, wanted: i128) -> Option<Instant> {
+        let x = rate_of(&self.inner);
+        let r = i128::from(self.ladder.cost(self.rung).rate.as_bps());
+        let missing = wanted - self.pace;
+        // With tokens the pace rises at the rung's rate until they are spent.
+        let held = if x < r { self.tokens / (r - x) } else { 0 };
+        let nanos = if missing <= held * r {
+            div_ceil(missing, r)
+        } else if x > 0 {
+            held + div_ceil(missing - held * r, x)
+        } else {
+            return None;
+        };
+        let nanos = u64::try_from(nanos.max(1)).unwrap_or(u64::MAX);
+        Some(self.settled + Duration::from_nanos(nanos))
+    }
+
+    /// A report in the unit of the accounts: the receiver counts what was handed over, not headers.
+    /// The longest of the packets it may speak of gives the least they can have added.
+    fn counted(&mut self, report: &Report) -> Report {
+        let longest = u64::from(self.longest[0].max(self.longest[1]));
+        self.longest = [0, self.longest[0]];
+        let headers = report.receive_rate * u64::from(self.config.header_bytes);
+        let added = headers.checked_div(longest).unwrap_or(0);
+        Report { receive_rate: report.receive_rate.saturating_add(added), ..*report }
+    }
+}
+
+impl Bucket<Sender> {
+    /// A round-trip time known before the first feedback (RFC 5348 §4.2).
+    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+        self.settle(now);
+        self.inner.set_initial_rtt(now, rtt, probe);
+        self.choose(now, probe);
+    }
+    /// s in bytes (RFC 5348 §4.1), headers counted.
+    #[must_use]
+    pub fn segment_size(&self) -> f64 {
+        self.inner.segment_size()
+    }
+}
+
+impl<C: RateControl> RateControl for Bucket<C> {
+    fn permit(&mut self, now: Instant, bytes: u32) -> Permit {
+        self.settle(now);
+        let counted = bytes.saturating_add(self.config.header_bytes);
+        if self.inner.permit(now, counted) == Permit::Blocked {
+            return Permit::Blocked;
+        }
+        if let Some(spaced) = self.last_sent.map(|last| last + self.minimum_interval)
+            && now < spaced
+        {
+            return Permit::At(spaced);
+        }
+        let wanted = bits(counted).min(self.full());
+        if self.pace >= wanted {
+            return Permit::Now;
+        }
+        self.ready(wanted).map_or(Permit::Blocked, Permit::At)
+    }
+
+    fn on_unused(&mut self, now: Instant) {
+        self.settle(now);
+        self.inner.on_unused(now);
+    }
+
+    fn on_sent(&mut self, now: Instant, bytes: u32) {
+        self.settle(now);
+        let counted = bytes.saturating_add(self.config.header_bytes);
+        self.pace -= bits(counted);
+        self.last_sent = Some(now);
+        self.longest[0] = self.longest[0].max(bytes);
+        self.inner.on_sent(now, counted);
+        self.look_at_rate();
+        self.pending |= self.is_spent() && self.rung < self.ladder.lowest();
+        self.pending |= self.next_up().is_some();
+    }
+
+    fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
+        self.settle(now);
+        let report = self.counted(report);
+        self.inner.on_report(now, &report, probe);
+        self.choose(now, probe);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let paid = self.pays[..usize::from(self.rung)].iter().flatten();
+        let up = paid.map(|since| *since + self.config.step_up).filter(|at| *at > self.settled);
+        let pending = self.pending.then_some(self.settled);
+        up.chain(self.inner.deadline()).chain(pending).min()
+    }
+
+    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        self.settle(now);
+        if self.inner.deadline().is_some_and(|deadline| deadline <= now) {
+            self.inner.on_timeout(now, probe);
+        }
+        self.choose(now, probe);
+    }
+
+    fn rate(&self) -> Rate {
+        self.inner.rate()
+    }
+    fn rtt(&self) -> Option<Duration> {
+        self.inner.rtt()
+    }
+    fn evidence(&self) -> Rate {
+        self.inner.evidence()
+    }
+    fn encoding(&mut self) -> Option<u8> {
+        let changed = self.asked != self.rung;
+        self.asked = self.rung;
+        changed.then_some(self.rung)
+    }
+}
+
+fn rate_of<C: RateControl>(controller: &C) -> i128 {
+    i128::from(controller.rate().as_bps())
+}
+
+fn bits(bytes: u32) -> i128 {
+    i128::from(bytes) * BYTE
+}
+
+/// Of numbers that are not negative.
+const fn div_ceil(a: i128, b: i128) -> i128 {
+    (a + b - 1) / b
+}

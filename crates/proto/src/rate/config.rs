@@ -1,0 +1,312 @@
+//! The knobs of the rate machine, and how a profile and a protocol fill in those a scenario leaves
+//! open. Nothing here decides anything at run time: what comes out is [`Parameters`], plain values.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::profile::Profile;
+use crate::time::Duration;
+use crate::units::Size;
+
+use super::history::KEPT_INTERVALS;
+use super::{beritelli, bucket};
+
+/// What an idle or data-limited sender may keep of its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Idle {
+    /// RFC 5348 §4.3 and §4.4: an idle sender keeps the initial rate (up to four packets in a round
+    /// trip), a data-limited one the receive rates of better days.
+    Rfc5348,
+    /// RFC 3448 §4.3 and §4.4: twice what was last received; idle time halves it while at least four
+    /// packets in a round trip were received, and slow start begins at one.
+    Rfc3448,
+    /// Linux (net/dccp/ccids/ccid3.c): twice what was last received, but after two round trips
+    /// without sending the initial rate; the nofeedback timer halves, idle or not.
+    Linux,
+}
+
+/// Which protocol the machine serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// DCCP's CCID 3 (RFC 4342).
+    Ccid3,
+    /// DCCP's CCID 4 (RFC 5622), the small-packet variant of RFC 4828.
+    Ccid4,
+    /// Bare TFRC (RFC 5348).
+    Tfrc,
+}
+
+/// Knobs of rate-based congestion control (TFRC, CCID 3 and CCID 4). What is absent has the
+/// profile's value, which the text of each names where it is not RFC 5348's.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Segment size s of the equations, in bytes of payload. Absent: the mean of what is sent (RFC
+    /// 5348 §4.1), with a token bucket the best codec's packet and its headers; under CCID 4 1460 B
+    /// (RFC 5622 §3); under ns2 500 B for DCCP and 1000 B for TFRC (ns-2 `s_s_`, `packetSize_`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub nominal_size: Option<Size>,
+    /// Window of the initial rate, in packets in a round trip. Absent: min(4s, max(2s, 4380 B))
+    /// (RFC 5348 §4.2); under ns2 for DCCP 1 (RFC 3448 §4.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<u32>,
+    /// What an idle or data-limited sender may keep of its rate. Absent: `rfc5348`; under ns2
+    /// `rfc3448`, under linux `linux`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Idle>,
+    /// Quadruple the rate in each round trip without congestion, up to what was achieved before
+    /// (draft-ietf-dccp-tfrc-faster-restart-06). Absent: false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub faster_restart: Option<bool>,
+    /// Slow down at once when the round-trip time grows (RFC 5348 §4.5, optional). Absent: true;
+    /// under linux false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub oscillation_prevention: Option<bool>,
+    /// Let a long interval without loss outweigh older ones (RFC 5348 §5.5, optional). Absent: true;
+    /// under linux, and under ns2 for DCCP, false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub history_discounting: Option<bool>,
+    /// Loss intervals in the average (RFC 5348 §5.4: n), 2 to 28. Absent: 8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_intervals: Option<u32>,
+    /// Smallest loss event rate above zero that the equation is asked about. Absent: 0; under linux
+    /// 0.0001, the first entry of its table, below which it cannot look (`TFRC_SMALLEST_P`); under
+    /// ns2 for DCCP 0.00001 (`s_smallest_p_`). A floor bounds X at s/R · √(3/2p): a path faster than
+    /// that keeps a standing queue.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub p_floor: Option<f64>,
+    /// Weight of the old value in the mean round-trip time, 0 to 1 (RFC 5348 §4.3 step 2: q).
+    /// Absent: 0.9; under ns2 for TFRC 0.95 (`df_`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rtt_weight: Option<f64>,
+    /// Shortest time between two packets. Absent: none; under CCID 4 10 ms (RFC 4828 §4.3).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minimum_interval: Option<Duration>,
+    /// Granularity of the sender's timer (RFC 5348 §8.3: t_gran): a packet may leave early by half of
+    /// it. Absent: 0, since time is exact here; under ns2 for DCCP 10 ms (`s_os_time_gran_`), under
+    /// linux 2 ms (`TFRC_T_DELTA` is half of it).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timer_granularity: Option<Duration>,
+    /// Unused sending time a sender may make up for by a burst, never more than a round trip (RFC
+    /// 5348 §4.6). Absent: 0; under linux a round trip (its own code sets no bound).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit: Option<Duration>,
+    /// Shortest nofeedback timeout. Absent: 0 (RFC 5348 §4.3 has none; Linux prints 4R for its own
+    /// even where that is 6 ms).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub minimum_timeout: Option<Duration>,
+    /// Feedback packets in a round trip, loss apart, 1 to 4. Absent: 1 (RFC 5348 §6.2).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub feedback_per_rtt: Option<u32>,
+    /// TFRC-TB: a token bucket over the source's ladder of encodings. Absent: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub token_bucket: Option<bucket::Config>,
+    /// Another controller in TFRC's place; a transport of its own names it, not a scenario's `rate`.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub beritelli: Option<beritelli::Config>,
+}
+
+/// A knob whose value cannot be.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Impossible {
+    /// s = 0 would forbid every packet.
+    #[error("nominal_size is {0}: a packet has at least 1B, and at most 65535B")]
+    NominalSize(Size),
+    /// No first packet.
+    #[error("initial_window is 0: it takes at least one packet")]
+    InitialWindow,
+    /// The average needs two halves and cannot use more than are kept.
+    #[error("loss_intervals is {0}: between 2 and 28 are kept")]
+    LossIntervals(u32),
+    /// Not a rate.
+    #[error("p_floor is {0}: a loss event rate lies between 0 and 1")]
+    PFloor(f64),
+    /// Not a weight.
+    #[error("rtt_weight is {0}: it lies between 0 and 1, and at 1 nothing new would count")]
+    RttWeight(f64),
+    /// More than one for each window count.
+    #[error("feedback_per_rtt is {0}: between 1 and 4, which a window counter can tell apart")]
+    FeedbackPerRtt(u32),
+    /// Not a share.
+    #[error("token_bucket.step_up_tokens is {0}: a share of the depth lies between 0 and 1")]
+    StepUpTokens(f64),
+    /// More than IP and any transport have.
+    #[error("token_bucket.header_bytes is {0}: at most 255 bytes stand before a packet")]
+    HeaderBytes(u32),
+}
+
+/// The machine's values, all decided.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameters {
+    /// Segment size s in bytes; `None`: the mean of what is sent (RFC 5348 §4.1).
+    pub nominal_bytes: Option<u32>,
+    /// Packets of the initial rate's window; `None`: min(4s, max(2s, 4380 B)).
+    pub initial_window: Option<u32>,
+    /// Bytes of headers counted against small packets (RFC 4828 §4.2: H); 0: no correction.
+    pub header_bytes: u32,
+    /// Shortest time between two packets (RFC 4828 §4.3); zero: none.
+    pub minimum_interval: Duration,
+    /// Count the losses of intervals of at most two round trips (RFC 4828 §4.4).
+    pub short_intervals: bool,
+    /// What an idle sender keeps.
+    pub idle: Idle,
+    /// Faster restart (draft-ietf-dccp-tfrc-faster-restart-06).
+    pub faster_restart: bool,
+    /// Oscillation prevention (RFC 5348 §4.5).
+    pub oscillation_prevention: bool,
+    /// History discounting (RFC 5348 §5.5).
+    pub history_discounting: bool,
+    /// Smallest loss event rate above zero the equation is asked about.
+    pub p_floor: f64,
+    /// Weight of the old value in the average of round-trip times (RFC 5348 §4.3 step 2: q).
+    pub rtt_weight: f64,
+    /// Granularity of the sender's timer (RFC 5348 §8.3: t_gran).
+    pub timer_granularity: Duration,
+    /// Unused sending time a sender may make up for by a burst (RFC 5348 §4.6).
+    pub credit: Duration,
+    /// Shortest nofeedback timeout.
+    pub minimum_timeout: Duration,
+    /// Loss intervals in the average (RFC 5348 §5.4: n).
+    pub loss_intervals: usize,
+    /// Later packets that make a missing one lost (RFC 5348 §5.1: NDUPACK).
+    pub ndupack: u32,
+    /// Feedback packets in a round trip (RFC 5348 §6.2: one).
+    pub feedback_per_rtt: u32,
+    /// An acknowledgement moves the window counter four beyond the packet it acknowledges (RFC 4342
+    /// §8.1, a SHOULD, which Linux leaves out).
+    pub counter_follows_acks: bool,
+    /// The bucket of TFRC-TB.
+    pub token_bucket: Option<bucket::Config>,
+    /// The controller that listens to delay, in TFRC's place.
+    pub beritelli: Option<beritelli::Config>,
+}
+
+impl Parameters {
+    /// RFC 5348's, with those of RFC 4828 where the kind asks for them.
+    fn rfc(kind: Kind) -> Self {
+        let small = kind == Kind::Ccid4;
+        Self {
+            nominal_bytes: small.then_some(1460),
+            initial_window: None,
+            header_bytes: if small { 40 } else { 0 },
+            minimum_interval: if small { Duration::from_millis(10) } else { Duration::ZERO },
+            short_intervals: small,
+            idle: Idle::Rfc5348,
+            faster_restart: false,
+            oscillation_prevention: true,
+            history_discounting: true,
+            p_floor: 0.0,
+            rtt_weight: 0.9,
+            timer_granularity: Duration::ZERO,
+            credit: Duration::ZERO,
+            minimum_timeout: Duration::ZERO,
+            loss_intervals: 8,
+            ndupack: 3,
+            feedback_per_rtt: 1,
+            counter_follows_acks: true,
+            token_bucket: None,
+            beritelli: None,
+        }
+    }
+
+    /// A profile's values.
+    fn of(profile: Profile, kind: Kind) -> Self {
+        let rfc = Self::rfc(kind);
+        match (profile, kind) {
+            (Profile::Rfc, _) => rfc,
+            (Profile::Ns2, Kind::Tfrc) => {
+                Self { nominal_bytes: Some(1000), rtt_weight: 0.95, idle: Idle::Rfc3448, ..rfc }
+            }
+            (Profile::Ns2, _) => Self {
+                nominal_bytes: rfc.nominal_bytes.or(Some(500)),
+                initial_window: Some(1),
+                idle: Idle::Rfc3448,
+                history_discounting: false,
+                p_floor: 1e-5,
+                timer_granularity: Duration::from_millis(10),
+                ..rfc
+            },
+            (Profile::Linux, _) => Self {
+                idle: Idle::Linux,
+                oscillation_prevention: false,
+                history_discounting: false,
+                p_floor: 1e-4,
+                timer_granularity: Duration::from_millis(2),
+                credit: Duration::MAX,
+                counter_follows_acks: false,
+                ..rfc
+            },
+        }
+    }
+}
+
+impl Config {
+    /// The machine's values under a profile.
+    #[must_use]
+    pub fn resolve(&self, profile: Profile, kind: Kind) -> Parameters {
+        let base = Parameters::of(profile, kind);
+        let bytes = |size: Size| u32::try_from(size.as_bytes()).unwrap_or(u32::MAX);
+        Parameters {
+            nominal_bytes: self.nominal_size.map(bytes).or(base.nominal_bytes),
+            initial_window: self.initial_window.or(base.initial_window),
+            header_bytes: base.header_bytes,
+            minimum_interval: self.minimum_interval.unwrap_or(base.minimum_interval),
+            short_intervals: base.short_intervals,
+            idle: self.idle.unwrap_or(base.idle),
+            faster_restart: self.faster_restart.unwrap_or(base.faster_restart),
+            oscillation_prevention: self
+                .oscillation_prevention
+                .unwrap_or(base.oscillation_prevention),
+            history_discounting: self.history_discounting.unwrap_or(base.history_discounting),
+            p_floor: self.p_floor.unwrap_or(base.p_floor),
+            rtt_weight: self.rtt_weight.unwrap_or(base.rtt_weight),
+            timer_granularity: self.timer_granularity.unwrap_or(base.timer_granularity),
+            credit: self.credit.unwrap_or(base.credit),
+            minimum_timeout: self.minimum_timeout.unwrap_or(base.minimum_timeout),
+            loss_intervals: self.loss_intervals.map_or(base.loss_intervals, |n| n as usize),
+            ndupack: base.ndupack,
+            feedback_per_rtt: self.feedback_per_rtt.unwrap_or(base.feedback_per_rtt),
+            counter_follows_acks: base.counter_follows_acks,
+            token_bucket: self.token_bucket.clone(),
+            beritelli: self.beritelli.clone(),
+        }
+    }
+
+    /// Refuses values that cannot be.
+    ///
+    /// # Errors
+    /// The first impossible knob, by name.
+    pub fn check(&self) -> Result<(), Impossible> {
+        if let Some(size) =
+            self.nominal_size.filter(|size| !(1..=65_535).contains(&size.as_bytes()))
+        {
+            return Err(Impossible::NominalSize(size));
+        }
+        if self.initial_window == Some(0) {
+            return Err(Impossible::InitialWindow);
+        }
+        if let Some(n) = self.loss_intervals.filter(|n| !(2..=KEPT_INTERVALS as u32).contains(n)) {
+            return Err(Impossible::LossIntervals(n));
+        }
+        if let Some(p) = self.p_floor.filter(|p| !(0.0..=1.0).contains(p)) {
+            return Err(Impossible::PFloor(p));
+        }
+        if let Some(q) = self.rtt_weight.filter(|q| !(0.0..1.0).contains(q)) {
+            return Err(Impossible::RttWeight(q));
+        }
+        if let Some(count) = self.feedback_per_rtt.filter(|count| !(1..=4).contains(count)) {
+            return Err(Impossible::FeedbackPerRtt(count));
+        }
+        if let Some(bucket) = &self.token_bucket {
+            if !(0.0..=1.0).contains(&bucket.step_up_tokens) {
+                return Err(Impossible::StepUpTokens(bucket.step_up_tokens));
+            }
+            if bucket.header_bytes > 255 {
+                return Err(Impossible::HeaderBytes(bucket.header_bytes));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,51 @@
+//! The throughput equation (RFC 5348 §3.1) and its inverse in p, which gives the first loss
+//! interval (§6.3.1). Pure functions of floats: s in bytes, R in seconds, X in bytes per second.
+
+/// The smallest loss event rate the inverse looks at: an interval of a million million packets.
+const SMALLEST: f64 = 1e-12;
+
+/// X_Bps: what a TCP with segments of `s` bytes, round trips of `r` seconds and a loss event rate
+/// `p` sends, in bytes per second (RFC 5348 §3.1 with b = 1 and t_RTO = 4R, as it recommends).
+/// Infinite at `p` = 0.
+#[must_use]
+pub fn throughput(s: f64, r: f64, p: f64) -> f64 {
+    throughput_of(s, r, p, 1.0, 4.0 * r)
+}
+
+/// The equation in full: with `b` packets acknowledged by one acknowledgement and a retransmission
+/// timeout of `t_rto` seconds.
+#[must_use]
+pub fn throughput_of(s: f64, r: f64, p: f64, b: f64, t_rto: f64) -> f64 {
+    let losses = (2.0 * b * p / 3.0).sqrt();
+    let timeouts = 3.0 * (3.0 * b * p / 8.0).sqrt() * p * (1.0 + 32.0 * p * p);
+    s / (r * losses + t_rto * timeouts)
+}
+
+/// The equation without timeouts, X = s/R · √(3/2p), to which it tends for small `p`.
+#[must_use]
+pub fn square_root_throughput(s: f64, r: f64, p: f64) -> f64 {
+    s / r * (1.5 / p).sqrt()
+}
+
+/// The loss event rate at which [`throughput`] is `x`: between 10⁻¹² and 1, which answer for rates
+/// beyond them too. It is found by halving the distance between logarithms, since p spans many
+/// orders of magnitude.
+#[must_use]
+pub fn loss_event_rate(s: f64, r: f64, x: f64) -> f64 {
+    let (mut low, mut high) = (SMALLEST, 1.0);
+    if throughput(s, r, high) >= x {
+        return high;
+    }
+    if throughput(s, r, low) <= x {
+        return low;
+    }
+    for _ in 0..64 {
+        let middle = (low * high).sqrt();
+        if throughput(s, r, middle) > x {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    high
+}

@@ -1,0 +1,358 @@
+//! What a receiver remembers of losses (RFC 5348 §5): which packets are lost, which losses are one
+//! event, how long the intervals between events were, and the loss event rate they give. RFC 4342
+//! §6.1, §8.6 and §10.2 and RFC 4828 §4.4 live here too, as parameters and as what an interval holds.
+
+use std::collections::VecDeque;
+
+use crate::time::{Duration, Instant};
+
+use super::average::{self, Weighed};
+use super::config::Parameters;
+
+/// How many closed intervals are kept: with the open one, those of the longest Loss Intervals
+/// option (RFC 4342 §8.6: 28).
+pub const KEPT_INTERVALS: usize = 28;
+
+/// The round-trip time to assume while none is known (RFC 4340 §3.4).
+pub const DEFAULT_RTT: Duration = Duration::from_millis(200);
+
+/// By how much the window counter grows in a round trip (RFC 4342 §8.1).
+const COUNTS_PER_RTT: u64 = 4;
+
+/// A packet that arrived, data or not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// Its place in the sequence space, which counts packets and does not wrap.
+    pub seq: u64,
+    /// Bytes of data if it carries any that count.
+    pub data_bytes: Option<u32>,
+    /// How many packets directly before it carry no data (RFC 4340 §7.7: NDP Count), if that is
+    /// known; 0 where every packet carries data or nobody counts.
+    pub non_data_before: u64,
+    /// It arrived with Congestion Experienced.
+    pub marked: bool,
+    /// The sender's round-trip time, as the packet says or the caller has estimated; `None`: no
+    /// news, the last one holds.
+    pub rtt: Option<Duration>,
+    /// The sender's window counter, unwrapped, where there is one (RFC 4342 §8.1): it grows by four
+    /// in a round trip. With it loss events are told apart by §10.2, without by time.
+    pub counter: Option<u64>,
+}
+
+/// A loss interval: from the first loss of an event to before the first loss of the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// Its first sequence number.
+    pub start: u64,
+    /// Packets from its first loss to its last (RFC 4342 §8.6.1: Loss Length).
+    pub loss_length: u64,
+    /// Packets after that (Lossless Length).
+    pub lossless_length: u64,
+    /// Data packets in all of it (Data Length): what counts in the average.
+    pub data_length: u64,
+    /// Data packets in it that were lost or marked (RFC 5622 §5: Drop Count).
+    pub drop_count: u64,
+    /// It is at most two round trips long, so that its losses count each (RFC 4828 §4.4).
+    pub short: bool,
+}
+
+/// A place in the stream of packets: where it is and when.
+#[derive(Clone, Copy, Debug)]
+struct Mark {
+    seq: u64,
+    time: Instant,
+    counter: Option<u64>,
+}
+
+/// A packet that arrived above a hole, fewer than NDUPACK of them.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    mark: Mark,
+    data: bool,
+    non_data_before: u64,
+    marked: bool,
+}
+
+/// The loss history.
+#[derive(Clone, Debug)]
+pub struct LossHistory {
+    ndupack: usize,
+    n: usize,
+    discounting: bool,
+    short_intervals: bool,
+    rtt: Duration,
+    /// The last packet below which everything is decided.
+    decided: Option<Mark>,
+    /// Those above a hole, in order.
+    waiting: Vec<Waiting>,
+    open: Interval,
+    /// Where the current loss event began; `None` before any loss.
+    event: Option<Mark>,
+    /// Newest first.
+    closed: VecDeque<(Interval, Weighed)>,
+}
+
+impl LossHistory {
+    /// A history without packets.
+    #[must_use]
+    pub fn new(parameters: &Parameters) -> Self {
+        Self {
+            ndupack: parameters.ndupack.max(1) as usize,
+            n: parameters.loss_intervals.clamp(1, KEPT_INTERVALS),
+            discounting: parameters.history_discounting,
+            short_intervals: parameters.short_intervals,
+            rtt: DEFAULT_RTT,
+            decided: None,
+            waiting: Vec::new(),
+            open: Interval::default(),
+            event: None,
+            closed: VecDeque::new(),
+        }
+    }
+
+    /// A packet arrived. True if it showed that a new loss event has begun. One that comes after it
+    /// was found lost stays so, and a duplicate changes nothing.
+    pub fn on_packet(&mut self, now: Instant, arrival: &Arrival) -> bool {
+        if let Some(rtt) = arrival.rtt.filter(|rtt| !rtt.is_zero()) {
+            self.rtt = rtt;
+        }
+        let mark = Mark { seq: arrival.seq, time: now, counter: arrival.counter };
+        let packet = Waiting {
+            mark,
+            data: arrival.data_bytes.is_some(),
+            non_data_before: arrival.non_data_before,
+            marked: arrival.marked,
+        };
+        let Some(decided) = self.decided else {
+            self.open.start = arrival.seq;
+            return self.accept(&packet);
+        };
+        if arrival.seq <= decided.seq {
+            return false;
+        }
+        match self.waiting.binary_search_by_key(&arrival.seq, |waiting| waiting.mark.seq) {
+            Ok(_) => return false,
+            Err(place) => self.waiting.insert(place, packet),
+        }
+        self.decide()
+    }
+
+    /// Decides over as many of those waiting as can be.
+    fn decide(&mut self) -> bool {
+        let mut begun = false;
+        while let Some(packet) = self.waiting.first().copied() {
+            let decided = self.decided.expect("packets wait only above one that is decided");
+            if packet.mark.seq > decided.seq + 1 {
+                // RFC 5348 §5.1: lost once NDUPACK later packets have come.
+                if self.waiting.len() < self.ndupack {
+                    break;
+                }
+                begun |= self.lose(decided, &packet);
+            }
+            self.waiting.remove(0);
+            begun |= self.accept(&packet);
+        }
+        begun
+    }
+
+    /// A packet is in its place, everything before it being decided.
+    fn accept(&mut self, packet: &Waiting) -> bool {
+        self.decided = Some(packet.mark);
+        // RFC 5348 §5.2: a mark is a loss at the instant of arrival.
+        if packet.marked && packet.data {
+            let begun = self.is_new(packet.mark);
+            if begun {
+                self.begin(packet.mark);
+            }
+            self.extend(packet.mark.seq, 1);
+            return begun;
+        }
+        self.open.lossless_length += 1;
+        self.open.data_length += u64::from(packet.data);
+        self.open.short = self.is_short(packet.mark);
+        false
+    }
+
+    /// All packets between two that arrived are lost, or carried no data and do not matter.
+    fn lose(&mut self, before: Mark, after: &Waiting) -> bool {
+        let gap = after.mark.seq - before.seq - 1;
+        // RFC 4340 §7.7.1: those without data stand directly before the one that counts them.
+        let non_data = after.non_data_before.min(gap);
+        let (mut seq, end) = (before.seq + 1, after.mark.seq - non_data);
+        let mut events = 0;
+        while seq < end {
+            let mark = between(before, after.mark, seq);
+            if self.is_new(mark) {
+                self.begin(mark);
+                events += 1;
+            }
+            // A gap may hold many events, of which the newest matter; the last takes the rest, so
+            // that a peer's numbers cannot keep us busy.
+            let last = if events > KEPT_INTERVALS {
+                end - 1
+            } else {
+                self.last_of_event(before, after.mark, seq, end)
+            };
+            self.extend(last, last - seq + 1);
+            seq = last + 1;
+        }
+        self.open.lossless_length += non_data;
+        events > 0
+    }
+
+    /// The last packet before `end` that belongs to the same event as `seq`; times only grow.
+    fn last_of_event(&self, before: Mark, after: Mark, seq: u64, end: u64) -> u64 {
+        let (mut low, mut high) = (seq, end);
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if self.is_new(between(before, after, middle)) {
+                high = middle;
+            } else {
+                low = middle;
+            }
+        }
+        low
+    }
+
+    /// Whether a loss here begins an event.
+    fn is_new(&self, loss: Mark) -> bool {
+        let Some(event) = self.event else { return true };
+        match (event.counter, loss.counter) {
+            // RFC 4342 §10.2: more than a round trip of window counts later.
+            (Some(from), Some(to)) => to.saturating_sub(from) > COUNTS_PER_RTT,
+            // RFC 5348 §5.2: T_old + R_i >= T_new is the same event.
+            _ => loss.time.saturating_since(event.time) > self.rtt,
+        }
+    }
+
+    /// Whether an interval that began with the current event and ends here is short.
+    fn is_short(&self, end: Mark) -> bool {
+        self.event.is_some_and(|event| match (event.counter, end.counter) {
+            (Some(from), Some(to)) => to.saturating_sub(from) <= 2 * COUNTS_PER_RTT,
+            _ => end.time.saturating_since(event.time) <= self.rtt * 2,
+        })
+    }
+
+    /// A loss event begins: the open interval closes.
+    fn begin(&mut self, at: Mark) {
+        let mut closing = self.open;
+        closing.short = self.is_short(at);
+        // RFC 5348 §5.5: the general discount becomes part of those there were.
+        if self.discounting && !self.closed.is_empty() {
+            let weighed = self.closed.iter().map(|(_, weighed)| weighed);
+            let general = average::general_discount(self.counted(&closing), weighed, self.n);
+            self.closed.iter_mut().for_each(|(_, weighed)| weighed.discount *= general);
+        }
+        let weighed = Weighed { length: self.counted(&closing), discount: 1.0 };
+        self.closed.push_front((closing, weighed));
+        self.closed.truncate(KEPT_INTERVALS);
+        self.open = Interval { start: at.seq, ..Interval::default() };
+        self.event = Some(at);
+    }
+
+    /// The current event reaches to `last`, with this many more data packets lost.
+    fn extend(&mut self, last: u64, lost: u64) {
+        self.open.loss_length = last - self.open.start + 1;
+        self.open.lossless_length = 0;
+        self.open.data_length += lost;
+        self.open.drop_count += lost;
+        self.open.short = true;
+    }
+
+    /// An interval's length in the average.
+    fn counted(&self, interval: &Interval) -> f64 {
+        let packets = interval.data_length as f64;
+        // RFC 4828 §4.4: a short interval of N packets, K of them lost, counts as N/K.
+        if self.short_intervals && interval.short && interval.drop_count > 0 {
+            packets / interval.drop_count as f64
+        } else {
+            packets
+        }
+    }
+
+    /// Gives the interval before the first loss event the length it would have had at the rate the
+    /// sender had reached (RFC 5348 §6.3.1). The receiver does so at the first event.
+    pub fn seed(&mut self, data_length: f64) {
+        if let Some((_, weighed)) = self.closed.back_mut() {
+            weighed.length = data_length.max(1.0);
+        }
+    }
+
+    /// Loss event rate p, 0 without loss (RFC 5348 §5.4).
+    #[must_use]
+    pub fn loss_event_rate(&self) -> f64 {
+        self.mean_interval().map_or(0.0, |mean| 1.0 / mean.max(1.0))
+    }
+
+    /// I_mean in packets; `None` without loss.
+    #[must_use]
+    pub fn mean_interval(&self) -> Option<f64> {
+        let closed = self.closed.iter().map(|(_, weighed)| weighed);
+        average::mean_interval(self.counted(&self.open), &closed, self.n, self.discounting)
+    }
+
+    /// The intervals, newest first: the open one, then at most [`KEPT_INTERVALS`] closed ones. The
+    /// open one ends before the packets that are [skipped](Self::skip_length). The oldest may be
+    /// what came before the first loss; its `loss_length` is 0.
+    pub fn intervals(&self) -> impl Iterator<Item = Interval> + '_ {
+        let open = self.decided.map(|_| self.open);
+        open.into_iter().chain(self.closed.iter().map(|(interval, _)| *interval))
+    }
+
+    /// Packets at the newest end that intervals do not count yet, since missing ones among them may
+    /// still come (RFC 4342 §8.6: Skip Length).
+    #[must_use]
+    pub fn skip_length(&self) -> u64 {
+        match (self.decided, self.waiting.last()) {
+            (Some(decided), Some(newest)) => newest.mark.seq - decided.seq,
+            _ => 0,
+        }
+    }
+
+    /// The newest packet that arrived.
+    #[must_use]
+    pub fn newest(&self) -> Option<u64> {
+        self.waiting.last().map(|packet| packet.mark).or(self.decided).map(|mark| mark.seq)
+    }
+}
+
+/// When a packet between two others was sent, as far as one can tell.
+fn between(before: Mark, after: Mark, seq: u64) -> Mark {
+    let (part, whole) = (u128::from(seq - before.seq), u128::from(after.seq - before.seq));
+    // RFC 5348 §5.2: T_loss lies between T_before and T_after as S_loss between S_before and
+    // S_after. Reordering may have delayed `before` beyond `after`.
+    let span = u128::from(after.time.saturating_since(before.time).as_nanos());
+    let time = before.time + Duration::from_nanos((span * part / whole) as u64);
+    // RFC 4342 §10.2 takes the count of the packet before the loss; of a long gap, the later
+    // packets take theirs from where they stand in it.
+    let counter = before
+        .counter
+        .zip(after.counter)
+        .map(|(from, to)| from + (u128::from(to.saturating_sub(from)) * (part - 1) / whole) as u64);
+    Mark { seq, time, counter }
+}
+
+/// The loss event rate of intervals as reported, for a sender that computes p itself (RFC 5348 §7,
+/// RFC 4342 §6.1): `open` is I_0, `closed` are I_1, I_2, … as lengths in packets, short ones divided
+/// by their losses where the parameters ask for it ([`counted_length`]). Without closed intervals
+/// there is no loss and p is 0. History discounting needs the receiver's memory and is left out.
+#[must_use]
+pub fn loss_event_rate(open: f64, closed: &[f64], parameters: &Parameters) -> f64 {
+    let closed: Vec<_> =
+        closed.iter().map(|length| Weighed { length: *length, discount: 1.0 }).collect();
+    let n = parameters.loss_intervals.clamp(1, KEPT_INTERVALS);
+    average::mean_interval(open, &closed.iter(), n, false).map_or(0.0, |mean| 1.0 / mean.max(1.0))
+}
+
+/// The length of an interval of `data_length` packets, `drop_count` of them lost, in the average:
+/// N/K if it is short and losses of short intervals count each (RFC 4828 §4.4).
+#[must_use]
+pub fn counted_length(
+    data_length: u64,
+    drop_count: u64,
+    short: bool,
+    parameters: &Parameters,
+) -> f64 {
+    let losses = if parameters.short_intervals && short { drop_count.max(1) } else { 1 };
+    data_length as f64 / losses as f64
+}

@@ -1,0 +1,71 @@
+//! What a controller that chooses the encoding knows of the source: the rate each rung costs, with
+//! the headers the study counts, and the best one a rate pays for.
+
+use super::Rung;
+use crate::time::Duration;
+use crate::units::Rate;
+
+/// The encodings of a source, best first.
+#[derive(Clone, Debug)]
+pub struct Ladder {
+    rungs: Vec<Cost>,
+}
+
+/// What one rung costs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Bytes counted for each packet: what it hands to the transport, and headers.
+    pub packet_bytes: u32,
+    /// Time between two packets.
+    pub interval: Duration,
+    /// Bytes of a packet in every interval, rounded up to a bit per second.
+    pub rate: Rate,
+}
+
+impl Ladder {
+    /// The ladder of a source whose packets count `header_bytes` more than they hand over. Rungs
+    /// beyond 256 cannot be named and are left out; the scenario's checks exclude them.
+    #[must_use]
+    pub fn new(rungs: &[Rung], header_bytes: u32) -> Self {
+        let cost = |rung: &Rung| {
+            let packet_bytes = rung.packet_bytes.saturating_add(header_bytes);
+            let bit_nanos = u128::from(packet_bytes) * 8_000_000_000;
+            let rate = bit_nanos.div_ceil(u128::from(rung.interval.as_nanos().max(1)));
+            Cost {
+                packet_bytes,
+                interval: rung.interval,
+                rate: Rate::from_bps(u64::try_from(rate).unwrap_or(u64::MAX)),
+            }
+        };
+        Self { rungs: rungs.iter().take(256).map(cost).collect() }
+    }
+
+    /// True for a source with no encodings to choose among, nor one that is known.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rungs.is_empty()
+    }
+    /// How many rungs it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.rungs.len()
+    }
+    /// Number of the lowest rung.
+    #[must_use]
+    pub fn lowest(&self) -> u8 {
+        self.rungs.len().saturating_sub(1) as u8
+    }
+    /// What a rung costs; of one below the lowest, what the lowest does.
+    ///
+    /// # Panics
+    /// If the ladder is empty.
+    #[must_use]
+    pub fn cost(&self, rung: u8) -> Cost {
+        self.rungs[usize::from(rung.min(self.lowest()))]
+    }
+    /// The best rung whose rate is no more than `rate`; `None` below the lowest.
+    #[must_use]
+    pub fn within(&self, rate: Rate) -> Option<u8> {
+        self.rungs.iter().position(|cost| cost.rate <= rate).map(|rung| rung as u8)
+    }
+}

@@ -1,0 +1,100 @@
+//! The controllers there are, as one type: endpoints hold a [`Machine`] and do not ask which. A new
+//! controller is a variant here and a way to ask for it in [`Parameters`].
+
+use super::beritelli::Beritelli;
+use super::bucket::Bucket;
+use super::config::Parameters;
+use super::{Permit, RateControl, Report, Rung, Sender};
+use crate::probe::Probe;
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+
+/// A controller of a sending rate.
+#[derive(Debug)]
+pub enum Machine {
+    /// TFRC (RFC 5348), and with its parameters TFRC-SP (RFC 4828).
+    Tfrc(Box<Sender>),
+    /// TFRC with a token bucket over a ladder (Maldonado et al. 2005, TFRC-TB).
+    TokenBucket(Box<Bucket<Sender>>),
+    /// By delay variation (Beritelli et al. 2002).
+    Beritelli(Box<Beritelli>),
+}
+
+macro_rules! dispatch {
+    ($machine:expr, $controller:ident => $call:expr) => {
+        match $machine {
+            Machine::Tfrc($controller) => $call,
+            Machine::TokenBucket($controller) => $call,
+            Machine::Beritelli($controller) => $call,
+        }
+    };
+}
+
+impl Machine {
+    /// The controller the parameters ask for, over what the source can send in, best first. `now`
+    /// is when the connection opened. Without a ladder there is nothing a token bucket could hold:
+    /// what remains is TFRC.
+    #[must_use]
+    pub fn build(now: Instant, parameters: &Parameters, ladder: &[Rung]) -> Self {
+        if let Some(config) = &parameters.beritelli {
+            return Self::Beritelli(Box::new(Beritelli::new(now, config, ladder)));
+        }
+        let (Some(config), Some(best)) = (&parameters.token_bucket, ladder.first()) else {
+            return Self::Tfrc(Box::new(Sender::new(now, parameters)));
+        };
+        let mut config = config.clone();
+        if parameters.header_bytes > 0 {
+            // RFC 4828 §4.2: X has paid for the headers already.
+            config.header_bytes = 0;
+        }
+        let mut parameters = parameters.clone();
+        // With the mean of what is sent as s, a step down the ladder would lower X itself and lead to
+        // the next: the fair rate is that of packets as long as the best codec's.
+        parameters.nominal_bytes.get_or_insert(best.packet_bytes + config.header_bytes);
+        let sender = Sender::new(now, &parameters);
+        let spacing = parameters.minimum_interval;
+        Self::TokenBucket(Box::new(Bucket::new(now, &config, ladder, spacing, sender)))
+    }
+    /// A round-trip time known before the first feedback (RFC 5348 §4.2).
+    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+        dispatch!(self, controller => controller.set_initial_rtt(now, rtt, probe));
+    }
+    /// s in bytes (RFC 5348 §4.1).
+    #[must_use]
+    pub fn segment_size(&self) -> f64 {
+        dispatch!(self, controller => controller.segment_size())
+    }
+}
+
+impl RateControl for Machine {
+    fn permit(&mut self, now: Instant, bytes: u32) -> Permit {
+        dispatch!(self, controller => controller.permit(now, bytes))
+    }
+    fn on_unused(&mut self, now: Instant) {
+        dispatch!(self, controller => controller.on_unused(now));
+    }
+    fn on_sent(&mut self, now: Instant, bytes: u32) {
+        dispatch!(self, controller => controller.on_sent(now, bytes));
+    }
+    fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
+        dispatch!(self, controller => controller.on_report(now, report, probe));
+    }
+    fn deadline(&self) -> Option<Instant> {
+        dispatch!(self, controller => controller.deadline())
+    }
+    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        dispatch!(self, controller => controller.on_timeout(now, probe));
+    }
+    fn rate(&self) -> Rate {
+        dispatch!(self, controller => controller.rate())
+    }
+    fn rtt(&self) -> Option<Duration> {
+        dispatch!(self, controller => controller.rtt())
+    }
+    fn evidence(&self) -> Rate {
+        dispatch!(self, controller => controller.evidence())
+    }
+    fn encoding(&mut self) -> Option<u8> {
+        dispatch!(self, controller => controller.encoding())
+    }
+}

@@ -1,0 +1,98 @@
+//! Congestion control by rate: the TFRC family (RFC 5348, 4342, 4828, 5622 and its relatives) as
+//! one machine with a profile.
+//!
+//! The sender's half answers one question, [`RateControl::permit`]; the receiver's half measures.
+//! Sequence numbers, options and packets are the endpoint's: `dccp::ccid3` for CCID 3 and 4,
+//! `tfrc` for the bare protocol.
+
+mod average;
+pub mod beritelli;
+pub mod bucket;
+pub mod config;
+pub mod equation;
+pub mod history;
+pub mod ladder;
+mod machine;
+mod pacing;
+mod receive_set;
+mod receiver;
+mod restart;
+mod sender;
+
+pub use config::{Config, Idle, Impossible, Kind, Parameters};
+pub use history::{Arrival, Interval, LossHistory};
+pub use machine::Machine;
+pub use receiver::{Feedback, Receiver};
+pub use sender::Sender;
+
+use crate::probe::Probe;
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+
+/// Whether a packet may leave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Permit {
+    /// Now.
+    Now,
+    /// At this instant, if nothing happens before.
+    At(Instant),
+    /// Not before news from the other side.
+    Blocked,
+}
+
+/// What a feedback packet tells a sender.
+#[derive(Clone, Copy, Debug)]
+pub struct Report {
+    /// A round-trip time sample, if the packet gave one (RFC 5348 §4.3 step 1).
+    pub rtt: Option<Duration>,
+    /// When the last data packet it covers was sent (RFC 5348 §8.2.1: t_recvdata).
+    pub covered: Instant,
+    /// Rate at which data arrived, in bytes per second (X_recv).
+    pub receive_rate: u64,
+    /// Loss event rate (p), 0 to 1.
+    pub loss_event_rate: f64,
+    /// Spread of one-way delays since the last report, for controllers that listen to it.
+    pub delay_variation: Option<Duration>,
+}
+
+/// One encoding a source can send in, best first in a ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rung {
+    /// Bytes a packet hands to the transport: media header and speech.
+    pub packet_bytes: u32,
+    /// Time between two packets.
+    pub interval: Duration,
+}
+
+/// A controller of a sending rate.
+pub trait RateControl {
+    /// Whether a packet of `bytes` may leave.
+    fn permit(&mut self, now: Instant, bytes: u32) -> Permit;
+    /// A permit went unused: there was nothing to send (RFC 5348 §4.3, data-limited). To be said
+    /// when [`Permit::Now`] finds nothing waiting; a packet that leaves at the same instant after
+    /// all takes it back.
+    fn on_unused(&mut self, now: Instant);
+    /// A data packet of this many bytes left.
+    fn on_sent(&mut self, now: Instant, bytes: u32);
+    /// Feedback came.
+    fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P);
+    /// When it has something to do by itself (the nofeedback timer).
+    fn deadline(&self) -> Option<Instant>;
+    /// Its deadline has come.
+    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P);
+    /// Allowed sending rate (RFC 5348 §4: X).
+    fn rate(&self) -> Rate;
+    /// Round-trip time, once known (R).
+    fn rtt(&self) -> Option<Duration>;
+    /// The part of its rate that the network has shown to carry: where loss was seen, no more than
+    /// the throughput equation gives, and before that no more than was received. Nothing, from a
+    /// controller that cannot tell.
+    fn evidence(&self) -> Rate {
+        Rate::ZERO
+    }
+    /// The rung of the ladder the source should use, when it is another than last asked for;
+    /// controllers without a ladder never say.
+    fn encoding(&mut self) -> Option<u8> {
+        None
+    }
+}

@@ -1,0 +1,289 @@
+//! The half that receives data (RFC 5348 §6): measures the receive rate, keeps the loss history and
+//! knows when feedback is due. What feedback looks like on the wire is the endpoint's.
+//!
+//! Feedback is timed by the round-trip time (RFC 5348 §6.2) or, where packets carry a window
+//! counter, by the counter (RFC 4342 §10.3).
+
+use std::collections::VecDeque;
+
+use crate::probe::{Gauge, Note, Place, Probe, Topic};
+use crate::time::{Duration, Instant};
+
+use super::config::Parameters;
+use super::equation;
+use super::history::{Arrival, DEFAULT_RTT, LossHistory};
+
+/// Arrivals kept for the rate over the last round trip. Beyond, the two oldest become one, which
+/// blurs the measurement's far edge and bounds its memory.
+const KEPT_ARRIVALS: usize = 4096;
+
+/// By how much the window counter grows between two feedback packets (RFC 4342 §10.3).
+const COUNTS_PER_RTT: u64 = 4;
+
+/// What a feedback packet says (RFC 5348 §3.2.2).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Feedback {
+    /// The packet it answers: the one that arrived last, data or not.
+    pub last: u64,
+    /// Time between that one's arrival and this feedback (t_delay).
+    pub delay: Duration,
+    /// X_recv in bytes per second.
+    pub receive_rate: u64,
+    /// p.
+    pub loss_event_rate: f64,
+}
+
+/// A receiver of data.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    history: LossHistory,
+    nominal_bytes: Option<u32>,
+    header_bytes: u32,
+    feedback_per_rtt: u64,
+    rtt: Option<Duration>,
+    /// Mean bytes of a data packet.
+    size: Option<f64>,
+    /// The packet that arrived last, and when.
+    last: Option<(u64, Instant)>,
+    /// When the last feedback left, and the newest window count it had seen.
+    reported: Option<(Instant, Option<u64>)>,
+    /// Newest window count.
+    counter: Option<u64>,
+    /// Bytes of data since the last feedback.
+    bytes: u64,
+    /// Data of the last round trip.
+    arrivals: VecDeque<(Instant, u64)>,
+    /// X_recv as last reported.
+    reported_rate: f64,
+    lost: bool,
+    due: bool,
+    /// When the feedback timer expires, or last did with nothing to say.
+    timer: Option<Instant>,
+    /// It has expired with nothing to say and waits for data.
+    quiet: bool,
+}
+
+impl Receiver {
+    /// A receiver that has seen nothing.
+    #[must_use]
+    pub fn new(parameters: &Parameters) -> Self {
+        Self {
+            history: LossHistory::new(parameters),
+            nominal_bytes: parameters.nominal_bytes,
+            header_bytes: parameters.header_bytes,
+            feedback_per_rtt: u64::from(parameters.feedback_per_rtt.max(1)),
+            rtt: None,
+            size: None,
+            last: None,
+            reported: None,
+            counter: None,
+            bytes: 0,
+            arrivals: VecDeque::new(),
+            reported_rate: 0.0,
+            lost: false,
+            due: false,
+            timer: None,
+            quiet: false,
+        }
+    }
+
+    /// A packet arrived, data or not, no duplicate.
+    pub fn on_packet<P: Probe>(&mut self, now: Instant, arrival: &Arrival, probe: &mut P) {
+        if let Some(rtt) = arrival.rtt {
+            self.set_rtt(rtt);
+        }
+        let previous = self.history.loss_event_rate();
+        // RFC 5348 §6.1 step 1
+        let begun = self.history.on_packet(now, arrival);
+        self.last = Some((arrival.seq, now));
+        self.counter = self.counter.max(arrival.counter);
+        if let Some(bytes) = arrival.data_bytes {
+            self.take(now, bytes);
+        }
+        if begun && !self.lost {
+            self.lost = true;
+            let length = self.first_interval(now);
+            self.history.seed(length);
+        }
+        // RFC 5348 §6.1 steps 2 and 3
+        let rate = self.history.loss_event_rate();
+        if begun || rate > previous {
+            self.due = true;
+        }
+        self.schedule(now, arrival);
+        if begun || rate.to_bits() != previous.to_bits() {
+            self.tell(now, probe);
+        }
+    }
+
+    /// Data arrived.
+    fn take(&mut self, now: Instant, bytes: u32) {
+        let latest = f64::from(bytes);
+        self.size = Some(self.size.map_or(latest, |mean| 0.9 * mean + 0.1 * latest));
+        self.bytes += u64::from(bytes);
+        self.forget(now);
+        if self.arrivals.len() == KEPT_ARRIVALS
+            && let Some((_, oldest)) = self.arrivals.pop_front()
+        {
+            self.arrivals[0].1 += oldest;
+        }
+        self.arrivals.push_back((now, u64::from(bytes)));
+    }
+
+    /// Drops arrivals of more than a round trip ago.
+    fn forget(&mut self, now: Instant) {
+        let rtt = self.rtt_or_default();
+        while self.arrivals.front().is_some_and(|(at, _)| now.saturating_since(*at) >= rtt) {
+            self.arrivals.pop_front();
+        }
+    }
+
+    /// Whether the packet makes feedback due, and when the timer does.
+    fn schedule(&mut self, now: Instant, arrival: &Arrival) {
+        if arrival.data_bytes.is_none() {
+            return;
+        }
+        let Some((_, reported)) = self.reported else {
+            // RFC 5348 §6.3: the first packet is answered at once.
+            self.due = true;
+            return;
+        };
+        if let (Some(from), Some(to)) = (reported, arrival.counter) {
+            // RFC 4342 §10.3
+            let step = COUNTS_PER_RTT.div_ceil(self.feedback_per_rtt);
+            self.due |= to.saturating_sub(from) >= step;
+        } else if self.quiet {
+            // RFC 5348 §6.2: a timer that finds nothing to report starts again; here it stands
+            // still and is put where it would be by now.
+            let period = self.period();
+            let since = self.timer.map_or(Duration::ZERO, |timer| now.saturating_since(timer));
+            let left = period.as_nanos() - since.as_nanos() % period.as_nanos();
+            self.timer = Some(now + Duration::from_nanos(left));
+            self.quiet = false;
+        }
+    }
+
+    /// News of the round-trip time by another way than [`Arrival::rtt`].
+    pub fn set_rtt(&mut self, rtt: Duration) {
+        if rtt.is_zero() {
+            return;
+        }
+        let known = self.rtt.replace(rtt).is_some();
+        // The first packet was answered before its sender knew R: the timer then set was a guess.
+        if !known && let (Some((reported, _)), Some(timer)) = (self.reported, self.timer) {
+            self.timer = Some(timer.min(reported + self.period()));
+        }
+    }
+
+    fn rtt_or_default(&self) -> Duration {
+        self.rtt.unwrap_or(DEFAULT_RTT)
+    }
+
+    fn period(&self) -> Duration {
+        (self.rtt_or_default() / self.feedback_per_rtt).max(Duration::from_nanos(1))
+    }
+
+    /// Length of the interval before the first loss (RFC 5348 §6.3.1): the loss event rate at which
+    /// the equation gives the rate at which data came in.
+    fn first_interval(&mut self, now: Instant) -> f64 {
+        let rtt = self.rtt_or_default().as_secs_f64();
+        let size = self.size.unwrap_or(1.0).max(1.0);
+        let s = self.nominal_bytes.map_or(size, f64::from);
+        // §6.3.1: X_target; at least half a packet in a round trip where nothing is known yet.
+        let target = self.reported_rate.max(self.measure(now)).max(0.5 * s / rtt);
+        // RFC 4828 §4.2: what came in was sent at the equation's rate less the headers' share.
+        let header = f64::from(self.header_bytes);
+        1.0 / equation::loss_event_rate(s, rtt, target * (size + header) / size)
+    }
+
+    /// X_recv in bytes per second (RFC 5348 §6.2): over the time since the last feedback, or over
+    /// the last round trip if that is longer. Where a window counter says that a round trip has
+    /// passed since (RFC 4342 §8.3), it has: an estimate a little longer would count its first and
+    /// its last packet both, which is twice the rate of a packet a round trip.
+    fn measure(&mut self, now: Instant) -> f64 {
+        self.forget(now);
+        let rtt = self.rtt_or_default();
+        let since = self.reported.map_or(Duration::ZERO, |(at, _)| now.saturating_since(at));
+        let counted = self.reported.and_then(|(_, from)| Some(self.counter? - from?));
+        if since >= rtt || (counted >= Some(COUNTS_PER_RTT) && !since.is_zero()) {
+            self.bytes as f64 / since.as_secs_f64()
+        } else {
+            let bytes: u64 = self.arrivals.iter().map(|(_, bytes)| bytes).sum();
+            bytes as f64 / rtt.as_secs_f64()
+        }
+    }
+
+    /// True if feedback should leave now.
+    #[must_use]
+    pub fn wants_feedback(&self, now: Instant) -> bool {
+        let expired = self.deadline().is_some_and(|deadline| deadline <= now);
+        // Before any data there is nothing to report, whatever else was lost.
+        self.size.is_some() && (self.due || (expired && self.bytes > 0))
+    }
+
+    /// When feedback will be due if nothing arrives before: the feedback timer. There is none where
+    /// packets carry a window counter.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        self.timer.filter(|_| !self.quiet && self.counter.is_none())
+    }
+
+    /// The deadline has come: feedback is due if data has arrived since the last (RFC 5348 §6.2).
+    pub fn on_timeout(&mut self, now: Instant) {
+        if self.deadline().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        if self.bytes > 0 {
+            self.due = true;
+            self.timer = Some(now + self.period());
+        } else {
+            self.quiet = true;
+        }
+    }
+
+    /// What the feedback that leaves now says; starts the next measurement. `None` before any data.
+    pub fn feedback(&mut self, now: Instant) -> Option<Feedback> {
+        let (last, arrived) = self.last?;
+        let rate = match self.reported {
+            // RFC 5348 §6.3: X_recv of the first is 0, there being no time to measure it over.
+            None => {
+                self.size?;
+                0.0
+            }
+            Some(_) => self.measure(now),
+        };
+        self.reported_rate = rate;
+        self.reported = Some((now, self.counter));
+        self.bytes = 0;
+        self.due = false;
+        self.quiet = false;
+        self.timer = Some(now + self.period());
+        Some(Feedback {
+            last,
+            delay: now.saturating_since(arrived),
+            receive_rate: crate::math::round_u64(rate),
+            loss_event_rate: self.history.loss_event_rate(),
+        })
+    }
+
+    fn tell<P: Probe>(&self, now: Instant, probe: &mut P) {
+        if !probe.wants(Topic::Gauge) {
+            return;
+        }
+        if let Some(value) = self.history.mean_interval() {
+            probe.record(now, Place::Peer(0), &Note::Gauge { gauge: Gauge::LossInterval, value });
+        }
+    }
+
+    /// The loss history, for options that tell of it.
+    #[must_use]
+    pub const fn history(&self) -> &LossHistory {
+        &self.history
+    }
+
+    /// Round-trip time, once known.
+    #[must_use]
+    pub const fn rtt(&self) -> Option<Duration> {
+        self.rtt
+    }
+}

@@ -1,0 +1,469 @@
+//! The half that sends data (RFC 5348 §4): the allowed rate from feedback and from its absence.
+//! RFC 3448's idle rule, Linux's, RFC 4828's small packets and faster restart are parameters of it.
+
+use crate::math::round_u64;
+use crate::probe::{Gauge, Note, Place, Probe, Topic};
+use crate::time::{Duration, Instant};
+use crate::units::Rate;
+
+use super::config::{Idle, Parameters};
+use super::equation;
+use super::pacing::Pacing;
+use super::receive_set::{Limits, ReceiveSet};
+use super::restart::Restart;
+use super::{Permit, RateControl, Report};
+
+/// t_mbi: a sender sends at least one packet in this time (RFC 5348 §4.3), in seconds.
+const LONGEST_INTERVAL: f64 = 64.0;
+/// The nofeedback timer before the first round-trip time (RFC 5348 §4.2).
+const INITIAL_TIMEOUT: Duration = Duration::from_secs(2);
+/// q2, the weight of the old value in `R_sqmean` (RFC 5348 §4.5).
+const SQUARE_ROOT_WEIGHT: f64 = 0.9;
+/// W_init is between two and four packets and near this many bytes (RFC 5348 §4.2, RFC 3390).
+const INITIAL_WINDOW_BYTES: f64 = 4380.0;
+/// s before anything was sent, where no nominal size is given.
+const SIZE_BEFORE_DATA: f64 = 1460.0;
+/// What becomes of X_recv if a data-limited sender hears of loss (RFC 5348 §4.3 step 4).
+const DATA_LIMITED_LOSS: f64 = 0.85;
+
+/// Round-trip time as a sender averages it, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct RoundTrip {
+    /// R.
+    mean: f64,
+    /// √R_sample of the last sample.
+    latest_root: f64,
+    /// R_sqmean, an average of roots.
+    root_mean: f64,
+}
+
+/// A sender of data.
+#[derive(Clone, Debug)]
+pub struct Sender {
+    parameters: Parameters,
+    pacing: Pacing,
+    limits: Limits,
+    receive_set: ReceiveSet,
+    restart: Restart,
+    /// Mean bytes of the packets sent.
+    size: Option<f64>,
+    round_trip: Option<RoundTrip>,
+    /// X; `None` before the first packet or round-trip time.
+    rate: Option<f64>,
+    /// X_Bps, once p > 0.
+    equation_rate: Option<f64>,
+    /// X_recv as last reported, or as the nofeedback timer has lowered it.
+    receive_rate: Option<f64>,
+    loss_event_rate: f64,
+    /// tld: when the rate was last doubled in slow start.
+    doubled: Option<Instant>,
+    nofeedback: Option<Instant>,
+    /// A packet was sent since the nofeedback timer was set.
+    active: bool,
+    last_sent: Option<Instant>,
+    /// Since when a permit lies unused.
+    unused: Option<Instant>,
+    told: [Option<f64>; 6],
+}
+
+impl Sender {
+    /// A sender that has sent nothing. `now` is when its connection opened.
+    #[must_use]
+    pub fn new(now: Instant, parameters: &Parameters) -> Self {
+        Self {
+            pacing: Pacing::new(parameters),
+            limits: Limits::default(),
+            receive_set: ReceiveSet::new(now),
+            restart: Restart::default(),
+            size: None,
+            round_trip: None,
+            rate: None,
+            equation_rate: None,
+            receive_rate: None,
+            loss_event_rate: 0.0,
+            doubled: None,
+            nofeedback: None,
+            active: false,
+            last_sent: None,
+            unused: None,
+            told: [None; 6],
+            parameters: parameters.clone(),
+        }
+    }
+
+    /// A round-trip time known before the first feedback, from a handshake (RFC 5348 §4.2, RFC 4342
+    /// §5): the initial rate holds from now on.
+    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+        if self.round_trip.is_none() && !rtt.is_zero() {
+            self.measure(rtt);
+            self.start(now);
+            self.tell(now, probe);
+        }
+    }
+
+    /// X in bytes per second, without oscillation prevention and header correction; 0 before the
+    /// first packet.
+    #[must_use]
+    pub fn allowed_rate(&self) -> f64 {
+        self.rate.unwrap_or(0.0)
+    }
+    /// X_Bps of the throughput equation in bytes per second; `None` while p is 0 or R unknown.
+    #[must_use]
+    pub const fn equation_rate(&self) -> Option<f64> {
+        self.equation_rate
+    }
+    /// X_recv as last reported, in bytes per second.
+    #[must_use]
+    pub const fn receive_rate(&self) -> Option<f64> {
+        self.receive_rate
+    }
+    /// p as last reported, not below the floor.
+    #[must_use]
+    pub const fn loss_event_rate(&self) -> f64 {
+        self.loss_event_rate
+    }
+    /// s in bytes (RFC 5348 §4.1).
+    #[must_use]
+    pub fn segment_size(&self) -> f64 {
+        self.parameters
+            .nominal_bytes
+            .map_or_else(|| self.size.unwrap_or(SIZE_BEFORE_DATA), f64::from)
+    }
+    /// Time between two packets at the rate allowed now (RFC 5348 §4.6: t_ipi).
+    #[must_use]
+    pub fn interval(&self) -> Duration {
+        let rate = self.effective_rate();
+        if rate <= 0.0 {
+            return Duration::ZERO;
+        }
+        Duration::from_secs_f64(self.paced_size() / rate).max(self.parameters.minimum_interval)
+    }
+
+    /// What a packet counts on the way out: s; but where small packets are corrected for their
+    /// headers, their true size (RFC 4828 §4.2).
+    fn paced_size(&self) -> f64 {
+        match self.size {
+            Some(size) if self.parameters.header_bytes > 0 => size,
+            _ => self.segment_size(),
+        }
+    }
+
+    /// X_inst, less the share of headers.
+    fn effective_rate(&self) -> f64 {
+        let rate = self.allowed_rate();
+        // RFC 5348 §4.5
+        let rate = match self.round_trip {
+            Some(round_trip) if self.parameters.oscillation_prevention => {
+                (rate * round_trip.root_mean / round_trip.latest_root).max(self.least_rate())
+            }
+            _ => rate,
+        };
+        // RFC 4828 §4.2: X · s_true/(s_true + H).
+        let size = self.paced_size();
+        rate * size / (size + f64::from(self.parameters.header_bytes))
+    }
+
+    /// s/t_mbi.
+    fn least_rate(&self) -> f64 {
+        self.segment_size() / LONGEST_INTERVAL
+    }
+
+    /// W_init/R, once R is known (RFC 5348 §4.2).
+    fn initial_rate(&self) -> Option<f64> {
+        let s = self.segment_size();
+        let window = match self.parameters.initial_window {
+            Some(packets) => f64::from(packets) * s,
+            None => (4.0 * s).min((2.0 * s).max(INITIAL_WINDOW_BYTES)),
+        };
+        self.round_trip.map(|round_trip| window / round_trip.mean)
+    }
+
+    /// The rate slow start never falls below: W_init/R, or, before RFC 5348, s/R.
+    fn slow_start_floor(&self, r: f64) -> f64 {
+        match self.parameters.idle {
+            Idle::Rfc5348 => self.initial_rate().unwrap_or(0.0),
+            Idle::Rfc3448 | Idle::Linux => self.segment_size() / r,
+        }
+    }
+
+    /// RFC 5348 §4.3 step 2, and §4.5 for the root.
+    fn measure(&mut self, sample: Duration) {
+        let sample = sample.max(Duration::from_nanos(1)).as_secs_f64();
+        let root = sample.sqrt();
+        let q = self.parameters.rtt_weight;
+        self.round_trip = Some(match self.round_trip {
+            None => RoundTrip { mean: sample, latest_root: root, root_mean: root },
+            Some(old) => RoundTrip {
+                mean: q * old.mean + (1.0 - q) * sample,
+                latest_root: root,
+                root_mean: SQUARE_ROOT_WEIGHT * old.root_mean + (1.0 - SQUARE_ROOT_WEIGHT) * root,
+            },
+        });
+    }
+
+    /// RFC 5348 §4.2: X = W_init/R, tld = t_now.
+    fn start(&mut self, now: Instant) {
+        if let Some(rate) = self.initial_rate() {
+            self.rate = Some(rate);
+            self.doubled = Some(now);
+        }
+    }
+
+    /// How far the receive rates let the sender go: recv_limit of RFC 5348 §4.3 step 4, with faster
+    /// restart's wider one.
+    fn receive_limit(&mut self, now: Instant, rate: f64, limited: bool, worse: bool) -> f64 {
+        let rtt = self.rtt().unwrap_or(Duration::ZERO);
+        let base = match self.parameters.idle {
+            Idle::Rfc5348 if limited && worse => {
+                self.receive_set.halve();
+                self.receive_set.maximize(now, DATA_LIMITED_LOSS * rate);
+                return self.receive_set.highest();
+            }
+            Idle::Rfc5348 if limited => {
+                self.receive_set.maximize(now, rate);
+                self.receive_set.highest()
+            }
+            Idle::Rfc5348 => {
+                self.receive_set.update(now, rate, rtt);
+                self.receive_set.highest()
+            }
+            Idle::Rfc3448 | Idle::Linux => rate,
+        };
+        self.idle_floor(now, self.twice(now, base))
+    }
+
+    /// Linux: nothing sent for two round trips is idle, and leaves the initial rate.
+    fn idle_floor(&self, now: Instant, limit: f64) -> f64 {
+        let rtt = self.rtt().unwrap_or(Duration::ZERO);
+        let idle = self.last_sent.is_none_or(|at| now.saturating_since(at) >= rtt * 2);
+        match self.parameters.idle {
+            Idle::Linux if idle => limit.max(self.initial_rate().unwrap_or(0.0)),
+            _ => limit,
+        }
+    }
+
+    /// Twice a rate, or what faster restart makes of it.
+    fn twice(&self, now: Instant, rate: f64) -> f64 {
+        if self.parameters.faster_restart { self.restart.next(now, rate) } else { 2.0 * rate }
+    }
+
+    /// RFC 5348 §4.3 step 4, its second half: X from X_Bps or by slow start, within the limit.
+    fn update_rate(&mut self, now: Instant, limit: f64) {
+        let Some(RoundTrip { mean: r, .. }) = self.round_trip else { return };
+        let rate = self.allowed_rate();
+        if self.loss_event_rate > 0.0 {
+            let equation = equation::throughput(self.segment_size(), r, self.loss_event_rate);
+            self.equation_rate = Some(equation);
+            self.rate = Some(equation.min(limit).max(self.least_rate()));
+            return;
+        }
+        self.equation_rate = None;
+        let rested = self.doubled.is_none_or(|at| now.saturating_since(at).as_secs_f64() >= r);
+        if rested {
+            self.rate = Some(self.twice(now, rate).min(limit).max(self.slow_start_floor(r)));
+            self.doubled = Some(now);
+        }
+    }
+
+    /// Sets the nofeedback timer: max(4R, 2s/X) (RFC 5348 §4.3 step 3 and 6, §4.4).
+    fn set_timer(&mut self, now: Instant) {
+        let packets = 2.0 * self.segment_size() / self.allowed_rate();
+        let packets = Duration::from_secs_f64(packets);
+        let least = match self.round_trip {
+            Some(round_trip) => Duration::from_secs_f64(4.0 * round_trip.mean),
+            None => INITIAL_TIMEOUT,
+        };
+        let least = least.max(self.parameters.minimum_timeout);
+        self.nofeedback = Some((now + packets.max(least)).min(Instant::HORIZON));
+        self.active = false;
+    }
+
+    /// RFC 5348 §4.4: the nofeedback timer expired.
+    fn back_off(&mut self, now: Instant) {
+        let idle = !self.active;
+        let halved = (self.allowed_rate() / 2.0).max(self.least_rate());
+        let Some(recover_rate) = self.initial_rate().filter(|_| self.receive_rate.is_some()) else {
+            // No feedback yet: a sender that had something to send halves.
+            if !idle {
+                self.rate = Some(halved);
+            }
+            return;
+        };
+        let receive_rate = self.receive_set.highest();
+        let lossless = self.loss_event_rate <= 0.0;
+        let slow = if lossless {
+            self.allowed_rate() < 2.0 * recover_rate
+        } else {
+            receive_rate < recover_rate
+        };
+        if idle && slow {
+            // An idle sender keeps the initial rate.
+        } else if lossless {
+            self.rate = Some(halved);
+        } else {
+            let equation = self.equation_rate.unwrap_or(f64::INFINITY);
+            let limit = if equation > 2.0 * receive_rate { receive_rate } else { equation / 2.0 };
+            // Update_Limits
+            let limit = limit.max(self.least_rate());
+            self.receive_set.replace(now, limit / 2.0);
+            self.update_rate(now, limit);
+        }
+    }
+
+    /// RFC 3448 §4.4, with erratum 1458; and Linux's reading of it, which knows no idle rule here.
+    fn back_off_3448(&mut self, now: Instant) {
+        let s = self.segment_size();
+        let halved = (self.allowed_rate() / 2.0).max(self.least_rate());
+        let (Some(receive_rate), Some(round_trip)) = (self.receive_rate, self.round_trip) else {
+            self.rate = Some(halved);
+            return;
+        };
+        let rfc = self.parameters.idle == Idle::Rfc3448;
+        // RFC 3448 §4.4: an idle sender that received less than four packets in a round trip.
+        if rfc && !self.active && receive_rate < 4.0 * s / round_trip.mean {
+            return;
+        }
+        if self.loss_event_rate <= 0.0 {
+            // Linux halves X and lets X_recv stand.
+            if rfc {
+                self.receive_rate = Some((receive_rate / 2.0).max(self.least_rate() / 2.0));
+            }
+            self.rate = Some(halved);
+            return;
+        }
+        let equation = self.equation_rate.unwrap_or(f64::INFINITY);
+        let lowered = if equation > 2.0 * receive_rate {
+            (receive_rate / 2.0).max(self.least_rate() / 2.0)
+        } else {
+            equation / 4.0
+        };
+        self.receive_rate = Some(lowered);
+        self.update_rate(now, self.idle_floor(now, 2.0 * lowered));
+    }
+
+    fn tell<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        if !probe.wants(Topic::Gauge) {
+            return;
+        }
+        let bits = |rate: f64| 8.0 * rate;
+        let gauges = [
+            (Gauge::Rate, self.rate.map(bits)),
+            (Gauge::ReceiveRate, self.receive_rate.map(bits)),
+            (Gauge::EquationRate, self.equation_rate.map(bits)),
+            (Gauge::RttSquareMean, self.round_trip.map(|it| it.root_mean * it.root_mean)),
+            (Gauge::LossEventRate, self.receive_rate.map(|_| self.loss_event_rate)),
+            (Gauge::Srtt, self.round_trip.map(|it| it.mean)),
+        ];
+        for ((gauge, value), told) in gauges.into_iter().zip(&mut self.told) {
+            if value != *told {
+                *told = value;
+                if let Some(value) = value {
+                    probe.record(now, Place::Peer(0), &Note::Gauge { gauge, value });
+                }
+            }
+        }
+    }
+}
+
+impl RateControl for Sender {
+    fn permit(&mut self, now: Instant, _bytes: u32) -> Permit {
+        match self.pacing.next(self.interval()) {
+            Some(at) if at > now => Permit::At(at),
+            _ => Permit::Now,
+        }
+    }
+
+    fn on_unused(&mut self, now: Instant) {
+        self.unused.get_or_insert(now);
+    }
+
+    fn on_sent(&mut self, now: Instant, bytes: u32) {
+        let latest = f64::from(bytes.max(1));
+        // RFC 5348 §4.1: s is a mean; the weights are Linux's.
+        self.size = Some(self.size.map_or(latest, |mean| 0.9 * mean + 0.1 * latest));
+        let first = self.last_sent.replace(now).is_none();
+        if first {
+            if self.round_trip.is_some() {
+                // The handshake's round-trip time was known before s was.
+                self.start(now);
+            } else {
+                // RFC 5348 §4.2: one packet per second until the round-trip time is known.
+                self.rate = Some(self.segment_size());
+            }
+            self.set_timer(now);
+        }
+        self.active = true;
+        // RFC 5348 §8.2.1: the packet used its permit at once, so the sender was at its limit. The
+        // first of all had nothing to wait for.
+        let waited = self.unused.take().is_some_and(|since| since < now);
+        if !waited && !first {
+            self.limits.not_limited(now);
+        }
+        self.pacing.on_sent(now, self.interval(), self.rtt());
+    }
+
+    fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
+        // RFC 5348 §4.3 steps 1 and 2
+        if let Some(sample) = report.rtt {
+            self.measure(sample);
+        }
+        let rate = report.receive_rate as f64;
+        let loss_event_rate = report.loss_event_rate.clamp(0.0, 1.0);
+        let loss_event_rate =
+            if loss_event_rate > 0.0 { loss_event_rate.max(self.parameters.p_floor) } else { 0.0 };
+        let worse = loss_event_rate > self.loss_event_rate;
+        let first = self.receive_rate.is_none();
+        self.loss_event_rate = loss_event_rate;
+        self.receive_rate = Some(rate);
+        self.restart.on_feedback(now, rate, worse);
+        let limited = self.limits.on_feedback(now, report.covered);
+        if first && loss_event_rate <= 0.0 {
+            // RFC 5348 §4.2: the first feedback sets the initial rate and nothing else.
+            self.start(now);
+        } else {
+            // RFC 5348 §4.3 step 4
+            let limit = self.receive_limit(now, rate, limited, worse);
+            self.update_rate(now, limit);
+        }
+        // RFC 5348 §4.3 step 6; step 5 is in `effective_rate`.
+        if self.rate.is_some() {
+            self.set_timer(now);
+        }
+        self.tell(now, probe);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.nofeedback
+    }
+
+    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        if self.nofeedback.is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        if self.active {
+            // No answer to what was sent is a sign of congestion: nothing to return to fast.
+            self.restart.on_feedback(now, self.receive_rate.unwrap_or(0.0), true);
+        }
+        match self.parameters.idle {
+            Idle::Rfc5348 => self.back_off(now),
+            Idle::Rfc3448 | Idle::Linux => self.back_off_3448(now),
+        }
+        self.set_timer(now);
+        self.tell(now, probe);
+    }
+
+    fn rate(&self) -> Rate {
+        Rate::from_bps(round_u64(8.0 * self.effective_rate()))
+    }
+
+    fn evidence(&self) -> Rate {
+        // Slow start's X is twice what was received: no evidence that the path carries it.
+        let shown = if self.loss_event_rate > 0.0 { self.equation_rate } else { self.receive_rate };
+        let shown = shown.unwrap_or(0.0).min(self.effective_rate());
+        Rate::from_bps(round_u64(8.0 * shown))
+    }
+
+    fn rtt(&self) -> Option<Duration> {
+        self.round_trip.map(|round_trip| Duration::from_secs_f64(round_trip.mean))
+    }
+}

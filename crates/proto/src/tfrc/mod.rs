@@ -1,0 +1,226 @@
+//! TFRC bare (RFC 5348), over UDP: data packets with a sequence number, a timestamp and the
+//! sender's round-trip time (§3.2.1), answered by feedback packets (§3.2.2).
+//!
+//! There is no handshake: the first data packet leaves at once (§4.2), and either end may send.
+//! Nothing waits in here: [`room`](Endpoint::room) is zero unless a packet may leave now. What may
+//! leave when is `rate`'s answer; this room numbers packets, stamps them and reads the stamps.
+
+mod packet;
+mod receiver;
+mod sender;
+
+use std::collections::VecDeque;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use packet::{Data, Feedback, Packet};
+
+use crate::dice::Dice;
+use crate::endpoint::{Endpoint, Event, Input, Output, Transmit};
+use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
+use crate::probe::{Garbage, Note, Place, Probe};
+use crate::profile::Profile;
+use crate::rate::{self, Kind, Machine, Rung};
+use crate::time::Instant;
+use receiver::Receiver;
+use sender::Sender;
+
+/// Bytes in front of a data packet's payload, IP apart: UDP's header and the packet's own.
+const HEADER_BYTES: u32 = 8 + 16;
+/// The longest IP packet there is.
+const LONGEST_PACKET: u32 = 65_535;
+
+/// Knobs of a bare TFRC flow.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// Whose values the knobs have that are left open. Default `rfc`.
+    pub profile: Profile,
+    /// Knobs of the rate.
+    pub rate: rate::Config,
+    /// Whether data packets are sent as ECN-capable, so that a router can mark instead of dropping
+    /// them (RFC 5348 §5.3: a mark counts as a loss). Default false, as in most studies.
+    pub ecn: bool,
+}
+
+/// One end of a bare TFRC flow.
+#[derive(Debug)]
+pub struct Tfrc {
+    sender: Sender,
+    receiver: Receiver,
+    ecn: bool,
+    outbound: VecDeque<Frame>,
+    answers: VecDeque<Feedback>,
+    inbound: VecDeque<Frame>,
+    events: VecDeque<Event>,
+    path_mtu: Option<u32>,
+    version: IpVersion,
+    opened: bool,
+    closed: bool,
+}
+
+impl Tfrc {
+    /// The end that opens.
+    #[must_use]
+    pub fn client(config: &Config, dice: Dice) -> Self {
+        Self::with_ladder(config, dice, &[])
+    }
+    /// The end that is called; both are alike, since nothing is opened.
+    #[must_use]
+    pub fn listener(config: &Config, dice: Dice) -> Self {
+        Self::with_ladder(config, dice, &[])
+    }
+    /// An end whose source can send in these encodings, best first.
+    #[must_use]
+    pub fn with_ladder(config: &Config, mut dice: Dice, ladder: &[Rung]) -> Self {
+        let parameters = config.rate.resolve(config.profile, Kind::Tfrc);
+        Self {
+            receiver: Receiver::new(&parameters),
+            sender: Sender::new(parameters, ladder, dice.bits() as u32),
+            ecn: config.ecn,
+            outbound: VecDeque::new(),
+            answers: VecDeque::new(),
+            inbound: VecDeque::new(),
+            events: VecDeque::new(),
+            path_mtu: None,
+            version: IpVersion::default(),
+            opened: false,
+            closed: false,
+        }
+    }
+    /// The smallest MTU a router has reported (RFC 1191).
+    #[must_use]
+    pub const fn path_mtu(&self) -> Option<u32> {
+        self.path_mtu
+    }
+    /// The controller of what this end sends, once it has sent.
+    #[must_use]
+    pub const fn machine(&self) -> Option<&Machine> {
+        self.sender.machine()
+    }
+
+    fn on_packet<P: Probe>(
+        &mut self,
+        now: Instant,
+        ecn: Ecn,
+        packet: Packet,
+        probe: &mut P,
+    ) -> Result<(), Garbage> {
+        match packet {
+            Packet::Data(data) => {
+                self.receiver.on_data(now, ecn, &data, probe)?;
+                self.inbound.push_back(data.payload);
+                self.answers.extend(self.receiver.feedback(now));
+                Ok(())
+            }
+            Packet::Feedback(_) if self.closed => Ok(()),
+            Packet::Feedback(feedback) => self.sender.on_feedback(now, &feedback, probe),
+        }
+    }
+
+    fn on_body<P: Probe>(
+        &mut self,
+        now: Instant,
+        ecn: Ecn,
+        body: Body,
+        probe: &mut P,
+    ) -> Result<(), Garbage> {
+        match body {
+            Body::Tfrc(packet) => self.on_packet(now, ecn, packet, probe),
+            Body::TooBig { mtu, quote } => {
+                self.version = quote.version;
+                self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
+                Ok(())
+            }
+            Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) => Err(Garbage::Unexpected),
+        }
+    }
+
+    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        if !self.closed {
+            self.sender.on_timeout(now, probe);
+        }
+        self.receiver.on_timeout(now);
+        self.answers.extend(self.receiver.feedback(now));
+    }
+
+    fn close(&mut self) {
+        if !self.closed {
+            self.closed = true;
+            self.events.push_back(Event::Closed);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let sender = if self.closed { None } else { self.sender.deadline() };
+        [sender, self.receiver.deadline()].into_iter().flatten().min()
+    }
+}
+
+impl Endpoint for Tfrc {
+    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+        // Whatever happens now, a permit of earlier was not used until then.
+        self.sender.note_unused(now);
+        let verdict = match input {
+            Input::Open => {
+                if !std::mem::replace(&mut self.opened, true) {
+                    self.events.push_back(Event::Connected);
+                }
+                Ok(())
+            }
+            Input::Frame(frame) => {
+                self.sender.on_frame(now, frame.wire_bytes() as u32);
+                self.outbound.push_back(frame);
+                Ok(())
+            }
+            // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
+            Input::Packet { damage: Damage::Payload, .. } => Err(Garbage::Checksum),
+            Input::Packet { ecn, body, .. } => self.on_body(now, ecn, body, probe),
+            Input::Timeout => {
+                self.on_timeout(now, probe);
+                Ok(())
+            }
+            Input::Close | Input::Abort => {
+                self.close();
+                Ok(())
+            }
+            Input::Path(..) => Ok(()),
+        };
+        if let Err(garbage) = verdict {
+            probe.record(now, Place::Peer(0), &Note::Garbage(garbage));
+        }
+        if !self.closed {
+            self.events.extend(self.sender.look(now));
+        }
+    }
+
+    fn poll<P: Probe>(&mut self, now: Instant, _: &mut P) -> Output {
+        let transmit = |ecn, packet| {
+            Output::Transmit(Transmit { path: PathId(0), ecn, body: Body::Tfrc(packet) })
+        };
+        if let Some(feedback) = self.answers.pop_front() {
+            // RFC 3168 §6.1.4 of TCP's pure acknowledgements holds here as well: not ECN-capable.
+            return transmit(Ecn::NotEct, Packet::Feedback(feedback));
+        }
+        if let Some(frame) = self.outbound.pop_front() {
+            let ecn = if self.ecn { Ecn::Ect0 } else { Ecn::NotEct };
+            return transmit(ecn, Packet::Data(self.sender.stamp(now, frame)));
+        }
+        if let Some(frame) = self.inbound.pop_front() {
+            return Output::Deliver(frame);
+        }
+        if let Some(event) = self.events.pop_front() {
+            return Output::Event(event);
+        }
+        Output::Idle { until: self.deadline() }
+    }
+
+    fn room(&self) -> usize {
+        if self.closed || !self.sender.is_open() {
+            return 0;
+        }
+        let headers = self.version.header_bytes() + HEADER_BYTES;
+        self.path_mtu.unwrap_or(LONGEST_PACKET).saturating_sub(headers) as usize
+    }
+}

@@ -1,0 +1,102 @@
+//! The half of a bare TFRC end that receives data (RFC 5348 §6): reads numbers and stamps, leaves
+//! duplicates out, and writes feedback when the machine wants it.
+
+use crate::packet::Ecn;
+use crate::probe::{Garbage, Probe};
+use crate::rate::{self, Arrival, Parameters};
+use crate::seq::Seq;
+use crate::time::{Duration, Instant};
+
+use super::packet::{Data, Feedback};
+
+/// How far ahead of the last a number may lie. A sender whose packets are all lost comes down to
+/// one in 64 s (RFC 5348 §4.3) long before it has lost so many.
+const WINDOW: u64 = 1 << 16;
+
+/// What receives data.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    machine: rate::Receiver,
+    /// The greatest number, and which of the 128 up to it have come (bit 0: itself).
+    seen: Option<(Seq, u128)>,
+    /// Stamp and arrival of the data packet that came last.
+    last: Option<(u32, Instant)>,
+}
+
+impl Receiver {
+    pub(super) fn new(parameters: &Parameters) -> Self {
+        Self { machine: rate::Receiver::new(parameters), seen: None, last: None }
+    }
+
+    pub(super) fn on_data<P: Probe>(
+        &mut self,
+        now: Instant,
+        ecn: Ecn,
+        data: &Data,
+        probe: &mut P,
+    ) -> Result<(), Garbage> {
+        let Some(seq) = self.place(data.seq)? else { return Ok(()) };
+        self.last = Some((data.timestamp, now));
+        let rtt = Some(Duration::from_micros(data.rtt.into())).filter(|rtt| !rtt.is_zero());
+        let arrival = Arrival {
+            seq: seq.since(Seq::default()),
+            data_bytes: Some(data.payload.wire_bytes() as u32),
+            non_data_before: 0,
+            // RFC 5348 §5.3: a mark is a loss of the packet it came on.
+            marked: ecn == Ecn::Ce,
+            rtt,
+            counter: None,
+        };
+        self.machine.on_packet(now, &arrival, probe);
+        Ok(())
+    }
+
+    /// The place of a number in its space; `None` if it has been there, or may have been.
+    fn place(&mut self, wire: u32) -> Result<Option<Seq>, Garbage> {
+        let Some((greatest, seen)) = &mut self.seen else {
+            let first = Seq::first(wire);
+            self.seen = Some((first, 1));
+            return Ok(Some(first));
+        };
+        let seq = greatest.near(wire);
+        let ahead = seq.since(*greatest);
+        if ahead > WINDOW || greatest.since(seq) > WINDOW {
+            return Err(Garbage::OutOfWindow);
+        }
+        if ahead > 0 {
+            let moved = seen.checked_shl(u32::try_from(ahead).unwrap_or(u32::MAX)).unwrap_or(0);
+            (*greatest, *seen) = (seq, moved | 1);
+            return Ok(Some(seq));
+        }
+        let bit = u32::try_from(greatest.since(seq)).ok().and_then(|back| 1_u128.checked_shl(back));
+        let Some(bit) = bit.filter(|bit| *seen & bit == 0) else { return Ok(None) };
+        *seen |= bit;
+        Ok(Some(seq))
+    }
+
+    /// The feedback that is to leave now, if any is.
+    pub(super) fn feedback(&mut self, now: Instant) -> Option<Feedback> {
+        if !self.machine.wants_feedback(now) {
+            return None;
+        }
+        let (timestamp, arrived) = self.last?;
+        let measured = self.machine.feedback(now)?;
+        let delay = now.saturating_since(arrived).as_nanos() / 1000;
+        Some(Feedback {
+            timestamp,
+            delay: u32::try_from(delay).unwrap_or(u32::MAX),
+            receive_rate: u32::try_from(measured.receive_rate).unwrap_or(u32::MAX),
+            // A float becomes the nearest integer within bounds.
+            loss_event_rate: (measured.loss_event_rate * f64::from(u32::MAX)).round() as u32,
+        })
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.machine.deadline()
+    }
+    pub(super) fn on_timeout(&mut self, now: Instant) {
+        if self.machine.deadline().is_some_and(|deadline| deadline <= now) {
+            self.machine.on_timeout(now);
+        }
+    }
+}

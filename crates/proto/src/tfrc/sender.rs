@@ -1,0 +1,156 @@
+//! The half of a bare TFRC end that sends data: numbers and stamps (RFC 5348 §3.2.1), the
+//! round-trip time from echoed stamps (§4.3 step 1), and when there is room.
+
+use crate::endpoint::Event;
+use crate::packet::Frame;
+use crate::probe::{Garbage, Probe};
+use crate::rate::{Machine, Parameters, Permit, RateControl, Report, Rung};
+use crate::time::{Duration, Instant};
+
+use super::packet::{Data, Feedback};
+
+/// What sends data.
+#[derive(Debug)]
+pub(super) struct Sender {
+    parameters: Parameters,
+    ladder: Vec<Rung>,
+    /// None before the first packet: until then there is nothing to control (RFC 5348 §4.2).
+    machine: Option<Machine>,
+    next_seq: u32,
+    /// When the first packet left.
+    first: Instant,
+    data_bytes: u32,
+    permit: Permit,
+    /// When a permit was last seen to stand unused.
+    unused: Option<Instant>,
+    /// Data packets up to this instant are covered by feedback.
+    covered: Instant,
+    /// The last round-trip time sample.
+    rtt: Option<Duration>,
+}
+
+impl Sender {
+    pub(super) fn new(parameters: Parameters, ladder: &[Rung], first_seq: u32) -> Self {
+        Self {
+            data_bytes: parameters.nominal_bytes.unwrap_or(0),
+            parameters,
+            ladder: ladder.to_vec(),
+            machine: None,
+            next_seq: first_seq,
+            first: Instant::ZERO,
+            permit: Permit::Now,
+            unused: None,
+            covered: Instant::ZERO,
+            rtt: None,
+        }
+    }
+
+    pub(super) const fn machine(&self) -> Option<&Machine> {
+        self.machine.as_ref()
+    }
+    pub(super) fn is_open(&self) -> bool {
+        self.permit == Permit::Now
+    }
+
+    /// Tells the machine of a permit that nobody had used when time went on.
+    pub(super) fn note_unused(&mut self, now: Instant) {
+        if let Some(since) = self.unused.filter(|since| *since < now) {
+            self.unused = None;
+            if let Some(machine) = &mut self.machine {
+                machine.on_unused(since);
+            }
+        }
+    }
+
+    /// A data packet of this many bytes leaves.
+    pub(super) fn on_frame(&mut self, now: Instant, bytes: u32) {
+        let (parameters, ladder, first) = (&self.parameters, &self.ladder, &mut self.first);
+        let machine = self.machine.get_or_insert_with(|| {
+            *first = now;
+            Machine::build(now, parameters, ladder)
+        });
+        machine.on_sent(now, bytes);
+        self.data_bytes = bytes;
+        self.unused = None;
+        self.permit = machine.permit(now, bytes);
+    }
+
+    pub(super) fn stamp(&mut self, now: Instant, payload: Frame) -> Data {
+        let seq = self.next_seq;
+        self.next_seq = seq.wrapping_add(1);
+        let rtt = self.machine.as_ref().and_then(RateControl::rtt);
+        let rtt =
+            rtt.map_or(0, |rtt| u32::try_from(rtt.as_nanos() / 1000).unwrap_or(u32::MAX).max(1));
+        Data { seq, timestamp: micros(now), rtt, payload }
+    }
+
+    pub(super) fn on_feedback<P: Probe>(
+        &mut self,
+        now: Instant,
+        feedback: &Feedback,
+        probe: &mut P,
+    ) -> Result<(), Garbage> {
+        let machine = self.machine.as_mut().ok_or(Garbage::Unexpected)?;
+        // RFC 5348 §4.3 step 1: R_sample = (t_now − t_recvdata) − t_delay
+        let age = Duration::from_micros(micros(now).wrapping_sub(feedback.timestamp).into());
+        let delay = Duration::from_micros(feedback.delay.into());
+        // A stamp is rounded down to its microsecond, and may so lie before the packet itself.
+        let oldest = now.saturating_since(self.first) + Duration::from_micros(1);
+        if age > oldest || age < delay {
+            return Err(Garbage::BadAck);
+        }
+        let sent = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
+        if sent < self.covered {
+            return Err(Garbage::OldTimestamp);
+        }
+        self.covered = sent;
+        let rtt = Some(age.saturating_sub(delay)).filter(|rtt| !rtt.is_zero());
+        let report = Report {
+            rtt,
+            covered: sent,
+            receive_rate: feedback.receive_rate.into(),
+            loss_event_rate: f64::from(feedback.loss_event_rate) / f64::from(u32::MAX),
+            // One round-trip time comes with each report: how far it is from the one before says
+            // how queues changed, both ways together.
+            delay_variation: self.rtt.zip(rtt).map(|(before, rtt)| rtt.abs_diff(before)),
+        };
+        self.rtt = rtt.or(self.rtt);
+        machine.on_report(now, &report, probe);
+        Ok(())
+    }
+
+    pub(super) fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        if let Some(machine) = self.machine.as_mut()
+            && machine.deadline().is_some_and(|deadline| deadline <= now)
+        {
+            machine.on_timeout(now, probe);
+        }
+    }
+
+    /// What the application should hear after something happened.
+    pub(super) fn look(&mut self, now: Instant) -> impl Iterator<Item = Event> {
+        let was_open = self.is_open();
+        let mut encoding = None;
+        if let Some(machine) = &mut self.machine {
+            self.permit = machine.permit(now, self.data_bytes);
+            encoding = machine.encoding().map(Event::Encoding);
+        }
+        let opened = self.is_open() && !was_open;
+        self.unused = self.is_open().then_some(now);
+        [encoding, opened.then_some(Event::Writable)].into_iter().flatten()
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let permit = match self.permit {
+            Permit::At(at) => Some(at),
+            Permit::Now | Permit::Blocked => None,
+        };
+        let machine = self.machine.as_ref().and_then(RateControl::deadline);
+        [permit, machine].into_iter().flatten().min()
+    }
+}
+
+/// The low 32 bits of the clock in microseconds.
+pub(super) fn micros(now: Instant) -> u32 {
+    (now.as_nanos() / 1000) as u32
+}

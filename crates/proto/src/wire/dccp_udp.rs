@@ -1,0 +1,79 @@
+//! DCCP inside UDP, for middleboxes that know no DCCP (RFC 6773): a datagram between UDP ports of
+//! its own, in it the DCCP packet with its own ports and without a checksum, for UDP's covers all.
+//!
+//! Addresses and both pairs of ports together name a connection (RFC 6773 §3.8). The reader knows
+//! that a datagram is DCCP by the port it came to.
+
+use std::net::IpAddr;
+
+use super::{Ends, Hints, WireError, dccp, u16_at, udp};
+use crate::dccp::Packet;
+use crate::packet::Damage;
+
+/// The UDP port of those who accept it (RFC 6773 §3.8).
+pub const PORT: u16 = 6511;
+
+/// A packet taken out of its datagram.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Encapsulated {
+    /// Addresses and UDP ports.
+    pub outer: Ends,
+    /// The same addresses and DCCP's ports.
+    pub ends: Ends,
+    /// The packet.
+    pub packet: Packet,
+    /// None: UDP's checksum covers every bit, whatever CsCov says.
+    pub damage: Damage,
+}
+
+/// Appends the datagram; `outer` are its addresses and UDP ports, of `ends` the ports alone matter.
+///
+/// # Errors
+/// As [`udp::emit`] and [`dccp::emit`]; `out` is then as it was.
+pub fn emit(
+    packet: &Packet,
+    ends: &Ends,
+    outer: &Ends,
+    out: &mut Vec<u8>,
+) -> Result<(), WireError> {
+    let start = out.len();
+    let mut inner = Ok(0);
+    // RFC 6773 §3.3: UDP's checksum does the work of DCCP's, which is sent as zero. CsCov keeps its
+    // meaning for Minimum Checksum Coverage, though all is covered (§3.3.1).
+    let datagram =
+        udp::emit(outer, |out| inner = dccp::emit_unsummed(packet, ends, out), out).and(inner);
+    if datagram.is_err() {
+        out.truncate(start);
+    }
+    datagram.map(|_| ())
+}
+
+/// Reads and checks a datagram.
+///
+/// # Errors
+/// As [`udp::parse`] and [`dccp::parse`]; a datagram without checksum counts as one with a wrong
+/// one.
+pub fn parse(
+    bytes: &[u8],
+    src: IpAddr,
+    dst: IpAddr,
+    hints: Hints,
+) -> Result<Encapsulated, WireError> {
+    let (outer, bytes_inside) = udp::parse(bytes, src, dst)?;
+    // RFC 6773 §3.1, §3.3: UDP's checksum must be there.
+    if u16_at(bytes, 6) == 0 {
+        return Err(WireError::Checksum("UDP"));
+    }
+    let header_bytes = dccp::check_header(bytes_inside)?;
+    // RFC 4340 §8.5 step 1: a coverage beyond the data; the checksum itself is ignored (§3.3).
+    dccp::covered(bytes_inside[5], header_bytes, bytes_inside.len())
+        .ok_or(WireError::Checksum("DCCP"))?;
+    let packet = dccp::read(bytes_inside, header_bytes, hints);
+    let (src_port, dst_port) = (u16_at(bytes_inside, 0), u16_at(bytes_inside, 2));
+    Ok(Encapsulated {
+        outer,
+        ends: Ends { src_port, dst_port, ..outer },
+        packet,
+        damage: Damage::None,
+    })
+}

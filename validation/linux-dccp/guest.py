@@ -1,0 +1,155 @@
+"""A Linux 6.1 kernel with DCCP under qemu, and the network between it and this machine.
+
+`Lane` is a network namespace with one tap device: `HOST` on this side, `GUEST` on the other.
+`Guest` is the running kernel, spoken to line by line over a serial port. Needs root, qemu and
+what `prepare` makes; leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+HOST = {4: "10.33.0.1", 6: "fd33::1"}
+GUEST = {4: "10.33.0.2", 6: "fd33::2"}
+STORE = Path(
+    os.environ.get("LINUX_DCCP")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "talkspurt/linux-dccp"
+)
+TAP = "guest"
+
+
+class Lane:
+    """A network namespace whose only neighbour is the guest."""
+
+    def __init__(self) -> None:
+        self.name = f"talkspurt-{os.getpid()}"
+        run("ip", "netns", "add", self.name)
+        try:
+            run("ip", "-n", self.name, "link", "set", "lo", "up")
+            run("ip", "-n", self.name, "tuntap", "add", TAP, "mode", "tap")
+            run("ip", "-n", self.name, "addr", "add", f"{HOST[4]}/24", "dev", TAP)
+            run("ip", "-n", self.name, "-6", "addr", "add", f"{HOST[6]}/64", "dev", TAP, "nodad")
+            run("ip", "-n", self.name, "link", "set", TAP, "up")
+        except BaseException:
+            self.close()
+            raise
+
+    def inside(self, *command: str) -> list[str]:
+        """The command that runs this one in the namespace."""
+        return ["ip", "netns", "exec", self.name, *command]
+
+    def close(self) -> None:
+        """Takes the namespace away, and the tap with it."""
+        run("ip", "netns", "del", self.name)
+
+
+class Guest:
+    """The kernel. One command runs at a time."""
+
+    def __init__(self, lane: Lane, patience: float = 90) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        path = Path(self.folder.name)
+        words = f"guest.v4={GUEST[4]}/24 guest.v6={GUEST[6]}/64"
+        self.qemu = subprocess.Popen(
+            lane.inside(
+                "qemu-system-x86_64", "-machine", "q35", "-accel", "tcg", "-cpu", "max",
+                "-m", "256", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+                "-kernel", str(STORE / "vmlinuz"), "-initrd", str(STORE / "initramfs.gz"),
+                "-append", f"console=ttyS0 quiet panic=-1 mitigations=off nokaslr {words}",
+                "-serial", f"file:{path / 'console'}",
+                "-serial", f"unix:{path / 'control'},server=on,wait=off",
+                "-netdev", f"tap,id=lane,ifname={TAP},script=no,downscript=no",
+                # Under bursts a virtio card has been seen to stop for good; this one works on.
+                "-device", "e1000,netdev=lane,romfile=",
+            ),
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        self.rest = b""
+        try:
+            self.control = self._connect(path / "control", patience)
+            self.release = self._until("=ready ", patience)[1]
+        except BaseException:
+            print((path / "console").read_text(errors="replace")[-2000:])
+            self.close()
+            raise
+
+    def start(self, command: str) -> None:
+        """Starts a command; `finish` collects what it says."""
+        self.control.sendall(command.encode() + b"\n")
+
+    def wait_for(self, event: str, patience: float = 10) -> list[dict]:
+        """What the running command says up to and with this event."""
+        said = []
+        deadline = time.monotonic() + patience
+        while not said or said[-1].get("event") != event:
+            said.append(as_event(self._line(deadline)))
+        return said
+
+    def finish(self, patience: float = 60) -> tuple[list[dict], int]:
+        """What is left of what the running command says, and its exit status."""
+        lines, status = self._until("=exit ", patience)
+        return [as_event(line) for line in lines], int(status)
+
+    def ask(self, command: str) -> str:
+        """Runs a command that says plain text."""
+        self.start(command)
+        return "\n".join(self._until("=exit ", 30)[0])
+
+    def close(self) -> None:
+        """Ends the guest."""
+        if self.qemu.poll() is None:
+            self.qemu.kill()
+        self.qemu.wait()
+        self.folder.cleanup()
+
+    def _connect(self, path: Path, patience: float) -> socket.socket:
+        deadline = time.monotonic() + patience
+        control = socket.socket(socket.AF_UNIX)
+        while True:
+            try:
+                control.connect(str(path))
+                return control
+            except OSError:
+                if time.monotonic() > deadline or self.qemu.poll() is not None:
+                    raise
+                time.sleep(0.05)
+
+    def _until(self, mark: str, patience: float) -> tuple[list[str], str]:
+        lines = []
+        deadline = time.monotonic() + patience
+        while not (line := self._line(deadline)).startswith(mark):
+            lines.append(line)
+        return lines, line.removeprefix(mark)
+
+    def _line(self, deadline: float) -> str:
+        while b"\n" not in self.rest:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([self.control], [], [], left)[0]:
+                raise TimeoutError("the guest says nothing")
+            more = self.control.recv(65536)
+            if not more:
+                raise ConnectionError("the guest is gone")
+            self.rest += more
+        line, self.rest = self.rest.split(b"\n", 1)
+        return line.decode(errors="replace").rstrip("\r")
+
+
+def as_event(line: str) -> dict:
+    """A line of JSON, or whatever else was said."""
+    try:
+        event = json.loads(line)
+    except ValueError:
+        return {"event": "said", "text": line}
+    return event if isinstance(event, dict) else {"event": "said", "text": line}
+
+
+def run(*command: str) -> None:
+    """Runs a command that must succeed."""
+    subprocess.run(command, check=True, stdin=subprocess.DEVNULL)

@@ -1,0 +1,302 @@
+"""The conversations held with the kernel, and what each must show.
+
+A `Case` says who opens, with which congestion control, what is sent, who closes, what the line
+does to packets, and how it must end. `judge` compares that with what both sides counted.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+
+SERVICE = 42
+
+# RFC 4340 §5.6
+RESETS = {1: "Closed", 2: "Aborted", 3: "No Connection", 5: "Option Error", 8: "Bad Service Code"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One conversation."""
+
+    name: str
+    title: str
+    opens: str = "ours"
+    """Who opens: "ours" or "kernel"."""
+    ours_sends: int = 2
+    """CCID of what our side sends; `kernel_sends` of the other direction."""
+    kernel_sends: int = 2
+    closes: str = "ours"
+    """Who closes; "nobody" where no connection comes about."""
+    packets: int = 100
+    interval_ms: int = 10
+    bytes: int = 160
+    delay_ms: int = 0
+    """Of the path, in either direction."""
+    loss: float = 0.0
+    held: float = 0.0
+    hold_ms: int = 25
+    version: int = 4
+    knobs: dict = field(default_factory=dict)
+    """More of our connection's configuration."""
+    kernel: str = ""
+    """More words for the kernel's program."""
+    listens: bool = True
+    """Whether the side that waits is there at all."""
+    reset: tuple[str, int] = ("ours", 1)
+    """Who sends the Reset that ends it, and its code."""
+    shown: bool = False
+    """Whether the page shows it packet by packet."""
+    overrun: bool = False
+    """Whether senders are so fast that the guest's network card may drop of a burst too."""
+    late: bool = False
+    """Whether packets come so late that they fall out of a window and are answered by Sync."""
+
+    @property
+    def connects(self) -> bool:
+        """Whether a connection comes about."""
+        return self.closes != "nobody"
+
+    def ours(self) -> str:
+        """Configuration of our end."""
+        opener, answerer = self.ours_sends, self.kernel_sends
+        if self.opens == "kernel":
+            opener, answerer = answerer, opener
+        return json.dumps({"ccid": opener, "ccid_back": answerer, "service": SERVICE, **self.knobs})
+
+    def kernels(self) -> str:
+        """Words of the kernel's program, role and address apart."""
+        words = f"-t {self.kernel_sends} -r {self.ours_sends}"
+        words += f" -s {SERVICE} -n {self.packets} -l {self.bytes} -g {self.interval_ms * 1000}"
+        if self.closes == "kernel":
+            words += " -k"
+        if self.version == 6:
+            words += " -6"
+        if not self.connects:
+            # It would wait for somebody else.
+            words += " -d 1500"
+        return f"{words} {self.kernel}".strip()
+
+
+def both(ccid: int) -> dict:
+    """The same CCID in both directions."""
+    return {"ours_sends": ccid, "kernel_sends": ccid}
+
+
+BAD = {"packets": 400, "interval_ms": 8, "delay_ms": 20, "loss": 0.01, "held": 0.02}
+
+CASES = [
+    *(
+        Case(
+            f"{role}-ccid{ccid}",
+            f"We are the {role}, CCID {ccid}; the client closes",
+            opens=opens,
+            closes=opens,
+            # §8.3: the client's Close is answered by the server's Reset.
+            reset=("kernel" if opens == "ours" else "ours", 1),
+            shown=True,
+            **both(ccid),
+        )
+        for role, opens in (("client", "ours"), ("server", "kernel"))
+        for ccid in (2, 3)
+    ),
+    *(
+        Case(
+            f"{role}-ccid{ccid}-server-closes",
+            f"We are the {role}, CCID {ccid}; the server closes, by CloseReq",
+            opens=opens,
+            closes=closes,
+            reset=(closes, 1),
+            shown=ccid == 2,
+            **both(ccid),
+        )
+        for role, opens, closes in (("client", "ours", "kernel"), ("server", "kernel", "ours"))
+        for ccid in (2, 3)
+    ),
+    Case(
+        "client-server-timewait",
+        "We are the client, CCID 2; the server closes by Close and holds TIMEWAIT",
+        closes="kernel",
+        kernel="-w",
+        reset=("ours", 1),
+    ),
+    Case(
+        "server-timewait",
+        "We are the server, CCID 2; we close by Close and hold TIMEWAIT",
+        opens="kernel",
+        closes="ours",
+        knobs={"server_timewait": True},
+        reset=("kernel", 1),
+    ),
+    Case(
+        "client-mixed",
+        "We are the client and send with CCID 3; the kernel sends with CCID 2",
+        ours_sends=3,
+        kernel_sends=2,
+        reset=("kernel", 1),
+    ),
+    Case(
+        "server-mixed",
+        "We are the server and send with CCID 3; the kernel sends with CCID 2",
+        opens="kernel",
+        closes="kernel",
+        ours_sends=3,
+        kernel_sends=2,
+    ),
+    *(
+        Case(
+            f"{role}-ccid{ccid}-bad-network",
+            f"We are the {role}, CCID {ccid}, with losses and reordering",
+            opens=opens,
+            closes=opens,
+            reset=("kernel" if opens == "ours" else "ours", 1),
+            **both(ccid),
+            **BAD,
+        )
+        for role, opens in (("client", "ours"), ("server", "kernel"))
+        for ccid in (2, 3)
+    ),
+    *(
+        Case(
+            f"client-ccid{ccid}-bulk",
+            f"We are the client, CCID {ccid}, both sides send as fast as they may, with losses",
+            packets=1000,
+            interval_ms=0,
+            bytes=1200,
+            delay_ms=10,
+            loss=0.01,
+            overrun=True,
+            reset=("kernel", 1),
+            **both(ccid),
+        )
+        for ccid in (2, 3)
+    ),
+    Case(
+        "client-ccid2-late",
+        "We are the client, CCID 2; packets come so late that they are out of the window",
+        packets=400,
+        interval_ms=4,
+        delay_ms=5,
+        held=0.01,
+        hold_ms=150,
+        reset=("kernel", 1),
+        late=True,
+    ),
+    Case(
+        "client-linux-profile",
+        "We are the client with the profile `linux`, CCID 3",
+        knobs={"profile": "linux"},
+        reset=("kernel", 1),
+        **both(3),
+    ),
+    Case(
+        "client-ipv6",
+        "We are the client, over IPv6, CCID 2",
+        version=6,
+        reset=("kernel", 1),
+    ),
+    Case(
+        "server-ipv6",
+        "We are the server, over IPv6, CCID 3",
+        opens="kernel",
+        closes="kernel",
+        version=6,
+        **both(3),
+    ),
+    Case(
+        "ccid-disagreement",
+        "We ask for CCID 2 and accept no other; the kernel accepts CCID 3 only",
+        closes="nobody",
+        kernel_sends=2,
+        kernel="-t 3 -r 3",
+        reset=("kernel", 5),
+        shown=True,
+    ),
+    Case(
+        "service-disagreement",
+        "We ask for service 42; the kernel serves 43",
+        closes="nobody",
+        kernel="-s 43",
+        reset=("kernel", 8),
+        shown=True,
+    ),
+    Case(
+        "service-disagreement-here",
+        "The kernel asks for service 43; we serve 42",
+        opens="kernel",
+        closes="nobody",
+        kernel="-s 43",
+        reset=("ours", 8),
+        shown=True,
+    ),
+    Case(
+        "refused",
+        "Nobody listens at the kernel's port",
+        closes="nobody",
+        listens=False,
+        # Linux says No Connection (3); RFC 4340 §8.1.3 has Connection Refused (7) in mind.
+        reset=("kernel", 3),
+        shown=True,
+    ),
+]
+
+
+def last(events: list[dict], name: str) -> dict:
+    """The last event of this name, or an empty one."""
+    return next((event for event in reversed(events) if event.get("event") == name), {})
+
+
+def judge(case: Case, ours: list[dict], kernel: list[dict], dissected: dict) -> list[str]:
+    """What is not as it should be."""
+    wrong: list[str] = []
+
+    def must(true: bool, what: str) -> None:
+        if not true:
+            wrong.append(what)
+
+    result = last(ours, "result")
+    if not result:
+        return ["our side says nothing"]
+    tally, packets = result["tally"], result["packets"]
+    # A server that refuses one client waits for the next.
+    must(tally["gave_up"] == (case.opens == "kernel" and not case.connects), "our side gave up")
+    must(not packets["garbage"] or case.loss > 0 or case.late, f"garbage: {packets['garbage']}")
+    must(dissected["bad_checksums"] == 0, "tshark finds wrong checksums")
+    must(dissected["malformed"] == 0, "tshark finds malformed packets")
+    must(result["unsent_packets"] == 0, "packets that were not sent")
+    who, code = case.reset
+    seen = [(reset["sent"], reset["code"]) for reset in packets["resets"]]
+    must((who == "ours", code) in seen, f"Reset {code} by {who} expected, seen: {seen}")
+    if not case.connects:
+        must("Connected" not in tally["events"], "a connection came about")
+        must(not last(kernel, "connected"), "the kernel says it is connected")
+        return wrong
+    told = ["PeerClosed"] if case.closes == "kernel" else []
+    must(tally["events"] == ["Connected", *told, "Closed"], f"our events are {tally['events']}")
+    connected = last(kernel, "connected")
+    ccids = (connected.get("receiving_ccid"), connected.get("sending_ccid"))
+    must(ccids == (case.ours_sends, case.kernel_sends), f"the kernel's CCIDs are {ccids}")
+    theirs = last(kernel, "result")
+    if not theirs:
+        return [*wrong, "the kernel's side says nothing"]
+    closed_by = "self" if case.closes == "kernel" else "peer"
+    must(theirs["closed_by"] == closed_by, f"the kernel was closed by {theirs['closed_by']}")
+    lost = {way: result["mishaps"][way]["lost_data_packets"] for way in ("inbound", "outbound")}
+    held = sum(result["mishaps"][way]["held_packets"] for way in ("inbound", "outbound"))
+    if case.late:
+        must(packets["received"].get("Sync", 0) > 0, "the kernel sent no Sync")
+        must(packets["sent"].get("SyncAck", 0) > 0, "we sent no SyncAck")
+    for side, sender, receiver, gone in (
+        ("kernel", tally, theirs, lost["outbound"]),
+        ("our side", theirs, tally, lost["inbound"]),
+    ):
+        must(sender["sent_packets"] == case.packets, f"{sender['sent_packets']} sent to {side}")
+        must(sender["sent_bytes"] == case.packets * case.bytes, f"bytes sent to {side}")
+        arrived = receiver["distinct_packets"]
+        least = case.packets - gone - (held if case.late else 0)
+        if case.overrun:
+            least = case.packets * 9 // 10
+        must(least <= arrived <= case.packets - gone, f"{arrived} reached {side}, {gone} were lost")
+        must(receiver["received_bytes"] == arrived * case.bytes, f"bytes received by {side}")
+        must(receiver["foreign_packets"] == 0, f"{side} received what was not sent")
+    return wrong

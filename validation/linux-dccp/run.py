@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+"""Holds every conversation of `matrix.py` with a Linux 6.1 kernel.
+
+Writes results.json beside this file and docs/validation/linux-dccp.md.
+
+    sudo validation/linux-dccp/prepare --install   # once: tools, kernel, initramfs
+    sudo validation/linux-dccp/run.py [NAME...]       # all conversations, or these only
+
+With names nothing is written but what is printed. Captures stay in the folder that is named at
+the end. Needs root for the network namespace and the raw socket; leaves neither behind.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import os
+import platform
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+import conversation
+import page
+from guest import GUEST, HOST, STORE, Guest, Lane
+from matrix import CASES, Case, judge
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+
+def main() -> int:
+    """Holds what was asked for; the exit status is 1 if something was not as it should be."""
+    words = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    words.add_argument("names", nargs="*", help="conversations to hold")
+    words.add_argument("--keep", type=Path, help="folder for the captures (default: a new one)")
+    asked = words.parse_args()
+    if os.geteuid() != 0:
+        sys.exit("run: needs root, for the network namespace and the raw socket")
+    if not (STORE / "vmlinuz").exists():
+        sys.exit(f"run: there is no kernel in {STORE}; run {HERE / 'prepare'} first")
+    unknown = set(asked.names) - {case.name for case in CASES}
+    if unknown:
+        sys.exit(f"run: no such conversation: {', '.join(sorted(unknown))}")
+    peer = build()
+    captures = asked.keep or Path(tempfile.mkdtemp(prefix="linux-dccp-"))
+    captures.mkdir(parents=True, exist_ok=True)
+    cases = [case for case in CASES if not asked.names or case.name in asked.names]
+    # Whoever ends this run ends the guest and its network too.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("run: ended"))
+    results = hold(cases, peer, captures)
+    failed = [result["name"] for result in results["conversations"] if result["wrong"]]
+    if not asked.names:
+        (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+        page.write(ROOT / "docs/validation/linux-dccp.md", results, captures)
+    print(f"{len(cases) - len(failed)} of {len(cases)} as they should be; captures in {captures}")
+    return 1 if failed else 0
+
+
+def build() -> Path:
+    """Our side's program."""
+    command = ["cargo", "build", "--quiet", "-p", "talkspurt-live", "--bin", "dccp-peer"]
+    subprocess.run(command, cwd=ROOT, check=True)
+    metadata = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
+    told = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True).stdout
+    return Path(json.loads(told)["target_directory"]) / "debug/dccp-peer"
+
+
+def hold(cases: list[Case], peer: Path, captures: Path) -> dict:
+    """Boots the guest and holds the conversations one after the other."""
+    lane = Lane()
+    try:
+        guest = Guest(lane)
+        try:
+            results = {"made": made(guest), "conversations": []}
+            for number, case in enumerate(cases):
+                result = attempt(case, 5001 + number, lane, guest, peer, captures)
+                results["conversations"].append(result)
+                print(
+                    f"{case.name:30} {'; '.join(result['wrong']) or 'as it should be'}", flush=True
+                )
+            return results
+        finally:
+            guest.close()
+    finally:
+        lane.close()
+
+
+def made(guest: Guest) -> dict:
+    """With what, and when."""
+
+    def line(*command: str) -> str:
+        told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+        return (told.splitlines() or [""])[0].strip()
+
+    package = dict(row.split(": ", 1) for row in (STORE / "package").read_text().splitlines())
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": line("git", "rev-parse", "HEAD"),
+        # What this script itself writes does not count as a change.
+        "modified": bool(line("git", "status", "--porcelain", "--", "crates", "Cargo.lock")),
+        "kernel": guest.release,
+        "kernel_package": f"{package['Package']} {package['Version']}",
+        "kernel_sysctl": guest.ask("cd /proc/sys/net/dccp/default; grep . *").splitlines(),
+        "host_kernel": platform.release(),
+        "qemu": line("qemu-system-x86_64", "--version"),
+        "tshark": line("tshark", "--version"),
+        "rustc": line("rustc", "--version"),
+    }
+
+
+def attempt(case: Case, port: int, lane: Lane, guest: Guest, peer: Path, captures: Path) -> dict:
+    """One conversation; whatever goes wrong is a result too."""
+    capture = captures / f"{case.name}.pcapng"
+    ours: list[dict] = []
+    kernel: list[dict] = []
+    try:
+        converse(case, port, lane, guest, peer, capture, ours, kernel)
+        lines, malformed = conversation.read(capture)
+        bad = sum(not line.checksum_good for line in lines)
+        dissected = {"packets": len(lines), "malformed": malformed, "bad_checksums": bad}
+        wrong = judge(case, ours, kernel, dissected)
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
+        traceback.print_exc()
+        wrong, dissected = [f"{type(error).__name__}: {error}"], {}
+    return {
+        "name": case.name,
+        "title": case.title,
+        "wrong": wrong,
+        "ours": ours,
+        "kernel": kernel,
+        "tshark": dissected,
+    }
+
+
+def converse(
+    case: Case,
+    port: int,
+    lane: Lane,
+    guest: Guest,
+    peer: Path,
+    capture: Path,
+    ours: list[dict],
+    kernel: list[dict],
+) -> None:
+    """Starts who waits, then who opens, and collects what both say."""
+    here, there = address(HOST[case.version], port), address(GUEST[case.version], port)
+    words = [str(peer), "client" if case.opens == "ours" else "server", "--local", here]
+    words += ["--dccp", case.ours(), "--packets", str(case.packets), "--bytes", str(case.bytes)]
+    words += ["--interval", f"{case.interval_ms}ms", "--delay", f"{case.delay_ms}ms"]
+    words += ["--loss", str(case.loss)]
+    words += [
+        "--held",
+        str(case.held),
+        "--hold",
+        f"{case.hold_ms}ms",
+        "--seed",
+        str(port),
+        "--pcapng",
+        str(capture),
+    ]
+    words += ["--closes"] if case.closes == "ours" else []
+    words += ["--limit", "8s"] if not case.connects else []
+    if case.opens == "ours":
+        if case.listens:
+            guest.start(f"peer {case.kernels()} server {GUEST[case.version]} {port}")
+            kernel += guest.wait_for("listening")
+        with popen(lane, [*words, "--remote", there]) as process:
+            ours += said(process)
+        if case.listens:
+            kernel += guest.finish()[0]
+    else:
+        with popen(lane, words) as process:
+            assert process.stdout
+            process.stdout.readline()
+            guest.start(f"peer {case.kernels()} client {HOST[case.version]} {port}")
+            kernel += guest.finish()[0]
+            ours += said(process)
+
+
+def address(host: str, port: int) -> str:
+    """As our program reads it."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def popen(lane: Lane, words: list[str]) -> subprocess.Popen[str]:
+    """Our program, in the namespace."""
+    return subprocess.Popen(lane.inside(*words), stdout=subprocess.PIPE, text=True)
+
+
+def said(process: subprocess.Popen[str]) -> list[dict]:
+    """What it says until it ends."""
+    assert process.stdout
+    return [json.loads(line) for line in process.stdout if line.startswith("{")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())
