@@ -117,6 +117,8 @@ impl Tcp {
         // What was received before is a retransmission, not garbage.
         if seq < self.rx.irs || seq + length(segment) > self.rx.nxt {
             self.garbage(now, probe, Garbage::OutOfWindow);
+        } else {
+            self.rx.note_duplicate(seq, length(segment));
         }
         if segment.flags.contains(Flags::RST) {
             return false;
@@ -198,7 +200,10 @@ impl Tcp {
             self.challenge(now);
             return false;
         }
-        if ack > self.tx.una {
+        if self.selective.is_some() {
+            self.on_selective_ack(now, segment, ack, probe);
+            self.on_own_fin_acknowledged(now);
+        } else if ack > self.tx.una {
             let echo = segment.timestamps.map(|(_, echo)| echo);
             self.on_new_ack(now, ack, echo);
             self.on_own_fin_acknowledged(now);

@@ -11,8 +11,53 @@ use crate::units::Size;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Controller {
-    /// NewReno: RFC 5681 with the recovery of RFC 6582.
+    /// NewReno: RFC 5681 with the recovery of RFC 6582 (ns-2 `Agent/TCP/Newreno`).
     Newreno,
+    /// The window of RFC 5681 with selective acknowledgements: RFC 2018, 6675 and 9937 (ns-2
+    /// `Agent/TCP/Sack1`).
+    Sack,
+}
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossRecovery {
+    /// Three duplicates begin fast recovery; partial acknowledgements keep it up (RFC 6582).
+    Newreno,
+    /// Selective acknowledgements (RFC 2018, 2883), a scoreboard (RFC 6675) and proportional rate
+    /// reduction (RFC 9937). With a peer that does not offer the option it is `newreno`.
+    Sack,
+}
+
+impl LossRecovery {
+    /// Its name in scenarios.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Newreno => "newreno",
+            Self::Sack => "sack",
+        }
+    }
+}
+
+impl Controller {
+    /// Its name in scenarios.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Newreno => "newreno",
+            Self::Sack => "sack",
+        }
+    }
+
+    /// The recovery it has unless a scenario says otherwise.
+    #[must_use]
+    pub const fn own_recovery(self) -> LossRecovery {
+        match self {
+            Self::Newreno => LossRecovery::Newreno,
+            Self::Sack => LossRecovery::Sack,
+        }
+    }
 }
 
 /// Parameters of both ends of a TCP connection.
@@ -21,6 +66,10 @@ pub enum Controller {
 pub struct Config {
     /// Congestion control; there is no default.
     pub controller: Controller,
+    /// How losses are found and repaired; absent means as the controller's name says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LossRecovery")]
+    pub recovery: Option<LossRecovery>,
     /// Largest payload of a segment without options, in bytes; lowered to what the path's first
     /// link takes and by Packet Too Big (RFC 9293 §3.7.1; ns-2 `packetSize_`).
     #[serde(default = "Config::default_mss")]
@@ -103,6 +152,7 @@ impl Config {
     pub const fn new(controller: Controller) -> Self {
         Self {
             controller,
+            recovery: None,
             mss: Self::default_mss(),
             initial_window: Self::default_initial_window(),
             initial_ssthresh: None,
@@ -118,5 +168,21 @@ impl Config {
             max_retransmissions: Self::default_max_retransmissions(),
             msl: Self::default_msl(),
         }
+    }
+
+    /// Its name in tables: `tcp-newreno`, or `tcp-newreno+sack` with another recovery than its own.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let controller = self.controller.name();
+        match self.recovery.filter(|recovery| *recovery != self.controller.own_recovery()) {
+            None => format!("tcp-{controller}"),
+            Some(recovery) => format!("tcp-{controller}+{}", recovery.name()),
+        }
+    }
+
+    /// The recovery in use.
+    #[must_use]
+    pub fn loss_recovery(&self) -> LossRecovery {
+        self.recovery.unwrap_or(self.controller.own_recovery())
     }
 }

@@ -3,9 +3,10 @@
 //! `handle` takes what happened and changes fields; `poll` derives from the fields what is to be
 //! done: first news and data for the application, then a reset, then segments, then a pure
 //! acknowledgement. No output waits in a queue. The rooms behind the doors: `handshake` opens,
-//! `arrival` obeys RFC 9293 §3.10.7.4, `receive` and `reassembly` take data in, `send` and
-//! `outgoing` let it out, `recovery` answers acknowledgements, losses and timeouts, `timers` holds
-//! the deadlines. The congestion window's rules are in [`crate::congestion`].
+//! `arrival` obeys RFC 9293 §3.10.7.4, `receive`, `reassembly` and `report` take data in and tell of
+//! it, `send` and `outgoing` let it out, `recovery` answers acknowledgements, losses and timeouts,
+//! `selective` with its `scoreboard` and `prr` does so where SACK was agreed on, `timers` holds the
+//! deadlines. The congestion window's rules are in [`crate::congestion`].
 //!
 //! Numbers are kept as 64-bit [`Seq`], so that nothing here compares modulo 2³². After a timeout
 //! SND.NXT falls back to SND.UNA and what follows is sent anew (go back N); `max` remembers the
@@ -15,15 +16,19 @@ mod arrival;
 mod config;
 mod handshake;
 mod outgoing;
+mod prr;
 mod reassembly;
 mod receive;
 mod recovery;
+mod report;
+mod scoreboard;
 mod segment;
+mod selective;
 mod send;
 mod timers;
 
-pub use config::{Config, Controller};
-pub use segment::{Flags, Segment};
+pub use config::{Config, Controller, LossRecovery};
+pub use segment::{Flags, SackBlocks, Segment};
 
 use crate::congestion::{CongestionControl, Machine};
 use crate::dice::Dice;
@@ -36,6 +41,7 @@ use crate::time::{Duration, Instant};
 
 use receive::Receiver;
 use recovery::Recovery;
+use selective::Selective;
 use send::Sender;
 use timers::Timers;
 
@@ -88,6 +94,7 @@ struct Reset {
 struct Agreed {
     timestamps: bool,
     scaling: bool,
+    sack: bool,
 }
 
 /// The gauges as last told.
@@ -111,6 +118,8 @@ pub struct Tcp {
     tx: Sender,
     rx: Receiver,
     recovery: Recovery,
+    /// With selective acknowledgements, once the connection is open.
+    selective: Option<Box<Selective>>,
     timers: Timers,
     rtt: RttEstimator,
     cc: Machine,
@@ -153,6 +162,7 @@ impl Tcp {
             tx: Sender::new(config.send_buffer.as_bytes(), mss),
             rx: Receiver::new(config.receive_buffer.as_bytes(), mss),
             recovery: Recovery::default(),
+            selective: None,
             timers: Timers::default(),
             rtt: RttEstimator::new(config.min_rto, config.max_rto, TICK),
             cc: Self::controller(config, mss, false),
@@ -229,9 +239,9 @@ impl Tcp {
     /// Tells the gauges that changed.
     fn gauge<P: Probe>(&mut self, now: Instant, probe: &mut P) {
         let is = Told {
-            cwnd: self.recovery.inflated(self.cc.window(), self.tx.mss),
+            cwnd: self.present_window(),
             ssthresh: self.cc.threshold(),
-            flight: self.tx.flight(),
+            flight: self.pipe(),
             srtt: self.rtt.srtt(),
             rto: self.rtt.rto(),
         };

@@ -6,7 +6,7 @@
 //! acknowledgement restarts the timer); on the full acknowledgement option 1 of §3.2 step 3; after
 //! a timeout no heuristics (§4.1), so duplicate acknowledgements below `recover` are not believed.
 
-use super::{State, Tcp};
+use super::{Segment, State, Tcp};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::endpoint::Event;
 use crate::packet::{IpVersion, Quoted};
@@ -30,7 +30,7 @@ pub(super) struct Recovery {
     /// Bytes by which cwnd is inflated: what duplicates say has left the network.
     inflation: i64,
     /// Bytes sent beyond cwnd by limited transmit.
-    limited: u64,
+    pub(super) limited: u64,
     /// The first unacknowledged segment is to be sent again.
     pub(super) resend: bool,
     /// The persist timer ran out: a probe is to be sent.
@@ -71,8 +71,23 @@ impl Recovery {
         }
     }
 
+    /// In fast recovery.
+    #[inline]
+    pub(super) const fn is_fast(&self) -> bool {
+        self.fast
+    }
+    /// In fast recovery, and `ack` ends it.
+    pub(super) fn is_over(&self, ack: Seq) -> bool {
+        self.fast && ack >= self.recover
+    }
+    /// Fast recovery with selective acknowledgements begins, with everything before `recover` sent.
+    pub(super) fn enter(&mut self, recover: Seq) {
+        (self.fast, self.recover) = (true, recover);
+        (self.limited, self.timed) = (0, None);
+    }
+
     /// Back to plain sending.
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         (self.fast, self.partial, self.resend) = (false, false, false);
         (self.inflation, self.limited, self.duplicates) = (0, 0, 0);
     }
@@ -140,6 +155,24 @@ impl Tcp {
         }
     }
 
+    /// The same with selective acknowledgements, where each segment's instant is known: without
+    /// timestamps every acknowledgement of a segment sent once is a sample.
+    pub(super) fn measure_selective(
+        &mut self,
+        now: Instant,
+        sent: Option<Instant>,
+        segment: &Segment,
+        flight: u64,
+    ) {
+        if self.agreed.timestamps {
+            return self.measure(now, self.tx.una, segment.timestamps.map(|ts| ts.1), flight);
+        }
+        if let Some(sent) = sent {
+            // RFC 7323 appendix G
+            self.rtt.sample(now.saturating_since(sent), flight.div_ceil(2 * self.tx.mss));
+        }
+    }
+
     /// A duplicate acknowledgement as RFC 5681 §2 defines it.
     pub(super) fn on_duplicate_ack(&mut self, now: Instant) {
         self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
@@ -174,8 +207,10 @@ impl Tcp {
         self.recovery.timed = None;
         if !matches!(self.state, State::SynSent | State::SynReceived) {
             let again = self.recovery.timeouts > 1;
-            let flight = self.tx.flight();
             let recovering = self.recovery.fast;
+            // In recovery the window was reduced for all of this; a reduction for less would be
+            // one more.
+            let flight = if recovering { self.tx.flight() } else { self.pipe() };
             self.cc.on_congestion(now, &Congestion::Timeout { flight, again, recovering });
             // RFC 6582 §3.2 step 4
             self.recovery.recover = self.tx.max;
@@ -195,8 +230,12 @@ impl Tcp {
     }
 
     /// All that is in flight is sent anew; the timer starts with the first segment (RFC 6298 §5.1).
+    /// With selective acknowledgements: all that is not known to have arrived.
     fn go_back(&mut self) {
-        self.tx.nxt = self.tx.una;
+        match &mut self.selective {
+            None => self.tx.nxt = self.tx.una,
+            Some(selective) => selective.board.lose_all(),
+        }
         self.timers.rto = None;
     }
 

@@ -2,7 +2,7 @@
 //! §3.2 and §4.1; RFC 3042).
 
 use super::outgoing::Outgoing;
-use super::{Flags, Segment, State, Tcp};
+use super::{Flags, SackBlocks, Segment, State, Tcp};
 use crate::congestion::CongestionControl;
 use crate::endpoint::{Event, Output, Transmit};
 use crate::packet::{Body, Ecn, PathId, Payload};
@@ -149,7 +149,11 @@ impl Tcp {
             | State::FinWait1
             | State::Closing
             | State::LastAck => {
-                if self.recovery.resend {
+                if self.rx.ack_now && self.rx.has_blocks() && !self.blocks_fit() {
+                    None
+                } else if self.selective.is_some() {
+                    self.next_selective(now)
+                } else if self.recovery.resend {
                     self.resend(now)
                 } else {
                     self.fresh(now)
@@ -170,6 +174,7 @@ impl Tcp {
     pub(super) fn transmit(&mut self, now: Instant, draft: Draft) -> Output {
         let (ack, window) = self.rx.acknowledge(self.rx.shift);
         self.timers.ack = None;
+        let sack = if self.rx.has_blocks() { self.sack(draft.len) } else { None };
         Output::Transmit(Transmit {
             path: PathId(0),
             ecn: Ecn::NotEct,
@@ -180,10 +185,26 @@ impl Tcp {
                 flags: draft.flags,
                 mss: None,
                 window_scale: None,
+                sack_permitted: false,
+                sack,
                 timestamps: self.agreed.timestamps.then(|| (self.clock(now), self.rx.echo())),
                 payload: self.tx.stream.slice(self.tx.offset(draft.seq), draft.len),
             }),
         })
+    }
+
+    /// The SACK option of a segment with `len` bytes of data: what the MTU and 40 bytes of options
+    /// leave room for (RFC 6691 §2).
+    fn sack(&mut self, len: u64) -> Option<Box<SackBlocks>> {
+        let free = if self.agreed.timestamps { 28 } else { 40 };
+        self.rx.blocks(self.tx.mss.saturating_sub(len).min(free) as usize)
+    }
+
+    /// True if what is to be sent next leaves room for a block or two beside it; if not, an
+    /// acknowledgement goes alone and first.
+    fn blocks_fit(&self) -> bool {
+        let next = self.tx.end().since(self.tx.nxt);
+        next + SackBlocks::option_bytes(2) as u64 <= self.tx.mss
     }
 
     /// The first unacknowledged segment again (RFC 5681 §3.2 step 3, RFC 6582 §3.2).
@@ -200,7 +221,7 @@ impl Tcp {
 
     /// Data not sent yet, or sent so long ago that it is sent anew.
     #[inline]
-    fn fresh(&mut self, now: Instant) -> Option<Draft> {
+    pub(super) fn fresh(&mut self, now: Instant) -> Option<Draft> {
         let tx = &self.tx;
         let unsent = tx.end().since(tx.nxt);
         let fin = tx.fin && tx.nxt <= tx.end();
@@ -224,6 +245,9 @@ impl Tcp {
         } else {
             self.tx.nxt = seq + len + u64::from(fin);
             self.timers.persist = None;
+            if self.selective.is_some() {
+                self.note_sent(seq, self.tx.nxt, now);
+            }
         }
         Some(draft)
     }
@@ -240,7 +264,7 @@ impl Tcp {
         let tx = &self.tx;
         let flight = tx.flight();
         let full = unsent.min(tx.mss);
-        if full > 0 && flight + full > self.usable_window() {
+        if full > 0 && self.pipe() + full > self.usable_window() {
             return None;
         }
         // RFC 9293 §3.7.4 (Nagle); after Close nothing more can join the last segment.
@@ -284,16 +308,35 @@ impl Tcp {
         }
     }
 
-    /// cwnd as it stands, with what duplicate acknowledgements allow beyond it.
+    /// What is taken to be in the network, in bytes.
+    #[inline]
+    pub(super) fn pipe(&self) -> u64 {
+        self.selective.as_ref().map_or(self.tx.flight(), |selective| selective.board.pipe())
+    }
+
+    /// cwnd as it stands in this phase of recovery.
+    #[inline]
+    pub(super) fn present_window(&self) -> u64 {
+        match &self.selective {
+            None => self.recovery.inflated(self.cc.window(), self.tx.mss),
+            Some(selective) => self.selective_window(selective),
+        }
+    }
+
+    /// cwnd as it stands, with what duplicate acknowledgements allow beyond it. With selective
+    /// acknowledgements they have made the flight smaller already.
     #[inline]
     fn usable_window(&self) -> u64 {
-        let window = self.recovery.inflated(self.cc.window(), self.tx.mss);
-        window + self.recovery.limited_transmit(self.tx.una, self.tx.mss)
+        let limited = match self.selective {
+            None => self.recovery.limited_transmit(self.tx.una, self.tx.mss),
+            Some(_) => 0,
+        };
+        self.present_window() + limited
     }
 
     /// A segment of `len` bytes from `seq` on, counted and timed.
     #[inline]
-    fn data(&mut self, now: Instant, seq: Seq, len: u64, fin: bool) -> Draft {
+    pub(super) fn data(&mut self, now: Instant, seq: Seq, len: u64, fin: bool) -> Draft {
         let end = seq + len;
         let mut flags = Flags::ACK;
         if len > 0 && end == self.tx.end() {

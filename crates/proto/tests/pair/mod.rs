@@ -11,7 +11,7 @@ use talkspurt_proto::packet::{
     Body, Damage, Ecn, Frame, IpVersion, PathId, Payload, Quote, Quoted,
 };
 use talkspurt_proto::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
-use talkspurt_proto::tcp::{Config, Controller, Flags, Segment, State, Tcp};
+use talkspurt_proto::tcp::{Config, Controller, Flags, SackBlocks, Segment, State, Tcp};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 
@@ -30,6 +30,11 @@ pub fn plain() -> Config {
     config.window_scaling = false;
     config.delayed_ack = false;
     config
+}
+
+/// The same with selective acknowledgements.
+pub fn selective() -> Config {
+    Config { controller: Controller::Sack, ..plain() }
 }
 
 /// Notes of an endpoint, kept.
@@ -412,6 +417,8 @@ pub struct Alone {
     pub isn: u32,
     /// The peer's timestamp clock, put on segments if set.
     pub clock: Option<u32>,
+    /// The played peer offers selective acknowledgements.
+    pub sack: bool,
 }
 
 /// The played peer's initial sequence number: close to the wrap.
@@ -435,6 +442,7 @@ impl Alone {
             wake: None,
             isn: 0,
             clock: None,
+            sack: true,
         }
     }
 
@@ -482,9 +490,18 @@ impl Alone {
         self.segment(self.make(flags, seq, ack, len))
     }
 
+    /// An acknowledgement of all below `ack`, with blocks of what came beyond, all relative.
+    pub fn sack(&mut self, ack: u32, blocks: &[(u32, u32)]) -> Vec<Segment> {
+        let isn = self.isn;
+        let wire = |(left, right): &(u32, u32)| (isn.wrapping_add(*left), isn.wrapping_add(*right));
+        let sack = SackBlocks::of(blocks.iter().map(wire));
+        self.segment(Segment { sack, ..self.make(Flags::ACK, 1, ack, 0) })
+    }
+
     pub fn syn(&self, flags: Flags, ack: u32) -> Segment {
         Segment {
             mss: Some(1000),
+            sack_permitted: self.sack,
             timestamps: self.clock.map(|clock| (clock, 0)),
             ..self.make(flags, 0, ack, 0)
         }

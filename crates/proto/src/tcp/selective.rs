@@ -1,0 +1,185 @@
+//! Loss recovery with selective acknowledgements: RFC 6675 §5 for when it begins and what is sent,
+//! RFC 9937 for how much, and RFC 6675 §5.1 for what a timeout leaves of it.
+//!
+//! SND.NXT does not fall back here: the scoreboard says what is to be sent again. The timer is
+//! started anew with each retransmission (RFC 6675 §6, the careful variant).
+
+use super::prr::{Progress, Prr};
+use super::scoreboard::{DUPLICATES, Scoreboard};
+use super::send::Draft;
+use super::{Segment, Tcp};
+use crate::congestion::{Ack, Congestion, CongestionControl};
+use crate::probe::{Garbage, Probe};
+use crate::seq::Seq;
+use crate::time::Instant;
+
+/// What a connection with selective acknowledgements keeps.
+#[derive(Debug, Default)]
+pub(super) struct Selective {
+    pub(super) board: Scoreboard,
+    pub(super) prr: Prr,
+    /// RFC 6675 §4, NextSeg rule 4: the rescue of this recovery was sent.
+    rescued: bool,
+}
+
+impl Tcp {
+    /// An acknowledgement within the window, old, new or a duplicate.
+    pub(super) fn on_selective_ack<P: Probe>(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        ack: Seq,
+        probe: &mut P,
+    ) {
+        if ack < self.tx.una {
+            return;
+        }
+        let (blocks, count) = self.read_blocks(now, segment, ack, probe);
+        // Taken out and put back: the rest of the endpoint is needed beside it.
+        let Some(mut selective) = self.selective.take() else { return };
+        let Selective { board, prr, rescued } = &mut *selective;
+        let (flight, missing) = (board.pipe(), board.missing());
+        let news = board.update(ack, &blocks[..count], |_| {});
+        let advanced = ack > self.tx.una;
+        if advanced {
+            let acked = ack.since(self.tx.una);
+            self.measure_selective(now, news.timed, segment, flight);
+            self.acknowledge_up_to(ack);
+            let recovery = &mut self.recovery;
+            (recovery.timeouts, recovery.duplicates, recovery.limited) = (0, 0, 0);
+            if recovery.is_over(ack) {
+                recovery.leave();
+                // The window is the threshold: PRR has brought the flight there.
+                self.cc.on_recovered(now, self.cc.window());
+            } else if !recovery.is_fast() {
+                let window_limited = flight + self.tx.mss > self.cc.window();
+                self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
+            }
+        } else if news.sacked > 0 {
+            // RFC 6675 §2: this is what makes a duplicate.
+            self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
+        }
+        // RFC 6675 §5.1: after a timeout no recovery until all that was in flight then has arrived.
+        let believed = self.recovery.is_fast() || ack >= self.recovery.recover;
+        let lost = if believed { board.mark(self.tx.mss) } else { 0 };
+        let begins = believed
+            && !self.recovery.is_fast()
+            && (self.recovery.duplicates >= DUPLICATES || board.first_is_lost());
+        if begins {
+            self.begin_recovery(now);
+            board.lose_first();
+            (*prr, *rescued) = (Prr::begin(missing), false);
+        }
+        if self.recovery.is_fast() && (begins || news.delivered > 0) {
+            prr.on_ack(&Progress {
+                delivered: news.delivered,
+                pipe: board.pipe(),
+                ssthresh: self.cc.threshold().unwrap_or(self.cc.window()),
+                mss: self.tx.mss,
+                safe: advanced && lost == 0,
+            });
+        }
+        self.selective = Some(selective);
+        if self.tx.una == self.tx.max {
+            // RFC 6298 §5.2
+            self.timers.rto = None;
+        } else if advanced && self.tx.flight() > 0 {
+            // RFC 6298 §5.3
+            self.timers.rto = Some(now + self.rtt.rto());
+        }
+    }
+
+    /// The blocks of a segment as places in the number space. Those beyond what was sent, and those
+    /// that end before they begin, are not believed; what lies below SND.UNA is old, or tells of a
+    /// duplicate (RFC 2883 §4.1).
+    fn read_blocks<P: Probe>(
+        &self,
+        now: Instant,
+        segment: &Segment,
+        ack: Seq,
+        probe: &mut P,
+    ) -> ([(Seq, Seq); 4], usize) {
+        let (mut blocks, mut count) = ([(Seq::default(), Seq::default()); 4], 0);
+        let told = segment.sack.as_ref().map_or(&[][..], |sack| sack.as_slice());
+        for (left, right) in told {
+            let (left, right) = (self.tx.una.near(*left), self.tx.una.near(*right));
+            if left >= right || right > self.tx.max {
+                self.garbage(now, probe, Garbage::BadAck);
+            } else if right > ack {
+                blocks[count] = (left, right);
+                count += 1;
+            }
+        }
+        (blocks, count)
+    }
+
+    /// RFC 6675 §5 steps 4.1 and 4.2
+    fn begin_recovery(&mut self, now: Instant) {
+        let flight = self.tx.max.since(self.tx.una).saturating_sub(self.recovery.limited);
+        self.cc.on_congestion(now, &Congestion::Loss { flight });
+        self.recovery.enter(self.tx.max);
+    }
+
+    /// What may be in flight: while recovering what PRR says, else cwnd.
+    pub(super) fn selective_window(&self, selective: &Selective) -> u64 {
+        if self.recovery.is_fast() {
+            selective.board.pipe() + selective.prr.budget()
+        } else {
+            self.cc.window()
+        }
+    }
+
+    /// RFC 6675 §4, NextSeg.
+    pub(super) fn next_selective(&mut self, now: Instant) -> Option<Draft> {
+        let selective = self.selective.as_mut()?;
+        // Rule 1
+        if let Some((start, end)) = selective.board.next_lost() {
+            return self.send_again(now, start, end, true);
+        }
+        // Rule 2
+        if let Some(draft) = self.fresh(now) {
+            return Some(draft);
+        }
+        let selective = self.selective.as_mut().filter(|_| self.recovery.is_fast())?;
+        // Rule 3
+        if let Some((start, end)) = selective.board.next_hole() {
+            return self.send_again(now, start, end, true);
+        }
+        // Rule 4: one segment, which stays unsent as far as the scoreboard knows.
+        if !selective.rescued
+            && let Some((start, end)) = selective.board.last_missing()
+        {
+            let draft = self.send_again(now, start, end, false)?;
+            self.selective.as_mut()?.rescued = true;
+            return Some(draft);
+        }
+        None
+    }
+
+    /// A segment again, if the window has room for it.
+    fn send_again(&mut self, now: Instant, start: Seq, end: Seq, counted: bool) -> Option<Draft> {
+        let mut selective = self.selective.take()?;
+        let stop = self.tx.end();
+        let len = end.min(stop).since(start).min(self.tx.mss);
+        let fits = selective.board.pipe() + len <= self.selective_window(&selective);
+        if fits {
+            let fin = end > stop && start + len == stop;
+            selective.board.resend(start, len + u64::from(fin), counted, now);
+            selective.prr.on_sent(len);
+            self.selective = Some(selective);
+            let draft = self.data(now, start, len, fin);
+            self.timers.rto = Some(now + self.rtt.rto());
+            return Some(draft);
+        }
+        self.selective = Some(selective);
+        None
+    }
+
+    /// A segment never sent before has left.
+    pub(super) fn note_sent(&mut self, start: Seq, end: Seq, now: Instant) {
+        if let Some(selective) = &mut self.selective {
+            selective.board.push(start, end, now);
+            selective.prr.on_sent(end.since(start));
+        }
+    }
+}
