@@ -166,7 +166,13 @@ proptest! {
         receive in 300..30_000_u64,
         mtu in prop_oneof![Just(u32::MAX), 200..600_u32],
         options: [bool; 4],
-        controller in prop_oneof![Just(Controller::Newreno), Just(Controller::Sack)],
+        controller in prop_oneof![
+            Just(Controller::Tahoe),
+            Just(Controller::Reno),
+            Just(Controller::Newreno),
+            Just(Controller::Sack),
+            Just(Controller::Cubic),
+        ],
     ) {
         let mut config = Config::new(controller);
         config.mss = Size::from_bytes(500);

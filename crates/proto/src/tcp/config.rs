@@ -11,17 +11,29 @@ use crate::units::Size;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Controller {
+    /// Tahoe: a loss is answered by slow start from one segment (Jacobson 1988; ns-2 `Agent/TCP`).
+    Tahoe,
+    /// Reno: RFC 5681 alone; the first new acknowledgement ends fast recovery (ns-2
+    /// `Agent/TCP/Reno`).
+    Reno,
     /// NewReno: RFC 5681 with the recovery of RFC 6582 (ns-2 `Agent/TCP/Newreno`).
     Newreno,
     /// The window of RFC 5681 with selective acknowledgements: RFC 2018, 6675 and 9937 (ns-2
     /// `Agent/TCP/Sack1`).
     Sack,
+    /// CUBIC (RFC 9438), with selective acknowledgements (ns-2 `Agent/TCP/Linux` with `cubic`).
+    Cubic,
 }
 
 /// How losses are found and repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossRecovery {
+    /// Three duplicates are answered as a timeout is: slow start, and all is sent anew (Jacobson
+    /// 1988).
+    Tahoe,
+    /// Three duplicates begin fast recovery; the first new acknowledgement ends it (RFC 5681 §3.2).
+    Reno,
     /// Three duplicates begin fast recovery; partial acknowledgements keep it up (RFC 6582).
     Newreno,
     /// Selective acknowledgements (RFC 2018, 2883), a scoreboard (RFC 6675) and proportional rate
@@ -34,6 +46,8 @@ impl LossRecovery {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Tahoe => "tahoe",
+            Self::Reno => "reno",
             Self::Newreno => "newreno",
             Self::Sack => "sack",
         }
@@ -45,8 +59,11 @@ impl Controller {
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Tahoe => "tahoe",
+            Self::Reno => "reno",
             Self::Newreno => "newreno",
             Self::Sack => "sack",
+            Self::Cubic => "cubic",
         }
     }
 
@@ -54,8 +71,10 @@ impl Controller {
     #[must_use]
     pub const fn own_recovery(self) -> LossRecovery {
         match self {
+            Self::Tahoe => LossRecovery::Tahoe,
+            Self::Reno => LossRecovery::Reno,
             Self::Newreno => LossRecovery::Newreno,
-            Self::Sack => LossRecovery::Sack,
+            Self::Sack | Self::Cubic => LossRecovery::Sack,
         }
     }
 }
@@ -70,6 +89,10 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LossRecovery")]
     pub recovery: Option<LossRecovery>,
+    /// CUBIC leaves slow start when round trips grow longer (HyStart++, RFC 9406), as real hosts do;
+    /// other controllers never do.
+    #[serde(default = "Config::yes")]
+    pub hystart: bool,
     /// Largest payload of a segment without options, in bytes; lowered to what the path's first
     /// link takes and by Packet Too Big (RFC 9293 §3.7.1; ns-2 `packetSize_`).
     #[serde(default = "Config::default_mss")]
@@ -153,6 +176,7 @@ impl Config {
         Self {
             controller,
             recovery: None,
+            hystart: true,
             mss: Self::default_mss(),
             initial_window: Self::default_initial_window(),
             initial_ssthresh: None,

@@ -8,7 +8,7 @@ use super::report::Report;
 use super::selective::Selective;
 use super::timers::Timers;
 use super::{Agreed, Config, Controller, Flags, LossRecovery, Reset, Segment, State, TICK, Tcp};
-use crate::congestion::{Machine, NewReno, Start};
+use crate::congestion::{Cubic, Machine, NewReno, Start};
 use crate::endpoint::Event;
 use crate::packet::Payload;
 use crate::probe::{Garbage, Probe};
@@ -31,7 +31,7 @@ impl Tcp {
     /// Whether the SACK option is offered and used.
     fn wants_sack(&self) -> bool {
         match self.config.loss_recovery() {
-            LossRecovery::Newreno => false,
+            LossRecovery::Tahoe | LossRecovery::Reno | LossRecovery::Newreno => false,
             LossRecovery::Sack => true,
         }
     }
@@ -48,7 +48,10 @@ impl Tcp {
             threshold: config.initial_ssthresh.map(|segments| u64::from(segments) * mss),
         };
         match config.controller {
-            Controller::Newreno | Controller::Sack => Machine::NewReno(NewReno::new(&start)),
+            Controller::Tahoe | Controller::Reno | Controller::Newreno | Controller::Sack => {
+                Machine::NewReno(NewReno::new(&start))
+            }
+            Controller::Cubic => Machine::Cubic(Box::new(Cubic::new(&start, config.hystart))),
         }
     }
 

@@ -6,7 +6,7 @@
 //! acknowledgement restarts the timer); on the full acknowledgement option 1 of §3.2 step 3; after
 //! a timeout no heuristics (§4.1), so duplicate acknowledgements below `recover` are not believed.
 
-use super::{Segment, State, Tcp};
+use super::{LossRecovery, Segment, State, Tcp};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::endpoint::Event;
 use crate::packet::{IpVersion, Quoted};
@@ -124,6 +124,12 @@ impl Tcp {
 
     /// RFC 6582 §3.2 step 3; true if the retransmission timer is to be restarted.
     fn on_ack_in_recovery(&mut self, now: Instant, ack: Seq, acked: u64) -> bool {
+        if self.config.loss_recovery() == LossRecovery::Reno {
+            // RFC 5681 §3.2 step 6: deflated to ssthresh, whatever else was lost.
+            self.recovery.leave();
+            self.cc.on_recovered(now, self.cc.window());
+            return true;
+        }
         if ack >= self.recovery.recover {
             self.recovery.leave();
             self.cc.on_recovered(now, self.tx.flight());
@@ -179,18 +185,41 @@ impl Tcp {
         if self.recovery.fast {
             // RFC 5681 §3.2 step 4
             self.recovery.inflation += self.tx.mss as i64;
-        } else if self.recovery.duplicates == DUPLICATES && self.tx.una > self.recovery.recover {
-            // RFC 6582 §3.2 step 2: only if all that was in flight at the last loss has arrived.
-            self.fast_retransmit(now);
+        } else if self.recovery.duplicates == DUPLICATES && self.may_retransmit() {
+            match self.config.loss_recovery() {
+                LossRecovery::Tahoe => self.start_over(now),
+                _ => self.fast_retransmit(now),
+            }
         }
+    }
+
+    /// RFC 6582 §3.2 step 2: only if all that was in flight at the last loss has arrived; with Reno,
+    /// at the last timeout.
+    fn may_retransmit(&self) -> bool {
+        self.tx.una > self.recovery.recover
+    }
+
+    /// Tahoe's answer to the third duplicate: as to a timeout, but at once and without back-off.
+    fn start_over(&mut self, now: Instant) {
+        let flight = self.tx.max.since(self.tx.una).saturating_sub(self.recovery.limited);
+        let timeout = Congestion::Timeout { flight, again: false, recovering: false };
+        self.cc.on_congestion(now, &timeout);
+        self.recovery.recover = self.tx.max;
+        self.recovery.leave();
+        self.recovery.timed = None;
+        self.go_back();
     }
 
     /// RFC 5681 §3.2 steps 2 and 3
     fn fast_retransmit(&mut self, now: Instant) {
         let flight = self.tx.max.since(self.tx.una).saturating_sub(self.recovery.limited);
         self.cc.on_congestion(now, &Congestion::Loss { flight });
+        // RFC 5681 has no `recover`: with Reno a second loss in the window is a second reduction.
+        let reno = self.config.loss_recovery() == LossRecovery::Reno;
         let recovery = &mut self.recovery;
-        recovery.recover = self.tx.max;
+        if !reno {
+            recovery.recover = self.tx.max;
+        }
         (recovery.fast, recovery.partial, recovery.resend) = (true, false, true);
         recovery.inflation = (u64::from(DUPLICATES) * self.tx.mss) as i64;
         recovery.limited = 0;
