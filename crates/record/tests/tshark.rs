@@ -280,6 +280,28 @@ impl Connection {
     }
 }
 
+/// RFC 3168 §6.1: ECE and CWR are where tshark looks for them.
+#[test]
+fn ecn_in_tcp() {
+    over_both(|version| {
+        let mut connection = Connection::opened();
+        for (bits, (_, _, body)) in
+            [Flags::ECE | Flags::CWR, Flags::ECE].into_iter().zip(&mut connection.seen)
+        {
+            let Body::Tcp(segment) = body else { panic!("segments only") };
+            segment.flags = segment.flags | bits;
+        }
+        connection.send(false, Flags::ACK | Flags::CWR, Payload::Virtual { offset: 0, len: 100 });
+        connection.send(true, Flags::ACK | Flags::ECE, Payload::default());
+        let path = capture("ecn", version, PLAIN_PORT, &connection.seen);
+        assert_clean(&path);
+        let rows = fields(&path, &["tcp.flags.ece", "tcp.flags.cwr"]);
+        let flag = |is: bool| if is { "1" } else { "0" };
+        let expected = [(true, true), (true, false), (false, false), (false, true), (true, false)];
+        assert_eq!(rows, expected.map(|(ece, cwr)| [flag(ece), flag(cwr)]));
+    });
+}
+
 /// RFC 2018 and RFC 2883: SACK-permitted on both SYNs, then one to three blocks beside timestamps.
 #[test]
 fn selective_acknowledgements() {

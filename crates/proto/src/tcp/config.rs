@@ -124,6 +124,10 @@ pub struct Config {
     /// Window scale option (RFC 7323 §2).
     #[serde(default = "Config::yes")]
     pub window_scaling: bool,
+    /// Explicit congestion notification (RFC 3168): data is sent ECT(0) if both ends agree (ns-2
+    /// `ecn_`).
+    #[serde(default)]
+    pub ecn: bool,
     /// Lower bound of the retransmission timeout (RFC 6298 §2.4 says 1 s; Linux uses 200 ms).
     #[serde(default = "Config::default_min_rto")]
     pub min_rto: Duration,
@@ -187,6 +191,7 @@ impl Config {
             nagle: false,
             timestamps: true,
             window_scaling: true,
+            ecn: false,
             min_rto: Self::default_min_rto(),
             max_rto: Self::default_max_rto(),
             max_retransmissions: Self::default_max_retransmissions(),

@@ -155,6 +155,7 @@ impl Tcp {
             scaling: self.config.window_scaling && syn.window_scale.is_some(),
             // RFC 2018 §2
             sack: self.wants_sack() && syn.sack_permitted,
+            ecn: self.agrees_to_ecn(syn),
         };
         self.rx.report = self.agreed.sack.then(Box::<Report>::default);
         if let Some((tsval, _)) = syn.timestamps.filter(|_| self.agreed.timestamps) {
@@ -230,6 +231,7 @@ impl Tcp {
         }
         self.rx.ack_now = false;
         let flags = if answering { Flags::SYN | Flags::ACK } else { Flags::SYN };
+        let flags = flags | self.ecn_on_syn();
         let scaling = if answering { self.agreed.scaling } else { self.config.window_scaling };
         let timing = if answering { self.agreed.timestamps } else { self.config.timestamps };
         let sack = if answering { self.agreed.sack } else { self.wants_sack() };

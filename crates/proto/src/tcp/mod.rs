@@ -14,6 +14,7 @@
 
 mod arrival;
 mod config;
+mod ecn;
 mod handshake;
 mod outgoing;
 mod prr;
@@ -39,6 +40,7 @@ use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
+use ecn::Echoes;
 use receive::Receiver;
 use recovery::Recovery;
 use selective::Selective;
@@ -95,6 +97,7 @@ struct Agreed {
     timestamps: bool,
     scaling: bool,
     sack: bool,
+    ecn: bool,
 }
 
 /// The gauges as last told.
@@ -124,6 +127,7 @@ pub struct Tcp {
     rtt: RttEstimator,
     cc: Machine,
     agreed: Agreed,
+    echoes: Echoes,
     /// Bits index [`NEWS`].
     news: u8,
     reset: Option<Reset>,
@@ -167,6 +171,7 @@ impl Tcp {
             rtt: RttEstimator::new(config.min_rto, config.max_rto, TICK),
             cc: Self::controller(config, mss, false),
             agreed: Agreed::default(),
+            echoes: Echoes::default(),
             news: 0,
             reset: None,
             challenges: (Instant::ZERO, 0),
@@ -262,7 +267,7 @@ impl Tcp {
     fn on_packet<P: Probe>(
         &mut self,
         now: Instant,
-        damage: Damage,
+        (ecn, damage): (Ecn, Damage),
         body: &mut Body,
         probe: &mut P,
     ) {
@@ -271,7 +276,7 @@ impl Tcp {
             Body::Tcp(_) if damage == Damage::Payload => {
                 self.garbage(now, probe, Garbage::Checksum);
             }
-            Body::Tcp(segment) => self.on_segment(now, segment, probe),
+            Body::Tcp(segment) => self.on_segment(now, segment, ecn, probe),
             // RFC 5927 §4.1: what was not in flight cannot have been refused.
             Body::TooBig { quote, .. } if !self.is_in_flight(quote.transport) => {
                 self.garbage(now, probe, Garbage::OutOfWindow);
@@ -330,7 +335,9 @@ impl Endpoint for Tcp {
     fn handle<P: Probe>(&mut self, now: Instant, mut input: Input, probe: &mut P) {
         // Looked at where it lies: moving a body costs more than reading it.
         match &mut input {
-            Input::Packet { damage, body, .. } => self.on_packet(now, *damage, body, probe),
+            Input::Packet { ecn, damage, body, .. } => {
+                self.on_packet(now, (*ecn, *damage), body, probe);
+            }
             Input::Frame(frame) => self.on_frame(frame),
             Input::Timeout => self.on_timeout(now),
             Input::Open => self.open(now),

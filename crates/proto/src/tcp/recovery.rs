@@ -107,7 +107,9 @@ impl Tcp {
         } else {
             let window_limited = flight + self.tx.mss > self.cc.window();
             (self.recovery.duplicates, self.recovery.limited) = (0, 0);
-            self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
+            if !self.echoes.heard {
+                self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
+            }
             true
         };
         if self.tx.una == self.tx.max {
@@ -204,6 +206,7 @@ impl Tcp {
         let flight = self.tx.max.since(self.tx.una).saturating_sub(self.recovery.limited);
         let timeout = Congestion::Timeout { flight, again: false, recovering: false };
         self.cc.on_congestion(now, &timeout);
+        self.note_reduction();
         self.recovery.recover = self.tx.max;
         self.recovery.leave();
         self.recovery.timed = None;
@@ -214,6 +217,7 @@ impl Tcp {
     fn fast_retransmit(&mut self, now: Instant) {
         let flight = self.tx.max.since(self.tx.una).saturating_sub(self.recovery.limited);
         self.cc.on_congestion(now, &Congestion::Loss { flight });
+        self.note_reduction();
         // RFC 5681 has no `recover`: with Reno a second loss in the window is a second reduction.
         let reno = self.config.loss_recovery() == LossRecovery::Reno;
         let recovery = &mut self.recovery;
@@ -241,6 +245,7 @@ impl Tcp {
             // one more.
             let flight = if recovering { self.tx.flight() } else { self.pipe() };
             self.cc.on_congestion(now, &Congestion::Timeout { flight, again, recovering });
+            self.note_reduction();
             // RFC 6582 §3.2 step 4
             self.recovery.recover = self.tx.max;
             self.recovery.leave();

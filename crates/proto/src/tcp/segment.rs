@@ -17,6 +17,10 @@ impl Flags {
     pub const PSH: Self = Self(0x08);
     /// The acknowledgement field is significant.
     pub const ACK: Self = Self(0x10);
+    /// ECN-echo (RFC 3168 §6.1).
+    pub const ECE: Self = Self(0x40);
+    /// Congestion window reduced (RFC 3168 §6.1).
+    pub const CWR: Self = Self(0x80);
 
     /// True if every bit of `other` is set.
     #[must_use]

@@ -51,7 +51,7 @@ impl Tcp {
                 recovery.leave();
                 // The window is the threshold: PRR has brought the flight there.
                 self.cc.on_recovered(now, self.cc.window());
-            } else if !recovery.is_fast() {
+            } else if !recovery.is_fast() && !self.echoes.heard {
                 let window_limited = flight + self.tx.mss > self.cc.window();
                 self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
             }
@@ -117,6 +117,7 @@ impl Tcp {
     fn begin_recovery(&mut self, now: Instant) {
         let flight = self.tx.max.since(self.tx.una).saturating_sub(self.recovery.limited);
         self.cc.on_congestion(now, &Congestion::Loss { flight });
+        self.note_reduction();
         self.recovery.enter(self.tx.max);
     }
 

@@ -22,6 +22,7 @@ pub(super) struct Draft {
     seq: Seq,
     len: u64,
     flags: Flags,
+    ecn: Ecn,
 }
 
 /// The SND variables of RFC 9293 §3.3.1 and the send buffer.
@@ -164,7 +165,7 @@ impl Tcp {
         if draft.is_none() && self.rx.ack_now {
             // A window probe may stand beyond a closed window, where nothing would be accepted.
             let seq = if self.tx.window == 0 { self.tx.nxt } else { self.tx.max };
-            return Some(Draft { seq, len: 0, flags: Flags::ACK });
+            return Some(Draft { seq, len: 0, flags: Flags::ACK, ecn: Ecn::NotEct });
         }
         draft
     }
@@ -177,12 +178,12 @@ impl Tcp {
         let sack = if self.rx.has_blocks() { self.sack(draft.len) } else { None };
         Output::Transmit(Transmit {
             path: PathId(0),
-            ecn: Ecn::NotEct,
+            ecn: draft.ecn,
             body: Body::Tcp(Segment {
                 seq: draft.seq.wire(),
                 ack,
                 window,
-                flags: draft.flags,
+                flags: if self.echoes.owed { draft.flags | Flags::ECE } else { draft.flags },
                 mss: None,
                 window_scale: None,
                 sack_permitted: false,
@@ -237,8 +238,10 @@ impl Tcp {
         let (len, fin) = self.grant(now, unsent, fin, probing)?;
         let seq = self.tx.nxt;
         let beyond = (self.tx.una + self.tx.window).since(seq) == 0;
-        let draft = self.data(now, seq, len, fin);
+        let mut draft = self.data(now, seq, len, fin);
         if beyond {
+            // RFC 3168 §6.1.6
+            draft.ecn = Ecn::NotEct;
             // RFC 9293 §3.8.6.1: a probe of a closed window waits for its own timer.
             (self.timers.rto, self.recovery.timed) = (None, None);
             self.arm_persist(now);
@@ -347,6 +350,12 @@ impl Tcp {
             flags = flags | Flags::FIN;
         }
         let after = end + u64::from(fin);
+        let mut ecn = Ecn::NotEct;
+        // RFC 3168 §6.1.5: what is sent again is not ECN-capable.
+        if self.agreed.ecn && len > 0 && seq >= self.tx.max {
+            let (capable, bits) = self.ecn_on_new_data();
+            (ecn, flags) = (capable, flags | bits);
+        }
         if seq >= self.tx.max {
             let allowed = self.cc.window();
             self.recovery.on_new_data(self.tx.una, after, allowed, now);
@@ -357,7 +366,7 @@ impl Tcp {
         if self.timers.rto.is_none() {
             self.timers.rto = Some(now + self.rtt.rto());
         }
-        Draft { seq, len, flags }
+        Draft { seq, len, flags, ecn }
     }
 
     /// The application hears of room, unless it has closed.

@@ -419,6 +419,9 @@ pub struct Alone {
     pub clock: Option<u32>,
     /// The played peer offers selective acknowledgements.
     pub sack: bool,
+    /// The ECN field of what the played peer sends, and of what was sent.
+    pub ecn: Ecn,
+    pub marks: Vec<Ecn>,
 }
 
 /// The played peer's initial sequence number: close to the wrap.
@@ -443,6 +446,8 @@ impl Alone {
             isn: 0,
             clock: None,
             sack: true,
+            ecn: Ecn::NotEct,
+            marks: Vec::new(),
         }
     }
 
@@ -458,6 +463,7 @@ impl Alone {
                         self.isn = segment.seq;
                     }
                     self.sent.push(segment);
+                    self.marks.push(transmit.ecn);
                 }
                 Output::Deliver(frame) => self.count += frame.wire_bytes() as u64,
                 Output::Event(event) => self.events.push(event),
@@ -470,7 +476,8 @@ impl Alone {
     }
 
     pub fn segment(&mut self, segment: Segment) -> Vec<Segment> {
-        self.input(packet(segment))
+        let (path, damage, ecn) = (PathId(0), Damage::None, self.ecn);
+        self.input(Input::Packet { path, ecn, damage, body: Body::Tcp(segment) })
     }
 
     /// A segment of the peer: `seq` and `ack` relative to the initial numbers, window 20 000.
@@ -515,6 +522,7 @@ impl Alone {
         alone.segment(answer);
         assert_eq!(alone.tcp.state(), State::Established);
         alone.sent.clear();
+        alone.marks.clear();
         alone.events.clear();
         alone
     }
