@@ -214,7 +214,10 @@ proptest! {
     fn any_segment_in_any_state_is_survived(
         which in 0..11_usize,
         timestamps: bool,
-        recovery in proptest::option::of(Just(LossRecovery::Sack)),
+        recovery in proptest::option::of(prop_oneof![
+            Just(LossRecovery::Sack),
+            Just(LossRecovery::Rack),
+        ]),
         real: bool,
         steps in proptest::collection::vec((arbitrary_segment(), 0..8_u8, any::<bool>()), 1..40),
     ) {

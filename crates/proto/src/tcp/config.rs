@@ -21,7 +21,7 @@ pub enum Controller {
     /// The window of RFC 5681 with selective acknowledgements: RFC 2018, 6675 and 9937 (ns-2
     /// `Agent/TCP/Sack1`).
     Sack,
-    /// CUBIC (RFC 9438), with selective acknowledgements (ns-2 `Agent/TCP/Linux` with `cubic`).
+    /// CUBIC (RFC 9438) with RACK-TLP (RFC 8985), as real hosts have it (ns-2 `Agent/TCP/Linux` with `cubic`).
     Cubic,
 }
 
@@ -39,6 +39,8 @@ pub enum LossRecovery {
     /// Selective acknowledgements (RFC 2018, 2883), a scoreboard (RFC 6675) and proportional rate
     /// reduction (RFC 9937). With a peer that does not offer the option it is `newreno`.
     Sack,
+    /// The same with RACK-TLP (RFC 8985), which goes by time instead of by counting duplicates.
+    Rack,
 }
 
 impl LossRecovery {
@@ -50,6 +52,7 @@ impl LossRecovery {
             Self::Reno => "reno",
             Self::Newreno => "newreno",
             Self::Sack => "sack",
+            Self::Rack => "rack",
         }
     }
 }
@@ -74,7 +77,8 @@ impl Controller {
             Self::Tahoe => LossRecovery::Tahoe,
             Self::Reno => LossRecovery::Reno,
             Self::Newreno => LossRecovery::Newreno,
-            Self::Sack | Self::Cubic => LossRecovery::Sack,
+            Self::Sack => LossRecovery::Sack,
+            Self::Cubic => LossRecovery::Rack,
         }
     }
 }

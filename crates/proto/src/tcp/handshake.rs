@@ -32,7 +32,7 @@ impl Tcp {
     fn wants_sack(&self) -> bool {
         match self.config.loss_recovery() {
             LossRecovery::Tahoe | LossRecovery::Reno | LossRecovery::Newreno => false,
-            LossRecovery::Sack => true,
+            LossRecovery::Sack | LossRecovery::Rack => true,
         }
     }
 
@@ -188,7 +188,8 @@ impl Tcp {
         // RFC 6928 §2: a first repetition may have been spurious, since the timeout is only 1 s.
         self.cc = Self::controller(&self.config, self.tx.mss, lost > 1);
         self.recovery = Recovery::from(self.tx.iss);
-        self.selective = self.agreed.sack.then(Box::<Selective>::default);
+        let rack = self.config.loss_recovery() == LossRecovery::Rack;
+        self.selective = self.agreed.sack.then(|| Box::new(Selective::new(rack)));
         // RFC 7323 §2.2: the window of a SYN is not scaled.
         let syn = segment.flags.contains(Flags::SYN);
         self.tx.window = u64::from(segment.window) << if syn { 0 } else { self.tx.shift };

@@ -18,6 +18,7 @@ mod ecn;
 mod handshake;
 mod outgoing;
 mod prr;
+mod rack;
 mod reassembly;
 mod receive;
 mod recovery;
@@ -45,7 +46,7 @@ use receive::Receiver;
 use recovery::Recovery;
 use selective::Selective;
 use send::Sender;
-use timers::Timers;
+use timers::{Timers, earlier};
 
 /// States of a connection (RFC 9293 §3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -225,6 +226,7 @@ impl Tcp {
     fn finish(&mut self, event: Event) {
         self.state = State::Closed;
         self.timers = Timers::default();
+        self.selective = None;
         self.rx.ack_now = false;
         self.tell(event);
     }
@@ -263,7 +265,8 @@ impl Tcp {
         note(is.rto != was.rto, Gauge::Rto, Some(is.rto.as_secs_f64()));
     }
 
-    #[inline]
+    // Apart from `handle`, whose other inputs are more frequent and need no registers saved.
+    #[inline(never)]
     fn on_packet<P: Probe>(
         &mut self,
         now: Instant,
@@ -288,6 +291,15 @@ impl Tcp {
         }
     }
 
+    #[inline]
+    fn next_deadline(&self) -> Option<Instant> {
+        let next = self.timers.next();
+        match &self.selective {
+            None => next,
+            Some(selective) => earlier(next, selective.next_deadline()),
+        }
+    }
+
     /// RFC 9293 §3.10.8
     fn on_timeout(&mut self, now: Instant) {
         if Timers::due(&mut self.timers.time_wait, now) {
@@ -299,6 +311,9 @@ impl Tcp {
         }
         if Timers::due(&mut self.timers.persist, now) {
             self.on_persist(now);
+        }
+        if self.selective.is_some() {
+            self.on_rack_timers(now);
         }
         if Timers::due(&mut self.timers.rto, now) {
             self.on_rto(now);
@@ -369,7 +384,7 @@ impl Endpoint for Tcp {
             return Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body });
         }
         let Some(draft) = self.next_segment(now) else {
-            return Output::Idle { until: self.timers.next() };
+            return Output::Idle { until: self.next_deadline() };
         };
         if probe.wants(Topic::Gauge) {
             self.gauge(now, probe);

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use crate::seq::Seq;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// RFC 6675 §2: DupThresh.
 pub(super) const DUPLICATES: u32 = 3;
@@ -46,6 +46,8 @@ struct Sums {
     resent: u64,
     /// Lost and not sent again yet.
     pending: u64,
+    /// Segments sacked.
+    sacked_segments: u32,
 }
 
 impl Sums {
@@ -58,6 +60,7 @@ impl Sums {
             lost: when(!sacked && lost),
             resent: when(!sacked && resent),
             pending: when(!sacked && lost && !resent),
+            sacked_segments: u32::from(sacked),
         }
     }
     fn add(&mut self, other: &Self) {
@@ -66,6 +69,7 @@ impl Sums {
         self.lost += other.lost;
         self.resent += other.resent;
         self.pending += other.pending;
+        self.sacked_segments += other.sacked_segments;
     }
     fn remove(&mut self, other: &Self) {
         self.all -= other.all;
@@ -73,6 +77,7 @@ impl Sums {
         self.lost -= other.lost;
         self.resent -= other.resent;
         self.pending -= other.pending;
+        self.sacked_segments -= other.sacked_segments;
     }
 }
 
@@ -129,6 +134,43 @@ impl Scoreboard {
     /// Bytes in flight that the peer does not say it has.
     pub(super) const fn missing(&self) -> u64 {
         self.sums.all - self.sums.sacked
+    }
+
+    /// Segments in flight that the peer says it has.
+    pub(super) const fn sacked_segments(&self) -> u32 {
+        self.sums.sacked_segments
+    }
+
+    /// True if something lost is to be sent again.
+    pub(super) const fn has_pending(&self) -> bool {
+        self.sums.pending > 0
+    }
+
+    /// RFC 8985 §6.2 step 5: marks what was sent long enough before something that arrived, even if
+    /// it was a retransmission. `wait` says how long is still to wait for a segment, or that it was
+    /// sent later. Gives the bytes newly lost and the longest wait.
+    pub(super) fn mark_older(
+        &mut self,
+        wait: impl Fn(&Record) -> Option<Duration>,
+    ) -> (u64, Option<Duration>) {
+        let (mut lost, mut longest) = (0, None);
+        for i in 0..self.records.len() {
+            let record = self.records[i];
+            if record.sacked || (record.lost && !record.resent) {
+                continue;
+            }
+            match wait(&record) {
+                Some(Duration::ZERO) => {
+                    lost += record.len();
+                    self.change(i, |record| (record.lost, record.resent) = (true, false));
+                }
+                Some(wait) => longest = longest.max(Some(wait)),
+                // Segments sent once left in order: all that follow were sent later.
+                None if !record.ambiguous => break,
+                None => {}
+            }
+        }
+        (lost, longest)
     }
 
     /// RFC 6675 §4, Update: takes a cumulative acknowledgement and SACK blocks, and shows each

@@ -5,8 +5,10 @@
 //! started anew with each retransmission (RFC 6675 §6, the careful variant).
 
 use super::prr::{Progress, Prr};
+use super::rack::Rack;
 use super::scoreboard::{DUPLICATES, Scoreboard};
 use super::send::Draft;
+use super::timers::earlier;
 use super::{Segment, Tcp};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::probe::{Garbage, Probe};
@@ -20,6 +22,27 @@ pub(super) struct Selective {
     pub(super) prr: Prr,
     /// RFC 6675 §4, NextSeg rule 4: the rescue of this recovery was sent.
     rescued: bool,
+    /// With RACK-TLP.
+    pub(super) rack: Option<Rack>,
+}
+
+impl Selective {
+    pub(super) fn new(rack: bool) -> Self {
+        Self { rack: rack.then(Rack::default), ..Self::default() }
+    }
+
+    /// The earliest deadline of RACK-TLP.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.rack.as_ref().and_then(|rack| earlier(rack.reorder_at, rack.probe_at))
+    }
+}
+
+/// The blocks of an acknowledgement.
+struct Blocks {
+    blocks: [(Seq, Seq); 4],
+    count: usize,
+    /// What arrived twice (RFC 2883).
+    duplicate: Option<(Seq, Seq)>,
 }
 
 impl Tcp {
@@ -34,13 +57,18 @@ impl Tcp {
         if ack < self.tx.una {
             return;
         }
-        let (blocks, count) = self.read_blocks(now, segment, ack, probe);
+        let Blocks { blocks, count, duplicate } = self.read_blocks(now, segment, ack, probe);
         // Taken out and put back: the rest of the endpoint is needed beside it.
         let Some(mut selective) = self.selective.take() else { return };
-        let Selective { board, prr, rescued } = &mut *selective;
+        let Selective { board, rack, .. } = &mut *selective;
         let (flight, missing) = (board.pipe(), board.missing());
-        let news = board.update(ack, &blocks[..count], |_| {});
+        let news = board.update(ack, &blocks[..count], |record| {
+            if let Some(rack) = rack {
+                rack.on_arrived(now, record, &self.rtt);
+            }
+        });
         let advanced = ack > self.tx.una;
+        let plain = !advanced && segment.sack.is_none() && segment.payload.is_empty();
         if advanced {
             let acked = ack.since(self.tx.una);
             self.measure_selective(now, news.timed, segment, flight);
@@ -49,6 +77,7 @@ impl Tcp {
             (recovery.timeouts, recovery.duplicates, recovery.limited) = (0, 0, 0);
             if recovery.is_over(ack) {
                 recovery.leave();
+                rack.iter_mut().for_each(Rack::on_recovered);
                 // The window is the threshold: PRR has brought the flight there.
                 self.cc.on_recovered(now, self.cc.window());
             } else if !recovery.is_fast() && !self.echoes.heard {
@@ -59,18 +88,14 @@ impl Tcp {
             // RFC 6675 §2: this is what makes a duplicate.
             self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
         }
-        // RFC 6675 §5.1: after a timeout no recovery until all that was in flight then has arrived.
-        let believed = self.recovery.is_fast() || ack >= self.recovery.recover;
-        let lost = if believed { board.mark(self.tx.mss) } else { 0 };
-        let begins = believed
-            && !self.recovery.is_fast()
-            && (self.recovery.duplicates >= DUPLICATES || board.first_is_lost());
-        if begins {
-            self.begin_recovery(now);
-            board.lose_first();
-            (*prr, *rescued) = (Prr::begin(missing), false);
+        if let Some(rack) = rack {
+            rack.on_duplicate(ack, self.tx.nxt, duplicate.is_some());
         }
+        self.on_probe_answered(now, &mut selective, ack, (duplicate, plain));
+        let lost = self.mark_what_is_lost(now, &mut selective);
+        let begins = self.recover_what_is_lost(now, &mut selective, missing);
         if self.recovery.is_fast() && (begins || news.delivered > 0) {
+            let Selective { board, prr, .. } = &mut *selective;
             prr.on_ack(&Progress {
                 delivered: news.delivered,
                 pipe: board.pipe(),
@@ -87,6 +112,60 @@ impl Tcp {
             // RFC 6298 §5.3
             self.timers.rto = Some(now + self.rtt.rto());
         }
+        self.schedule_probe(now);
+    }
+
+    /// Marks what the blocks, or RACK, say is lost; gives the bytes newly lost.
+    fn mark_what_is_lost(&mut self, now: Instant, selective: &mut Selective) -> u64 {
+        if selective.rack.is_some() {
+            return self.detect(now, selective);
+        }
+        if self.is_believed() { selective.board.mark(self.tx.mss) } else { 0 }
+    }
+
+    /// RFC 6675 §5.1: after a timeout no recovery until all that was in flight then has arrived.
+    fn is_believed(&self) -> bool {
+        self.recovery.is_fast() || self.tx.una >= self.recovery.recover
+    }
+
+    /// Begins recovery if something is lost and none is going on; true if so. `missing`: what had
+    /// not arrived before the news.
+    pub(super) fn recover_what_is_lost(
+        &mut self,
+        now: Instant,
+        selective: &mut Selective,
+        missing: u64,
+    ) -> bool {
+        let Selective { board, prr, rescued, rack } = selective;
+        let lost = match rack {
+            Some(_) => board.has_pending(),
+            None => self.recovery.duplicates >= DUPLICATES || board.first_is_lost(),
+        };
+        let begins = lost && self.is_believed() && !self.recovery.is_fast();
+        if begins {
+            self.begin_recovery(now);
+            if rack.is_none() {
+                board.lose_first();
+            }
+            (*prr, *rescued) = (Prr::begin(missing), false);
+            // The first retransmission leaves even if a timer, and no acknowledgement, began this.
+            prr.on_ack(&Progress {
+                delivered: 0,
+                pipe: 0,
+                ssthresh: 0,
+                mss: self.tx.mss,
+                safe: false,
+            });
+        }
+        begins
+    }
+
+    /// A reduction without a recovery: what was lost was repaired at the end of a flight, which is
+    /// over, so that the window stands for it.
+    pub(super) fn reduce_once(&mut self, now: Instant) {
+        let flight = self.cc.window();
+        self.cc.on_congestion(now, &Congestion::Loss { flight });
+        self.note_reduction();
     }
 
     /// The blocks of a segment as places in the number space. Those beyond what was sent, and those
@@ -98,19 +177,27 @@ impl Tcp {
         segment: &Segment,
         ack: Seq,
         probe: &mut P,
-    ) -> ([(Seq, Seq); 4], usize) {
+    ) -> Blocks {
         let (mut blocks, mut count) = ([(Seq::default(), Seq::default()); 4], 0);
+        let mut duplicate = None;
         let told = segment.sack.as_ref().map_or(&[][..], |sack| sack.as_slice());
         for (left, right) in told {
             let (left, right) = (self.tx.una.near(*left), self.tx.una.near(*right));
             if left >= right || right > self.tx.max {
                 self.garbage(now, probe, Garbage::BadAck);
             } else if right > ack {
+                // RFC 2883 §4.2: the first block lies within the second.
+                if count == 1 && left <= blocks[0].0 && blocks[0].1 <= right {
+                    duplicate = Some(blocks[0]);
+                }
                 blocks[count] = (left, right);
                 count += 1;
+            } else {
+                // RFC 2883 §4.1
+                duplicate = Some((left, right));
             }
         }
-        (blocks, count)
+        Blocks { blocks, count, duplicate }
     }
 
     /// RFC 6675 §5 steps 4.1 and 4.2
@@ -123,7 +210,10 @@ impl Tcp {
 
     /// What may be in flight: while recovering what PRR says, else cwnd.
     pub(super) fn selective_window(&self, selective: &Selective) -> u64 {
-        if self.recovery.is_fast() {
+        if selective.rack.as_ref().is_some_and(|rack| rack.probe) {
+            // RFC 8985 §7.3: the probe leaves whatever cwnd says.
+            self.cc.window().max(selective.board.pipe() + self.tx.mss)
+        } else if self.recovery.is_fast() {
             selective.board.pipe() + selective.prr.budget()
         } else {
             self.cc.window()
@@ -132,16 +222,32 @@ impl Tcp {
 
     /// RFC 6675 §4, NextSeg.
     pub(super) fn next_selective(&mut self, now: Instant) -> Option<Draft> {
+        if self.rx.ack_now && self.rx.has_blocks() && !self.blocks_fit() {
+            return None;
+        }
         let selective = self.selective.as_mut()?;
         // Rule 1
         if let Some((start, end)) = selective.board.next_lost() {
             return self.send_again(now, start, end, true);
         }
+        let probing = selective.rack.as_ref().is_some_and(|rack| rack.probe);
         // Rule 2
         if let Some(draft) = self.fresh(now) {
+            if probing {
+                self.note_probe(false);
+            }
             return Some(draft);
         }
-        let selective = self.selective.as_mut().filter(|_| self.recovery.is_fast())?;
+        if probing {
+            // RFC 8985 §7.3: without new data the last segment again.
+            let (start, end) = self.selective.as_ref()?.board.last_missing()?;
+            let draft = self.send_again(now, start, end, true)?;
+            self.note_probe(true);
+            return Some(draft);
+        }
+        let recovering = self.recovery.is_fast();
+        let selective =
+            self.selective.as_mut().filter(|selective| recovering && selective.rack.is_none())?;
         // Rule 3
         if let Some((start, end)) = selective.board.next_hole() {
             return self.send_again(now, start, end, true);

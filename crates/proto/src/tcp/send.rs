@@ -150,9 +150,7 @@ impl Tcp {
             | State::FinWait1
             | State::Closing
             | State::LastAck => {
-                if self.rx.ack_now && self.rx.has_blocks() && !self.blocks_fit() {
-                    None
-                } else if self.selective.is_some() {
+                if self.selective.is_some() {
                     self.next_selective(now)
                 } else if self.recovery.resend {
                     self.resend(now)
@@ -175,7 +173,7 @@ impl Tcp {
     pub(super) fn transmit(&mut self, now: Instant, draft: Draft) -> Output {
         let (ack, window) = self.rx.acknowledge(self.rx.shift);
         self.timers.ack = None;
-        let sack = if self.rx.has_blocks() { self.sack(draft.len) } else { None };
+        let sack = if self.selective.is_some() { self.sack(draft.len) } else { None };
         Output::Transmit(Transmit {
             path: PathId(0),
             ecn: draft.ecn,
@@ -197,13 +195,16 @@ impl Tcp {
     /// The SACK option of a segment with `len` bytes of data: what the MTU and 40 bytes of options
     /// leave room for (RFC 6691 §2).
     fn sack(&mut self, len: u64) -> Option<Box<SackBlocks>> {
+        if !self.rx.has_blocks() {
+            return None;
+        }
         let free = if self.agreed.timestamps { 28 } else { 40 };
         self.rx.blocks(self.tx.mss.saturating_sub(len).min(free) as usize)
     }
 
     /// True if what is to be sent next leaves room for a block or two beside it; if not, an
     /// acknowledgement goes alone and first.
-    fn blocks_fit(&self) -> bool {
+    pub(super) fn blocks_fit(&self) -> bool {
         let next = self.tx.end().since(self.tx.nxt);
         next + SackBlocks::option_bytes(2) as u64 <= self.tx.mss
     }
@@ -250,6 +251,7 @@ impl Tcp {
             self.timers.persist = None;
             if self.selective.is_some() {
                 self.note_sent(seq, self.tx.nxt, now);
+                self.schedule_probe(now);
             }
         }
         Some(draft)
@@ -267,7 +269,8 @@ impl Tcp {
         let tx = &self.tx;
         let flight = tx.flight();
         let full = unsent.min(tx.mss);
-        if full > 0 && self.pipe() + full > self.usable_window() {
+        let (in_network, window) = self.usable_window(flight);
+        if full > 0 && in_network + full > window {
             return None;
         }
         // RFC 9293 §3.7.4 (Nagle); after Close nothing more can join the last segment.
@@ -326,15 +329,17 @@ impl Tcp {
         }
     }
 
-    /// cwnd as it stands, with what duplicate acknowledgements allow beyond it. With selective
-    /// acknowledgements they have made the flight smaller already.
+    /// What is in the network, and cwnd as it stands with what duplicate acknowledgements allow
+    /// beyond it. With selective acknowledgements they have made the flight smaller already.
     #[inline]
-    fn usable_window(&self) -> u64 {
-        let limited = match self.selective {
-            None => self.recovery.limited_transmit(self.tx.una, self.tx.mss),
-            Some(_) => 0,
-        };
-        self.present_window() + limited
+    fn usable_window(&self, flight: u64) -> (u64, u64) {
+        match &self.selective {
+            None => {
+                let window = self.recovery.inflated(self.cc.window(), self.tx.mss);
+                (flight, window + self.recovery.limited_transmit(self.tx.una, self.tx.mss))
+            }
+            Some(selective) => (selective.board.pipe(), self.selective_window(selective)),
+        }
     }
 
     /// A segment of `len` bytes from `seq` on, counted and timed.
