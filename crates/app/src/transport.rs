@@ -163,9 +163,7 @@ impl Config {
     pub fn name(&self) -> String {
         let name = match self {
             Self::Udp(_) => "udp".to_owned(),
-            Self::Tcp(config) => match config.controller {
-                tcp::Controller::Newreno => "tcp-newreno".to_owned(),
-            },
+            Self::Tcp(config) => config.name(),
             Self::Dccp(config) => match (config.ccid_of(false), config.ccid_of(true)) {
                 (one, other) if one == other => format!("dccp-ccid{}", ccid(one, &config.rate)),
                 (one, other) => {

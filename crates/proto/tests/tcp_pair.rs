@@ -6,7 +6,7 @@ use pair::*;
 use proptest::prelude::*;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::{Frame, Payload};
-use talkspurt_proto::tcp::{Config, Controller, Flags, Segment, State};
+use talkspurt_proto::tcp::{Config, Controller, Flags, LossRecovery, SackBlocks, Segment, State};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::{Rate, Size};
 
@@ -82,16 +82,19 @@ fn arbitrary_segment() -> impl Strategy<Value = Segment> {
         proptest::option::of(any::<u16>()),
         proptest::option::of(any::<u8>()),
         proptest::option::of((number(), number())),
+        proptest::collection::vec((number(), number()), 0..4),
     );
     (number(), number(), any::<u16>(), 0..32_u8, options, payload, any::<bool>()).prop_map(
-        |(seq, ack, window, flags, (mss, window_scale, timestamps), len, real)| Segment {
+        |(seq, ack, window, flags, (mss, window_scale, timestamps, blocks), len, real)| Segment {
             seq,
             ack,
             window,
             flags: Flags(flags),
             mss,
             window_scale,
+            sack_permitted: seq & 1 == 0,
             timestamps,
+            sack: SackBlocks::of(blocks),
             payload: if real && len < 3000 {
                 Payload::Real(vec![7; len as usize].into())
             } else {
@@ -163,8 +166,15 @@ proptest! {
         receive in 300..30_000_u64,
         mtu in prop_oneof![Just(u32::MAX), 200..600_u32],
         options: [bool; 4],
+        controller in prop_oneof![
+            Just(Controller::Tahoe),
+            Just(Controller::Reno),
+            Just(Controller::Newreno),
+            Just(Controller::Sack),
+            Just(Controller::Cubic),
+        ],
     ) {
-        let mut config = Config::new(Controller::Newreno);
+        let mut config = Config::new(controller);
         config.mss = Size::from_bytes(500);
         [config.timestamps, config.window_scaling, config.delayed_ack, config.nagle] = options;
         config.receive_buffer = Size::from_bytes(receive);
@@ -204,10 +214,14 @@ proptest! {
     fn any_segment_in_any_state_is_survived(
         which in 0..11_usize,
         timestamps: bool,
+        recovery in proptest::option::of(prop_oneof![
+            Just(LossRecovery::Sack),
+            Just(LossRecovery::Rack),
+        ]),
         real: bool,
         steps in proptest::collection::vec((arbitrary_segment(), 0..8_u8, any::<bool>()), 1..40),
     ) {
-        let mut config = plain();
+        let mut config = Config { recovery, ..plain() };
         config.timestamps = timestamps;
         let mut alone = in_state(which, &config);
         let mut handed = false;
@@ -216,6 +230,9 @@ proptest! {
                 // Around the numbers in use, where the branches are.
                 segment.seq = segment.seq.wrapping_add(PEER);
                 segment.ack = segment.ack.wrapping_add(alone.isn);
+                let blocks = segment.sack.map(|sack| sack.as_slice().to_vec()).unwrap_or_default();
+                let near = |number: u32| number.wrapping_add(alone.isn);
+                segment.sack = SackBlocks::of(blocks.into_iter().map(|(l, r)| (near(l), near(r))));
             }
             alone.segment(segment);
             match act {

@@ -9,7 +9,7 @@ use talkspurt_proto::packet::{
     Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote, Quoted,
 };
 use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
-use talkspurt_proto::tcp::{Flags, Segment};
+use talkspurt_proto::tcp::{Flags, SackBlocks, Segment};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints, WireError, pattern};
 use talkspurt_proto::{rfc4571, rtp, tfrc};
@@ -81,16 +81,28 @@ fn compound() -> impl Strategy<Value = Compound> {
 
 fn segment() -> impl Strategy<Value = Segment> {
     let numbers = any::<(u32, u32, u16, u8)>();
-    let options = any::<(Option<u16>, Option<u8>, Option<(u32, u32)>)>();
-    (numbers, options, payload()).prop_map(
-        |((seq, ack, window, flags), (mss, window_scale, timestamps), payload)| Segment {
+    let options = any::<(Option<u16>, Option<u8>, Option<(u32, u32)>, bool)>();
+    let blocks = prop::collection::vec(any::<(u32, u32)>(), 0..=4);
+    (numbers, options, blocks, payload()).prop_map(
+        |(
+            (seq, ack, window, flags),
+            (mss, window_scale, timestamps, permitted),
+            blocks,
+            payload,
+        )| Segment {
             seq,
             ack,
             window,
             flags: Flags(flags),
             mss,
             window_scale,
+            sack_permitted: permitted && blocks.is_empty(),
             timestamps,
+            // On a SYN there are none (RFC 2018 §3), and with timestamps three fit.
+            sack: match (mss, window_scale) {
+                (None, None) => SackBlocks::of(blocks.into_iter().take(3)),
+                _ => None,
+            },
             payload,
         },
     )

@@ -268,6 +268,19 @@ impl Record {
             .u32(value)
             .u32(echo)
             .payload(&segment.payload)
+            .selective(segment)
+    }
+
+    /// What SACK adds to a segment; nothing to one without it.
+    fn selective(&mut self, segment: &Segment) -> &mut Self {
+        let blocks = segment.sack.as_ref().map_or(&[][..], |sack| sack.as_slice());
+        if segment.sack_permitted || !blocks.is_empty() {
+            self.u8(u8::from(segment.sack_permitted)).u8(blocks.len() as u8);
+        }
+        for (left, right) in blocks {
+            self.u32(*left).u32(*right);
+        }
+        self
     }
 
     fn payload(&mut self, payload: &Payload) -> &mut Self {

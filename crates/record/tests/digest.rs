@@ -16,7 +16,7 @@ use talkspurt_proto::packet::{
 };
 use talkspurt_proto::probe::{DropReason, Garbage, Gauge, Note, Place, Playout};
 use talkspurt_proto::rtcp::{Compound, ReportBlock};
-use talkspurt_proto::tcp::Flags;
+use talkspurt_proto::tcp::{Flags, SackBlocks};
 use talkspurt_proto::tfrc;
 use talkspurt_record::Digest;
 use xxhash_rust::xxh3::xxh3_128;
@@ -131,6 +131,10 @@ fn every_header_field_and_every_byte_that_matters_counts() {
         tcp(&|segment| segment.mss = Some(1460)),
         tcp(&|segment| segment.window_scale = Some(0)),
         tcp(&|segment| segment.timestamps = None),
+        tcp(&|segment| segment.sack_permitted = true),
+        tcp(&|segment| segment.sack = SackBlocks::of([(1, 2)])),
+        tcp(&|segment| segment.sack = SackBlocks::of([(1, 3)])),
+        tcp(&|segment| segment.sack = SackBlocks::of([(1, 2), (4, 5)])),
         tcp(&|segment| segment.timestamps = Some((1, 3))),
         tcp(&|segment| segment.payload = Payload::Virtual { offset: 2, len: 100 }),
         tcp(&|segment| segment.payload = Payload::Virtual { offset: 1, len: 101 }),

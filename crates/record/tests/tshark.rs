@@ -16,7 +16,7 @@ use talkspurt_proto::packet::{
     Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote, Quoted,
 };
 use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
-use talkspurt_proto::tcp::{Flags, Segment};
+use talkspurt_proto::tcp::{Flags, SackBlocks, Segment};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::{rfc4571, rtp, wire};
 use talkspurt_record::pcapng::{Pcapng, Remarks};
@@ -278,6 +278,73 @@ impl Connection {
         self.send(true, Flags::FIN | Flags::ACK, Payload::default());
         self.send(false, Flags::ACK, Payload::default());
     }
+}
+
+/// RFC 3168 §6.1: ECE and CWR are where tshark looks for them.
+#[test]
+fn ecn_in_tcp() {
+    over_both(|version| {
+        let mut connection = Connection::opened();
+        for (bits, (_, _, body)) in
+            [Flags::ECE | Flags::CWR, Flags::ECE].into_iter().zip(&mut connection.seen)
+        {
+            let Body::Tcp(segment) = body else { panic!("segments only") };
+            segment.flags = segment.flags | bits;
+        }
+        connection.send(false, Flags::ACK | Flags::CWR, Payload::Virtual { offset: 0, len: 100 });
+        connection.send(true, Flags::ACK | Flags::ECE, Payload::default());
+        let path = capture("ecn", version, PLAIN_PORT, &connection.seen);
+        assert_clean(&path);
+        let rows = fields(&path, &["tcp.flags.ece", "tcp.flags.cwr"]);
+        let flag = |is: bool| if is { "1" } else { "0" };
+        let expected = [(true, true), (true, false), (false, false), (false, true), (true, false)];
+        assert_eq!(rows, expected.map(|(ece, cwr)| [flag(ece), flag(cwr)]));
+    });
+}
+
+/// RFC 2018 and RFC 2883: SACK-permitted on both SYNs, then one to three blocks beside timestamps.
+#[test]
+fn selective_acknowledgements() {
+    over_both(|version| {
+        let mut connection = Connection::opened();
+        for (_, _, body) in &mut connection.seen[..2] {
+            let Body::Tcp(segment) = body else { panic!("segments only") };
+            segment.sack_permitted = true;
+        }
+        connection.send(false, Flags::ACK, Payload::Virtual { offset: 0, len: 100 });
+        let first = connection.next[0];
+        // Six segments leave, and every second of them arrives.
+        for count in 1..=3_u32 {
+            connection.send(false, Flags::ACK, Payload::Virtual { offset: 0, len: 100 });
+            connection.send(false, Flags::ACK, Payload::Virtual { offset: 0, len: 100 });
+            let ack = connection.send(true, Flags::ACK, Payload::default());
+            ack.ack = first;
+            let block = |i: u32| (first.wrapping_add(200 * i - 100), first.wrapping_add(200 * i));
+            ack.sack = SackBlocks::of((1..=count).rev().map(block));
+        }
+        let path = capture("sack", version, PLAIN_PORT, &connection.seen);
+        assert_clean(&path);
+        let names = ["tcp.options.sack_perm", "tcp.options.sack.count", "tcp.hdr_len"];
+        let blocks = ["tcp.options.sack_le", "tcp.options.sack_re"];
+        let segments = connection.seen.iter().map(|(_, _, body)| match body {
+            Body::Tcp(segment) => segment,
+            _ => panic!("segments only"),
+        });
+        let (rows, edges) = (fields(&path, &names), fields(&path, &blocks));
+        let relative = |number: &u32| number.wrapping_sub(u32::MAX - 5).to_string();
+        for (segment, (row, edge)) in segments.zip(rows.iter().zip(&edges)) {
+            let told = segment.sack.as_ref().map_or(&[][..], |sack| sack.as_slice());
+            assert_eq!(row[0].is_empty(), !segment.sack_permitted);
+            let count = if told.is_empty() { String::new() } else { told.len().to_string() };
+            assert_eq!(row[1], count);
+            assert_eq!(row[2], segment.header_bytes().to_string());
+            let (left, right): (Vec<_>, Vec<_>) =
+                told.iter().map(|(left, right)| (relative(left), relative(right))).unzip();
+            assert_eq!(edge[0], left.join(","));
+            assert_eq!(edge[1], right.join(","));
+        }
+        assert_eq!(rows.len(), connection.seen.len());
+    });
 }
 
 #[test]

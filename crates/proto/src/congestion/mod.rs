@@ -4,8 +4,11 @@
 //! Windows are counted in an endpoint's own units, and steps are made in *quanta*: the sender
 //! maximum segment size for TCP and SCTP, which count bytes; 1 for CCID 2, which counts packets.
 
+mod cubic;
+mod hystart;
 mod newreno;
 
+pub use cubic::Cubic;
 pub use newreno::NewReno;
 
 use crate::rtt::RttEstimator;
@@ -85,12 +88,15 @@ pub trait CongestionControl {
 pub enum Machine {
     /// RFC 5681 with RFC 6582.
     NewReno(NewReno),
+    /// RFC 9438; boxed, lest every connection be as long.
+    Cubic(Box<Cubic>),
 }
 
 macro_rules! dispatch {
     ($self:expr, $machine:ident => $call:expr) => {
         match $self {
             Machine::NewReno($machine) => $call,
+            Machine::Cubic($machine) => $call,
         }
     };
 }

@@ -4,7 +4,7 @@
 use super::reassembly::Took;
 use super::{Flags, Reset, Segment, State, Tcp};
 use crate::endpoint::Event;
-use crate::packet::Payload;
+use crate::packet::{Ecn, Payload};
 use crate::probe::{Garbage, Probe};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
@@ -19,13 +19,14 @@ impl Tcp {
         &mut self,
         now: Instant,
         segment: &mut Segment,
+        ecn: Ecn,
         probe: &mut P,
     ) {
         match self.state {
             State::Closed => self.refuse(segment),
             State::Listen => self.on_listen(now, segment, probe),
             State::SynSent => self.on_syn_sent(now, segment, probe),
-            _ => self.on_synchronised(now, segment, probe),
+            _ => self.on_synchronised(now, segment, ecn, probe),
         }
     }
 
@@ -44,7 +45,13 @@ impl Tcp {
 
     /// RFC 9293 §3.10.7.4
     #[inline]
-    fn on_synchronised<P: Probe>(&mut self, now: Instant, segment: &mut Segment, probe: &mut P) {
+    fn on_synchronised<P: Probe>(
+        &mut self,
+        now: Instant,
+        segment: &mut Segment,
+        ecn: Ecn,
+        probe: &mut P,
+    ) {
         let mut seq = self.rx.nxt.near(segment.seq);
         if self.is_crossing_syn(segment, seq) {
             segment.flags = Flags(segment.flags.0 & !Flags::SYN.0);
@@ -67,6 +74,9 @@ impl Tcp {
         }
         if !flags.contains(Flags::ACK) || !self.on_ack(now, segment, seq, probe) {
             return;
+        }
+        if self.agreed.ecn {
+            self.on_mark(segment, ecn);
         }
         let fin = flags.contains(Flags::FIN).then_some(seq + segment.payload.len() as u64);
         if !segment.payload.is_empty() {
@@ -117,6 +127,8 @@ impl Tcp {
         // What was received before is a retransmission, not garbage.
         if seq < self.rx.irs || seq + length(segment) > self.rx.nxt {
             self.garbage(now, probe, Garbage::OutOfWindow);
+        } else {
+            self.rx.note_duplicate(seq, length(segment));
         }
         if segment.flags.contains(Flags::RST) {
             return false;
@@ -198,7 +210,13 @@ impl Tcp {
             self.challenge(now);
             return false;
         }
-        if ack > self.tx.una {
+        if self.agreed.ecn {
+            self.on_echo(now, segment, ack);
+        }
+        if self.selective.is_some() {
+            self.on_selective_ack(now, segment, ack, probe);
+            self.on_own_fin_acknowledged(now);
+        } else if ack > self.tx.una {
             let echo = segment.timestamps.map(|(_, echo)| echo);
             self.on_new_ack(now, ack, echo);
             self.on_own_fin_acknowledged(now);

@@ -11,8 +11,76 @@ use crate::units::Size;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Controller {
-    /// NewReno: RFC 5681 with the recovery of RFC 6582.
+    /// Tahoe: a loss is answered by slow start from one segment (Jacobson 1988; ns-2 `Agent/TCP`).
+    Tahoe,
+    /// Reno: RFC 5681 alone; the first new acknowledgement ends fast recovery (ns-2
+    /// `Agent/TCP/Reno`).
+    Reno,
+    /// NewReno: RFC 5681 with the recovery of RFC 6582 (ns-2 `Agent/TCP/Newreno`).
     Newreno,
+    /// The window of RFC 5681 with selective acknowledgements: RFC 2018, 6675 and 9937 (ns-2
+    /// `Agent/TCP/Sack1`).
+    Sack,
+    /// CUBIC (RFC 9438) with RACK-TLP (RFC 8985), as real hosts have it (ns-2 `Agent/TCP/Linux` with `cubic`).
+    Cubic,
+}
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossRecovery {
+    /// Three duplicates are answered as a timeout is: slow start, and all is sent anew (Jacobson
+    /// 1988).
+    Tahoe,
+    /// Three duplicates begin fast recovery; the first new acknowledgement ends it (RFC 5681 §3.2).
+    Reno,
+    /// Three duplicates begin fast recovery; partial acknowledgements keep it up (RFC 6582).
+    Newreno,
+    /// Selective acknowledgements (RFC 2018, 2883), a scoreboard (RFC 6675) and proportional rate
+    /// reduction (RFC 9937). With a peer that does not offer the option it is `newreno`.
+    Sack,
+    /// The same with RACK-TLP (RFC 8985), which goes by time instead of by counting duplicates.
+    Rack,
+}
+
+impl LossRecovery {
+    /// Its name in scenarios.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tahoe => "tahoe",
+            Self::Reno => "reno",
+            Self::Newreno => "newreno",
+            Self::Sack => "sack",
+            Self::Rack => "rack",
+        }
+    }
+}
+
+impl Controller {
+    /// Its name in scenarios.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tahoe => "tahoe",
+            Self::Reno => "reno",
+            Self::Newreno => "newreno",
+            Self::Sack => "sack",
+            Self::Cubic => "cubic",
+        }
+    }
+
+    /// The recovery it has unless a scenario says otherwise.
+    #[must_use]
+    pub const fn own_recovery(self) -> LossRecovery {
+        match self {
+            Self::Tahoe => LossRecovery::Tahoe,
+            Self::Reno => LossRecovery::Reno,
+            Self::Newreno => LossRecovery::Newreno,
+            Self::Sack => LossRecovery::Sack,
+            Self::Cubic => LossRecovery::Rack,
+        }
+    }
 }
 
 /// Parameters of both ends of a TCP connection.
@@ -21,6 +89,14 @@ pub enum Controller {
 pub struct Config {
     /// Congestion control; there is no default.
     pub controller: Controller,
+    /// How losses are found and repaired; absent means as the controller's name says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "LossRecovery")]
+    pub recovery: Option<LossRecovery>,
+    /// CUBIC leaves slow start when round trips grow longer (HyStart++, RFC 9406), as real hosts do;
+    /// other controllers never do.
+    #[serde(default = "Config::yes")]
+    pub hystart: bool,
     /// Largest payload of a segment without options, in bytes; lowered to what the path's first
     /// link takes and by Packet Too Big (RFC 9293 §3.7.1; ns-2 `packetSize_`).
     #[serde(default = "Config::default_mss")]
@@ -52,6 +128,10 @@ pub struct Config {
     /// Window scale option (RFC 7323 §2).
     #[serde(default = "Config::yes")]
     pub window_scaling: bool,
+    /// Explicit congestion notification (RFC 3168): data is sent ECT(0) if both ends agree (ns-2
+    /// `ecn_`).
+    #[serde(default)]
+    pub ecn: bool,
     /// Lower bound of the retransmission timeout (RFC 6298 §2.4 says 1 s; Linux uses 200 ms).
     #[serde(default = "Config::default_min_rto")]
     pub min_rto: Duration,
@@ -103,6 +183,8 @@ impl Config {
     pub const fn new(controller: Controller) -> Self {
         Self {
             controller,
+            recovery: None,
+            hystart: true,
             mss: Self::default_mss(),
             initial_window: Self::default_initial_window(),
             initial_ssthresh: None,
@@ -113,10 +195,27 @@ impl Config {
             nagle: false,
             timestamps: true,
             window_scaling: true,
+            ecn: false,
             min_rto: Self::default_min_rto(),
             max_rto: Self::default_max_rto(),
             max_retransmissions: Self::default_max_retransmissions(),
             msl: Self::default_msl(),
         }
+    }
+
+    /// Its name in tables: `tcp-newreno`, or `tcp-newreno+sack` with another recovery than its own.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let controller = self.controller.name();
+        match self.recovery.filter(|recovery| *recovery != self.controller.own_recovery()) {
+            None => format!("tcp-{controller}"),
+            Some(recovery) => format!("tcp-{controller}+{}", recovery.name()),
+        }
+    }
+
+    /// The recovery in use.
+    #[must_use]
+    pub fn loss_recovery(&self) -> LossRecovery {
+        self.recovery.unwrap_or(self.controller.own_recovery())
     }
 }

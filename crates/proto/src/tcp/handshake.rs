@@ -1,12 +1,14 @@
 //! Opening: the calls of the application (RFC 9293 §3.10.1, §3.10.4, §3.10.5), LISTEN and SYN-SENT
-//! (§3.10.7.2, §3.10.7.3), what both sides agree on (RFC 7323 §2.2, §3.2), and the window data
+//! (§3.10.7.2, §3.10.7.3), what both sides agree on (RFC 7323 §2.2, §3.2; RFC 2018 §2), and the window data
 //! begins with (RFC 6928 §2, RFC 5681 §3.1).
 
 use super::receive::Receiver;
 use super::recovery::Recovery;
+use super::report::Report;
+use super::selective::Selective;
 use super::timers::Timers;
-use super::{Agreed, Config, Controller, Flags, Reset, Segment, State, TICK, Tcp};
-use crate::congestion::{Machine, NewReno, Start};
+use super::{Agreed, Config, Controller, Flags, LossRecovery, Reset, Segment, State, TICK, Tcp};
+use crate::congestion::{Cubic, Machine, NewReno, Start};
 use crate::endpoint::Event;
 use crate::packet::Payload;
 use crate::probe::{Garbage, Probe};
@@ -26,6 +28,14 @@ impl Tcp {
         config.mss.as_bytes().clamp(LEAST_MSS, 65_535)
     }
 
+    /// Whether the SACK option is offered and used.
+    fn wants_sack(&self) -> bool {
+        match self.config.loss_recovery() {
+            LossRecovery::Tahoe | LossRecovery::Reno | LossRecovery::Newreno => false,
+            LossRecovery::Sack | LossRecovery::Rack => true,
+        }
+    }
+
     /// The controller of a connection whose segments carry `mss` bytes.
     pub(super) fn controller(config: &Config, mss: u64, syn_was_lost: bool) -> Machine {
         let segments = u64::from(config.initial_window.max(1));
@@ -38,7 +48,10 @@ impl Tcp {
             threshold: config.initial_ssthresh.map(|segments| u64::from(segments) * mss),
         };
         match config.controller {
-            Controller::Newreno => Machine::NewReno(NewReno::new(&start)),
+            Controller::Tahoe | Controller::Reno | Controller::Newreno | Controller::Sack => {
+                Machine::NewReno(NewReno::new(&start))
+            }
+            Controller::Cubic => Machine::Cubic(Box::new(Cubic::new(&start, config.hystart))),
         }
     }
 
@@ -140,7 +153,11 @@ impl Tcp {
         self.agreed = Agreed {
             timestamps: self.config.timestamps && syn.timestamps.is_some(),
             scaling: self.config.window_scaling && syn.window_scale.is_some(),
+            // RFC 2018 §2
+            sack: self.wants_sack() && syn.sack_permitted,
+            ecn: self.agrees_to_ecn(syn),
         };
+        self.rx.report = self.agreed.sack.then(Box::<Report>::default);
         if let Some((tsval, _)) = syn.timestamps.filter(|_| self.agreed.timestamps) {
             self.rx.first_timestamp(now, tsval);
         }
@@ -171,6 +188,8 @@ impl Tcp {
         // RFC 6928 §2: a first repetition may have been spurious, since the timeout is only 1 s.
         self.cc = Self::controller(&self.config, self.tx.mss, lost > 1);
         self.recovery = Recovery::from(self.tx.iss);
+        let rack = self.config.loss_recovery() == LossRecovery::Rack;
+        self.selective = self.agreed.sack.then(|| Box::new(Selective::new(rack)));
         // RFC 7323 §2.2: the window of a SYN is not scaled.
         let syn = segment.flags.contains(Flags::SYN);
         self.tx.window = u64::from(segment.window) << if syn { 0 } else { self.tx.shift };
@@ -213,8 +232,10 @@ impl Tcp {
         }
         self.rx.ack_now = false;
         let flags = if answering { Flags::SYN | Flags::ACK } else { Flags::SYN };
+        let flags = flags | self.ecn_on_syn();
         let scaling = if answering { self.agreed.scaling } else { self.config.window_scaling };
         let timing = if answering { self.agreed.timestamps } else { self.config.timestamps };
+        let sack = if answering { self.agreed.sack } else { self.wants_sack() };
         Segment {
             seq: self.tx.iss.wire(),
             ack: if answering { self.rx.nxt.wire() } else { 0 },
@@ -222,6 +243,8 @@ impl Tcp {
             flags,
             mss: Some(Self::own_mss(&self.config) as u16),
             window_scale: scaling.then(|| self.rx.wanted_shift()),
+            sack_permitted: sack,
+            sack: None,
             timestamps: timing.then(|| (self.clock(now), self.rx.echo())),
             payload: Payload::default(),
         }

@@ -3,9 +3,10 @@
 //! `handle` takes what happened and changes fields; `poll` derives from the fields what is to be
 //! done: first news and data for the application, then a reset, then segments, then a pure
 //! acknowledgement. No output waits in a queue. The rooms behind the doors: `handshake` opens,
-//! `arrival` obeys RFC 9293 §3.10.7.4, `receive` and `reassembly` take data in, `send` and
-//! `outgoing` let it out, `recovery` answers acknowledgements, losses and timeouts, `timers` holds
-//! the deadlines. The congestion window's rules are in [`crate::congestion`].
+//! `arrival` obeys RFC 9293 §3.10.7.4, `receive`, `reassembly` and `report` take data in and tell of
+//! it, `send` and `outgoing` let it out, `recovery` answers acknowledgements, losses and timeouts,
+//! `selective` with its `scoreboard` and `prr` does so where SACK was agreed on, `timers` holds the
+//! deadlines. The congestion window's rules are in [`crate::congestion`].
 //!
 //! Numbers are kept as 64-bit [`Seq`], so that nothing here compares modulo 2³². After a timeout
 //! SND.NXT falls back to SND.UNA and what follows is sent anew (go back N); `max` remembers the
@@ -13,17 +14,23 @@
 
 mod arrival;
 mod config;
+mod ecn;
 mod handshake;
 mod outgoing;
+mod prr;
+mod rack;
 mod reassembly;
 mod receive;
 mod recovery;
+mod report;
+mod scoreboard;
 mod segment;
+mod selective;
 mod send;
 mod timers;
 
-pub use config::{Config, Controller};
-pub use segment::{Flags, Segment};
+pub use config::{Config, Controller, LossRecovery};
+pub use segment::{Flags, SackBlocks, Segment};
 
 use crate::congestion::{CongestionControl, Machine};
 use crate::dice::Dice;
@@ -34,10 +41,12 @@ use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
+use ecn::Echoes;
 use receive::Receiver;
 use recovery::Recovery;
+use selective::Selective;
 use send::Sender;
-use timers::Timers;
+use timers::{Timers, earlier};
 
 /// States of a connection (RFC 9293 §3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,6 +97,8 @@ struct Reset {
 struct Agreed {
     timestamps: bool,
     scaling: bool,
+    sack: bool,
+    ecn: bool,
 }
 
 /// The gauges as last told.
@@ -111,10 +122,13 @@ pub struct Tcp {
     tx: Sender,
     rx: Receiver,
     recovery: Recovery,
+    /// With selective acknowledgements, once the connection is open.
+    selective: Option<Box<Selective>>,
     timers: Timers,
     rtt: RttEstimator,
     cc: Machine,
     agreed: Agreed,
+    echoes: Echoes,
     /// Bits index [`NEWS`].
     news: u8,
     reset: Option<Reset>,
@@ -153,10 +167,12 @@ impl Tcp {
             tx: Sender::new(config.send_buffer.as_bytes(), mss),
             rx: Receiver::new(config.receive_buffer.as_bytes(), mss),
             recovery: Recovery::default(),
+            selective: None,
             timers: Timers::default(),
             rtt: RttEstimator::new(config.min_rto, config.max_rto, TICK),
             cc: Self::controller(config, mss, false),
             agreed: Agreed::default(),
+            echoes: Echoes::default(),
             news: 0,
             reset: None,
             challenges: (Instant::ZERO, 0),
@@ -210,6 +226,7 @@ impl Tcp {
     fn finish(&mut self, event: Event) {
         self.state = State::Closed;
         self.timers = Timers::default();
+        self.selective = None;
         self.rx.ack_now = false;
         self.tell(event);
     }
@@ -229,9 +246,9 @@ impl Tcp {
     /// Tells the gauges that changed.
     fn gauge<P: Probe>(&mut self, now: Instant, probe: &mut P) {
         let is = Told {
-            cwnd: self.recovery.inflated(self.cc.window(), self.tx.mss),
+            cwnd: self.present_window(),
             ssthresh: self.cc.threshold(),
-            flight: self.tx.flight(),
+            flight: self.pipe(),
             srtt: self.rtt.srtt(),
             rto: self.rtt.rto(),
         };
@@ -248,11 +265,12 @@ impl Tcp {
         note(is.rto != was.rto, Gauge::Rto, Some(is.rto.as_secs_f64()));
     }
 
-    #[inline]
+    // Apart from `handle`, whose other inputs are more frequent and need no registers saved.
+    #[inline(never)]
     fn on_packet<P: Probe>(
         &mut self,
         now: Instant,
-        damage: Damage,
+        (ecn, damage): (Ecn, Damage),
         body: &mut Body,
         probe: &mut P,
     ) {
@@ -261,7 +279,7 @@ impl Tcp {
             Body::Tcp(_) if damage == Damage::Payload => {
                 self.garbage(now, probe, Garbage::Checksum);
             }
-            Body::Tcp(segment) => self.on_segment(now, segment, probe),
+            Body::Tcp(segment) => self.on_segment(now, segment, ecn, probe),
             // RFC 5927 §4.1: what was not in flight cannot have been refused.
             Body::TooBig { quote, .. } if !self.is_in_flight(quote.transport) => {
                 self.garbage(now, probe, Garbage::OutOfWindow);
@@ -270,6 +288,15 @@ impl Tcp {
             Body::Udp(_) | Body::Dccp(_) | Body::Tfrc(_) => {
                 self.garbage(now, probe, Garbage::Unexpected);
             }
+        }
+    }
+
+    #[inline]
+    fn next_deadline(&self) -> Option<Instant> {
+        let next = self.timers.next();
+        match &self.selective {
+            None => next,
+            Some(selective) => earlier(next, selective.next_deadline()),
         }
     }
 
@@ -284,6 +311,9 @@ impl Tcp {
         }
         if Timers::due(&mut self.timers.persist, now) {
             self.on_persist(now);
+        }
+        if self.selective.is_some() {
+            self.on_rack_timers(now);
         }
         if Timers::due(&mut self.timers.rto, now) {
             self.on_rto(now);
@@ -320,7 +350,9 @@ impl Endpoint for Tcp {
     fn handle<P: Probe>(&mut self, now: Instant, mut input: Input, probe: &mut P) {
         // Looked at where it lies: moving a body costs more than reading it.
         match &mut input {
-            Input::Packet { damage, body, .. } => self.on_packet(now, *damage, body, probe),
+            Input::Packet { ecn, damage, body, .. } => {
+                self.on_packet(now, (*ecn, *damage), body, probe);
+            }
             Input::Frame(frame) => self.on_frame(frame),
             Input::Timeout => self.on_timeout(now),
             Input::Open => self.open(now),
@@ -352,7 +384,7 @@ impl Endpoint for Tcp {
             return Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body });
         }
         let Some(draft) = self.next_segment(now) else {
-            return Output::Idle { until: self.timers.next() };
+            return Output::Idle { until: self.next_deadline() };
         };
         if probe.wants(Topic::Gauge) {
             self.gauge(now, probe);

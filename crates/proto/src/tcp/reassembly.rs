@@ -81,6 +81,25 @@ impl Reassembly {
         Took::FilledGap
     }
 
+    /// True if nothing lies beyond a gap.
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// The bytes without a gap around the one at `seq`, if that is kept. Real pieces that touch lie
+    /// side by side.
+    pub(super) fn run(&self, seq: Seq) -> Option<(Seq, Seq)> {
+        let at = self.pieces.partition_point(|piece| piece.end <= seq);
+        let piece = self.pieces.get(at).filter(|piece| piece.start <= seq)?;
+        let after = self.pieces.range(at + 1..);
+        let end = after.fold(piece.end, |end, next| if next.start == end { next.end } else { end });
+        let before = self.pieces.range(..at).rev();
+        let start =
+            before.fold(piece.start, |start, p| if p.end == start { p.start } else { start });
+        Some((start, end))
+    }
+
     /// The next bytes for the application.
     #[inline]
     pub(super) fn deliver(&mut self) -> Option<Frame> {

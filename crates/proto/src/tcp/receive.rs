@@ -2,6 +2,8 @@
 //! (RFC 9293 §3.8.6 and §3.10.7.4, RFC 5681 §4.2, RFC 7323 §4 and §5).
 
 use super::reassembly::{Reassembly, Took};
+use super::report::Report;
+use super::segment::SackBlocks;
 use crate::packet::Payload;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
@@ -35,6 +37,8 @@ pub(super) struct Receiver {
     /// TS.Recent and when it was set.
     recent: Option<(u32, Instant)>,
     pub(super) reassembly: Reassembly,
+    /// What is told of `reassembly`, if the SACK option was agreed on.
+    pub(super) report: Option<Box<Report>>,
 }
 
 impl Receiver {
@@ -54,6 +58,7 @@ impl Receiver {
             fin: None,
             recent: None,
             reassembly: Reassembly::default(),
+            report: None,
         }
     }
 
@@ -120,13 +125,38 @@ impl Receiver {
         self.full = self.full.max(payload.len() as u64);
         let edge = self.fin.map_or(self.edge, |fin| self.edge.min(fin));
         let (before, len) = (self.nxt.since(seq), payload.len() as u64);
+        if seq != self.nxt {
+            self.note_duplicate(seq, len);
+        }
         let after = (seq + len).since(edge);
         if before > 0 || after > 0 {
             let before = before.min(len);
             payload = trim(payload, before, after.min(len - before));
             seq += before;
         }
-        self.reassembly.take(&mut self.nxt, seq, payload)
+        let took = self.reassembly.take(&mut self.nxt, seq, payload);
+        if let Some(report) = self.report.as_mut().filter(|_| took == Took::OutOfOrder) {
+            report.after(seq, &self.reassembly);
+        }
+        took
+    }
+
+    /// RFC 2883 §4: what a segment brings a second time is told.
+    pub(super) fn note_duplicate(&mut self, seq: Seq, len: u64) {
+        if let Some(report) = &mut self.report {
+            report.before(seq, seq + len, self.nxt, &self.reassembly);
+        }
+    }
+
+    /// True if an acknowledgement has SACK blocks to carry.
+    #[inline]
+    pub(super) fn has_blocks(&self) -> bool {
+        self.report.as_ref().is_some_and(|report| report.has_blocks(&self.reassembly))
+    }
+
+    /// The SACK option, in at most `room` bytes.
+    pub(super) fn blocks(&mut self, room: usize) -> Option<Box<SackBlocks>> {
+        self.report.as_mut()?.blocks(room, &self.reassembly)
     }
 
     /// RFC 5681 §4.2: every second full-sized segment is acknowledged at once.

@@ -6,7 +6,7 @@
 //! acknowledgement restarts the timer); on the full acknowledgement option 1 of §3.2 step 3; after
 //! a timeout no heuristics (§4.1), so duplicate acknowledgements below `recover` are not believed.
 
-use super::{State, Tcp};
+use super::{LossRecovery, Segment, State, Tcp};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::endpoint::Event;
 use crate::packet::{IpVersion, Quoted};
@@ -30,7 +30,7 @@ pub(super) struct Recovery {
     /// Bytes by which cwnd is inflated: what duplicates say has left the network.
     inflation: i64,
     /// Bytes sent beyond cwnd by limited transmit.
-    limited: u64,
+    pub(super) limited: u64,
     /// The first unacknowledged segment is to be sent again.
     pub(super) resend: bool,
     /// The persist timer ran out: a probe is to be sent.
@@ -71,8 +71,23 @@ impl Recovery {
         }
     }
 
+    /// In fast recovery.
+    #[inline]
+    pub(super) const fn is_fast(&self) -> bool {
+        self.fast
+    }
+    /// In fast recovery, and `ack` ends it.
+    pub(super) fn is_over(&self, ack: Seq) -> bool {
+        self.fast && ack >= self.recover
+    }
+    /// Fast recovery with selective acknowledgements begins, with everything before `recover` sent.
+    pub(super) fn enter(&mut self, recover: Seq) {
+        (self.fast, self.recover) = (true, recover);
+        (self.limited, self.timed) = (0, None);
+    }
+
     /// Back to plain sending.
-    fn leave(&mut self) {
+    pub(super) fn leave(&mut self) {
         (self.fast, self.partial, self.resend) = (false, false, false);
         (self.inflation, self.limited, self.duplicates) = (0, 0, 0);
     }
@@ -92,7 +107,9 @@ impl Tcp {
         } else {
             let window_limited = flight + self.tx.mss > self.cc.window();
             (self.recovery.duplicates, self.recovery.limited) = (0, 0);
-            self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
+            if !self.echoes.heard {
+                self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
+            }
             true
         };
         if self.tx.una == self.tx.max {
@@ -109,6 +126,12 @@ impl Tcp {
 
     /// RFC 6582 §3.2 step 3; true if the retransmission timer is to be restarted.
     fn on_ack_in_recovery(&mut self, now: Instant, ack: Seq, acked: u64) -> bool {
+        if self.config.loss_recovery() == LossRecovery::Reno {
+            // RFC 5681 §3.2 step 6: deflated to ssthresh, whatever else was lost.
+            self.recovery.leave();
+            self.cc.on_recovered(now, self.cc.window());
+            return true;
+        }
         if ack >= self.recovery.recover {
             self.recovery.leave();
             self.cc.on_recovered(now, self.tx.flight());
@@ -140,24 +163,67 @@ impl Tcp {
         }
     }
 
+    /// The same with selective acknowledgements, where each segment's instant is known: without
+    /// timestamps every acknowledgement of a segment sent once is a sample.
+    pub(super) fn measure_selective(
+        &mut self,
+        now: Instant,
+        sent: Option<Instant>,
+        segment: &Segment,
+        flight: u64,
+    ) {
+        if self.agreed.timestamps {
+            return self.measure(now, self.tx.una, segment.timestamps.map(|ts| ts.1), flight);
+        }
+        if let Some(sent) = sent {
+            // RFC 7323 appendix G
+            self.rtt.sample(now.saturating_since(sent), flight.div_ceil(2 * self.tx.mss));
+        }
+    }
+
     /// A duplicate acknowledgement as RFC 5681 §2 defines it.
     pub(super) fn on_duplicate_ack(&mut self, now: Instant) {
         self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
         if self.recovery.fast {
             // RFC 5681 §3.2 step 4
             self.recovery.inflation += self.tx.mss as i64;
-        } else if self.recovery.duplicates == DUPLICATES && self.tx.una > self.recovery.recover {
-            // RFC 6582 §3.2 step 2: only if all that was in flight at the last loss has arrived.
-            self.fast_retransmit(now);
+        } else if self.recovery.duplicates == DUPLICATES && self.may_retransmit() {
+            match self.config.loss_recovery() {
+                LossRecovery::Tahoe => self.start_over(now),
+                _ => self.fast_retransmit(now),
+            }
         }
+    }
+
+    /// RFC 6582 §3.2 step 2: only if all that was in flight at the last loss has arrived; with Reno,
+    /// at the last timeout.
+    fn may_retransmit(&self) -> bool {
+        self.tx.una > self.recovery.recover
+    }
+
+    /// Tahoe's answer to the third duplicate: as to a timeout, but at once and without back-off.
+    fn start_over(&mut self, now: Instant) {
+        let flight = self.tx.max.since(self.tx.una).saturating_sub(self.recovery.limited);
+        let timeout = Congestion::Timeout { flight, again: false, recovering: false };
+        self.cc.on_congestion(now, &timeout);
+        self.note_reduction();
+        self.recovery.recover = self.tx.max;
+        self.recovery.leave();
+        self.recovery.timed = None;
+        self.go_back();
     }
 
     /// RFC 5681 §3.2 steps 2 and 3
     fn fast_retransmit(&mut self, now: Instant) {
         let flight = self.tx.max.since(self.tx.una).saturating_sub(self.recovery.limited);
         self.cc.on_congestion(now, &Congestion::Loss { flight });
+        self.note_reduction();
+        // RFC 5681 has no `recover`: with Reno a second loss in the window is a second reduction.
+        let reno = self.config.loss_recovery() == LossRecovery::Reno;
         let recovery = &mut self.recovery;
-        recovery.recover = self.tx.max;
+        if !reno {
+            recovery.recover = self.tx.max;
+        }
         (recovery.fast, recovery.partial, recovery.resend) = (true, false, true);
         recovery.inflation = (u64::from(DUPLICATES) * self.tx.mss) as i64;
         recovery.limited = 0;
@@ -174,9 +240,12 @@ impl Tcp {
         self.recovery.timed = None;
         if !matches!(self.state, State::SynSent | State::SynReceived) {
             let again = self.recovery.timeouts > 1;
-            let flight = self.tx.flight();
             let recovering = self.recovery.fast;
+            // In recovery the window was reduced for all of this; a reduction for less would be
+            // one more.
+            let flight = if recovering { self.tx.flight() } else { self.pipe() };
             self.cc.on_congestion(now, &Congestion::Timeout { flight, again, recovering });
+            self.note_reduction();
             // RFC 6582 §3.2 step 4
             self.recovery.recover = self.tx.max;
             self.recovery.leave();
@@ -195,8 +264,12 @@ impl Tcp {
     }
 
     /// All that is in flight is sent anew; the timer starts with the first segment (RFC 6298 §5.1).
+    /// With selective acknowledgements: all that is not known to have arrived.
     fn go_back(&mut self) {
-        self.tx.nxt = self.tx.una;
+        match &mut self.selective {
+            None => self.tx.nxt = self.tx.una,
+            Some(selective) => selective.board.lose_all(),
+        }
         self.timers.rto = None;
     }
 

@@ -1,4 +1,4 @@
-//! The parsed TCP segment (RFC 9293 §3.1) and its options (RFC 7323).
+//! The parsed TCP segment (RFC 9293 §3.1) and its options (RFC 7323, RFC 2018).
 
 use crate::packet::Payload;
 
@@ -17,6 +17,10 @@ impl Flags {
     pub const PSH: Self = Self(0x08);
     /// The acknowledgement field is significant.
     pub const ACK: Self = Self(0x10);
+    /// ECN-echo (RFC 3168 §6.1).
+    pub const ECE: Self = Self(0x40);
+    /// Congestion window reduced (RFC 3168 §6.1).
+    pub const CWR: Self = Self(0x80);
 
     /// True if every bit of `other` is set.
     #[must_use]
@@ -47,20 +51,60 @@ pub struct Segment {
     pub mss: Option<u16>,
     /// Window scale shift (kind 3), on SYN only.
     pub window_scale: Option<u8>,
+    /// SACK-permitted (kind 4, RFC 2018 §2), on SYN only.
+    pub sack_permitted: bool,
     /// TSval and TSecr (kind 8).
     pub timestamps: Option<(u32, u32)>,
+    /// What arrived beyond `ack` (kind 5); boxed, since most segments carry none.
+    pub sack: Option<Box<SackBlocks>>,
     /// Data.
     pub payload: Payload,
 }
 
+/// The blocks of a SACK option (RFC 2018 §3): one to four runs of received data, each by its first
+/// number and the one after its last.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SackBlocks {
+    blocks: [(u32, u32); Self::MOST],
+    count: u8,
+}
+
+impl SackBlocks {
+    /// As many as fit 40 bytes of options (RFC 2018 §3).
+    pub const MOST: usize = 4;
+
+    /// The option with these blocks; `None` without any. What is beyond the fourth is left out.
+    pub fn of(blocks: impl IntoIterator<Item = (u32, u32)>) -> Option<Box<Self>> {
+        let mut all = Self::default();
+        for (place, block) in all.blocks.iter_mut().zip(blocks) {
+            *place = block;
+            all.count += 1;
+        }
+        (all.count > 0).then(|| Box::new(all))
+    }
+    /// The blocks, in wire order.
+    #[must_use]
+    pub fn as_slice(&self) -> &[(u32, u32)] {
+        &self.blocks[..usize::from(self.count)]
+    }
+    /// Bytes of an option with so many blocks, with the two no-operations that align it.
+    #[must_use]
+    pub const fn option_bytes(count: usize) -> usize {
+        4 + 8 * count
+    }
+}
+
 impl Segment {
-    /// Header with options, padded to four bytes.
+    /// Header with options, each padded to four bytes; SACK-permitted takes the place of the
+    /// timestamps' padding where both stand.
     #[inline]
     #[must_use]
     pub fn header_bytes(&self) -> usize {
-        let options = self.mss.map_or(0, |_| 4)
-            + self.window_scale.map_or(0, |_| 3)
-            + self.timestamps.map_or(0, |_| 10);
-        20 + usize::next_multiple_of(options, 4)
+        let permitted = if self.sack_permitted && self.timestamps.is_none() { 4 } else { 0 };
+        20 + self.mss.map_or(0, |_| 4)
+            + self.window_scale.map_or(0, |_| 4)
+            + permitted
+            + self.timestamps.map_or(0, |_| 12)
+            + self.sack.as_ref().map_or(0, |s| SackBlocks::option_bytes(s.as_slice().len()))
     }
 }

@@ -2,7 +2,7 @@
 //! §3.2 and §4.1; RFC 3042).
 
 use super::outgoing::Outgoing;
-use super::{Flags, Segment, State, Tcp};
+use super::{Flags, SackBlocks, Segment, State, Tcp};
 use crate::congestion::CongestionControl;
 use crate::endpoint::{Event, Output, Transmit};
 use crate::packet::{Body, Ecn, PathId, Payload};
@@ -22,6 +22,7 @@ pub(super) struct Draft {
     seq: Seq,
     len: u64,
     flags: Flags,
+    ecn: Ecn,
 }
 
 /// The SND variables of RFC 9293 §3.3.1 and the send buffer.
@@ -149,7 +150,9 @@ impl Tcp {
             | State::FinWait1
             | State::Closing
             | State::LastAck => {
-                if self.recovery.resend {
+                if self.selective.is_some() {
+                    self.next_selective(now)
+                } else if self.recovery.resend {
                     self.resend(now)
                 } else {
                     self.fresh(now)
@@ -160,7 +163,7 @@ impl Tcp {
         if draft.is_none() && self.rx.ack_now {
             // A window probe may stand beyond a closed window, where nothing would be accepted.
             let seq = if self.tx.window == 0 { self.tx.nxt } else { self.tx.max };
-            return Some(Draft { seq, len: 0, flags: Flags::ACK });
+            return Some(Draft { seq, len: 0, flags: Flags::ACK, ecn: Ecn::NotEct });
         }
         draft
     }
@@ -170,20 +173,40 @@ impl Tcp {
     pub(super) fn transmit(&mut self, now: Instant, draft: Draft) -> Output {
         let (ack, window) = self.rx.acknowledge(self.rx.shift);
         self.timers.ack = None;
+        let sack = if self.selective.is_some() { self.sack(draft.len) } else { None };
         Output::Transmit(Transmit {
             path: PathId(0),
-            ecn: Ecn::NotEct,
+            ecn: draft.ecn,
             body: Body::Tcp(Segment {
                 seq: draft.seq.wire(),
                 ack,
                 window,
-                flags: draft.flags,
+                flags: if self.echoes.owed { draft.flags | Flags::ECE } else { draft.flags },
                 mss: None,
                 window_scale: None,
+                sack_permitted: false,
+                sack,
                 timestamps: self.agreed.timestamps.then(|| (self.clock(now), self.rx.echo())),
                 payload: self.tx.stream.slice(self.tx.offset(draft.seq), draft.len),
             }),
         })
+    }
+
+    /// The SACK option of a segment with `len` bytes of data: what the MTU and 40 bytes of options
+    /// leave room for (RFC 6691 §2).
+    fn sack(&mut self, len: u64) -> Option<Box<SackBlocks>> {
+        if !self.rx.has_blocks() {
+            return None;
+        }
+        let free = if self.agreed.timestamps { 28 } else { 40 };
+        self.rx.blocks(self.tx.mss.saturating_sub(len).min(free) as usize)
+    }
+
+    /// True if what is to be sent next leaves room for a block or two beside it; if not, an
+    /// acknowledgement goes alone and first.
+    pub(super) fn blocks_fit(&self) -> bool {
+        let next = self.tx.end().since(self.tx.nxt);
+        next + SackBlocks::option_bytes(2) as u64 <= self.tx.mss
     }
 
     /// The first unacknowledged segment again (RFC 5681 §3.2 step 3, RFC 6582 §3.2).
@@ -200,7 +223,7 @@ impl Tcp {
 
     /// Data not sent yet, or sent so long ago that it is sent anew.
     #[inline]
-    fn fresh(&mut self, now: Instant) -> Option<Draft> {
+    pub(super) fn fresh(&mut self, now: Instant) -> Option<Draft> {
         let tx = &self.tx;
         let unsent = tx.end().since(tx.nxt);
         let fin = tx.fin && tx.nxt <= tx.end();
@@ -216,14 +239,20 @@ impl Tcp {
         let (len, fin) = self.grant(now, unsent, fin, probing)?;
         let seq = self.tx.nxt;
         let beyond = (self.tx.una + self.tx.window).since(seq) == 0;
-        let draft = self.data(now, seq, len, fin);
+        let mut draft = self.data(now, seq, len, fin);
         if beyond {
+            // RFC 3168 §6.1.6
+            draft.ecn = Ecn::NotEct;
             // RFC 9293 §3.8.6.1: a probe of a closed window waits for its own timer.
             (self.timers.rto, self.recovery.timed) = (None, None);
             self.arm_persist(now);
         } else {
             self.tx.nxt = seq + len + u64::from(fin);
             self.timers.persist = None;
+            if self.selective.is_some() {
+                self.note_sent(seq, self.tx.nxt, now);
+                self.schedule_probe(now);
+            }
         }
         Some(draft)
     }
@@ -240,7 +269,8 @@ impl Tcp {
         let tx = &self.tx;
         let flight = tx.flight();
         let full = unsent.min(tx.mss);
-        if full > 0 && flight + full > self.usable_window() {
+        let (in_network, window) = self.usable_window(flight);
+        if full > 0 && in_network + full > window {
             return None;
         }
         // RFC 9293 §3.7.4 (Nagle); after Close nothing more can join the last segment.
@@ -284,16 +314,37 @@ impl Tcp {
         }
     }
 
-    /// cwnd as it stands, with what duplicate acknowledgements allow beyond it.
+    /// What is taken to be in the network, in bytes.
     #[inline]
-    fn usable_window(&self) -> u64 {
-        let window = self.recovery.inflated(self.cc.window(), self.tx.mss);
-        window + self.recovery.limited_transmit(self.tx.una, self.tx.mss)
+    pub(super) fn pipe(&self) -> u64 {
+        self.selective.as_ref().map_or(self.tx.flight(), |selective| selective.board.pipe())
+    }
+
+    /// cwnd as it stands in this phase of recovery.
+    #[inline]
+    pub(super) fn present_window(&self) -> u64 {
+        match &self.selective {
+            None => self.recovery.inflated(self.cc.window(), self.tx.mss),
+            Some(selective) => self.selective_window(selective),
+        }
+    }
+
+    /// What is in the network, and cwnd as it stands with what duplicate acknowledgements allow
+    /// beyond it. With selective acknowledgements they have made the flight smaller already.
+    #[inline]
+    fn usable_window(&self, flight: u64) -> (u64, u64) {
+        match &self.selective {
+            None => {
+                let window = self.recovery.inflated(self.cc.window(), self.tx.mss);
+                (flight, window + self.recovery.limited_transmit(self.tx.una, self.tx.mss))
+            }
+            Some(selective) => (selective.board.pipe(), self.selective_window(selective)),
+        }
     }
 
     /// A segment of `len` bytes from `seq` on, counted and timed.
     #[inline]
-    fn data(&mut self, now: Instant, seq: Seq, len: u64, fin: bool) -> Draft {
+    pub(super) fn data(&mut self, now: Instant, seq: Seq, len: u64, fin: bool) -> Draft {
         let end = seq + len;
         let mut flags = Flags::ACK;
         if len > 0 && end == self.tx.end() {
@@ -304,6 +355,12 @@ impl Tcp {
             flags = flags | Flags::FIN;
         }
         let after = end + u64::from(fin);
+        let mut ecn = Ecn::NotEct;
+        // RFC 3168 §6.1.5: what is sent again is not ECN-capable.
+        if self.agreed.ecn && len > 0 && seq >= self.tx.max {
+            let (capable, bits) = self.ecn_on_new_data();
+            (ecn, flags) = (capable, flags | bits);
+        }
         if seq >= self.tx.max {
             let allowed = self.cc.window();
             self.recovery.on_new_data(self.tx.una, after, allowed, now);
@@ -314,7 +371,7 @@ impl Tcp {
         if self.timers.rto.is_none() {
             self.timers.rto = Some(now + self.rtt.rto());
         }
-        Draft { seq, len, flags }
+        Draft { seq, len, flags, ecn }
     }
 
     /// The application hears of room, unless it has closed.

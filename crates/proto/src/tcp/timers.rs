@@ -18,14 +18,19 @@ pub(super) struct Timers {
     pub(super) persist_wait: Duration,
 }
 
+/// The earlier of two deadlines.
+#[inline]
+pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
 impl Timers {
     /// The earliest deadline.
     #[inline]
     pub(super) fn next(&self) -> Option<Instant> {
-        let earlier = |a: Option<Instant>, b: Option<Instant>| match (a, b) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        };
         earlier(earlier(self.rto, self.persist), earlier(self.ack, self.time_wait))
     }
 

@@ -1,4 +1,4 @@
-//! The TCP header (RFC 9293 §3.1) with the options of RFC 9293 §3.2 and RFC 7323.
+//! The TCP header (RFC 9293 §3.1) with the options of RFC 9293 §3.2, RFC 7323 and RFC 2018.
 
 use std::net::IpAddr;
 
@@ -6,22 +6,24 @@ use bytes::Bytes;
 
 use super::checksum::Sum;
 use super::{Ends, Hints, WireError, at_least, pattern, u16_at, u32_at};
-use crate::tcp::{Flags, Segment};
+use crate::tcp::{Flags, SackBlocks, Segment};
 
 /// TCP's protocol number.
 pub const PROTOCOL: u8 = 6;
 /// Bytes of a header without options.
 pub const HEADER: usize = 20;
 
-// RFC 9293 §3.2 and RFC 7323 §2.2, §3.2: kinds of option.
+// RFC 9293 §3.2, RFC 7323 §2.2 and §3.2, RFC 2018 §2 and §3: kinds of option.
 const END: u8 = 0;
 const NO_OPERATION: u8 = 1;
 const MSS: u8 = 2;
 const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// Appends a segment. Options stand in the order of their kinds, each ending on a word, padded in
-/// front with no-operations.
+/// Appends a segment. Options stand in the order of their kinds, SACK blocks last, each ending on a
+/// word, padded in front with no-operations; in front of timestamps SACK-permitted is the padding.
 ///
 /// # Errors
 /// [`WireError::TooLong`] if the options do not fit 40 bytes.
@@ -56,11 +58,24 @@ fn emit_options(segment: &Segment, out: &mut Vec<u8>) {
     if let Some(shift) = segment.window_scale {
         out.extend_from_slice(&[NO_OPERATION, WINDOW_SCALE, 3, shift]);
     }
+    let pad = if segment.sack_permitted { [SACK_PERMITTED, 2] } else { [NO_OPERATION; 2] };
+    if segment.sack_permitted && segment.timestamps.is_none() {
+        out.extend_from_slice(&[NO_OPERATION, NO_OPERATION, SACK_PERMITTED, 2]);
+    }
     if let Some((value, echo)) = segment.timestamps {
-        // RFC 7323 appendix A: two no-operations align the values.
-        out.extend_from_slice(&[NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10]);
+        // RFC 7323 appendix A: two bytes align the values.
+        out.extend_from_slice(&[pad[0], pad[1], TIMESTAMPS, 10]);
         out.extend_from_slice(&value.to_be_bytes());
         out.extend_from_slice(&echo.to_be_bytes());
+    }
+    if let Some(sack) = &segment.sack {
+        let blocks = sack.as_slice();
+        let length = 2 + 8 * blocks.len() as u8;
+        out.extend_from_slice(&[NO_OPERATION, NO_OPERATION, SACK, length]);
+        for (left, right) in blocks {
+            out.extend_from_slice(&left.to_be_bytes());
+            out.extend_from_slice(&right.to_be_bytes());
+        }
     }
 }
 
@@ -123,6 +138,11 @@ fn on_option(kind: u8, data: &[u8], segment: &mut Segment) {
         (WINDOW_SCALE, [shift]) => segment.window_scale = Some(*shift),
         (TIMESTAMPS, [_, _, _, _, _, _, _, _]) => {
             segment.timestamps = Some((u32_at(data, 0), u32_at(data, 4)));
+        }
+        (SACK_PERMITTED, []) => segment.sack_permitted = true,
+        (SACK, blocks) if blocks.len() % 8 == 0 => {
+            let pairs = blocks.chunks_exact(8).map(|pair| (u32_at(pair, 0), u32_at(pair, 4)));
+            segment.sack = SackBlocks::of(pairs);
         }
         _ => {}
     }

@@ -11,7 +11,7 @@ use talkspurt_proto::packet::{
     Body, Damage, Ecn, Frame, IpVersion, PathId, Payload, Quote, Quoted,
 };
 use talkspurt_proto::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
-use talkspurt_proto::tcp::{Config, Controller, Flags, Segment, State, Tcp};
+use talkspurt_proto::tcp::{Config, Controller, Flags, SackBlocks, Segment, State, Tcp};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 
@@ -30,6 +30,11 @@ pub fn plain() -> Config {
     config.window_scaling = false;
     config.delayed_ack = false;
     config
+}
+
+/// The same with selective acknowledgements.
+pub fn selective() -> Config {
+    Config { controller: Controller::Sack, ..plain() }
 }
 
 /// Notes of an endpoint, kept.
@@ -412,6 +417,11 @@ pub struct Alone {
     pub isn: u32,
     /// The peer's timestamp clock, put on segments if set.
     pub clock: Option<u32>,
+    /// The played peer offers selective acknowledgements.
+    pub sack: bool,
+    /// The ECN field of what the played peer sends, and of what was sent.
+    pub ecn: Ecn,
+    pub marks: Vec<Ecn>,
 }
 
 /// The played peer's initial sequence number: close to the wrap.
@@ -435,6 +445,9 @@ impl Alone {
             wake: None,
             isn: 0,
             clock: None,
+            sack: true,
+            ecn: Ecn::NotEct,
+            marks: Vec::new(),
         }
     }
 
@@ -450,6 +463,7 @@ impl Alone {
                         self.isn = segment.seq;
                     }
                     self.sent.push(segment);
+                    self.marks.push(transmit.ecn);
                 }
                 Output::Deliver(frame) => self.count += frame.wire_bytes() as u64,
                 Output::Event(event) => self.events.push(event),
@@ -462,7 +476,8 @@ impl Alone {
     }
 
     pub fn segment(&mut self, segment: Segment) -> Vec<Segment> {
-        self.input(packet(segment))
+        let (path, damage, ecn) = (PathId(0), Damage::None, self.ecn);
+        self.input(Input::Packet { path, ecn, damage, body: Body::Tcp(segment) })
     }
 
     /// A segment of the peer: `seq` and `ack` relative to the initial numbers, window 20 000.
@@ -482,9 +497,18 @@ impl Alone {
         self.segment(self.make(flags, seq, ack, len))
     }
 
+    /// An acknowledgement of all below `ack`, with blocks of what came beyond, all relative.
+    pub fn sack(&mut self, ack: u32, blocks: &[(u32, u32)]) -> Vec<Segment> {
+        let isn = self.isn;
+        let wire = |(left, right): &(u32, u32)| (isn.wrapping_add(*left), isn.wrapping_add(*right));
+        let sack = SackBlocks::of(blocks.iter().map(wire));
+        self.segment(Segment { sack, ..self.make(Flags::ACK, 1, ack, 0) })
+    }
+
     pub fn syn(&self, flags: Flags, ack: u32) -> Segment {
         Segment {
             mss: Some(1000),
+            sack_permitted: self.sack,
             timestamps: self.clock.map(|clock| (clock, 0)),
             ..self.make(flags, 0, ack, 0)
         }
@@ -498,6 +522,7 @@ impl Alone {
         alone.segment(answer);
         assert_eq!(alone.tcp.state(), State::Established);
         alone.sent.clear();
+        alone.marks.clear();
         alone.events.clear();
         alone
     }

@@ -1,0 +1,218 @@
+//! CUBIC's window (RFC 9438), with the slow start of RFC 9406 (HyStart++) as on real hosts.
+//!
+//! The equations count segments and seconds in floating point, whose functions come from
+//! [`crate::math`]; windows are rounded down to whole bytes. An acknowledgement lets the window grow
+//! only if the window was what held the sender back (RFC 9438 §5.8).
+
+use super::hystart::{Hystart, L};
+use super::{Ack, Congestion, CongestionControl, Start};
+use crate::math;
+use crate::rtt::RttEstimator;
+use crate::time::{Duration, Instant};
+
+/// RFC 9438 §4.1.2: β_cubic.
+const BETA: f64 = 0.7;
+/// RFC 9438 §4.1.2 and §5.1: C, in segments per second cubed.
+const C: f64 = 0.4;
+/// RFC 9438 §4.3: the factor of additive increase that makes the estimate of Reno's window as large
+/// on average as Reno's own.
+const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
+
+/// A stage of congestion avoidance, between one reduction and the next.
+#[derive(Clone, Copy, Debug)]
+struct Epoch {
+    /// When it began.
+    since: Instant,
+    /// Seconds from there to the plateau: K.
+    k: f64,
+    /// Window in segments when it began: `cwnd_epoch`.
+    from: f64,
+    /// What Reno's window would be, in segments: `W_est`.
+    estimate: f64,
+}
+
+/// CUBIC.
+#[derive(Clone, Debug)]
+pub struct Cubic {
+    quantum: u64,
+    cwnd: u64,
+    /// Bytes below one of cwnd, which the equations move by less.
+    fraction: f64,
+    ssthresh: Option<u64>,
+    initial_window: u64,
+    /// `W_max`, in segments: the window before the last reduction, or less (§4.7).
+    plateau: f64,
+    /// `cwnd_prior`, in segments.
+    prior: f64,
+    epoch: Option<Epoch>,
+    /// When the window last grew, so that idle time can be left out of the epoch (§5.8).
+    active: Instant,
+    hystart: Option<Hystart>,
+}
+
+impl Cubic {
+    /// A controller at its start, with or without HyStart++.
+    #[must_use]
+    pub fn new(start: &Start, hystart: bool) -> Self {
+        let window = start.window.max(start.quantum);
+        Self {
+            quantum: start.quantum.max(1),
+            cwnd: window,
+            fraction: 0.0,
+            ssthresh: start.threshold,
+            initial_window: window,
+            plateau: 0.0,
+            prior: 0.0,
+            epoch: None,
+            active: Instant::ZERO,
+            hystart: hystart.then(Hystart::default),
+        }
+    }
+
+    fn segments(&self, units: u64) -> f64 {
+        units as f64 / self.quantum as f64
+    }
+
+    /// §4.2: a stage begins. Without a reduction before it (slow start ended by HyStart++, or by a
+    /// threshold that was given) its plateau is where it begins.
+    fn begin(&self, now: Instant) -> Epoch {
+        let from = self.segments(self.cwnd);
+        // Equation 2; below the plateau K is the time to it.
+        let k = if self.plateau > from { math::cbrt((self.plateau - from) / C) } else { 0.0 };
+        Epoch { since: now, k, from, estimate: from }
+    }
+
+    /// §4.2 to §4.5
+    fn avoid(&mut self, now: Instant, ack: &Ack, rtt: &RttEstimator) {
+        let mut epoch = self.epoch.take().unwrap_or_else(|| self.begin(now));
+        let plateau = self.plateau.max(epoch.from);
+        let cwnd = self.segments(self.cwnd) + self.fraction / self.quantum as f64;
+        let acked = self.segments(ack.acked);
+        // §4.3, equation 4: from where the window was before the reduction, Reno's full step.
+        let step = if epoch.estimate >= self.prior { 1.0 } else { ALPHA };
+        epoch.estimate += step * acked / cwnd;
+        self.epoch = Some(epoch);
+        let elapsed = now.saturating_since(epoch.since);
+        // Equation 1
+        let cubic = |t: f64| C * (t - epoch.k) * (t - epoch.k) * (t - epoch.k) + plateau;
+        if cubic(elapsed.as_secs_f64()) < epoch.estimate {
+            // §4.3: the region in which Reno would be faster.
+            return self.grow_to(epoch.estimate.max(cwnd));
+        }
+        let ahead = elapsed + rtt.srtt().unwrap_or(Duration::ZERO);
+        // §4.2: target
+        let target = cubic(ahead.as_secs_f64()).clamp(cwnd, 1.5 * cwnd);
+        // §4.4, §4.5: for each segment acknowledged (target − cwnd) / cwnd.
+        self.grow_to(cwnd + (target - cwnd) / cwnd * acked);
+    }
+
+    fn grow_to(&mut self, segments: f64) {
+        let units = segments * self.quantum as f64;
+        self.cwnd = (units as u64).max(self.quantum);
+        self.fraction = (units - self.cwnd as f64).clamp(0.0, 1.0);
+    }
+
+    /// §4.6 and §4.7: where the next stage aims, and the threshold.
+    fn reduce(&mut self, flight: u64) -> u64 {
+        let cwnd = self.segments(self.cwnd);
+        // §4.7, fast convergence: a flow that lost before it was back gives room to a newer one.
+        let below = cwnd < self.plateau;
+        self.plateau = if below { cwnd * (1.0 + BETA) / 2.0 } else { cwnd };
+        self.prior = cwnd;
+        self.epoch = None;
+        self.fraction = 0.0;
+        // RFC 9406 §4.3: it is for the first slow start only.
+        self.hystart = None;
+        // §4.6: at least two segments.
+        ((flight as f64 * BETA) as u64).max(2 * self.quantum)
+    }
+}
+
+impl CongestionControl for Cubic {
+    fn window(&self) -> u64 {
+        self.cwnd
+    }
+    fn threshold(&self) -> Option<u64> {
+        self.ssthresh
+    }
+
+    fn on_ack(&mut self, now: Instant, ack: &Ack, rtt: &RttEstimator) {
+        if !ack.window_limited {
+            // §5.8: time in which the window was not used does not count.
+            if let Some(epoch) = &mut self.epoch {
+                epoch.since += now.saturating_since(self.active);
+            }
+            self.active = now;
+            return;
+        }
+        self.active = now;
+        if self.ssthresh.is_some_and(|ssthresh| self.cwnd >= ssthresh) {
+            return self.avoid(now, ack, rtt);
+        }
+        let Some(hystart) = &mut self.hystart else {
+            // RFC 5681 §3.1 equation 2
+            self.cwnd += ack.acked.min(self.quantum);
+            return;
+        };
+        let sample = rtt.latest().unwrap_or(Duration::MAX);
+        self.cwnd += hystart.step(ack.acked.min(L * self.quantum), ack, sample);
+        if hystart.is_over() {
+            (self.ssthresh, self.hystart) = (Some(self.cwnd), None);
+        }
+    }
+
+    fn on_congestion(&mut self, _: Instant, event: &Congestion) {
+        match *event {
+            Congestion::Loss { flight } => {
+                let threshold = self.reduce(flight);
+                (self.ssthresh, self.cwnd) = (Some(threshold), threshold);
+            }
+            // §4.8: the threshold is β of the flight, the window RFC 5681's.
+            Congestion::Timeout { flight, again, recovering } => {
+                if !again && !recovering {
+                    self.ssthresh = Some(self.reduce(flight));
+                }
+                // The next stage begins on a plateau of its own.
+                self.plateau = 0.0;
+                (self.cwnd, self.epoch, self.fraction) = (self.quantum, None, 0.0);
+            }
+        }
+    }
+
+    fn on_recovered(&mut self, now: Instant, flight: u64) {
+        let modest = flight.max(self.quantum) + self.quantum;
+        self.cwnd = self.ssthresh.map_or(modest, |ssthresh| ssthresh.min(modest));
+        (self.epoch, self.active) = (None, now);
+    }
+
+    fn on_idle(&mut self, now: Instant) {
+        // RFC 5681 §4.1; §5.8: the stage goes on from there.
+        self.cwnd = self.cwnd.min(self.initial_window);
+        (self.epoch, self.fraction, self.active) = (None, 0.0, now);
+    }
+
+    fn on_quantum(&mut self, quantum: u64) {
+        let quantum = quantum.max(1);
+        if quantum < self.quantum {
+            let scale = |units: u64| {
+                (u128::from(units) * u128::from(quantum) / u128::from(self.quantum)) as u64
+            };
+            (self.cwnd, self.initial_window) = (scale(self.cwnd), scale(self.initial_window));
+        }
+        self.quantum = quantum;
+        self.cwnd = self.cwnd.max(quantum);
+        self.initial_window = self.initial_window.max(quantum);
+        (self.epoch, self.fraction) = (None, 0.0);
+    }
+
+    fn lower(&mut self, window: u64) {
+        if window < self.cwnd {
+            self.cwnd = window.max(self.quantum);
+            (self.epoch, self.fraction) = (None, 0.0);
+        }
+    }
+
+    fn raise_threshold(&mut self, threshold: u64) {
+        self.ssthresh = self.ssthresh.map(|ssthresh| ssthresh.max(threshold));
+    }
+}

@@ -1,0 +1,75 @@
+//! Explicit congestion notification (RFC 3168 §6.1): data is sent ECN-capable, marks that arrive are
+//! echoed until the sender says that it has slowed down, and an echo is answered as a loss is, once
+//! for each window of data.
+
+use super::{Flags, Segment, State, Tcp};
+use crate::congestion::{Congestion, CongestionControl};
+use crate::packet::Ecn;
+use crate::seq::Seq;
+use crate::time::Instant;
+
+/// What both directions of a connection with ECN remember.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Echoes {
+    /// A mark has arrived and the peer has not said CWR since: acknowledgements carry ECE.
+    pub(super) owed: bool,
+    /// The next new data carries CWR.
+    reduced: bool,
+    /// What was sent before this was sent into the congestion already answered.
+    answered: Seq,
+    /// The acknowledgement at hand echoes a mark.
+    pub(super) heard: bool,
+}
+
+impl Tcp {
+    /// Whether a SYN, and with `answering` its answer, agree to ECN (RFC 3168 §6.1.1).
+    pub(super) fn agrees_to_ecn(&self, syn: &Segment) -> bool {
+        let wanted =
+            if syn.flags.contains(Flags::ACK) { Flags::ECE } else { Flags::ECE | Flags::CWR };
+        let asked = Flags(syn.flags.0 & (Flags::ECE | Flags::CWR).0);
+        self.config.ecn && asked == wanted
+    }
+
+    /// The bits with which a SYN of ours asks, or agrees.
+    pub(super) fn ecn_on_syn(&self) -> Flags {
+        match self.state {
+            State::SynReceived if self.agreed.ecn => Flags::ECE,
+            State::SynSent if self.config.ecn => Flags::ECE | Flags::CWR,
+            _ => Flags::default(),
+        }
+    }
+
+    /// RFC 3168 §6.1.3: an acceptable segment came. CWR ends the echo, a mark on data begins it.
+    pub(super) fn on_mark(&mut self, segment: &Segment, ecn: Ecn) {
+        if segment.flags.contains(Flags::CWR) {
+            self.echoes.owed = false;
+        }
+        if ecn == Ecn::Ce && !segment.payload.is_empty() {
+            self.echoes.owed = true;
+        }
+    }
+
+    /// RFC 3168 §6.1.2: an acknowledgement up to `ack` came, with ECE or without. The window is
+    /// reduced as for a loss, but not twice for one window of data.
+    pub(super) fn on_echo(&mut self, now: Instant, segment: &Segment, ack: Seq) {
+        self.echoes.heard = segment.flags.contains(Flags::ECE);
+        let fresh = ack > self.echoes.answered && ack >= self.recovery.recover;
+        if self.echoes.heard && fresh && !self.recovery.is_fast() && self.tx.flight() > 0 {
+            let flight = self.pipe();
+            self.cc.on_congestion(now, &Congestion::Loss { flight });
+            self.note_reduction();
+        }
+    }
+
+    /// The window was reduced, for whatever reason: CWR tells the peer.
+    pub(super) fn note_reduction(&mut self) {
+        self.echoes.reduced = self.agreed.ecn;
+        self.echoes.answered = self.tx.max;
+    }
+
+    /// New data leaves: whether ECN-capable, and with which bits.
+    pub(super) fn ecn_on_new_data(&mut self) -> (Ecn, Flags) {
+        let told = std::mem::take(&mut self.echoes.reduced);
+        (Ecn::Ect0, if told { Flags::CWR } else { Flags::default() })
+    }
+}

@@ -1,0 +1,444 @@
+//! The sender's scoreboard: what is known of each segment in flight (RFC 6675 §3, §4). It answers
+//! how much is in the network (SetPipe), what is lost (IsLost) and what to send again (NextSeg),
+//! and is told by acknowledgements with SACK blocks (Update).
+//!
+//! It remembers segments, not octets: a segment counts as received once a block covers all of it.
+
+use std::collections::VecDeque;
+
+use crate::seq::Seq;
+use crate::time::{Duration, Instant};
+
+/// RFC 6675 §2: DupThresh.
+pub(super) const DUPLICATES: u32 = 3;
+
+/// A segment in flight.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Record {
+    pub(super) start: Seq,
+    pub(super) end: Seq,
+    /// When it last left.
+    pub(super) sent: Instant,
+    /// The peer says that it has it.
+    pub(super) sacked: bool,
+    /// Believed lost.
+    pub(super) lost: bool,
+    /// Sent again since it was believed lost.
+    pub(super) resent: bool,
+    /// Sent more than once at all, so that its round trip says nothing (RFC 6298 §3).
+    pub(super) ambiguous: bool,
+}
+
+impl Record {
+    fn len(&self) -> u64 {
+        self.end.since(self.start)
+    }
+}
+
+/// Sums over the records, in bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sums {
+    all: u64,
+    sacked: u64,
+    /// Lost and not sacked since.
+    lost: u64,
+    /// Sent again and not sacked since.
+    resent: u64,
+    /// Lost and not sent again yet.
+    pending: u64,
+    /// Segments sacked.
+    sacked_segments: u32,
+}
+
+impl Sums {
+    fn of(record: &Record) -> Self {
+        let Record { sacked, lost, resent, .. } = *record;
+        let when = |is: bool| if is { record.len() } else { 0 };
+        Self {
+            all: record.len(),
+            sacked: when(sacked),
+            lost: when(!sacked && lost),
+            resent: when(!sacked && resent),
+            pending: when(!sacked && lost && !resent),
+            sacked_segments: u32::from(sacked),
+        }
+    }
+    fn add(&mut self, other: &Self) {
+        self.all += other.all;
+        self.sacked += other.sacked;
+        self.lost += other.lost;
+        self.resent += other.resent;
+        self.pending += other.pending;
+        self.sacked_segments += other.sacked_segments;
+    }
+    fn remove(&mut self, other: &Self) {
+        self.all -= other.all;
+        self.sacked -= other.sacked;
+        self.lost -= other.lost;
+        self.resent -= other.resent;
+        self.pending -= other.pending;
+        self.sacked_segments -= other.sacked_segments;
+    }
+}
+
+/// What an acknowledgement changed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct News {
+    /// Bytes that are known to have arrived and were not before (RFC 9937 §5: `DeliveredData`).
+    pub(super) delivered: u64,
+    /// Of these, bytes told by SACK blocks.
+    pub(super) sacked: u64,
+    /// When the last segment left that is now acknowledged in order, was sent once and had not been
+    /// selectively acknowledged before.
+    pub(super) timed: Option<Instant>,
+}
+
+/// The scoreboard: all segments between SND.UNA and SND.NXT, ascending and without gaps.
+#[derive(Debug, Default)]
+pub(super) struct Scoreboard {
+    records: VecDeque<Record>,
+    sums: Sums,
+    /// After the highest number ever selectively acknowledged.
+    high: Seq,
+    /// Every record that ends at or before this is sacked or lost.
+    marked: Seq,
+    /// No pending record ends at or before this.
+    pending_after: Seq,
+    /// The blocks of the last acknowledgement: each grows from one to the next, and the records in
+    /// its old part need no second look.
+    seen: [(Seq, Seq); 4],
+}
+
+impl Scoreboard {
+    /// A segment leaves for the first time.
+    pub(super) fn push(&mut self, start: Seq, end: Seq, now: Instant) {
+        let record = Record {
+            start,
+            end,
+            sent: now,
+            sacked: false,
+            lost: false,
+            resent: false,
+            ambiguous: false,
+        };
+        self.sums.add(&Sums::of(&record));
+        self.records.push_back(record);
+    }
+
+    /// RFC 6675 §4, SetPipe: bytes believed to be in the network.
+    pub(super) const fn pipe(&self) -> u64 {
+        let Sums { all, sacked, lost, resent, .. } = self.sums;
+        all - sacked - lost + resent
+    }
+
+    /// Bytes in flight that the peer does not say it has.
+    pub(super) const fn missing(&self) -> u64 {
+        self.sums.all - self.sums.sacked
+    }
+
+    /// Segments in flight that the peer says it has.
+    pub(super) const fn sacked_segments(&self) -> u32 {
+        self.sums.sacked_segments
+    }
+
+    /// True if something lost is to be sent again.
+    pub(super) const fn has_pending(&self) -> bool {
+        self.sums.pending > 0
+    }
+
+    /// RFC 8985 §6.2 step 5: marks what was sent long enough before something that arrived, even if
+    /// it was a retransmission. `wait` says how long is still to wait for a segment, or that it was
+    /// sent later. Gives the bytes newly lost and the longest wait.
+    pub(super) fn mark_older(
+        &mut self,
+        wait: impl Fn(&Record) -> Option<Duration>,
+    ) -> (u64, Option<Duration>) {
+        let (mut lost, mut longest) = (0, None);
+        for i in 0..self.records.len() {
+            let record = self.records[i];
+            if record.sacked || (record.lost && !record.resent) {
+                continue;
+            }
+            match wait(&record) {
+                Some(Duration::ZERO) => {
+                    lost += record.len();
+                    self.change(i, |record| (record.lost, record.resent) = (true, false));
+                }
+                Some(wait) => longest = longest.max(Some(wait)),
+                // Segments sent once left in order: all that follow were sent later.
+                None if !record.ambiguous => break,
+                None => {}
+            }
+        }
+        (lost, longest)
+    }
+
+    /// RFC 6675 §4, Update: takes a cumulative acknowledgement and SACK blocks, and shows each
+    /// segment that has newly arrived.
+    pub(super) fn update(
+        &mut self,
+        una: Seq,
+        blocks: &[(Seq, Seq)],
+        mut arrived: impl FnMut(&Record),
+    ) -> News {
+        let mut news = News::default();
+        while let Some(front) = self.records.front().copied().filter(|front| front.start < una) {
+            self.records.pop_front();
+            self.sums.remove(&Sums::of(&front));
+            if !front.sacked {
+                news.delivered += front.end.min(una).since(front.start);
+                if !front.ambiguous {
+                    news.timed = Some(front.sent);
+                }
+            }
+            if front.end > una {
+                let rest = Record { start: una, ..front };
+                self.sums.add(&Sums::of(&rest));
+                self.records.push_front(rest);
+            } else if !front.sacked {
+                arrived(&front);
+            }
+        }
+        for block in blocks {
+            self.take_block(*block, &mut news, &mut arrived);
+        }
+        for (place, block) in self.seen.iter_mut().zip(blocks) {
+            *place = *block;
+        }
+        news
+    }
+
+    fn take_block(
+        &mut self,
+        (left, right): (Seq, Seq),
+        news: &mut News,
+        arrived: &mut impl FnMut(&Record),
+    ) {
+        let known = self.seen.iter().find(|(start, end)| *start <= left && left < *end);
+        let from = known.map_or(left, |(_, end)| *end);
+        for i in self.index(from).. {
+            let Some(record) = self.records.get(i).filter(|record| record.end <= right) else {
+                break;
+            };
+            if record.sacked || record.start < left {
+                continue;
+            }
+            arrived(record);
+            (news.delivered, news.sacked) =
+                (news.delivered + record.len(), news.sacked + record.len());
+            self.high = self.high.max(record.end);
+            self.change(i, |record| record.sacked = true);
+        }
+    }
+
+    /// The first record that ends after `seq`.
+    fn index(&self, seq: Seq) -> usize {
+        self.records.partition_point(|record| record.end <= seq)
+    }
+
+    fn change(&mut self, at: usize, change: impl FnOnce(&mut Record)) {
+        let Some(record) = self.records.get_mut(at) else { return };
+        self.sums.remove(&Sums::of(record));
+        change(record);
+        let is = Sums::of(record);
+        self.sums.add(&is);
+        if is.pending > 0 {
+            self.pending_after = self.pending_after.min(record.start);
+        }
+    }
+
+    /// RFC 6675 §4, IsLost, for every segment: lost are those below three separate runs of sacked
+    /// ones, or below more than two segments' worth of sacked bytes. Gives the bytes newly lost.
+    pub(super) fn mark(&mut self, mss: u64) -> u64 {
+        let before = self.sums.lost;
+        let (mut bytes, mut runs, mut in_run) = (0, 0, false);
+        for i in (0..self.index(self.high.back(1)).saturating_add(1)).rev() {
+            let Some(record) = self.records.get(i).copied() else { continue };
+            if record.end <= self.marked {
+                break;
+            }
+            if record.sacked {
+                bytes += record.len();
+                runs += u32::from(!in_run);
+                in_run = true;
+                if runs >= DUPLICATES || bytes > u64::from(DUPLICATES - 1) * mss {
+                    self.mark_up_to(i);
+                    break;
+                }
+            } else {
+                in_run = false;
+            }
+        }
+        self.sums.lost - before
+    }
+
+    fn mark_up_to(&mut self, last: usize) {
+        let from = self.index(self.marked);
+        for i in from..=last {
+            if self.records.get(i).is_some_and(|record| !record.sacked && !record.lost) {
+                self.change(i, |record| record.lost = true);
+            }
+        }
+        self.marked = self.records.get(last).map_or(self.marked, |record| record.end);
+    }
+
+    /// The first segment in flight is lost, whatever the blocks say (RFC 6675 §5 step 4.3).
+    pub(super) fn lose_first(&mut self) {
+        if self.records.front().is_some_and(|first| !first.sacked && !first.lost) {
+            self.change(0, |record| record.lost = true);
+        }
+    }
+
+    /// True if the first segment in flight is believed lost.
+    pub(super) fn first_is_lost(&self) -> bool {
+        self.records.front().is_some_and(|first| first.lost && !first.sacked)
+    }
+
+    /// After a timeout, or when segments must shrink: all that did not arrive is to be sent again. A
+    /// sacked segment that is next in order was discarded by the peer after all, and then nothing
+    /// it said is believed (RFC 2018 §8).
+    pub(super) fn lose_all(&mut self) {
+        if self.records.front().is_some_and(|first| first.sacked) {
+            self.records.iter_mut().for_each(|record| record.sacked = false);
+            (self.seen, self.high) = ([(Seq::default(), Seq::default()); 4], Seq::default());
+        }
+        let mut sums = Sums::default();
+        for record in &mut self.records {
+            (record.lost, record.resent) = (!record.sacked, false);
+            sums.add(&Sums::of(record));
+        }
+        self.sums = sums;
+        self.pending_after = Seq::default();
+        self.marked = self.records.back().map_or(self.marked, |last| last.end);
+    }
+
+    /// RFC 6675 §4, NextSeg rule 1: the first lost segment that was not sent again.
+    pub(super) fn next_lost(&mut self) -> Option<(Seq, Seq)> {
+        if self.sums.pending == 0 {
+            return None;
+        }
+        let from = self.index(self.pending_after);
+        let pending = |record: &&Record| record.lost && !record.sacked && !record.resent;
+        let found = self.records.range(from..).find(pending).copied();
+        let found = found.map(|record| (record.start, record.end));
+        self.pending_after = found.map_or(self.pending_after, |(start, _)| start);
+        found
+    }
+
+    /// NextSeg rule 3: the first segment below a sacked one that was not sent again.
+    pub(super) fn next_hole(&self) -> Option<(Seq, Seq)> {
+        let hole = |record: &&Record| !record.sacked && !record.resent;
+        let below = self.records.iter().take_while(|record| record.end < self.high);
+        below.into_iter().find(hole).map(|record| (record.start, record.end))
+    }
+
+    /// NextSeg rule 4: the last segment that has not arrived.
+    pub(super) fn last_missing(&self) -> Option<(Seq, Seq)> {
+        let last = self.records.iter().rev().find(|record| !record.sacked);
+        last.map(|record| (record.start, record.end))
+    }
+
+    /// The segment from `start` leaves again, cut to `most` bytes if the path has shrunk, in which
+    /// case the rest is a segment of its own. `counted`: as one more in the network.
+    pub(super) fn resend(&mut self, start: Seq, most: u64, counted: bool, now: Instant) {
+        let at = self.index(start);
+        let Some(record) = self.records.get_mut(at) else { return };
+        let end = record.end;
+        if record.len() > most {
+            record.end = record.start + most;
+            let rest = Record { start: record.end, end, ..*record };
+            // The sums of the two halves are those of the whole.
+            self.records.insert(at + 1, rest);
+        }
+        self.change(at, |record| {
+            (record.sent, record.ambiguous) = (now, true);
+            record.resent |= counted;
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(place: u64) -> Seq {
+        Seq::first(7) + place
+    }
+
+    proptest! {
+        /// The sums are those of a recount, and pipe is what RFC 6675 §4 says octet by octet.
+        #[test]
+        fn sums_hold(
+            steps in proptest::collection::vec((0..6_u8, 0..60_u64, 1..20_u64), 1..200),
+        ) {
+            let (mut board, mut nxt, mut una) = (Scoreboard::default(), 0, 0);
+            for (act, place, len) in steps {
+                match act {
+                    0 | 1 => {
+                        board.push(at(nxt), at(nxt + len), Instant::ZERO);
+                        nxt += len;
+                    }
+                    2 => {
+                        una = nxt.min(una + place / 4);
+                        board.update(at(una), &[], |_| {});
+                    }
+                    3 => {
+                        let left = (una + place).min(nxt);
+                        let block = (at(left), at((left + 3 * len).min(nxt)));
+                        board.update(at(una), &[block], |_| {});
+                        board.mark(10);
+                    }
+                    4 => {
+                        if let Some((start, end)) = board.next_lost().or(board.next_hole()) {
+                            let most = (len / 2).max(1).min(end.since(start));
+                            board.resend(start, most, true, Instant::ZERO);
+                        }
+                    }
+                    _ if place < 5 => board.lose_all(),
+                    _ => board.lose_first(),
+                }
+                let mut sums = Sums::default();
+                board.records.iter().for_each(|record| sums.add(&Sums::of(record)));
+                prop_assert_eq!(sums, board.sums);
+                prop_assert_eq!(sums.all, nxt - una);
+                let pipe: u64 = board.records.iter().filter(|record| !record.sacked).map(|record| {
+                    record.len() * (u64::from(!record.lost) + u64::from(record.resent))
+                }).sum();
+                prop_assert_eq!(pipe, board.pipe());
+                let pending = |r: &&Record| r.lost && !r.sacked && !r.resent;
+                let first = board.records.iter().find(pending).map(|r| r.start);
+                prop_assert_eq!(board.next_lost().map(|found| found.0), first);
+            }
+        }
+    }
+
+    /// RFC 6675 §4, IsLost (segments of 10 bytes): three runs above, or more than 20 bytes above.
+    #[test]
+    fn is_lost() {
+        let full = || {
+            let mut board = Scoreboard::default();
+            (0..10).for_each(|i| board.push(at(10 * i), at(10 * i + 10), Instant::ZERO));
+            board
+        };
+        let lost = |board: &Scoreboard| -> Vec<u64> {
+            let lost = board.records.iter().filter(|record| record.lost);
+            lost.map(|record| record.start.since(at(0)) / 10).collect()
+        };
+        let mut board = full();
+        board.update(at(0), &[(at(10), at(30))], |_| {});
+        assert_eq!((board.mark(10), lost(&board)), (0, vec![]));
+        board.update(at(0), &[(at(10), at(40))], |_| {});
+        assert_eq!((board.mark(10), lost(&board)), (10, vec![0]));
+        // 50 and 70 are missing; above 50 lie 60 and 80, 20 bytes; above 0 and 40 there is more.
+        board.update(at(0), &[(at(60), at(70)), (at(80), at(90))], |_| {});
+        board.mark(10);
+        assert_eq!(lost(&board), [0]);
+        // Three runs above 40, of which none would do by its bytes.
+        let mut board = full();
+        for left in [50, 70, 90] {
+            board.update(at(0), &[(at(left), at(left + 10))], |_| {});
+        }
+        assert_eq!((board.mark(15), lost(&board)), (50, vec![0, 1, 2, 3, 4]));
+    }
+}

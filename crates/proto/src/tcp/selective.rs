@@ -1,0 +1,292 @@
+//! Loss recovery with selective acknowledgements: RFC 6675 §5 for when it begins and what is sent,
+//! RFC 9937 for how much, and RFC 6675 §5.1 for what a timeout leaves of it.
+//!
+//! SND.NXT does not fall back here: the scoreboard says what is to be sent again. The timer is
+//! started anew with each retransmission (RFC 6675 §6, the careful variant).
+
+use super::prr::{Progress, Prr};
+use super::rack::Rack;
+use super::scoreboard::{DUPLICATES, Scoreboard};
+use super::send::Draft;
+use super::timers::earlier;
+use super::{Segment, Tcp};
+use crate::congestion::{Ack, Congestion, CongestionControl};
+use crate::probe::{Garbage, Probe};
+use crate::seq::Seq;
+use crate::time::Instant;
+
+/// What a connection with selective acknowledgements keeps.
+#[derive(Debug, Default)]
+pub(super) struct Selective {
+    pub(super) board: Scoreboard,
+    pub(super) prr: Prr,
+    /// RFC 6675 §4, NextSeg rule 4: the rescue of this recovery was sent.
+    rescued: bool,
+    /// With RACK-TLP.
+    pub(super) rack: Option<Rack>,
+}
+
+impl Selective {
+    pub(super) fn new(rack: bool) -> Self {
+        Self { rack: rack.then(Rack::default), ..Self::default() }
+    }
+
+    /// The earliest deadline of RACK-TLP.
+    pub(super) fn next_deadline(&self) -> Option<Instant> {
+        self.rack.as_ref().and_then(|rack| earlier(rack.reorder_at, rack.probe_at))
+    }
+}
+
+/// The blocks of an acknowledgement.
+struct Blocks {
+    blocks: [(Seq, Seq); 4],
+    count: usize,
+    /// What arrived twice (RFC 2883).
+    duplicate: Option<(Seq, Seq)>,
+}
+
+impl Tcp {
+    /// An acknowledgement within the window, old, new or a duplicate.
+    pub(super) fn on_selective_ack<P: Probe>(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        ack: Seq,
+        probe: &mut P,
+    ) {
+        if ack < self.tx.una {
+            return;
+        }
+        let Blocks { blocks, count, duplicate } = self.read_blocks(now, segment, ack, probe);
+        // Taken out and put back: the rest of the endpoint is needed beside it.
+        let Some(mut selective) = self.selective.take() else { return };
+        let Selective { board, rack, .. } = &mut *selective;
+        let (flight, missing) = (board.pipe(), board.missing());
+        let news = board.update(ack, &blocks[..count], |record| {
+            if let Some(rack) = rack {
+                rack.on_arrived(now, record, &self.rtt);
+            }
+        });
+        let advanced = ack > self.tx.una;
+        let plain = !advanced && segment.sack.is_none() && segment.payload.is_empty();
+        if advanced {
+            let acked = ack.since(self.tx.una);
+            self.measure_selective(now, news.timed, segment, flight);
+            self.acknowledge_up_to(ack);
+            let recovery = &mut self.recovery;
+            (recovery.timeouts, recovery.duplicates, recovery.limited) = (0, 0, 0);
+            if recovery.is_over(ack) {
+                recovery.leave();
+                rack.iter_mut().for_each(Rack::on_recovered);
+                // The window is the threshold: PRR has brought the flight there.
+                self.cc.on_recovered(now, self.cc.window());
+            } else if !recovery.is_fast() && !self.echoes.heard {
+                let window_limited = flight + self.tx.mss > self.cc.window();
+                self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
+            }
+        } else if news.sacked > 0 {
+            // RFC 6675 §2: this is what makes a duplicate.
+            self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
+        }
+        if let Some(rack) = rack {
+            rack.on_duplicate(ack, self.tx.nxt, duplicate.is_some());
+        }
+        self.on_probe_answered(now, &mut selective, ack, (duplicate, plain));
+        let lost = self.mark_what_is_lost(now, &mut selective);
+        let begins = self.recover_what_is_lost(now, &mut selective, missing);
+        if self.recovery.is_fast() && (begins || news.delivered > 0) {
+            let Selective { board, prr, .. } = &mut *selective;
+            prr.on_ack(&Progress {
+                delivered: news.delivered,
+                pipe: board.pipe(),
+                ssthresh: self.cc.threshold().unwrap_or(self.cc.window()),
+                mss: self.tx.mss,
+                safe: advanced && lost == 0,
+            });
+        }
+        self.selective = Some(selective);
+        if self.tx.una == self.tx.max {
+            // RFC 6298 §5.2
+            self.timers.rto = None;
+        } else if advanced && self.tx.flight() > 0 {
+            // RFC 6298 §5.3
+            self.timers.rto = Some(now + self.rtt.rto());
+        }
+        self.schedule_probe(now);
+    }
+
+    /// Marks what the blocks, or RACK, say is lost; gives the bytes newly lost.
+    fn mark_what_is_lost(&mut self, now: Instant, selective: &mut Selective) -> u64 {
+        if selective.rack.is_some() {
+            return self.detect(now, selective);
+        }
+        if self.is_believed() { selective.board.mark(self.tx.mss) } else { 0 }
+    }
+
+    /// RFC 6675 §5.1: after a timeout no recovery until all that was in flight then has arrived.
+    fn is_believed(&self) -> bool {
+        self.recovery.is_fast() || self.tx.una >= self.recovery.recover
+    }
+
+    /// Begins recovery if something is lost and none is going on; true if so. `missing`: what had
+    /// not arrived before the news.
+    pub(super) fn recover_what_is_lost(
+        &mut self,
+        now: Instant,
+        selective: &mut Selective,
+        missing: u64,
+    ) -> bool {
+        let Selective { board, prr, rescued, rack } = selective;
+        let lost = match rack {
+            Some(_) => board.has_pending(),
+            None => self.recovery.duplicates >= DUPLICATES || board.first_is_lost(),
+        };
+        let begins = lost && self.is_believed() && !self.recovery.is_fast();
+        if begins {
+            self.begin_recovery(now);
+            if rack.is_none() {
+                board.lose_first();
+            }
+            (*prr, *rescued) = (Prr::begin(missing), false);
+            // The first retransmission leaves even if a timer, and no acknowledgement, began this.
+            prr.on_ack(&Progress {
+                delivered: 0,
+                pipe: 0,
+                ssthresh: 0,
+                mss: self.tx.mss,
+                safe: false,
+            });
+        }
+        begins
+    }
+
+    /// A reduction without a recovery: what was lost was repaired at the end of a flight, which is
+    /// over, so that the window stands for it.
+    pub(super) fn reduce_once(&mut self, now: Instant) {
+        let flight = self.cc.window();
+        self.cc.on_congestion(now, &Congestion::Loss { flight });
+        self.note_reduction();
+    }
+
+    /// The blocks of a segment as places in the number space. Those beyond what was sent, and those
+    /// that end before they begin, are not believed; what lies below SND.UNA is old, or tells of a
+    /// duplicate (RFC 2883 §4.1).
+    fn read_blocks<P: Probe>(
+        &self,
+        now: Instant,
+        segment: &Segment,
+        ack: Seq,
+        probe: &mut P,
+    ) -> Blocks {
+        let (mut blocks, mut count) = ([(Seq::default(), Seq::default()); 4], 0);
+        let mut duplicate = None;
+        let told = segment.sack.as_ref().map_or(&[][..], |sack| sack.as_slice());
+        for (left, right) in told {
+            let (left, right) = (self.tx.una.near(*left), self.tx.una.near(*right));
+            if left >= right || right > self.tx.max {
+                self.garbage(now, probe, Garbage::BadAck);
+            } else if right > ack {
+                // RFC 2883 §4.2: the first block lies within the second.
+                if count == 1 && left <= blocks[0].0 && blocks[0].1 <= right {
+                    duplicate = Some(blocks[0]);
+                }
+                blocks[count] = (left, right);
+                count += 1;
+            } else {
+                // RFC 2883 §4.1
+                duplicate = Some((left, right));
+            }
+        }
+        Blocks { blocks, count, duplicate }
+    }
+
+    /// RFC 6675 §5 steps 4.1 and 4.2
+    fn begin_recovery(&mut self, now: Instant) {
+        let flight = self.tx.max.since(self.tx.una).saturating_sub(self.recovery.limited);
+        self.cc.on_congestion(now, &Congestion::Loss { flight });
+        self.note_reduction();
+        self.recovery.enter(self.tx.max);
+    }
+
+    /// What may be in flight: while recovering what PRR says, else cwnd.
+    pub(super) fn selective_window(&self, selective: &Selective) -> u64 {
+        if selective.rack.as_ref().is_some_and(|rack| rack.probe) {
+            // RFC 8985 §7.3: the probe leaves whatever cwnd says.
+            self.cc.window().max(selective.board.pipe() + self.tx.mss)
+        } else if self.recovery.is_fast() {
+            selective.board.pipe() + selective.prr.budget()
+        } else {
+            self.cc.window()
+        }
+    }
+
+    /// RFC 6675 §4, NextSeg.
+    pub(super) fn next_selective(&mut self, now: Instant) -> Option<Draft> {
+        if self.rx.ack_now && self.rx.has_blocks() && !self.blocks_fit() {
+            return None;
+        }
+        let selective = self.selective.as_mut()?;
+        // Rule 1
+        if let Some((start, end)) = selective.board.next_lost() {
+            return self.send_again(now, start, end, true);
+        }
+        let probing = selective.rack.as_ref().is_some_and(|rack| rack.probe);
+        // Rule 2
+        if let Some(draft) = self.fresh(now) {
+            if probing {
+                self.note_probe(false);
+            }
+            return Some(draft);
+        }
+        if probing {
+            // RFC 8985 §7.3: without new data the last segment again.
+            let (start, end) = self.selective.as_ref()?.board.last_missing()?;
+            let draft = self.send_again(now, start, end, true)?;
+            self.note_probe(true);
+            return Some(draft);
+        }
+        let recovering = self.recovery.is_fast();
+        let selective =
+            self.selective.as_mut().filter(|selective| recovering && selective.rack.is_none())?;
+        // Rule 3
+        if let Some((start, end)) = selective.board.next_hole() {
+            return self.send_again(now, start, end, true);
+        }
+        // Rule 4: one segment, which stays unsent as far as the scoreboard knows.
+        if !selective.rescued
+            && let Some((start, end)) = selective.board.last_missing()
+        {
+            let draft = self.send_again(now, start, end, false)?;
+            self.selective.as_mut()?.rescued = true;
+            return Some(draft);
+        }
+        None
+    }
+
+    /// A segment again, if the window has room for it.
+    fn send_again(&mut self, now: Instant, start: Seq, end: Seq, counted: bool) -> Option<Draft> {
+        let mut selective = self.selective.take()?;
+        let stop = self.tx.end();
+        let len = end.min(stop).since(start).min(self.tx.mss);
+        let fits = selective.board.pipe() + len <= self.selective_window(&selective);
+        if fits {
+            let fin = end > stop && start + len == stop;
+            selective.board.resend(start, len + u64::from(fin), counted, now);
+            selective.prr.on_sent(len);
+            self.selective = Some(selective);
+            let draft = self.data(now, start, len, fin);
+            self.timers.rto = Some(now + self.rtt.rto());
+            return Some(draft);
+        }
+        self.selective = Some(selective);
+        None
+    }
+
+    /// A segment never sent before has left.
+    pub(super) fn note_sent(&mut self, start: Seq, end: Seq, now: Instant) {
+        if let Some(selective) = &mut self.selective {
+            selective.board.push(start, end, now);
+            selective.prr.on_sent(end.since(start));
+        }
+    }
+}
