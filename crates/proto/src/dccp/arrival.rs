@@ -160,7 +160,8 @@ impl Dccp {
             matches!(packet.kind, Kind::CloseReq { .. } | Kind::Close { .. } | Kind::Reset { .. });
         let windows = &self.windows;
         let (lswl, lawl) = match ends {
-            true => (windows.gsr + 1, windows.gar.max(windows.awl())),
+            // "LAWL := S.GAR", which may lie below AWL: who ends knows no more of what was sent.
+            true => (windows.gsr + 1, windows.gar),
             false => (windows.swl(), windows.awl()),
         };
         let in_order = lswl <= seq && seq <= windows.swh();
