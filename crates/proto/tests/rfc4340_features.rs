@@ -7,7 +7,7 @@ use dccp_pair::*;
 use talkspurt_proto::dccp::Location::{Here, There};
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{Ccid, Config, Kind, Packet, ResetCode, Service, State};
-use talkspurt_proto::endpoint::{Event, Input};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
 
@@ -386,4 +386,34 @@ fn confirms_survive_a_lost_ack() {
     assert!(has(&alone.send(10)[0], confirm));
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[]);
     assert!(!alone.send(10).iter().any(|packet| has(packet, confirm)));
+}
+
+/// §6.3.1: where the handshake ends before the CCID is confirmed (what confirmed it was lost), no
+/// data leaves under CCID 2, which neither side chose; the Change is repeated, and its Confirm
+/// frees the sender under the CCID that it names.
+#[test]
+fn no_data_before_the_ccid_is_decided() {
+    let config = Config::new(Ccid::Three);
+    // The client's Request names no CCID, so that the Response asks.
+    let (mut alone, answer) = request(&config, &[]);
+    assert!(has(&answer[0], Opt::ChangeL(feature(name::CCID, &[3]))));
+    // Its Ack with the Confirm is lost; the Sync that follows opens the connection.
+    alone.seq += 1;
+    alone.arrive(Kind::SyncAck { ack: alone.ack() }, &[]);
+    assert_eq!(alone.dccp.state(), State::Open);
+    assert_eq!(alone.dccp.room(), 0);
+    assert!(!alone.events.contains(&Event::Writable));
+    let again = alone.pass(ms(1000));
+    assert!(again.iter().any(|packet| has(packet, Opt::ChangeL(feature(name::CCID, &[3])))));
+    assert_eq!(alone.dccp.room(), 0);
+    let confirm = Opt::ConfirmR(feature(name::CCID, &[3, 3]));
+    alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
+    assert!(alone.dccp.room() > 0 && alone.events.contains(&Event::Writable));
+    assert_eq!(alone.dccp.feature(name::CCID, Here), 3);
+    let sent = alone.send(100);
+    assert!(sent.iter().any(|packet| packet.kind.is_data()));
+    // A change later on holds nothing up: the old CCID sends until the new one is agreed to.
+    alone.dccp.change(name::CCID, Here, &[4]);
+    alone.pass(ms(2000));
+    assert!(alone.dccp.room() > 0);
 }

@@ -154,6 +154,8 @@ pub struct Dccp {
     used: bool,
     /// The application closed before the connection was open.
     close_wanted: bool,
+    /// The handshake left open under which CCID this end sends.
+    undecided: bool,
     cookies: Cookies,
     /// RFC 4340 §13.1: where the timestamp clock stands at time zero.
     clock_offset: u32,
@@ -213,6 +215,7 @@ impl Dccp {
             permit_at: None,
             used: false,
             close_wanted: false,
+            undecided: false,
             cookies,
             clock_offset: dice.bits() as u32,
             echo: None,
@@ -484,6 +487,11 @@ impl Dccp {
         let was = std::mem::replace(&mut self.permitted, false);
         self.permit_at = None;
         if !self.may_send() || self.frame.is_some() {
+            return;
+        }
+        // §6.3.1: no data under a CCID that nobody chose.
+        self.undecided &= self.features.is_undecided(feature::CCID, Location::Here);
+        if self.undecided {
             return;
         }
         match self.sender.as_mut().map(|sender| sender.permit(now)) {

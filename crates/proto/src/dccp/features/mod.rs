@@ -147,6 +147,13 @@ impl Features {
         self.value(number, location) == 1
     }
 
+    /// True while the value in effect is one that this end does not list, and a Change that may end
+    /// this is unanswered.
+    pub(super) fn is_undecided(&self, number: u8, location: Location) -> bool {
+        let here = |row: &&Feature| row.known.number == number && row.location == location;
+        self.rows.iter().find(here).is_some_and(|row| row.state != State::Stable && !row.can_stay())
+    }
+
     /// What this end will agree to from now on, without asking.
     pub(super) fn accept(&mut self, number: u8, location: Location, prefer: &[u64]) {
         if let Some(row) = self.find(number, location) {
