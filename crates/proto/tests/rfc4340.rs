@@ -15,7 +15,7 @@ use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::{
     Body, Damage, Ecn, Frame, IpVersion, PathId, Payload, Quote, Quoted,
 };
-use talkspurt_proto::probe::Garbage;
+use talkspurt_proto::probe::{Garbage, Gauge};
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
 
@@ -603,6 +603,33 @@ fn unacceptable_coverage() {
     packet.seq = WireSeq::Extended((alone.seq + 1) & ((1 << 48) - 1));
     assert!(alone.packet(packet).is_empty());
     assert_eq!(alone.notes.garbage.last(), Some(&Garbage::Malformed));
+}
+
+/// §9.3, §11.7.2: what a Data Checksum finds corrupt is congestion to CCID 3 too: its receiver counts
+/// it as marked, and the sender's loss event rate is no longer 0.
+#[test]
+fn corrupt_data_is_a_loss_event() {
+    for corrupt in [false, true] {
+        let config = Config {
+            data_checksum: true,
+            checksum_coverage: 1,
+            minimum_checksum_coverage: 1,
+            ..Config::new(Ccid::Three)
+        };
+        let mut pair = Pair::connected(&config);
+        let mut count = 0;
+        pair.on_wire(move |sent| {
+            count += u32::from(sent.from == Client && sent.packet.kind.is_data());
+            let hurt = corrupt && sent.from == Client && count == 20;
+            if hurt { Fate::Damage } else { Fate::Arrive }
+        });
+        for _ in 0..60 {
+            pair.send(Client, 100);
+            pair.drive_for(ms(50));
+        }
+        let rates = pair.client.notes.gauges.iter().filter(|note| note.1 == Gauge::LossEventRate);
+        assert_eq!(rates.last().is_some_and(|note| note.2 > 0.0), corrupt);
+    }
 }
 
 /// §9.3: Data Checksum is the CRC-32c of the application data; data that does not match is not

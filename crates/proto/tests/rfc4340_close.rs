@@ -226,3 +226,25 @@ fn a_reset_listener_listens_again() {
     assert_eq!(kinds(&alone.arrive(forged, &[])), [SYNC]);
     assert_eq!(alone.dccp.state(), State::Respond);
 }
+
+/// §8.5 step 6: "LAWL := S.GAR" for packets that end a connection. Of a peer that died long ago and
+/// came back, a Reset may acknowledge the last packet it ever acknowledged, though that is no longer
+/// in the window of acknowledgements (100); nothing older.
+#[test]
+fn a_reset_may_acknowledge_the_greatest_number_acknowledged_before() {
+    let mut alone = Alone::open_client(&plain(), &[]);
+    let gar = alone.last;
+    // Data that acknowledges nothing: every second packet is acknowledged (Ack Ratio 2).
+    while alone.last.wrapping_sub(gar) < 150 {
+        alone.arrive_data(Kind::Data, &[], 4);
+    }
+    assert_eq!(alone.dccp.state(), State::Open);
+    let (code, data) = (ResetCode::ABORTED, [0; 3]);
+    let older = Kind::Reset { ack: WireSeq::Extended(gar - 1), code, data };
+    assert_eq!(kinds(&alone.arrive(older, &[])), [SYNC]);
+    assert_eq!(alone.dccp.state(), State::Open);
+    let reset = Kind::Reset { ack: WireSeq::Extended(gar), code, data };
+    assert!(alone.arrive(reset, &[]).is_empty());
+    assert_eq!(alone.dccp.state(), State::TimeWait);
+    assert_eq!(alone.events.last(), Some(&Event::Reset));
+}

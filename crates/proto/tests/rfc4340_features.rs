@@ -6,8 +6,8 @@ mod dccp_pair;
 use dccp_pair::*;
 use talkspurt_proto::dccp::Location::{Here, There};
 use talkspurt_proto::dccp::options::{Opt, feature as name};
-use talkspurt_proto::dccp::{Ccid, Config, Kind, Packet, ResetCode, Service, State};
-use talkspurt_proto::endpoint::{Event, Input};
+use talkspurt_proto::dccp::{Ccid, Config, Kind, Packet, ResetCode, Service, State, UnknownValue};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
 
@@ -52,7 +52,7 @@ fn ccid_2_demands_ack_vectors() {
 #[test]
 fn server_priority() {
     let mut alone = Alone::listener(&Config::new(Ccid::Three));
-    alone.dccp.accept(name::CCID, There, &[4, 3]);
+    alone.dccp.accept(name::CCID, There, &[4, 3]).unwrap();
     let change = Opt::ChangeL(feature(name::CCID, &[2, 3, 4]));
     let answer = alone.arrive(Kind::Request { service: SERVICE }, &[change]);
     assert!(has(&answer[0], Opt::ConfirmR(feature(name::CCID, &[4, 4, 3]))));
@@ -63,7 +63,7 @@ fn server_priority() {
     assert!(has(&answer[0], Opt::ConfirmR(feature(name::CCID, &[3, 4, 3]))));
     // The client's order counts only at the client: the server's Change comes in its own order.
     let mut alone = Alone::open_client(&plain(), &[]);
-    alone.dccp.accept(name::CHECK_DATA_CHECKSUM, Here, &[0, 1]);
+    alone.dccp.accept(name::CHECK_DATA_CHECKSUM, Here, &[0, 1]).unwrap();
     let change = Opt::ChangeR(feature(name::CHECK_DATA_CHECKSUM, &[1, 0]));
     let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, &[change]);
     assert!(has(&answer[0], Opt::ConfirmL(feature(name::CHECK_DATA_CHECKSUM, &[1, 0, 1]))));
@@ -228,7 +228,7 @@ fn invalid_confirms() {
         assert_eq!(alone.events, [Event::Reset]);
     }
     let mut alone = Alone::open_client(&plain(), &[]);
-    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[200]);
+    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[200]).unwrap();
     assert_eq!(kinds(&alone.settle()), [ACK]);
     let other = Opt::ConfirmR(feature(name::SEQUENCE_WINDOW, &[0, 0, 0, 0, 0, 201]));
     let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, &[other]);
@@ -239,7 +239,7 @@ fn invalid_confirms() {
 #[test]
 fn refused_changes() {
     let mut alone = Alone::open_client(&plain(), &[]);
-    alone.dccp.change(name::CHECK_DATA_CHECKSUM, There, &[1]);
+    alone.dccp.change(name::CHECK_DATA_CHECKSUM, There, &[1]).unwrap();
     alone.settle();
     let confirm = Opt::ConfirmL(feature(name::CHECK_DATA_CHECKSUM, &[]));
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
@@ -253,7 +253,7 @@ fn refused_changes() {
 fn changes_are_repeated() {
     let mut alone = Alone::open_client(&plain(), &[]);
     alone.now = at(1000);
-    alone.dccp.change(name::CHECK_DATA_CHECKSUM, There, &[1]);
+    alone.dccp.change(name::CHECK_DATA_CHECKSUM, There, &[1]).unwrap();
     let change = Opt::ChangeR(feature(name::CHECK_DATA_CHECKSUM, &[1]));
     alone.input(Input::Timeout);
     assert!(has(&alone.sent[0], change));
@@ -297,7 +297,7 @@ fn reordered_changes() {
 fn late_confirms() {
     let mut alone = Alone::open_client(&plain(), &[]);
     let before = alone.ack();
-    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[200]);
+    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[200]).unwrap();
     alone.settle();
     let confirm = Opt::ConfirmR(feature(name::SEQUENCE_WINDOW, &[0, 0, 0, 0, 0, 200]));
     alone.arrive(Kind::Ack { ack: before }, &[confirm]);
@@ -312,9 +312,9 @@ fn late_confirms() {
 fn unstable() {
     let mut alone = Alone::open_client(&plain(), &[]);
     let window = |value: u8| [0, 0, 0, 0, 0, value];
-    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[200]);
+    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[200]).unwrap();
     alone.settle();
-    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[250]);
+    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[250]).unwrap();
     let (first, second) = (window(200), window(250));
     let again = alone.pass(ms(100));
     assert!(again.iter().any(|p| has(p, Opt::ChangeL(feature(name::SEQUENCE_WINDOW, &first)))));
@@ -330,7 +330,7 @@ fn unstable() {
 fn both_ask_at_once() {
     let mut pair = Pair::connected(&plain());
     for (side, location, list) in [(Client, Here, [4, 3]), (Server, There, [3, 4])] {
-        pair.end(side).dccp.change(name::CCID, location, &list);
+        pair.end(side).dccp.change(name::CCID, location, &list).unwrap();
         pair.input(side, Input::Timeout);
     }
     pair.drive_for(ms(1000));
@@ -348,10 +348,10 @@ fn the_ccid_changes_on_the_way() {
             count += 1;
             if count.is_multiple_of(10) { Fate::Drop } else { Fate::Arrive }
         });
-        pair.end(Server).dccp.accept(name::CCID, There, &[to]);
+        pair.end(Server).dccp.accept(name::CCID, There, &[to]).unwrap();
         for turn in 0..200 {
             if turn == 50 {
-                pair.end(Client).dccp.change(name::CCID, Here, &[to]);
+                pair.end(Client).dccp.change(name::CCID, Here, &[to]).unwrap();
             }
             pair.send(Client, 160);
             pair.drive_for(ms(20));
@@ -386,4 +386,58 @@ fn confirms_survive_a_lost_ack() {
     assert!(has(&alone.send(10)[0], confirm));
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[]);
     assert!(!alone.send(10).iter().any(|packet| has(packet, confirm)));
+}
+
+/// §6.3.1: where the handshake ends before the CCID is confirmed (what confirmed it was lost), no
+/// data leaves under CCID 2, which neither side chose; the Change is repeated, and its Confirm
+/// frees the sender under the CCID that it names.
+#[test]
+fn no_data_before_the_ccid_is_decided() {
+    let config = Config::new(Ccid::Three);
+    // The client's Request names no CCID, so that the Response asks.
+    let (mut alone, answer) = request(&config, &[]);
+    assert!(has(&answer[0], Opt::ChangeL(feature(name::CCID, &[3]))));
+    // Its Ack with the Confirm is lost; the Sync that follows opens the connection.
+    alone.seq += 1;
+    alone.arrive(Kind::SyncAck { ack: alone.ack() }, &[]);
+    assert_eq!(alone.dccp.state(), State::Open);
+    assert_eq!(alone.dccp.room(), 0);
+    assert!(!alone.events.contains(&Event::Writable));
+    let again = alone.pass(ms(1000));
+    assert!(again.iter().any(|packet| has(packet, Opt::ChangeL(feature(name::CCID, &[3])))));
+    assert_eq!(alone.dccp.room(), 0);
+    let confirm = Opt::ConfirmR(feature(name::CCID, &[3, 3]));
+    alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
+    assert!(alone.dccp.room() > 0 && alone.events.contains(&Event::Writable));
+    assert_eq!(alone.dccp.feature(name::CCID, Here), 3);
+    let sent = alone.send(100);
+    assert!(sent.iter().any(|packet| packet.kind.is_data()));
+    // A change later on holds nothing up: the old CCID sends until the new one is agreed to.
+    alone.dccp.change(name::CCID, Here, &[4]).unwrap();
+    alone.pass(ms(2000));
+    assert!(alone.dccp.room() > 0);
+}
+
+/// What this end could not run, or an option could not bear, is refused before it is asked for.
+#[test]
+fn impossible_values_are_refused() {
+    let mut alone = Alone::open_client(&plain(), &[]);
+    let bad = [
+        (name::CCID, 5),
+        (name::CCID, 0x103),
+        (name::ALLOW_SHORT_SEQNOS, 256),
+        (name::SEQUENCE_WINDOW, 31),
+        (name::ACK_RATIO, 65_536),
+        (name::MINIMUM_CHECKSUM_COVERAGE, 16),
+        (99, 1),
+    ];
+    for (feature, value) in bad {
+        let refused = Err(UnknownValue { feature, value });
+        assert_eq!(alone.dccp.change(feature, Here, &[value]), refused);
+        assert_eq!(alone.dccp.accept(feature, There, &[value]), refused);
+    }
+    // Nothing was asked, and a peer that asks for CCID 5 does not get it.
+    assert!(alone.pass(ms(3000)).is_empty());
+    let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, &[Opt::ChangeL(feature(1, &[5, 2]))]);
+    assert!(has(&answer[0], Opt::ConfirmR(feature(1, &[2, 2]))));
 }

@@ -479,6 +479,53 @@ fn section_5_2_a_full_receive_buffer_takes_a_packet_a_round_trip_off_the_rate_fo
     }
 }
 
+#[test]
+fn drop_code_1_stops_the_sender() {
+    let mut bench = paced();
+    // 0x90: code 1, of one packet; of one that was never sent it says nothing.
+    bench.ack(ms(201), 0, &[Opt::DataDropped(&[0x00, 0x90])]);
+    assert_ne!(bench.sender.permit(at(ms(201))), Permit::Blocked);
+    bench.ack(ms(202), 2, &[Opt::DataDropped(&[0x90])]);
+    assert_eq!(bench.sender.permit(at(ms(202))), Permit::Blocked);
+    assert_eq!(bench.sender.permit(at(ms(5000))), Permit::Blocked);
+}
+
+/// RFC 4340 §11.7.2: what was dropped as corrupt (code 3), or delivered corrupt (7), counts as
+/// marked, whatever the receiver's own intervals say: 80 packets, of which the 41st begins an event.
+#[test]
+fn drop_codes_3_and_7_begin_loss_events() {
+    let intervals = |lossless: u8, data: u8| [0, 0, 0, lossless, 0, 0, 0, 0, 0, data];
+    for (code, marked) in [(0xb0, true), (0xf0, true), (0x80, false)] {
+        let mut bench = rfc_sender();
+        bench.fill(80);
+        // Packet 79 is acknowledged; 38 before the 41st from the newest: 0x26 is a run of 39.
+        let blocks = [0x26, code];
+        let all = intervals(80, 80);
+        let rate = [0, 1, 0x86, 0xa0];
+        let list = [
+            Opt::DataDropped(&blocks),
+            Opt::Ccid { kind: 194, value: &rate },
+            Opt::Ccid { kind: 193, value: &all },
+        ];
+        bench.ack(ms(100), 79, &list);
+        let p = bench.notes.last(Gauge::LossEventRate).expect("a report");
+        assert_eq!(p > 0.0, marked, "{code:x}: {p}");
+        // The receiver of this project counts it itself, as the event that it is: the rate is that of
+        // its intervals and not of one loss more.
+        if marked {
+            let value = [&[0][..], &[0, 0, 39, 0, 0, 1, 0, 0, 40], &[0, 0, 40, 0, 0, 0, 0, 0, 40]];
+            let value = value.concat();
+            let list = [
+                Opt::DataDropped(&blocks),
+                Opt::Ccid { kind: 194, value: &rate },
+                Opt::Ccid { kind: 193, value: &value },
+            ];
+            bench.ack(ms(101), 79, &list);
+            assert_eq!(bench.notes.last(Gauge::LossEventRate), Some(p), "counted once");
+        }
+    }
+}
+
 fn receive_rate(bytes_per_second: &'static u16) -> Opt<'static> {
     // Four bytes for a number of two.
     let bytes: &'static [u8] =

@@ -20,6 +20,8 @@ struct Arrived {
     ack: Option<SeqNo>,
     ecn: Ecn,
     damage: Damage,
+    /// Its data is not what its Data Checksum says (§9.3).
+    corrupt: bool,
 }
 
 /// Bytes of application data under the checksum (§9.2); `None` for all.
@@ -58,7 +60,12 @@ impl Dccp {
         match self.check_numbers(now, &packet) {
             Ok(Some(seq)) => {
                 let ack = packet.kind.ack().map(|ack| self.windows.ours_at(ack));
-                self.on_valid(now, Arrived { seq, ack, ecn, damage }, packet, probe);
+                self.on_valid(
+                    now,
+                    Arrived { seq, ack, ecn, damage, corrupt: false },
+                    packet,
+                    probe,
+                );
             }
             // The network sent it twice.
             Ok(None) => {}
@@ -160,7 +167,8 @@ impl Dccp {
             matches!(packet.kind, Kind::CloseReq { .. } | Kind::Close { .. } | Kind::Reset { .. });
         let windows = &self.windows;
         let (lswl, lawl) = match ends {
-            true => (windows.gsr + 1, windows.gar.max(windows.awl())),
+            // "LAWL := S.GAR", which may lie below AWL: who ends knows no more of what was sent.
+            true => (windows.gsr + 1, windows.gar),
             false => (windows.swl(), windows.awl()),
         };
         let in_order = lswl <= seq && seq <= windows.swh();
@@ -201,11 +209,11 @@ impl Dccp {
     fn on_valid<P: Probe>(
         &mut self,
         now: Instant,
-        arrived: Arrived,
+        mut arrived: Arrived,
         packet: Packet,
         probe: &mut P,
     ) {
-        let Arrived { seq, ack, ecn, .. } = arrived;
+        let Arrived { seq, ack, ecn, damage, .. } = arrived;
         // Step 8
         let heard = match self.hear(now, &packet, (seq, ack), probe) {
             Ok(heard) => heard,
@@ -215,6 +223,10 @@ impl Dccp {
                 return self.fail(code, data, seq);
             }
         };
+        arrived.corrupt = packet.kind.is_data()
+            && heard
+                .checksum
+                .is_some_and(|crc| damage == Damage::Payload || !checks(crc, &packet.payload));
         self.vector.on_packet(seq, ecn);
         // Step 9
         if let Kind::Reset { code, .. } = packet.kind {
@@ -238,7 +250,7 @@ impl Dccp {
             Kind::Sync { .. } => self.owed.sync_ack = Some(seq),
             _ => {}
         }
-        self.deliver(now, arrived, packet, &heard, probe);
+        self.deliver(now, arrived, packet, probe);
     }
 
     /// Steps 10 to 12: the states of the handshake. False if the packet ends here.
@@ -293,14 +305,17 @@ impl Dccp {
         &mut self,
         now: Instant,
         packet: &Packet,
-        Arrived { seq, ack, ecn, .. }: Arrived,
+        Arrived { seq, ack, ecn, corrupt, .. }: Arrived,
         heard: &Heard,
         probe: &mut P,
     ) {
         let options = &packet.options;
+        // §11.7.2: corrupt data counts as marked. A CCID whose receiver counts loss events hears it
+        // here, one whose sender does from Data Dropped.
+        let marked = if corrupt { Ecn::Ce } else { ecn };
         let data_bytes = packet.kind.is_data().then(|| packet.payload.wire_bytes() as u32);
         let arrival =
-            Arrival { seq, data_bytes, ccval: packet.ccval, ecn, ndp: heard.ndp, options };
+            Arrival { seq, data_bytes, ccval: packet.ccval, ecn: marked, ndp: heard.ndp, options };
         // A Sync names the packet that caused it; that is no acknowledgement.
         let ack = ack.filter(|_| !matches!(packet.kind, Kind::Sync { .. }));
         if let Some(ack) = ack {
@@ -331,9 +346,8 @@ impl Dccp {
     fn deliver<P: Probe>(
         &mut self,
         now: Instant,
-        Arrived { seq, damage, .. }: Arrived,
+        Arrived { seq, corrupt, .. }: Arrived,
         packet: Packet,
-        heard: &Heard,
         probe: &mut P,
     ) {
         if !packet.kind.is_data() {
@@ -347,9 +361,7 @@ impl Dccp {
             return self.garbage(now, probe, Garbage::Unexpected);
         }
         // §9.3
-        if let Some(crc) = heard.checksum
-            && (damage == Damage::Payload || !checks(crc, &packet.payload))
-        {
+        if corrupt {
             self.dropped.note(seq, DropCode::CORRUPT);
             return self.garbage(now, probe, Garbage::Checksum);
         }

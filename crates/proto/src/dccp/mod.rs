@@ -35,7 +35,7 @@ mod windows;
 pub use ackvec::AckVector;
 pub use checksum::crc32c;
 pub use config::{Ccid, Config, UnknownCcid};
-pub use features::Location;
+pub use features::{Location, UnknownValue};
 pub use options::Options;
 pub use packet::{Kind, Packet, ResetCode};
 pub use seqno::{SeqNo, WireSeq};
@@ -154,6 +154,8 @@ pub struct Dccp {
     used: bool,
     /// The application closed before the connection was open.
     close_wanted: bool,
+    /// The handshake left open under which CCID this end sends.
+    undecided: bool,
     cookies: Cookies,
     /// RFC 4340 §13.1: where the timestamp clock stands at time zero.
     clock_offset: u32,
@@ -213,6 +215,7 @@ impl Dccp {
             permit_at: None,
             used: false,
             close_wanted: false,
+            undecided: false,
             cookies,
             clock_offset: dice.bits() as u32,
             echo: None,
@@ -269,15 +272,35 @@ impl Dccp {
     }
 
     /// What this end agrees to from now on for a feature, best first, without asking for it.
-    pub fn accept(&mut self, number: u8, location: Location, preferences: &[u64]) {
+    ///
+    /// # Errors
+    /// A value that the feature cannot have, or that this end cannot run; nothing has changed then.
+    pub fn accept(
+        &mut self,
+        number: u8,
+        location: Location,
+        preferences: &[u64],
+    ) -> Result<(), UnknownValue> {
+        Features::check(number, preferences)?;
         self.features.accept(number, location, preferences);
+        Ok(())
     }
 
     /// Asks the other side for a change of a feature, best value first (RFC 4340 §6.6); the option
     /// leaves with the next packet. This is how a CCID changes in the middle of a connection.
-    pub fn change(&mut self, number: u8, location: Location, preferences: &[u64]) {
+    ///
+    /// # Errors
+    /// A value that the feature cannot have, or that this end cannot run; nothing is asked then.
+    pub fn change(
+        &mut self,
+        number: u8,
+        location: Location,
+        preferences: &[u64],
+    ) -> Result<(), UnknownValue> {
+        Features::check(number, preferences)?;
         self.features.change(number, location, preferences);
         self.owed.ack |= self.can_negotiate();
+        Ok(())
     }
 
     /// The sending half-connection, once there is one.
@@ -484,6 +507,11 @@ impl Dccp {
         let was = std::mem::replace(&mut self.permitted, false);
         self.permit_at = None;
         if !self.may_send() || self.frame.is_some() {
+            return;
+        }
+        // §6.3.1: no data under a CCID that nobody chose.
+        self.undecided &= self.features.is_undecided(feature::CCID, Location::Here);
+        if self.undecided {
             return;
         }
         match self.sender.as_mut().map(|sender| sender.permit(now)) {

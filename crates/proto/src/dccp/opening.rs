@@ -174,6 +174,8 @@ impl Dccp {
 
     /// The half-connections, by what was agreed (§10).
     fn begin_halves<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        // The handshake may end without a word on the CCID: the answer is still on its way.
+        self.undecided = self.features.is_undecided(feature::CCID, Location::Here);
         self.begin_sender(now, probe);
         self.begin_receiver();
     }

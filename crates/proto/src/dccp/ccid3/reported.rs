@@ -23,6 +23,11 @@ pub(super) struct Reported {
     /// Where closed intervals began, latest first, and whether they were short; judged once, while
     /// it is still known when their packets left.
     judged: VecDeque<(SeqNo, bool)>,
+    /// Packets that count as marked without their receiver counting them, where each begins a loss
+    /// event, with when they left; oldest first.
+    marks: VecDeque<(SeqNo, Instant)>,
+    /// The newest packet of those, whether it began an event or not.
+    newest_mark: Option<SeqNo>,
 }
 
 /// A report and what the sender knows besides.
@@ -53,6 +58,41 @@ impl Reported {
         self.last
     }
 
+    /// A packet that left at `at` counts as marked (RFC 4340 §11.7.2). To be told in order; what was
+    /// told before is no news.
+    pub(super) fn on_mark(&mut self, seq: SeqNo, at: Instant, rtt: Option<Duration>) {
+        if self.newest_mark.is_some_and(|newest| seq <= newest) {
+            return;
+        }
+        self.newest_mark = Some(seq);
+        // RFC 5348 §5.2: marks within a round trip of the event's first are one event.
+        let rtt = rtt.unwrap_or(DEFAULT_RTT);
+        if self.marks.back().is_some_and(|(_, began)| at.saturating_since(*began) <= rtt) {
+            return;
+        }
+        if self.marks.len() == MAX_INTERVALS {
+            self.marks.pop_front();
+        }
+        self.marks.push_back((seq, at));
+    }
+
+    /// Where marks that the receiver did not count divide an interval, newest first: those it did
+    /// lie in its lossy part, and those within a round trip of its start belong to its event.
+    fn divisions(
+        &self,
+        report: &Context<'_>,
+        (start, end): (SeqNo, SeqNo),
+        lossy_packets: u64,
+    ) -> Vec<SeqNo> {
+        let began = (report.sent_at)(start).filter(|_| lossy_packets > 0);
+        let rtt = report.rtt.unwrap_or(DEFAULT_RTT);
+        let inside = |&(seq, at): &(SeqNo, Instant)| {
+            let same = began.is_some_and(|began| at.saturating_since(began) <= rtt);
+            (start + lossy_packets <= seq && seq <= end && !same).then_some(seq)
+        };
+        self.marks.iter().rev().filter_map(inside).collect()
+    }
+
     /// The loss event rate of a report.
     pub(super) fn read(&mut self, report: &Context<'_>) -> f64 {
         self.greatest_rate = self.greatest_rate.max(report.receive_rate);
@@ -67,11 +107,12 @@ impl Reported {
     /// Lengths as they count in the average, latest first; none without loss.
     fn lengths(&mut self, report: &Context<'_>) -> Vec<f64> {
         let intervals = &report.intervals.intervals;
+        let mut end = report.acked.back(report.intervals.skip_packets.into());
         // RFC 4342 §8.6.1: only the interval before the first loss has no lossy part.
-        if intervals.first().is_none_or(|interval| interval.lossy_packets == 0) {
+        let lossless = intervals.first().is_none_or(|interval| interval.lossy_packets == 0);
+        if intervals.is_empty() || (lossless && self.marks.iter().all(|(seq, _)| *seq > end)) {
             return Vec::new();
         }
-        let mut end = report.acked.back(report.intervals.skip_packets.into());
         // Nobody can have received, or missed, more than was sent.
         let mut left = report.sent_packets;
         let mut lengths = Vec::with_capacity(intervals.len());
@@ -79,13 +120,25 @@ impl Reported {
             let packets = interval.packets().min(left);
             left -= packets;
             let start = end.back(packets.saturating_sub(1));
-            lengths.push(if interval.lossy_packets == 0 {
+            let data = interval.data_packets.min(packets);
+            let lossy_packets = interval.lossy_packets;
+            let mut rest = (data, packets, end);
+            for from in self.divisions(report, (start, end), lossy_packets) {
+                let (data, packets, upper) = rest;
+                let newer = upper.since(from) + 1;
+                // Which of its packets had no data is not told.
+                let its =
+                    (u128::from(data) * u128::from(newer) / u128::from(packets.max(1))) as u64;
+                let short = self.is_short(report, lengths.is_empty(), from, upper);
+                lengths.push(history::counted_length(its, 1, short, report.parameters));
+                rest = (data - its.min(data), packets.saturating_sub(newer), from.back(1));
+            }
+            lengths.push(if lossy_packets == 0 {
                 self.seed(report)
             } else {
-                let short = self.is_short(report, place == 0, start, end);
-                let data = interval.data_packets.min(packets);
+                let short = self.is_short(report, lengths.is_empty(), start, rest.2);
                 let drops = report.drops.get(place).copied().unwrap_or(0);
-                history::counted_length(data, drops, short, report.parameters)
+                history::counted_length(rest.0, drops, short, report.parameters)
             });
             end = start.back(1);
         }

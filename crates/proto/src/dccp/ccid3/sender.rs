@@ -44,6 +44,8 @@ pub struct Sender {
     ceiling: Ceiling,
     /// Packets up to this one have been asked for drops of the receive buffer.
     drops_seen: Option<SeqNo>,
+    /// Nobody listens at the other side any more (RFC 4340 §11.7.2, Drop Code 1).
+    unheard: bool,
     left: VecDeque<Left>,
     first: Option<SeqNo>,
     reported: Reported,
@@ -68,6 +70,7 @@ impl Sender {
             counter: WindowCounter::default(),
             ceiling: Ceiling::default(),
             drops_seen: None,
+            unheard: false,
             left: VecDeque::new(),
             first: None,
             reported: Reported::default(),
@@ -133,6 +136,26 @@ impl Sender {
         Some(rtt)
     }
 
+    /// RFC 4340 §11.7.2: data that arrived and came to nothing for another reason than a full buffer.
+    fn heed_drops(&mut self, ack: &Acknowledgement<'_>) {
+        let mut corrupt = Vec::new();
+        for block in dropped(ack.ack, ack.options) {
+            let from = self.left.partition_point(|left| left.seq < block.oldest);
+            let to = self.left.partition_point(|left| left.seq <= block.newest);
+            let data = self.left.range(from..to).filter(|left| left.count.is_some());
+            match block.code {
+                DropCode::PROTOCOL_CONSTRAINTS | DropCode::RECEIVE_BUFFER => {}
+                DropCode::NOT_LISTENING => self.unheard |= data.count() > 0,
+                // "MUST cause the relevant CCID to behave as if the relevant packets were ECN
+                // marked"
+                _ => corrupt.extend(data.rev().map(|left| (left.seq, left.at))),
+            }
+        }
+        // They are told from the newest to the oldest.
+        let rtt = self.machine.rtt();
+        corrupt.into_iter().rev().for_each(|(seq, at)| self.reported.on_mark(seq, at, rtt));
+    }
+
     /// RFC 4342 §5.2: what the other side's application, not the network, could not take.
     fn heed_receiver(&mut self, now: Instant, ack: &Acknowledgement<'_>) {
         let Some(rtt) = self.machine.rtt() else { return };
@@ -180,6 +203,9 @@ impl Sender {
 
 impl ccid::Sender for Sender {
     fn permit(&mut self, now: Instant) -> Permit {
+        if self.unheard {
+            return Permit::Blocked;
+        }
         let permit = self.machine.permit(now, self.data_bytes);
         match (permit, self.ceiling.until(now)) {
             (Permit::Now, Some(until)) => Permit::At(until),
@@ -222,6 +248,7 @@ impl ccid::Sender for Sender {
         }
         // Before feedback raises the rate, which it then may not for a round trip.
         self.heed_receiver(now, ack);
+        self.heed_drops(ack);
         let Ok(feedback) = options::read(ack.options) else {
             return probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Malformed));
         };

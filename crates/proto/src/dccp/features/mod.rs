@@ -11,6 +11,7 @@ use super::config::Config;
 use super::options::{Feature as Value, Opt, Options, feature as name};
 use super::packet::ResetCode;
 use super::seqno::SeqNo;
+pub use row::UnknownValue;
 use row::{Confirm, Feature, KNOWN, Rule, State, number};
 
 /// At which end a feature lies (§6.4: Feature Location), seen from here.
@@ -145,6 +146,18 @@ impl Features {
     /// True if a feature of one bit is on.
     pub(super) fn is_on(&self, number: u8, location: Location) -> bool {
         self.value(number, location) == 1
+    }
+
+    /// True while the value in effect is one that this end does not list, and a Change that may end
+    /// this is unanswered.
+    pub(super) fn is_undecided(&self, number: u8, location: Location) -> bool {
+        let here = |row: &&Feature| row.known.number == number && row.location == location;
+        self.rows.iter().find(here).is_some_and(|row| row.state != State::Stable && !row.can_stay())
+    }
+
+    /// Whether these are values that this end can run a feature with.
+    pub(super) fn check(number: u8, values: &[u64]) -> Result<(), UnknownValue> {
+        row::check(number, values)
     }
 
     /// What this end will agree to from now on, without asking.

@@ -2,6 +2,7 @@
 //! (RFC 4340 §6.3, §6.6.2). The rules of reconciliation and of what is valid live here.
 
 use super::Location;
+use crate::dccp::config::Ccid;
 use crate::dccp::options::{Feature as Value, Opt, Options, feature as name};
 use crate::dccp::packet::ResetCode;
 use crate::dccp::seqno::{DEFAULT_WINDOW, GREATEST_WINDOW, LEAST_WINDOW, SeqNo};
@@ -117,6 +118,39 @@ impl Rule {
             Self::NonNegotiable { bytes, .. } => bytes,
         }
     }
+}
+
+/// A feature cannot have this value, or there is no such feature.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("feature {feature} cannot have the value {value}")]
+pub struct UnknownValue {
+    /// Number of the feature.
+    pub feature: u8,
+    /// The value.
+    pub value: u64,
+}
+
+impl Known {
+    /// Whether every one of these values fits the option and can be run here.
+    fn check(&self, values: &[u64]) -> Result<(), UnknownValue> {
+        let can = |value: u64| match self.rule {
+            Rule::NonNegotiable { least, most, .. } => (least..=most).contains(&value),
+            Rule::ServerPriority => u8::try_from(value).is_ok_and(|value| match self.number {
+                name::CCID => Ccid::try_from(value).is_ok(),
+                name::MINIMUM_CHECKSUM_COVERAGE => value < 16,
+                _ => value < 2,
+            }),
+        };
+        let bad = values.iter().find(|value| !can(**value));
+        bad.map_or(Ok(()), |value| Err(UnknownValue { feature: self.number, value: *value }))
+    }
+}
+
+/// What [`Known::check`] says, of a feature by its number. A feature that is not known has no value.
+pub(super) fn check(feature: u8, values: &[u64]) -> Result<(), UnknownValue> {
+    let known = KNOWN.iter().find(|known| known.number == feature);
+    let value = values.first().copied().unwrap_or(0);
+    known.ok_or(UnknownValue { feature, value })?.check(values)
 }
 
 impl Feature {
