@@ -15,7 +15,7 @@ use rate_half::{Notes, option};
 use talkspurt_proto::dccp::ccid::{
     Acknowledgement, Arrival, Departure, Receiver as _, Sender as _,
 };
-use talkspurt_proto::dccp::ccid3::{Receiver, Reports, Sender};
+use talkspurt_proto::dccp::ccid3::{Receiver, Sender};
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{AckVector, Options, Packet, SeqNo, WireSeq};
 use talkspurt_proto::probe::Gauge;
@@ -108,12 +108,7 @@ struct Ours {
 impl Ours {
     fn new() -> Self {
         let parameters = Config::default().resolve(Profile::Linux, Kind::Ccid3);
-        let reports = Reports::of(Profile::Linux, Kind::Ccid3);
-        Self {
-            receiver: Receiver::new(&parameters, reports),
-            notes: Notes::default(),
-            said: Vec::new(),
-        }
+        Self { receiver: Receiver::new(&parameters), notes: Notes::default(), said: Vec::new() }
     }
 
     /// A packet of the client's arrives.

@@ -16,6 +16,7 @@ use talkspurt_proto::packet::{
     Body, Damage, Ecn, Frame, IpVersion, PathId, Payload, Quote, Quoted,
 };
 use talkspurt_proto::probe::{Garbage, Gauge};
+use talkspurt_proto::profile::Profile;
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
 
@@ -888,6 +889,13 @@ fn the_window_follows_the_flight() {
     let window = ask(&plain());
     assert!(window >= 256 && window.is_power_of_two(), "{window}");
     assert_eq!(ask(&Config { sequence_window: Some(500), ..plain() }), 500);
+    // Under linux it stands still; either habit is a knob.
+    let linux = || Config { profile: Profile::Linux, ..plain() };
+    assert_eq!(ask(&linux()), 100);
+    assert!(ask(&Config { sequence_window_follows: Some(true), ..linux() }) >= 256);
+    assert_eq!(ask(&Config { sequence_window_follows: Some(false), ..plain() }), 100);
+    let both = Config { sequence_window: Some(32), sequence_window_follows: Some(true), ..plain() };
+    assert!(ask(&both) >= 256);
 }
 
 /// §13.1, §13.3: timestamps are echoed with the time they waited; the handshake is timed.

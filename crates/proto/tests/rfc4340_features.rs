@@ -8,6 +8,7 @@ use talkspurt_proto::dccp::Location::{Here, There};
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{Ccid, Config, Kind, Packet, ResetCode, Service, State, UnknownValue};
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
+use talkspurt_proto::profile::Profile;
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
 
@@ -45,6 +46,25 @@ fn ccid_2_demands_ack_vectors() {
     let pair = Pair::connected(&plain());
     assert_eq!(pair.server.dccp.feature(name::SEND_ACK_VECTOR, Here), 1);
     assert_eq!(pair.client.dccp.feature(name::SEND_ACK_VECTOR, Here), 1);
+}
+
+/// RFC 4342 §8.4: whether Loss Event Rate is asked for is a knob; linux has it on.
+#[test]
+fn loss_event_rate_is_asked_for_by_a_knob() {
+    let asked = |profile, ask_loss_event_rate| {
+        let mut config = Config { profile, ..Config::new(Ccid::Three) };
+        config.rate.ask_loss_event_rate = ask_loss_event_rate;
+        let request = Alone::client(&config).input(Input::Open).remove(0);
+        let list = options(&request);
+        let change = Opt::ChangeR(feature(name::SEND_LOSS_EVENT_RATE, &[1, 0]));
+        let place = list.iter().position(|option| *option == change);
+        assert!(place.is_none_or(|place| list[place - 1] == Opt::Mandatory));
+        place.is_some()
+    };
+    for (profile, by_itself) in [(Profile::Rfc, false), (Profile::Linux, true)] {
+        assert_eq!(asked(profile, None), by_itself);
+        assert!(asked(profile, Some(true)) && !asked(profile, Some(false)));
+    }
 }
 
 /// §6.3.1: the first of the server's values that the client lists too; §6.2: the Confirm bears it

@@ -12,11 +12,19 @@ use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::probe::{Garbage, Gauge};
 use talkspurt_proto::profile::Profile;
-use talkspurt_proto::rate::{Kind, Permit};
+use talkspurt_proto::rate::{Config, Kind, Permit};
 use talkspurt_proto::time::Duration;
 
 fn rfc_receiver() -> ReceiverBench {
     ReceiverBench::new(Profile::Rfc, Kind::Ccid3)
+}
+/// Whether an option of this type is there.
+fn has(options: &Options, number: u8) -> bool {
+    options.iter().any(|option| match option {
+        Ok(Opt::ElapsedTime(_)) => number == 43,
+        Ok(Opt::Ccid { kind, .. }) => number == kind,
+        _ => false,
+    })
 }
 fn rfc_sender() -> SenderBench {
     SenderBench::new(Profile::Rfc, Kind::Ccid3)
@@ -144,6 +152,15 @@ fn section_8_1_an_acknowledgement_moves_the_counter_four_beyond_what_it_acknowle
     // Half a round trip later, by the clock, the counter would be 6.
     bench.feedback(ms(120), second, 1000);
     assert_eq!(bench.send(ms(120), 100), 8);
+    // A SHOULD, and a knob: the clock alone.
+    let config = Config { counter_follows_acks: Some(false), ..Config::default() };
+    let mut bench = SenderBench::with(&config, Profile::Rfc, Kind::Ccid3);
+    bench.send(ms(0), 100);
+    bench.feedback(ms(80), 0, 1000);
+    let second = bench.sent();
+    let count = bench.send(ms(80), 100);
+    bench.feedback(ms(120), second, 1000);
+    assert_eq!(bench.send(ms(120), 100), count + 2);
 }
 
 #[test]
@@ -232,6 +249,33 @@ fn linux_tells_receive_rate_and_loss_event_rate_only() {
         bench.report(ms(0)).unwrap().as_bytes(),
         [194, 6, 0, 0, 0, 0, 192, 6, 0xff, 0xff, 0xff, 0xff]
     );
+}
+
+/// What Linux leaves out are knobs of their own, whichever the profile.
+#[test]
+fn section_6_what_a_report_bears_are_knobs() {
+    let kinds = |elapsed_time, loss_intervals_option, profile, kind| {
+        let mut config = Config::default();
+        (config.elapsed_time, config.loss_intervals_option) = (elapsed_time, loss_intervals_option);
+        let mut bench = ReceiverBench::with(&config, profile, kind);
+        bench.data(ms(0), 0, 0);
+        bench.report(ms(0));
+        bench.data(ms(1), 1, 5);
+        let report = bench.report(ms(2)).unwrap();
+        [43, 194, 192, 193, 195].map(|number| has(&report, number))
+    };
+    for profile in [Profile::Rfc, Profile::Linux] {
+        let (three, four) = (Kind::Ccid3, Kind::Ccid4);
+        let full = kinds(Some(true), Some(true), profile, three);
+        assert_eq!(full, [true, true, false, true, false], "{profile:?}");
+        let full = kinds(Some(true), Some(true), profile, four);
+        assert_eq!(full, [true, true, false, true, true], "{profile:?}");
+        let bare = [false, true, true, false, false];
+        assert_eq!(kinds(Some(false), Some(false), profile, three), bare, "{profile:?}");
+        assert_eq!(kinds(Some(false), Some(false), profile, four), bare, "{profile:?}");
+    }
+    let open = |profile| kinds(None, None, profile, Kind::Ccid3);
+    assert_ne!(open(Profile::Rfc), open(Profile::Linux));
 }
 
 #[test]

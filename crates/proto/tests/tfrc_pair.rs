@@ -6,7 +6,7 @@ mod road;
 use road::{Fate, Road, Source, at, kbps, ms};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint as _, Event, Input};
-use talkspurt_proto::packet::{Body, Ecn, IpVersion, Quote, Quoted};
+use talkspurt_proto::packet::{Body, Ecn, Frame, IpVersion, Payload, Quote, Quoted};
 use talkspurt_proto::probe::{Garbage, Gauge};
 use talkspurt_proto::rate::{Rung, bucket, equation};
 use talkspurt_proto::tfrc::{Config, Data, Feedback, Packet, Tfrc};
@@ -290,12 +290,49 @@ fn a_number_further_than_65536_away_is_garbage() {
     assert_eq!(garbage(0_u32.wrapping_sub((1 << 16) + 1)), [Garbage::OutOfWindow]);
 }
 
+/// RFC 3550 §A.1: a stray number believed first does not shut the true sender out; one between the
+/// true ones changes nothing.
 #[test]
-fn a_smaller_path_leaves_less_room() {
-    let mut road = pair(50);
-    assert_eq!(road.ends[0].endpoint.room(), 65_535 - 44);
+fn two_numbers_in_sequence_elsewhere_begin_anew() {
+    let stray = |seq| {
+        let payload = Payload::Virtual { offset: 0, len: 100 };
+        let frame = Frame::Data(payload);
+        Body::Tfrc(Packet::Data(Data { seq, timestamp: 7, rtt: 0, payload: frame }))
+    };
+    let started = |first: Option<u32>| {
+        let mut road = pair(50);
+        if let Some(distance) = first {
+            let number = {
+                let mut other = pair(50);
+                other.send(0, 1000);
+                data(&other, 0)[0].1.seq
+            };
+            road.inject(1, stray(number.wrapping_add(distance)));
+        }
+        road.ends[0].source = Source::Steady { bytes: 1000, interval: ms(40), queue: 100 };
+        road.open();
+        road.drive_until(at(4000));
+        road
+    };
+    let (alone, behind) = (started(None), started(Some(1 << 30)));
+    assert_eq!(alone.ends[1].notes.garbage, []);
+    // Only the first of the true ones is lost on it.
+    assert_eq!(behind.ends[1].notes.garbage, [Garbage::OutOfWindow]);
+    let late = |road: &Road<Tfrc>| road.ends[1].throughput(at(3000), at(4000));
+    assert!((late(&behind) / late(&alone) - 1.0).abs() < 0.05, "{}", late(&behind));
+    assert!(feedback(&behind, 1).iter().all(|it| it.1.loss_event_rate == 0));
+
+    let mut road = started(None);
+    let there = data(&road, 0).last().unwrap().1.seq.wrapping_add(1 << 30);
+    road.inject(1, stray(there));
+    road.drive_for(ms(80));
+    road.inject(1, stray(there.wrapping_add(1)));
+    assert_eq!(road.ends[1].notes.garbage, [Garbage::OutOfWindow; 2]);
+}
+
+fn too_big(version: IpVersion, mtu: u32) -> Body {
     let quote = Quote {
-        version: IpVersion::V4,
+        version,
         ip_bytes: 1500,
         mark: 0,
         ttl: 64,
@@ -303,7 +340,25 @@ fn a_smaller_path_leaves_less_room() {
         ecn: Ecn::NotEct,
         transport: Quoted::Udp,
     };
-    road.inject(0, Body::TooBig { mtu: 576, quote });
+    Body::TooBig { mtu, quote }
+}
+
+/// RFC 791 §3.2 and RFC 8200 §5: no path is narrower, so that a word of less does not silence.
+#[test]
+fn no_path_is_narrower_than_ip_allows() {
+    for (version, least, header) in [(IpVersion::V4, 68, 20), (IpVersion::V6, 1280, 40)] {
+        let mut road = pair(50);
+        road.inject(0, too_big(version, 0));
+        assert_eq!(road.ends[0].endpoint.path_mtu(), Some(least));
+        assert_eq!(road.ends[0].endpoint.room(), least as usize - header - 24);
+    }
+}
+
+#[test]
+fn a_smaller_path_leaves_less_room() {
+    let mut road = pair(50);
+    assert_eq!(road.ends[0].endpoint.room(), 65_535 - 44);
+    road.inject(0, too_big(IpVersion::V4, 576));
     assert_eq!(road.ends[0].endpoint.room(), 576 - 20 - 8 - 16);
     assert_eq!(road.ends[0].endpoint.path_mtu(), Some(576));
 }

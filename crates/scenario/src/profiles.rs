@@ -72,13 +72,8 @@ fn connection() -> Vec<Row> {
         move |profile| value(&dccp::Config { profile, ..dccp::Config::new(dccp::Ccid::Two) })
     };
     vec![
-        row(
-            "`sequence_window`",
-            of(|config| match (config.initial_window(), config.window_follows()) {
-                (first, true) => format!("{first}, then five round trips' packets"),
-                (always, false) => always.to_string(),
-            }),
-        ),
+        row("`sequence_window`", of(|config| config.initial_window().to_string())),
+        row("`sequence_window_follows`", of(|config| config.window_follows().to_string())),
         row("`ecn`", of(|config| config.uses_ecn().to_string())),
     ]
 }
@@ -119,7 +114,7 @@ fn rates(kind: Kind) -> Vec<Row> {
     let of = |value: fn(&Rate) -> String| {
         move |profile| value(&rate::config::Config::default().resolve(profile, kind))
     };
-    vec![
+    let mut rows = vec![
         row(
             "`nominal_size`",
             of(|p| match p.nominal_bytes {
@@ -155,7 +150,17 @@ fn rates(kind: Kind) -> Vec<Row> {
         row("`minimum_timeout`", of(|p| span(p.minimum_timeout))),
         row("`feedback_per_rtt`", of(|p| p.feedback_per_rtt.to_string())),
         row("*later packets that make one lost*", of(|p| p.ndupack.to_string())),
-    ]
+    ];
+    // RFC 4342: the options and the counter of DCCP's half-connections.
+    if kind != Kind::Tfrc {
+        rows.extend([
+            row("`counter_follows_acks`", of(|p| p.counter_follows_acks.to_string())),
+            row("`elapsed_time`", of(|p| p.elapsed_time.to_string())),
+            row("`loss_intervals_option`", of(|p| p.loss_intervals_option.to_string())),
+            row("`ask_loss_event_rate`", of(|p| p.ask_loss_event_rate.to_string())),
+        ]);
+    }
+    rows
 }
 
 fn span(span: Duration) -> String {

@@ -82,10 +82,13 @@ pub struct Config {
     /// §5.2).
     #[serde(default = "Config::default_service")]
     pub service: Service,
-    /// Sequence Window in packets, 32 or more (RFC 4340 §7.5.2). Absent: 100 at first and then five
-    /// times the packets of a round trip, as §7.5.2 recommends; under `linux` always 100.
+    /// Sequence Window in packets to begin with, 32 or more (RFC 4340 §7.5.2). Absent: 100.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_window: Option<u64>,
+    /// The Sequence Window grows to five times the packets of a round trip, as RFC 4340 §7.5.2
+    /// recommends. Absent: true, but false under `linux` or where `sequence_window` is given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence_window_follows: Option<bool>,
     /// Sequence numbers of 24 bits on Data, Ack and `DataAck` once both sides agree (RFC 4340 §7.6).
     #[serde(default)]
     pub allow_short_seqnos: bool,
@@ -176,6 +179,7 @@ impl Config {
             profile: Profile::Rfc,
             service: Self::default_service(),
             sequence_window: None,
+            sequence_window_follows: None,
             allow_short_seqnos: false,
             ecn: None,
             checksum_coverage: 0,
@@ -231,6 +235,10 @@ impl Config {
     /// Whether the Sequence Window follows the packets of a round trip.
     #[must_use]
     pub fn window_follows(&self) -> bool {
-        self.sequence_window.is_none() && self.profile != Profile::Linux
+        let fixed = self.sequence_window.is_some();
+        self.sequence_window_follows.unwrap_or(match self.profile {
+            Profile::Rfc | Profile::Ns2 => !fixed,
+            Profile::Linux => false,
+        })
     }
 }

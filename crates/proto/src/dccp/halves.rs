@@ -20,7 +20,8 @@ macro_rules! dispatch {
     };
 }
 
-const fn kind(ccid: Ccid) -> Kind {
+/// The rate machine's name for a CCID of the TFRC family.
+pub(super) const fn kind(ccid: Ccid) -> Kind {
     match ccid {
         Ccid::Four => Kind::Ccid4,
         Ccid::Two | Ccid::Three => Kind::Ccid3,
@@ -70,10 +71,7 @@ impl ReceiverHalf {
         if ccid == Ccid::Two {
             return Self::Two(Box::new(ccid2::Receiver::new(&config.window.resolve(profile))));
         }
-        let kind = kind(ccid);
-        let parameters = config.rate.resolve(profile, kind);
-        let reports = ccid3::Reports::of(profile, kind);
-        Self::Three(Box::new(ccid3::Receiver::new(&parameters, reports)))
+        Self::Three(Box::new(ccid3::Receiver::new(&config.rate.resolve(profile, kind(ccid)))))
     }
 
     /// RFC 4342 §8.4: Send Loss Event Rate.

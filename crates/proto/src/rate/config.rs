@@ -99,6 +99,24 @@ pub struct Config {
     /// Feedback packets in a round trip, loss apart, 1 to 4. Absent: 1 (RFC 5348 §6.2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback_per_rtt: Option<u32>,
+    /// DCCP only: the window counter runs ahead of the packets acknowledged by four at least (RFC
+    /// 4342 §8.1, a SHOULD). Absent: true; under linux false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub counter_follows_acks: Option<bool>,
+    /// DCCP only: required acknowledgements bear Elapsed Time (RFC 4342 §6, RFC 4340 §13.2). Absent:
+    /// true; under linux false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub elapsed_time: Option<bool>,
+    /// DCCP only: required acknowledgements bear the Loss Intervals option (RFC 4342 §8.6), under
+    /// CCID 4 with Dropped Packets (RFC 5622 §8.7); without it they bear Loss Event Rate. Absent:
+    /// true; under linux false.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub loss_intervals_option: Option<bool>,
+    /// DCCP only: the Loss Event Rate option is wanted (RFC 4342 §8.4: Send Loss Event Rate): a
+    /// sender asks for it, Mandatory, and a receiver prefers to send it. Absent: false; under linux
+    /// true.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask_loss_event_rate: Option<bool>,
     /// TFRC-TB: a token bucket over the source's ladder of encodings. Absent: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token_bucket: Option<bucket::Config>,
@@ -175,8 +193,15 @@ pub struct Parameters {
     /// Feedback packets in a round trip (RFC 5348 §6.2: one).
     pub feedback_per_rtt: u32,
     /// An acknowledgement moves the window counter four beyond the packet it acknowledges (RFC 4342
-    /// §8.1, a SHOULD, which Linux leaves out).
+    /// §8.1, a SHOULD).
     pub counter_follows_acks: bool,
+    /// Required acknowledgements bear Elapsed Time (RFC 4342 §6).
+    pub elapsed_time: bool,
+    /// Required acknowledgements bear Loss Intervals (RFC 4342 §8.6), under CCID 4 with Dropped
+    /// Packets; otherwise Loss Event Rate.
+    pub loss_intervals_option: bool,
+    /// Send Loss Event Rate is asked for, and preferred (RFC 4342 §8.4).
+    pub ask_loss_event_rate: bool,
     /// The bucket of TFRC-TB.
     pub token_bucket: Option<bucket::Config>,
     /// The controller that listens to delay, in TFRC's place.
@@ -206,6 +231,9 @@ impl Parameters {
             ndupack: 3,
             feedback_per_rtt: 1,
             counter_follows_acks: true,
+            elapsed_time: true,
+            loss_intervals_option: true,
+            ask_loss_event_rate: false,
             token_bucket: None,
             beritelli: None,
         }
@@ -236,6 +264,9 @@ impl Parameters {
                 timer_granularity: Duration::from_millis(2),
                 credit: Duration::MAX,
                 counter_follows_acks: false,
+                elapsed_time: false,
+                loss_intervals_option: false,
+                ask_loss_event_rate: true,
                 ..rfc
             },
         }
@@ -268,7 +299,10 @@ impl Config {
             loss_intervals: self.loss_intervals.map_or(base.loss_intervals, |n| n as usize),
             ndupack: base.ndupack,
             feedback_per_rtt: self.feedback_per_rtt.unwrap_or(base.feedback_per_rtt),
-            counter_follows_acks: base.counter_follows_acks,
+            counter_follows_acks: self.counter_follows_acks.unwrap_or(base.counter_follows_acks),
+            elapsed_time: self.elapsed_time.unwrap_or(base.elapsed_time),
+            loss_intervals_option: self.loss_intervals_option.unwrap_or(base.loss_intervals_option),
+            ask_loss_event_rate: self.ask_loss_event_rate.unwrap_or(base.ask_loss_event_rate),
             token_bucket: self.token_bucket.clone(),
             beritelli: self.beritelli.clone(),
         }

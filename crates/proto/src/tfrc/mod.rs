@@ -31,6 +31,14 @@ const HEADER_BYTES: u32 = 8 + 16;
 /// The longest IP packet there is.
 const LONGEST_PACKET: u32 = 65_535;
 
+/// What every link carries: RFC 791 §3.2, RFC 8200 §5. A word of less would forbid sending.
+const fn least_mtu(version: IpVersion) -> u32 {
+    match version {
+        IpVersion::V4 => 68,
+        IpVersion::V6 => 1280,
+    }
+}
+
 /// Knobs of a bare TFRC flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
@@ -130,6 +138,7 @@ impl Tfrc {
             Body::Tfrc(packet) => self.on_packet(now, ecn, packet, probe),
             Body::TooBig { mtu, quote } => {
                 self.version = quote.version;
+                let mtu = mtu.max(least_mtu(self.version));
                 self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
                 Ok(())
             }

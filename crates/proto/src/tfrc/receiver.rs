@@ -16,16 +16,25 @@ const WINDOW: u64 = 1 << 16;
 /// What receives data.
 #[derive(Debug)]
 pub(super) struct Receiver {
+    parameters: Parameters,
     machine: rate::Receiver,
     /// The greatest number, and which of the 128 up to it have come (bit 0: itself).
     seen: Option<(Seq, u128)>,
+    /// The number after one that was far away.
+    elsewhere: Option<u32>,
     /// Stamp and arrival of the data packet that came last.
     last: Option<(u32, Instant)>,
 }
 
 impl Receiver {
     pub(super) fn new(parameters: &Parameters) -> Self {
-        Self { machine: rate::Receiver::new(parameters), seen: None, last: None }
+        Self {
+            machine: rate::Receiver::new(parameters),
+            parameters: parameters.clone(),
+            seen: None,
+            elsewhere: None,
+            last: None,
+        }
     }
 
     pub(super) fn on_data<P: Probe>(
@@ -51,18 +60,32 @@ impl Receiver {
         Ok(())
     }
 
+    /// The first number of a space.
+    fn begin(&mut self, wire: u32) -> Seq {
+        let first = Seq::first(wire);
+        (self.seen, self.elsewhere) = (Some((first, 1)), None);
+        first
+    }
+
     /// The place of a number in its space; `None` if it has been there, or may have been.
     fn place(&mut self, wire: u32) -> Result<Option<Seq>, Garbage> {
         let Some((greatest, seen)) = &mut self.seen else {
-            let first = Seq::first(wire);
-            self.seen = Some((first, 1));
-            return Ok(Some(first));
+            return Ok(Some(self.begin(wire)));
         };
         let seq = greatest.near(wire);
         let ahead = seq.since(*greatest);
         if ahead > WINDOW || greatest.since(seq) > WINDOW {
+            // RFC 3550 §A.1: two in sequence are a sender that began anew, or the true one after a
+            // stray number was believed.
+            if self.elsewhere == Some(wire) {
+                self.machine = rate::Receiver::new(&self.parameters);
+                return Ok(Some(self.begin(wire)));
+            }
+            self.elsewhere = Some(wire.wrapping_add(1));
             return Err(Garbage::OutOfWindow);
         }
+        // A sender that is still where it was has not begun anew.
+        self.elsewhere = None;
         if ahead > 0 {
             let moved = seen.checked_shl(u32::try_from(ahead).unwrap_or(u32::MAX)).unwrap_or(0);
             (*greatest, *seen) = (seq, moved | 1);

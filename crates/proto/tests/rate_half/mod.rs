@@ -6,7 +6,7 @@
 use talkspurt_proto::dccp::ccid::{
     Acknowledgement, Arrival, Departure, Receiver as _, Sender as _,
 };
-use talkspurt_proto::dccp::ccid3::{Receiver, Reports, Sender};
+use talkspurt_proto::dccp::ccid3::{Receiver, Sender};
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{AckVector, Options, SeqNo};
 use talkspurt_proto::packet::Ecn;
@@ -82,8 +82,11 @@ pub struct ReceiverBench {
 
 impl ReceiverBench {
     pub fn new(profile: Profile, kind: Kind) -> Self {
-        let parameters = Config::default().resolve(profile, kind);
-        let receiver = Receiver::new(&parameters, Reports::of(profile, kind));
+        Self::with(&Config::default(), profile, kind)
+    }
+    pub fn with(config: &Config, profile: Profile, kind: Kind) -> Self {
+        let parameters = config.resolve(profile, kind);
+        let receiver = Receiver::new(&parameters);
         Self { receiver, notes: Notes::default() }
     }
     pub fn set_rtt(&mut self, rtt: Duration) {
@@ -140,7 +143,10 @@ pub struct SenderBench {
 
 impl SenderBench {
     pub fn new(profile: Profile, kind: Kind) -> Self {
-        let parameters = Config::default().resolve(profile, kind);
+        Self::with(&Config::default(), profile, kind)
+    }
+    pub fn with(config: &Config, profile: Profile, kind: Kind) -> Self {
+        let parameters = config.resolve(profile, kind);
         Self {
             sender: Sender::new(Instant::ZERO, &parameters, &[]),
             notes: Notes::default(),

@@ -13,7 +13,7 @@ mod receiver;
 mod reported;
 mod sender;
 
-pub use receiver::{Receiver, Reports};
+pub use receiver::Receiver;
 pub use sender::Sender;
 
 /// RFC 4340 §3.4: the round-trip time of who has not measured any.

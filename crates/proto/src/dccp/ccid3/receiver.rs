@@ -11,8 +11,7 @@ use crate::dccp::options::{Opt, Options};
 use crate::dccp::seqno::SeqNo;
 use crate::packet::Ecn;
 use crate::probe::Probe;
-use crate::profile::Profile;
-use crate::rate::{self, Interval, Kind, Parameters};
+use crate::rate::{self, Interval, Parameters};
 use crate::time::{Duration, Instant};
 
 /// RFC 4342 §8.6: intervals an option reports, n = 8 and the open one; more would only be looked at
@@ -21,22 +20,24 @@ const REPORTED_INTERVALS: usize = 9;
 
 /// What a receiving half puts into a required acknowledgement besides Receive Rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reports {
-    /// Elapsed Time (RFC 4340 §13.2), which RFC 4342 §6 wants and Linux leaves out.
-    pub elapsed_time: bool,
-    /// Loss Intervals (RFC 4342 §8.6), which Linux leaves out.
-    pub loss_intervals: bool,
+struct Reports {
+    /// Elapsed Time (RFC 4340 §13.2), which RFC 4342 §6 wants.
+    elapsed_time: bool,
+    /// Loss Intervals (RFC 4342 §8.6).
+    loss_intervals: bool,
     /// Dropped Packets (RFC 5622 §8.7), of CCID 4 and with Loss Intervals only.
-    pub dropped_packets: bool,
+    dropped_packets: bool,
 }
 
 impl Reports {
-    /// The habits of a profile.
-    #[must_use]
-    pub fn of(profile: Profile, kind: Kind) -> Self {
-        let complete = profile != Profile::Linux;
-        let dropped_packets = complete && kind == Kind::Ccid4;
-        Self { elapsed_time: complete, loss_intervals: complete, dropped_packets }
+    const fn of(parameters: &Parameters) -> Self {
+        let loss_intervals = parameters.loss_intervals_option;
+        Self {
+            elapsed_time: parameters.elapsed_time,
+            loss_intervals,
+            // RFC 4828 §4.4: drops count in short intervals, so only there are they told.
+            dropped_packets: loss_intervals && parameters.short_intervals,
+        }
     }
 }
 
@@ -73,7 +74,8 @@ impl Receiver {
     /// A half that has received nothing. Without Loss Intervals, Loss Event Rate goes out from the
     /// start: something must say what was lost (RFC 4342 §6).
     #[must_use]
-    pub fn new(parameters: &Parameters, reports: Reports) -> Self {
+    pub fn new(parameters: &Parameters) -> Self {
+        let reports = Reports::of(parameters);
         Self {
             machine: rate::Receiver::new(parameters),
             reports,

@@ -8,6 +8,7 @@
 mod row;
 
 use super::config::Config;
+use super::halves::kind;
 use super::options::{Feature as Value, Opt, Options, feature as name};
 use super::packet::ResetCode;
 use super::seqno::SeqNo;
@@ -105,8 +106,11 @@ impl Features {
         self.set(name::SEND_RTT_ESTIMATE, Here, &yes(estimates(mine)), false, false);
         self.set(name::SEND_RTT_ESTIMATE, There, &yes(estimates(theirs)), estimates(theirs), false);
         // RFC 4342 §8.4: off unless the other end, such as Linux, wants it.
-        let rates = config.profile == crate::profile::Profile::Linux;
-        let (asks, says) = (rates && mine.is_rate_based(), rates && theirs.is_rate_based());
+        let wants_rate = |ccid: super::Ccid| {
+            ccid.is_rate_based()
+                && config.rate.resolve(config.profile, kind(ccid)).ask_loss_event_rate
+        };
+        let (asks, says) = (wants_rate(mine), wants_rate(theirs));
         self.set(name::SEND_LOSS_EVENT_RATE, There, &yes(asks), asks, asks);
         self.set(name::SEND_LOSS_EVENT_RATE, Here, &yes(says), false, false);
     }
