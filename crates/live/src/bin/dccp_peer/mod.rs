@@ -63,9 +63,13 @@ struct Ask {
     /// For how long.
     #[arg(long, default_value = "25ms")]
     hold: Duration,
-    /// Seed of losses and holds, and of the connection's own chances.
+    /// Seed of losses and holds.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Seed of the connection's own numbers: sequence numbers, timestamps, keys of cookies. Whoever
+    /// knows it can guess them; if not given, they come from the operating system.
+    #[arg(long)]
+    endpoint_seed: Option<u64>,
     /// Capture to write.
     #[arg(long)]
     pcapng: Option<PathBuf>,
@@ -116,7 +120,7 @@ fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
 
 fn converse<L: Port>(ask: &Ask, port: L) -> Result<bool, Box<dyn Error>> {
     let config: Config = serde_json::from_str(&ask.dccp)?;
-    let dice = Dice::new(ask.seed, "dccp");
+    let dice = chances(ask.endpoint_seed)?;
     let endpoint = match ask.role {
         Role::Client => Dccp::client(&config, dice),
         Role::Server => Dccp::listener(&config, dice),
@@ -143,6 +147,17 @@ fn converse<L: Port>(ask: &Ask, port: L) -> Result<bool, Box<dyn Error>> {
         seconds: line.now().as_secs_f64(),
     })?;
     Ok(!app.tally().gave_up)
+}
+
+/// What the endpoint draws its numbers from: RFC 4340 §7.2 and §18 want initial sequence numbers
+/// that nobody can guess, and §8.1.4 the keys of cookies.
+fn chances(seed: Option<u64>) -> Result<Dice, Box<dyn Error>> {
+    if let Some(seed) = seed {
+        return Ok(Dice::new(seed, "dccp"));
+    }
+    let mut state = [0; 32];
+    getrandom::fill(&mut state)?;
+    Ok(Dice::from_entropy(state))
 }
 
 fn terms(ask: &Ask) -> Terms {
@@ -201,4 +216,35 @@ fn write(capture: &mut Pcapng, now: Instant, passage: Passage, fate: Fate, bytes
 fn say(said: &Said<'_>) -> serde_json::Result<()> {
     println!("{}", serde_json::to_string(said)?);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use talkspurt_proto::dccp::WireSeq;
+    use talkspurt_proto::endpoint::{Endpoint as _, Input, Output};
+    use talkspurt_proto::packet::Body;
+
+    use super::*;
+
+    /// The Sequence Number of the first Request of a client with these chances.
+    fn initial_number(seed: Option<u64>) -> WireSeq {
+        let config = serde_json::from_str(r#"{"ccid": 2}"#).expect("a configuration");
+        let mut client = Dccp::client(&config, chances(seed).expect("the system has chances"));
+        client.handle(Instant::ZERO, Input::Open, &mut ());
+        match client.poll(Instant::ZERO, &mut ()) {
+            Output::Transmit(transmit) => match transmit.body {
+                Body::Dccp(packet) => packet.seq,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn initial_sequence_numbers_are_of_the_seed_or_of_nobody() {
+        // RFC 4340 §7.2. Three draws of 48 bits are the same once in 2⁹⁶.
+        let drawn = [None; 3].map(initial_number);
+        assert!(drawn[0] != drawn[1] || drawn[1] != drawn[2], "{drawn:?}");
+        assert_eq!(initial_number(Some(7)), initial_number(Some(7)));
+    }
 }
