@@ -45,6 +45,16 @@ class Lane:
         """The command that runs this one in the namespace."""
         return ["ip", "netns", "exec", self.name, *command]
 
+    def dropped(self) -> int:
+        """Packets that the tap has dropped so far, of either direction.
+
+        Of a burst that is too much for the guest it is the tap that drops: qemu leaves packets in
+        it while the card has no room.
+        """
+        counters = [f"/sys/class/net/{TAP}/statistics/{way}_dropped" for way in ("rx", "tx")]
+        told = subprocess.run(self.inside("cat", *counters), check=True, capture_output=True)
+        return sum(map(int, told.stdout.split()))
+
     def close(self) -> None:
         """Takes the namespace away, and the tap with it."""
         run("ip", "netns", "del", self.name)
@@ -101,6 +111,18 @@ class Guest:
         """Runs a command that says plain text."""
         self.start(command)
         return "\n".join(self._until("=exit ", 30)[0])
+
+    def dropped(self, settle: float = 2.2) -> int:
+        """Packets that its network card and its queues have dropped so far, of either direction.
+
+        The card's driver reads the card's counters every two seconds: this waits for that first.
+        """
+        time.sleep(settle)
+        counters = "rx_dropped rx_missed_errors tx_dropped"
+        card = self.ask(f"cd /sys/class/net/eth0/statistics; cat {counters}").split()
+        # The second column of a processor's row, in hexadecimal: its backlog was full.
+        backlog = [row.split()[1] for row in self.ask("cat /proc/net/softnet_stat").splitlines()]
+        return sum(map(int, card)) + sum(int(count, 16) for count in backlog)
 
     def close(self) -> None:
         """Ends the guest."""

@@ -6,7 +6,9 @@ Writes results.json beside this file and docs/validation/linux-dccp.md.
     sudo validation/linux-dccp/prepare --install   # once: tools, kernel, initramfs
     sudo validation/linux-dccp/run.py [NAME...]       # all conversations, or these only
 
-With names nothing is written but what is printed. Captures stay in the folder that is named at
+With names nothing is written but what is printed. Without, it refuses to begin while the working
+tree has changes that are in no commit (--dirty does it all the same, and the page says so), since
+the page names the commit it was made with. Captures stay in the folder that is named at
 the end. Needs root for the network namespace and the raw socket; leaves neither behind.
 """
 
@@ -31,6 +33,8 @@ from matrix import CASES, Case, judge
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+RESULTS = HERE / "results.json"
+PAGE = ROOT / "docs/validation/linux-dccp.md"
 
 
 def main() -> int:
@@ -39,6 +43,9 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     words.add_argument("names", nargs="*", help="conversations to hold")
+    words.add_argument(
+        "--dirty", action="store_true", help="write with an unclean tree, and say so"
+    )
     words.add_argument("--keep", type=Path, help="folder for the captures (default: a new one)")
     asked = words.parse_args()
     if os.geteuid() != 0:
@@ -48,6 +55,8 @@ def main() -> int:
     unknown = set(asked.names) - {case.name for case in CASES}
     if unknown:
         sys.exit(f"run: no such conversation: {', '.join(sorted(unknown))}")
+    if not asked.names and not asked.dirty and (changes := uncommitted()):
+        sys.exit(f"run: changes that are in no commit (commit them, or --dirty):\n{changes}")
     peer = build()
     captures = asked.keep or Path(tempfile.mkdtemp(prefix="linux-dccp-"))
     captures.mkdir(parents=True, exist_ok=True)
@@ -57,10 +66,18 @@ def main() -> int:
     results = hold(cases, peer, captures)
     failed = [result["name"] for result in results["conversations"] if result["wrong"]]
     if not asked.names:
-        (HERE / "results.json").write_text(json.dumps(results, indent=1) + "\n")
-        page.write(ROOT / "docs/validation/linux-dccp.md", results, captures)
+        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        page.write(PAGE, results, captures)
     print(f"{len(cases) - len(failed)} of {len(cases)} as they should be; captures in {captures}")
     return 1 if failed else 0
+
+
+def uncommitted() -> str:
+    """What the working tree has beyond its commit; what this script itself writes apart."""
+    written = [f":(exclude){RESULTS.relative_to(ROOT)}", f":(exclude){PAGE.relative_to(ROOT)}"]
+    command = ["git", "status", "--porcelain", "--", ".", *written]
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return told.stdout.rstrip()
 
 
 def build() -> Path:
@@ -79,6 +96,7 @@ def hold(cases: list[Case], peer: Path, captures: Path) -> dict:
         guest = Guest(lane)
         try:
             results = {"made": made(guest), "conversations": []}
+            guest.dropped()
             for number, case in enumerate(cases):
                 result = attempt(case, 5001 + number, lane, guest, peer, captures)
                 results["conversations"].append(result)
@@ -103,8 +121,7 @@ def made(guest: Guest) -> dict:
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": line("git", "rev-parse", "HEAD"),
-        # What this script itself writes does not count as a change.
-        "modified": bool(line("git", "status", "--porcelain", "--", "crates", "Cargo.lock")),
+        "modified": bool(uncommitted()),
         "kernel": guest.release,
         "kernel_package": f"{package['Package']} {package['Version']}",
         "kernel_sysctl": guest.ask("cd /proc/sys/net/dccp/default; grep . *").splitlines(),
@@ -120,12 +137,15 @@ def attempt(case: Case, port: int, lane: Lane, guest: Guest, peer: Path, capture
     capture = captures / f"{case.name}.pcapng"
     ours: list[dict] = []
     kernel: list[dict] = []
+    dropped = None
     try:
+        before = lane.dropped() + guest.dropped(settle=0)
         converse(case, port, lane, guest, peer, capture, ours, kernel)
+        dropped = lane.dropped() + guest.dropped() - before
         lines, malformed = conversation.read(capture)
         bad = sum(not line.checksum_good for line in lines)
         dissected = {"packets": len(lines), "malformed": malformed, "bad_checksums": bad}
-        wrong = judge(case, ours, kernel, dissected)
+        wrong = judge(case, ours, kernel, dissected, dropped)
     except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
         traceback.print_exc()
         wrong, dissected = [f"{type(error).__name__}: {error}"], {}
@@ -133,6 +153,7 @@ def attempt(case: Case, port: int, lane: Lane, guest: Guest, peer: Path, capture
         "name": case.name,
         "title": case.title,
         "wrong": wrong,
+        "dropped_between": dropped,
         "ours": ours,
         "kernel": kernel,
         "tshark": dissected,

@@ -240,4 +240,7 @@ impl Endpoint for Transport {
     fn room(&self) -> usize {
         dispatch!(self, endpoint => endpoint.room())
     }
+    fn is_listening(&self) -> bool {
+        dispatch!(self, endpoint => endpoint.is_listening())
+    }
 }

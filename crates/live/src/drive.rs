@@ -51,6 +51,10 @@ pub fn drive<E: Endpoint, A: App, L: Port, P: Probe>(
     loop {
         let now = line.now();
         let deadline = settle(endpoint, app, line, probe, now, &mut sent_packets)?;
+        if endpoint.is_listening() {
+            // It has answered by now, if at all: who was refused, or has gone, bars nobody.
+            line.forget_peer();
+        }
         let wake = match app.step(now, endpoint.room()) {
             Step::Do(input) => {
                 endpoint.handle(now, input, probe);

@@ -11,7 +11,8 @@ use talkspurt_proto::wire::{self, Ends, Hints, Parsed, WireError, dccp_udp, ipv4
 pub struct Encapsulation {
     /// Ours.
     pub local_port: u16,
-    /// The peer's, [`dccp_udp::PORT`] if it accepts connections; a server learns it.
+    /// The peer's, [`dccp_udp::PORT`] if it accepts connections; 0 if it is to be learnt from the
+    /// peer's first datagram.
     pub remote_port: u16,
 }
 

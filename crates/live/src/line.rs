@@ -100,7 +100,7 @@ pub type Tap = Box<dyn FnMut(Instant, Passage, Fate, &[u8]) + Send>;
 pub struct Setup {
     /// Our address and port.
     pub local: SocketAddr,
-    /// The peer's; if not given, whoever sends first is the peer, for good.
+    /// The peer's. If not given, whoever sends first is the peer, until [`Line::forget_peer`].
     pub remote: Option<SocketAddr>,
     /// What bytes do not say.
     pub hints: Hints,
@@ -131,11 +131,28 @@ impl Setup {
     }
 }
 
+/// Who the peer is, as far as is known.
+#[derive(Clone, Copy)]
+struct Peer {
+    remote: Option<SocketAddr>,
+    /// The UDP port around DCCP (RFC 6773).
+    udp_port: Option<u16>,
+}
+
+impl Peer {
+    /// As far as the setup says.
+    fn of(setup: &Setup) -> Self {
+        let udp_port = setup.encapsulation.map(|envelope| envelope.remote_port);
+        Self { remote: setup.remote, udp_port: udp_port.filter(|port| *port != 0) }
+    }
+}
+
 /// A port, a clock, and what lies between them and the endpoint.
 pub struct Line<L> {
     port: L,
     clock: Clock,
     setup: Setup,
+    peer: Peer,
     /// What is on its way, by the instant it is through and in the order it began.
     underway: BTreeMap<(Instant, u64), (Passage, Fate, Vec<u8>)>,
     began: u64,
@@ -146,8 +163,8 @@ impl<L: Port> Line<L> {
     /// A line over this port, whose clock starts now.
     #[must_use]
     pub fn new(port: L, setup: Setup) -> Self {
-        let (clock, underway) = (Clock::start(), BTreeMap::new());
-        Self { port, clock, setup, underway, began: 0, unsent_packets: 0 }
+        let (clock, peer, underway) = (Clock::start(), Peer::of(&setup), BTreeMap::new());
+        Self { port, clock, setup, peer, underway, began: 0, unsent_packets: 0 }
     }
 
     /// What the clock shows.
@@ -163,7 +180,11 @@ impl<L: Port> Line<L> {
     /// The peer, once known.
     #[must_use]
     pub const fn remote(&self) -> Option<SocketAddr> {
-        self.setup.remote
+        self.peer.remote
+    }
+    /// Whoever was not named in the setup but became the peer by sending first is it no more.
+    pub fn forget_peer(&mut self) {
+        self.peer = Peer::of(&self.setup);
     }
     /// Packets that could not leave: no buffer, no route, too long, nobody there.
     #[must_use]
@@ -177,13 +198,14 @@ impl<L: Port> Line<L> {
     /// # Errors
     /// The socket failed for good.
     pub fn send(&mut self, now: Instant, packet: &Packet, body: &Body) -> io::Result<()> {
-        let Some(remote) = self.setup.remote else {
+        let Some(remote) = self.peer.remote else {
             self.unsent_packets += 1;
             return Ok(());
         };
         let ends = ends(self.setup.local, remote);
         let mut bytes = Vec::new();
-        let envelope = self.setup.encapsulation;
+        let remote_port = self.peer.udp_port.unwrap_or(0);
+        let envelope = self.setup.encapsulation.map(|ours| Encapsulation { remote_port, ..ours });
         if envelope::emit(packet, body, &ends, envelope, &mut bytes).is_err() {
             self.unsent_packets += 1;
             return Ok(());
@@ -233,22 +255,20 @@ impl<L: Port> Line<L> {
 
     /// What the bytes say, unless they are not for us or not of the peer.
     fn read(&mut self, bytes: &[u8]) -> Option<Result<Parsed, WireError>> {
-        let envelope = &mut self.setup.encapsulation;
-        match envelope::parse(bytes, self.setup.hints, envelope.is_some()) {
+        match envelope::parse(bytes, self.setup.hints, self.setup.encapsulation.is_some()) {
             Err(error) => Some(Err(error)),
-            Ok((parsed, port)) => {
+            Ok((parsed, udp_port)) => {
                 let Ends { src, dst, src_port, dst_port } = parsed.ends;
                 let (from, to) = (SocketAddr::new(src, src_port), SocketAddr::new(dst, dst_port));
-                let ours = to == self.setup.local;
-                let known = self.setup.remote;
-                if !ours || known.is_some_and(|remote| remote != from) {
+                let Peer { remote, udp_port: known_port } = self.peer;
+                // Addresses and both pairs of ports name a connection (RFC 6773 §3.8).
+                let its = remote.is_none_or(|remote| remote == from)
+                    && known_port.is_none_or(|port| udp_port == Some(port));
+                // To port 0 nobody can answer.
+                if to != self.setup.local || !its || udp_port == Some(0) {
                     return None;
                 }
-                self.setup.remote = Some(from);
-                // A middlebox may give the peer another port (RFC 6773 §3.8): the last one counts.
-                if let (Some(envelope), Some(port)) = (envelope, port) {
-                    envelope.remote_port = port;
-                }
+                self.peer = Peer { remote: Some(from), udp_port };
                 Some(Ok(parsed))
             }
         }

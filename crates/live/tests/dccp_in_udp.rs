@@ -4,12 +4,14 @@
 #![cfg(target_os = "linux")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
 use talkspurt_live::{Encapsulation, Exchange, Line, Passage, Setup, Tally, Terms, UdpPort, drive};
-use talkspurt_proto::dccp::{Ccid, Config, Dccp};
+use talkspurt_proto::dccp::{self, Ccid, Config, Dccp, Kind, Options, ResetCode, Service, WireSeq};
 use talkspurt_proto::dice::Dice;
+use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, Packet, Payload};
 use talkspurt_proto::time::{Duration, Instant};
 
 const PACKETS: u64 = 50;
@@ -96,4 +98,96 @@ fn ccid_3_over_ipv4_closed_by_the_server() {
 fn ccid_3_one_way_and_2_the_other_over_ipv6() {
     let config = Config { ccid_back: Some(Ccid::Two), ..Config::new(Ccid::Three) };
     conversation(Ipv6Addr::LOCALHOST, &config, false);
+}
+
+/// A line to the server at this UDP port, with the DCCP ports of the one client it is to have, from
+/// a UDP port of its own.
+fn stray(server_port: u16) -> Line<UdpPort> {
+    let port = UdpPort::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a port of the interface");
+    let at = |number| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), number);
+    let local_port = port.local().port();
+    let mut setup = Setup::new(at(PORTS[1]), Some(at(PORTS[0])));
+    setup.encapsulation = Some(Encapsulation { local_port, remote_port: server_port });
+    Line::new(port, setup)
+}
+
+/// Sends a packet that belongs to no connection.
+fn disturb(stray: &mut Line<UdpPort>) {
+    let body = Body::Dccp(Box::new(dccp::Packet {
+        seq: WireSeq::Extended(77),
+        ccval: 0,
+        cscov: 0,
+        kind: Kind::Data,
+        options: Options::default(),
+        payload: Frame::Data(Payload::Real(b"stray".to_vec().into())),
+    }));
+    let label = Packet {
+        body: BodyId(0),
+        ip_bytes: 20 + 8 + 16 + 5,
+        route: 0,
+        flow: 0,
+        number: 0,
+        hop: 0,
+        ecn: Ecn::NotEct,
+        dscp: 0,
+        version: stray.version(),
+        sent: Instant::ZERO,
+    };
+    let now = stray.now();
+    stray.send(now, &label, &body).expect("loopback works");
+}
+
+/// The Reset that comes next.
+fn refusal(line: &mut Line<UdpPort>) -> ResetCode {
+    let until = line.now() + Duration::from_secs(10);
+    let received = line.receive(Some(until)).expect("loopback works");
+    match received.expect("an answer comes").expect("and is whole").body {
+        Body::Dccp(packet) => match packet.kind {
+            Kind::Reset { code, .. } => code,
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn strangers_and_refused_clients_neither_bar_a_client_nor_divert_its_connection() {
+    let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+    let bind = move || UdpPort::bind(address).expect("a port of the interface");
+    let (listening, config) = (bind(), Config::new(Ccid::Two));
+    let (server_port, server_config) = (listening.local().port(), config.clone());
+    let server = thread::spawn(move || {
+        side(listening, None, terms(false, false), &server_config, &Sent::default())
+    });
+
+    // RFC 4340 §8.5 step 3: a listener answers what opens nothing with No Connection.
+    let mut stray = stray(server_port);
+    disturb(&mut stray);
+    assert_eq!(refusal(&mut stray), ResetCode::NO_CONNECTION);
+
+    // RFC 4340 §8.1.2: another service is not here.
+    let elsewhere = Config { service: Service(43), ..config.clone() };
+    let refused = side(bind(), Some(server_port), terms(true, true), &elsewhere, &Sent::default());
+    assert_eq!((refused.events, refused.gave_up), (vec!["Reset".to_owned()], false));
+
+    // RFC 6773 §3.8: the stranger's UDP port names another connection than the client's, though
+    // DCCP's ports are the same.
+    let over = Arc::new(AtomicBool::new(false));
+    let until = Arc::clone(&over);
+    let client = thread::spawn(move || {
+        let client = side(bind(), Some(server_port), terms(true, true), &config, &Sent::default());
+        until.store(true, Ordering::Relaxed);
+        client
+    });
+    while !over.load(Ordering::Relaxed) {
+        disturb(&mut stray);
+        thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let (client, server) = (client.join().expect("it ends"), server.join().expect("it ends"));
+    assert_eq!(client.events, ["Connected", "Closed"]);
+    assert_eq!(server.events, ["Connected", "PeerClosed", "Closed"]);
+    for tally in [client, server] {
+        assert_eq!((tally.sent_packets, tally.distinct_packets), (PACKETS, PACKETS));
+        assert_eq!((tally.foreign_packets, tally.gave_up), (0, false));
+    }
 }

@@ -21,6 +21,12 @@ impl Dice {
     pub fn new(seed: u64, name: &str) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(xxh3_64_with_seed(name.as_bytes(), seed)))
     }
+    /// A stream that nobody can have again: its whole state is what the operating system's source
+    /// of chance gave. For live endpoints, whose numbers no stranger should guess.
+    #[must_use]
+    pub fn from_entropy(state: [u8; 32]) -> Self {
+        Self(Xoshiro256PlusPlus::from_seed(state))
+    }
     /// A uniform 64-bit number.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()

@@ -100,4 +100,8 @@ pub trait Endpoint {
     fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output;
     /// Bytes of payload (for message transports: of messages) the endpoint takes now.
     fn room(&self) -> usize;
+    /// Whether it waits for a peer and belongs to none: a driver with one socket then hears anybody.
+    fn is_listening(&self) -> bool {
+        false
+    }
 }

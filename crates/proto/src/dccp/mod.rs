@@ -587,4 +587,8 @@ impl Endpoint for Dccp {
         };
         self.space(departure::ACK_BYTES).saturating_sub(options)
     }
+
+    fn is_listening(&self) -> bool {
+        self.state == State::Listen
+    }
 }

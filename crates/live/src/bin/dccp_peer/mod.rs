@@ -1,14 +1,15 @@
 //! Arguments in, a conversation, results out.
 
+mod ask;
 mod watch;
 
 use std::error::Error;
-use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
-use clap::{Parser, ValueEnum};
+use ask::{Ask, Role};
+use clap::Parser as _;
 use serde::Serialize;
 use talkspurt_live::{
     Exchange, Fate, Line, Mishaps, Passage, Port, RawIp, Setup, Tally, Terms, drive,
@@ -18,64 +19,6 @@ use talkspurt_proto::dice::Dice;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::pcapng::{Direction, Pcapng, Remarks};
 use watch::Watch;
-
-/// Speaks DCCP over raw IP with a peer, message for message, and tells what came of it.
-#[derive(Debug, Parser)]
-struct Ask {
-    /// Whether it opens the connection or waits for one.
-    role: Role,
-    /// Our address and port.
-    #[arg(long)]
-    local: SocketAddr,
-    /// The peer's; a server may leave it out.
-    #[arg(long)]
-    remote: Option<SocketAddr>,
-    /// The connection's knobs as JSON, as in a scenario: {"ccid": 3, "service": "SC=42"}.
-    #[arg(long)]
-    dccp: String,
-    /// Messages to send.
-    #[arg(long, default_value_t = 100)]
-    packets: u64,
-    /// Bytes of a message, a multiple of 8.
-    #[arg(long, default_value_t = 160)]
-    bytes: u64,
-    /// Time between two messages.
-    #[arg(long, default_value = "20ms")]
-    interval: Duration,
-    /// Closes when all was sent and nothing was heard for --quiet.
-    #[arg(long)]
-    closes: bool,
-    /// Silence after which the peer is taken to be done.
-    #[arg(long, default_value = "700ms")]
-    quiet: Duration,
-    /// Time after which it gives up.
-    #[arg(long, default_value = "20s")]
-    limit: Duration,
-    /// Delay of the path, in either direction.
-    #[arg(long, default_value = "0ms")]
-    delay: Duration,
-    /// Probability that a packet is lost, in either direction.
-    #[arg(long, default_value_t = 0.0)]
-    loss: f64,
-    /// Probability that a packet is held for --hold, so that others overtake it.
-    #[arg(long, default_value_t = 0.0)]
-    held: f64,
-    /// For how long.
-    #[arg(long, default_value = "25ms")]
-    hold: Duration,
-    /// Seed of losses and holds, and of the connection's own chances.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Capture to write.
-    #[arg(long)]
-    pcapng: Option<PathBuf>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Role {
-    Client,
-    Server,
-}
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -110,16 +53,16 @@ pub(crate) fn main() -> ExitCode {
 
 /// Holds the conversation; true if it ended before its limit.
 fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
+    let config = ask.config()?;
     let port = RawIp::dccp(ask.local.ip())?;
-    converse(ask, port)
+    converse(ask, &config, port)
 }
 
-fn converse<L: Port>(ask: &Ask, port: L) -> Result<bool, Box<dyn Error>> {
-    let config: Config = serde_json::from_str(&ask.dccp)?;
-    let dice = Dice::new(ask.seed, "dccp");
+fn converse<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dyn Error>> {
+    let dice = chances(ask.endpoint_seed)?;
     let endpoint = match ask.role {
-        Role::Client => Dccp::client(&config, dice),
-        Role::Server => Dccp::listener(&config, dice),
+        Role::Client => Dccp::client(config, dice),
+        Role::Server => Dccp::listener(config, dice),
     };
     let seen = Arc::new(Mutex::new(Seen::default()));
     seen.lock().expect("one thread").capture = ask.pcapng.as_deref().map(capture).transpose()?;
@@ -143,6 +86,17 @@ fn converse<L: Port>(ask: &Ask, port: L) -> Result<bool, Box<dyn Error>> {
         seconds: line.now().as_secs_f64(),
     })?;
     Ok(!app.tally().gave_up)
+}
+
+/// What the endpoint draws its numbers from: RFC 4340 §7.2 and §18 want initial sequence numbers
+/// that nobody can guess, and §8.1.4 the keys of cookies.
+fn chances(seed: Option<u64>) -> Result<Dice, Box<dyn Error>> {
+    if let Some(seed) = seed {
+        return Ok(Dice::new(seed, "dccp"));
+    }
+    let mut state = [0; 32];
+    getrandom::fill(&mut state)?;
+    Ok(Dice::from_entropy(state))
 }
 
 fn terms(ask: &Ask) -> Terms {
@@ -201,4 +155,35 @@ fn write(capture: &mut Pcapng, now: Instant, passage: Passage, fate: Fate, bytes
 fn say(said: &Said<'_>) -> serde_json::Result<()> {
     println!("{}", serde_json::to_string(said)?);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use talkspurt_proto::dccp::WireSeq;
+    use talkspurt_proto::endpoint::{Endpoint as _, Input, Output};
+    use talkspurt_proto::packet::Body;
+
+    use super::*;
+
+    /// The Sequence Number of the first Request of a client with these chances.
+    fn initial_number(seed: Option<u64>) -> WireSeq {
+        let config = serde_json::from_str(r#"{"ccid": 2}"#).expect("a configuration");
+        let mut client = Dccp::client(&config, chances(seed).expect("the system has chances"));
+        client.handle(Instant::ZERO, Input::Open, &mut ());
+        match client.poll(Instant::ZERO, &mut ()) {
+            Output::Transmit(transmit) => match transmit.body {
+                Body::Dccp(packet) => packet.seq,
+                other => panic!("{other:?}"),
+            },
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn initial_sequence_numbers_are_of_the_seed_or_of_nobody() {
+        // RFC 4340 §7.2. Three draws of 48 bits are the same once in 2⁹⁶.
+        let drawn = [None; 3].map(initial_number);
+        assert!(drawn[0] != drawn[1] || drawn[1] != drawn[2], "{drawn:?}");
+        assert_eq!(initial_number(Some(7)), initial_number(Some(7)));
+    }
 }

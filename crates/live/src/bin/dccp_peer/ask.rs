@@ -1,0 +1,166 @@
+//! The program's arguments, and what is refused of them before a socket is opened.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Parser, ValueEnum, value_parser};
+use talkspurt_proto::dccp::{Config, KEPT_BYTES};
+use talkspurt_proto::packet::IpVersion;
+use talkspurt_proto::time::Duration;
+
+/// Speaks DCCP over raw IP with a peer, message for message, and tells what came of it.
+#[derive(Debug, Parser)]
+pub(super) struct Ask {
+    /// Whether it opens the connection or waits for one.
+    pub(super) role: Role,
+    /// Our address and port.
+    #[arg(long, value_parser = address)]
+    pub(super) local: SocketAddr,
+    /// The peer's; a server may leave it out, unless it sends DCCP-Listen packets.
+    #[arg(long, required_if_eq("role", "client"), value_parser = address)]
+    pub(super) remote: Option<SocketAddr>,
+    /// The connection's knobs as JSON, as in a scenario: {"ccid": 3, "service": "SC=42"}.
+    #[arg(long)]
+    dccp: String,
+    /// Messages to send, a million at most.
+    #[arg(long, default_value_t = 100, value_parser = value_parser!(u64).range(..=1_000_000))]
+    pub(super) packets: u64,
+    /// Bytes of a message, a multiple of 8 that fits a packet.
+    #[arg(long, default_value_t = 160, value_parser = whole_words)]
+    pub(super) bytes: u64,
+    /// Time between two messages.
+    #[arg(long, default_value = "20ms")]
+    pub(super) interval: Duration,
+    /// Closes when all was sent and nothing was heard for --quiet.
+    #[arg(long)]
+    pub(super) closes: bool,
+    /// Silence after which the peer is taken to be done.
+    #[arg(long, default_value = "700ms")]
+    pub(super) quiet: Duration,
+    /// Time after which it gives up.
+    #[arg(long, default_value = "20s")]
+    pub(super) limit: Duration,
+    /// Delay of the path, in either direction.
+    #[arg(long, default_value = "0ms")]
+    pub(super) delay: Duration,
+    /// Probability that a packet is lost, in either direction.
+    #[arg(long, default_value_t = 0.0, value_parser = probability)]
+    pub(super) loss: f64,
+    /// Probability that a packet is held for --hold, so that others overtake it.
+    #[arg(long, default_value_t = 0.0, value_parser = probability)]
+    pub(super) held: f64,
+    /// For how long.
+    #[arg(long, default_value = "25ms")]
+    pub(super) hold: Duration,
+    /// Seed of losses and holds.
+    #[arg(long, default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Seed of the connection's own numbers: sequence numbers, timestamps, keys of cookies. Whoever
+    /// knows it can guess them; if not given, they come from the operating system.
+    #[arg(long)]
+    pub(super) endpoint_seed: Option<u64>,
+    /// Capture to write.
+    #[arg(long)]
+    pub(super) pcapng: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Role {
+    Client,
+    Server,
+}
+
+impl Ask {
+    /// The connection's knobs, if with them all that was asked for can be.
+    pub(super) fn config(&self) -> Result<Config, String> {
+        let config: Config =
+            serde_json::from_str(&self.dccp).map_err(|error| format!("--dccp: {error}"))?;
+        if let Some(remote) = self.remote
+            && remote.is_ipv4() != self.local.is_ipv4()
+        {
+            return Err("--local and --remote: one is IPv4, the other IPv6".to_owned());
+        }
+        // RFC 5596 §2.2.1: a Listen goes to a client that is known beforehand.
+        if config.listen_packets && self.role == Role::Server && self.remote.is_none() {
+            return Err("--dccp: with listen_packets, --remote must say where they go".to_owned());
+        }
+        let version = if self.local.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
+        let kept = u64::from(version.header_bytes() + KEPT_BYTES);
+        let most = config.mtu.as_bytes().saturating_sub(kept);
+        if self.bytes > most {
+            return Err(format!("--bytes: a packet of the mtu {} holds {most}", config.mtu));
+        }
+        Ok(config)
+    }
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|_| "not an ADDRESS:PORT".to_owned())?;
+    if address.ip().is_unspecified() || address.port() == 0 {
+        return Err("address and port must both be given".to_owned());
+    }
+    Ok(address)
+}
+
+fn whole_words(text: &str) -> Result<u64, String> {
+    match text.parse() {
+        Ok(bytes) if bytes > 0 && bytes % 8 == 0 => Ok(bytes),
+        _ => Err("not a positive multiple of 8".to_owned()),
+    }
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(chance) if (0.0..=1.0).contains(&chance) => Ok(chance),
+        _ => Err("not a probability, 0 to 1".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Why these words are refused.
+    fn refusal(words: &str) -> String {
+        let program = std::iter::once("dccp-peer");
+        match Ask::try_parse_from(program.chain(words.split_whitespace())) {
+            Ok(ask) => ask.config().expect_err(words),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_by_name() {
+        let server = r#"server --local 10.0.0.1:5001 --dccp {"ccid":2}"#;
+        for (words, name) in [
+            ("--bytes 7", "--bytes"),
+            ("--bytes 0", "--bytes"),
+            ("--bytes 1496", "--bytes"),
+            ("--loss 2", "--loss"),
+            ("--loss=-0.1", "--loss"),
+            ("--loss NaN", "--loss"),
+            ("--held 1.5", "--held"),
+            ("--packets 1000001", "--packets"),
+            ("--remote [fd33::1]:5001", "--remote"),
+            ("--remote 10.0.0.2:0", "--remote"),
+        ] {
+            let refusal = refusal(&format!("{server} {words}"));
+            assert!(refusal.contains(name), "{words}: {refusal}");
+        }
+        let client = refusal(r#"client --local 10.0.0.1:5001 --dccp {"ccid":2}"#);
+        assert!(client.contains("--remote"), "{client}");
+        let knobs = r#"--dccp {"ccid":2,"listen_packets":true}"#;
+        let listens = refusal(&format!("server --local 10.0.0.1:5001 {knobs}"));
+        assert!(listens.contains("--remote"), "{listens}");
+        let unknown = refusal(r#"server --local 10.0.0.1:5001 --dccp {"ccid":5}"#);
+        assert!(unknown.contains("--dccp"), "{unknown}");
+    }
+
+    #[test]
+    fn what_can_be_is_taken() {
+        let words =
+            r#"dccp-peer server --local 10.0.0.1:5001 --dccp {"ccid":2} --loss 1 --bytes 8"#;
+        let ask = Ask::try_parse_from(words.split_whitespace()).expect("all of it can be");
+        assert!(ask.config().is_ok());
+    }
+}
