@@ -375,6 +375,8 @@ impl Peer {
             (Sizing::Ns2, Body::Udp(_)) => (layers.media + layers.payload)
                 .saturating_sub(if layers.payload > 0 { layers.media } else { 0 }),
             (Sizing::Ns2, Body::Tcp(_)) => 40 + layers.payload,
+            // ns-2.35 counts an SCTP packet as it is on the wire, RTP's header apart.
+            (Sizing::Ns2, Body::Sctp(_)) => header + layers.transport + layers.payload,
         }
     }
 }
