@@ -5,8 +5,10 @@
 //! maximum segment size for TCP and SCTP, which count bytes; 1 for CCID 2, which counts packets.
 
 mod newreno;
+mod sctp;
 
 pub use newreno::NewReno;
+pub use sctp::Sctp;
 
 use crate::rtt::RttEstimator;
 use crate::time::Instant;
@@ -85,12 +87,15 @@ pub trait CongestionControl {
 pub enum Machine {
     /// RFC 5681 with RFC 6582.
     NewReno(NewReno),
+    /// RFC 9260 §7.2.
+    Sctp(Sctp),
 }
 
 macro_rules! dispatch {
     ($self:expr, $machine:ident => $call:expr) => {
         match $self {
             Machine::NewReno($machine) => $call,
+            Machine::Sctp($machine) => $call,
         }
     };
 }

@@ -145,3 +145,12 @@ pub fn chunk_bytes(chunk: &Chunk) -> Bytes {
     }
     out.into()
 }
+
+/// The bytes of a parameter, as a report of an unrecognised one quotes it.
+pub(crate) fn parameter_bytes(parameter: &crate::sctp::Parameter) -> Bytes {
+    let mut out = Vec::with_capacity(parameter.length());
+    if parameter::emit(parameter, &mut out).is_err() {
+        out.clear();
+    }
+    out.into()
+}
