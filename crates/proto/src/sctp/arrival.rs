@@ -227,7 +227,9 @@ impl Sctp {
     fn on_sack(&mut self, now: Instant, sack: &Sack) -> Result<(), Garbage> {
         let before = self.tx.used_bytes();
         self.tx.on_sack(now, sack, &mut self.paths, &self.config)?;
-        self.tx.remind();
+        let path = &self.paths[super::data_path(&self.paths)];
+        let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto());
+        self.tx.remind(now, round_trip + round_trip / 2);
         self.errors = 0;
         if self.tx.used_bytes() < before {
             self.tell_room();

@@ -68,7 +68,7 @@ impl Sctp {
         }
         if self.tx.forward_due
             && path == super::data_path(&self.paths)
-            && let Some(forward) = self.tx.forward(space)
+            && let Some(forward) = self.tx.forward(now, space)
         {
             space = space.saturating_sub(forward.wire_bytes());
             chunks.push(forward);

@@ -10,7 +10,7 @@ use super::queue::{Facts, Queue, Sent, Status};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::probe::Garbage;
 use crate::seq::Seq;
-use crate::time::Instant;
+use crate::time::{Duration, Instant};
 
 /// RFC 9260 §7.2.4: SACKs that miss a chunk before it is sent again.
 const MISSING: u8 = 3;
@@ -38,6 +38,8 @@ pub(super) struct Sender {
     /// Advanced.Peer.Ack.Point (RFC 3758 §3.5).
     advanced: Seq,
     pub(super) forward_due: bool,
+    /// When a FORWARD TSN last left.
+    forwarded: Instant,
 }
 
 impl Sender {
@@ -58,6 +60,7 @@ impl Sender {
             forwards: false,
             advanced: cumulative,
             forward_due: false,
+            forwarded: Instant::ZERO,
         }
     }
 
@@ -125,6 +128,8 @@ impl Sender {
             && let Some(sent) = self.sent.pop_front()
         {
             self.cumulative += 1;
+            // §6.3.2 R3; what was given up counts too, or its T3 would run on for what came after.
+            paths[sent.path].news.earliest = true;
             match sent.status {
                 Status::Acked => self.gapped -= 1,
                 Status::Abandoned => continue,
@@ -132,7 +137,6 @@ impl Sender {
                     let facts = sent.facts();
                     self.take_off(facts, paths);
                     on_acked(now, facts, &mut paths[sent.path]);
-                    paths[sent.path].news.earliest = true;
                     highest = Some(sent.tsn);
                 }
             }
@@ -332,17 +336,20 @@ impl Sender {
         }
     }
 
-    /// The SACK did not reach the point up to which all is given up: say it again (C3).
-    pub(super) fn remind(&mut self) {
-        self.forward_due |= self.advanced > self.cumulative;
+    /// The SACK did not reach the point up to which all is given up: say it again (C3), but not too
+    /// soon, for the first may still be on its way.
+    pub(super) fn remind(&mut self, now: Instant, wait: Duration) {
+        let waited = now.saturating_since(self.forwarded) >= wait;
+        self.forward_due |= waited && self.advanced > self.cumulative;
     }
 
     /// The FORWARD TSN, of at most so many bytes; without room for all streams, up to where they
     /// fit.
-    pub(super) fn forward(&mut self, space: usize) -> Option<Chunk> {
+    pub(super) fn forward(&mut self, now: Instant, space: usize) -> Option<Chunk> {
         if !std::mem::take(&mut self.forward_due) {
             return None;
         }
+        self.forwarded = now;
         let (mut ssn, mut mid) = (Vec::<(u16, u16)>::new(), Vec::<(u16, bool, u32)>::new());
         let mut cumulative = self.cumulative;
         let given_up = self.sent.iter().take(self.advanced.since(self.cumulative) as usize);
