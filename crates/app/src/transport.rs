@@ -10,6 +10,7 @@ use talkspurt_proto::probe::Probe;
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{self, Rung, beritelli};
 use talkspurt_proto::rfc4571;
+use talkspurt_proto::sctp::{self, Sctp};
 use talkspurt_proto::tcp::{self, Tcp};
 use talkspurt_proto::tfrc::{self, Tfrc};
 use talkspurt_proto::time::Instant;
@@ -27,6 +28,8 @@ pub enum Config {
     Tcp(tcp::Config),
     /// Datagram Congestion Control Protocol (RFC 4340), RTP in it as in RFC 5762.
     Dccp(Box<dccp::Config>),
+    /// Stream Control Transmission Protocol (RFC 9260), a message in it for each packet of media.
+    Sctp(Box<sctp::Config>),
     /// TCP-Friendly Rate Control over UDP (RFC 5348); with `rate.token_bucket` TFRC-TB.
     Tfrc(tfrc::Config),
     /// A controller that listens to the variation of delay (Beritelli et al. 2002), in the packets
@@ -63,6 +66,13 @@ impl Config {
                 };
                 Transport::Dccp(Box::new(endpoint.over(version).with_ladder(ladder)))
             }
+            (Self::Sctp(config), side) => {
+                let endpoint = match side {
+                    Side::Opens => Sctp::client(config, dice),
+                    Side::Answers => Sctp::listener(config, dice),
+                };
+                Transport::Sctp(Box::new(endpoint.over(version)))
+            }
             (Self::Tfrc(config), _) => {
                 Transport::Tfrc(Box::new(Tfrc::with_ladder(config, dice, ladder)))
             }
@@ -83,12 +93,13 @@ impl Config {
     /// True if a listener has no connection before the other side has called.
     #[must_use]
     pub fn has_handshake(&self) -> bool {
-        matches!(self, Self::Tcp(_) | Self::Dccp(_))
+        matches!(self, Self::Tcp(_) | Self::Dccp(_) | Self::Sctp(_))
     }
 
     /// Header bytes in front of a media packet that travels alone: UDP's 8, TCP's 20 with its
     /// timestamps (RFC 7323) and the two of length before it (RFC 4571), 16 of a DCCP-Data packet (12
-    /// with short sequence numbers), or UDP's and the 16 of a TFRC data packet.
+    /// with short sequence numbers), SCTP's 12 and the 16 or 20 of a DATA or I-DATA chunk, or UDP's and
+    /// the 16 of a TFRC data packet.
     #[must_use]
     pub fn header_bytes(&self) -> u32 {
         match self {
@@ -98,6 +109,8 @@ impl Config {
             }
             Self::Dccp(config) if config.allow_short_seqnos => 12,
             Self::Dccp(_) => 16,
+            Self::Sctp(config) if config.interleaving => 12 + 20,
+            Self::Sctp(_) => 12 + 16,
             Self::Tfrc(_) | Self::Beritelli(_) => 8 + 16,
         }
     }
@@ -106,7 +119,9 @@ impl Config {
     #[must_use]
     pub fn unit_bytes(&self) -> u32 {
         match self {
-            Self::Udp(_) | Self::Dccp(_) | Self::Tfrc(_) | Self::Beritelli(_) => 1000,
+            Self::Udp(_) | Self::Dccp(_) | Self::Sctp(_) | Self::Tfrc(_) | Self::Beritelli(_) => {
+                1000
+            }
             Self::Tcp(config) => config.mss.as_bytes() as u32,
         }
     }
@@ -133,6 +148,7 @@ impl Config {
             Self::Udp(_) => "UDP",
             Self::Tcp(_) => "TCP",
             Self::Dccp(_) => "DCCP",
+            Self::Sctp(_) => "SCTP",
             Self::Tfrc(_) | Self::Beritelli(_) => "TFRC",
         }
     }
@@ -143,6 +159,7 @@ impl Config {
     pub fn kept_bytes(&self) -> u32 {
         match self {
             Self::Dccp(_) => dccp::KEPT_BYTES,
+            Self::Sctp(_) => sctp::KEPT_BYTES,
             _ => self.header_bytes(),
         }
     }
@@ -151,14 +168,14 @@ impl Config {
     #[must_use]
     pub fn profile(&self) -> Profile {
         match self {
-            Self::Udp(_) | Self::Tcp(_) | Self::Beritelli(_) => Profile::Rfc,
+            Self::Udp(_) | Self::Tcp(_) | Self::Sctp(_) | Self::Beritelli(_) => Profile::Rfc,
             Self::Dccp(config) => config.profile,
             Self::Tfrc(config) => config.profile,
         }
     }
 
     /// Its name in tables: the kind and the controller if it has one, both where the directions
-    /// differ; the profile if it is not that of the RFCs, as in `dccp-ccid2 (ns2)`.
+    /// differ; `-pr` for partially reliable and `-unordered` messages; the profile if it is not that of the RFCs, as in `dccp-ccid2 (ns2)`.
     #[must_use]
     pub fn name(&self) -> String {
         let name = match self {
@@ -170,6 +187,11 @@ impl Config {
                     format!("dccp-ccid{}/{}", ccid(one, &config.rate), ccid(other, &config.rate))
                 }
             },
+            Self::Sctp(config) => {
+                let partial = config.lifetime.is_some() || config.max_retransmissions.is_some();
+                let order = if config.ordered { "" } else { "-unordered" };
+                format!("sctp{}{order}", if partial { "-pr" } else { "" })
+            }
             Self::Tfrc(config) if config.rate.token_bucket.is_some() => "tfrc-tb".to_owned(),
             Self::Tfrc(_) => "tfrc".to_owned(),
             Self::Beritelli(_) => "beritelli".to_owned(),
@@ -212,6 +234,8 @@ pub enum Transport {
     Tcp(Box<Tcp>),
     /// DCCP.
     Dccp(Box<Dccp>),
+    /// SCTP.
+    Sctp(Box<Sctp>),
     /// Bare TFRC.
     Tfrc(Box<Tfrc>),
 }
@@ -222,6 +246,7 @@ macro_rules! dispatch {
             Transport::Udp($endpoint) => $call,
             Transport::Tcp($endpoint) => $call,
             Transport::Dccp($endpoint) => $call,
+            Transport::Sctp($endpoint) => $call,
             Transport::Tfrc($endpoint) => $call,
         }
     };

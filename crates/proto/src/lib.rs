@@ -21,6 +21,7 @@ pub mod rfc4571;
 pub mod rtcp;
 pub mod rtp;
 pub mod rtt;
+pub mod sctp;
 pub mod seq;
 pub mod tcp;
 pub mod tfrc;

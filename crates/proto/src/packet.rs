@@ -8,6 +8,7 @@ use bytes::Bytes;
 use crate::dccp;
 use crate::rtcp;
 use crate::rtp;
+use crate::sctp;
 use crate::tcp;
 use crate::tfrc;
 use crate::time::Instant;
@@ -198,6 +199,8 @@ pub enum Body {
     Tcp(tcp::Segment),
     /// A DCCP packet (RFC 4340 §5); boxed, lest every body be as long.
     Dccp(Box<dccp::Packet>),
+    /// An SCTP packet (RFC 9260 §3); boxed as DCCP's.
+    Sctp(Box<sctp::Packet>),
     /// A UDP datagram of bare TFRC (RFC 5348 §3.2).
     Tfrc(tfrc::Packet),
     /// ICMP "fragmentation needed" or ICMPv6 "packet too big" (RFC 1191, 8201) from a router.
@@ -252,17 +255,22 @@ pub enum Quoted {
         /// Checksum Coverage.
         cscov: u8,
     },
+    /// An SCTP packet.
+    Sctp {
+        /// Its Verification Tag, by which its sender knows it again (RFC 9260 §10).
+        tag: u32,
+    },
 }
 
 impl Quoted {
     /// Bytes quoted behind the IP header. Eight, the least that RFC 792 asks for, hold ports and
-    /// TCP's sequence number or UDP's length. DCCP's number stands behind them, and a quote that
+    /// TCP's sequence number, SCTP's Verification Tag or UDP's length. DCCP's number stands behind them, and a quote that
     /// shows none could be anybody's; so all of the generic header is quoted, as RFC 1812
     /// §4.3.2.3 and RFC 4443 §3.2 let a router do.
     #[must_use]
     pub const fn bytes(self) -> u32 {
         match self {
-            Self::Udp | Self::Tcp { .. } => 8,
+            Self::Udp | Self::Tcp { .. } | Self::Sctp { .. } => 8,
             Self::Dccp { seq, .. } if seq.is_extended() => 16,
             Self::Dccp { .. } => 12,
         }
@@ -282,6 +290,7 @@ impl Quote {
                 let data_offset = (packet.header_bytes() / 4) as u8;
                 Quoted::Dccp { seq, kind: packet.kind.number(), data_offset, ccval, cscov }
             }
+            Body::Sctp(packet) => Quoted::Sctp { tag: packet.tag },
             Body::TooBig { .. } => return None,
         };
         let Layers { transport: header, media, payload } = body.layers();
@@ -300,7 +309,8 @@ impl Quote {
 /// Bytes of a packet by layer, the IP header apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Layers {
-    /// Transport header with options: UDP 8, TCP 20–60, DCCP 12–1020.
+    /// Transport header with options: UDP 8, TCP 20–60, DCCP 12–1020; all of an SCTP packet that
+    /// is no user data.
     pub transport: u32,
     /// Media header: RTP 12, RTCP all of it.
     pub media: u32,
@@ -328,6 +338,7 @@ impl Body {
                 let transport = packet.header_bytes() as u32;
                 Layers { transport, media: media as u32, payload: payload as u32 }
             }
+            Self::Sctp(packet) => packet.layers(),
             Self::Tfrc(packet) => {
                 let (media, payload) = match packet {
                     tfrc::Packet::Data(data) => data.payload.lengths(),

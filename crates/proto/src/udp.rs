@@ -52,7 +52,10 @@ impl Endpoint for Udp {
             Input::Packet { body: Body::TooBig { mtu, .. }, .. } => {
                 self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
             }
-            Input::Packet { body: Body::Tcp(_) | Body::Dccp(_) | Body::Tfrc(_), .. } => {
+            Input::Packet {
+                body: Body::Tcp(_) | Body::Dccp(_) | Body::Sctp(_) | Body::Tfrc(_),
+                ..
+            } => {
                 probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Unexpected));
             }
             Input::Open | Input::Path(..) | Input::Timeout | Input::Close | Input::Abort => {}

@@ -225,7 +225,11 @@ fn hints(body: &Body) -> Hints {
         Body::Udp(frame) => Some(frame),
         Body::Dccp(packet) => Some(&packet.payload),
         Body::Tfrc(tfrc::Packet::Data(data)) => Some(&data.payload),
-        Body::Tfrc(tfrc::Packet::Feedback(_)) | Body::Tcp(_) | Body::TooBig { .. } => None,
+        // SCTP has round trips of its own (`rfc9260_wire`).
+        Body::Tfrc(tfrc::Packet::Feedback(_))
+        | Body::Tcp(_)
+        | Body::Sctp(_)
+        | Body::TooBig { .. } => None,
     };
     let payload = match (body, frame) {
         (Body::Tcp(segment), _) => Some(&segment.payload),

@@ -12,6 +12,7 @@ use talkspurt_proto::dccp::{self, Kind, WireSeq};
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Frame, Packet, Payload, Quote, Quoted};
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic};
+use talkspurt_proto::sctp::{self, Chunk};
 use talkspurt_proto::tcp::Segment;
 use talkspurt_proto::tfrc;
 use talkspurt_proto::time::Instant;
@@ -173,6 +174,7 @@ impl Record {
             Body::Tcp(segment) => self.u8(3).segment(segment),
             Body::Dccp(packet) => self.u8(5).dccp(packet),
             Body::Tfrc(packet) => self.u8(6).tfrc(packet),
+            Body::Sctp(packet) => self.u8(7).sctp(packet),
             Body::TooBig { mtu, quote } => self.u8(4).u32(*mtu).quote(quote),
         }
     }
@@ -210,6 +212,7 @@ impl Record {
             Quoted::Dccp { seq, kind, data_offset, ccval, cscov } => {
                 self.u8(2).number(seq).u8(kind).u8(data_offset).u8(ccval).u8(cscov)
             }
+            Quoted::Sctp { tag } => self.u8(3).u32(tag),
         }
     }
 
@@ -238,6 +241,39 @@ impl Record {
             WireSeq::Extended(seq) => self.u8(1).u64(seq),
             WireSeq::Short(seq) => self.u8(0).u64(seq.into()),
         }
+    }
+
+    /// Chunks count by the hash of their records: a packet holds as many as fit.
+    fn sctp(&mut self, packet: &sctp::Packet) -> &mut Self {
+        let mut chunks = Xxh3::new();
+        for chunk in &packet.chunks {
+            let mut record = Self::default();
+            record.chunk(chunk);
+            chunks.update(record.bytes());
+        }
+        self.u32(packet.tag).u16(packet.chunks.len() as u16).u64(chunks.digest())
+    }
+
+    /// A chunk of data by its fields and its frame, any other by the hash of its bytes.
+    fn chunk(&mut self, chunk: &Chunk) -> &mut Self {
+        let Chunk::Data(data) = chunk else {
+            return self.u8(chunk.number()).u64(xxh3_64(&wire::sctp::chunk_bytes(chunk)));
+        };
+        let (message, part) = match data.number {
+            sctp::Number::Ssn(ssn) => (ssn.into(), 0),
+            sctp::Number::Mid(mid, fsn) => (mid, fsn),
+        };
+        self.u8(chunk.number())
+            .u8(u8::from(data.immediate))
+            .u8(u8::from(data.unordered))
+            .u8(u8::from(data.beginning))
+            .u8(u8::from(data.ending))
+            .u32(data.tsn)
+            .u16(data.stream)
+            .u32(message)
+            .u32(part)
+            .u32(data.ppid)
+            .frame(&data.payload)
     }
 
     fn tfrc(&mut self, packet: &tfrc::Packet) -> &mut Self {

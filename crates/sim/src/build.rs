@@ -162,7 +162,7 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
 }
 
 /// The transport with packets that fit the first link (RFC 9293 §3.7.1: the MTU less the fixed
-/// headers of IP and TCP; RFC 4340 §14: the MTU itself).
+/// headers of IP and TCP; RFC 4340 §14, RFC 9260 §7.3: the MTU itself).
 fn fitted(flow: &Flow, mtu: Size) -> transport::Config {
     let mut transport = flow.transport.clone();
     match &mut transport {
@@ -172,6 +172,7 @@ fn fitted(flow: &Flow, mtu: Size) -> transport::Config {
             tcp.mss = tcp.mss.min(Size::from_bytes(fits));
         }
         transport::Config::Dccp(dccp) => dccp.mtu = dccp.mtu.min(mtu),
+        transport::Config::Sctp(sctp) => sctp.mtu = sctp.mtu.min(mtu),
         transport::Config::Udp(_)
         | transport::Config::Tfrc(_)
         | transport::Config::Beritelli(_) => {}

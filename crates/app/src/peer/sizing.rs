@@ -16,7 +16,7 @@ pub enum Sizing {
     /// As ns-2.35 counts: a UDP packet is its payload, a TCP segment its payload and 40 bytes, a
     /// TFRC packet its payload and 32 bytes or, as feedback, 40 in all, a DCCP packet its payload,
     /// options and 32 bytes, 36 with an acknowledgement, and 88 (CCID 2) or 104 (CCID 3) in all
-    /// when it opens the connection. RTP is not there.
+    /// when it opens the connection, an SCTP packet as the RFC does. RTP is not there.
     Ns2,
 }
 
@@ -37,6 +37,10 @@ impl Sizing {
             (Self::Ns2, Body::Udp(_)) => (layers.media + layers.payload)
                 .saturating_sub(if layers.payload > 0 { layers.media } else { 0 }),
             (Self::Ns2, Body::Tcp(_)) => 40 + layers.payload,
+            // An SCTP packet is as on the wire, RTP's header apart.
+            (Self::Ns2, Body::Sctp(_)) => {
+                version.header_bytes() + layers.transport + layers.payload
+            }
         }
     }
 }

@@ -7,9 +7,11 @@
 mod cubic;
 mod hystart;
 mod newreno;
+mod sctp;
 
 pub use cubic::Cubic;
 pub use newreno::NewReno;
+pub use sctp::Sctp;
 
 use crate::rtt::RttEstimator;
 use crate::time::Instant;
@@ -90,6 +92,8 @@ pub enum Machine {
     NewReno(NewReno),
     /// RFC 9438; boxed, lest every connection be as long.
     Cubic(Box<Cubic>),
+    /// RFC 9260 §7.2.
+    Sctp(Sctp),
 }
 
 macro_rules! dispatch {
@@ -97,6 +101,7 @@ macro_rules! dispatch {
         match $self {
             Machine::NewReno($machine) => $call,
             Machine::Cubic($machine) => $call,
+            Machine::Sctp($machine) => $call,
         }
     };
 }

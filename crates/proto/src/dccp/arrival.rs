@@ -4,11 +4,11 @@
 use super::ccid::{Acknowledgement, Arrival, Receiver as _, Sender as _};
 use super::data_dropped::DropCode;
 use super::heard::Heard;
-use super::{Dccp, Kind, Packet, ResetCode, SeqNo, Service, State, crc32c};
+use super::{Dccp, Kind, Packet, ResetCode, SeqNo, Service, State};
 use crate::packet::{Damage, Ecn, Frame, Payload};
 use crate::probe::{Garbage, Probe};
 use crate::time::{Duration, Instant};
-use crate::wire;
+use crate::wire::{self, checksum::crc32c};
 
 /// §7.5.4: Syncs for invalid packets in one second, at most.
 const SYNCS_PER_SECOND: u8 = 8;

@@ -14,7 +14,6 @@ mod arrival;
 pub mod ccid;
 pub mod ccid2;
 pub mod ccid3;
-mod checksum;
 mod closing;
 mod config;
 mod cookie;
@@ -33,7 +32,6 @@ mod timers;
 mod windows;
 
 pub use ackvec::AckVector;
-pub use checksum::crc32c;
 pub use config::{Ccid, Config, UnknownCcid};
 pub use features::{Location, UnknownValue};
 pub use options::Options;
@@ -392,7 +390,7 @@ impl Dccp {
         match body {
             Body::Dccp(packet) => self.on_dccp(now, ecn, damage, *packet, probe),
             Body::TooBig { mtu, quote } => self.on_too_big(now, mtu, quote.transport, probe),
-            Body::Udp(_) | Body::Tcp(_) | Body::Tfrc(_) => {
+            Body::Udp(_) | Body::Tcp(_) | Body::Sctp(_) | Body::Tfrc(_) => {
                 self.garbage(now, probe, Garbage::Unexpected);
             }
         }
@@ -402,7 +400,7 @@ impl Dccp {
     fn on_too_big<P: Probe>(&mut self, now: Instant, mtu: u32, quoted: Quoted, probe: &mut P) {
         let in_flight = match quoted {
             Quoted::Dccp { seq, .. } => self.windows.acks(self.windows.ours_at(seq)),
-            Quoted::Udp | Quoted::Tcp { .. } => false,
+            Quoted::Udp | Quoted::Tcp { .. } | Quoted::Sctp { .. } => false,
         };
         if !in_flight {
             return self.garbage(now, probe, Garbage::OutOfWindow);

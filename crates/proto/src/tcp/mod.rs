@@ -285,7 +285,7 @@ impl Tcp {
                 self.garbage(now, probe, Garbage::OutOfWindow);
             }
             Body::TooBig { mtu, .. } => self.on_too_big(*mtu),
-            Body::Udp(_) | Body::Dccp(_) | Body::Tfrc(_) => {
+            Body::Udp(_) | Body::Dccp(_) | Body::Sctp(_) | Body::Tfrc(_) => {
                 self.garbage(now, probe, Garbage::Unexpected);
             }
         }

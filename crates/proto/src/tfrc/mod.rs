@@ -142,7 +142,7 @@ impl Tfrc {
                 self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
                 Ok(())
             }
-            Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) => Err(Garbage::Unexpected),
+            Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) | Body::Sctp(_) => Err(Garbage::Unexpected),
         }
     }
 

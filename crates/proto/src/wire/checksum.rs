@@ -1,5 +1,5 @@
 //! The Internet checksum (RFC 1071) and the pseudo-headers under it (RFC 768, RFC 9293 §3.1,
-//! RFC 8200 §8.1).
+//! RFC 8200 §8.1); and CRC-32c.
 
 use std::net::IpAddr;
 
@@ -46,4 +46,13 @@ impl Sum {
         }
         !(sum as u16)
     }
+}
+
+static CASTAGNOLI: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);
+
+/// The CRC-32c (RFC 3309, RFC 3720) of these bytes: SCTP's checksum, and what the Data Checksum
+/// option of DCCP holds (RFC 4340 §9.3).
+#[must_use]
+pub fn crc32c(bytes: &[u8]) -> u32 {
+    CASTAGNOLI.checksum(bytes)
 }

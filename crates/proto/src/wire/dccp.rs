@@ -9,9 +9,9 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use super::checksum::Sum;
+use super::checksum::{Sum, crc32c};
 use super::{Ends, Hints, WireError, at_least, carried, emit_frame, u16_at, u32_at};
-use crate::dccp::{Kind, Options, Packet, ResetCode, WireSeq, crc32c};
+use crate::dccp::{Kind, Options, Packet, ResetCode, WireSeq};
 use crate::packet::{Damage, Frame};
 
 /// DCCP's protocol number (RFC 4340 §19.1).

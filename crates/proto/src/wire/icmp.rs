@@ -7,7 +7,7 @@
 use std::net::IpAddr;
 
 use super::checksum::Sum;
-use super::{Ends, WireError, at_least, dccp, ipv4, ipv6, tcp, u16_at, u32_at, udp};
+use super::{Ends, WireError, at_least, dccp, ipv4, ipv6, sctp, tcp, u16_at, u32_at, udp};
 use crate::packet::{Body, IpVersion, Quote, Quoted};
 
 /// Bytes before the quote.
@@ -61,6 +61,7 @@ fn emit_quote(quote: &Quote, refused: &Ends, out: &mut Vec<u8>) -> Result<(), Wi
         Quoted::Udp => udp::PROTOCOL,
         Quoted::Tcp { .. } => tcp::PROTOCOL,
         Quoted::Dccp { .. } => dccp::PROTOCOL,
+        Quoted::Sctp { .. } => sctp::PROTOCOL,
     };
     let short = |bytes: u32| u16::try_from(bytes).unwrap_or(u16::MAX);
     let payload = short(quote.ip_bytes.saturating_sub(quote.version.header_bytes()));
@@ -88,6 +89,10 @@ fn emit_quote(quote: &Quote, refused: &Ends, out: &mut Vec<u8>) -> Result<(), Wi
         Quoted::Tcp { seq } => {
             emit_ports(refused, out);
             out.extend_from_slice(&seq.to_be_bytes());
+        }
+        Quoted::Sctp { tag } => {
+            emit_ports(refused, out);
+            out.extend_from_slice(&tag.to_be_bytes());
         }
         Quoted::Dccp { seq, kind, data_offset, ccval, cscov } => {
             let header = dccp::Generic { seq, kind, data_offset, ccval, cscov };
@@ -162,6 +167,7 @@ fn parse_quote(bytes: &[u8], v4: bool) -> Result<(Ends, Quote), WireError> {
     quote.transport = match protocol {
         udp::PROTOCOL => Quoted::Udp,
         tcp::PROTOCOL => Quoted::Tcp { seq: u32_at(behind, 4) },
+        sctp::PROTOCOL => Quoted::Sctp { tag: u32_at(behind, 4) },
         dccp::PROTOCOL => {
             let dccp::Generic { seq, kind, data_offset, ccval, cscov } = dccp::quoted(behind)?;
             Quoted::Dccp { seq, kind, data_offset, ccval, cscov }

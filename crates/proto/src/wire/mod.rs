@@ -14,6 +14,8 @@ pub mod ipv6;
 pub mod pattern;
 pub mod rtcp;
 pub mod rtp;
+pub mod sctp;
+pub mod sctp_udp;
 pub mod tcp;
 pub mod tfrc;
 pub mod udp;
@@ -33,9 +35,9 @@ pub struct Ends {
     pub src: IpAddr,
     /// Receiver's address, of the same family.
     pub dst: IpAddr,
-    /// Sender's UDP, TCP or DCCP port.
+    /// Sender's UDP, TCP, DCCP or SCTP port.
     pub src_port: u16,
-    /// Receiver's UDP, TCP or DCCP port.
+    /// Receiver's UDP, TCP, DCCP or SCTP port.
     pub dst_port: u16,
 }
 
@@ -50,7 +52,7 @@ impl Ends {
 /// What the bytes do not say themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
-    /// A UDP, DCCP or TFRC payload is RTP or RTCP, told apart by RFC 5761 §4; otherwise it is
+    /// A UDP, DCCP, SCTP or TFRC payload is RTP or RTCP, told apart by RFC 5761 §4; otherwise it is
     /// plain data.
     pub media: bool,
     /// A UDP payload is bare [`tfrc`].
@@ -187,6 +189,7 @@ fn protocol(body: &Body, icmp: u8) -> u8 {
     match body {
         Body::Udp(_) | Body::Tfrc(_) => udp::PROTOCOL,
         Body::Dccp(_) => dccp::PROTOCOL,
+        Body::Sctp(_) => sctp::PROTOCOL,
         Body::Tcp(_) => tcp::PROTOCOL,
         Body::TooBig { .. } => icmp,
     }
@@ -197,6 +200,7 @@ fn emit_body(src: IpAddr, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result
         Body::Udp(frame) => udp::emit(ends, |out| emit_frame(frame, out), out),
         Body::Tcp(segment) => tcp::emit(segment, ends, out),
         Body::Dccp(packet) => dccp::emit(packet, ends, out),
+        Body::Sctp(packet) => sctp::emit(packet, ends, out),
         Body::Tfrc(packet) => udp::emit(ends, |out| tfrc::emit(packet, out), out),
         Body::TooBig { mtu, quote } => icmp::emit(*mtu, quote, src, ends, out),
     }
@@ -280,6 +284,10 @@ fn parse_body(
         dccp::PROTOCOL => {
             let (ends, packet, damage) = dccp::parse(bytes, src, dst, hints)?;
             return Ok((ends, Body::Dccp(Box::new(packet)), damage));
+        }
+        sctp::PROTOCOL => {
+            let (ends, packet) = sctp::parse(bytes, src, dst, hints)?;
+            (ends, Body::Sctp(Box::new(packet)))
         }
         _ if icmp => icmp::parse(bytes, src, dst)?,
         _ => return Err(WireError::Unsupported("IP protocol")),

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 
 use talkspurt_proto::dccp;
 use talkspurt_proto::packet::{Body, Ecn};
+use talkspurt_proto::sctp;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints};
 
@@ -65,6 +66,16 @@ pub fn read(name: &str) -> Vec<Captured> {
         Captured { at, ends: parsed.ends, ecn: parsed.ecn, packet: *packet, bytes }
     };
     frames.into_iter().map(captured).collect()
+}
+
+/// The packets of the recording of SCTP: the IP packet, addresses and ports, and what it says.
+pub fn read_sctp() -> Vec<(Vec<u8>, Ends, sctp::Packet)> {
+    let captured = |(_, bytes): (u64, Vec<u8>)| {
+        let parsed = wire::parse(&bytes, Hints::default()).expect("a sound packet");
+        let Body::Sctp(packet) = parsed.body else { panic!("another protocol") };
+        (bytes, parsed.ends, *packet)
+    };
+    frames("sctp").into_iter().map(captured).collect()
 }
 
 /// The file of a recording; found from every crate of the workspace.

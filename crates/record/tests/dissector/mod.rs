@@ -35,6 +35,7 @@ pub fn tshark(capture: &Path, arguments: &[&str]) -> Vec<String> {
         .arg(capture)
         .args(["-o", "ip.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE"])
         .args(["-o", "tcp.check_checksum:TRUE", "-o", "dccp.check_checksum:TRUE"])
+        .args(["-o", "sctp.checksum:CRC 32c"])
         .args(["-o", "rtcp.show_roundtrip_calculation:FALSE"])
         .args(["-d", &format!("udp.port=={MEDIA_PORT},rtp")])
         .args(["-d", &format!("tcp.port=={MEDIA_PORT},rtp")])
@@ -60,6 +61,7 @@ pub const COMPLAINT: &str = "_ws.malformed or _ws.expert.severity >= \"Warning\"
     or _ws.expert.group == \"Protocol\" \
     or ip.checksum.status == \"Bad\" or udp.checksum.status == \"Bad\" \
     or tcp.checksum.status == \"Bad\" or dccp.checksum.status == \"Bad\" \
+    or sctp.checksum.status == \"Bad\" \
     or icmp.checksum.status == \"Bad\" or icmpv6.checksum.status == \"Bad\"";
 
 /// What it complains of.

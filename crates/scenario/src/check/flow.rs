@@ -6,7 +6,7 @@ use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use super::{dccp, rate, tcp, time::at_most};
+use super::{dccp, rate, sctp, tcp, time::at_most};
 use crate::model::{Flow, IpVersion, Scenario, SendDrop, SendQueue, Sizing, Transport};
 use crate::network::Network;
 use crate::path::Path;
@@ -72,6 +72,7 @@ fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
         Transport::Udp(_) => {}
         Transport::Tcp(config) => tcp::check(path, config, found),
         Transport::Dccp(config) => dccp::check(path, config, found),
+        Transport::Sctp(config) => sctp::check(path, config, found),
         Transport::Tfrc(config) => rate::check(&path.key("rate"), &config.rate, found),
         Transport::Beritelli(config) => rate::beritelli(path, config, found),
     }
@@ -82,7 +83,9 @@ fn bucket(path: &Path, flow: &Flow, found: &mut Findings) {
     let rate = match &flow.transport {
         Transport::Dccp(config) => &config.rate,
         Transport::Tfrc(config) => &config.rate,
-        Transport::Udp(_) | Transport::Tcp(_) | Transport::Beritelli(_) => return,
+        Transport::Udp(_) | Transport::Tcp(_) | Transport::Sctp(_) | Transport::Beritelli(_) => {
+            return;
+        }
     };
     let Some(bucket) = &rate.token_bucket else { return };
     let path = path.key("rate").key("token_bucket");
@@ -304,7 +307,11 @@ impl Side<'_> {
             other => {
                 let unit = bulk.packet.unwrap_or(Size::from_bytes(other.unit_bytes().into()));
                 self.fits(unit.as_bytes(), 0, found);
-                (unit, 0)
+                let held = match other {
+                    Transport::Sctp(sctp) => sctp.send_buffer.as_bytes(),
+                    _ => 0,
+                };
+                (unit, held)
             }
         };
         if bulk.packet.is_some_and(|packet| packet.as_bytes() == 0) {
@@ -375,6 +382,13 @@ impl Side<'_> {
                 "{frame} bytes never fit TCP's send_buffer ({}), so none is sent",
                 tcp.send_buffer
             );
+            found.add(path, message);
+            return;
+        }
+        if let Transport::Sctp(sctp) = &self.flow.transport
+            && frame > sctp.send_buffer.as_bytes().min(sctp.receive_buffer.as_bytes())
+        {
+            let message = format!("{frame} bytes never fit SCTP's buffers, so none is sent");
             found.add(path, message);
             return;
         }

@@ -11,6 +11,7 @@ mod late_service;
 mod outages;
 mod path_mtu;
 mod peers;
+mod sctp;
 mod speech;
 mod support;
 mod tcp;

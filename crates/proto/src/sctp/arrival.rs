@@ -1,0 +1,274 @@
+//! A packet arrives: whose it is (RFC 9260 §8.4, §8.5), then its chunks one by one (§3.2, §6.10).
+//! What it asks for leaves in one packet.
+
+use super::packet::{Chunk, Data, Number, Packet, Sack};
+use super::receive::Taken;
+use super::{Cause, Sctp, State};
+use crate::endpoint::Event;
+use crate::packet::PathId;
+use crate::probe::{Garbage, Probe};
+use crate::time::Instant;
+use crate::wire;
+
+/// Bytes of reports that one packet is answered with at most.
+const REPORTS: usize = 512;
+
+/// What the chunks of a packet have led to so far.
+#[derive(Debug, Default)]
+struct Reading {
+    data: bool,
+    causes: Vec<Cause>,
+    reported_bytes: usize,
+}
+
+impl Reading {
+    fn report(&mut self, cause: Cause) {
+        let bytes = cause.length().next_multiple_of(4);
+        if self.reported_bytes + bytes <= REPORTS {
+            self.reported_bytes += bytes;
+            self.causes.push(cause);
+        }
+    }
+}
+
+/// What follows from a chunk.
+enum Next {
+    /// The next one is read.
+    GoOn,
+    /// The rest of the packet is left.
+    Stop,
+}
+
+impl Sctp {
+    pub(super) fn on_sctp<P: Probe>(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        packet: Packet,
+        probe: &mut P,
+    ) {
+        if usize::from(path.0) >= self.paths.len() {
+            return self.garbage(now, probe, Garbage::Unexpected);
+        }
+        if let Err(what) = self.admit(now, path, &packet) {
+            return self.garbage(now, probe, what);
+        }
+        let mut reading = Reading::default();
+        for chunk in packet.chunks {
+            match self.on_chunk(now, path, packet.tag, chunk, &mut reading) {
+                Ok(Next::GoOn) => {}
+                Ok(Next::Stop) => break,
+                Err(what) => {
+                    self.garbage(now, probe, what);
+                    break;
+                }
+            }
+        }
+        if reading.data && self.state > State::CookieEchoed {
+            let (delay, every) = (self.config.sack_delay, self.config.sack_frequency);
+            self.rx.on_packet(now, path, delay, every);
+            // §9.2: in SHUTDOWN-SENT data is answered at once, and by SHUTDOWN again.
+            if self.state == State::ShutdownSent {
+                self.rx.due = true;
+                self.send_shutdown(now);
+            }
+        }
+        if !reading.causes.is_empty() && self.state > State::CookieWait {
+            self.control.push_back((usize::from(path.0), Chunk::Error(reading.causes)));
+        }
+    }
+
+    /// §8.4, §8.5: packets that are not this association's go no further.
+    fn admit(&mut self, now: Instant, path: PathId, packet: &Packet) -> Result<(), Garbage> {
+        let Some(first) = packet.chunks.first() else { return Err(Garbage::Malformed) };
+        let alone = |chunk: &Chunk| {
+            matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
+        };
+        // §6.10: these travel alone.
+        if packet.chunks.len() > 1 && packet.chunks.iter().any(alone) {
+            return Err(Garbage::Malformed);
+        }
+        if let Chunk::Init(init) = first {
+            // §8.5.1 A
+            if packet.tag != 0 {
+                return Err(Garbage::OutOfWindow);
+            }
+            if self.state == State::Closed {
+                self.on_stray(path, packet);
+                return Err(Garbage::Unexpected);
+            }
+            return self.on_init(now, path, init);
+        }
+        if let Chunk::CookieEcho(cookie) = first
+            && self.state != State::Closed
+        {
+            return self.on_cookie_echo(now, path, packet.tag, cookie);
+        }
+        if matches!(self.state, State::Closed | State::Listen) {
+            self.on_stray(path, packet);
+            return Err(Garbage::Unexpected);
+        }
+        // §8.5.1 E: the peer has an association this end is only beginning.
+        let opening = matches!(self.state, State::CookieWait | State::CookieEchoed);
+        if opening && matches!(first, Chunk::ShutdownAck) {
+            self.on_stray(path, packet);
+            return Err(Garbage::Unexpected);
+        }
+        // §8.5.1 B, C: who has lost his association answers with the tag he was sent.
+        let reflected = packet.chunks.iter().any(|chunk| {
+            matches!(
+                chunk,
+                Chunk::Abort { reflected: true, .. } | Chunk::ShutdownComplete { reflected: true }
+            )
+        });
+        let expected = if reflected { self.peer_tag } else { self.my_tag };
+        // In COOKIE-WAIT nothing was sent but an INIT, with a tag of zero.
+        if packet.tag != expected || (reflected && self.state == State::CookieWait) {
+            return Err(Garbage::OutOfWindow);
+        }
+        Ok(())
+    }
+
+    fn on_chunk(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        tag: u32,
+        chunk: Chunk,
+        reading: &mut Reading,
+    ) -> Result<Next, Garbage> {
+        let index = usize::from(path.0);
+        let open = self.state > State::CookieEchoed;
+        match chunk {
+            // Read before all others.
+            Chunk::Init(_) => return Ok(Next::Stop),
+            Chunk::CookieEcho(_) => {}
+            Chunk::InitAck(init) => {
+                self.on_init_ack(now, &init)?;
+                return Ok(Next::Stop);
+            }
+            Chunk::CookieAck => self.on_cookie_ack(now),
+            Chunk::Abort { .. } => {
+                self.on_abort();
+                return Ok(Next::Stop);
+            }
+            Chunk::Error(causes) => {
+                for cause in causes.iter().filter(|cause| cause.code == Cause::STALE_COOKIE) {
+                    self.on_stale_cookie(now, &cause.value);
+                }
+            }
+            Chunk::Data(data) => return self.on_data(data, reading),
+            Chunk::Sack(sack) if open => self.on_sack(now, &sack)?,
+            // §8.3: the value goes back as it came, where it came from.
+            Chunk::Heartbeat(value) if self.state > State::CookieWait => {
+                self.control.push_back((index, Chunk::HeartbeatAck(value)));
+            }
+            Chunk::HeartbeatAck(value) if open => self.on_heartbeat_ack(now, &value)?,
+            Chunk::Shutdown { cumulative } if open => self.on_shutdown(now, cumulative),
+            Chunk::ShutdownAck if open => {
+                self.on_shutdown_ack(path);
+                return Ok(Next::Stop);
+            }
+            Chunk::ShutdownComplete { .. } => {
+                self.on_shutdown_complete();
+                return Ok(Next::Stop);
+            }
+            Chunk::ForwardTsn(forward) if open => {
+                if !self.tx.forwards {
+                    return Err(Garbage::Unexpected);
+                }
+                self.rx.on_forward(&forward);
+                self.rx.path = path;
+            }
+            Chunk::Unknown { .. } => return Ok(on_unknown(&chunk, reading)),
+            // ECN is not used (RFC 9260 appendix A).
+            Chunk::Ecne { .. } | Chunk::Cwr { .. } => {}
+            _ => return Err(Garbage::Unexpected),
+        }
+        let _ = tag;
+        Ok(if self.state == State::Closed { Next::Stop } else { Next::GoOn })
+    }
+
+    fn on_data(&mut self, data: Data, reading: &mut Reading) -> Result<Next, Garbage> {
+        if self.state <= State::CookieEchoed {
+            return Err(Garbage::Unexpected);
+        }
+        // §9.2: the peer has said that it has no more.
+        if matches!(self.state, State::ShutdownReceived | State::ShutdownAckSent) {
+            return Err(Garbage::Unexpected);
+        }
+        if data.payload.wire_bytes() == 0 {
+            // §6.2
+            self.abort(Cause::no_user_data(data.tsn));
+            return Err(Garbage::Malformed);
+        }
+        if matches!(data.number, Number::Mid(..)) != self.interleaving {
+            // RFC 8260 §2.2.1
+            self.abort(Cause::violation("DATA and I-DATA are mixed"));
+            return Err(Garbage::Malformed);
+        }
+        reading.data = true;
+        if data.stream >= self.streams.1 {
+            // §6.5: acknowledged, reported and not used.
+            reading.report(Cause::invalid_stream(data.stream));
+            self.rx.ignore(&data);
+            return Ok(Next::GoOn);
+        }
+        match self.rx.on_data(data) {
+            Ok(Taken::New | Taken::Again) => Ok(Next::GoOn),
+            Ok(Taken::Refused) => Err(Garbage::OutOfWindow),
+            Err(words) => {
+                self.abort(Cause::violation(words));
+                Err(Garbage::Malformed)
+            }
+        }
+    }
+
+    fn on_sack(&mut self, now: Instant, sack: &Sack) -> Result<(), Garbage> {
+        let before = self.tx.used_bytes();
+        self.tx.on_sack(now, sack, &mut self.paths, &self.config)?;
+        let path = &self.paths[super::data_path(&self.paths)];
+        let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto());
+        self.tx.remind(now, round_trip + round_trip / 2);
+        self.errors = 0;
+        if self.tx.used_bytes() < before {
+            self.tell_room();
+        }
+        Ok(())
+    }
+
+    /// The Cumulative TSN Ack of a SHUTDOWN (§9.2).
+    pub(super) fn hear_cumulative(&mut self, now: Instant, cumulative: u32) {
+        let a_rwnd = u32::try_from(self.config.send_buffer.as_bytes()).unwrap_or(u32::MAX);
+        let sack = Sack { cumulative, a_rwnd, ..Sack::default() };
+        // One that says too much is not believed; the SACKs tell.
+        let _ = self.on_sack(now, &sack);
+    }
+
+    pub(super) fn tell_room(&mut self) {
+        if self.may_send() {
+            self.tell(Event::Writable);
+        }
+    }
+
+    /// What follows from whatever happened.
+    pub(super) fn settle(&mut self, now: Instant) {
+        if self.state <= State::CookieEchoed {
+            return;
+        }
+        if self.tx.expire(now, &mut self.paths) {
+            self.tell_room();
+        }
+        self.go_on_closing(now);
+    }
+}
+
+/// §3.2: the two highest bits of the type say whether the rest is read, and whether to report.
+fn on_unknown(chunk: &Chunk, reading: &mut Reading) -> Next {
+    let kind = chunk.number();
+    if kind & 0x40 != 0 {
+        let bytes = wire::sctp::chunk_bytes(chunk);
+        reading.report(Cause::new(Cause::UNRECOGNIZED_CHUNK, bytes));
+    }
+    if kind & 0x80 != 0 { Next::GoOn } else { Next::Stop }
+}

@@ -1,0 +1,183 @@
+//! How an association ends (RFC 9260 §9): in order by SHUTDOWN, SHUTDOWN ACK and SHUTDOWN COMPLETE,
+//! or at once by ABORT; and what is answered where there is none (§8.4).
+
+use super::packet::{Chunk, Packet};
+use super::{Cause, Sctp, State, Timers};
+use crate::endpoint::Event;
+use crate::packet::PathId;
+use crate::time::Instant;
+
+impl Sctp {
+    /// §9.2
+    pub(super) fn close(&mut self, now: Instant) {
+        match self.state {
+            State::Closed => {}
+            State::Listen => self.end(Event::Closed),
+            State::CookieWait | State::CookieEchoed => self.close_wanted = true,
+            State::Established => {
+                self.state = State::ShutdownPending;
+                self.go_on_closing(now);
+            }
+            _ => {}
+        }
+    }
+
+    /// Once all is acknowledged, the next step of the shutdown.
+    pub(super) fn go_on_closing(&mut self, now: Instant) {
+        if !self.tx.is_done() {
+            return;
+        }
+        match self.state {
+            State::ShutdownPending => {
+                self.state = State::ShutdownSent;
+                self.timers = Timers::default();
+                // §9.2: five times RTO.Max
+                self.timers.guard = Some(now + self.config.rto_max * 5);
+                self.send_shutdown(now);
+            }
+            State::ShutdownReceived => {
+                self.state = State::ShutdownAckSent;
+                self.timers = Timers::default();
+                self.timers.guard = Some(now + self.config.rto_max * 5);
+                self.send_shutdown_ack(now);
+            }
+            _ => {}
+        }
+    }
+
+    pub(super) fn send_shutdown(&mut self, now: Instant) {
+        let cumulative = self.rx.cumulative().wire();
+        self.send_closing(now, Chunk::Shutdown { cumulative });
+    }
+    pub(super) fn send_shutdown_ack(&mut self, now: Instant) {
+        self.send_closing(now, Chunk::ShutdownAck);
+    }
+
+    /// T2-shutdown runs behind it.
+    fn send_closing(&mut self, now: Instant, chunk: Chunk) {
+        let path = super::data_path(&self.paths);
+        self.control.push_back((path, chunk));
+        self.timers.repeat = Some(now + self.paths[path].rtt.rto());
+    }
+
+    pub(super) fn on_shutdown(&mut self, now: Instant, cumulative: u32) {
+        match self.state {
+            State::Established | State::ShutdownPending => {
+                self.state = State::ShutdownReceived;
+                self.tell(Event::PeerClosed);
+            }
+            State::ShutdownSent => {
+                // §9.2: both closed at once.
+                self.state = State::ShutdownAckSent;
+                self.tell(Event::PeerClosed);
+                self.send_shutdown_ack(now);
+                return;
+            }
+            State::ShutdownReceived => {}
+            State::ShutdownAckSent => {
+                // The peer has not heard; T2 goes on as it was.
+                self.control.push_back((super::data_path(&self.paths), Chunk::ShutdownAck));
+                return;
+            }
+            _ => return,
+        }
+        self.hear_cumulative(now, cumulative);
+    }
+
+    pub(super) fn on_shutdown_ack(&mut self, path: PathId) {
+        if matches!(self.state, State::ShutdownSent | State::ShutdownAckSent) {
+            let complete = Chunk::ShutdownComplete { reflected: false };
+            self.send_packet(path, Packet::of(self.peer_tag, complete));
+            self.end(Event::Closed);
+        }
+    }
+
+    pub(super) fn on_shutdown_complete(&mut self) {
+        if self.state == State::ShutdownAckSent {
+            self.end(Event::Closed);
+        }
+    }
+
+    /// The application, or this end's reading of the peer, gives up (§9.1).
+    pub(super) fn abort(&mut self, cause: Cause) {
+        if self.state > State::CookieWait {
+            let path = PathId(super::data_path(&self.paths) as u8);
+            self.answer_abort(path, self.peer_tag, false, vec![cause]);
+        }
+        if self.state > State::Listen {
+            self.end(Event::Reset);
+        }
+        self.state = State::Closed;
+    }
+
+    pub(super) fn on_abort(&mut self) {
+        self.end(Event::Reset);
+    }
+
+    /// Nobody answers any more (§8.1).
+    pub(super) fn give_up(&mut self, _: Instant) {
+        if self.state > State::CookieEchoed {
+            let path = PathId(super::data_path(&self.paths) as u8);
+            self.answer_abort(path, self.peer_tag, false, Vec::new());
+        }
+        self.end(Event::TimedOut);
+    }
+
+    pub(super) fn answer_abort(
+        &mut self,
+        path: PathId,
+        tag: u32,
+        reflected: bool,
+        causes: Vec<Cause>,
+    ) {
+        self.send_packet(path, Packet::of(tag, Chunk::Abort { reflected, causes }));
+    }
+
+    /// There is no association any more; what was whole is still delivered.
+    pub(super) fn end(&mut self, event: Event) {
+        self.state = State::Closed;
+        self.in_order = event == Event::Closed;
+        self.timers = Timers::default();
+        self.control.clear();
+        self.close_wanted = true;
+        (self.rx.due, self.rx.delayed) = (false, None);
+        for path in &mut self.paths {
+            (path.t3, path.heartbeat_at, path.asked, path.forced) = (None, None, None, false);
+        }
+        self.tell(event);
+    }
+
+    /// §8.4: a packet out of the blue gets one answer or none.
+    pub(super) fn on_stray(&mut self, path: PathId, packet: &Packet) {
+        let silent = |chunk: &Chunk| {
+            matches!(
+                chunk,
+                Chunk::Abort { .. }
+                    | Chunk::ShutdownComplete { .. }
+                    | Chunk::CookieAck
+                    | Chunk::Error(_)
+                    | Chunk::InitAck(_)
+            )
+        };
+        // Rules 2, 6 and 7; an ERROR is answered by nothing here, lest two ends answer for ever.
+        if packet.chunks.iter().any(silent) {
+            return;
+        }
+        // Rule 5
+        if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::ShutdownAck)) {
+            let complete = Chunk::ShutdownComplete { reflected: true };
+            return self.send_packet(path, Packet::of(packet.tag, complete));
+        }
+        // Rule 3: an INIT that nobody listens for; its own tag is what the answer bears.
+        if let Some(Chunk::Init(init)) = packet.chunks.first() {
+            return self.answer_abort(path, init.tag, false, Vec::new());
+        }
+        // What was overtaken by the end of this association is no stranger's: an ABORT would undo for
+        // the peer a shutdown whose SHUTDOWN COMPLETE it has yet to hear.
+        if self.in_order && packet.tag == self.my_tag {
+            return;
+        }
+        // Rule 8
+        self.answer_abort(path, packet.tag, true, Vec::new());
+    }
+}

@@ -1,0 +1,192 @@
+//! The knobs of an SCTP association. Both ends of a flow have the same.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::time::Duration;
+use crate::units::Size;
+
+/// Which stream's message is sent next (RFC 8260 §3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Scheduler {
+    /// First come, first served (§3.1).
+    #[default]
+    Fcfs,
+    /// Streams in turn, a message each; with interleaving a chunk each (§3.2, §3.3).
+    RoundRobin,
+    /// The stream with the lowest number that has something to send (§3.4).
+    Priority,
+}
+
+/// Parameters of both ends of an SCTP association.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Messages arrive in the order they were sent in (RFC 9260 §6.6); false: as they come.
+    #[serde(default = "Config::yes")]
+    pub ordered: bool,
+    /// A message is given up so long after it was handed over (RFC 3758 §4, timed reliability);
+    /// absent: never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<Duration>,
+    /// A message is given up when it would be sent once more than this (RFC 7496 §3.1, limited
+    /// retransmissions); absent: no limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_retransmissions: Option<u32>,
+    /// Streams each way that are asked for and allowed (RFC 9260 §5.1.1); an application's data goes
+    /// on stream 0.
+    #[serde(default = "Config::default_streams")]
+    pub streams: u16,
+    /// Which stream's message is sent next (RFC 8260 §3).
+    #[serde(default)]
+    pub scheduler: Scheduler,
+    /// Parts of messages of several streams may be mixed, if both ends can (RFC 8260 §2: I-DATA).
+    #[serde(default)]
+    pub interleaving: bool,
+    /// Largest IP packet of the paths as first assumed; lowered by Packet Too Big for messages not
+    /// yet sent (RFC 9260 §7.3).
+    #[serde(default = "Config::default_mtu")]
+    pub mtu: Size,
+    /// Initial congestion window in bytes of DATA chunks; absent: min(4 · PMDCS, max(2 · PMDCS,
+    /// 4404 B)), where PMDCS is the largest DATA chunk that fits (RFC 9260 §7.2.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_window: Option<Size>,
+    /// Initial slow-start threshold in bytes; absent: unbounded (RFC 9260 §7.2.1 lets it be high).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub initial_ssthresh: Option<Size>,
+    /// Packets of new data sent at once at most (RFC 9260 §16: Max.Burst, 4).
+    #[serde(default = "Config::default_max_burst")]
+    pub max_burst: u32,
+    /// Receive buffer, which bounds the window offered: a_rwnd (RFC 9260 §3.3.2).
+    #[serde(default = "Config::default_receive_buffer")]
+    pub receive_buffer: Size,
+    /// Send buffer: bytes of messages the endpoint holds, sent and unacknowledged ones included.
+    #[serde(default = "Config::default_send_buffer")]
+    pub send_buffer: Size,
+    /// Longest wait of a SACK (RFC 9260 §6.2: 200 ms, at most 500 ms).
+    #[serde(default = "Config::default_sack_delay")]
+    pub sack_delay: Duration,
+    /// Packets with data for each SACK at least (RFC 9260 §6.2: 2); 1 acknowledges each at once.
+    #[serde(default = "Config::default_sack_frequency")]
+    pub sack_frequency: u32,
+    /// Messages that wait together leave together, as many as fit a packet (RFC 9260 §6.10).
+    #[serde(default = "Config::yes")]
+    pub bundling: bool,
+    /// Hold back what does not fill a packet while data is unacknowledged (Nagle, RFC 9260 §6.1).
+    #[serde(default)]
+    pub nagle: bool,
+    /// Retransmission timeout before the first measurement (RFC 9260 §16: RTO.Initial, 1 s).
+    #[serde(default = "Config::default_rto_initial")]
+    pub rto_initial: Duration,
+    /// Its lower bound (RFC 9260 §16: RTO.Min, 1 s).
+    #[serde(default = "Config::default_rto_min")]
+    pub rto_min: Duration,
+    /// Its upper bound (RFC 9260 §16: RTO.Max, 60 s).
+    #[serde(default = "Config::default_rto_max")]
+    pub rto_max: Duration,
+    /// Timeouts in a row, on whichever path, before the association is given up (RFC 9260 §16:
+    /// Association.Max.Retrans, 10).
+    #[serde(default = "Config::default_association_max_retrans")]
+    pub association_max_retrans: u32,
+    /// Timeouts in a row before a path is given up (RFC 9260 §16: Path.Max.Retrans, 5).
+    #[serde(default = "Config::default_path_max_retrans")]
+    pub path_max_retrans: u32,
+    /// Retransmissions of INIT and of COOKIE ECHO (RFC 9260 §16: Max.Init.Retransmits, 8).
+    #[serde(default = "Config::default_max_init_retransmits")]
+    pub max_init_retransmits: u32,
+    /// Timeouts in a row that a path survives without being potentially failed (RFC 7829 §3: PFMR,
+    /// 0 recommended); absent: there is no such state.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub potentially_failed: Option<u32>,
+    /// Time between HEARTBEATs on an idle path, its timeout apart (RFC 9260 §16: HB.interval, 30 s);
+    /// 0 s: none are sent once the path is confirmed.
+    #[serde(default = "Config::default_heartbeat_interval")]
+    pub heartbeat_interval: Duration,
+    /// Life of a State Cookie (RFC 9260 §16: Valid.Cookie.Life, 60 s).
+    #[serde(default = "Config::default_cookie_life")]
+    pub cookie_life: Duration,
+}
+
+impl Config {
+    const fn yes() -> bool {
+        true
+    }
+    const fn default_streams() -> u16 {
+        10
+    }
+    const fn default_mtu() -> Size {
+        Size::from_bytes(1500)
+    }
+    const fn default_max_burst() -> u32 {
+        4
+    }
+    const fn default_receive_buffer() -> Size {
+        Size::from_bytes(4_000_000)
+    }
+    const fn default_send_buffer() -> Size {
+        Size::from_bytes(4_000_000)
+    }
+    const fn default_sack_delay() -> Duration {
+        Duration::from_millis(200)
+    }
+    const fn default_sack_frequency() -> u32 {
+        2
+    }
+    const fn default_rto_initial() -> Duration {
+        Duration::from_secs(1)
+    }
+    const fn default_rto_min() -> Duration {
+        Duration::from_secs(1)
+    }
+    const fn default_rto_max() -> Duration {
+        Duration::from_secs(60)
+    }
+    const fn default_association_max_retrans() -> u32 {
+        10
+    }
+    const fn default_path_max_retrans() -> u32 {
+        5
+    }
+    const fn default_max_init_retransmits() -> u32 {
+        8
+    }
+    const fn default_heartbeat_interval() -> Duration {
+        Duration::from_secs(30)
+    }
+    const fn default_cookie_life() -> Duration {
+        Duration::from_secs(60)
+    }
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            ordered: true,
+            lifetime: None,
+            max_retransmissions: None,
+            streams: Self::default_streams(),
+            scheduler: Scheduler::default(),
+            interleaving: false,
+            mtu: Self::default_mtu(),
+            initial_window: None,
+            initial_ssthresh: None,
+            max_burst: Self::default_max_burst(),
+            receive_buffer: Self::default_receive_buffer(),
+            send_buffer: Self::default_send_buffer(),
+            sack_delay: Self::default_sack_delay(),
+            sack_frequency: Self::default_sack_frequency(),
+            bundling: true,
+            nagle: false,
+            rto_initial: Self::default_rto_initial(),
+            rto_min: Self::default_rto_min(),
+            rto_max: Self::default_rto_max(),
+            association_max_retrans: Self::default_association_max_retrans(),
+            path_max_retrans: Self::default_path_max_retrans(),
+            max_init_retransmits: Self::default_max_init_retransmits(),
+            potentially_failed: None,
+            heartbeat_interval: Self::default_heartbeat_interval(),
+            cookie_life: Self::default_cookie_life(),
+        }
+    }
+}

@@ -1,0 +1,80 @@
+//! What leaves: whole packets first, then for a path its control chunks, a SACK that is owed, a
+//! FORWARD TSN, and data, bundled as far as they fit (RFC 9260 §6.10).
+
+use super::packet::{Chunk, Packet};
+use super::{Sctp, State};
+use crate::endpoint::Transmit;
+use crate::packet::{Body, Ecn, PathId};
+use crate::time::Instant;
+
+impl Sctp {
+    pub(super) fn next_packet(&mut self, now: Instant) -> Option<Transmit> {
+        if let Some(transmit) = self.packets.pop_front() {
+            return Some(transmit);
+        }
+        let path = self.next_path()?;
+        let mut space = self.paths[path].space();
+        let mut chunks = Vec::new();
+        while let Some((_, chunk)) = self.control.front().filter(|(p, _)| *p == path) {
+            // One that is too long for any packet goes alone.
+            if chunk.wire_bytes() > space && !chunks.is_empty() {
+                break;
+            }
+            space = space.saturating_sub(chunk.wire_bytes());
+            chunks.extend(self.control.pop_front().map(|(_, chunk)| chunk));
+        }
+        self.add_data(now, path, space, &mut chunks);
+        if chunks.is_empty() {
+            return None;
+        }
+        let packet = Packet { tag: self.peer_tag, chunks };
+        let body = Body::Sctp(Box::new(packet));
+        Some(Transmit { path: PathId(path as u8), ecn: Ecn::NotEct, body })
+    }
+
+    /// The path that has something to send.
+    fn next_path(&self) -> Option<usize> {
+        if let Some((path, _)) = self.control.front() {
+            return Some(*path);
+        }
+        if !self.is_open() {
+            return None;
+        }
+        if self.rx.due {
+            return Some(self.sack_path());
+        }
+        if self.tx.forward_due {
+            return Some(super::data_path(&self.paths));
+        }
+        (0..self.paths.len()).find(|path| self.tx.wants(*path, &self.paths, &self.config))
+    }
+
+    /// True while data and its acknowledgements travel.
+    fn is_open(&self) -> bool {
+        (State::Established..=State::ShutdownReceived).contains(&self.state)
+    }
+
+    fn add_data(&mut self, now: Instant, path: usize, mut space: usize, chunks: &mut Vec<Chunk>) {
+        if !self.is_open() {
+            return;
+        }
+        let data = self.tx.wants(path, &self.paths, &self.config);
+        // §6.2: a SACK that waits goes along with data.
+        let sack = self.rx.due && path == self.sack_path() || self.rx.owes() && data;
+        if sack && space >= 16 {
+            let sack = Chunk::Sack(self.rx.sack(space));
+            space -= sack.wire_bytes();
+            chunks.push(sack);
+        }
+        if self.tx.forward_due
+            && path == super::data_path(&self.paths)
+            && let Some(forward) = self.tx.forward(now, space)
+        {
+            space = space.saturating_sub(forward.wire_bytes());
+            chunks.push(forward);
+        }
+        if data {
+            self.tx.fill(now, path, &mut self.paths, space, &self.config, chunks);
+        }
+    }
+}

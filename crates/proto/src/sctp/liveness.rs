@@ -1,0 +1,147 @@
+//! Whether paths live (RFC 9260 §6.3.3, §8.1 to §8.3, §5.4; RFC 7829 §3): timeouts are counted, idle
+//! and doubtful paths are asked by HEARTBEATs, data goes to a path that is sound.
+
+use bytes::Bytes;
+
+use super::packet::Chunk;
+use super::path::Reachable;
+use super::{Sctp, State};
+use crate::endpoint::PathNews;
+use crate::packet::PathId;
+use crate::probe::Garbage;
+use crate::time::Instant;
+
+/// Bytes of the value of a HEARTBEAT of this end: a Heartbeat Info parameter with the path, a nonce
+/// and the time.
+const INFO: usize = 4 + 1 + 8 + 8;
+
+impl Sctp {
+    /// T3-rtx of a path ran out (§6.3.3).
+    pub(super) fn on_t3(&mut self, now: Instant, path: usize) {
+        if !self.tx.on_timeout(path, &mut self.paths) {
+            return;
+        }
+        self.paths[path].on_timeout(now);
+        self.on_path_error(now, path);
+    }
+
+    /// A path did not answer in time (§8.1, §8.2).
+    fn on_path_error(&mut self, now: Instant, path: usize) {
+        // §8.1: an address that was never confirmed tells nothing of the peer.
+        if self.paths[path].reachable != Reachable::Unconfirmed {
+            self.errors += 1;
+        }
+        let was = self.paths[path].reachable;
+        self.paths[path].on_error(&self.config);
+        if self.errors > self.config.association_max_retrans {
+            return self.give_up(now);
+        }
+        if self.paths[path].reachable != was
+            && self.paths[path].reachable == Reachable::PotentiallyFailed
+        {
+            // RFC 7829 §3.2 step 4: it is asked at once, and then once each timeout.
+            self.paths[path].heartbeat_at = Some(now);
+        }
+    }
+
+    /// The association stands: other paths are to be confirmed (§5.4), idle ones watched (§8.3).
+    pub(super) fn begin_heartbeats(&mut self, now: Instant) {
+        for index in 0..self.paths.len() {
+            self.paths[index].used = now;
+            self.paths[index].heartbeat_at = match self.paths[index].reachable {
+                Reachable::Unconfirmed => Some(now),
+                _ => self.next_heartbeat(now, index),
+            };
+        }
+    }
+
+    /// §8.3: HB.interval and the path's timeout, give or take half of it.
+    fn next_heartbeat(&mut self, now: Instant, path: usize) -> Option<Instant> {
+        let rto = self.paths[path].rtt.rto();
+        match self.paths[path].reachable {
+            Reachable::PotentiallyFailed | Reachable::Unconfirmed => Some(now + rto),
+            _ if self.config.heartbeat_interval.is_zero() => None,
+            _ => {
+                let spread = rto / 2 + self.dice.span(rto);
+                Some(now + self.config.heartbeat_interval + spread)
+            }
+        }
+    }
+
+    pub(super) fn on_heartbeat_timers(&mut self, now: Instant, path: usize) {
+        if self.state <= State::CookieEchoed {
+            return;
+        }
+        if super::due(&mut self.paths[path].asked, now) {
+            // §8.3: unanswered for one timeout.
+            self.paths[path].rtt.back_off();
+            self.on_path_error(now, path);
+        }
+        if self.state > State::CookieEchoed && super::due(&mut self.paths[path].heartbeat_at, now) {
+            let idle = now.saturating_since(self.paths[path].used);
+            let sound = self.paths[path].reachable == Reachable::Active;
+            if !sound || idle >= self.config.heartbeat_interval {
+                self.ask(now, path);
+            }
+            self.paths[path].heartbeat_at = self.next_heartbeat(now, path);
+        }
+    }
+
+    /// Sends a HEARTBEAT.
+    fn ask(&mut self, now: Instant, path: usize) {
+        let nonce = self.dice.bits();
+        let mut value = Vec::with_capacity(INFO);
+        value.extend_from_slice(&[0, 1, 0, INFO as u8, path as u8]);
+        value.extend_from_slice(&nonce.to_be_bytes());
+        value.extend_from_slice(&now.as_nanos().to_be_bytes());
+        let rto = self.paths[path].rtt.rto();
+        self.paths[path].nonce = nonce;
+        self.paths[path].asked = Some(now + rto);
+        self.control.push_back((path, Chunk::Heartbeat(value.into())));
+    }
+
+    /// §8.3, §5.4: only what was asked last is believed.
+    pub(super) fn on_heartbeat_ack(&mut self, now: Instant, value: &Bytes) -> Result<(), Garbage> {
+        if value.len() != INFO {
+            return Err(Garbage::BadAck);
+        }
+        let long = |at: usize| value[at..at + 8].iter().fold(0, |n, b| n << 8 | u64::from(*b));
+        let (nonce, asked_at) = (long(5), Instant::from_nanos(long(13)));
+        let path = self.paths.get_mut(usize::from(value[4])).ok_or(Garbage::BadAck)?;
+        if nonce != path.nonce || nonce == 0 {
+            return Err(Garbage::BadAck);
+        }
+        (path.nonce, path.asked) = (0, None);
+        if path.reachable == Reachable::Unconfirmed {
+            path.reachable = Reachable::Active;
+        }
+        path.rtt.sample(now.saturating_since(asked_at), 1);
+        path.on_answer();
+        self.errors = 0;
+        let index = usize::from(value[4]);
+        self.paths[index].heartbeat_at = self.next_heartbeat(now, index);
+        Ok(())
+    }
+
+    /// The local interface went, or came back: with another path to go to, that is news.
+    pub(super) fn on_path_news(&mut self, now: Instant, path: usize, news: PathNews) {
+        if path >= self.paths.len() || self.paths.len() < 2 || self.state <= State::CookieEchoed {
+            return;
+        }
+        match news {
+            PathNews::Down => {
+                self.paths[path].reachable = Reachable::Inactive;
+                if self.tx.on_timeout(path, &mut self.paths) {
+                    self.paths[path].t3 = None;
+                }
+            }
+            PathNews::Up => self.paths[path].heartbeat_at = Some(now),
+        }
+    }
+
+    /// The path of a SACK: where data last came from (§6.4), if it is sound.
+    pub(super) fn sack_path(&self) -> usize {
+        let PathId(path) = self.rx.path;
+        usize::from(path)
+    }
+}

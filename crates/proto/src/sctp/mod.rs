@@ -1,0 +1,473 @@
+//! SCTP (RFC 9260): an association of two ends that carries messages, reliably or for as long as they
+//! are worth it, over one path or several.
+//!
+//! A frame is one message. It waits in `queue`, gets its TSNs in `send`, and is kept until `send`
+//! hears that it came or gives it up. What arrives passes the rules of Verification Tags (`arrival`)
+//! and goes chunk by chunk to its half: `receive` keeps account of TSNs, `reassembly` makes
+//! messages. `opening` and `closing` hold the two ends of an association's life, `cookie` the state
+//! a listener does not keep, `path` each path's window and timers, `liveness` what keeps account of
+//! paths that fail. What leaves is put together in `departure`.
+//!
+//! Paths are numbers here; addresses are the driver's.
+
+mod arrival;
+mod cause;
+mod closing;
+mod config;
+mod cookie;
+mod departure;
+mod liveness;
+mod opening;
+mod packet;
+mod parameter;
+mod path;
+mod queue;
+mod reassembly;
+mod receive;
+mod send;
+
+pub use cause::Cause;
+pub use config::{Config, Scheduler};
+pub use packet::{
+    CHUNK_HEADER, COMMON_HEADER, Chunk, Data, ForwardTsn, Init, Number, Packet, Sack, Skipped,
+};
+pub use parameter::Parameter;
+pub use path::Reachable;
+pub use queue::Sending;
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use crate::congestion::CongestionControl;
+use crate::dice::Dice;
+use crate::endpoint::{Endpoint, Event, Input, Output, Transmit};
+use crate::packet::{Body, Damage, Frame, IpVersion, PathId, Quoted};
+use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
+use crate::time::{Duration, Instant};
+
+use cookie::Cookies;
+use path::Path;
+use receive::Receiver;
+use send::Sender;
+
+/// States of an association (RFC 9260 §4), and a listener's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum State {
+    /// No association.
+    Closed,
+    /// Waiting for an INIT; nothing is kept of those that come.
+    Listen,
+    /// INIT sent.
+    CookieWait,
+    /// COOKIE ECHO sent.
+    CookieEchoed,
+    /// Open.
+    Established,
+    /// This end has closed; data is still out.
+    ShutdownPending,
+    /// SHUTDOWN sent.
+    ShutdownSent,
+    /// SHUTDOWN received; data is still out.
+    ShutdownReceived,
+    /// SHUTDOWN ACK sent.
+    ShutdownAckSent,
+}
+
+/// News for the application, each at most once outstanding, in the order they are told.
+const NEWS: [Event; 6] = [
+    Event::Connected,
+    Event::PeerClosed,
+    Event::Writable,
+    Event::Closed,
+    Event::Reset,
+    Event::TimedOut,
+];
+
+/// Bytes in front of a message that fills a packet, the IP header apart: common header and header of
+/// a DATA or I-DATA chunk, and what pads the message.
+pub const KEPT_BYTES: u32 = 12 + 20 + 3;
+/// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
+const LEAST_MTU: [u32; 2] = [68, 1280];
+
+/// Deadlines of the association; paths have their own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Timers {
+    /// T1-init, T1-cookie or T2-shutdown, whichever the state has.
+    repeat: Option<Instant>,
+    /// T5-shutdown-guard.
+    guard: Option<Instant>,
+    /// How often `repeat` has come.
+    repeats: u32,
+}
+
+/// What the probe was last told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Told {
+    cwnd: u64,
+    ssthresh: Option<u64>,
+    flight: u64,
+    srtt: Option<Duration>,
+    rto: Duration,
+}
+
+/// One end of an SCTP association.
+#[derive(Debug)]
+pub struct Sctp {
+    config: Config,
+    version: IpVersion,
+    dice: Dice,
+    state: State,
+    my_tag: u32,
+    peer_tag: u32,
+    my_tsn: u32,
+    cookies: Cookies,
+    /// To be echoed, once an INIT ACK has brought it.
+    cookie: bytes::Bytes,
+    /// Microseconds the last cookie came too late by (§5.2.6).
+    stale: Option<u32>,
+    /// Addresses told to the peer, besides that of the packet.
+    addresses: Vec<IpAddr>,
+    /// Streams that may be sent on, and received on.
+    streams: (u16, u16),
+    /// Both ends know I-DATA.
+    interleaving: bool,
+    tx: Sender,
+    rx: Receiver,
+    paths: Vec<Path>,
+    /// Timeouts in a row on all paths (§8.1).
+    errors: u32,
+    timers: Timers,
+    /// Whole packets to leave.
+    packets: VecDeque<Transmit>,
+    /// Control chunks to leave, on which path.
+    control: VecDeque<(usize, Chunk)>,
+    close_wanted: bool,
+    /// The association ended by a shutdown.
+    in_order: bool,
+    news: u8,
+    told: Told,
+}
+
+impl Sctp {
+    /// The side that opens. Its tag and Initial TSN come from `dice`.
+    #[must_use]
+    pub fn client(config: &Config, dice: Dice) -> Self {
+        Self::new(config, dice, State::Closed)
+    }
+
+    /// The side that answers, one association.
+    #[must_use]
+    pub fn listener(config: &Config, dice: Dice) -> Self {
+        Self::new(config, dice, State::Listen)
+    }
+
+    fn new(config: &Config, mut dice: Dice, state: State) -> Self {
+        let cookies = Cookies::new(&mut dice);
+        let my_tag = fresh_tag(&mut dice);
+        let my_tsn = dice.bits() as u32;
+        let version = IpVersion::V4;
+        Self {
+            config: config.clone(),
+            version,
+            state,
+            my_tag,
+            peer_tag: 0,
+            my_tsn,
+            cookies,
+            cookie: bytes::Bytes::new(),
+            stale: None,
+            addresses: Vec::new(),
+            streams: (config.streams, config.streams),
+            interleaving: false,
+            tx: Sender::new(my_tsn, config),
+            rx: Receiver::new(0, 0),
+            paths: vec![Path::new(config, version, true)],
+            errors: 0,
+            timers: Timers::default(),
+            packets: VecDeque::new(),
+            control: VecDeque::new(),
+            close_wanted: false,
+            in_order: false,
+            news: 0,
+            told: Told::default(),
+            dice,
+        }
+    }
+
+    /// The IP version below, from which packet sizes follow; IPv4 unless told.
+    #[must_use]
+    pub fn over(mut self, version: IpVersion) -> Self {
+        self.version = version;
+        let count = self.paths.len() as u8;
+        self.on_paths(count)
+    }
+
+    /// With so many paths to the peer, numbered from 0, which is the primary one. Others are used
+    /// once a HEARTBEAT was answered there (RFC 9260 §5.4).
+    ///
+    /// # Panics
+    /// Without any path.
+    #[must_use]
+    pub fn on_paths(mut self, count: u8) -> Self {
+        assert!(count > 0, "an association has a path");
+        self.paths =
+            (0..count).map(|path| Path::new(&self.config, self.version, path == 0)).collect();
+        self
+    }
+
+    /// With addresses to tell the peer of in INIT and INIT ACK (RFC 9260 §3.3.2.1), for drivers
+    /// with real ones.
+    #[must_use]
+    pub fn with_addresses(mut self, addresses: &[IpAddr]) -> Self {
+        self.addresses = addresses.to_vec();
+        self
+    }
+
+    /// The state the association is in.
+    #[must_use]
+    pub const fn state(&self) -> State {
+        self.state
+    }
+
+    /// Whether a path can be used.
+    #[must_use]
+    pub fn reachable(&self, path: PathId) -> Option<Reachable> {
+        self.paths.get(usize::from(path.0)).map(|path| path.reachable)
+    }
+
+    /// Congestion window and slow-start threshold of a path, in bytes of DATA chunks.
+    #[must_use]
+    pub fn window(&self, path: PathId) -> Option<(u64, Option<u64>)> {
+        let control = &self.paths.get(usize::from(path.0))?.control;
+        Some((control.window(), control.threshold()))
+    }
+
+    /// How the configuration sends a message.
+    #[must_use]
+    pub fn sending(&self) -> Sending {
+        Sending {
+            stream: 0,
+            unordered: !self.config.ordered,
+            lifetime: self.config.lifetime,
+            max_retransmissions: self.config.max_retransmissions,
+            priority: None,
+        }
+    }
+
+    /// Takes a message that is to be sent in its own way; `Input::Frame` sends as configured. Bytes
+    /// that do not find room make room by displacing less important ones (RFC 7496 §3.2), or are
+    /// refused: `false`. As after `handle`, `poll` is to be asked.
+    pub fn send(&mut self, now: Instant, frame: Frame, how: &Sending) -> bool {
+        let bytes = frame.wire_bytes();
+        let stream_is_there = how.stream < self.streams.0;
+        if !self.may_send() || bytes == 0 || !stream_is_there {
+            return false;
+        }
+        if let Some(priority) = how.priority {
+            let lacking = bytes.saturating_sub(self.room());
+            if self.tx.forwards && lacking > 0 {
+                self.tx.queue.displace(priority, lacking);
+            }
+        }
+        if bytes > self.room() {
+            return false;
+        }
+        self.tx.queue.push(now, frame, how);
+        true
+    }
+
+    fn tell(&mut self, event: Event) {
+        for (bit, known) in NEWS.iter().enumerate() {
+            if *known == event {
+                self.news |= 1 << bit;
+            }
+        }
+    }
+
+    /// The next event of those in `mask`.
+    fn next_event(&mut self, mask: u8) -> Option<Output> {
+        let news = self.news & mask;
+        if news == 0 {
+            return None;
+        }
+        let bit = news.trailing_zeros();
+        self.news &= !(1 << bit);
+        Some(Output::Event(NEWS[bit as usize]))
+    }
+
+    fn garbage<P: Probe>(&self, now: Instant, probe: &mut P, what: Garbage) {
+        if probe.wants(Topic::Event) {
+            probe.record(now, Place::Peer(0), &Note::Garbage(what));
+        }
+    }
+
+    /// True while the application may hand over messages.
+    fn may_send(&self) -> bool {
+        self.state == State::Established && !self.close_wanted
+    }
+
+    fn on_packet<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+        let Input::Packet { path, damage, body, .. } = input else { return };
+        match body {
+            // RFC 9260 §6.8
+            Body::Sctp(_) if damage == Damage::Payload => {
+                self.garbage(now, probe, Garbage::Checksum);
+            }
+            Body::Sctp(packet) => self.on_sctp(now, path, *packet, probe),
+            Body::TooBig { mtu, quote } => self.on_too_big(now, path, mtu, quote.transport, probe),
+            Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) | Body::Tfrc(_) => {
+                self.garbage(now, probe, Garbage::Unexpected);
+            }
+        }
+    }
+
+    /// §7.3, §10 ICMP7: believed if the quoted Verification Tag is that of packets to the peer.
+    fn on_too_big<P: Probe>(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        mtu: u32,
+        quoted: Quoted,
+        probe: &mut P,
+    ) {
+        let ours = matches!(quoted, Quoted::Sctp { tag } if tag == self.peer_tag);
+        let index = usize::from(path.0);
+        if !ours || self.tx.is_idle() || index >= self.paths.len() {
+            return self.garbage(now, probe, Garbage::OutOfWindow);
+        }
+        let least = LEAST_MTU[usize::from(self.version == IpVersion::V6)];
+        if mtu < self.paths[index].mtu {
+            self.paths[index].shrink(mtu.max(least));
+        }
+    }
+
+    /// Takes a frame from the application, which looked at `room` before.
+    fn on_frame(&mut self, now: Instant, frame: Frame) {
+        if frame.wire_bytes() == 0 {
+            // §3.3.1: a DATA chunk has at least one byte.
+            return;
+        }
+        let how = self.sending();
+        let taken = self.send(now, frame, &how);
+        assert!(taken, "the application handed over a message that SCTP had no room for");
+    }
+
+    fn on_timeout(&mut self, now: Instant) {
+        if due(&mut self.timers.guard, now) {
+            // §9.2: T5-shutdown-guard
+            return self.give_up(now);
+        }
+        if due(&mut self.timers.repeat, now) {
+            self.repeat(now);
+        }
+        if self.rx.delayed.is_some_and(|at| at <= now) {
+            self.rx.due = true;
+        }
+        for path in 0..self.paths.len() {
+            if due(&mut self.paths[path].t3, now) {
+                self.on_t3(now, path);
+            }
+            self.on_heartbeat_timers(now, path);
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let paths = self.paths.iter().flat_map(|path| [path.t3, path.heartbeat_at, path.asked]);
+        let own = [self.timers.repeat, self.timers.guard, self.rx.delayed];
+        paths.chain(own).flatten().min()
+    }
+
+    fn gauge<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        let path = &self.paths[data_path(&self.paths)];
+        let is = Told {
+            cwnd: path.control.window(),
+            ssthresh: path.control.threshold(),
+            flight: self.paths.iter().map(|path| path.flight).sum(),
+            srtt: path.rtt.srtt(),
+            rto: path.rtt.rto(),
+        };
+        let was = std::mem::replace(&mut self.told, is);
+        let mut note = |changed: bool, gauge: Gauge, value: Option<f64>| {
+            if let Some(value) = value.filter(|_| changed) {
+                probe.record(now, Place::Peer(0), &Note::Gauge { gauge, value });
+            }
+        };
+        note(is.cwnd != was.cwnd, Gauge::Cwnd, Some(is.cwnd as f64));
+        note(is.ssthresh != was.ssthresh, Gauge::Ssthresh, is.ssthresh.map(|b| b as f64));
+        note(is.flight != was.flight, Gauge::Flight, Some(is.flight as f64));
+        note(is.srtt != was.srtt, Gauge::Srtt, is.srtt.map(Duration::as_secs_f64));
+        note(is.rto != was.rto, Gauge::Rto, Some(is.rto.as_secs_f64()));
+    }
+}
+
+/// A Verification Tag is not zero (§5.3.1).
+fn fresh_tag(dice: &mut Dice) -> u32 {
+    (dice.bits() as u32).max(1)
+}
+
+/// Clears a deadline and says whether it had come.
+fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
+    let due = deadline.is_some_and(|at| at <= now);
+    if due {
+        *deadline = None;
+    }
+    due
+}
+
+/// Where new data goes: the primary path if it is sound, else the first that is, else the one with
+/// the fewest timeouts (RFC 9260 §6.4; RFC 7829 §3.2 step 3).
+fn data_path(paths: &[Path]) -> usize {
+    let active = |path: &Path| path.reachable == Reachable::Active;
+    paths.iter().position(active).unwrap_or_else(|| {
+        let known = (0..paths.len()).filter(|i| paths[*i].reachable != Reachable::Unconfirmed);
+        known.min_by_key(|i| paths[*i].errors).unwrap_or(0)
+    })
+}
+
+/// Where to go instead of a path: the first other that is sound, if there is one (§6.4.1).
+fn other_path(paths: &[Path], path: usize) -> usize {
+    let sound = |i: &usize| *i != path && paths[*i].reachable == Reachable::Active;
+    (0..paths.len()).find(sound).unwrap_or_else(|| data_path(paths))
+}
+
+impl Endpoint for Sctp {
+    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+        match input {
+            input @ Input::Packet { .. } => self.on_packet(now, input, probe),
+            Input::Frame(frame) => self.on_frame(now, frame),
+            Input::Timeout => self.on_timeout(now),
+            Input::Open => self.open(now),
+            Input::Close => self.close(now),
+            Input::Abort => self.abort(Cause::new(Cause::USER_INITIATED_ABORT, "")),
+            Input::Path(path, news) => self.on_path_news(now, usize::from(path.0), news),
+        }
+        self.settle(now);
+        if probe.wants(Topic::Gauge) {
+            self.gauge(now, probe);
+        }
+    }
+
+    fn poll<P: Probe>(&mut self, now: Instant, _: &mut P) -> Output {
+        if let Some(event) = self.next_event(0b1) {
+            return event;
+        }
+        if let Some(frame) = self.rx.reassembly.ready.pop_front() {
+            return Output::Deliver(frame);
+        }
+        if let Some(event) = self.next_event(u8::MAX) {
+            return event;
+        }
+        if let Some(transmit) = self.next_packet(now) {
+            return Output::Transmit(transmit);
+        }
+        Output::Idle { until: self.deadline() }
+    }
+
+    /// What the send buffer has room for.
+    fn room(&self) -> usize {
+        if !self.may_send() {
+            return 0;
+        }
+        (self.config.send_buffer.as_bytes() as usize).saturating_sub(self.tx.used_bytes())
+    }
+}

@@ -1,0 +1,325 @@
+//! How an association begins (RFC 9260 §5): INIT, INIT ACK, COOKIE ECHO, COOKIE ACK.
+//!
+//! An INIT ACK of this listener has 12 bytes of common header, 20 of INIT ACK, 64 of State Cookie
+//! with its header, and up to 12 of parameters: 108 bytes at most beside addresses and reports,
+//! to an INIT of at least 32. One packet answers one packet.
+
+use bytes::Bytes;
+
+use super::cookie::{Memory, Opened};
+use super::packet::{Chunk, Init, Packet};
+use super::parameter::Parameter;
+use super::receive::Receiver;
+use super::send::Sender;
+use super::{Cause, Sctp, State, Timers, fresh_tag};
+use crate::endpoint::{Event, Transmit};
+use crate::packet::{Body, Ecn, PathId};
+use crate::probe::Garbage;
+use crate::time::{Duration, Instant};
+use crate::wire;
+
+/// What an INIT or INIT ACK says in its parameters.
+#[derive(Debug, Default)]
+struct Said {
+    cookie: Option<Bytes>,
+    forward_tsn: bool,
+    interleaving: bool,
+    /// Added life that an INIT asks of its cookie.
+    longer: Duration,
+    /// Parameters that want to be reported.
+    reports: Vec<Bytes>,
+}
+
+impl Said {
+    fn read(init: &Init) -> Self {
+        let mut said = Self::default();
+        for parameter in &init.parameters {
+            match parameter {
+                Parameter::StateCookie(cookie) => said.cookie = Some(cookie.clone()),
+                Parameter::ForwardTsn => said.forward_tsn = true,
+                Parameter::SupportedExtensions(types) => {
+                    said.interleaving |= types.contains(&64);
+                    said.forward_tsn |= types.contains(&192);
+                }
+                Parameter::CookiePreservative(millis) => {
+                    said.longer = Duration::from_millis((*millis).into());
+                }
+                Parameter::Unknown { kind, .. } => {
+                    // §3.2.1: the second bit asks for a report, the first lets the rest be read.
+                    if kind & 0x4000 != 0 {
+                        said.reports.push(wire::sctp::parameter_bytes(parameter));
+                    }
+                    if kind & 0x8000 == 0 {
+                        break;
+                    }
+                }
+                _ => {}
+            }
+        }
+        said
+    }
+}
+
+impl Sctp {
+    pub(super) fn open(&mut self, now: Instant) {
+        if self.state == State::Closed && self.timers.repeat.is_none() {
+            self.state = State::CookieWait;
+            self.send_init(now);
+        }
+    }
+
+    fn send_init(&mut self, now: Instant) {
+        let chunk = Chunk::Init(self.init(self.my_tag, self.my_tsn, self.config.streams));
+        // §5.1 A: the tag of the packet is zero.
+        self.send_packet(PathId(0), Packet::of(0, chunk));
+        self.timers.repeat = Some(now + self.paths[0].rtt.rto());
+    }
+
+    fn init(&self, tag: u32, tsn: u32, outbound: u16) -> Init {
+        let mut parameters: Vec<Parameter> = Vec::new();
+        for address in &self.addresses {
+            parameters.push(match address {
+                std::net::IpAddr::V4(address) => Parameter::Ipv4(*address),
+                std::net::IpAddr::V6(address) => Parameter::Ipv6(*address),
+            });
+        }
+        if let Some(micros) = self.stale {
+            // §5.2.6 option 3: as much as it was late, and a little more.
+            parameters.push(Parameter::CookiePreservative(micros / 1000 + 1000));
+        }
+        if self.config.interleaving {
+            let types = Bytes::from_static(&[64, 192, 194]);
+            parameters.push(Parameter::SupportedExtensions(types));
+        }
+        parameters.push(Parameter::ForwardTsn);
+        let a_rwnd = u32::try_from(self.config.receive_buffer.as_bytes()).unwrap_or(u32::MAX);
+        Init { tag, a_rwnd, outbound, inbound: self.config.streams, tsn, parameters }
+    }
+
+    /// §5.1 B; §5.2.1 and §5.2.2 where there is an association already.
+    pub(super) fn on_init(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        init: &Init,
+    ) -> Result<(), Garbage> {
+        if self.state == State::ShutdownAckSent {
+            // §9.2: the SHUTDOWN ACK is sent again.
+            self.control.push_back((usize::from(path.0), Chunk::ShutdownAck));
+            return Ok(());
+        }
+        // §3.3.2: these must not be zero.
+        if init.tag == 0 || init.outbound == 0 || init.inbound == 0 {
+            self.answer_abort(
+                path,
+                init.tag,
+                false,
+                vec![Cause::new(Cause::INVALID_PARAMETER, "")],
+            );
+            return Err(Garbage::Malformed);
+        }
+        let said = Said::read(init);
+        let (my_tag, my_tsn) = match self.state {
+            // §5.2.1: both ends opened at once.
+            State::CookieWait | State::CookieEchoed => (self.my_tag, self.my_tsn),
+            _ => (fresh_tag(&mut self.dice), self.dice.bits() as u32),
+        };
+        let memory = Memory {
+            my_tag,
+            peer_tag: init.tag,
+            my_tsn,
+            peer_tsn: init.tsn,
+            a_rwnd: init.a_rwnd,
+            // §5.1.1: what the other end lets in.
+            outbound: self.config.streams.min(init.inbound),
+            inbound: self.config.streams.min(init.outbound),
+            forward_tsn: said.forward_tsn,
+            interleaving: said.interleaving && self.config.interleaving,
+        };
+        let mut answer = self.init(my_tag, my_tsn, memory.outbound);
+        let life = self.config.cookie_life + said.longer.min(self.config.cookie_life);
+        answer.parameters.retain(|one| !matches!(one, Parameter::CookiePreservative(_)));
+        let cookie = self.cookies.seal(now, life, &memory);
+        answer.parameters.insert(0, Parameter::StateCookie(cookie));
+        // §3.2.2; the answer stays within a packet.
+        let mut space = 512_usize;
+        for report in said.reports {
+            if let Some(left) = space.checked_sub(report.len() + 4) {
+                space = left;
+                answer.parameters.push(Parameter::Unrecognized(report));
+            }
+        }
+        self.send_packet(path, Packet::of(init.tag, Chunk::InitAck(answer)));
+        Ok(())
+    }
+
+    /// §5.1 C; elsewhere than in COOKIE-WAIT it is discarded (§5.2.3).
+    pub(super) fn on_init_ack(&mut self, now: Instant, init: &Init) -> Result<(), Garbage> {
+        if self.state != State::CookieWait {
+            return Err(Garbage::Unexpected);
+        }
+        let said = Said::read(init);
+        let Some(cookie) = said.cookie else {
+            // §3.3.3: the State Cookie must be there.
+            let missing = vec![0, 0, 0, 1, 0, 7];
+            let causes = vec![Cause::new(Cause::MISSING_PARAMETER, missing)];
+            self.answer_abort(PathId(0), init.tag, false, causes);
+            self.end(Event::Reset);
+            return Err(Garbage::Malformed);
+        };
+        if init.tag == 0 || init.outbound == 0 || init.inbound == 0 {
+            self.end(Event::Reset);
+            return Err(Garbage::Malformed);
+        }
+        let memory = Memory {
+            my_tag: self.my_tag,
+            peer_tag: init.tag,
+            my_tsn: self.my_tsn,
+            peer_tsn: init.tsn,
+            a_rwnd: init.a_rwnd,
+            outbound: self.config.streams.min(init.inbound),
+            inbound: init.outbound,
+            forward_tsn: said.forward_tsn,
+            interleaving: said.interleaving && self.config.interleaving,
+        };
+        self.adopt(&memory);
+        self.cookie = cookie;
+        self.state = State::CookieEchoed;
+        self.timers.repeats = 0;
+        self.send_cookie(now);
+        Ok(())
+    }
+
+    fn send_cookie(&mut self, now: Instant) {
+        self.control.push_back((0, Chunk::CookieEcho(self.cookie.clone())));
+        self.timers.repeat = Some(now + self.paths[0].rtt.rto());
+    }
+
+    /// Both ends' INIT are known.
+    fn adopt(&mut self, memory: &Memory) {
+        (self.my_tag, self.peer_tag) = (memory.my_tag, memory.peer_tag);
+        self.streams = (memory.outbound, memory.inbound);
+        self.interleaving = memory.interleaving;
+        self.my_tsn = memory.my_tsn;
+        self.tx = Sender::new(memory.my_tsn, &self.config);
+        self.tx.agree(memory.a_rwnd, memory.forward_tsn, memory.interleaving);
+        let buffer = self.config.receive_buffer.as_bytes() as usize;
+        self.rx = Receiver::new(memory.peer_tsn, buffer);
+    }
+
+    /// §5.1 D, §5.2.4. `true` if the rest of the packet may be read.
+    pub(super) fn on_cookie_echo(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        tag: u32,
+        cookie: &[u8],
+    ) -> Result<(), Garbage> {
+        let opened = self.cookies.open(now, cookie).ok_or(Garbage::Unexpected)?;
+        let memory = match opened {
+            Opened::Fresh(memory) => memory,
+            // §5.2.4 step 3: tags that both match are a repetition, however old.
+            Opened::Stale(memory, _) if self.is_this(&memory) => memory,
+            Opened::Stale(memory, late) => {
+                // §5.1.5 step 3
+                let micros = u32::try_from(late.as_nanos() / 1000).unwrap_or(u32::MAX);
+                let error = Chunk::Error(vec![Cause::stale_cookie(micros)]);
+                self.send_packet(path, Packet::of(memory.peer_tag, error));
+                return Err(Garbage::Unexpected);
+            }
+        };
+        // §5.1.5 step 2; §8.5.1 D
+        if tag != memory.my_tag {
+            return Err(Garbage::OutOfWindow);
+        }
+        match self.state {
+            State::Listen => self.adopt(&memory),
+            // §5.2.4 B: both opened at once.
+            State::CookieWait | State::CookieEchoed if memory.my_tag == self.my_tag => {
+                if !self.is_this(&memory) {
+                    self.adopt(&memory);
+                }
+            }
+            State::ShutdownAckSent if self.is_this(&memory) => {
+                // §5.2.4 D in that state: as in §9.2.
+                self.control.push_back((usize::from(path.0), Chunk::ShutdownAck));
+                return Ok(());
+            }
+            // §5.2.4 D: the COOKIE ACK was lost.
+            _ if self.is_this(&memory) => {}
+            _ => return Err(Garbage::Unexpected),
+        }
+        self.control.push_back((usize::from(path.0), Chunk::CookieAck));
+        if matches!(self.state, State::Listen | State::CookieWait | State::CookieEchoed) {
+            self.establish(now);
+        }
+        Ok(())
+    }
+
+    fn is_this(&self, memory: &Memory) -> bool {
+        self.state > State::CookieWait
+            && (memory.my_tag, memory.peer_tag) == (self.my_tag, self.peer_tag)
+    }
+
+    /// §5.1 E
+    pub(super) fn on_cookie_ack(&mut self, now: Instant) {
+        if self.state == State::CookieEchoed {
+            self.establish(now);
+        }
+    }
+
+    fn establish(&mut self, now: Instant) {
+        self.state = State::Established;
+        self.timers = Timers::default();
+        self.errors = 0;
+        self.tell(Event::Connected);
+        self.tell(Event::Writable);
+        self.begin_heartbeats(now);
+        if self.close_wanted {
+            self.close_wanted = false;
+            self.close(now);
+        }
+    }
+
+    /// §5.2.6: the cookie was too old; once more, with one that lives longer.
+    pub(super) fn on_stale_cookie(&mut self, now: Instant, value: &[u8]) {
+        if self.state != State::CookieEchoed {
+            return;
+        }
+        self.stale = Some(value.try_into().map_or(0, u32::from_be_bytes));
+        self.state = State::CookieWait;
+        self.timers.repeats += 1;
+        if self.timers.repeats > self.config.max_init_retransmits {
+            return self.give_up(now);
+        }
+        self.send_init(now);
+    }
+
+    /// T1-init, T1-cookie or T2-shutdown ran out (§5.1 C, §9.2).
+    pub(super) fn repeat(&mut self, now: Instant) {
+        self.timers.repeats += 1;
+        let opening = matches!(self.state, State::CookieWait | State::CookieEchoed);
+        let most = if opening {
+            self.config.max_init_retransmits
+        } else {
+            self.config.association_max_retrans
+        };
+        if self.timers.repeats > most {
+            return self.give_up(now);
+        }
+        let path = super::data_path(&self.paths);
+        self.paths[path].rtt.back_off();
+        match self.state {
+            State::CookieWait => self.send_init(now),
+            State::CookieEchoed => self.send_cookie(now),
+            State::ShutdownSent => self.send_shutdown(now),
+            State::ShutdownAckSent => self.send_shutdown_ack(now),
+            _ => {}
+        }
+    }
+
+    pub(super) fn send_packet(&mut self, path: PathId, packet: Packet) {
+        let body = Body::Sctp(Box::new(packet));
+        self.packets.push_back(Transmit { path, ecn: Ecn::NotEct, body });
+    }
+}

@@ -1,0 +1,185 @@
+//! One path of an association: its window, its round-trip time, its timers, and whether it lives
+//! (RFC 9260 §6.3, §7.2, §8.2, §8.3; RFC 7829 §3 for the potentially failed state).
+
+use super::config::Config;
+use super::packet::COMMON_HEADER;
+use crate::congestion::{Congestion, CongestionControl, Machine, Sctp, Start};
+use crate::packet::IpVersion;
+use crate::rtt::RttEstimator;
+use crate::seq::Seq;
+use crate::time::{Duration, Instant};
+
+/// The clock's tick: no round trip is measured shorter.
+const TICK: Duration = Duration::from_millis(1);
+
+/// Whether a path can be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reachable {
+    /// Yes.
+    Active,
+    /// Nobody has answered on it yet (RFC 9260 §5.4).
+    Unconfirmed,
+    /// Its last timeouts make it doubtful; data goes elsewhere (RFC 7829).
+    PotentiallyFailed,
+    /// It has failed (RFC 9260 §8.2).
+    Inactive,
+}
+
+/// What one SACK says of a path.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct News {
+    /// Bytes in flight before it.
+    pub(super) before: u64,
+    /// Bytes it newly acknowledges.
+    pub(super) acked: u64,
+    /// The earliest chunk in flight is among them.
+    pub(super) earliest: bool,
+    /// It is the third to miss a chunk.
+    pub(super) lost: bool,
+}
+
+/// A path.
+#[derive(Debug)]
+pub(super) struct Path {
+    pub(super) control: Machine,
+    pub(super) rtt: RttEstimator,
+    pub(super) mtu: u32,
+    /// Bytes of DATA chunks sent here, neither acknowledged nor marked for retransmission.
+    pub(super) flight: u64,
+    /// T3-rtx.
+    pub(super) t3: Option<Instant>,
+    /// A TSN sent here once, and when: its acknowledgement gives a round-trip time (§6.3.1 C4).
+    pub(super) timed: Option<(Seq, Instant)>,
+    /// Timeouts in a row.
+    pub(super) errors: u32,
+    pub(super) reachable: Reachable,
+    /// In fast recovery until this is acknowledged (§7.2.4).
+    pub(super) exit: Option<Seq>,
+    /// A packet of fast retransmissions may leave whatever the window says (§7.2.4 step 3).
+    pub(super) forced: bool,
+    /// What may be in flight until the next SACK: the burst limit of §6.1 D.
+    pub(super) burst: u64,
+    /// When data last left.
+    pub(super) used: Instant,
+    /// Next HEARTBEAT.
+    pub(super) heartbeat_at: Option<Instant>,
+    /// When the last HEARTBEAT, unanswered, counts as lost.
+    pub(super) asked: Option<Instant>,
+    /// Its nonce.
+    pub(super) nonce: u64,
+    /// What the SACK at hand says.
+    pub(super) news: News,
+    header_bytes: u32,
+}
+
+impl Path {
+    pub(super) fn new(config: &Config, version: IpVersion, confirmed: bool) -> Self {
+        let mtu = u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX);
+        let header_bytes = version.header_bytes() + COMMON_HEADER as u32;
+        let quantum = u64::from(mtu.saturating_sub(header_bytes)).max(1);
+        // RFC 9260 §7.2.1
+        let recommended = (4 * quantum).min((2 * quantum).max(4404));
+        let window = config.initial_window.map_or(recommended, |window| window.as_bytes());
+        let threshold = config.initial_ssthresh.map(|ssthresh| ssthresh.as_bytes());
+        Self {
+            control: Machine::Sctp(Sctp::new(&Start { quantum, window, threshold })),
+            rtt: RttEstimator::new(config.rto_min, config.rto_max, TICK)
+                .starting_with(config.rto_initial),
+            mtu,
+            flight: 0,
+            t3: None,
+            timed: None,
+            errors: 0,
+            reachable: if confirmed { Reachable::Active } else { Reachable::Unconfirmed },
+            exit: None,
+            forced: false,
+            burst: u64::MAX,
+            used: Instant::ZERO,
+            heartbeat_at: None,
+            asked: None,
+            nonce: 0,
+            news: News::default(),
+            header_bytes,
+        }
+    }
+
+    /// Bytes of chunks that a packet holds.
+    pub(super) fn space(&self) -> usize {
+        self.mtu.saturating_sub(self.header_bytes).max(32) as usize & !3
+    }
+
+    /// A router says packets may be no longer.
+    pub(super) fn shrink(&mut self, mtu: u32) {
+        self.mtu = mtu;
+        self.control.on_quantum(self.space() as u64);
+    }
+
+    /// §6.1 B: one packet more may leave.
+    pub(super) fn is_open(&self) -> bool {
+        self.forced || self.flight < self.control.window().min(self.burst)
+    }
+
+    /// §6.1 D: an opportunity to send lets out so many packets at most.
+    pub(super) fn limit_burst(&mut self, packets: u32) {
+        self.burst = self.flight + u64::from(packets.max(1)) * self.space() as u64;
+    }
+
+    /// Before data leaves: a window not used for long is worth less (§7.2.1).
+    pub(super) fn age(&mut self, now: Instant, packets: u32) {
+        if self.flight > 0 {
+            return;
+        }
+        let rto = self.rtt.rto();
+        let mut turns = 0;
+        while self.used + rto < now && turns < 8 && self.used > Instant::ZERO {
+            self.control.on_idle(now);
+            self.used += rto;
+            turns += 1;
+        }
+        self.limit_burst(packets);
+    }
+
+    /// A chunk of so many bytes leaves.
+    pub(super) fn on_sent(&mut self, now: Instant, bytes: u64) {
+        self.flight += bytes;
+        self.used = now;
+        if self.t3.is_none() {
+            self.t3 = Some(now + self.rtt.rto());
+        }
+    }
+
+    /// T3-rtx ran out (§6.3.3 E1, E2; §7.2.3).
+    pub(super) fn on_timeout(&mut self, now: Instant) {
+        let flight = self.flight;
+        let (again, recovering) = (false, self.exit.is_some());
+        self.control.on_congestion(now, &Congestion::Timeout { flight, again, recovering });
+        self.rtt.back_off();
+        (self.t3, self.timed, self.exit, self.burst) = (None, None, None, u64::MAX);
+    }
+
+    /// One timeout more; true if the path has just failed.
+    pub(super) fn on_error(&mut self, config: &Config) -> bool {
+        self.errors += 1;
+        let was = self.reachable;
+        // §8.2
+        if self.errors > config.path_max_retrans {
+            if was != Reachable::Unconfirmed {
+                self.reachable = Reachable::Inactive;
+            }
+        } else if config.potentially_failed.is_some_and(|most| self.errors > most)
+            && was == Reachable::Active
+        {
+            // RFC 7829 §3.2
+            self.reachable = Reachable::PotentiallyFailed;
+        }
+        was != Reachable::Inactive && self.reachable == Reachable::Inactive
+    }
+
+    /// The peer answered on it (§8.2; RFC 7829 §3.2 steps 5 and 6).
+    pub(super) fn on_answer(&mut self) {
+        self.errors = 0;
+        if self.reachable != Reachable::Unconfirmed {
+            self.reachable = Reachable::Active;
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Messages that wait to be sent, by stream, and how one is cut into chunks (RFC 9260 §6.9); whose
+//! turn it is (RFC 8260 §3).
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::config::Scheduler;
+use super::packet::{Data, Number};
+use crate::packet::{Frame, Payload};
+use crate::seq::Seq;
+use crate::time::{Duration, Instant};
+use crate::wire;
+
+/// How a message is to be sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sending {
+    /// On which stream.
+    pub stream: u16,
+    /// Delivered without regard to order.
+    pub unordered: bool,
+    /// Given up so long after it was handed over (RFC 3758 §4).
+    pub lifetime: Option<Duration>,
+    /// Given up when it would be retransmitted once more (RFC 7496 §3.1).
+    pub max_retransmissions: Option<u32>,
+    /// Given up for messages of a lower value when the send buffer is full (RFC 7496 §3.2).
+    pub priority: Option<u32>,
+}
+
+/// When a message is given up, and how much it matters.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Policy {
+    pub(super) expires: Option<Instant>,
+    pub(super) max_retransmissions: Option<u32>,
+    pub(super) priority: Option<u32>,
+}
+
+impl Policy {
+    /// RFC 3758 §4, RFC 7496 §3.1
+    pub(super) fn gives_up(&self, now: Instant, transmissions: u32) -> bool {
+        self.expires.is_some_and(|at| at <= now)
+            || self.max_retransmissions.is_some_and(|most| transmissions > most)
+    }
+}
+
+/// A message that waits, whole or in its last part.
+#[derive(Debug)]
+struct Message {
+    id: u64,
+    rest: Frame,
+    unordered: bool,
+    policy: Policy,
+    /// Its number, once a part has left; and how many parts have.
+    begun: Option<Number>,
+}
+
+/// A chunk cut off, without its TSN.
+#[derive(Debug)]
+pub(super) struct Cut {
+    pub(super) data: Data,
+    /// Which message it is of.
+    pub(super) id: u64,
+    pub(super) policy: Policy,
+}
+
+/// The messages.
+#[derive(Debug, Default)]
+pub(super) struct Queue {
+    streams: BTreeMap<u16, VecDeque<Message>>,
+    /// Next numbers: ordered and unordered ones apart.
+    numbers: BTreeMap<u16, (u32, u32)>,
+    next_id: u64,
+    bytes: usize,
+    /// The stream whose message has begun, or that sent last.
+    turn: Option<u16>,
+    scheduler: Scheduler,
+    pub(super) interleaving: bool,
+}
+
+impl Queue {
+    pub(super) fn new(scheduler: Scheduler) -> Self {
+        Self { scheduler, ..Self::default() }
+    }
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+    pub(super) fn is_empty(&self) -> bool {
+        self.streams.is_empty()
+    }
+
+    pub(super) fn push(&mut self, now: Instant, frame: Frame, how: &Sending) {
+        self.bytes += frame.wire_bytes();
+        let policy = Policy {
+            expires: how.lifetime.map(|life| now + life),
+            max_retransmissions: how.max_retransmissions,
+            priority: how.priority,
+        };
+        let (id, unordered) = (self.next_id, how.unordered);
+        self.next_id += 1;
+        let message = Message { id, rest: frame, unordered, policy, begun: None };
+        self.streams.entry(how.stream).or_default().push_back(message);
+    }
+
+    /// The stream whose message goes next.
+    fn pick(&self) -> Option<u16> {
+        let front = |stream: &u16| self.streams.get(stream).and_then(VecDeque::front);
+        // RFC 9260 §6.9: without interleaving, a message that has begun is finished first.
+        if let Some(turn) = self.turn
+            && !self.interleaving
+            && front(&turn).is_some_and(|message| message.begun.is_some())
+        {
+            return Some(turn);
+        }
+        match self.scheduler {
+            Scheduler::Fcfs => {
+                let first = |(_, waiting): &(&u16, &VecDeque<Message>)| waiting[0].id;
+                self.streams.iter().min_by_key(first).map(|(stream, _)| *stream)
+            }
+            Scheduler::RoundRobin => {
+                let after = self.turn.map_or(0, |turn| u32::from(turn) + 1);
+                let next = self.streams.keys().find(|stream| u32::from(**stream) >= after);
+                next.or_else(|| self.streams.keys().next()).copied()
+            }
+            Scheduler::Priority => self.streams.keys().next().copied(),
+        }
+    }
+
+    /// Bytes of the next chunk if it may be so long; `None` without one.
+    pub(super) fn next_bytes(&self, longest: usize) -> Option<usize> {
+        let message = self.streams.get(&self.pick()?)?.front()?;
+        let header = if self.interleaving { 20 } else { 16 };
+        Some((header + message.rest.wire_bytes()).next_multiple_of(4).min(longest))
+    }
+
+    /// Cuts the next chunk off, of at most so many bytes.
+    pub(super) fn cut(&mut self, longest: usize) -> Option<Cut> {
+        let stream = self.pick()?;
+        let header = if self.interleaving { 20 } else { 16 };
+        let most = longest.saturating_sub(header).max(1);
+        self.turn = Some(stream);
+        let (number, _) = self.number(stream)?;
+        let waiting = self.streams.get_mut(&stream)?;
+        let message = waiting.front_mut()?;
+        let beginning = message.begun.is_none();
+        let (part, rest) = split(std::mem::replace(&mut message.rest, nothing()), most);
+        let ending = rest.is_none();
+        let (id, unordered, policy) = (message.id, message.unordered, message.policy);
+        match rest {
+            Some(rest) => {
+                message.rest = rest;
+                message.begun = Some(match number {
+                    Number::Ssn(_) => number,
+                    Number::Mid(mid, fsn) => Number::Mid(mid, fsn + 1),
+                });
+            }
+            None => {
+                waiting.pop_front();
+                if waiting.is_empty() {
+                    self.streams.remove(&stream);
+                }
+            }
+        }
+        if beginning {
+            self.count(stream, unordered);
+        }
+        self.bytes -= part.wire_bytes();
+        let data = Data {
+            immediate: false,
+            unordered,
+            beginning,
+            ending,
+            tsn: 0,
+            stream,
+            number,
+            ppid: 0,
+            payload: part,
+        };
+        Some(Cut { data, id, policy })
+    }
+
+    /// The number of the next chunk of a stream.
+    fn number(&self, stream: u16) -> Option<(Number, bool)> {
+        let message = self.streams.get(&stream)?.front()?;
+        let (ordered, unordered) = self.numbers.get(&stream).copied().unwrap_or_default();
+        let fresh = match (self.interleaving, message.unordered) {
+            (false, false) => Number::Ssn(ordered as u16),
+            // RFC 9260 §3.3.1: of an unordered message the number means nothing.
+            (false, true) => Number::Ssn(0),
+            (true, false) => Number::Mid(ordered, 0),
+            (true, true) => Number::Mid(unordered, 0),
+        };
+        Some((message.begun.unwrap_or(fresh), message.begun.is_none()))
+    }
+
+    fn count(&mut self, stream: u16, is_unordered: bool) {
+        let (ordered, unordered) = self.numbers.entry(stream).or_default();
+        let number = if is_unordered { unordered } else { ordered };
+        *number = number.wrapping_add(1);
+    }
+
+    /// Drops messages that are not to be sent any more; one that has begun is told of, for its
+    /// parts that were sent are to be given up too. `true` if anything went.
+    pub(super) fn expire(&mut self, now: Instant, begun: &mut Vec<u64>) -> bool {
+        let mut bytes = 0;
+        for waiting in self.streams.values_mut() {
+            waiting.retain(|message| {
+                let gone = message.policy.expires.is_some_and(|at| at <= now);
+                if gone {
+                    bytes += message.rest.wire_bytes();
+                    begun.extend(message.begun.map(|_| message.id));
+                }
+                !gone
+            });
+        }
+        self.streams.retain(|_, waiting| !waiting.is_empty());
+        self.bytes -= bytes;
+        bytes > 0
+    }
+
+    /// The rest of a message whose parts were given up goes.
+    pub(super) fn forget(&mut self, id: u64) {
+        for waiting in self.streams.values_mut() {
+            if let Some(at) = waiting.iter().position(|message| message.id == id) {
+                self.bytes -= waiting[at].rest.wire_bytes();
+                waiting.remove(at);
+            }
+        }
+        self.streams.retain(|_, waiting| !waiting.is_empty());
+    }
+
+    /// RFC 7496 §3.2: makes room for a message of this priority by dropping waiting ones of less
+    /// importance, the least important and youngest first, until so many bytes are free of those
+    /// asked for.
+    pub(super) fn displace(&mut self, priority: u32, mut wanted: usize) -> usize {
+        let mut freed = 0;
+        while wanted > 0 {
+            let lesser = self
+                .streams
+                .values()
+                .flatten()
+                .filter(|m| m.begun.is_none() && m.policy.priority.is_some_and(|p| p > priority))
+                .max_by_key(|m| (m.policy.priority, m.id));
+            let Some((id, bytes)) = lesser.map(|m| (m.id, m.rest.wire_bytes())) else { break };
+            self.forget(id);
+            freed += bytes;
+            wanted = wanted.saturating_sub(bytes);
+        }
+        freed
+    }
+}
+
+/// Stands in for a frame that is being cut.
+fn nothing() -> Frame {
+    Frame::Data(Payload::default())
+}
+
+/// The first bytes of a frame, and the rest if there is one. Media longer than a chunk becomes
+/// bytes.
+fn split(frame: Frame, most: usize) -> (Frame, Option<Frame>) {
+    if frame.wire_bytes() <= most {
+        return (frame, None);
+    }
+    match frame {
+        Frame::Data(Payload::Virtual { offset, len }) => {
+            let first = Payload::Virtual { offset, len: most as u64 };
+            let rest = Payload::Virtual { offset: offset + most as u64, len: len - most as u64 };
+            (Frame::Data(first), Some(Frame::Data(rest)))
+        }
+        Frame::Data(Payload::Real(mut bytes)) => {
+            let rest = bytes.split_off(most);
+            let part = |bytes| Frame::Data(Payload::Real(bytes));
+            (part(bytes), Some(part(rest)))
+        }
+        media => {
+            let mut bytes = Vec::with_capacity(media.wire_bytes());
+            wire::emit_frame(&media, &mut bytes);
+            split(Frame::Data(Payload::Real(bytes.into())), most)
+        }
+    }
+}
+
+/// A chunk that was sent and that the peer may not have.
+#[derive(Debug)]
+pub(super) struct Sent {
+    pub(super) data: Data,
+    pub(super) tsn: Seq,
+    pub(super) id: u64,
+    pub(super) policy: Policy,
+    pub(super) status: Status,
+    /// Where it was last sent.
+    pub(super) path: usize,
+    pub(super) transmissions: u32,
+    /// SACKs that told of later ones and not of this (RFC 9260 §7.2.4).
+    pub(super) missing: u8,
+    /// It has been fast retransmitted, which happens once.
+    pub(super) fast: bool,
+    /// It is to leave on another path than the last (§6.4.1).
+    pub(super) elsewhere: bool,
+}
+
+/// What is known of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Status {
+    /// On its way.
+    Flying,
+    /// To be sent again.
+    Marked,
+    /// A Gap Ack Block has it.
+    Acked,
+    /// Given up (RFC 3758 §3.5).
+    Abandoned,
+}
+
+/// What accounts need of a chunk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Facts {
+    pub(super) tsn: Seq,
+    pub(super) status: Status,
+    pub(super) path: usize,
+    pub(super) transmissions: u32,
+    pub(super) wire_bytes: u64,
+    pub(super) user_bytes: u64,
+}
+
+impl Sent {
+    pub(super) fn facts(&self) -> Facts {
+        let Self { tsn, status, path, transmissions, .. } = *self;
+        let (wire_bytes, user_bytes) = (self.wire_bytes(), self.user_bytes());
+        Facts { tsn, status, path, transmissions, wire_bytes, user_bytes }
+    }
+    /// Bytes in a packet, which windows count.
+    pub(super) fn wire_bytes(&self) -> u64 {
+        (self.data.header_bytes() + self.data.payload.wire_bytes()).next_multiple_of(4) as u64
+    }
+    /// Bytes of user data, which the receiver's window counts.
+    pub(super) fn user_bytes(&self) -> u64 {
+        self.data.payload.wire_bytes() as u64
+    }
+}

@@ -1,0 +1,241 @@
+//! Parts become messages, and messages of a stream come out in order (RFC 9260 §6.5, §6.6, §6.9;
+//! RFC 8260 §2.2 for I-DATA). What waits is counted; how much may is the receiver's business.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::packet::{Data, Number, Skipped};
+use crate::packet::{Frame, Payload};
+use crate::seq::Seq;
+use crate::wire;
+
+/// A peer's parts that cannot belong to one message, in words for the ABORT.
+pub(super) type Violation = &'static str;
+
+/// Messages in the making, and those that wait for their turn.
+#[derive(Debug, Default)]
+pub(super) struct Reassembly {
+    /// Parts of DATA chunks by TSN: the parts of a message have TSNs in a row.
+    parts: BTreeMap<Seq, Data>,
+    /// Parts of I-DATA chunks by stream, order and message.
+    mixed: BTreeMap<(u16, bool, u32), BTreeMap<u32, Data>>,
+    streams: BTreeMap<u16, Stream>,
+    /// Bytes of user data held.
+    held_bytes: usize,
+    pub(super) ready: VecDeque<Frame>,
+}
+
+/// What is known of a stream's order. Numbers count on where those of the wire wrap.
+#[derive(Debug, Default)]
+struct Stream {
+    next: u64,
+    waiting: BTreeMap<u64, Frame>,
+}
+
+impl Stream {
+    /// The message nearest to the next one that has this number on the wire.
+    fn near(&self, number: Number) -> Option<u64> {
+        let distance = match number {
+            Number::Ssn(ssn) => i64::from(ssn.wrapping_sub(self.next as u16) as i16),
+            Number::Mid(mid, _) => i64::from(mid.wrapping_sub(self.next as u32) as i32),
+        };
+        self.next.checked_add_signed(distance)
+    }
+}
+
+impl Reassembly {
+    pub(super) fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Takes in a chunk that was not there before.
+    pub(super) fn add(&mut self, tsn: Seq, data: Data) -> Result<(), Violation> {
+        if data.beginning && data.ending {
+            let Data { stream, unordered, number, payload, .. } = data;
+            self.complete(stream, unordered, number, payload);
+            return Ok(());
+        }
+        self.held_bytes += data.payload.wire_bytes();
+        match data.number {
+            Number::Ssn(_) => self.add_part(tsn, data),
+            Number::Mid(mid, fsn) => self.add_mixed(mid, fsn, data),
+        }
+    }
+
+    fn add_part(&mut self, tsn: Seq, data: Data) -> Result<(), Violation> {
+        for (before, after) in [(tsn.back(1), tsn), (tsn, tsn + 1)] {
+            let one = if before == tsn { Some(&data) } else { self.parts.get(&before) };
+            let next = if after == tsn { Some(&data) } else { self.parts.get(&after) };
+            if let (Some(one), Some(next)) = (one, next) {
+                fits(one, next)?;
+            }
+        }
+        self.parts.insert(tsn, data);
+        let (mut first, mut last) = (tsn, tsn);
+        while !self.parts[&first].beginning {
+            first = first.back(1);
+            if !self.parts.contains_key(&first) {
+                return Ok(());
+            }
+        }
+        while !self.parts[&last].ending {
+            last += 1;
+            if !self.parts.contains_key(&last) {
+                return Ok(());
+            }
+        }
+        let mut later = self.parts.split_off(&first);
+        let mut rest = later.split_off(&(last + 1));
+        self.parts.append(&mut rest);
+        self.join(later.into_values());
+        Ok(())
+    }
+
+    fn add_mixed(&mut self, mid: u32, fsn: u32, data: Data) -> Result<(), Violation> {
+        let key = (data.stream, data.unordered, mid);
+        let parts = self.mixed.entry(key).or_default();
+        let beyond = parts.last_key_value().is_some_and(|(end, last)| last.ending && fsn > *end);
+        let within = data.ending && parts.last_key_value().is_some_and(|(last, _)| *last > fsn);
+        let bytes = data.payload.wire_bytes();
+        if beyond || within || parts.insert(fsn, data).is_some() {
+            self.held_bytes = self.held_bytes.saturating_sub(bytes);
+            return Err("parts of a message overlap");
+        }
+        let count = parts.len() as u64;
+        let whole = parts.last_key_value().is_some_and(|(end, last)| {
+            last.ending
+                && u64::from(*end) + 1 == count
+                && parts.values().next().is_some_and(|p| p.beginning)
+        });
+        if whole {
+            let parts = self.mixed.remove(&key).expect("just found");
+            self.join(parts.into_values());
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, parts: impl Iterator<Item = Data>) {
+        let mut parts = parts.peekable();
+        let Some(Data { stream, unordered, number, .. }) = parts.peek().cloned() else { return };
+        let mut frames = Vec::new();
+        for part in parts {
+            self.held_bytes = self.held_bytes.saturating_sub(part.payload.wire_bytes());
+            frames.push(part.payload);
+        }
+        self.complete(stream, unordered, number, joined(&frames));
+    }
+
+    /// A message is whole.
+    fn complete(&mut self, stream: u16, unordered: bool, number: Number, frame: Frame) {
+        // §6.6: unordered messages do not wait.
+        if unordered {
+            return self.ready.push_back(frame);
+        }
+        let order = self.streams.entry(stream).or_default();
+        match order.near(number) {
+            Some(turn) if turn >= order.next => {
+                self.held_bytes += frame.wire_bytes();
+                if let Some(twin) = order.waiting.insert(turn, frame) {
+                    self.held_bytes = self.held_bytes.saturating_sub(twin.wire_bytes());
+                }
+                self.release(stream);
+            }
+            // Its turn is over: a number used twice.
+            _ => {}
+        }
+    }
+
+    fn release(&mut self, stream: u16) {
+        let Some(order) = self.streams.get_mut(&stream) else { return };
+        while let Some(frame) = order.waiting.remove(&order.next) {
+            self.held_bytes = self.held_bytes.saturating_sub(frame.wire_bytes());
+            self.ready.push_back(frame);
+            order.next += 1;
+        }
+    }
+
+    /// The peer gave up what lies up to `tsn`, and in the streams up to the numbers (RFC 3758 §3.6;
+    /// RFC 8260 §2.3.1).
+    pub(super) fn skip(&mut self, tsn: Seq, skipped: &Skipped) {
+        let later = self.parts.split_off(&(tsn + 1));
+        for part in std::mem::replace(&mut self.parts, later).into_values() {
+            self.held_bytes = self.held_bytes.saturating_sub(part.payload.wire_bytes());
+        }
+        match skipped {
+            Skipped::Ssn(skipped) => {
+                for (stream, ssn) in skipped {
+                    self.skip_stream(*stream, Number::Ssn(*ssn));
+                }
+            }
+            Skipped::Mid(skipped) => {
+                for (stream, unordered, mid) in skipped {
+                    self.drop_mixed(*stream, *unordered, *mid);
+                    if !unordered {
+                        self.skip_stream(*stream, Number::Mid(*mid, 0));
+                    }
+                }
+            }
+        }
+    }
+
+    fn drop_mixed(&mut self, stream: u16, unordered: bool, mid: u32) {
+        let gone: Vec<_> = self
+            .mixed
+            .range((stream, unordered, 0)..=(stream, unordered, u32::MAX))
+            .map(|(key, _)| *key)
+            .filter(|key| mid.wrapping_sub(key.2) < 1 << 31)
+            .collect();
+        for key in gone {
+            for part in self.mixed.remove(&key).into_iter().flat_map(BTreeMap::into_values) {
+                self.held_bytes = self.held_bytes.saturating_sub(part.payload.wire_bytes());
+            }
+        }
+    }
+
+    fn skip_stream(&mut self, stream: u16, number: Number) {
+        let order = self.streams.entry(stream).or_default();
+        let Some(last) = order.near(number).filter(|last| *last >= order.next) else { return };
+        // What waited before it is whole and goes out in order.
+        let later = order.waiting.split_off(&(last + 1));
+        for frame in std::mem::replace(&mut order.waiting, later).into_values() {
+            self.held_bytes = self.held_bytes.saturating_sub(frame.wire_bytes());
+            self.ready.push_back(frame);
+        }
+        order.next = last + 1;
+        self.release(stream);
+    }
+}
+
+/// Whether two chunks with TSNs in a row can stand so (§6.9).
+fn fits(one: &Data, next: &Data) -> Result<(), Violation> {
+    if one.ending != next.beginning {
+        return Err("a message begins or goes on where it must not");
+    }
+    let same =
+        (one.stream, one.unordered, one.number) == (next.stream, next.unordered, next.number);
+    // §3.3.1: of an unordered message the number means nothing.
+    let same = same || one.unordered && next.unordered && one.stream == next.stream;
+    if one.ending || same { Ok(()) } else { Err("parts of a message are on two streams") }
+}
+
+/// One frame of the parts of one: virtual if they lie in a row in their stream, else bytes.
+fn joined(parts: &[Frame]) -> Frame {
+    let mut end = None;
+    let mut start = 0;
+    for part in parts {
+        match part {
+            Frame::Data(Payload::Virtual { offset, len }) if end.is_none_or(|e| e == *offset) => {
+                if end.is_none() {
+                    start = *offset;
+                }
+                end = Some(offset.wrapping_add(*len));
+            }
+            _ => {
+                let mut bytes = Vec::new();
+                parts.iter().for_each(|part| wire::emit_frame(part, &mut bytes));
+                return Frame::Data(Payload::Real(bytes.into()));
+            }
+        }
+    }
+    let len = end.map_or(0, |end| end.wrapping_sub(start));
+    Frame::Data(Payload::Virtual { offset: start, len })
+}

@@ -1,0 +1,167 @@
+//! The receiving half: which TSNs have come, what the SACK says of them and when it leaves, and how
+//! much more may come (RFC 9260 §6.2, §6.7).
+
+use std::collections::BTreeSet;
+
+use super::packet::{Data, ForwardTsn, Sack};
+use super::reassembly::{Reassembly, Violation};
+use crate::packet::PathId;
+use crate::seq::Seq;
+use crate::time::{Duration, Instant};
+
+/// A TSN so far ahead cannot be told of in a Gap Ack Block (§3.3.4: 16 bits).
+const REACH: u64 = 0xffff;
+/// Duplicates one SACK tells of at most; more would say nothing more.
+const DUPLICATES: usize = 32;
+
+/// The receiving half.
+#[derive(Debug)]
+pub(super) struct Receiver {
+    /// All up to here have come.
+    cumulative: Seq,
+    /// Those beyond.
+    above: BTreeSet<Seq>,
+    duplicates: Vec<u32>,
+    pub(super) reassembly: Reassembly,
+    buffer_bytes: usize,
+    /// Packets with data since the last SACK.
+    unacked: u32,
+    /// The SACK leaves now.
+    pub(super) due: bool,
+    /// It leaves then.
+    pub(super) delayed: Option<Instant>,
+    /// Where data last came from, which is where SACKs go (§6.4).
+    pub(super) path: PathId,
+}
+
+/// What became of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    New,
+    Again,
+    /// No room, or too far ahead.
+    Refused,
+}
+
+impl Receiver {
+    pub(super) fn new(initial: u32, buffer_bytes: usize) -> Self {
+        Self {
+            cumulative: Seq::first(initial).back(1),
+            above: BTreeSet::new(),
+            duplicates: Vec::new(),
+            reassembly: Reassembly::default(),
+            buffer_bytes,
+            unacked: 0,
+            due: false,
+            delayed: None,
+            path: PathId(0),
+        }
+    }
+
+    pub(super) fn cumulative(&self) -> Seq {
+        self.cumulative
+    }
+
+    pub(super) fn on_data(&mut self, data: Data) -> Result<Taken, Violation> {
+        let tsn = self.cumulative.near(data.tsn);
+        if tsn <= self.cumulative || self.above.contains(&tsn) {
+            // §6.2: duplicates are told of, and at once.
+            if self.duplicates.len() < DUPLICATES {
+                self.duplicates.push(data.tsn);
+            }
+            self.due = true;
+            return Ok(Taken::Again);
+        }
+        let bytes = data.payload.wire_bytes();
+        let held = self.reassembly.held_bytes();
+        let newest = self.above.last().is_none_or(|highest| tsn > *highest);
+        // §6.2: without room a TSN beyond the highest is dropped; the next in order is always taken,
+        // lest both ends wait.
+        let room = if newest { self.buffer_bytes } else { self.buffer_bytes.saturating_mul(2) };
+        let next = tsn == self.cumulative + 1;
+        if tsn.since(self.cumulative) > REACH || (held + bytes > room && !next) {
+            self.due = true;
+            return Ok(Taken::Refused);
+        }
+        self.due |= data.immediate;
+        self.above.insert(tsn);
+        self.advance();
+        // §6.7: a gap is told of at once, and its filling.
+        self.due |= !self.above.is_empty() || !newest;
+        self.reassembly.add(tsn, data)?;
+        Ok(Taken::New)
+    }
+
+    /// A chunk of a stream that does not exist is acknowledged and goes (§6.5).
+    pub(super) fn ignore(&mut self, data: &Data) {
+        let tsn = self.cumulative.near(data.tsn);
+        if tsn > self.cumulative && tsn.since(self.cumulative) <= REACH {
+            self.above.insert(tsn);
+            self.advance();
+        }
+        self.due = true;
+    }
+
+    fn advance(&mut self) {
+        while self.above.first() == Some(&(self.cumulative + 1)) {
+            self.above.pop_first();
+            self.cumulative += 1;
+        }
+    }
+
+    /// A packet with data has been read: §6.2, every second packet or so much later.
+    pub(super) fn on_packet(&mut self, now: Instant, path: PathId, delay: Duration, every: u32) {
+        self.path = path;
+        self.unacked += 1;
+        if self.unacked >= every.max(1) {
+            self.due = true;
+        } else if self.delayed.is_none() {
+            self.delayed = Some(now + delay);
+        }
+    }
+
+    /// RFC 3758 §3.6
+    pub(super) fn on_forward(&mut self, forward: &ForwardTsn) {
+        self.due = true;
+        let to = self.cumulative.near(forward.cumulative);
+        if to <= self.cumulative {
+            return;
+        }
+        self.cumulative = to;
+        self.above = self.above.split_off(&(to + 1));
+        self.advance();
+        self.reassembly.skip(to, &forward.skipped);
+    }
+
+    /// True if a SACK waits to be sent, now or later.
+    pub(super) fn owes(&self) -> bool {
+        self.due || self.delayed.is_some()
+    }
+
+    pub(super) fn a_rwnd(&self) -> u32 {
+        let free = self.buffer_bytes.saturating_sub(self.reassembly.held_bytes());
+        u32::try_from(free).unwrap_or(u32::MAX)
+    }
+
+    /// The SACK, of at most so many bytes; it is then no longer owed.
+    pub(super) fn sack(&mut self, space: usize) -> Sack {
+        let mut blocks = space.saturating_sub(16) / 4;
+        let (mut gaps, mut last): (Vec<(u16, u16)>, u64) = (Vec::new(), 0);
+        for tsn in &self.above {
+            let offset = tsn.since(self.cumulative);
+            match gaps.last_mut() {
+                Some(gap) if offset == last + 1 => gap.1 = offset as u16,
+                _ if blocks == 0 => break,
+                _ => {
+                    blocks -= 1;
+                    gaps.push((offset as u16, offset as u16));
+                }
+            }
+            last = offset;
+        }
+        let mut duplicates = std::mem::take(&mut self.duplicates);
+        duplicates.truncate(blocks);
+        (self.due, self.delayed, self.unacked) = (false, None, 0);
+        Sack { cumulative: self.cumulative.wire(), a_rwnd: self.a_rwnd(), gaps, duplicates }
+    }
+}

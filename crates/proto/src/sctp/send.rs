@@ -1,0 +1,537 @@
+//! The sending half: chunks get TSNs and wait for their acknowledgement; those that were lost leave
+//! again, first (RFC 9260 §6.1, §6.2.1, §6.3.3, §7.2.4), unless they are given up (RFC 3758 §3.5).
+
+use std::collections::VecDeque;
+
+use super::config::Config;
+use super::packet::{Chunk, Data, ForwardTsn, Number, Sack, Skipped};
+use super::path::{News, Path};
+use super::queue::{Facts, Queue, Sent, Status};
+use crate::congestion::{Ack, Congestion, CongestionControl};
+use crate::probe::Garbage;
+use crate::seq::Seq;
+use crate::time::{Duration, Instant};
+
+/// RFC 9260 §7.2.4: SACKs that miss a chunk before it is sent again.
+const MISSING: u8 = 3;
+
+/// The sending half.
+#[derive(Debug)]
+pub(super) struct Sender {
+    pub(super) queue: Queue,
+    /// Sent and not acknowledged cumulatively: TSNs in a row.
+    sent: VecDeque<Sent>,
+    /// The peer has all up to here.
+    cumulative: Seq,
+    /// The next TSN.
+    next: Seq,
+    /// Room at the peer beyond what is in flight.
+    peer_rwnd: u64,
+    marked: usize,
+    gapped: usize,
+    /// Bytes of user data in flight.
+    flying: u64,
+    /// Bytes of user data in `sent`, given up ones apart.
+    held: usize,
+    /// The peer knows FORWARD TSN.
+    pub(super) forwards: bool,
+    /// Advanced.Peer.Ack.Point (RFC 3758 §3.5).
+    advanced: Seq,
+    pub(super) forward_due: bool,
+    /// When a FORWARD TSN last left.
+    forwarded: Instant,
+}
+
+impl Sender {
+    pub(super) fn new(initial: u32, config: &Config) -> Self {
+        let next = Seq::first(initial);
+        let queue = Queue::new(config.scheduler);
+        let cumulative = next.back(1);
+        Self {
+            queue,
+            sent: VecDeque::new(),
+            cumulative,
+            next,
+            peer_rwnd: 0,
+            marked: 0,
+            gapped: 0,
+            flying: 0,
+            held: 0,
+            forwards: false,
+            advanced: cumulative,
+            forward_due: false,
+            forwarded: Instant::ZERO,
+        }
+    }
+
+    /// What the peer said when the association was set up.
+    pub(super) fn agree(&mut self, a_rwnd: u32, forwards: bool, interleaving: bool) {
+        self.peer_rwnd = a_rwnd.into();
+        self.forwards = forwards;
+        self.queue.interleaving = interleaving;
+    }
+
+    /// Bytes of user data the peer may not have.
+    pub(super) fn used_bytes(&self) -> usize {
+        self.queue.bytes() + self.held
+    }
+    /// Nothing is left to send or to be acknowledged.
+    pub(super) fn is_done(&self) -> bool {
+        self.queue.is_empty() && self.sent.is_empty()
+    }
+    /// A packet quoted by a router may be ours only while something is out.
+    pub(super) fn is_idle(&self) -> bool {
+        self.sent.is_empty()
+    }
+
+    /// §6.2.1
+    pub(super) fn on_sack(
+        &mut self,
+        now: Instant,
+        sack: &Sack,
+        paths: &mut [Path],
+        config: &Config,
+    ) -> Result<(), Garbage> {
+        let cumulative = self.cumulative.near(sack.cumulative);
+        if cumulative < self.cumulative {
+            // §6.2.1 D i: it was overtaken.
+            return Ok(());
+        }
+        let reach = self.next.back(1).since(cumulative);
+        let believable =
+            |(first, last): &(u16, u16)| *first > 1 && first <= last && u64::from(*last) <= reach;
+        if cumulative >= self.next || !sack.gaps.iter().all(believable) {
+            return Err(Garbage::BadAck);
+        }
+        for path in &mut *paths {
+            path.news = News { before: path.flight, ..News::default() };
+        }
+        let advanced = cumulative > self.cumulative;
+        let mut highest = self.acknowledge(now, cumulative, paths);
+        highest = highest.max(self.on_gaps(now, &sack.gaps, paths));
+        let last_gap = sack.gaps.iter().map(|gap| gap.1).max();
+        let last_gap = last_gap.map(|last| cumulative + u64::from(last));
+        self.count_missing(highest, last_gap.filter(|_| advanced), paths);
+        for path in &mut *paths {
+            self.govern(now, advanced, path);
+            path.limit_burst(config.max_burst);
+        }
+        self.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.flying);
+        self.advance(now, paths);
+        Ok(())
+    }
+
+    /// All up to here has come. Gives the highest TSN newly acknowledged.
+    pub(super) fn acknowledge(&mut self, now: Instant, to: Seq, paths: &mut [Path]) -> Option<Seq> {
+        let mut highest = None;
+        while self.cumulative < to
+            && let Some(sent) = self.sent.pop_front()
+        {
+            self.cumulative += 1;
+            // §6.3.2 R3; what was given up counts too, or its T3 would run on for what came after.
+            paths[sent.path].news.earliest = true;
+            match sent.status {
+                Status::Acked => self.gapped -= 1,
+                Status::Abandoned => continue,
+                Status::Flying | Status::Marked => {
+                    let facts = sent.facts();
+                    self.take_off(facts, paths);
+                    on_acked(now, facts, &mut paths[sent.path]);
+                    highest = Some(sent.tsn);
+                }
+            }
+            self.held -= sent.data.payload.wire_bytes();
+        }
+        highest
+    }
+
+    /// A chunk is neither in flight nor to be sent again any more.
+    fn take_off(&mut self, sent: Facts, paths: &mut [Path]) {
+        match sent.status {
+            Status::Flying => {
+                self.flying -= sent.user_bytes;
+                let path = &mut paths[sent.path];
+                path.flight = path.flight.saturating_sub(sent.wire_bytes);
+            }
+            Status::Marked => self.marked -= 1,
+            Status::Acked | Status::Abandoned => {}
+        }
+    }
+
+    /// Gap Ack Blocks; gives the highest TSN newly acknowledged.
+    fn on_gaps(&mut self, now: Instant, gaps: &[(u16, u16)], paths: &mut [Path]) -> Option<Seq> {
+        if gaps.is_empty() && self.gapped == 0 {
+            return None;
+        }
+        // How many blocks begin less how many end, up to each chunk: many may lie about as many.
+        let mut depth = vec![0_i64; self.sent.len() + 1];
+        for (first, last) in gaps {
+            depth[usize::from(*first) - 1] += 1;
+            depth[usize::from(*last)] -= 1;
+        }
+        let (mut highest, mut open) = (None, 0);
+        for (at, change) in depth.into_iter().enumerate().take(self.sent.len()) {
+            open += change;
+            let facts = self.sent[at].facts();
+            match (facts.status, open > 0) {
+                (Status::Flying | Status::Marked, true) => {
+                    self.take_off(facts, paths);
+                    on_acked(now, facts, &mut paths[facts.path]);
+                    highest = Some(facts.tsn);
+                    self.sent[at].status = Status::Acked;
+                    self.gapped += 1;
+                }
+                // §6.2.1 D iii: the peer has dropped it after all.
+                (Status::Acked, false) => {
+                    self.gapped -= 1;
+                    self.flying += facts.user_bytes;
+                    paths[facts.path].flight += facts.wire_bytes;
+                    (self.sent[at].status, self.sent[at].missing) = (Status::Flying, 0);
+                }
+                _ => {}
+            }
+        }
+        highest
+    }
+
+    /// §7.2.4: chunks before the highest newly acknowledged one are missing; in fast recovery those
+    /// before any block are, if the cumulative point has advanced.
+    fn count_missing(&mut self, highest: Option<Seq>, block: Option<Seq>, paths: &mut [Path]) {
+        let recovering = paths.iter().any(|path| path.exit.is_some());
+        let Some(limit) = highest.max(block.filter(|_| recovering)) else { return };
+        for at in 0..self.sent.len() {
+            let sent = &mut self.sent[at];
+            if sent.tsn >= limit {
+                break;
+            }
+            if sent.status != Status::Flying || sent.fast {
+                continue;
+            }
+            sent.missing += 1;
+            if sent.missing >= MISSING {
+                sent.fast = true;
+                paths[sent.path].news.lost = true;
+                self.mark(at, false, paths);
+            }
+        }
+    }
+
+    fn mark(&mut self, at: usize, elsewhere: bool, paths: &mut [Path]) {
+        let sent = &mut self.sent[at];
+        let (user, wire) = (sent.user_bytes(), sent.wire_bytes());
+        (sent.status, sent.elsewhere, sent.missing) = (Status::Marked, elsewhere, 0);
+        let path = &mut paths[sent.path];
+        path.flight = path.flight.saturating_sub(wire);
+        // §6.2.1 C: what is marked is not on its way to the peer's buffer.
+        self.flying -= user;
+        self.peer_rwnd += user;
+        self.marked += 1;
+    }
+
+    /// What a SACK means for a path's window and timer.
+    fn govern(&mut self, now: Instant, advanced: bool, path: &mut Path) {
+        let News { before, acked, earliest, lost } = path.news;
+        if path.exit.is_some_and(|exit| exit <= self.cumulative) {
+            path.exit = None;
+            path.control.on_recovered(now, path.flight);
+        }
+        if lost {
+            path.forced = true;
+            // §7.2.4 step 2: one reduction for each recovery.
+            if path.exit.is_none() {
+                path.control.on_congestion(now, &Congestion::Loss { flight: before });
+                path.exit = Some(self.next.back(1));
+            }
+        } else if acked > 0 && path.exit.is_none() {
+            let window = path.control.window();
+            let slow_start = path.control.threshold().is_none_or(|threshold| window <= threshold);
+            // §7.2.1: slow start needs the cumulative point to advance.
+            if advanced || !slow_start {
+                let ack = Ack { acked, flight: before, window_limited: before >= window };
+                path.control.on_ack(now, &ack, &path.rtt);
+            }
+        }
+        // §6.3.2 R2, R3
+        if path.flight == 0 {
+            path.t3 = None;
+        } else if earliest || path.t3.is_none() {
+            path.t3 = Some(now + path.rtt.rto());
+        }
+    }
+
+    /// T3-rtx of a path ran out (§6.3.3 E3): all that was sent there is to be sent again. `false` if
+    /// there was nothing.
+    pub(super) fn on_timeout(&mut self, path: usize, paths: &mut [Path]) -> bool {
+        let mut any = false;
+        for at in 0..self.sent.len() {
+            if self.sent[at].status == Status::Flying && self.sent[at].path == path {
+                self.mark(at, true, paths);
+                any = true;
+            }
+        }
+        if self.advanced > self.cumulative {
+            // RFC 3758 §3.5 F2: the FORWARD TSN may be what was lost.
+            self.forward_due = true;
+            any = true;
+        }
+        any
+    }
+
+    /// Gives up a message, its chunks in whatever state (RFC 3758 §3.5 A1 to A3).
+    fn abandon(&mut self, id: u64, paths: &mut [Path]) {
+        for at in 0..self.sent.len() {
+            let sent = &self.sent[at];
+            if sent.id != id || matches!(sent.status, Status::Acked | Status::Abandoned) {
+                continue;
+            }
+            let facts = sent.facts();
+            self.take_off(facts, paths);
+            self.held -= facts.user_bytes as usize;
+            self.sent[at].status = Status::Abandoned;
+        }
+        self.queue.forget(id);
+    }
+
+    /// Gives up what is not to be sent any more; before anything is sent. `true` if there is more
+    /// room for it.
+    pub(super) fn expire(&mut self, now: Instant, paths: &mut [Path]) -> bool {
+        if !self.forwards {
+            return false;
+        }
+        let mut ids = Vec::new();
+        let mut freed = self.queue.expire(now, &mut ids);
+        if self.marked > 0 {
+            let over = |sent: &&Sent| {
+                sent.status == Status::Marked && sent.policy.gives_up(now, sent.transmissions)
+            };
+            ids.extend(self.sent.iter().filter(over).map(|sent| sent.id));
+        }
+        freed |= !ids.is_empty();
+        for id in ids {
+            self.abandon(id, paths);
+        }
+        self.advance(now, paths);
+        freed
+    }
+
+    /// RFC 3758 §3.5 C1 to C3
+    fn advance(&mut self, now: Instant, paths: &mut [Path]) {
+        let was = self.advanced;
+        self.advanced = self.advanced.max(self.cumulative);
+        let from = self.advanced.since(self.cumulative) as usize;
+        for sent in self.sent.iter().skip(from) {
+            if sent.status != Status::Abandoned {
+                break;
+            }
+            self.advanced = sent.tsn;
+        }
+        if self.advanced <= self.cumulative {
+            self.forward_due = false;
+            return;
+        }
+        self.forward_due |= self.advanced > was;
+        if paths.iter().all(|path| path.t3.is_none()) {
+            let path = super::data_path(paths);
+            paths[path].t3 = Some(now + paths[path].rtt.rto());
+        }
+    }
+
+    /// The SACK did not reach the point up to which all is given up: say it again (C3), but not too
+    /// soon, for the first may still be on its way.
+    pub(super) fn remind(&mut self, now: Instant, wait: Duration) {
+        let waited = now.saturating_since(self.forwarded) >= wait;
+        self.forward_due |= waited && self.advanced > self.cumulative;
+    }
+
+    /// The FORWARD TSN, of at most so many bytes; without room for all streams, up to where they
+    /// fit.
+    pub(super) fn forward(&mut self, now: Instant, space: usize) -> Option<Chunk> {
+        if !std::mem::take(&mut self.forward_due) {
+            return None;
+        }
+        self.forwarded = now;
+        let (mut ssn, mut mid) = (Vec::<(u16, u16)>::new(), Vec::<(u16, bool, u32)>::new());
+        let mut cumulative = self.cumulative;
+        let given_up = self.sent.iter().take(self.advanced.since(self.cumulative) as usize);
+        for Sent { data, tsn, .. } in given_up {
+            match data.number {
+                Number::Ssn(_) if data.unordered => {}
+                Number::Ssn(number) => match ssn.iter_mut().find(|one| one.0 == data.stream) {
+                    Some(one) => one.1 = number,
+                    None => ssn.push((data.stream, number)),
+                },
+                Number::Mid(number, _) => {
+                    let same = |one: &&mut (u16, bool, u32)| {
+                        (one.0, one.1) == (data.stream, data.unordered)
+                    };
+                    match mid.iter_mut().find(same) {
+                        Some(one) => one.2 = number,
+                        None => mid.push((data.stream, data.unordered, number)),
+                    }
+                }
+            }
+            if 8 + 4 * ssn.len() + 8 * mid.len() > space {
+                self.forward_due = true;
+                break;
+            }
+            cumulative = *tsn;
+        }
+        let mixed = self.queue.interleaving;
+        let skipped = if mixed { Skipped::Mid(mid) } else { Skipped::Ssn(ssn) };
+        (cumulative > self.cumulative)
+            .then(|| Chunk::ForwardTsn(ForwardTsn { cumulative: cumulative.wire(), skipped }))
+    }
+
+    /// Whether data could leave on this path now.
+    pub(super) fn wants(&self, index: usize, paths: &[Path], config: &Config) -> bool {
+        let path = &paths[index];
+        if self.marked > 0
+            && path.is_open()
+            && self.sent.iter().any(|s| s.status == Status::Marked && target(s, paths) == index)
+        {
+            return true;
+        }
+        super::data_path(paths) == index
+            && (path.flight < path.control.window().min(path.burst))
+            && self.may_cut(path.space(), path.space(), true, config)
+    }
+
+    /// Whether a new chunk may leave in `space` bytes.
+    fn may_cut(&self, space: usize, whole: usize, first: bool, config: &Config) -> bool {
+        let Some(bytes) = self.queue.next_bytes(whole) else { return false };
+        // Nagle: a packet that is not full waits for what is in flight.
+        let small = config.nagle && self.flying > 0 && first && {
+            let waiting = self.queue.bytes() + 16;
+            waiting < whole
+        };
+        // §6.1 A: without room at the peer, one chunk may be in flight to find out.
+        let fits = bytes as u64 <= self.peer_rwnd.saturating_add(16) || self.flying == 0;
+        bytes <= space && fits && !small
+    }
+
+    /// Puts into `chunks` what may leave on this path now, in `space` bytes.
+    pub(super) fn fill(
+        &mut self,
+        now: Instant,
+        index: usize,
+        paths: &mut [Path],
+        mut space: usize,
+        config: &Config,
+        chunks: &mut Vec<Chunk>,
+    ) {
+        let whole = paths[index].space();
+        if paths[index].is_open() && self.marked > 0 {
+            let was = space;
+            self.retransmit(now, index, paths, &mut space, chunks);
+            if space < was {
+                paths[index].forced = false;
+            }
+        }
+        if super::data_path(paths) != index {
+            return;
+        }
+        paths[index].age(now, config.max_burst);
+        let path = &paths[index];
+        if path.flight >= path.control.window().min(path.burst) {
+            return;
+        }
+        let mut first = chunks.iter().all(|chunk| !matches!(chunk, Chunk::Data(_)));
+        while (first || config.bundling) && self.may_cut(space, whole, first, config) {
+            let Some(chunk) = self.send_new(now, index, paths, whole) else { break };
+            space = space.saturating_sub(chunk.wire_bytes());
+            chunks.push(chunk);
+            first = false;
+        }
+    }
+
+    /// §6.1 C: what was lost goes first.
+    fn retransmit(
+        &mut self,
+        now: Instant,
+        index: usize,
+        paths: &mut [Path],
+        space: &mut usize,
+        chunks: &mut Vec<Chunk>,
+    ) {
+        for at in 0..self.sent.len() {
+            if self.marked == 0 {
+                break;
+            }
+            let sent = &self.sent[at];
+            if sent.status != Status::Marked || target(sent, paths) != index {
+                continue;
+            }
+            let bytes = sent.wire_bytes() as usize;
+            // A chunk cut for a wider path goes as it is.
+            let alone = chunks.is_empty() && bytes > paths[index].space();
+            if bytes > *space && !alone {
+                break;
+            }
+            *space = space.saturating_sub(bytes);
+            self.marked -= 1;
+            self.flying += sent.user_bytes();
+            self.peer_rwnd = self.peer_rwnd.saturating_sub(sent.user_bytes());
+            let sent = &mut self.sent[at];
+            (sent.status, sent.path, sent.elsewhere) = (Status::Flying, index, false);
+            sent.transmissions += 1;
+            let path = &mut paths[index];
+            // §6.3.1 C5: Karn's rule.
+            path.timed = path.timed.filter(|(tsn, _)| *tsn != sent.tsn);
+            path.on_sent(now, bytes as u64);
+            if at == 0 {
+                // §7.2.4 step 4
+                path.t3 = Some(now + path.rtt.rto());
+            }
+            chunks.push(Chunk::Data(sent.data.clone()));
+        }
+    }
+
+    fn send_new(
+        &mut self,
+        now: Instant,
+        index: usize,
+        paths: &mut [Path],
+        longest: usize,
+    ) -> Option<Chunk> {
+        let cut = self.queue.cut(longest)?;
+        let (tsn, path) = (self.next, &mut paths[index]);
+        self.next += 1;
+        let sent = Sent {
+            data: Data { tsn: tsn.wire(), ..cut.data },
+            tsn,
+            id: cut.id,
+            policy: cut.policy,
+            status: Status::Flying,
+            path: index,
+            transmissions: 1,
+            missing: 0,
+            fast: false,
+            elsewhere: false,
+        };
+        self.flying += sent.user_bytes();
+        self.held += sent.data.payload.wire_bytes();
+        self.peer_rwnd = self.peer_rwnd.saturating_sub(sent.user_bytes());
+        path.on_sent(now, sent.wire_bytes());
+        path.timed = path.timed.or(Some((tsn, now)));
+        let chunk = Chunk::Data(sent.data.clone());
+        self.sent.push_back(sent);
+        Some(chunk)
+    }
+}
+
+/// Where a chunk that was lost goes: what timed out on one path goes on another (§6.4.1).
+fn target(sent: &Sent, paths: &[Path]) -> usize {
+    if sent.elsewhere { super::other_path(paths, sent.path) } else { super::data_path(paths) }
+}
+
+fn on_acked(now: Instant, sent: Facts, path: &mut Path) {
+    path.news.acked += sent.wire_bytes;
+    // §8.2: the error counter of the path it was last sent on.
+    path.on_answer();
+    if let Some((_, at)) = path.timed.filter(|(tsn, _)| *tsn == sent.tsn) {
+        path.timed = None;
+        if sent.transmissions == 1 {
+            path.rtt.sample(now.saturating_since(at), 1);
+        }
+    }
+}

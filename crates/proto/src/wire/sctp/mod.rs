@@ -1,0 +1,156 @@
+//! The SCTP packet (RFC 9260 §3): the common header with its CRC-32c, and chunks behind one another.
+//! Each kind of chunk has a file; `tlv` walks what has a type, a length and a value.
+//!
+//! A packet is refused whole if a length in it lies or a chunk is too short for its type. Types
+//! that are not known are kept as they come: what is to be done with them is the endpoint's matter
+//! (§3.2).
+
+mod control;
+mod data;
+mod error;
+mod forward;
+mod init;
+mod parameter;
+mod sack;
+mod tlv;
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+
+use super::checksum::crc32c;
+use super::{Ends, Hints, WireError, at_least, u16_at, u32_at};
+use crate::sctp::{COMMON_HEADER, Chunk, Data, Packet};
+
+/// SCTP's protocol number (RFC 9260 §15.1).
+pub const PROTOCOL: u8 = 132;
+/// Where the checksum stands.
+const CHECKSUM: std::ops::Range<usize> = 8..12;
+
+/// Appends a packet.
+///
+/// # Errors
+/// [`WireError::TooLong`] if the packet exceeds 65535 bytes or an element its length field;
+/// `out` then holds a part of it.
+pub fn emit(packet: &Packet, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let start = out.len();
+    out.extend_from_slice(&ends.src_port.to_be_bytes());
+    out.extend_from_slice(&ends.dst_port.to_be_bytes());
+    out.extend_from_slice(&packet.tag.to_be_bytes());
+    out.extend_from_slice(&[0; 4]);
+    for chunk in &packet.chunks {
+        emit_chunk(chunk, out)?;
+        tlv::pad(start, out);
+    }
+    let bytes = &mut out[start..];
+    if bytes.len() > usize::from(u16::MAX) {
+        return Err(WireError::TooLong("SCTP packet"));
+    }
+    // RFC 9260 appendix A: over the packet with a checksum of zero, its low byte first.
+    let checksum = crc32c(bytes);
+    bytes[CHECKSUM].copy_from_slice(&checksum.to_le_bytes());
+    Ok(())
+}
+
+/// Reads and checks a packet.
+///
+/// # Errors
+/// Bytes that §6.8 and §6.10 let nobody use: cut short, with a wrong checksum, without chunks, with
+/// a length that lies, or with a chunk too short for its type.
+pub fn parse(
+    bytes: &[u8],
+    src: IpAddr,
+    dst: IpAddr,
+    hints: Hints,
+) -> Result<(Ends, Packet), WireError> {
+    at_least(bytes, COMMON_HEADER, "SCTP header")?;
+    let mut bytes = bytes.to_vec();
+    let checksum = [bytes[8], bytes[9], bytes[10], bytes[11]];
+    bytes[CHECKSUM].fill(0);
+    // §6.8: a packet with a wrong checksum is dropped.
+    if checksum != crc32c(&bytes).to_le_bytes() {
+        return Err(WireError::Checksum("SCTP"));
+    }
+    let ends = Ends { src, dst, src_port: u16_at(&bytes, 0), dst_port: u16_at(&bytes, 2) };
+    let tag = u32_at(&bytes, 4);
+    let chunks = parse_chunks(Bytes::from(bytes).slice(COMMON_HEADER..), hints)?;
+    Ok((ends, Packet { tag, chunks }))
+}
+
+fn parse_chunks(mut rest: Bytes, mut hints: Hints) -> Result<Vec<Chunk>, WireError> {
+    if rest.is_empty() {
+        return Err(WireError::Malformed("SCTP packet has no chunk"));
+    }
+    let mut chunks = Vec::new();
+    while !rest.is_empty() {
+        at_least(&rest, 4, "SCTP chunk header")?;
+        let (kind, flags) = (rest[0], rest[1]);
+        let value = tlv::take(&mut rest, "SCTP chunk")?;
+        let chunk = parse_chunk(kind, flags, value, hints)?;
+        if let (Chunk::Data(Data { payload, .. }), Some(offset)) =
+            (&chunk, &mut hints.virtual_offset)
+        {
+            *offset = offset.wrapping_add(payload.lengths().1 as u64);
+        }
+        chunks.push(chunk);
+    }
+    Ok(chunks)
+}
+
+fn parse_chunk(kind: u8, flags: u8, value: Bytes, hints: Hints) -> Result<Chunk, WireError> {
+    Ok(match kind {
+        0 | 64 => Chunk::Data(data::parse(kind, flags, value, hints)?),
+        1 => Chunk::Init(init::parse(value)?),
+        2 => Chunk::InitAck(init::parse(value)?),
+        3 => Chunk::Sack(sack::parse(&value)?),
+        6 => Chunk::Abort { reflected: flags & 1 == 1, causes: error::parse(value)? },
+        9 => Chunk::Error(error::parse(value)?),
+        4 | 5 | 7 | 8 | 10..=14 => control::parse(kind, flags, value)?,
+        192 | 194 => Chunk::ForwardTsn(forward::parse(kind, &value)?),
+        _ => Chunk::Unknown { kind, flags, value },
+    })
+}
+
+/// Appends a chunk without its padding.
+fn emit_chunk(chunk: &Chunk, out: &mut Vec<u8>) -> Result<(), WireError> {
+    let length = u16::try_from(chunk.length()).map_err(|_| WireError::TooLong("SCTP chunk"))?;
+    let [high, low] = length.to_be_bytes();
+    out.extend_from_slice(&[chunk.number(), flags(chunk), high, low]);
+    match chunk {
+        Chunk::Data(data) => data::emit(data, out),
+        Chunk::Init(init) | Chunk::InitAck(init) => init::emit(init, out)?,
+        Chunk::Sack(sack) => sack::emit(sack, out),
+        Chunk::Abort { causes, .. } | Chunk::Error(causes) => error::emit(causes, out)?,
+        Chunk::ForwardTsn(forward) => forward::emit(forward, out),
+        _ => control::emit(chunk, out),
+    }
+    Ok(())
+}
+
+const fn flags(chunk: &Chunk) -> u8 {
+    match chunk {
+        Chunk::Data(data) => data::flags(data),
+        Chunk::Abort { reflected, .. } | Chunk::ShutdownComplete { reflected } => *reflected as u8,
+        Chunk::Unknown { flags, .. } => *flags,
+        _ => 0,
+    }
+}
+
+/// The bytes of a chunk without its padding; none if it is longer than its length field can say.
+#[must_use]
+pub fn chunk_bytes(chunk: &Chunk) -> Bytes {
+    let mut out = Vec::with_capacity(chunk.wire_bytes());
+    if emit_chunk(chunk, &mut out).is_err() {
+        out.clear();
+    }
+    out.into()
+}
+
+/// The bytes of a parameter, as a report of an unrecognised one quotes it.
+pub(crate) fn parameter_bytes(parameter: &crate::sctp::Parameter) -> Bytes {
+    let mut out = Vec::with_capacity(parameter.length());
+    if parameter::emit(parameter, &mut out).is_err() {
+        out.clear();
+    }
+    out.into()
+}

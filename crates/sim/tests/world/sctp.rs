@@ -1,0 +1,41 @@
+//! SCTP in the world: filling a bottleneck, and speech that waits for what was lost, or does not.
+
+use crate::support::{flow, link, run, scenario};
+
+#[test]
+fn a_queue_of_one_bandwidth_delay_product_keeps_the_link_busy() {
+    // As for TCP: 10 Mbit/s and 40 ms there and back are 34 packets of 1500 bytes.
+    let links = [
+        link("in", "a-l", "100Mbit/s", "1ms", ""),
+        link("core", "l-z", "10Mbit/s", "19ms", "queue = { kind = 'droptail', packets = 50 }"),
+    ];
+    let bulk = flow("f", "a-z", "{ kind = 'sctp' }", "{ kind = 'bulk' }", "");
+    let run = run(&scenario("60s", &[links.concat(), bulk, "[measure]\nfrom = '10s'\n".into()]));
+    let busy = run.link("core").utilisation.expect("measured");
+    assert!(busy >= 0.95, "{busy}");
+    assert!(run.link("core").drops.expect("measured")[0] > 0);
+    // One message of 1000 bytes and 48 of headers in each packet, and all that is carried arrives.
+    let goodput = run.flow("f").goodput_bps.expect("measured");
+    assert!(goodput > 0.97 * busy * 10e6 * 1000.0 / 1048.0, "{goodput}");
+}
+
+/// Frames of a call that came too late for its buffer, or not at all.
+fn late_and_missing(transport: &str, buffer: &str, network: &[String]) -> (u64, u64) {
+    let speech = "{ kind = 'speech', codec = 'pcmu', packet = '20ms', lead = '1s' }";
+    let playout = format!("playout = {{ buffer = '{buffer}' }}");
+    let call = flow("f", "a-z", transport, speech, &playout);
+    let run = run(&scenario("120s", &[network.concat(), call]));
+    let call = run.flow("f");
+    (call.late_packets.expect("a call"), call.missing_packets.expect("a call"))
+}
+
+/// Where one packet in fifty is lost, order makes each loss delay what is behind it.
+#[test]
+fn in_order_a_loss_delays_others_too() {
+    let more = "loss = 0.02\nback = { loss = 0.0 }\nqueue = { kind = 'droptail', packets = 100 }";
+    let lossy = [link("l", "a-z", "1Mbit/s", "50ms", more)];
+    let ordered = late_and_missing("{ kind = 'sctp' }", "150ms", &lossy);
+    let unordered = late_and_missing("{ kind = 'sctp', ordered = false }", "150ms", &lossy);
+    assert_eq!((ordered.1, unordered.1), (0, 0));
+    assert!(2 * ordered.0 > 3 * unordered.0, "{ordered:?} {unordered:?}");
+}
