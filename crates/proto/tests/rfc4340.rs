@@ -967,3 +967,27 @@ fn room_is_the_permit() {
     assert_eq!(alone.events, [Event::Writable]);
     assert!(alone.dccp.room() > 0);
 }
+
+/// §8.1.4: a cookie proves an address only if it holds for that address: one that a listener made
+/// between other ends opens nothing, though the key is the same.
+#[test]
+fn a_cookie_of_other_ends_opens_nothing() {
+    let config = Config { init_cookie: true, ..plain() };
+    let listener =
+        |ends: &[u8]| Alone::new(Dccp::listener(&config, Dice::new(3, "alone")).between(ends));
+    let (here, other) = (b"\xc0\x00\x02\x01\x13\x8c", b"\xc0\x00\x02\x02\x13\x8c");
+    for (ends, opens) in [(here, true), (other, false)] {
+        let mut made = listener(here);
+        let response = made.arrive(Kind::Request { service: SERVICE }, &[]).remove(0);
+        let list = options(&response);
+        let cookie = list.iter().find(|option| matches!(option, Opt::InitCookie(_)));
+        let mut asked = listener(ends);
+        asked.seq = made.seq;
+        let answer = asked.arrive(Kind::Ack { ack: made.ack() }, &[*cookie.expect("a cookie")]);
+        assert_eq!(asked.dccp.state() == State::Open, opens);
+        if !opens {
+            assert_eq!(reset(&answer).0, ResetCode::BAD_INIT_COOKIE);
+            assert_eq!(asked.dccp.state(), State::Listen);
+        }
+    }
+}

@@ -243,6 +243,16 @@ impl Dccp {
         self
     }
 
+    /// What names both ends, their addresses and ports in bytes of the caller's choice, where a
+    /// listener may be talked to by many: an Init Cookie made between other ends opens nothing (RFC
+    /// 4340 §8.1.4). Without it a listener has one possible peer, as in a simulation, and a cookie
+    /// proves that the client received the Response and nothing about its address.
+    #[must_use]
+    pub fn between(mut self, ends: &[u8]) -> Self {
+        self.cookies.between(ends);
+        self
+    }
+
     /// What the source can send in, best first, for a controller that chooses
     /// ([`Event::Encoding`]); none unless told.
     #[must_use]
