@@ -991,3 +991,24 @@ fn a_cookie_of_other_ends_opens_nothing() {
         }
     }
 }
+
+/// RFC 6773: inside UDP the path MTU has 8 bytes less for DCCP.
+#[test]
+fn an_encapsulation_takes_its_bytes_off_the_room() {
+    let room = |overhead_bytes| {
+        let client = Dccp::client(&plain(), Dice::new(1, "client")).under(overhead_bytes);
+        let mut pair = Pair::between(client, Dccp::listener(&plain(), Dice::new(1, "server")));
+        pair.send(Client, 10);
+        pair.send(Server, 10);
+        pair.connect();
+        let room = pair.client.dccp.room();
+        assert!(room > 0);
+        // All of it can be used, and the IP packet is within the path MTU.
+        pair.log.clear();
+        pair.send(Client, room as u32);
+        let sent = pair.log.iter().find(|sent| sent.packet.kind.is_data()).expect("it left");
+        assert!(ip_bytes(&sent.packet) + overhead_bytes as usize <= 1500);
+        room
+    };
+    assert_eq!(room(0) - room(8), 8);
+}

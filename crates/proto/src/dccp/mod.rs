@@ -131,6 +131,8 @@ pub struct Dccp {
     config: Config,
     server: bool,
     version: IpVersion,
+    /// Bytes between the IP header and DCCP's.
+    overhead_bytes: u32,
     dice: Dice,
     state: State,
     windows: Windows,
@@ -199,6 +201,7 @@ impl Dccp {
             config: config.clone(),
             server,
             version: IpVersion::V4,
+            overhead_bytes: 0,
             state: if server { State::Listen } else { State::Closed },
             windows: Windows::new(dice.bits()),
             features: Features::new(config, server),
@@ -240,6 +243,14 @@ impl Dccp {
     #[must_use]
     pub const fn over(mut self, version: IpVersion) -> Self {
         self.version = version;
+        self
+    }
+
+    /// Bytes that an encapsulation puts between IP and DCCP, such as the 8 of UDP (RFC 6773): what a
+    /// packet has room for is so much less. None unless told.
+    #[must_use]
+    pub const fn under(mut self, overhead_bytes: u32) -> Self {
+        self.overhead_bytes = overhead_bytes;
         self
     }
 
@@ -537,8 +548,8 @@ impl Dccp {
 
     /// Bytes of IP packet that are not header, of a data packet of this kind without options.
     fn space(&self, fixed_bytes: usize) -> usize {
-        (self.path_mtu.saturating_sub(self.version.header_bytes()) as usize)
-            .saturating_sub(fixed_bytes)
+        let below_bytes = self.version.header_bytes().saturating_add(self.overhead_bytes);
+        (self.path_mtu.saturating_sub(below_bytes) as usize).saturating_sub(fixed_bytes)
     }
 
     fn deadline(&self) -> Option<Instant> {
