@@ -42,6 +42,11 @@ pub(super) struct Memory {
 }
 
 impl Cookies {
+    /// Bytes held.
+    pub(super) fn footprint(&self) -> usize {
+        self.ends.capacity() + self.echoed.footprint()
+    }
+
     pub(super) fn new(dice: &mut Dice) -> Self {
         let mut key = [0; 32];
         for part in key.chunks_exact_mut(8) {

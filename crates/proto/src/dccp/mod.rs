@@ -335,6 +335,22 @@ impl Dccp {
         self.receiver.as_ref()
     }
 
+    /// Bytes held by what could grow with what arrives: for tests that it does not, without end.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn footprint(&self) -> usize {
+        let sender = self.sender.as_ref().map_or(0, |half| match half {
+            SenderHalf::Two(ccid) => ccid.footprint(),
+            SenderHalf::Three(ccid) => ccid.footprint(),
+        });
+        let receiver = self.receiver.as_ref().map_or(0, |half| match half {
+            ReceiverHalf::Two(_) => 0,
+            ReceiverHalf::Three(ccid) => ccid.footprint(),
+        });
+        let own = self.vector.footprint() + self.dropped.footprint() + self.features.footprint();
+        sender + receiver + own + self.cookies.footprint() + size_of_val(self.ladder.as_slice())
+    }
+
     fn tell(&mut self, event: Event) {
         for (bit, known) in NEWS.iter().enumerate() {
             if *known == event {
