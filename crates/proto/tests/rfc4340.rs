@@ -627,8 +627,9 @@ fn corrupt_data_is_a_loss_event() {
             pair.send(Client, 100);
             pair.drive_for(ms(50));
         }
-        let rates = pair.client.notes.gauges.iter().filter(|note| note.1 == Gauge::LossEventRate);
-        assert_eq!(rates.last().is_some_and(|note| note.2 > 0.0), corrupt);
+        let mut rates =
+            pair.client.notes.gauges.iter().filter(|note| note.1 == Gauge::LossEventRate);
+        assert_eq!(rates.next_back().is_some_and(|note| note.2 > 0.0), corrupt);
     }
 }
 
