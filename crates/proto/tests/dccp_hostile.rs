@@ -237,3 +237,66 @@ fn the_smallest_request() {
         }
     }
 }
+
+/// Bytes that one end may hold whatever arrives.
+const MOST_BYTES: usize = 4 << 20;
+
+/// A peer of a hundred thousand packets that lie within the windows and about everything else: gaps,
+/// marks, random options, options of a kind that makes a CCID remember, nothing ever acknowledged
+/// for long. Where it ends a connection it begins another.
+#[test]
+fn memory_is_bounded() {
+    let mut dice = Dice::new(5, "hostile");
+    let mut greatest = 0;
+    for ccid in [Ccid::Two, Ccid::Three, Ccid::Four] {
+        let config = Config { ack_vector: true, ..Config::new(ccid) };
+        let wanted = [ccid as u8];
+        let list = [
+            talkspurt_proto::dccp::options::Opt::ChangeL(feature(1, &wanted)),
+            talkspurt_proto::dccp::options::Opt::ChangeR(feature(1, &wanted)),
+        ];
+        let mut alone = Alone::open_server(&config, &list);
+        let mut lives = 1;
+        for _ in 0..34_000 {
+            let bits = dice.bits();
+            let [_, step, ecn, length, first, time, data, old] = bits.to_le_bytes();
+            if alone.dccp.state() != State::Open {
+                alone = Alone::open_server(&config, &list);
+                lives += 1;
+            }
+            alone.seq =
+                (alone.seq + 1 + u64::from(step % 8) * u64::from(step / 192)) & ((1 << 48) - 1);
+            let ack = alone.ack_back(u64::from(old % 16));
+            let kind = [Kind::Data, Kind::DataAck { ack }, Kind::Ack { ack }, Kind::Data];
+            let kind = kind[usize::from(bits as u8 & 3)];
+            // Types that end nothing, values at random.
+            let types = [38, 37, 40, 41, 42, 43, 192, 193, 194, 195, 36, 35];
+            let mut bytes = Vec::new();
+            for _ in 0..length % 4 {
+                let random = dice.bits().to_le_bytes();
+                let long = usize::from(random[0] % 7);
+                bytes.extend([types[usize::from(random[7]) % types.len()], 2 + long as u8]);
+                bytes.extend(&random[1..=long]);
+            }
+            let mut packet = Alone::make(alone.seq, kind, &[], u32::from(first));
+            packet.ccval = first & 15;
+            packet.options = Options::from_bytes(&bytes);
+            let ecn = if ecn < 40 { Ecn::Ce } else { Ecn::Ect0 };
+            alone.input(arriving(packet, ecn, Damage::None));
+            if data % 2 == 0 && alone.dccp.room() >= 100 {
+                alone.send(100);
+            }
+            // Mostly a burst, now and then a pause.
+            if time == 0 {
+                alone.pass(ms(u64::from(data)));
+            }
+            alone.sent.clear();
+            alone.received.clear();
+            alone.events.clear();
+            alone.notes = Notes::default();
+            greatest = greatest.max(alone.dccp.footprint());
+        }
+        println!("CCID {wanted:?}: {lives} connections, at most {greatest} bytes");
+        assert!(greatest > 0 && greatest <= MOST_BYTES, "CCID {wanted:?} holds {greatest} bytes");
+    }
+}

@@ -628,8 +628,9 @@ fn corrupt_data_is_a_loss_event() {
             pair.send(Client, 100);
             pair.drive_for(ms(50));
         }
-        let rates = pair.client.notes.gauges.iter().filter(|note| note.1 == Gauge::LossEventRate);
-        assert_eq!(rates.last().is_some_and(|note| note.2 > 0.0), corrupt);
+        let mut rates =
+            pair.client.notes.gauges.iter().filter(|note| note.1 == Gauge::LossEventRate);
+        assert_eq!(rates.next_back().is_some_and(|note| note.2 > 0.0), corrupt);
     }
 }
 
@@ -974,4 +975,49 @@ fn room_is_the_permit() {
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[vector]);
     assert_eq!(alone.events, [Event::Writable]);
     assert!(alone.dccp.room() > 0);
+}
+
+/// §8.1.4: a cookie proves an address only if it holds for that address: one that a listener made
+/// between other ends opens nothing, though the key is the same.
+#[test]
+fn a_cookie_of_other_ends_opens_nothing() {
+    let config = Config { init_cookie: true, ..plain() };
+    let listener =
+        |ends: &[u8]| Alone::new(Dccp::listener(&config, Dice::new(3, "alone")).between(ends));
+    let (here, other) = (b"\xc0\x00\x02\x01\x13\x8c", b"\xc0\x00\x02\x02\x13\x8c");
+    for (ends, opens) in [(here, true), (other, false)] {
+        let mut made = listener(here);
+        let response = made.arrive(Kind::Request { service: SERVICE }, &[]).remove(0);
+        let list = options(&response);
+        let cookie = list.iter().find(|option| matches!(option, Opt::InitCookie(_)));
+        let mut asked = listener(ends);
+        asked.seq = made.seq;
+        let answer = asked.arrive(Kind::Ack { ack: made.ack() }, &[*cookie.expect("a cookie")]);
+        assert_eq!(asked.dccp.state() == State::Open, opens);
+        if !opens {
+            assert_eq!(reset(&answer).0, ResetCode::BAD_INIT_COOKIE);
+            assert_eq!(asked.dccp.state(), State::Listen);
+        }
+    }
+}
+
+/// RFC 6773: inside UDP the path MTU has 8 bytes less for DCCP.
+#[test]
+fn an_encapsulation_takes_its_bytes_off_the_room() {
+    let room = |overhead_bytes| {
+        let client = Dccp::client(&plain(), Dice::new(1, "client")).under(overhead_bytes);
+        let mut pair = Pair::between(client, Dccp::listener(&plain(), Dice::new(1, "server")));
+        pair.send(Client, 10);
+        pair.send(Server, 10);
+        pair.connect();
+        let room = pair.client.dccp.room();
+        assert!(room > 0);
+        // All of it can be used, and the IP packet is within the path MTU.
+        pair.log.clear();
+        pair.send(Client, room as u32);
+        let sent = pair.log.iter().find(|sent| sent.packet.kind.is_data()).expect("it left");
+        assert!(ip_bytes(&sent.packet) + overhead_bytes as usize <= 1500);
+        room
+    };
+    assert_eq!(room(0) - room(8), 8);
 }

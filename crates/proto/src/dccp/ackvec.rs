@@ -100,6 +100,12 @@ pub struct AckVector {
 }
 
 impl AckVector {
+    /// Bytes held for the buffer and its records.
+    pub(super) fn footprint(&self) -> usize {
+        self.cells.capacity() * size_of::<Cell>()
+            + self.records.capacity() * size_of::<(SeqNo, SeqNo)>()
+    }
+
     /// A buffer that knows of no packet.
     #[must_use]
     pub fn new() -> Self {

@@ -2,7 +2,8 @@
 //! client under a seal, so that a flood of Requests costs no memory. A client only echoes.
 //!
 //! The seal is HMAC-SHA-256, cut to 128 bits, under a key that no other endpoint has. It holds both
-//! initial sequence numbers and the time, so that an old or foreign cookie opens nothing.
+//! initial sequence numbers and the time, and covers what names both ends, so that an old or foreign
+//! cookie opens nothing. In a simulation a listener has one possible peer and needs no names.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
@@ -25,6 +26,8 @@ pub(super) const LONGEST: usize = 253;
 #[derive(Debug)]
 pub(super) struct Cookies {
     key: [u8; 32],
+    /// What names both ends: their addresses and ports.
+    ends: Vec<u8>,
     /// Received on a Response; sent back until the server shows it is open. The options of one
     /// packet, so no more than it can hold.
     echoed: Options,
@@ -39,12 +42,22 @@ pub(super) struct Memory {
 }
 
 impl Cookies {
+    /// Bytes held.
+    pub(super) fn footprint(&self) -> usize {
+        self.ends.capacity() + self.echoed.footprint()
+    }
+
     pub(super) fn new(dice: &mut Dice) -> Self {
         let mut key = [0; 32];
         for part in key.chunks_exact_mut(8) {
             part.copy_from_slice(&dice.bits().to_be_bytes());
         }
-        Self { key, echoed: Options::default() }
+        Self { key, ends: Vec::new(), echoed: Options::default() }
+    }
+
+    /// From now on cookies hold between these ends only.
+    pub(super) fn between(&mut self, ends: &[u8]) {
+        self.ends = ends.to_vec();
     }
 
     /// Keeps the cookies of a Response, which may bear several, as far as a packet has room to
@@ -69,6 +82,9 @@ impl Cookies {
 
     fn mac(&self, sealed: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).expect("a key of any length");
+        // The length first, so that no two of ends and contents run together into the same bytes.
+        mac.update(&(self.ends.len() as u64).to_be_bytes());
+        mac.update(&self.ends);
         mac.update(sealed);
         mac
     }

@@ -26,6 +26,11 @@ struct Entry {
 pub(super) struct Dropped(Vec<Entry>);
 
 impl Dropped {
+    /// Bytes held.
+    pub(super) fn footprint(&self) -> usize {
+        self.0.capacity() * size_of::<Entry>()
+    }
+
     pub(super) fn note(&mut self, seq: SeqNo, code: DropCode) {
         if self.0.len() == MOST {
             self.0.remove(0);

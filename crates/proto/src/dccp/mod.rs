@@ -129,6 +129,8 @@ pub struct Dccp {
     config: Config,
     server: bool,
     version: IpVersion,
+    /// Bytes between the IP header and DCCP's.
+    overhead_bytes: u32,
     dice: Dice,
     state: State,
     windows: Windows,
@@ -197,6 +199,7 @@ impl Dccp {
             config: config.clone(),
             server,
             version: IpVersion::V4,
+            overhead_bytes: 0,
             state: if server { State::Listen } else { State::Closed },
             windows: Windows::new(dice.bits()),
             features: Features::new(config, server),
@@ -238,6 +241,24 @@ impl Dccp {
     #[must_use]
     pub const fn over(mut self, version: IpVersion) -> Self {
         self.version = version;
+        self
+    }
+
+    /// Bytes that an encapsulation puts between IP and DCCP, such as the 8 of UDP (RFC 6773): what a
+    /// packet has room for is so much less. None unless told.
+    #[must_use]
+    pub const fn under(mut self, overhead_bytes: u32) -> Self {
+        self.overhead_bytes = overhead_bytes;
+        self
+    }
+
+    /// What names both ends, their addresses and ports in bytes of the caller's choice, where a
+    /// listener may be talked to by many: an Init Cookie made between other ends opens nothing (RFC
+    /// 4340 §8.1.4). Without it a listener has one possible peer, as in a simulation, and a cookie
+    /// proves that the client received the Response and nothing about its address.
+    #[must_use]
+    pub fn between(mut self, ends: &[u8]) -> Self {
+        self.cookies.between(ends);
         self
     }
 
@@ -310,6 +331,22 @@ impl Dccp {
     #[must_use]
     pub const fn receiver(&self) -> Option<&ReceiverHalf> {
         self.receiver.as_ref()
+    }
+
+    /// Bytes held by what could grow with what arrives: for tests that it does not, without end.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn footprint(&self) -> usize {
+        let sender = self.sender.as_ref().map_or(0, |half| match half {
+            SenderHalf::Two(ccid) => ccid.footprint(),
+            SenderHalf::Three(ccid) => ccid.footprint(),
+        });
+        let receiver = self.receiver.as_ref().map_or(0, |half| match half {
+            ReceiverHalf::Two(_) => 0,
+            ReceiverHalf::Three(ccid) => ccid.footprint(),
+        });
+        let own = self.vector.footprint() + self.dropped.footprint() + self.features.footprint();
+        sender + receiver + own + self.cookies.footprint() + size_of_val(self.ladder.as_slice())
     }
 
     fn tell(&mut self, event: Event) {
@@ -525,8 +562,8 @@ impl Dccp {
 
     /// Bytes of IP packet that are not header, of a data packet of this kind without options.
     fn space(&self, fixed_bytes: usize) -> usize {
-        (self.path_mtu.saturating_sub(self.version.header_bytes()) as usize)
-            .saturating_sub(fixed_bytes)
+        let below_bytes = self.version.header_bytes().saturating_add(self.overhead_bytes);
+        (self.path_mtu.saturating_sub(below_bytes) as usize).saturating_sub(fixed_bytes)
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -124,6 +124,11 @@ pub struct Malformed {
 pub struct Options(Vec<u8>);
 
 impl Options {
+    /// Bytes held.
+    pub(super) fn footprint(&self) -> usize {
+        self.0.capacity()
+    }
+
     /// The bytes of an options field.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {

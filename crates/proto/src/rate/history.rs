@@ -93,6 +93,12 @@ pub struct LossHistory {
 }
 
 impl LossHistory {
+    /// Bytes held.
+    pub(super) fn footprint(&self) -> usize {
+        self.waiting.capacity() * size_of::<Waiting>()
+            + self.closed.capacity() * size_of::<(Interval, Weighed)>()
+    }
+
     /// A history without packets.
     #[must_use]
     pub fn new(parameters: &Parameters) -> Self {

@@ -59,6 +59,15 @@ impl Machine {
     pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
         dispatch!(self, controller => controller.set_initial_rtt(now, rtt, probe));
     }
+    /// Bytes held that reports could make more.
+    pub(crate) fn footprint(&self) -> usize {
+        match self {
+            Self::Tfrc(sender) => sender.footprint(),
+            Self::TokenBucket(bucket) => bucket.inner().footprint(),
+            Self::Beritelli(_) => 0,
+        }
+    }
+
     /// s in bytes (RFC 5348 §4.1).
     #[must_use]
     pub fn segment_size(&self) -> f64 {

@@ -15,6 +15,11 @@ pub(super) struct ReceiveSet {
 const KEPT: usize = 64;
 
 impl ReceiveSet {
+    /// Bytes held.
+    pub(super) fn footprint(&self) -> usize {
+        self.rates.capacity() * size_of::<(Instant, f64)>()
+    }
+
     /// RFC 5348 §4.2: holds only infinity.
     pub(super) fn new(now: Instant) -> Self {
         Self { rates: vec![(now, f64::INFINITY)] }

@@ -64,6 +64,11 @@ pub struct Receiver {
 }
 
 impl Receiver {
+    /// Bytes held for arrivals and the loss history.
+    pub(crate) fn footprint(&self) -> usize {
+        self.arrivals.capacity() * size_of::<(Instant, u64)>() + self.history.footprint()
+    }
+
     /// A receiver that has seen nothing.
     #[must_use]
     pub fn new(parameters: &Parameters) -> Self {

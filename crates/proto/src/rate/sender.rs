@@ -67,6 +67,11 @@ pub struct Sender {
 }
 
 impl Sender {
+    /// Bytes held for receive rates.
+    pub(super) fn footprint(&self) -> usize {
+        self.receive_set.footprint()
+    }
+
     /// A sender that has sent nothing. `now` is when its connection opened.
     #[must_use]
     pub fn new(now: Instant, parameters: &Parameters) -> Self {

@@ -39,6 +39,11 @@ struct Missing {
 }
 
 impl AckRatio {
+    /// Bytes held.
+    pub(super) fn footprint(&self) -> usize {
+        self.missing.capacity() * size_of::<Missing>()
+    }
+
     pub(super) fn new(ratio: u16, controlled: bool) -> Self {
         Self {
             ratio,

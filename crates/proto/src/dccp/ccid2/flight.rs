@@ -52,6 +52,11 @@ pub(super) struct Flight {
 }
 
 impl Flight {
+    /// Bytes held.
+    pub(super) fn footprint(&self) -> usize {
+        self.records.capacity() * size_of::<Sent>()
+    }
+
     pub(super) const fn pipe(&self) -> u64 {
         self.pipe
     }

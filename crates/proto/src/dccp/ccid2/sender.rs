@@ -123,6 +123,11 @@ impl Sender {
         }
     }
 
+    /// Bytes held for packets sent and missing.
+    pub(crate) fn footprint(&self) -> usize {
+        self.flight.footprint() + self.acks.footprint()
+    }
+
     /// A round-trip time known before any data was sent, such as the handshake's.
     pub fn on_handshake_rtt(&mut self, rtt: Duration) {
         self.rtt.sample(rtt, 1);

@@ -95,6 +95,11 @@ impl Receiver {
         &self.machine
     }
 
+    /// Bytes held for packets received.
+    pub(crate) fn footprint(&self) -> usize {
+        self.machine.footprint()
+    }
+
     /// Follows the window counter; only data packets have one (RFC 4342 §8.1).
     fn count(&mut self, now: Instant, packet: &Arrival<'_>, ahead: bool, gap: bool) -> Option<u64> {
         if packet.data_bytes.is_none() {

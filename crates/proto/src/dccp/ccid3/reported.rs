@@ -53,6 +53,12 @@ pub(super) struct Context<'a> {
 }
 
 impl Reported {
+    /// Bytes held.
+    pub(super) fn footprint(&self) -> usize {
+        self.judged.capacity() * size_of::<(SeqNo, bool)>()
+            + self.marks.capacity() * size_of::<(SeqNo, Instant)>()
+    }
+
     /// The last loss event rate.
     pub(super) const fn last(&self) -> f64 {
         self.last

@@ -100,6 +100,13 @@ impl Sender {
         &self.machine
     }
 
+    /// Bytes held for packets sent and reports.
+    pub(crate) fn footprint(&self) -> usize {
+        self.left.capacity() * size_of::<Left>()
+            + self.reported.footprint()
+            + self.machine.footprint()
+    }
+
     /// The packet with this number, if it is remembered.
     fn find(&self, seq: SeqNo) -> Option<Left> {
         let place = self.left.binary_search_by_key(&seq, |left| left.seq).ok()?;

@@ -46,6 +46,14 @@ pub(super) struct Features {
 }
 
 impl Features {
+    /// Bytes held for rows, their lists and Confirms of unknown features.
+    pub(super) fn footprint(&self) -> usize {
+        let lists = self.rows.iter().map(|row| row.prefer.capacity() + row.told.capacity());
+        self.rows.capacity() * size_of::<Feature>()
+            + lists.sum::<usize>() * size_of::<u64>()
+            + self.unknown.capacity() * size_of::<(u8, Location)>()
+    }
+
     pub(super) fn new(config: &Config, server: bool) -> Self {
         let rows = KNOWN.iter().flat_map(|known| {
             [Location::Here, Location::There].map(|location| Feature::new(known, location))
