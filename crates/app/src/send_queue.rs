@@ -99,6 +99,13 @@ impl SendQueue {
         dropped
     }
 
+    /// The number of the next frame if it is longer than anything the transport can carry, and so
+    /// goes; asked until there is none, before [`Self::pop`].
+    pub fn expel(&mut self, largest: usize) -> Option<u32> {
+        let misfit = self.waiting.front().is_some_and(|first| first.frame.wire_bytes() > largest);
+        misfit.then(|| self.waiting.pop_front()).flatten().map(|gone| gone.index)
+    }
+
     /// The next frame, if `room` bytes suffice for it.
     pub fn pop(&mut self, room: usize) -> Option<(u32, Frame)> {
         let fits = self.waiting.front().is_some_and(|first| first.frame.wire_bytes() <= room);
@@ -182,6 +189,18 @@ mod tests {
         assert_eq!(queue.pop(10).map(|(index, _)| index), Some(0));
         assert_eq!(queue.pop(1).map(|(index, _)| index), Some(1));
         assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn what_never_fits_goes_and_what_waits_for_a_permit_stays() {
+        let mut queue = queue(3, Drop::Newest, Duration::MAX);
+        for (index, bytes) in [(0, 30), (1, 20), (2, 10)] {
+            queue.push(Instant::ZERO, index, frame(bytes));
+        }
+        assert_eq!((queue.expel(30), queue.pop(0)), (None, None));
+        let gone: Vec<u32> = std::iter::from_fn(|| queue.expel(19)).collect();
+        assert_eq!(gone, [0, 1]);
+        assert_eq!(queue.pop(19).map(|(index, _)| index), Some(2));
     }
 
     proptest! {

@@ -240,6 +240,18 @@ pub enum Transport {
     Tfrc(Box<Tfrc>),
 }
 
+impl Transport {
+    /// Bytes of the longest message it carries at all, permit or not: what is longer never leaves.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        match self {
+            Self::Udp(_) | Self::Tcp(_) => usize::MAX,
+            Self::Dccp(endpoint) => endpoint.largest(),
+            Self::Tfrc(endpoint) => endpoint.largest(),
+        }
+    }
+}
+
 macro_rules! dispatch {
     ($transport:expr, $endpoint:ident => $call:expr) => {
         match $transport {

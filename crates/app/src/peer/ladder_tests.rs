@@ -56,7 +56,7 @@ fn speech() -> Speech {
     }
 }
 
-fn parts(side: Side, playout: playout::Config) -> Parts {
+pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
     let opens = side == Side::Opens;
     let sink =
         MediaSink { encodings: speech().encodings(), playout, origin: Instant::ZERO, keep: 0 };

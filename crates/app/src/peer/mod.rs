@@ -7,6 +7,8 @@ mod incoming;
 #[cfg(test)]
 mod ladder_tests;
 mod outgoing;
+#[cfg(test)]
+mod parting_tests;
 mod sizing;
 
 use std::sync::Arc;
@@ -129,6 +131,8 @@ pub struct Peer {
     peer_closed: bool,
     /// All has been said, BYE included; the transport may not have taken it yet.
     parting: bool,
+    /// When a BYE that finds no room is given up, by the local clock.
+    parts_by: Option<Instant>,
     outgoing: Option<Outgoing>,
     incoming: Incoming,
     rtcp: Option<rtcp::Session>,
@@ -162,6 +166,7 @@ impl Peer {
             closed: false,
             peer_closed: false,
             parting: false,
+            parts_by: None,
             outgoing,
             incoming: Incoming::new(&parts),
             rtcp,
@@ -318,9 +323,11 @@ impl Peer {
             self.parting = true;
             self.say_goodbye(local, probe);
         }
-        if self.report.is_some() {
+        // A congestion control that gives no permit any more does not keep the flow for ever.
+        if self.report.is_some() && self.parts_by.is_some_and(|by| local < by) {
             return false;
         }
+        self.report = None;
         self.closed = true;
         self.transport.handle(local, Input::Close, probe);
         true
@@ -330,6 +337,7 @@ impl Peer {
     fn say_goodbye<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
         let Some(session) = &mut self.rtcp else { return };
         let sender = self.outgoing.as_ref().and_then(Outgoing::rtp);
+        self.parts_by = Some(local + session.minimum_interval());
         let compound = session.bye(local, sender, self.incoming.rtp());
         self.report_soon(local, compound, probe);
     }
@@ -344,6 +352,9 @@ impl Peer {
             if let Some(session) = self.rtcp.as_ref().filter(|_| !self.closed && !self.parting) {
                 next = earlier(next, session.next());
             }
+        }
+        if self.parting && !self.closed {
+            next = earlier(next, self.parts_by);
         }
         next.map(|local| self.clock.truth(local))
     }

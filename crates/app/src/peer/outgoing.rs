@@ -161,7 +161,14 @@ impl Outgoing {
     ) {
         let prefix = self.prefix();
         expire(&mut self.queue, local, probe);
-        while let Some((index, frame)) = self.queue.pop(transport.room().saturating_sub(prefix)) {
+        let largest = transport.largest().saturating_sub(prefix);
+        loop {
+            // RFC 4340 §14: what is larger than any packet of the path may be is not fragmented.
+            while let Some(index) = self.queue.expel(largest) {
+                probe.record(local, probe.place, &Note::Discarded { index });
+            }
+            let room = transport.room().saturating_sub(prefix);
+            let Some((index, frame)) = self.queue.pop(room) else { break };
             hand_over(local, index, frame, prefix > 0, transport, probe);
         }
     }

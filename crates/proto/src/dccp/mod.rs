@@ -566,6 +566,12 @@ impl Dccp {
         (self.path_mtu.saturating_sub(below_bytes) as usize).saturating_sub(fixed_bytes)
     }
 
+    /// RFC 4340 §14: the maximum packet size once the handshake is over, permit or not.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        self.space(departure::ACK_BYTES).saturating_sub(DATA_OPTIONS)
+    }
+
     fn deadline(&self) -> Option<Instant> {
         let sender = self.sender.as_ref().and_then(SenderHalf::deadline);
         let receiver = self.receiver.as_ref().and_then(ReceiverHalf::deadline);

@@ -148,6 +148,11 @@ impl Session {
     pub const fn next(&self) -> Option<Instant> {
         self.next
     }
+    /// The lower bound of the interval between reports (RFC 3550 §6.2).
+    #[must_use]
+    pub const fn minimum_interval(&self) -> Duration {
+        self.share.minimum
+    }
     /// The last round-trip time a report told (RFC 3550 §6.4.1).
     #[must_use]
     pub const fn rtt(&self) -> Option<Duration> {

@@ -102,6 +102,12 @@ impl Tfrc {
     pub const fn path_mtu(&self) -> Option<u32> {
         self.path_mtu
     }
+    /// Bytes of the longest payload the path takes, permit or not.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        let headers = self.version.header_bytes() + HEADER_BYTES;
+        self.path_mtu.unwrap_or(LONGEST_PACKET).saturating_sub(headers) as usize
+    }
     /// The controller of what this end sends, once it has sent.
     #[must_use]
     pub const fn machine(&self) -> Option<&Machine> {
@@ -229,7 +235,6 @@ impl Endpoint for Tfrc {
         if self.closed || !self.sender.is_open() {
             return 0;
         }
-        let headers = self.version.header_bytes() + HEADER_BYTES;
-        self.path_mtu.unwrap_or(LONGEST_PACKET).saturating_sub(headers) as usize
+        self.largest()
     }
 }

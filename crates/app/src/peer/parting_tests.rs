@@ -1,0 +1,82 @@
+//! A speaker whose path has become too narrow for anything it has to say, BYE included: what is
+//! discarded, and when it parts all the same.
+
+use talkspurt_proto::endpoint::Event;
+use talkspurt_proto::packet::{Body, Ecn, IpVersion, Quote, Quoted};
+use talkspurt_proto::probe::{Note, Place, Probe};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::{rtcp, tfrc};
+
+use super::ladder_tests::parts;
+use super::{Action, News, Peer};
+use crate::transport::{self, Side};
+
+const MS: Duration = Duration::from_millis(1);
+
+/// Frames by what became of them, and when the flow closed.
+#[derive(Default)]
+struct Eye {
+    made: Vec<u32>,
+    handed: Vec<u32>,
+    discarded: Vec<u32>,
+    closed: Option<Instant>,
+}
+
+impl Probe for Eye {
+    fn wants(&self, _: talkspurt_proto::probe::Topic) -> bool {
+        true
+    }
+    fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
+        match *note {
+            Note::Generated { index, .. } => self.made.push(index),
+            Note::HandedOver { index } => self.handed.push(index),
+            Note::Discarded { index } => self.discarded.push(index),
+            Note::Event(Event::Closed) => self.closed = Some(now),
+            _ => {}
+        }
+    }
+}
+
+/// 400 ms of speech over TFRC that nobody answers; at 100 ms a router says 68 bytes (24 of data).
+fn narrowed() -> Eye {
+    let mut parts = parts(Side::Opens, crate::playout::Config::default());
+    parts.transport = transport::Config::Tfrc(tfrc::Config::default());
+    parts.rtcp = rtcp::Config::default();
+    let (mut eye, mut peer) = (Eye::default(), Peer::new(parts));
+    let quote = Quote {
+        version: IpVersion::V4,
+        ip_bytes: 216,
+        mark: 0,
+        ttl: 64,
+        dscp: 0,
+        ecn: Ecn::NotEct,
+        transport: Quoted::Udp,
+    };
+    for ms in 0..=8000 {
+        let now = Instant::ZERO + MS * ms;
+        let news = match ms {
+            100 => News::Packet { ecn: Ecn::NotEct, body: Body::TooBig { mtu: 68, quote } },
+            _ => News::Wake,
+        };
+        peer.handle(now, news, &mut eye);
+        while let Action::Send(_) = peer.poll(now, &mut eye) {}
+    }
+    eye
+}
+
+#[test]
+fn frames_that_fit_no_packet_go_instead_of_blocking_the_queue() {
+    let eye = narrowed();
+    // The first left before; those of 12 + 160 bytes have no packet any more.
+    assert_eq!(eye.handed, [0]);
+    assert!(eye.made.len() > 15);
+    assert_eq!(eye.discarded, eye.made[1..]);
+}
+
+/// RFC 3550 §6.2: 5 s between reports at least; a BYE that cannot leave is worth no more waiting.
+#[test]
+fn a_goodbye_without_room_is_given_up_after_one_interval() {
+    let closed = narrowed().closed.expect("it parts");
+    let since = closed.as_nanos() / 1_000_000;
+    assert!((5380..=5420).contains(&since), "{since} ms");
+}
