@@ -26,7 +26,10 @@ network card dropped is read from their own counters after each conversation (of
 `rx_dropped`, `rx_missed_errors`, `tx_dropped` and the backlog's), and stands in the column
 *dropped between*: so many more, and no others, may be missing; where it is 0 the count must be
 exact. Where packets are late on purpose, those out of the window (RFC 4340 §7.5) need not be
-delivered, and Sync and SyncAck must be seen.
+delivered, and Sync and SyncAck must be seen. Where nothing is lost or late, nothing may come that
+our side has no use for, but for one thing: a Reset 3 (No Connection) with which the kernel answers
+a CloseReq or Close that we repeated while its own answer was under way, as happens when the machine
+is busy for longer than two round trips.
 
 Not asserted: the values inside headers and options. That sequence and acknowledgement numbers, Ack
 Vectors, receive rates, loss event rates and round-trip times are right is judged here only by the
