@@ -245,7 +245,8 @@ impl Transport {
     #[must_use]
     pub fn largest(&self) -> usize {
         match self {
-            Self::Udp(_) | Self::Tcp(_) => usize::MAX,
+            // UDP sends what it is given; TCP and SCTP cut it.
+            Self::Udp(_) | Self::Tcp(_) | Self::Sctp(_) => usize::MAX,
             Self::Dccp(endpoint) => endpoint.largest(),
             Self::Tfrc(endpoint) => endpoint.largest(),
         }

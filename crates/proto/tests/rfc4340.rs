@@ -8,7 +8,7 @@ use dccp_pair::*;
 use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{
-    Ccid, Config, Dccp, Kind, Location, ResetCode, Service, State, WireSeq, crc32c,
+    Ccid, Config, Dccp, Kind, Location, ResetCode, Service, State, WireSeq,
 };
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
@@ -17,6 +17,7 @@ use talkspurt_proto::packet::{
 };
 use talkspurt_proto::probe::{Garbage, Gauge};
 use talkspurt_proto::profile::Profile;
+use talkspurt_proto::wire::checksum::crc32c;
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
 
