@@ -537,7 +537,7 @@ fn axes_that_cannot_be() {
         "[[axes]]\npath = \"links.bottleneck.delay\"\nvalues = [\"20ms\"]\n[[axes]]\npath = \"links.*.delay\"\nvalues = [\"1ms\"]",
         "[[axes]]\nname = \"a\"\npath = \"links.access.delay\"\nvalues = [\"20ms\"]\n[[axes]]\nname = \"a\"\npath = \"links.bottleneck.delay\"\nvalues = [\"1ms\"]",
         "[[axes]]\npath = \"replications.count\"\nvalues = [1, 2]",
-        "[[axes]]\npath = \"flows.call.transport\"\nvalues = [{ kind = \"udp\" }, { kind = \"tcp\" }, { kind = \"sctp\" }]",
+        "[[axes]]\npath = \"flows.call.transport\"\nvalues = [{ kind = \"udp\" }, { kind = \"tcp\" }, { kind = \"quic\" }]",
         "[[axes]]\npath = \"duration\"\nvalues = [\"60s\", \"4s\"]",
         "[[axes]]\npath = \"links.bottleneck.delay\"\nvalue = [\"20ms\"]",
         "[[axes]]\npath = \"seed\"\nvalues = [1, 2]\n[replications]\ncount = 60000",

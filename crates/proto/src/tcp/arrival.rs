@@ -72,11 +72,8 @@ impl Tcp {
         if flags.contains(Flags::SYN) {
             return self.on_stray_syn(now);
         }
-        if !flags.contains(Flags::ACK) || !self.on_ack(now, segment, seq, probe) {
+        if !flags.contains(Flags::ACK) || !self.on_ack(now, segment, (seq, ecn), probe) {
             return;
-        }
-        if self.agreed.ecn {
-            self.on_mark(segment, ecn);
         }
         let fin = flags.contains(Flags::FIN).then_some(seq + segment.payload.len() as u64);
         if !segment.payload.is_empty() {
@@ -192,7 +189,7 @@ impl Tcp {
         &mut self,
         now: Instant,
         segment: &Segment,
-        seq: Seq,
+        (seq, ecn): (Seq, Ecn),
         probe: &mut P,
     ) -> bool {
         let ack = self.tx.una.near(segment.ack);
@@ -210,11 +207,7 @@ impl Tcp {
             self.challenge(now);
             return false;
         }
-        if self.agreed.ecn {
-            self.on_echo(now, segment, ack);
-        }
-        if self.selective.is_some() {
-            self.on_selective_ack(now, segment, ack, probe);
+        if self.extended && self.on_extended_ack(now, segment, (ack, ecn), probe) {
             self.on_own_fin_acknowledged(now);
         } else if ack > self.tx.una {
             let echo = segment.timestamps.map(|(_, echo)| echo);

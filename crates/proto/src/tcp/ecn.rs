@@ -68,6 +68,7 @@ impl Tcp {
     }
 
     /// New data leaves: whether ECN-capable, and with which bits.
+    #[inline(never)]
     pub(super) fn ecn_on_new_data(&mut self) -> (Ecn, Flags) {
         let told = std::mem::take(&mut self.echoes.reduced);
         (Ecn::Ect0, if told { Flags::CWR } else { Flags::default() })

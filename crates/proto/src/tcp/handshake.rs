@@ -190,6 +190,7 @@ impl Tcp {
         self.recovery = Recovery::from(self.tx.iss);
         let rack = self.config.loss_recovery() == LossRecovery::Rack;
         self.selective = self.agreed.sack.then(|| Box::new(Selective::new(rack)));
+        self.extended = self.agreed.sack || self.agreed.ecn;
         // RFC 7323 §2.2: the window of a SYN is not scaled.
         let syn = segment.flags.contains(Flags::SYN);
         self.tx.window = u64::from(segment.window) << if syn { 0 } else { self.tx.shift };

@@ -128,6 +128,8 @@ pub struct Tcp {
     rtt: RttEstimator,
     cc: Machine,
     agreed: Agreed,
+    /// Selective acknowledgements or ECN are in use: the one question a connection without them asks.
+    extended: bool,
     echoes: Echoes,
     /// Bits index [`NEWS`].
     news: u8,
@@ -172,6 +174,7 @@ impl Tcp {
             rtt: RttEstimator::new(config.min_rto, config.max_rto, TICK),
             cc: Self::controller(config, mss, false),
             agreed: Agreed::default(),
+            extended: false,
             echoes: Echoes::default(),
             news: 0,
             reset: None,
@@ -265,8 +268,7 @@ impl Tcp {
         note(is.rto != was.rto, Gauge::Rto, Some(is.rto.as_secs_f64()));
     }
 
-    // Apart from `handle`, whose other inputs are more frequent and need no registers saved.
-    #[inline(never)]
+    #[inline]
     fn on_packet<P: Probe>(
         &mut self,
         now: Instant,

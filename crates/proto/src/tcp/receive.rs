@@ -142,6 +142,7 @@ impl Receiver {
     }
 
     /// RFC 2883 §4: what a segment brings a second time is told.
+    #[inline(never)]
     pub(super) fn note_duplicate(&mut self, seq: Seq, len: u64) {
         if let Some(report) = &mut self.report {
             report.before(seq, seq + len, self.nxt, &self.reassembly);

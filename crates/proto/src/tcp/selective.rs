@@ -11,6 +11,7 @@ use super::send::Draft;
 use super::timers::earlier;
 use super::{Segment, Tcp};
 use crate::congestion::{Ack, Congestion, CongestionControl};
+use crate::packet::Ecn;
 use crate::probe::{Garbage, Probe};
 use crate::seq::Seq;
 use crate::time::Instant;
@@ -32,6 +33,7 @@ impl Selective {
     }
 
     /// The earliest deadline of RACK-TLP.
+    #[inline(never)]
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.rack.as_ref().and_then(|rack| earlier(rack.reorder_at, rack.probe_at))
     }
@@ -46,8 +48,29 @@ struct Blocks {
 }
 
 impl Tcp {
+    /// An acknowledgement of a connection with ECN or selective acknowledgements; true if the latter
+    /// took it.
+    #[inline(never)]
+    pub(super) fn on_extended_ack<P: Probe>(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        (ack, ecn): (Seq, Ecn),
+        probe: &mut P,
+    ) -> bool {
+        if self.agreed.ecn {
+            self.on_mark(segment, ecn);
+            self.on_echo(now, segment, ack);
+        }
+        let selective = self.selective.is_some();
+        if selective {
+            self.on_selective_ack(now, segment, ack, probe);
+        }
+        selective
+    }
+
     /// An acknowledgement within the window, old, new or a duplicate.
-    pub(super) fn on_selective_ack<P: Probe>(
+    fn on_selective_ack<P: Probe>(
         &mut self,
         now: Instant,
         segment: &Segment,
@@ -209,6 +232,7 @@ impl Tcp {
     }
 
     /// What may be in flight: while recovering what PRR says, else cwnd.
+    #[inline(never)]
     pub(super) fn selective_window(&self, selective: &Selective) -> u64 {
         if selective.rack.as_ref().is_some_and(|rack| rack.probe) {
             // RFC 8985 §7.3: the probe leaves whatever cwnd says.
@@ -221,6 +245,7 @@ impl Tcp {
     }
 
     /// RFC 6675 §4, NextSeg.
+    #[inline(never)]
     pub(super) fn next_selective(&mut self, now: Instant) -> Option<Draft> {
         if self.rx.ack_now && self.rx.has_blocks() && !self.blocks_fit() {
             return None;
@@ -283,6 +308,7 @@ impl Tcp {
     }
 
     /// A segment never sent before has left.
+    #[inline(never)]
     pub(super) fn note_sent(&mut self, start: Seq, end: Seq, now: Instant) {
         if let Some(selective) = &mut self.selective {
             selective.board.push(start, end, now);

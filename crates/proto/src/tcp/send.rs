@@ -169,11 +169,11 @@ impl Tcp {
     }
 
     /// The one place where a draft becomes a segment, so that it is written once and not moved.
-    #[inline]
+    #[inline(always)]
     pub(super) fn transmit(&mut self, now: Instant, draft: Draft) -> Output {
         let (ack, window) = self.rx.acknowledge(self.rx.shift);
         self.timers.ack = None;
-        let sack = if self.selective.is_some() { self.sack(draft.len) } else { None };
+        let (sack, echo) = if self.extended { self.extras(draft.len) } else { Default::default() };
         Output::Transmit(Transmit {
             path: PathId(0),
             ecn: draft.ecn,
@@ -181,7 +181,7 @@ impl Tcp {
                 seq: draft.seq.wire(),
                 ack,
                 window,
-                flags: if self.echoes.owed { draft.flags | Flags::ECE } else { draft.flags },
+                flags: draft.flags | echo,
                 mss: None,
                 window_scale: None,
                 sack_permitted: false,
@@ -192,14 +192,16 @@ impl Tcp {
         })
     }
 
-    /// The SACK option of a segment with `len` bytes of data: what the MTU and 40 bytes of options
+    /// ECN-echo, and the SACK option of a segment with `len` bytes of data: what the MTU and 40 bytes of options
     /// leave room for (RFC 6691 §2).
-    fn sack(&mut self, len: u64) -> Option<Box<SackBlocks>> {
+    #[cold]
+    fn extras(&mut self, len: u64) -> (Option<Box<SackBlocks>>, Flags) {
+        let echo = if self.echoes.owed { Flags::ECE } else { Flags::default() };
         if !self.rx.has_blocks() {
-            return None;
+            return (None, echo);
         }
         let free = if self.agreed.timestamps { 28 } else { 40 };
-        self.rx.blocks(self.tx.mss.saturating_sub(len).min(free) as usize)
+        (self.rx.blocks(self.tx.mss.saturating_sub(len).min(free) as usize), echo)
     }
 
     /// True if what is to be sent next leaves room for a block or two beside it; if not, an
