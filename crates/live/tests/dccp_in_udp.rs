@@ -53,7 +53,7 @@ fn side(port: UdpPort, server: Option<u16>, terms: Terms, config: &Config, sent:
     let endpoint =
         if server.is_some() { Dccp::client(config, dice) } else { Dccp::listener(config, dice) };
     let mut app = Exchange::new(terms);
-    drive(&mut endpoint.over(line.version()), &mut app, &mut line, &mut ())
+    drive(&mut endpoint.over(line.version()).under(8), &mut app, &mut line, &mut ())
         .expect("loopback works");
     app.tally().clone()
 }
