@@ -2,7 +2,8 @@
 //! every option, in both header forms and over both IP versions; a checksum over a part; inside
 //! UDP; quoted by a router. Without tshark these tests say so and pass, as those of `tshark.rs`.
 
-#[path = "../../proto/tests/captures/mod.rs"]
+#[path = "../../proto/tests/all/captures.rs"]
+#[allow(dead_code, unreachable_pub, reason = "shared with the tests of `proto`")]
 mod captures;
 mod dissector;
 

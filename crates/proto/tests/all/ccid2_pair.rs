@@ -1,0 +1,215 @@
+//! CCID 2 in a whole connection, two endpoints and a wire: what is seen there in bytes and in time.
+//! Round-trip time 100 ms, nothing else delays.
+
+use crate::dccp_pair::{
+    ACK, Client, DATA, DATA_ACK, Fate, Pair, SYNC, Sent, Server, at, feature, ms, options, wire,
+};
+use talkspurt_proto::dccp::ccid2;
+use talkspurt_proto::dccp::options::{Opt, feature as number};
+use talkspurt_proto::dccp::{Ccid, Config};
+use talkspurt_proto::probe::Gauge;
+use talkspurt_proto::profile::Profile;
+
+fn config(profile: Profile) -> Config {
+    Config { profile, ..Config::new(Ccid::Two) }
+}
+
+/// A client that has 1000-byte datagrams without end to send, past its handshake.
+fn bulk(config: &Config, datagrams: u32) -> Pair {
+    let mut pair = Pair::new(config);
+    for _ in 0..datagrams {
+        pair.send(Client, 1000);
+    }
+    pair
+}
+
+fn data(pair: &Pair) -> Vec<Sent> {
+    let is_data = |sent: &&Sent| sent.is(Client, DATA) || sent.is(Client, DATA_ACK);
+    pair.log.iter().filter(is_data).cloned().collect()
+}
+
+/// Loses every n-th data packet of the client.
+fn lossy(pair: &mut Pair, period: u64, fate: Fate) {
+    let mut count = 0;
+    pair.on_wire(move |sent| {
+        let is_data = sent.is(Client, DATA) || sent.is(Client, DATA_ACK);
+        count += u64::from(is_data);
+        if is_data && count.is_multiple_of(period) { fate } else { Fate::Arrive }
+    });
+}
+
+/// Data packets in each round trip of 100 ms from the first on.
+fn per_rtt(pair: &Pair) -> Vec<u64> {
+    let data = data(pair);
+    let first = data[0].at;
+    let mut counts = vec![0; 64];
+    for sent in &data {
+        counts[(sent.at.saturating_since(first).as_nanos() / 100_000_000) as usize] += 1;
+    }
+    counts
+}
+
+fn nobody_is_confused(pair: &Pair) {
+    assert!(pair.of_kind(Client, SYNC).is_empty() && pair.of_kind(Server, SYNC).is_empty());
+    assert!(pair.client.notes.garbage.is_empty() && pair.server.notes.garbage.is_empty());
+}
+
+#[test]
+fn slow_start_grows_by_half_a_round_trip_or_doubles() {
+    let mut pair = bulk(&config(Profile::Rfc), 1000);
+    pair.connect();
+    pair.drive_until(at(1000));
+    let rfc = per_rtt(&pair);
+    // RFC 4341 §5: one for two acknowledged. Odd packets wait for a later acknowledgement.
+    assert_eq!(rfc[..3], [4, 6, 9]);
+    let mut exact = 9.0;
+    for round in 3..9 {
+        exact *= 1.5;
+        let part = rfc[round] as f64 / exact;
+        assert!((0.88..=1.0).contains(&part), "round {round}: {rfc:?}");
+    }
+    nobody_is_confused(&pair);
+
+    // ns-2: one for each.
+    let window = ccid2::Config { initial_window: Some(4), ..ccid2::Config::default() };
+    let mut pair = bulk(&Config { window, ..config(Profile::Ns2) }, 1000);
+    pair.connect();
+    pair.drive_until(at(800));
+    assert_eq!(per_rtt(&pair)[..6], [4, 8, 16, 32, 64, 128]);
+}
+
+#[test]
+fn bulk_follows_the_square_root_law_under_losses_and_marks() {
+    for fate in [Fate::Drop, Fate::Mark] {
+        let (datagrams, period) = (30_000, 333);
+        let mut pair = bulk(&config(Profile::Rfc), datagrams);
+        lossy(&mut pair, period, fate);
+        pair.connect();
+        pair.drive_until(at(120_000));
+        let from = at(20_000);
+        let data = data(&pair);
+        let bytes: usize = data
+            .iter()
+            .filter(|sent| sent.at >= from)
+            .map(|sent| sent.packet.payload.wire_bytes())
+            .sum();
+        // X = 1.2 · s / (R · √p), of which small windows lose some: they are halved rounded down, and
+        // do not grow in the round trip after a loss.
+        let law = 1.2 * 1000.0 / 0.1 * (period as f64).sqrt();
+        let part = bytes as f64 / 100.0 / law;
+        assert!((0.88..=1.0).contains(&part), "{fate:?}: {part:.3} of the law");
+        nobody_is_confused(&pair);
+        let delivered = pair.server.received.len() as u64;
+        let sent = data.len() as u64;
+        match fate {
+            Fate::Mark => assert!(sent - delivered < 60, "marks lose nothing"),
+            _ => assert!((sent - delivered).abs_diff(sent / period) < 60),
+        }
+        // RFC 4341 §6: one acknowledgement for two data packets, and one more for each hole or mark.
+        let acks = pair.of_kind(Server, ACK);
+        let ratio = acks.len() as f64 / sent as f64;
+        assert!((0.49..0.51).contains(&ratio), "{ratio}");
+        // §6.2: since the client acknowledges them once a window, the vectors stay short: a hole
+        // and the runs around it, of 64 packets each at most.
+        let longest = acks.iter().map(|sent| sent.packet.options.as_bytes().len()).max();
+        assert!(longest.is_some_and(|bytes| bytes <= 16), "{longest:?}");
+    }
+}
+
+#[test]
+fn a_data_ack_leaves_once_a_window() {
+    let mut pair = bulk(&config(Profile::Rfc), 1000);
+    pair.connect();
+    pair.drive_until(at(1000));
+    let (rounds, sent) = (per_rtt(&pair), data(&pair));
+    // Past PARTOPEN, in which all of them acknowledge (§8.1.5): one among the packets of each round.
+    let mut after = rounds[0] as usize;
+    for packets in &rounds[1..8] {
+        let round = &sent[after..after + *packets as usize];
+        let acks = round.iter().filter(|sent| sent.is(Client, DATA_ACK)).count();
+        assert!((1..=2).contains(&acks), "{acks} of {packets}");
+        after += *packets as usize;
+    }
+}
+
+#[test]
+fn lost_acknowledgements_double_ack_ratio_by_negotiation() {
+    let mut pair = bulk(&config(Profile::Rfc), 6000);
+    let mut count = 0;
+    pair.on_wire(move |sent| {
+        count += u64::from(sent.is(Server, ACK));
+        if sent.is(Server, ACK) && count.is_multiple_of(40) { Fate::Drop } else { Fate::Arrive }
+    });
+    pair.connect();
+    pair.drive_until(at(1500));
+    let asked = |sent: &Sent, value: u8| {
+        let value = [0, value];
+        let change = Opt::ChangeL(feature(number::ACK_RATIO, &value));
+        sent.from == Client && options(&sent.packet).contains(&change)
+    };
+    let change = pair.log.iter().position(|sent| asked(sent, 4)).expect("R becomes 4");
+    let confirm = pair.log[change..]
+        .iter()
+        .position(|sent| {
+            let confirm = Opt::ConfirmR(feature(number::ACK_RATIO, &[0, 4]));
+            sent.from == Server && options(&sent.packet).contains(&confirm)
+        })
+        .expect("and the server agrees");
+    // From then on until the next change four data packets make an acknowledgement.
+    let behind = &pair.log[change + confirm + 1..];
+    let next = behind.iter().position(|sent| {
+        options(&sent.packet).iter().any(
+            |option| matches!(option, Opt::ChangeL(change) if change.number == number::ACK_RATIO),
+        )
+    });
+    let span = &behind[..next.unwrap_or(behind.len())];
+    let acked: Vec<u64> = span
+        .iter()
+        .filter(|sent| sent.is(Server, ACK))
+        .map(|sent| wire(sent.packet.kind.ack().unwrap()))
+        .collect();
+    assert!(acked.len() > 5);
+    assert!(acked.windows(2).all(|pair| pair[1] - pair[0] == 4), "{acked:?}");
+}
+
+/// A datagram every 20 ms, of which one is late by so much.
+fn voice_with_one_late(late: u64) -> Pair {
+    let mut pair = Pair::connected(&config(Profile::Rfc));
+    let mut count = 0;
+    pair.on_wire(move |sent| {
+        count += u64::from(sent.from == Client && sent.packet.kind.is_data());
+        if sent.from == Client && count == 50 { Fate::Late(ms(late)) } else { Fate::Arrive }
+    });
+    for _ in 0..100 {
+        pair.send(Client, 172);
+        pair.drive_for(ms(20));
+    }
+    pair
+}
+
+#[test]
+fn a_packet_overtaken_by_two_is_late_and_by_three_is_lost() {
+    let halved = |pair: &Pair| {
+        let gauges = &pair.client.notes.gauges;
+        gauges.iter().any(|(_, gauge, _)| *gauge == Gauge::SsthreshPackets)
+    };
+    // 50 ms are two packets: when the third arrives, so has the late one.
+    assert!(!halved(&voice_with_one_late(50)));
+    assert!(halved(&voice_with_one_late(150)));
+}
+
+#[test]
+fn silence_of_the_network_backs_off_as_tcp_does() {
+    let mut pair = bulk(&config(Profile::Rfc), 1000);
+    pair.connect();
+    pair.drive_until(at(700));
+    let until = pair.now;
+    pair.on_wire(move |sent| if sent.from == Server { Fate::Drop } else { Fate::Arrive });
+    pair.drive_until(at(16_000));
+    let after = data(&pair).into_iter().filter(|sent| sent.at > until + ms(200));
+    let alone: Vec<u64> = after.map(|sent| sent.at.as_nanos() / 1_000_000).collect();
+    // One packet for each timeout (§5: cwnd is one), 2, 4 and 8 s after the one before it.
+    assert!(alone.len() >= 3, "{alone:?}");
+    let gaps: Vec<_> = alone.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(gaps, [2000, 4000, 8000][..gaps.len()], "{alone:?}");
+}

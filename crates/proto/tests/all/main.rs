@@ -1,0 +1,72 @@
+//! The tests of `proto`: a file per RFC, a file per program or model ours is held against, and the
+//! rigs they share (`*_pair`, `*_half`, `*_loop`, `road`: endpoints with a path between them). One
+//! crate, since fifty would each be linked anew. Data of other programs is in `../data`.
+
+#![allow(unreachable_pub, reason = "the rigs say what is theirs to offer")]
+
+mod beritelli;
+mod captures;
+mod ccid2_half;
+mod ccid2_model;
+mod ccid2_pair;
+mod ccid3_pair;
+mod dccp_hostile;
+mod dccp_lossy;
+mod dccp_options;
+mod dccp_pair;
+mod faster_restart;
+mod linux_ackvec;
+mod linux_captures;
+mod linux_ccid3;
+mod linux_connection;
+mod loss_history;
+mod old_tcps;
+mod pair;
+mod rate_half;
+mod rate_loop;
+mod rate_profiles;
+mod rfc2018;
+mod rfc3168;
+mod rfc3448;
+mod rfc3550;
+mod rfc3758;
+mod rfc4340;
+mod rfc4340_ackvec;
+mod rfc4340_close;
+mod rfc4340_features;
+mod rfc4340_half_open;
+mod rfc4340_wire;
+mod rfc4341;
+mod rfc4342;
+mod rfc4571;
+mod rfc4828;
+mod rfc5348;
+mod rfc5595;
+mod rfc5596;
+mod rfc5622;
+mod rfc5681;
+mod rfc5762;
+mod rfc6298;
+mod rfc6323;
+mod rfc6582;
+mod rfc6675;
+mod rfc6773;
+mod rfc6928;
+mod rfc7323;
+mod rfc7496;
+mod rfc768;
+mod rfc7829;
+mod rfc8260;
+mod rfc8985;
+mod rfc9260;
+mod rfc9260_wire;
+mod rfc9293;
+mod rfc9438;
+mod rfc9937;
+mod road;
+mod sctp_fuzz;
+mod sctp_pair;
+mod tcp_pair;
+mod tfrc_pair;
+mod tfrc_tb;
+mod wire;

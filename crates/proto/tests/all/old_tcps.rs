@@ -1,0 +1,87 @@
+//! Tahoe and Reno, the ancestors: what they do with one loss and with two in a window (Fall and
+//! Floyd 1996, "Simulation-based Comparisons of Tahoe, Reno, and SACK TCP"). Segments have 1000
+//! bytes; a round trip is 100 ms; data starts at 150 ms with a window of ten segments.
+
+use crate::pair::*;
+use talkspurt_proto::probe::Gauge;
+use talkspurt_proto::tcp::{Config, Controller, Flags};
+
+fn losing(controller: Controller, numbers: &[usize]) -> Pair {
+    let mut pair = Pair::new(&Config { controller, min_rto: ms(1000), ..plain() });
+    pair.connect();
+    pair.drop_data(Client, numbers);
+    pair.send(Client, 60_000);
+    pair.drive_for(ms(20_000));
+    assert_eq!(pair.server.count, 60_000);
+    pair
+}
+
+/// When segment `place` was sent.
+fn times(pair: &Pair, place: u32) -> Vec<u64> {
+    pair.trace(Client).into_iter().filter(|sent| sent.1 == place).map(|sent| sent.0).collect()
+}
+
+fn alone(controller: Controller) -> Alone {
+    let mut alone = Alone::established(&Config { controller, ..plain() });
+    alone.send(100_000);
+    alone
+}
+
+/// Tahoe: the third duplicate leaves one segment in the window and half of the flight as threshold;
+/// slow start begins with the lost segment and goes back to what follows it.
+#[test]
+fn tahoe_starts_over() {
+    let mut alone = alone(Controller::Tahoe);
+    (0..2).for_each(|_| drop(alone.arrive(Flags::ACK, 1, 1, 0)));
+    let sent = alone.arrive(Flags::ACK, 1, 1, 0);
+    assert_eq!(sent.iter().map(|s| alone.place(s)).collect::<Vec<_>>(), [1]);
+    assert_eq!(alone.notes.last(Gauge::Cwnd), Some(1000.0));
+    assert_eq!(alone.notes.last(Gauge::Ssthresh), Some(5000.0));
+    // More duplicates let nothing out: there is no fast recovery.
+    for _ in 0..5 {
+        assert!(alone.arrive(Flags::ACK, 1, 1, 0).is_empty());
+    }
+    // A hole behind the first: two segments from there.
+    let sent = alone.arrive(Flags::ACK, 1, 3001, 0);
+    assert_eq!(sent.iter().map(|s| alone.place(s)).collect::<Vec<_>>(), [3001, 4001]);
+}
+
+/// Tahoe with two losses in a window repairs both in slow start, without a timeout.
+#[test]
+fn tahoe_repairs_two_losses() {
+    let pair = losing(Controller::Tahoe, &[5, 7]);
+    assert_eq!(times(&pair, 4), [150, 250]);
+    assert_eq!(times(&pair, 6), [150, 350]);
+}
+
+/// Reno: one loss is repaired by fast recovery (RFC 5681 §3.2), and the window is ssthresh.
+#[test]
+fn reno_repairs_one_loss() {
+    let mut alone = alone(Controller::Reno);
+    (0..3).for_each(|_| drop(alone.arrive(Flags::ACK, 1, 1, 0)));
+    assert_eq!(alone.notes.last(Gauge::Cwnd), Some(8000.0));
+    // Step 6: the acknowledgement of new data deflates it, though it is a partial one.
+    alone.arrive(Flags::ACK, 1, 4001, 0);
+    assert_eq!(alone.notes.last(Gauge::Cwnd), Some(5000.0));
+}
+
+/// Reno: each loss in a window is a reduction of its own, where NewReno makes one for all.
+#[test]
+fn reno_reduces_for_each_loss() {
+    let halvings = |controller| {
+        let pair = losing(controller, &[5, 10]);
+        pair.client.notes.gauges.iter().filter(|note| note.1 == Gauge::Ssthresh).count()
+    };
+    assert_eq!((halvings(Controller::Newreno), halvings(Controller::Reno)), (1, 2));
+}
+
+/// Reno: with three losses in a small window duplicates run out and only a timeout helps.
+#[test]
+fn reno_waits_for_a_timeout() {
+    let pair = losing(Controller::Reno, &[2, 4, 6, 8]);
+    let retransmissions: Vec<u64> =
+        (0..8).filter_map(|i| times(&pair, i).get(1).copied()).collect();
+    assert!(retransmissions.iter().any(|at| *at >= 1000), "{retransmissions:?}");
+    let newreno = losing(Controller::Newreno, &[2, 4, 6, 8]);
+    assert!((0..8).filter_map(|i| times(&newreno, i).get(1).copied()).all(|at| at < 1000));
+}

@@ -1,0 +1,91 @@
+//! The named sets of values: what each gives where a scenario says nothing, that a knob goes before
+//! a profile, that what cannot be is refused by name, and what Linux does when idle.
+
+use crate::rate_loop::*;
+use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rate::{Config, Idle, Impossible, Kind, Parameters};
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::Size;
+
+fn of(profile: Profile, kind: Kind) -> Parameters {
+    Config::default().resolve(profile, kind)
+}
+
+/// s: the mean, but 1460 under CCID 4 (RFC 5622), and ns-2's 500 and 1000.
+#[test]
+fn nominal_sizes() {
+    let sizes = |profile| {
+        [Kind::Ccid3, Kind::Ccid4, Kind::Tfrc].map(|kind| of(profile, kind).nominal_bytes)
+    };
+    assert_eq!(sizes(Profile::Rfc), [None, Some(1460), None]);
+    assert_eq!(sizes(Profile::Ns2), [Some(500), Some(1460), Some(1000)]);
+    assert_eq!(sizes(Profile::Linux), [None, Some(1460), None]);
+}
+
+/// Linux's table of the equation ends at 1e-4, ns-2's DCCP at 1e-5.
+#[test]
+fn floors() {
+    let floors = [Profile::Rfc, Profile::Ns2, Profile::Linux].map(|p| of(p, Kind::Ccid3).p_floor);
+    assert_eq!(floors, [0.0, 1e-5, 1e-4]);
+}
+
+/// RFC 4828: 40 bytes of headers and 10 ms, under CCID 4 only.
+#[test]
+fn small_packets() {
+    for profile in [Profile::Rfc, Profile::Ns2, Profile::Linux] {
+        let (three, four) = (of(profile, Kind::Ccid3), of(profile, Kind::Ccid4));
+        assert_eq!((three.header_bytes, three.minimum_interval), (0, Duration::ZERO));
+        assert_eq!((four.header_bytes, four.minimum_interval), (40, ms(10)));
+        assert!(four.short_intervals && !three.short_intervals);
+    }
+}
+
+/// A knob goes before the profile, as text as in a scenario.
+#[test]
+fn knobs_go_first() {
+    let config: Config = serde_json::from_str(
+        r#"{"nominal_size": "160B", "idle": "rfc3448", "faster_restart": true, "p_floor": 0.001}"#,
+    )
+    .unwrap();
+    let parameters = config.resolve(Profile::Linux, Kind::Ccid3);
+    assert_eq!((parameters.nominal_bytes, parameters.idle), (Some(160), Idle::Rfc3448));
+    assert_eq!((parameters.faster_restart, parameters.p_floor), (true, 0.001));
+    assert!(serde_json::from_str::<Config>(r#"{"nominal": "160B"}"#).is_err());
+    assert!(serde_json::from_str::<Config>(r#"{"nominal_size": 160}"#).is_err());
+}
+
+#[test]
+fn impossible_values_are_refused_by_name() {
+    let text = |config: Config| config.check().unwrap_err().to_string();
+    let with = Config::default;
+    assert!(
+        text(Config { nominal_size: Some(Size::from_bytes(0)), ..with() }).contains("nominal_size")
+    );
+    assert!(text(Config { initial_window: Some(0), ..with() }).contains("initial_window"));
+    assert!(text(Config { loss_intervals: Some(1), ..with() }).contains("loss_intervals"));
+    assert!(text(Config { p_floor: Some(f64::NAN), ..with() }).contains("p_floor"));
+    assert!(text(Config { rtt_weight: Some(1.0), ..with() }).contains("rtt_weight"));
+    let last = Config { feedback_per_rtt: Some(5), ..with() };
+    assert_eq!(last.check(), Err(Impossible::FeedbackPerRtt(5)));
+    assert_eq!(Config::default().check(), Ok(()));
+}
+
+/// Linux: twice what was last received; after two round trips without sending, at least the initial
+/// rate; the nofeedback timer halves, idle or not.
+#[test]
+fn linux_when_idle() {
+    let mut alone = Alone::started(&of(Profile::Linux, Kind::Ccid3), 1000, ms(100));
+    same(alone.rate(), 40_000.0);
+    alone.send_until(at(400));
+    alone.report(at(400), ms(100), 10_000, 1e-4);
+    same(alone.rate(), 20_000.0);
+    // 1e-4 allows 1.2 MB/s. Idle: W_init/R = 40 000.
+    alone.report(at(800), ms(100), 5000, 1e-4);
+    same(alone.rate(), 40_000.0);
+    // Without loss: halved down, idle or not.
+    let mut alone = Alone::started(&of(Profile::Linux, Kind::Ccid3), 1000, ms(100));
+    for x in [20_000.0, 10_000.0, 5000.0] {
+        alone.expire();
+        same(alone.rate(), x);
+    }
+}

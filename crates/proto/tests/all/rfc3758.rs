@@ -1,0 +1,123 @@
+//! Partial reliability (RFC 3758): messages are given up after their lifetime, and a FORWARD TSN tells
+//! the receiver not to wait.
+
+use crate::sctp_pair::{Client, Fate, Pair, Server, ms, plain};
+use talkspurt_proto::probe::Garbage;
+use talkspurt_proto::sctp::{Chunk, Config, ForwardTsn, Parameter, Skipped};
+use talkspurt_proto::time::Duration;
+
+fn timed(lifetime: u64) -> Config {
+    Config { lifetime: Some(ms(lifetime)), bundling: false, ..plain() }
+}
+
+#[test]
+fn section_3_1_both_ends_say_that_they_know_it() {
+    let pair = Pair::connected(&plain());
+    for kind in [1, 2] {
+        let sent = pair.log.iter().find(|sent| sent.has(kind)).unwrap();
+        let (Chunk::Init(init) | Chunk::InitAck(init)) = &sent.packet.chunks[0] else { panic!() };
+        assert!(init.parameters.contains(&Parameter::ForwardTsn));
+    }
+}
+
+#[test]
+fn section_3_5_what_is_lost_and_too_old_is_given_up() {
+    let mut pair = Pair::connected(&timed(300));
+    let tsn = pair.first_tsn(Client);
+    let start = pair.now;
+    pair.drop_data(Client, &[1]);
+    pair.send(Client, 1, 100);
+    // T3 runs out after a second, long after the lifetime: nothing is sent again.
+    pair.drive_for(ms(1200));
+    let sent: Vec<_> = pair.sent_by(Client).filter(|sent| sent.at >= start).collect();
+    assert_eq!(sent.iter().filter(|sent| sent.has_data()).count(), 1);
+    let forward = sent.iter().find(|sent| sent.has(192)).expect("a FORWARD TSN");
+    assert_eq!(forward.at, start + ms(1000));
+    let skipped = Skipped::Ssn(vec![(0, 0)]);
+    let expected = Chunk::ForwardTsn(ForwardTsn { cumulative: tsn, skipped });
+    assert_eq!(forward.packet.chunks, [expected]);
+    // §3.6: it is acknowledged at once, and with that it is over.
+    let sack = pair.sent_by(Server).last().unwrap();
+    assert_eq!((sack.at, sack.sack().unwrap().cumulative), (start + ms(1050), tsn));
+    pair.drive_for(Duration::from_secs(30));
+    assert_eq!(pair.sent_by(Client).filter(|sent| sent.has(192)).count(), 1);
+    assert_eq!(pair.client.sctp.window(talkspurt_proto::packet::PathId(0)).unwrap().0, 1016);
+}
+
+/// Without a lifetime the stream waits for the lost message, with one it goes on.
+#[test]
+fn section_3_6_messages_behind_a_gap_are_released() {
+    let delivered = |config: Config| {
+        let mut pair = Pair::connected(&config);
+        let start = pair.now;
+        let first = pair.first_tsn(Client);
+        // The first message is lost however often it is sent.
+        pair.on_wire(move |sent| {
+            if sent.data().any(|data| data.tsn == first) { Fate::Drop } else { Fate::Arrive }
+        });
+        for number in 1..=5 {
+            pair.send(Client, number, 100);
+            pair.drive_for(ms(20));
+        }
+        pair.drive_for(ms(2500));
+        let at = pair.server.received.first().map(|one| one.0.saturating_since(start));
+        (pair.server.numbers(), at)
+    };
+    assert_eq!(delivered(Config { bundling: false, ..plain() }), (vec![], None));
+    // Three SACKs miss it; the third, of message 4 sent after 60 ms, comes after 160 ms, when its 150 ms are
+    // over; the FORWARD TSN takes 50 ms more.
+    assert_eq!(delivered(timed(150)), (vec![2, 3, 4, 5], Some(ms(210))));
+}
+
+/// §3.5 A3: all parts of a message are given up together, those not yet sent too.
+#[test]
+fn section_3_5_a_message_in_parts_is_given_up_whole() {
+    let mut pair = Pair::connected(&timed(300));
+    let first = pair.first_tsn(Client);
+    pair.on_wire(
+        move |sent| {
+            if sent.data().any(|data| data.tsn == first) { Fate::Drop } else { Fate::Arrive }
+        },
+    );
+    pair.send(Client, 1, 20_000);
+    pair.drive_for(ms(350));
+    pair.send(Client, 2, 100);
+    pair.drive_for(Duration::from_secs(5));
+    assert_eq!(pair.server.numbers(), [2]);
+    let room = talkspurt_proto::endpoint::Endpoint::room(&pair.client.sctp);
+    assert_eq!(room, 4_000_000);
+}
+
+#[test]
+fn section_3_6_an_old_forward_tsn_is_answered_and_changes_nothing() {
+    let mut pair = Pair::connected(&plain());
+    let (_, tag) = pair.tags();
+    let tsn = pair.first_tsn(Client);
+    pair.send(Client, 1, 100);
+    pair.drive_for(ms(200));
+    let skipped = Skipped::Ssn(vec![(0, 9)]);
+    let old = ForwardTsn { cumulative: tsn.wrapping_sub(5), skipped };
+    let before = pair.log.len();
+    pair.forge(Server, tag, vec![Chunk::ForwardTsn(old)]);
+    assert_eq!(pair.log[before..].iter().filter(|sent| sent.has(3)).count(), 1);
+    pair.send(Client, 2, 100);
+    pair.drive_for(ms(200));
+    assert_eq!(pair.server.numbers(), [1, 2]);
+    assert_eq!(pair.server.notes.0, [] as [Garbage; 0]);
+}
+
+/// Unsent messages past their life leave no trace on the wire.
+#[test]
+fn section_4_what_was_never_sent_needs_no_tsn() {
+    let mut pair = Pair::connected(&timed(90));
+    for number in 0..20 {
+        pair.send(Client, number, 1000);
+    }
+    pair.drive_for(Duration::from_secs(1));
+    // Four leave at once; when the first SACK comes after 100 ms the others are too old.
+    assert_eq!(pair.server.numbers(), [0, 1, 2, 3]);
+    assert!(pair.log.iter().all(|sent| !sent.has(192)));
+    pair.send(Client, 77, 10);
+    pair.drive_for(Duration::from_secs(1));
+    assert_eq!(pair.server.numbers().last(), Some(&77));
+}

@@ -1,0 +1,622 @@
+//! RFC 4342 (CCID 3), clause by clause: each half alone, talked to by hand-made packets, its
+//! options read as bytes. RFC 6323's RTT Estimate stands here too. Numbers are computed by hand.
+
+use crate::rate_half::{ReceiverBench, SenderBench, at, ms, option, options};
+use proptest::{collection, prelude::*};
+use talkspurt_proto::dccp::Options;
+use talkspurt_proto::dccp::ccid::Sender as _;
+use talkspurt_proto::dccp::ccid3::options::{self as codec, LossInterval, LossIntervals};
+use talkspurt_proto::dccp::options::Opt;
+use talkspurt_proto::packet::Ecn;
+use talkspurt_proto::probe::{Garbage, Gauge};
+use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rate::{Config, Kind, Permit};
+use talkspurt_proto::time::Duration;
+
+fn rfc_receiver() -> ReceiverBench {
+    ReceiverBench::new(Profile::Rfc, Kind::Ccid3)
+}
+/// Whether an option of this type is there.
+fn has(options: &Options, number: u8) -> bool {
+    options.iter().any(|option| match option {
+        Ok(Opt::ElapsedTime(_)) => number == 43,
+        Ok(Opt::Ccid { kind, .. }) => number == kind,
+        _ => false,
+    })
+}
+fn rfc_sender() -> SenderBench {
+    SenderBench::new(Profile::Rfc, Kind::Ccid3)
+}
+
+#[test]
+fn section_8_3_receive_rate_is_four_bytes_of_bytes_per_second() {
+    let mut out = Options::default();
+    // 20133 = 0x4ea5, the second Receive Rate of the kernel in the recording `ccid3-loss`.
+    codec::push_receive_rate(&mut out, 20_133);
+    assert_eq!(out.as_bytes(), [194, 6, 0, 0, 0x4e, 0xa5]);
+    assert_eq!(codec::read(&out).unwrap().receive_rate, Some(20_133));
+}
+
+#[test]
+fn section_8_5_loss_event_rate_is_its_inverse_rounded_up_and_all_ones_without_loss() {
+    let bytes = |p: f64| {
+        let mut out = Options::default();
+        codec::push_loss_event_rate(&mut out, p);
+        out.as_bytes().to_vec()
+    };
+    assert_eq!(bytes(0.01), [192, 6, 0, 0, 0, 100]);
+    // 1 / 0.3 = 3.33
+    assert_eq!(bytes(0.3), [192, 6, 0, 0, 0, 4]);
+    assert_eq!(bytes(1.0), [192, 6, 0, 0, 0, 1]);
+    assert_eq!(bytes(0.0), [192, 6, 0xff, 0xff, 0xff, 0xff]);
+    // What has no inverse of four bytes is not told as no loss.
+    assert_eq!(bytes(1e-12), [192, 6, 0xff, 0xff, 0xff, 0xfe]);
+    let p = |inverse: [u8; 4]| {
+        codec::read(&options(&[Opt::Ccid { kind: 192, value: &inverse }])).unwrap().loss_event_rate
+    };
+    assert_eq!(p([0, 0, 0, 25]), Some(0.04));
+    assert_eq!(p([0xff; 4]), Some(0.0));
+}
+
+#[test]
+fn section_8_6_loss_intervals_are_skip_length_and_nine_bytes_each() {
+    let intervals = LossIntervals {
+        skip_packets: 2,
+        intervals: vec![
+            LossInterval { lossless_packets: 10, lossy_packets: 1, data_packets: 9 },
+            LossInterval { lossless_packets: 0x01_0203, lossy_packets: 0x0405, data_packets: 7 },
+        ],
+    };
+    let mut out = Options::default();
+    codec::push_loss_intervals(&mut out, &intervals);
+    #[rustfmt::skip]
+    let expected = [
+        193, 21, 2,
+        0, 0, 10, 0, 0, 1, 0, 0, 9,
+        1, 2, 3, 0, 4, 5, 0, 0, 7,
+    ];
+    assert_eq!(out.as_bytes(), expected);
+    assert_eq!(codec::read(&out).unwrap().intervals, Some(intervals));
+}
+
+#[test]
+fn section_8_6_an_option_holds_28_intervals_and_numbers_stop_at_their_greatest() {
+    let endless = LossInterval {
+        lossless_packets: u64::MAX >> 1,
+        lossy_packets: u64::MAX >> 1,
+        data_packets: u64::MAX,
+    };
+    let mut out = Options::default();
+    let intervals = LossIntervals { skip_packets: 3, intervals: vec![endless; 30] };
+    codec::push_loss_intervals(&mut out, &intervals);
+    assert_eq!(out.as_bytes().len(), 255);
+    assert_eq!(out.as_bytes()[3..12], [0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff]);
+    let read = codec::read(&out).unwrap().intervals.unwrap();
+    assert_eq!((read.skip_packets, read.intervals.len()), (3, 28));
+}
+
+#[test]
+fn section_8_6_1_the_bit_before_loss_length_is_no_part_of_it() {
+    let value = [0, 0, 0, 10, 0x80, 0, 1, 0, 0, 11];
+    let read = codec::read(&options(&[Opt::Ccid { kind: 193, value: &value }])).unwrap();
+    assert_eq!(read.intervals.unwrap().intervals[0].lossy_packets, 1);
+}
+
+#[test]
+fn an_option_of_impossible_length_or_content_makes_the_feedback_garbage() {
+    // Receive Rate of three bytes; intervals cut short; more data packets than packets.
+    let bad: [(u8, &[u8]); 4] = [
+        (194, &[0, 0, 1]),
+        (192, &[1]),
+        (193, &[0, 0, 0, 1]),
+        (193, &[0, 0, 0, 1, 0, 0, 1, 0, 0, 3]),
+    ];
+    for (kind, value) in bad {
+        let mut bench = rfc_sender();
+        bench.send(ms(0), 100);
+        let good = [0, 0, 0x10, 0];
+        bench.ack(ms(100), 0, &[Opt::Ccid { kind: 194, value: &good }, Opt::Ccid { kind, value }]);
+        assert_eq!(bench.notes.garbage, [Garbage::Malformed], "{kind} {value:?}");
+        assert_eq!(bench.sender.rtt(), None, "nothing of it is used");
+    }
+}
+
+#[test]
+fn section_8_1_the_counter_grows_by_quarter_round_trips_and_by_at_most_five() {
+    let mut bench = rfc_sender();
+    assert_eq!(bench.send(ms(0), 100), 0);
+    // Until there is a round-trip time it stands.
+    assert_eq!(bench.send(ms(40), 100), 0);
+    // R = 80 ms at t = 80 ms, and a packet counted 0 is acknowledged: at least 4 from now on.
+    bench.feedback(ms(80), 0, 1000);
+    assert_eq!(bench.sender.rtt(), Some(ms(80)));
+    assert_eq!(bench.send(ms(80), 100), 4);
+    assert_eq!(bench.send(ms(99), 100), 4);
+    // A quarter is 20 ms.
+    assert_eq!(bench.send(ms(100), 100), 5);
+    assert_eq!(bench.send(ms(159), 100), 7);
+    // Ten quarters later: five.
+    assert_eq!(bench.send(ms(359), 100), 12);
+    assert_eq!(bench.send(ms(759), 100), 1, "17 mod 16");
+}
+
+#[test]
+fn section_8_1_an_acknowledgement_moves_the_counter_four_beyond_what_it_acknowledges() {
+    let mut bench = rfc_sender();
+    bench.send(ms(0), 100);
+    bench.feedback(ms(80), 0, 1000);
+    let second = bench.sent();
+    assert_eq!(bench.send(ms(80), 100), 4);
+    // Half a round trip later, by the clock, the counter would be 6.
+    bench.feedback(ms(120), second, 1000);
+    assert_eq!(bench.send(ms(120), 100), 8);
+    // A SHOULD, and a knob: the clock alone.
+    let config = Config { counter_follows_acks: Some(false), ..Config::default() };
+    let mut bench = SenderBench::with(&config, Profile::Rfc, Kind::Ccid3);
+    bench.send(ms(0), 100);
+    bench.feedback(ms(80), 0, 1000);
+    let second = bench.sent();
+    let count = bench.send(ms(80), 100);
+    bench.feedback(ms(120), second, 1000);
+    assert_eq!(bench.send(ms(120), 100), count + 2);
+}
+
+#[test]
+fn section_8_1_packets_without_data_do_not_move_the_counter() {
+    let mut bench = rfc_sender();
+    bench.send(ms(0), 100);
+    bench.feedback(ms(80), 0, 1000);
+    assert_eq!(bench.send(ms(80), 100), 4);
+    bench.send_bare(ms(180));
+    bench.send_bare(ms(280));
+    // Ten quarters since the last data packet are five still.
+    assert_eq!(bench.send(ms(280), 100), 9);
+}
+
+#[test]
+fn section_6_the_first_data_packet_is_acknowledged_and_then_each_round_trip_of_counts() {
+    let mut bench = rfc_receiver();
+    bench.data(ms(0), 0, 0);
+    assert!(bench.report(ms(0)).is_some());
+    for (seq, ccval) in [(1, 1), (2, 2), (3, 3)] {
+        bench.data(ms(10 * seq), seq, ccval);
+        assert!(bench.report(ms(10 * seq)).is_none(), "CCVal {ccval}");
+    }
+    bench.data(ms(40), 4, 4);
+    assert!(bench.report(ms(40)).is_some());
+    // Over the wrap of four bits: 4 → 14 in steps of five, then 2 is 18.
+    bench.data(ms(50), 5, 7);
+    assert!(bench.report(ms(50)).is_none());
+    bench.data(ms(90), 6, 12);
+    assert!(bench.report(ms(90)).is_some());
+    bench.data(ms(100), 7, 15);
+    assert!(bench.report(ms(100)).is_none());
+    bench.data(ms(110), 8, 0);
+    assert!(bench.report(ms(110)).is_some(), "12 + 4 = 16, which is 0");
+}
+
+#[test]
+fn section_6_a_new_loss_event_is_reported_at_once() {
+    let mut bench = rfc_receiver();
+    bench.data(ms(0), 0, 0);
+    bench.report(ms(0));
+    for seq in 2..=3 {
+        bench.data(ms(seq), seq, 0);
+        assert!(bench.report(ms(seq)).is_none());
+    }
+    // RFC 5348 §5.1: the third after the missing one makes it lost.
+    bench.data(ms(4), 4, 0);
+    assert!(bench.report(ms(4)).is_some());
+}
+
+#[test]
+fn section_6_a_required_acknowledgement_tells_time_rate_and_intervals() {
+    let mut bench = rfc_receiver();
+    bench.set_rtt(ms(100));
+    bench.data(ms(0), 0, 0);
+    bench.report(ms(0));
+    // Ten packets of 100 bytes in 200 ms, the last 5 ms ago: 1000 B in 205 ms are 4878 B/s.
+    for seq in 1..=10 {
+        bench.data(ms(20 * seq), seq, (seq / 2) as u8);
+    }
+    let report = bench.report(ms(205)).expect("due since count 4");
+    // 500 units of 10 µs.
+    assert_eq!(option(&report, 43), Some(vec![0x01, 0xf4]));
+    assert_eq!(option(&report, 194), Some(4878_u32.to_be_bytes().to_vec()));
+    // Nothing skipped; no loss: one interval of eleven packets, all of data.
+    assert_eq!(option(&report, 193), Some(vec![0, 0, 0, 11, 0, 0, 0, 0, 0, 11]));
+    assert_eq!(option(&report, 192), None, "RFC 4342 §8.4: off unless negotiated");
+}
+
+#[test]
+fn section_8_4_loss_event_rate_is_sent_where_the_feature_says_so() {
+    let mut bench = rfc_receiver();
+    bench.receiver.set_loss_event_rate(true);
+    bench.data(ms(0), 0, 0);
+    let report = bench.report(ms(0)).unwrap();
+    assert_eq!(option(&report, 192), Some(vec![0xff; 4]));
+    assert!(option(&report, 193).is_some());
+}
+
+#[test]
+fn linux_tells_receive_rate_and_loss_event_rate_only() {
+    let mut bench = ReceiverBench::new(Profile::Linux, Kind::Ccid3);
+    bench.data(ms(0), 0, 0);
+    // The first report of every kernel in the recordings: rate 0, no loss.
+    assert_eq!(
+        bench.report(ms(0)).unwrap().as_bytes(),
+        [194, 6, 0, 0, 0, 0, 192, 6, 0xff, 0xff, 0xff, 0xff]
+    );
+}
+
+/// What Linux leaves out are knobs of their own, whichever the profile.
+#[test]
+fn section_6_what_a_report_bears_are_knobs() {
+    let kinds = |elapsed_time, loss_intervals_option, profile, kind| {
+        let mut config = Config::default();
+        (config.elapsed_time, config.loss_intervals_option) = (elapsed_time, loss_intervals_option);
+        let mut bench = ReceiverBench::with(&config, profile, kind);
+        bench.data(ms(0), 0, 0);
+        bench.report(ms(0));
+        bench.data(ms(1), 1, 5);
+        let report = bench.report(ms(2)).unwrap();
+        [43, 194, 192, 193, 195].map(|number| has(&report, number))
+    };
+    for profile in [Profile::Rfc, Profile::Linux] {
+        let (three, four) = (Kind::Ccid3, Kind::Ccid4);
+        let full = kinds(Some(true), Some(true), profile, three);
+        assert_eq!(full, [true, true, false, true, false], "{profile:?}");
+        let full = kinds(Some(true), Some(true), profile, four);
+        assert_eq!(full, [true, true, false, true, true], "{profile:?}");
+        let bare = [false, true, true, false, false];
+        assert_eq!(kinds(Some(false), Some(false), profile, three), bare, "{profile:?}");
+        assert_eq!(kinds(Some(false), Some(false), profile, four), bare, "{profile:?}");
+    }
+    let open = |profile| kinds(None, None, profile, Kind::Ccid3);
+    assert_ne!(open(Profile::Rfc), open(Profile::Linux));
+}
+
+#[test]
+fn section_8_6_missing_packets_that_may_still_come_are_skipped() {
+    let mut bench = rfc_receiver();
+    for seq in [0, 1, 2] {
+        bench.data(ms(seq), seq, 0);
+    }
+    bench.report(ms(2));
+    bench.data(ms(50), 4, 4);
+    let report = bench.report(ms(50)).unwrap();
+    // Up to 4, the missing 3 and what came behind it are in no interval yet.
+    assert_eq!(option(&report, 193), Some(vec![2, 0, 0, 3, 0, 0, 0, 0, 0, 3]));
+}
+
+#[test]
+fn section_6_1_a_loss_interval_begins_with_the_loss() {
+    let mut bench = rfc_receiver();
+    for seq in (0..=9).chain(11..=14) {
+        bench.data(ms(seq), seq, 0);
+    }
+    let report = bench.report(ms(14)).unwrap();
+    // Latest first: packet 10 lost and four after it; ten before it, without a lossy part.
+    #[rustfmt::skip]
+    let expected = vec![
+        0,
+        0, 0, 4, 0, 0, 1, 0, 0, 5,
+        0, 0, 10, 0, 0, 0, 0, 0, 10,
+    ];
+    assert_eq!(option(&report, 193), Some(expected));
+}
+
+#[test]
+fn section_6_1_1_a_lost_packet_without_data_is_no_loss_where_ndp_counts_tell() {
+    for (ndp, lost) in [(Some(1), false), (None, true)] {
+        let mut bench = rfc_receiver();
+        bench.data(ms(0), 0, 0);
+        bench.report(ms(0));
+        bench.data_with(ms(2), 2, 0, |packet| packet.ndp = ndp);
+        bench.data(ms(3), 3, 0);
+        bench.data(ms(4), 4, 0);
+        assert_eq!(bench.report(ms(4)).is_some(), lost, "{ndp:?}");
+    }
+}
+
+#[test]
+fn section_6_1_1_data_length_counts_data_packets() {
+    let mut bench = rfc_receiver();
+    bench.data(ms(0), 0, 0);
+    bench.bare(ms(1), 1);
+    bench.bare(ms(2), 2);
+    bench.data_with(ms(3), 3, 4, |packet| packet.ndp = Some(2));
+    let report = bench.report(ms(3)).unwrap();
+    assert_eq!(option(&report, 193), Some(vec![0, 0, 0, 4, 0, 0, 0, 0, 0, 2]));
+}
+
+#[test]
+fn section_10_2_losses_more_than_four_counts_apart_are_two_events() {
+    // Packets 5 and 15 are lost; the counter grows by one each `every` packets.
+    let events = |every: u64| {
+        let mut bench = rfc_receiver();
+        for seq in (0..25).filter(|seq| ![5, 15].contains(seq)) {
+            bench.data(ms(seq), seq, ((seq / every) % 16) as u8);
+        }
+        let report = bench.report(ms(25)).unwrap();
+        let intervals = option(&report, 193).unwrap();
+        (intervals.len() - 1) / 9 - 1
+    };
+    // Counts 1 and 3: one event. Counts 2 and 7: two.
+    assert_eq!(events(4), 1);
+    assert_eq!(events(2), 2);
+}
+
+#[test]
+fn section_5_a_mark_counts_as_a_loss() {
+    let mut bench = rfc_receiver();
+    bench.data(ms(0), 0, 0);
+    bench.report(ms(0));
+    bench.data_with(ms(1), 1, 0, |packet| packet.ecn = Ecn::Ce);
+    let report = bench.report(ms(1)).expect("a new loss event");
+    let expected = vec![0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1];
+    assert_eq!(option(&report, 193), Some(expected));
+}
+
+#[test]
+fn section_6_the_sender_takes_the_elapsed_time_off_its_round_trip() {
+    let mut bench = rfc_sender();
+    bench.send(ms(0), 100);
+    bench.elapsed = Some(ms(30));
+    bench.feedback(ms(100), 0, 1000);
+    assert_eq!(bench.sender.rtt(), Some(ms(70)));
+}
+
+#[test]
+fn section_6_1_the_sender_computes_the_rate_from_the_intervals() {
+    let mut bench = rfc_sender();
+    let count = bench.fill(1000);
+    // An open interval of 60 and eight closed ones of 100: I_mean = 100, p = 0.01. The open one,
+    // shorter, would only lower the mean and does not count (RFC 5348 §5.4).
+    let mut value = vec![0];
+    value.extend_from_slice(&[0, 0, 59, 0, 0, 1, 0, 0, 60]);
+    for _ in 0..8 {
+        value.extend_from_slice(&[0, 0, 98, 0, 0, 2, 0, 0, 100]);
+    }
+    bench.ack(ms(1100), count - 1, &[receive_rate(&5000), Opt::Ccid { kind: 193, value: &value }]);
+    let p = bench.notes.last(Gauge::LossEventRate).unwrap();
+    assert!((p - 0.01).abs() < 1e-12, "{p}");
+}
+
+#[test]
+fn section_6_1_intervals_count_no_more_packets_than_were_sent() {
+    let mut bench = rfc_sender();
+    let count = bench.fill(100);
+    // A receiver that claims an interval of 65536 packets where 100 were sent.
+    let value = [0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 1, 0, 0, 0, 0, 1, 1, 0, 0];
+    bench.ack(ms(1100), count - 1, &[receive_rate(&5000), Opt::Ccid { kind: 193, value: &value }]);
+    let p = bench.notes.last(Gauge::LossEventRate).unwrap();
+    assert!(p >= 1.0 / 100.0, "{p}");
+}
+
+#[test]
+fn feedback_that_was_overtaken_says_nothing_and_one_for_nothing_is_garbage() {
+    let mut bench = rfc_sender();
+    bench.send(ms(0), 100);
+    let rate = [0, 0, 0x10, 0];
+    bench.ack_numbered(ms(100), 7, 0, &[Opt::Ccid { kind: 194, value: &rate }]);
+    let notes = bench.notes.gauges.len();
+    bench.ack_numbered(ms(160), 6, 0, &[Opt::Ccid { kind: 194, value: &rate }]);
+    assert_eq!(bench.notes.gauges.len(), notes);
+    assert_eq!(bench.sender.rtt(), Some(ms(100)));
+
+    let mut fresh = rfc_sender();
+    fresh.ack(ms(100), 5, &[Opt::Ccid { kind: 194, value: &rate }]);
+    assert_eq!(fresh.notes.garbage, [Garbage::BadAck]);
+}
+
+#[test]
+fn section_10_3_the_receiver_learns_the_round_trip_from_the_counter() {
+    let mut bench = rfc_receiver();
+    // A count each 25 ms.
+    for seq in 0..9 {
+        bench.data(ms(25 * seq), seq, seq as u8);
+    }
+    assert_eq!(bench.receiver.machine().rtt(), Some(ms(100)));
+    // A step of five may stand for any time of five quarters or more: at most 4/5 of it.
+    let mut sparse = rfc_receiver();
+    for seq in 0..3 {
+        sparse.data(ms(500 * seq), seq, ((5 * seq) % 16) as u8);
+    }
+    assert_eq!(sparse.receiver.machine().rtt(), Some(ms(400)));
+    // Nothing is learnt over a gap, where steps may have been lost too.
+    let mut holes = rfc_receiver();
+    for seq in 0..9 {
+        holes.data(ms(50 * seq), 2 * seq, (2 * seq) as u8);
+    }
+    assert_eq!(holes.receiver.machine().rtt(), None);
+}
+
+#[test]
+fn rfc_6323_the_sender_tells_its_round_trip_and_the_receiver_believes_it() {
+    let mut bench = rfc_sender();
+    bench.sender.set_rtt_estimate(true);
+    bench.send(ms(0), 100);
+    assert!(bench.options(ms(0)).is_empty(), "nothing known yet");
+    bench.feedback(ms(100), 0, 1000);
+    // 100 000 µs = 0x0186a0
+    let told = bench.options(ms(100));
+    assert_eq!(told.as_bytes(), [128, 5, 0x01, 0x86, 0xa0]);
+
+    let mut receiver = rfc_receiver();
+    receiver.set_rtt(ms(20));
+    receiver.data_with(ms(0), 0, 0, |packet| packet.options = &told);
+    assert_eq!(receiver.receiver.machine().rtt(), Some(ms(100)));
+    receiver.set_rtt(ms(20));
+    assert_eq!(receiver.receiver.machine().rtt(), Some(ms(100)), "the sender's word stands");
+    // 0 says that there is none (yet).
+    let none = options(&[Opt::Ccid { kind: 128, value: &[0, 0, 0] }]);
+    receiver.data_with(ms(1), 1, 0, |packet| packet.options = &none);
+    assert_eq!(receiver.receiver.machine().rtt(), Some(ms(100)));
+    assert_eq!(codec::rtt_estimate(&none), None);
+    let short = options(&[Opt::Ccid { kind: 128, value: &[0x01, 0xf4] }]);
+    assert_eq!(codec::rtt_estimate(&short), Some(Duration::from_micros(500)));
+}
+
+#[test]
+fn a_receivers_round_trips_are_averaged_as_a_senders_are() {
+    let mut bench = rfc_receiver();
+    bench.set_rtt(ms(100));
+    bench.set_rtt(ms(200));
+    assert_eq!(bench.receiver.machine().rtt(), Some(ms(110)));
+}
+
+#[test]
+fn the_sequence_window_hears_of_the_packets_of_a_round_trip() {
+    assert_eq!(paced().sender.packets_per_rtt(), 4);
+    assert_eq!(rfc_sender().sender.packets_per_rtt(), 1, "before there is a round trip");
+}
+
+/// R = 100 ms, and four packets of 1000 bytes in it: one each 25 ms, 200 ms after the start.
+fn paced() -> SenderBench {
+    let mut bench = rfc_sender();
+    bench.send(ms(0), 1000);
+    bench.feedback(ms(100), 0, 0);
+    bench.send(ms(175), 1000);
+    bench.send(ms(200), 1000);
+    assert_eq!(bench.sender.permit(at(ms(200))), Permit::At(at(ms(225))));
+    bench
+}
+
+#[test]
+fn section_5_2_a_slow_receiver_holds_the_rate_for_a_round_trip() {
+    let rate = 1_000_000_u32.to_be_bytes();
+    let rate = Opt::Ccid { kind: 194, value: &rate };
+    // Without a word of it, slow start doubles the rate.
+    // Both tell again of the first packet, which came 110 ms ago.
+    let mut free = paced();
+    free.elapsed = Some(ms(110));
+    free.ack(ms(210), 0, &[rate]);
+    assert!(matches!(free.sender.permit(at(ms(210))), Permit::At(when) if when < at(ms(215))));
+    let mut bench = paced();
+    bench.elapsed = Some(ms(110));
+    bench.ack(ms(210), 0, &[rate, Opt::SlowReceiver]);
+    let Permit::At(when) = bench.sender.permit(at(ms(210))) else { panic!("not yet") };
+    assert!(when > at(ms(224)) && when < at(ms(226)), "{when:?}");
+    // A round trip later it is over.
+    bench.send(ms(300), 1000);
+    let Permit::At(when) = bench.sender.permit(at(ms(311))) else { panic!("not yet") };
+    assert!(when < at(ms(315)), "{when:?}");
+}
+
+#[test]
+fn section_5_2_a_full_receive_buffer_takes_a_packet_a_round_trip_off_the_rate_for_each() {
+    // Drop code 2 for one packet (run length 0), which leaves three in a round trip.
+    for (blocks, interval) in [(&[0xa0][..], 33), (&[0xa1], 50), (&[0xaf], 100), (&[0xb0], 0)] {
+        let mut bench = paced();
+        bench.ack(ms(201), 2, &[Opt::DataDropped(blocks)]);
+        let Permit::At(when) = bench.sender.permit(at(ms(201))) else { panic!("not yet") };
+        let waits = when.saturating_since(at(ms(200))).as_nanos() / 1_000_000;
+        assert_eq!(waits, interval.max(25), "{blocks:x?}");
+        // Told again, it is no news.
+        bench.send(ms(290), 1000);
+        bench.ack(ms(302), 2, &[Opt::DataDropped(blocks)]);
+        let Permit::At(when) = bench.sender.permit(at(ms(302))) else { panic!("not yet") };
+        assert_eq!(when, at(ms(315)), "{blocks:x?}");
+    }
+}
+
+#[test]
+fn drop_code_1_stops_the_sender() {
+    let mut bench = paced();
+    // 0x90: code 1, of one packet; of one that was never sent it says nothing.
+    bench.ack(ms(201), 0, &[Opt::DataDropped(&[0x00, 0x90])]);
+    assert_ne!(bench.sender.permit(at(ms(201))), Permit::Blocked);
+    bench.ack(ms(202), 2, &[Opt::DataDropped(&[0x90])]);
+    assert_eq!(bench.sender.permit(at(ms(202))), Permit::Blocked);
+    assert_eq!(bench.sender.permit(at(ms(5000))), Permit::Blocked);
+}
+
+/// RFC 4340 §11.7.2: what was dropped as corrupt (code 3), or delivered corrupt (7), counts as
+/// marked, whatever the receiver's own intervals say: 80 packets, of which the 41st begins an event.
+#[test]
+fn drop_codes_3_and_7_begin_loss_events() {
+    let intervals = |lossless: u8, data: u8| [0, 0, 0, lossless, 0, 0, 0, 0, 0, data];
+    for (code, marked) in [(0xb0, true), (0xf0, true), (0x80, false)] {
+        let mut bench = rfc_sender();
+        bench.fill(80);
+        // Packet 79 is acknowledged; 38 before the 41st from the newest: 0x26 is a run of 39.
+        let blocks = [0x26, code];
+        let all = intervals(80, 80);
+        let rate = [0, 1, 0x86, 0xa0];
+        let list = [
+            Opt::DataDropped(&blocks),
+            Opt::Ccid { kind: 194, value: &rate },
+            Opt::Ccid { kind: 193, value: &all },
+        ];
+        bench.ack(ms(100), 79, &list);
+        let p = bench.notes.last(Gauge::LossEventRate).expect("a report");
+        assert_eq!(p > 0.0, marked, "{code:x}: {p}");
+        // The receiver of this project counts it itself, as the event that it is: the rate is that of
+        // its intervals and not of one loss more.
+        if marked {
+            let value = [&[0][..], &[0, 0, 39, 0, 0, 1, 0, 0, 40], &[0, 0, 40, 0, 0, 0, 0, 0, 40]];
+            let value = value.concat();
+            let list = [
+                Opt::DataDropped(&blocks),
+                Opt::Ccid { kind: 194, value: &rate },
+                Opt::Ccid { kind: 193, value: &value },
+            ];
+            bench.ack(ms(101), 79, &list);
+            assert_eq!(bench.notes.last(Gauge::LossEventRate), Some(p), "counted once");
+        }
+    }
+}
+
+fn receive_rate(bytes_per_second: &'static u16) -> Opt<'static> {
+    // Four bytes for a number of two.
+    let bytes: &'static [u8] =
+        Box::leak([[0, 0], bytes_per_second.to_be_bytes()].concat().into_boxed_slice());
+    Opt::Ccid { kind: 194, value: bytes }
+}
+
+#[test]
+fn losses_before_any_data_are_not_reported() {
+    let mut bench = rfc_receiver();
+    for seq in [0, 2, 3, 4] {
+        bench.bare(ms(seq), seq);
+        assert!(bench.report(ms(seq)).is_none());
+    }
+}
+
+proptest! {
+    /// Whatever arrives, nothing panics, and what is reported stays within its bytes.
+    #[test]
+    fn any_packets_and_any_options(
+        packets in collection::vec((0_u64..400, any::<u8>(), any::<bool>(), any::<Option<u64>>()), 0..300),
+        options in collection::vec(any::<u8>(), 0..300),
+        acks in collection::vec((0_u64..2000, any::<u32>()), 0..40),
+    ) {
+        let bytes = Options::from_bytes(&options);
+        for kind in [Kind::Ccid3, Kind::Ccid4] {
+            let mut receiver = ReceiverBench::new(Profile::Rfc, kind);
+            for (place, (seq, ccval, data, ndp)) in packets.iter().enumerate() {
+                let now = ms(place as u64);
+                receiver.data_with(now, *seq, ccval & 15, |packet| {
+                    packet.ndp = *ndp;
+                    packet.options = &bytes;
+                    packet.data_bytes = data.then_some(100);
+                });
+                if let Some(report) = receiver.report(now) {
+                    prop_assert!(codec::read(&report).is_ok());
+                }
+            }
+            let mut sender = SenderBench::new(Profile::Rfc, kind);
+            let count = sender.fill(100);
+            for (number, (seq, elapsed)) in acks.iter().enumerate() {
+                let now = ms(count + number as u64);
+                sender.elapsed = Some(Duration::from_micros(u64::from(*elapsed)));
+                let mut list: Vec<_> = bytes.iter().filter_map(Result::ok).collect();
+                list.push(Opt::Ccid { kind: 194, value: &[0, 0, 1, 0] });
+                sender.ack(now, *seq, &list);
+                sender.send(now, 100);
+                sender.sender.permit(at(now));
+            }
+        }
+    }
+}

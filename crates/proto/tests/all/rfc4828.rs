@@ -1,0 +1,158 @@
+//! RFC 4828, TFRC for small packets (TFRC-SP), which CCID 4 is (RFC 5622).
+
+use crate::rate_loop::*;
+use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rate::{
+    Arrival, Config, Kind, LossHistory, Parameters, Permit, RateControl, Receiver, equation,
+    history,
+};
+use talkspurt_proto::time::Duration;
+
+const RTT: Duration = ms(100);
+
+fn plain() -> Parameters {
+    let config = Config {
+        oscillation_prevention: Some(false),
+        history_discounting: Some(false),
+        ..Config::default()
+    };
+    config.resolve(Profile::Rfc, Kind::Ccid4)
+}
+
+/// §4.1, §4.2: the equation has s = 1460, and of what it gives the headers' share is taken:
+/// X · 160/(160 + 40).
+#[test]
+fn section_4_2_nominal_size_less_headers() {
+    let mut alone = Alone::started(&plain(), 160, RTT);
+    alone.send_until(at(400));
+    alone.report(at(400), RTT, 10_000_000, 0.2);
+    let x = equation::throughput(1460.0, 0.1, 0.2);
+    same(alone.rate(), x);
+    let bits = alone.sender.rate().as_bps() as f64;
+    assert!((bits - 8.0 * x * 0.8).abs() < 1.0, "{bits}");
+    // A packet of 160 bytes each 160/(0.8 X).
+    let interval = alone.sender.interval().as_secs_f64();
+    assert!((interval - 160.0 / (0.8 * x)).abs() < 2e-9, "{interval}");
+}
+
+/// §4.3: packets stand 10 ms apart at least, however fast X is and however much credit there is.
+#[test]
+fn section_4_3_minimum_interval() {
+    let parameters = Parameters { credit: RTT, ..plain() };
+    let mut alone = Alone::started(&parameters, 160, RTT);
+    for now in [200, 300, 400] {
+        alone.send_until(at(now));
+        alone.report(at(now), RTT, 1_000_000, 0.0);
+    }
+    assert!(alone.rate() > 160_000.0);
+    alone.now = at(1000);
+    alone.sender.on_sent(at(1000), 160);
+    assert_eq!(alone.sender.permit(at(1000), 160), Permit::At(at(1010)));
+    alone.now = at(1010);
+    assert_eq!(alone.send_until(at(1999)), 99);
+}
+
+fn packet(seq: u64) -> Arrival {
+    Arrival {
+        seq,
+        data_bytes: Some(160),
+        non_data_before: 0,
+        marked: false,
+        rtt: Some(RTT),
+        counter: None,
+    }
+}
+
+fn feed(parameters: &Parameters, end: u64, lost: &[u64]) -> LossHistory {
+    let mut history = LossHistory::new(parameters);
+    for seq in (0..end).filter(|seq| !lost.contains(seq)) {
+        history.on_packet(at(10 * seq), &packet(seq));
+    }
+    history
+}
+
+/// §4.4: an interval of at most two round trips counts as N/K. Events at 20 (with 22 and 24) and at
+/// 40, 200 ms later: I_1 = 20/3. With 41 it lasts longer than 2R and counts 21.
+#[test]
+fn section_4_4_short_intervals() {
+    let history = feed(&plain(), 46, &[20, 22, 24, 40]);
+    // I_0 = 6 is short with one loss: 6; I_2 = 20 came before the first loss.
+    // Without I_0: (20/3 + 20)/2; with it: (6 + 20/3)/2.
+    assert!((history.mean_interval().unwrap() - (20.0 / 3.0 + 20.0) / 2.0).abs() < 1e-9);
+    let history = feed(&plain(), 47, &[20, 22, 24, 41]);
+    assert!((history.mean_interval().unwrap() - 41.0 / 2.0).abs() < 1e-9);
+    // TFRC proper counts 20 in both cases.
+    let tfrc = Parameters { short_intervals: false, ..plain() };
+    let history = feed(&tfrc, 46, &[20, 22, 24, 40]);
+    assert!((history.mean_interval().unwrap() - 20.0).abs() < 1e-9);
+}
+
+/// §4.4 at a sender that computes p from reported intervals and drop counts (RFC 5622 §5).
+#[test]
+fn section_4_4_at_the_sender() {
+    let parameters = plain();
+    let lost = [20, 22, 24, 40, 100, 101, 130, 200];
+    let told = feed(&parameters, 230, &lost);
+    let lengths: Vec<_> = told
+        .intervals()
+        .map(|it| history::counted_length(it.data_length, it.drop_count, it.short, &parameters))
+        .collect();
+    let p = history::loss_event_rate(lengths[0], &lengths[1..], &parameters);
+    assert!((p - told.loss_event_rate()).abs() < 1e-15, "{p}");
+}
+
+/// The interval may be judged by window counters: eight counts are two round trips.
+#[test]
+fn section_4_4_by_window_counter() {
+    for (counts, short) in [(8, true), (9, false)] {
+        let mut history = LossHistory::new(&plain());
+        let arrive = |history: &mut LossHistory, seq, counter| {
+            history.on_packet(at(seq), &Arrival { counter: Some(counter), ..packet(seq) });
+        };
+        arrive(&mut history, 0, 100);
+        for (seq, counter) in
+            [(2, 100), (3, 100 + counts), (5, 100 + counts), (6, 100 + counts), (7, 100 + counts)]
+        {
+            arrive(&mut history, seq, counter);
+        }
+        let shorts: Vec<_> = history.intervals().map(|it| it.short).collect();
+        assert_eq!(shorts, [true, short, false], "{counts}");
+    }
+}
+
+/// §4.2 and RFC 5348 §6.3.1: the first interval belongs to the rate of the equation, which the
+/// headers' share had been taken of: 16 000 B/s of 160-byte packets are 20 000 B/s.
+#[test]
+fn section_4_2_first_interval() {
+    let mut receiver = Receiver::new(&plain());
+    for seq in (0..105).filter(|seq| *seq != 101) {
+        receiver.on_packet(at(10 * seq), &packet(seq), &mut ());
+        if seq % 10 == 0 || seq == 104 {
+            receiver.feedback(at(10 * seq));
+        }
+    }
+    let x = equation::throughput(1460.0, 0.1, receiver.history().loss_event_rate());
+    assert!((x / 20_000.0 - 1.0).abs() < 1e-6, "{x}");
+}
+
+/// §4.4 with RFC 5348 §6.1 step 3: a further loss in the event shortens the open interval, p rises,
+/// and that is reported at once.
+#[test]
+fn section_4_4_further_losses_are_reported() {
+    let mut receiver = Receiver::new(&plain());
+    for seq in (0..112).filter(|seq| ![101, 109].contains(seq)) {
+        receiver.on_packet(at(10 * seq), &packet(seq), &mut ());
+        receiver.feedback(at(10 * seq));
+    }
+    let before = receiver.history().loss_event_rate();
+    receiver.on_packet(at(1119), &packet(112), &mut ());
+    assert_eq!(receiver.history().intervals().count(), 2);
+    // I_0 was 8 packets and one loss, longer than I_1; it is 12 and two, and I_1 the longer.
+    assert!((before - 1.0 / 8.0).abs() < 1e-12, "{before}");
+    // Nine of ten packets came in the last round trip: 14 400 B/s, and headers.
+    let first = equation::loss_event_rate(1460.0, 0.1, 18_000.0);
+    assert!(1.0 / 8.0 < first && first < 2.0 / 12.0, "{first}");
+    let after = receiver.history().loss_event_rate();
+    assert!((after / first - 1.0).abs() < 1e-6, "{after} {first}");
+    assert!(receiver.wants_feedback(at(1119)));
+}

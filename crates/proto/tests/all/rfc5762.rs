@@ -1,0 +1,68 @@
+//! RFC 5762: RTP over DCCP.
+
+use crate::dccp_pair::*;
+use talkspurt_proto::dccp::{Ccid, Config, Kind, Service};
+use talkspurt_proto::endpoint::{Endpoint, Input};
+use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::{rtcp, rtp};
+
+fn speech(sequence: u16) -> Frame {
+    Frame::Rtp(rtp::Packet {
+        payload_type: 0,
+        marker: sequence == 0,
+        sequence,
+        timestamp: u32::from(sequence) * 160,
+        ssrc: 7,
+        payload: Payload::Virtual { offset: u64::from(sequence) * 160, len: 160 },
+    })
+}
+
+fn report() -> Frame {
+    Frame::Rtcp(Box::new(rtcp::Compound { ssrc: 7, cname: "a@b".into(), ..Default::default() }))
+}
+
+/// §5.2: the Service Codes of RTP by medium, and of RTCP on a connection of its own; audio is what
+/// is asked for here unless told otherwise.
+#[test]
+fn service_codes() {
+    for (service, text) in [
+        (Service::RTP_AUDIO, "SC:RTPA"),
+        (Service::RTP_VIDEO, "SC:RTPV"),
+        (Service::RTP_TEXT, "SC:RTPT"),
+        (Service::RTP_OTHER, "SC:RTPO"),
+        (Service::RTCP, "SC:RTCP"),
+    ] {
+        assert_eq!((service.to_string().as_str(), text.parse()), (text, Ok(service)));
+    }
+    let mut alone = Alone::client(&Config::new(Ccid::Three));
+    let request = alone.input(Input::Open).remove(0);
+    assert_eq!(request.kind, Kind::Request { service: 0x5254_5041 });
+}
+
+/// §4.1: one RTP packet in each datagram; §4.2: RTCP may share the connection (RFC 5761), and each
+/// comes out as what it went in as.
+#[test]
+fn rtp_and_rtcp_share_a_connection() {
+    for ccid in [Ccid::Two, Ccid::Three, Ccid::Four] {
+        let mut pair = Pair::connected(&Config::new(ccid));
+        let mut frames: Vec<Frame> = (0..20).map(speech).collect();
+        frames.insert(10, report());
+        for frame in &frames {
+            pair.send_frame(Client, frame.clone());
+            pair.drive_for(ms(20));
+        }
+        pair.drive_for(ms(3000));
+        assert_eq!(pair.server.received, frames, "{ccid:?}");
+        let data = pair.log.iter().filter(|s| s.from == Client && s.packet.kind.is_data());
+        let sent: Vec<Frame> = data.map(|sent| sent.packet.payload.clone()).collect();
+        assert_eq!(sent, frames, "{ccid:?}");
+    }
+}
+
+/// §4.1: what does not fit the path has no room; RTP is not fragmented below.
+#[test]
+fn packets_fit_the_path() {
+    let pair = Pair::connected(&Config::new(Ccid::Two));
+    let room = pair.client.dccp.room();
+    assert!(room > 12 + 160 && room + 20 + 24 <= 1500);
+}

@@ -1,0 +1,119 @@
+//! RFC 6298: the retransmission timer, seen in the times of retransmissions.
+
+use crate::pair::*;
+use talkspurt_proto::endpoint::Input;
+use talkspurt_proto::probe::Gauge;
+use talkspurt_proto::tcp::{Config, Flags};
+use talkspurt_proto::time::Duration;
+
+fn quick() -> Config {
+    Config { min_rto: ms(1), ..plain() }
+}
+
+/// §2.1: before any sample the timer stands at 1 s; §5.5: it doubles; §2.5: up to its bound.
+#[test]
+fn first_timeout_and_back_off() {
+    let mut alone = Alone::client(&plain());
+    alone.input(Input::Open);
+    let waits: Vec<_> = (0..8)
+        .map(|_| {
+            let before = alone.now;
+            assert!(alone.wait()[0].flags.contains(Flags::SYN));
+            (alone.now - before).as_nanos() / 1_000_000_000
+        })
+        .collect();
+    assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
+}
+
+/// §2.2: after the first sample R, SRTT = R and RTO = R + 4 · R/2.
+#[test]
+fn first_sample() {
+    let mut pair = Pair::new(&quick());
+    pair.connect();
+    assert_eq!(pair.client.notes.last(Gauge::Srtt), Some(0.1));
+    assert_eq!(pair.client.notes.last(Gauge::Rto), Some(0.3));
+}
+
+/// §2.3: SRTT = 7/8 SRTT + 1/8 R, RTTVAR = 3/4 RTTVAR + 1/4 |SRTT − R|.
+#[test]
+fn later_samples() {
+    let mut pair = Pair::new(&quick());
+    pair.connect();
+    pair.delay = ms(90);
+    pair.send(Client, 100);
+    pair.drive_for(ms(200));
+    // SRTT = (7 · 100 + 180)/8 = 110; RTTVAR = (3 · 50 + 80)/4 = 57.5
+    assert_eq!(pair.client.notes.last(Gauge::Srtt), Some(0.110));
+    assert_eq!(pair.client.notes.last(Gauge::Rto), Some(0.340));
+}
+
+/// §2.4: never below its lower bound, one second unless configured.
+#[test]
+fn lower_bound() {
+    let mut pair = Pair::new(&plain());
+    pair.connect();
+    pair.drop_data(Client, &[1]);
+    pair.send(Client, 1000);
+    pair.drive_for(ms(2000));
+    assert_eq!(pair.trace(Client), [(150, 0), (1150, 0)]);
+}
+
+/// §3 (Karn): a segment sent twice is not measured; the backed-off timeout stays until one is.
+#[test]
+fn retransmissions_are_not_measured() {
+    let mut pair = Pair::new(&quick());
+    pair.connect();
+    pair.drop_data(Client, &[1]);
+    pair.send(Client, 1000);
+    pair.drive_for(ms(1000));
+    assert_eq!(pair.trace(Client), [(150, 0), (450, 0)]);
+    assert_eq!(pair.client.notes.last(Gauge::Srtt), Some(0.1));
+    assert_eq!(pair.client.notes.last(Gauge::Rto), Some(0.6));
+    pair.send(Client, 1000);
+    pair.drive_for(ms(1000));
+    // Measured again: RTTVAR = 3/4 · 50 = 37.5
+    assert_eq!(pair.client.notes.last(Gauge::Rto), Some(0.25));
+}
+
+/// §5.2: nothing in flight, no timer. §5.3: an acknowledgement of new data starts it over.
+#[test]
+fn managing_the_timer() {
+    let mut alone = Alone::established(&plain());
+    assert_eq!(alone.wake, None);
+    alone.send(2000);
+    assert_eq!(alone.wake, Some(at(1000)));
+    alone.now = at(400);
+    alone.arrive(Flags::ACK, 1, 1001, 0);
+    assert_eq!(alone.wake.map(|wake| wake > at(1399)), Some(true));
+    alone.arrive(Flags::ACK, 1, 2001, 0);
+    assert_eq!(alone.wake, None);
+}
+
+/// §5.4: the earliest segment goes out again.
+#[test]
+fn the_earliest_segment() {
+    let mut alone = Alone::established(&plain());
+    alone.send(3000);
+    let again = alone.wait();
+    assert_eq!(again.iter().map(|s| alone.place(s)).collect::<Vec<_>>(), [1]);
+}
+
+/// §5.7: after a lost SYN data begins with 3 s.
+#[test]
+fn after_a_lost_syn() {
+    let mut pair = Pair::new(&plain());
+    let mut first = true;
+    pair.on_wire(move |_| if std::mem::take(&mut first) { Fate::Drop } else { Fate::Arrive });
+    pair.input(Client, Input::Open);
+    pair.drive_for(ms(2000));
+    pair.on_wire(|_| Fate::Drop);
+    pair.send(Client, 1000);
+    pair.drive_for(ms(4000));
+    assert_eq!(pair.trace(Client), [(2000, 0), (5000, 0)]);
+}
+
+/// §2.5: the upper bound is configurable, at least 60 s by default.
+#[test]
+fn upper_bound() {
+    assert!(plain().max_rto >= Duration::from_secs(60));
+}

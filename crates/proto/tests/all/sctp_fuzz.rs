@@ -1,0 +1,143 @@
+//! A whole association under fire: random traffic over random loss, disorder and duplication arrives
+//! whole; and packets of its own, changed at random, do no harm and make nobody answer without end.
+
+use crate::sctp_pair::{Client, Fate, Pair, Server, answers, bytes_of, message, ms, packet, plain};
+use proptest::prelude::*;
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::endpoint::{Endpoint, Event, Input};
+use talkspurt_proto::packet::PathId;
+use talkspurt_proto::sctp::{Config, Packet, Sctp, Sending};
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::wire::{self, Ends, Hints, checksum::crc32c};
+
+fn ends() -> Ends {
+    let address = |last| std::net::IpAddr::from([10, 0, 0, last]);
+    Ends { src: address(1), dst: address(2), src_port: 1, dst_port: 2 }
+}
+
+/// The packet with some bytes changed, if it still is one.
+fn changed(packet: &Packet, dice: &mut Dice) -> Option<Packet> {
+    let mut bytes = Vec::new();
+    wire::sctp::emit(packet, &ends(), &mut bytes).expect("fits");
+    for _ in 0..=dice.below(4) {
+        // Ports and checksum apart, of which the endpoint knows nothing; the tag seldom.
+        let from = if dice.chance(0.2) { 4 } else { 12 };
+        let at = from + dice.below((bytes.len() - from) as u64) as usize;
+        bytes[at] = if dice.chance(0.5) { dice.bits() as u8 } else { bytes[at] ^ 1 };
+    }
+    bytes[8..12].fill(0);
+    let checksum = crc32c(&bytes);
+    bytes[8..12].copy_from_slice(&checksum.to_le_bytes());
+    let Ends { src, dst, .. } = ends();
+    wire::sctp::parse(&bytes, src, dst, Hints::default()).ok().map(|(_, packet)| packet)
+}
+
+fn config(dice: &mut Dice) -> Config {
+    Config {
+        ordered: dice.chance(0.5),
+        interleaving: dice.chance(0.3),
+        bundling: dice.chance(0.7),
+        nagle: dice.chance(0.2),
+        sack_frequency: 1 + dice.below(2) as u32,
+        receive_buffer: talkspurt_proto::units::Size::from_bytes(3000 + dice.below(50_000)),
+        // T5-shutdown-guard is five times as long, which bad luck may not exhaust.
+        rto_max: Duration::from_secs(10),
+        association_max_retrans: 100,
+        path_max_retrans: 50,
+        ..plain()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
+
+    #[test]
+    fn everything_arrives_through_a_bad_network(seed in any::<u64>()) {
+        let mut dice = Dice::new(seed, "network");
+        let config = config(&mut dice);
+        let mut pair = Pair::on_paths(&config, &config, 1 + dice.below(2) as u8);
+        pair.connect();
+        let (loss, late, twice) = (dice.unit() * 0.2, dice.unit() * 0.3, dice.unit() * 0.1);
+        let mut fates = Dice::new(seed, "fates");
+        pair.on_wire(move |_| match fates.unit() {
+            x if x < loss => Fate::Drop,
+            x if x < loss + late => Fate::Late(fates.span(ms(200))),
+            x if x < loss + late + twice => Fate::Twice,
+            _ => Fate::Arrive,
+        });
+        let mut expected = [Vec::new(), Vec::new()];
+        for number in 0..60_u8 {
+            let side = if dice.chance(0.5) { Client } else { Server };
+            let most = if dice.chance(0.2) { 2900 } else { 300 };
+            let len = 1 + dice.below(most) as usize;
+            let base = pair.end(side).sctp.sending();
+            let how = Sending { stream: dice.below(3) as u16, ..base };
+            prop_assert!(pair.send_how(side, number, len, &how));
+            expected[side.other() as usize].push(bytes_of(&message(number, len)));
+            pair.drive_for(dice.span(ms(40)));
+        }
+        pair.input(Client, Input::Close);
+        pair.drive_for(Duration::from_secs(400));
+        for (side, mut expected) in [Client, Server].into_iter().zip(expected) {
+            let end = pair.end(side);
+            prop_assert!(end.saw(Event::Closed), "{side:?}: {:?}", end.events);
+            let mut received: Vec<_> = end.received.iter().map(|one| bytes_of(&one.1)).collect();
+            received.sort();
+            expected.sort();
+            prop_assert_eq!(received, expected);
+        }
+    }
+
+    #[test]
+    fn mutated_packets_do_no_harm(seed in any::<u64>()) {
+        let mut dice = Dice::new(seed, "mutations");
+        let mut config = config(&mut dice);
+        if dice.chance(0.5) {
+            config.lifetime = Some(ms(100));
+        }
+        let mut pair = Pair::on_paths(&config, &config, 1);
+        pair.input(Client, Input::Open);
+        for number in 0..80_u8 {
+            for side in [Client, Server] {
+                if pair.end(side).sctp.room() > 3000 && dice.chance(0.5) {
+                    pair.send(side, number, 1 + dice.below(2500) as usize);
+                }
+            }
+            pair.drive_for(dice.span(ms(60)));
+            let which = dice.below(pair.log.len() as u64) as usize;
+            let sent = pair.log[which].clone();
+            let before = pair.log.len();
+            if let Some(forged) = changed(&sent.packet, &mut dice) {
+                let to = if dice.chance(0.8) { sent.from.other() } else { sent.from };
+                pair.input(to, packet(sent.path, forged));
+            }
+            // Whatever it was: what is answered at once stays within a window.
+            prop_assert!(pair.log.len() - before < 200);
+        }
+        pair.drive_for(Duration::from_secs(100));
+    }
+
+    /// One packet for a packet while nothing is proven, whatever it says.
+    #[test]
+    fn a_listener_answers_once(seed in any::<u64>()) {
+        let mut dice = Dice::new(seed, "strangers");
+        let mut pair = Pair::new(&plain());
+        pair.connect();
+        pair.send(Client, 1, 2500);
+        pair.drive_for(ms(300));
+        pair.input(Client, Input::Close);
+        pair.drive_for(ms(500));
+        let mut server = Sctp::listener(&plain(), Dice::new(seed, "server"));
+        for _ in 0..40 {
+            let which = dice.below(pair.log.len() as u64) as usize;
+            let stranger = pair.log[which].packet.clone();
+            if let Some(forged) = changed(&stranger, &mut dice) {
+                let asked = forged.wire_bytes();
+                let sent = answers(&mut server, pair.now, packet(PathId(0), forged));
+                prop_assert!(sent.len() <= 1);
+                let bytes: usize = sent.iter().map(Packet::wire_bytes).sum();
+                prop_assert!(bytes <= 108 + asked, "{bytes} for {asked}");
+            }
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Whole connections: bytes arrive as sent over any network, and bulk data fills a link.
+
+use crate::pair::*;
+use proptest::prelude::*;
+use talkspurt_proto::endpoint::{Endpoint, Event, Input};
+use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::tcp::{Config, Controller, Flags, LossRecovery, SackBlocks, Segment, State};
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::units::{Rate, Size};
+
+#[test]
+fn a_call_from_open_to_close() {
+    let mut pair = Pair::new(&Config::new(Controller::Newreno));
+    pair.connect();
+    pair.send_real(Client, b"hello");
+    pair.send_real(Server, b"good day");
+    pair.drive_for(ms(200));
+    assert_eq!((&*pair.server.received, &*pair.client.received), (&b"hello"[..], &b"good day"[..]));
+    pair.input(Client, Input::Close);
+    pair.drive_for(ms(200));
+    assert!(pair.server.saw(Event::PeerClosed));
+    pair.input(Server, Input::Close);
+    pair.drive();
+    for end in [&pair.client, &pair.server] {
+        assert!(end.saw(Event::Connected) && end.saw(Event::Closed));
+        assert_eq!(end.tcp.state(), State::Closed);
+        assert!(end.notes.garbage.is_empty());
+    }
+}
+
+#[test]
+fn bulk_fills_a_link() {
+    // 8 Mbit/s, 1000-byte segments in 1040-byte packets, RTT 40 ms: 38.5 packets in flight.
+    let mut pair = Pair::new(&plain());
+    pair.connect();
+    (pair.rate, pair.delay) = (Some(Rate::from_bps(8_000_000)), ms(20));
+    let fill = |pair: &mut Pair| {
+        while pair.client.tcp.room() >= 1000 {
+            pair.send(Client, 1000);
+        }
+    };
+    fill(&mut pair);
+    pair.drive_for(ms(2000));
+    let before = pair.server.count;
+    for _ in 0..50 {
+        fill(&mut pair);
+        pair.drive_for(ms(100));
+    }
+    let goodput = (pair.server.count - before) as f64 * 8.0 / 5.0;
+    // Exactly 1000/1040 of the rate, but for the segments cut off at either end.
+    assert!((goodput / (8e6 * 1000.0 / 1040.0) - 1.0).abs() < 0.002, "{goodput}");
+}
+
+#[test]
+fn the_application_hears_of_room() {
+    let mut config = plain();
+    config.send_buffer = Size::from_bytes(20_000);
+    let mut pair = Pair::new(&config);
+    pair.connect();
+    pair.send(Client, 20_000);
+    assert_eq!(pair.client.tcp.room(), 0);
+    pair.drive_for(ms(500));
+    assert!(pair.client.saw(Event::Writable));
+    assert_eq!(pair.client.tcp.room(), 20_000);
+}
+
+fn arbitrary_segment() -> impl Strategy<Value = Segment> {
+    let number = || {
+        prop_oneof![
+            4 => (-70_000_i64..70_000).prop_map(|d| d as u32),
+            1 => any::<u32>(),
+        ]
+    };
+    let payload = prop_oneof![
+        3 => Just(0_u32),
+        3 => 0..3000_u32,
+        1 => Just(u32::MAX),
+    ];
+    let options = (
+        proptest::option::of(any::<u16>()),
+        proptest::option::of(any::<u8>()),
+        proptest::option::of((number(), number())),
+        proptest::collection::vec((number(), number()), 0..4),
+    );
+    (number(), number(), any::<u16>(), 0..32_u8, options, payload, any::<bool>()).prop_map(
+        |(seq, ack, window, flags, (mss, window_scale, timestamps, blocks), len, real)| Segment {
+            seq,
+            ack,
+            window,
+            flags: Flags(flags),
+            mss,
+            window_scale,
+            sack_permitted: seq & 1 == 0,
+            timestamps,
+            sack: SackBlocks::of(blocks),
+            payload: if real && len < 3000 {
+                Payload::Real(vec![7; len as usize].into())
+            } else {
+                virtually(len)
+            },
+        },
+    )
+}
+
+/// Brings an endpoint into one of the eleven states.
+fn in_state(which: usize, config: &Config) -> Alone {
+    let (ack, fin) = (Flags::ACK, Flags::FIN | Flags::ACK);
+    let mut alone = match which {
+        0 => Alone::client(config),
+        1 => Alone::listener(config),
+        2 => Alone::client(config),
+        3 => Alone::listener(config),
+        _ => Alone::established(config),
+    };
+    match which {
+        2 => drop(alone.input(Input::Open)),
+        3 => drop(alone.segment(alone.syn(Flags::SYN, 0))),
+        5 => drop(alone.input(Input::Close)),
+        6 => {
+            alone.input(Input::Close);
+            alone.arrive(ack, 1, 2, 0);
+        }
+        7 => drop(alone.arrive(fin, 1, 1, 0)),
+        8 => {
+            alone.input(Input::Close);
+            alone.arrive(fin, 1, 1, 0);
+        }
+        9 => {
+            alone.arrive(fin, 1, 1, 0);
+            alone.input(Input::Close);
+        }
+        10 => {
+            alone.input(Input::Close);
+            alone.arrive(fin, 1, 2, 0);
+        }
+        _ => {}
+    }
+    let states = [
+        State::Closed,
+        State::Listen,
+        State::SynSent,
+        State::SynReceived,
+        State::Established,
+        State::FinWait1,
+        State::FinWait2,
+        State::CloseWait,
+        State::Closing,
+        State::LastAck,
+        State::TimeWait,
+    ];
+    assert_eq!(alone.tcp.state(), states[which]);
+    alone
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_network_delivers_every_byte_and_closes(
+        seed: u64,
+        loss in 0..20_u32,
+        (there, back) in (1..60_000_u64, 0..3_000_u64),
+        chunk in 1..5000_usize,
+        receive in 300..30_000_u64,
+        mtu in prop_oneof![Just(u32::MAX), 200..600_u32],
+        options: [bool; 4],
+        controller in prop_oneof![
+            Just(Controller::Tahoe),
+            Just(Controller::Reno),
+            Just(Controller::Newreno),
+            Just(Controller::Sack),
+            Just(Controller::Cubic),
+        ],
+    ) {
+        let mut config = Config::new(controller);
+        config.mss = Size::from_bytes(500);
+        [config.timestamps, config.window_scaling, config.delayed_ack, config.nagle] = options;
+        config.receive_buffer = Size::from_bytes(receive);
+        let mut text = talkspurt_proto::dice::Dice::new(seed, "text");
+        let mut text = |len| (0..len).map(|_| text.bits() as u8).collect::<Vec<_>>();
+        let (bytes, back) = (text(there), text(back));
+        let mut pair = Pair::new(&config);
+        let mut dice = talkspurt_proto::dice::Dice::new(seed, "wire");
+        pair.on_wire(move |_| match dice.below(100) as u32 {
+            roll if roll < loss => Fate::Drop,
+            roll if roll < loss + 5 => Fate::Late(ms(1 + roll as u64 * 7)),
+            roll if roll < loss + 10 => Fate::Twice(ms(roll as u64 * 5)),
+            _ => Fate::Arrive,
+        });
+        pair.mtu = mtu;
+        pair.input(Client, Input::Open);
+        for piece in bytes.chunks(chunk) {
+            pair.send_real(Client, piece);
+        }
+        for piece in back.chunks(chunk) {
+            pair.send_real(Server, piece);
+        }
+        pair.input(Client, Input::Close);
+        pair.drive_for(ms(100_000_000));
+        prop_assert!(pair.server.saw(Event::PeerClosed), "{:?}", pair.client.events);
+        pair.input(Server, Input::Close);
+        pair.drive();
+        prop_assert!(pair.server.received == bytes);
+        prop_assert!(pair.client.received == back);
+        for end in [&pair.client, &pair.server] {
+            prop_assert!(end.saw(Event::Closed), "{:?}", end.events);
+            prop_assert_eq!(end.tcp.state(), State::Closed);
+        }
+    }
+
+    #[test]
+    fn any_segment_in_any_state_is_survived(
+        which in 0..11_usize,
+        timestamps: bool,
+        recovery in proptest::option::of(prop_oneof![
+            Just(LossRecovery::Sack),
+            Just(LossRecovery::Rack),
+        ]),
+        real: bool,
+        steps in proptest::collection::vec((arbitrary_segment(), 0..8_u8, any::<bool>()), 1..40),
+    ) {
+        let mut config = Config { recovery, ..plain() };
+        config.timestamps = timestamps;
+        let mut alone = in_state(which, &config);
+        let mut handed = false;
+        for (mut segment, act, near) in steps {
+            if near {
+                // Around the numbers in use, where the branches are.
+                segment.seq = segment.seq.wrapping_add(PEER);
+                segment.ack = segment.ack.wrapping_add(alone.isn);
+                let blocks = segment.sack.map(|sack| sack.as_slice().to_vec()).unwrap_or_default();
+                let near = |number: u32| number.wrapping_add(alone.isn);
+                segment.sack = SackBlocks::of(blocks.into_iter().map(|(l, r)| (near(l), near(r))));
+            }
+            alone.segment(segment);
+            match act {
+                0 if alone.wake.is_some() => drop(alone.wait()),
+                1 if !handed || alone.tcp.room() > 3000 => {
+                    handed = true;
+                    let payload =
+                        if real { Payload::Real(vec![1; 3000].into()) } else { virtually(3000) };
+                    alone.input(Input::Frame(Frame::Data(payload)));
+                }
+                2 => drop(alone.input(Input::Close)),
+                3 => drop(alone.input(refusal(
+                    segment_mtu(alone.now),
+                    alone.sent.last().map_or(0, |segment| segment.seq),
+                ))),
+                _ => alone.now += ms(17),
+            }
+            prop_assert!(alone.sent.len() < 20_000);
+        }
+    }
+}
+
+/// Some MTU or other.
+fn segment_mtu(now: Instant) -> u32 {
+    (now.as_nanos() % 1501) as u32
+}
