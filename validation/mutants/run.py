@@ -4,7 +4,7 @@
     validation/mutants/run.py [--of 100] [--shard 0]
 
 Needs `cargo-mutants` (`cargo install cargo-mutants`). Every `--of`-th mutant is tried, from number
-`--shard` on, so that the sample is spread over all files; seventy take about an hour on two cores.
+`--shard` on, so that the sample is spread over all files; a hundred take about half an hour on two cores.
 Writes docs/validation/mutants.md. An interrupted run is written as far as it got.
 """
 
@@ -81,7 +81,7 @@ def main() -> None:
     asked = ask.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         words = ["cargo", "mutants", "--package", "talkspurt-proto", "--sharding", "round-robin"]
-        words += ["--shard", f"{asked.shard}/{asked.of}", "--timeout", "180", "--output", folder]
+        words += ["--shard", f"{asked.shard}/{asked.of}", "--timeout", "60", "--output", folder]
         try:
             subprocess.run(words, cwd=ROOT, check=False)
         except KeyboardInterrupt:
