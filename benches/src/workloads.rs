@@ -31,10 +31,10 @@ pub(crate) fn by_name(name: &str, seconds: Option<u64>) -> Option<Scenario> {
     Some(scenario)
 }
 
-/// W1 and W5 with NewReno: 1000 B in 1040 B packets, one ACK per segment, initial window 10,
+/// W1 and W5: SACK, 1000 B in 1040 B packets, one ACK per segment, initial window 10,
 /// minimum RTO 200 ms, no timestamps, window never binding, start of flow i at i/N s.
 fn bulk_tcp(flows: u32, core: Rate, buffer: u32, seconds: u64) -> Scenario {
-    let mut config = tcp::Config::new(tcp::Controller::Newreno);
+    let mut config = tcp::Config::new(tcp::Controller::Sack);
     config.mss = Size::from_bytes(1000);
     config.delayed_ack = false;
     config.timestamps = false;
@@ -103,6 +103,7 @@ fn link(from: &str, to: &str, rate: Rate, delay_ms: u64, packets: u32) -> Link {
         to: to.to_owned(),
         rate,
         delay: Duration::from_millis(delay_ms),
+        jitter: Duration::ZERO,
         queue: Queue::Droptail(DropTail { packets: Some(packets), bytes: None }),
         framing: Framing::None,
         mtu: Size::from_bytes(1500),

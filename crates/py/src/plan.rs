@@ -168,6 +168,7 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
             json!({
                 "name": name, "from": link.from, "to": link.to,
                 "rate_bps": link.rate.as_bps(), "delay_s": link.delay.as_secs_f64(),
+                "jitter_s": link.jitter.as_secs_f64(),
                 "queue": format!("DropTail {}", limits.join(", ")),
                 "mtu": link.mtu.as_bytes(), "loss": link.loss,
             })

@@ -36,6 +36,8 @@ pub struct DirectedLink {
     pub rate: Rate,
     /// Propagation delay.
     pub delay: Duration,
+    /// Bound of the further, drawn delay.
+    pub jitter: Duration,
     /// What waits for the transmitter.
     pub queue: Queue,
     /// Bytes added to each IP packet.
@@ -335,6 +337,7 @@ fn forth(name: &str, index: usize, link: &Link, from: usize, to: usize) -> Direc
         to,
         rate: link.rate,
         delay: link.delay,
+        jitter: link.jitter,
         queue: link.queue.clone(),
         framing: link.framing,
         mtu: link.mtu,
@@ -351,6 +354,7 @@ fn back(forth: &DirectedLink, link: &Link) -> DirectedLink {
         to: forth.from,
         rate: differing.rate.unwrap_or(forth.rate),
         delay: differing.delay.unwrap_or(forth.delay),
+        jitter: differing.jitter.unwrap_or(forth.jitter),
         queue: differing.queue.unwrap_or_else(|| forth.queue.clone()),
         loss: differing.loss.unwrap_or(forth.loss),
         ..forth.clone()

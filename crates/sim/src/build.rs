@@ -115,10 +115,12 @@ fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
         queue: discipline::Queue::DropTail(DropTail::new(limits.packets, bytes)),
         capacity: Capacity::fixed(link.rate),
         delay: link.delay,
+        jitter: link.jitter,
         framing: link.framing,
         mtu: u32::try_from(link.mtu.as_bytes()).unwrap_or(u32::MAX),
         loss: link.loss,
         dice: Dice::new(seed, &format!("link/{}/loss", link.name)),
+        jitter_dice: Dice::new(seed, &format!("link/{}/jitter", link.name)),
         queue_dice: Dice::new(seed, &format!("link/{}/queue", link.name)),
     })
 }

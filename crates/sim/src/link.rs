@@ -28,6 +28,8 @@ pub struct Parts {
     pub capacity: Capacity,
     /// Propagation delay.
     pub delay: Duration,
+    /// Bound of the further delay drawn for each packet; order is kept.
+    pub jitter: Duration,
     /// Bytes added per packet.
     pub framing: Framing,
     /// Longest IP packet.
@@ -36,6 +38,8 @@ pub struct Parts {
     pub loss: f64,
     /// Dice of the medium.
     pub dice: Dice,
+    /// Dice of the jitter.
+    pub jitter_dice: Dice,
     /// Dice of the queue's discipline.
     pub queue_dice: Dice,
 }
@@ -277,7 +281,12 @@ impl Link {
         if self.parts.loss > 0.0 && self.parts.dice.chance(self.parts.loss) {
             return self.hop(start, pool, probe).refuse(packet, DropReason::Medium);
         }
-        self.flight.push_back((finish + self.parts.delay, packet));
+        let mut arrival = finish + self.parts.delay;
+        if !self.parts.jitter.is_zero() {
+            arrival += self.parts.jitter_dice.span(self.parts.jitter);
+            arrival = self.flight.back().map_or(arrival, |(before, _)| arrival.max(*before));
+        }
+        self.flight.push_back((arrival, packet));
         // Counted where it lies: a byte changed in a label about to be copied stalls the copy.
         if let Some((_, flying)) = self.flight.back_mut() {
             flying.hop += 1;

@@ -86,6 +86,7 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
     let back = path.key("back");
     rate(path.key("rate"), link.rate, link.mtu, run, found);
     at_most(path.key("delay"), link.delay, LONGEST_DELAY, found);
+    at_most(path.key("jitter"), link.jitter, LONGEST_DELAY, found);
     queue(&path.key("queue"), &link.queue, found);
     if let Some(reverse) = &link.back {
         if let Some(value) = reverse.rate {
@@ -93,6 +94,9 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
         }
         if let Some(value) = reverse.delay {
             at_most(back.key("delay"), value, LONGEST_DELAY, found);
+        }
+        if let Some(value) = reverse.jitter {
+            at_most(back.key("jitter"), value, LONGEST_DELAY, found);
         }
         if let Some(value) = &reverse.queue {
             queue(&back.key("queue"), value, found);

@@ -35,6 +35,12 @@ pub struct Link {
     pub rate: Rate,
     /// Propagation delay, at most 1h.
     pub delay: Duration,
+    /// Bound of a further delay, uniform from zero and drawn for each packet, at most 1h. Order is
+    /// kept: who would overtake arrives with the one before. On an access link it stands for the
+    /// host's processing time, ns-2's `overhead_`; as much as a packet takes at the bottleneck undoes
+    /// the phase effects of DropTail (Floyd and Jacobson 1992).
+    #[serde(default)]
+    pub jitter: Duration,
     /// What waits for the transmitter.
     pub queue: Queue,
     /// Bytes added to each IP packet on this link.
@@ -67,6 +73,9 @@ pub struct Back {
     /// Propagation delay; absent means as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay: Option<Duration>,
+    /// Bound of the further delay; absent means as forward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Duration>,
     /// What waits for the transmitter; absent means a queue of its own, as forward.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub queue: Option<Queue>,

@@ -4,13 +4,14 @@ use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Body, Ecn, Frame, IpVersion, Packet, Payload};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
+use talkspurt_record::FlowSummary;
 use talkspurt_scenario::model::Framing;
 use talkspurt_sim::capacity::Capacity;
 use talkspurt_sim::discipline::{DropTail, Queue};
 use talkspurt_sim::link::{Link, Parts};
 use talkspurt_sim::pool::Pool;
 
-use crate::support::{flow, link, run, scenario};
+use crate::support::{Run, flow, link, run, scenario};
 
 /// A flow of one packet size with nothing random in it.
 fn cbr(payload: u32, rate: &str) -> String {
@@ -43,6 +44,33 @@ fn a_packet_of_128_bytes_over_256_kbit_and_50_ms_takes_54_ms() {
     let quiet = "rtcp = { enabled = false }\n";
     assert_eq!(delay(&links, speech, quiet), 56_250_000);
     assert_eq!(delay(&links, speech, &format!("{quiet}sizing = 'ns2'")), 55_000_000);
+}
+
+#[test]
+fn jitter_is_uniform_and_keeps_order() {
+    // A packet every 20 ms, 4 ms to send, 50 ms to fly.
+    let over = |jitter: &str| {
+        let link = link("l", "a-z", "256kbit/s", "50ms", &format!("jitter = '{jitter}'"));
+        run(&scenario("400s", &[link, flow("f", "a-z", "udp", &cbr(100, "40kbit/s"), "")]))
+    };
+    let further =
+        |run: &Run, delay: fn(&FlowSummary) -> Option<f64>| delay(run.flow("f")).unwrap() - 0.054;
+    let run = over("10ms");
+    let count = f64::from(u32::try_from(run.flow("f").received_packets).unwrap());
+    assert!(count > 19_990.0);
+    // The mean of uniform draws, within four of its standard deviations; the ends nearly reached.
+    let deviation = 0.010 / 12_f64.sqrt() / count.sqrt();
+    assert!((further(&run, |flow| flow.delay_mean_s) - 0.005).abs() < 4.0 * deviation);
+    assert!((0.0..0.000_01).contains(&further(&run, |flow| flow.delay_min_s)));
+    assert!((0.009_99..0.010).contains(&further(&run, |flow| flow.delay_max_s)));
+
+    // With draws up to 100 ms a packet waits for the four before it: F(x) = ∏ min(1, (x + 20 k)/100).
+    let run = over("100ms");
+    let share =
+        |x: f64| -> f64 { (0..5).map(|k| ((x + 20.0 * f64::from(k)) / 100.0).min(1.0)).product() };
+    let mean: f64 = (0..1000).map(|i| 0.1 * (1.0 - share(0.05 + 0.1 * f64::from(i)))).sum();
+    let measured = 1e3 * further(&run, |flow| flow.delay_mean_s);
+    assert!((measured / mean - 1.0).abs() < 0.01, "{measured} ms, on paper {mean}");
 }
 
 #[test]
@@ -143,8 +171,10 @@ fn md1(load: f64, batches: usize) -> Vec<(f64, f64)> {
         delay: Duration::from_millis(1),
         framing: Framing::None,
         mtu: 1500,
+        jitter: Duration::ZERO,
         loss: 0.0,
         dice: Dice::new(1, "md1"),
+        jitter_dice: Dice::new(0, "jitter"),
         queue_dice: Dice::new(0, "queue"),
     });
     let (mut pool, mut dice) = (Pool::default(), Dice::new(3, "arrivals"));
