@@ -104,4 +104,10 @@ pub trait Endpoint {
     fn is_listening(&self) -> bool {
         false
     }
+    /// Names both ends of the packet that comes next, their addresses and ports in bytes of the
+    /// driver's choice, to an endpoint that listens and may be called by many: what it hands out to
+    /// be shown again (an Init Cookie, RFC 4340 §8.1.4) then opens nothing between other ends.
+    /// Without it a listener has one possible peer, as in a simulation, and a cookie proves that the
+    /// client received an answer and nothing about its address.
+    fn between(&mut self, _ends: &[u8]) {}
 }

@@ -23,6 +23,7 @@ mod dropped;
 mod features;
 mod halves;
 mod heard;
+mod impossible;
 mod opening;
 pub mod options;
 mod packet;
@@ -34,6 +35,7 @@ mod windows;
 pub use ackvec::AckVector;
 pub use config::{Ccid, Config, UnknownCcid};
 pub use features::{Location, UnknownValue};
+pub use impossible::Impossible;
 pub use options::Options;
 pub use packet::{Kind, Packet, ResetCode};
 pub use seqno::{SeqNo, WireSeq};
@@ -249,16 +251,6 @@ impl Dccp {
     #[must_use]
     pub const fn under(mut self, overhead_bytes: u32) -> Self {
         self.overhead_bytes = overhead_bytes;
-        self
-    }
-
-    /// What names both ends, their addresses and ports in bytes of the caller's choice, where a
-    /// listener may be talked to by many: an Init Cookie made between other ends opens nothing (RFC
-    /// 4340 §8.1.4). Without it a listener has one possible peer, as in a simulation, and a cookie
-    /// proves that the client received the Response and nothing about its address.
-    #[must_use]
-    pub fn between(mut self, ends: &[u8]) -> Self {
-        self.cookies.between(ends);
         self
     }
 
@@ -631,5 +623,9 @@ impl Endpoint for Dccp {
 
     fn is_listening(&self) -> bool {
         self.state == State::Listen
+    }
+
+    fn between(&mut self, ends: &[u8]) {
+        self.cookies.between(ends);
     }
 }

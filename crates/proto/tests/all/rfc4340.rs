@@ -981,8 +981,11 @@ fn room_is_the_permit() {
 #[test]
 fn a_cookie_of_other_ends_opens_nothing() {
     let config = Config { init_cookie: true, ..plain() };
-    let listener =
-        |ends: &[u8]| Alone::new(Dccp::listener(&config, Dice::new(3, "alone")).between(ends));
+    let listener = |ends: &[u8]| {
+        let mut dccp = Dccp::listener(&config, Dice::new(3, "alone"));
+        dccp.between(ends);
+        Alone::new(dccp)
+    };
     let (here, other) = (b"\xc0\x00\x02\x01\x13\x8c", b"\xc0\x00\x02\x02\x13\x8c");
     for (ends, opens) in [(here, true), (other, false)] {
         let mut made = listener(here);

@@ -6,7 +6,7 @@ use crate::ccid2_half::{Bench, Fate, MS, Path, at, seq};
 use talkspurt_proto::dccp::ackvec::State::{Marked, NotYet, Received};
 use talkspurt_proto::dccp::ccid::{Arrival, Receiver as _, Sender as _};
 use talkspurt_proto::dccp::ccid2::{
-    Config, ConfigError, Idle, Limited, Parameters, Receiver, SlowStart,
+    Config, Idle, Impossible, Limited, Parameters, Receiver, SlowStart,
 };
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{AckVector, Options};
@@ -841,23 +841,53 @@ fn section_6_2_acknowledgements_are_acknowledged_once_a_window() {
 fn configs_that_make_no_sense_are_refused_by_name() {
     let check = |config: Config| config.check(Profile::Rfc);
     let default = Config::default;
-    assert_eq!(check(default()), Ok(()));
+    assert_eq!(check(default()), []);
+    assert_eq!(check(Config { max_rto: Some(MS * 1000), ..default() }), []);
     assert_eq!(
-        check(Config { initial_window: Some(0), ..default() }),
-        Err(ConfigError::InitialWindow)
+        check(Config { max_rto: Some(MS * 999), ..default() }),
+        [Impossible::Bounds { min: MS * 1000, max: MS * 999 }]
     );
-    let refused = check(Config { initial_ssthresh: Some(0), ..default() });
-    assert_eq!(refused, Err(ConfigError::InitialThreshold(0)));
-    assert!(refused.unwrap_err().to_string().starts_with("initial_ssthresh is 0"));
-    assert_eq!(check(Config { ack_ratio: Some(0), ..default() }), Err(ConfigError::AckRatio));
+    // Linux has a shorter least timeout: the same knob may be.
+    let short = Config { max_rto: Some(MS * 999), ..default() };
+    assert_eq!(short.check(Profile::Linux), []);
+    let second = Duration::from_secs(1);
+    let impossible = Config {
+        initial_window: Some(0),
+        initial_ssthresh: Some(1),
+        ack_ratio: Some(0),
+        ack_delay: Some(Duration::ZERO),
+        initial_rto: Some(second * 3601),
+        min_rto: Some(Duration::ZERO),
+        max_rto: Some(Duration::ZERO),
+        ..default()
+    };
+    let found = check(impossible);
     assert_eq!(
-        check(Config { max_rto: Some(MS * 500), ..default() }),
-        Err(ConfigError::Bounds { min: MS * 1000, max: MS * 500 })
+        found,
+        [
+            Impossible::NoWindow,
+            Impossible::InitialThreshold(1),
+            Impossible::AckRatio,
+            Impossible::TooLong { knob: "initial_rto", span: second * 3601, most: second * 3600 },
+            Impossible::Zero("ack_delay"),
+            Impossible::Zero("max_rto"),
+            Impossible::Zero("min_rto"),
+        ]
     );
-    assert_eq!(
-        check(Config { ack_delay: Some(Duration::ZERO), ..default() }),
-        Err(ConfigError::Zero("ack_delay"))
-    );
+    let named: Vec<_> = found.iter().map(Impossible::knob).collect();
+    assert_eq!(named[..4], ["initial_window", "initial_ssthresh", "ack_ratio", "initial_rto"]);
+    let most = Config {
+        initial_window: Some(65_535),
+        initial_ssthresh: Some(2),
+        ack_ratio: Some(1),
+        ack_delay: Some(second * 60),
+        initial_rto: Some(second * 3600),
+        max_rto: Some(second * 3600),
+        ..default()
+    };
+    assert_eq!(check(most), []);
+    let huge = Config { initial_window: Some(65_536), ..default() };
+    assert_eq!(check(huge), [Impossible::HugeWindow(65_536)]);
 }
 
 #[test]
