@@ -42,7 +42,7 @@ pub use seqno::{SeqNo, WireSeq};
 pub use service::{Service, ServiceError};
 
 use crate::dice::Dice;
-use crate::endpoint::{Endpoint, Event, Input, Output};
+use crate::endpoint::{Endpoint, Event, Input, News, Output};
 use crate::packet::{Body, Frame, IpVersion, Quoted};
 use crate::probe::{Garbage, Note, Place, Probe, Topic};
 use crate::rate::{Permit, Rung};
@@ -79,16 +79,6 @@ pub enum State {
     /// Closed; waiting for stray packets to die.
     TimeWait,
 }
-
-/// News for the application, each at most once outstanding, in the order they are told.
-const NEWS: [Event; 6] = [
-    Event::Connected,
-    Event::PeerClosed,
-    Event::Writable,
-    Event::Closed,
-    Event::Reset,
-    Event::TimedOut,
-];
 
 /// Round-trip time assumed while none is known, for timers counted in round trips (RFC 4340 §3.4
 /// suggests 0.2 s).
@@ -175,8 +165,7 @@ pub struct Dccp {
     /// Non-data packets sent since the last of data (§7.7).
     non_data: u64,
     path_mtu: u32,
-    /// Bits index [`NEWS`].
-    news: u8,
+    news: News,
     encoding: Option<u8>,
     /// What the source can send in, best first.
     ladder: Vec<Rung>,
@@ -229,7 +218,7 @@ impl Dccp {
             syncs: (Instant::ZERO, 0),
             non_data: 0,
             path_mtu: u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX),
-            news: 0,
+            news: News::default(),
             encoding: None,
             ladder: Vec::new(),
             dice,
@@ -339,25 +328,6 @@ impl Dccp {
         });
         let own = self.vector.footprint() + self.dropped.footprint() + self.features.footprint();
         sender + receiver + own + self.cookies.footprint() + size_of_val(self.ladder.as_slice())
-    }
-
-    fn tell(&mut self, event: Event) {
-        for (bit, known) in NEWS.iter().enumerate() {
-            if *known == event {
-                self.news |= 1 << bit;
-            }
-        }
-    }
-
-    /// The next event of those in `mask`.
-    fn next_event(&mut self, mask: u8) -> Option<Output> {
-        let news = self.news & mask;
-        if news == 0 {
-            return None;
-        }
-        let bit = news.trailing_zeros();
-        self.news &= !(1 << bit);
-        Some(Output::Event(NEWS[bit as usize]))
     }
 
     /// RFC 4340 §13.1: in units of 10 µs.
@@ -548,7 +518,7 @@ impl Dccp {
             Some(Permit::Blocked) | None => {}
         }
         if self.permitted && !was {
-            self.tell(Event::Writable);
+            self.news.add(Event::Writable);
         }
     }
 
@@ -587,13 +557,13 @@ impl Endpoint for Dccp {
     }
 
     fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {
-        if let Some(event) = self.next_event(0b1) {
+        if let Some(event) = self.news.opening() {
             return event;
         }
         if let Some(frame) = self.inbound.take() {
             return Output::Deliver(frame);
         }
-        if let Some(event) = self.next_event(u8::MAX) {
+        if let Some(event) = self.news.next() {
             return event;
         }
         if let Some(rung) = self.encoding.take() {
