@@ -46,6 +46,9 @@ pub enum Impossible {
     /// More than IP and any transport have.
     #[error("{0} bytes never stand before a packet: at most {MOST_HEADER_BYTES}")]
     HeaderBytes(u32),
+    /// Bare TFRC's packets have no such option or field.
+    #[error("DCCP's packets have this, TFRC's do not: it would change nothing")]
+    DccpOnly(&'static str),
     /// A wait that carries no speech.
     #[error("{span} is absurd here: at most {most}")]
     TooLong {
@@ -72,7 +75,7 @@ impl Impossible {
             Self::StepUpTokens(_) => "token_bucket.step_up_tokens",
             Self::Depth(_) => "token_bucket.depth",
             Self::HeaderBytes(_) => "token_bucket.header_bytes",
-            Self::TooLong { knob, .. } => knob,
+            Self::DccpOnly(knob) | Self::TooLong { knob, .. } => knob,
         }
     }
 
@@ -81,6 +84,7 @@ impl Impossible {
     pub const fn hint(&self) -> Option<&'static str> {
         match self {
             Self::Depth(_) => Some("0B keeps no tokens at all"),
+            Self::DccpOnly(_) => Some("it belongs to kind = \"dccp\" with CCID 3 or 4"),
             _ => None,
         }
     }
@@ -116,6 +120,20 @@ impl Config {
             ("minimum_timeout", self.minimum_timeout, MOST_TIMEOUT),
         ]));
         found
+    }
+}
+
+impl Config {
+    /// The knobs given that say what DCCP's packets bear.
+    pub(crate) fn dccp_only(&self) -> impl Iterator<Item = Impossible> {
+        [
+            ("counter_follows_acks", self.counter_follows_acks),
+            ("elapsed_time", self.elapsed_time),
+            ("loss_intervals_option", self.loss_intervals_option),
+            ("ask_loss_event_rate", self.ask_loss_event_rate),
+        ]
+        .into_iter()
+        .filter_map(|(knob, value)| value.map(|_| Impossible::DccpOnly(knob)))
     }
 }
 

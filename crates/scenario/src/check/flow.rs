@@ -79,7 +79,7 @@ fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
         Transport::Sctp(config) => sctp::check(path, config, found),
         Transport::Tfrc(config) => {
             let path = path.key("rate");
-            for wrong in config.rate.check() {
+            for wrong in config.check() {
                 let hint = wrong.hint().map(str::to_owned);
                 found.add(path.down(wrong.knob()), wrong.to_string()).hint(hint);
             }
