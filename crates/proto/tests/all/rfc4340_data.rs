@@ -11,6 +11,7 @@ use talkspurt_proto::packet::{
     Body, Damage, Ecn, Frame, IpVersion, PathId, Payload, Quote, Quoted,
 };
 use talkspurt_proto::probe::{Garbage, Gauge};
+use talkspurt_proto::profile::Profile;
 use talkspurt_proto::wire::checksum::crc32c;
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
@@ -163,6 +164,12 @@ fn ecn() {
         assert_eq!(marks(&on, &on), (vec![Ecn::Ect0], vec![Ecn::Ect0]), "{ccid:?}");
         assert_eq!(marks(&off, &on), (vec![Ecn::NotEct], vec![Ecn::NotEct]), "{ccid:?}");
         assert_eq!(marks(&on, &off), (vec![Ecn::NotEct], vec![Ecn::NotEct]), "{ccid:?}");
+        // ns-2's agents have it on, Linux cannot.
+        let of = |profile| Config { profile, ..Config::new(ccid) };
+        for (profile, mark) in [(Profile::Ns2, Ecn::Ect0), (Profile::Linux, Ecn::NotEct)] {
+            let both = marks(&of(profile), &of(profile));
+            assert_eq!(both, (vec![mark], vec![mark]), "{ccid:?} {profile:?}");
+        }
     }
 }
 
