@@ -297,3 +297,23 @@ fn section_6_2_acknowledgements_are_acknowledged_once_a_window() {
     bench.fill();
     assert!(!bench.sender.owes_ack());
 }
+
+/// RFC 4340 §13.2: what waited for more packets, and is acknowledged by data before they come, has its
+/// wait told, lest the sender take it for round-trip time. ns-2 and Linux tell nothing.
+#[test]
+fn rfc_4340_section_13_2_an_acknowledgement_on_data_says_how_long_it_waited() {
+    let elapsed = |profile, heard, said| {
+        let mut ear = Ear::new(&Parameters::of(profile));
+        assert!(!ear.hears(heard, 1, true, Ecn::NotEct));
+        let mut options = Options::default();
+        ear.receiver.acknowledge(at(said), true, &mut ear.vector, &mut options);
+        options.iter().find_map(|option| match option {
+            Ok(Opt::ElapsedTime(units)) => Some(units),
+            _ => None,
+        })
+    };
+    assert_eq!(elapsed(Profile::Rfc, 10, 70), Some(6000));
+    assert_eq!(elapsed(Profile::Rfc, 10, 10), None, "at once");
+    assert_eq!(elapsed(Profile::Ns2, 10, 70), None);
+    assert_eq!(elapsed(Profile::Linux, 10, 70), None);
+}

@@ -87,8 +87,9 @@ pub struct Config {
     /// Absent: `rfc` and `ns2` 200 ms (`dack_delay_`); `linux` has no such timer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_delay: Option<Duration>,
-    /// Acknowledgements that waited for `ack_delay` say for how long, in Elapsed Time (RFC 4340
-    /// §13.2). Absent: `rfc` true, `ns2` and `linux` false.
+    /// Acknowledgements say how long the packet they acknowledge has waited, if it has, in Elapsed
+    /// Time (RFC 4340 §13.2); without it the sender takes the wait for round-trip time. Absent: `rfc`
+    /// true, `ns2` and `linux` false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_time: Option<bool>,
 }
@@ -175,7 +176,7 @@ pub struct Parameters {
     pub ack_ratio_control: bool,
     /// Longest wait of an acknowledgement, if it has an end.
     pub ack_delay: Option<Duration>,
-    /// Whether those that waited say so.
+    /// Whether acknowledgements tell how long what they acknowledge has waited.
     pub elapsed_time: bool,
 }
 
