@@ -281,4 +281,7 @@ impl Endpoint for Transport {
     fn is_listening(&self) -> bool {
         dispatch!(self, endpoint => endpoint.is_listening())
     }
+    fn between(&mut self, ends: &[u8]) {
+        dispatch!(self, endpoint => endpoint.between(ends));
+    }
 }

@@ -74,6 +74,9 @@ pub fn drive<E: Endpoint, A: App, L: Port, P: Probe>(
                 let packet = label(ecn, &body, line.version(), received_packets, now);
                 received_packets += 1;
                 probe.record(now, HERE, &Note::Received { packet: &packet, body: &body });
+                if endpoint.is_listening() {
+                    endpoint.between(&line.ends());
+                }
                 endpoint.handle(now, Input::Packet { path: PathId(0), ecn, damage, body }, probe);
             }
             Some(Err(error)) => probe.record(now, HERE, &Note::Garbage(error.garbage())),

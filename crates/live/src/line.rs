@@ -182,6 +182,13 @@ impl<L: Port> Line<L> {
     pub const fn remote(&self) -> Option<SocketAddr> {
         self.peer.remote
     }
+    /// What names both ends, ours and the peer's as far as it is known: addresses and both pairs of
+    /// ports (RFC 6773 §3.8).
+    #[must_use]
+    pub fn ends(&self) -> Vec<u8> {
+        let ports = self.setup.encapsulation.map(|ours| (ours.local_port, self.peer.udp_port));
+        format!("{} {:?} {ports:?}", self.setup.local, self.peer.remote).into_bytes()
+    }
     /// Whoever was not named in the setup but became the peer by sending first is it no more.
     pub fn forget_peer(&mut self) {
         self.peer = Peer::of(&self.setup);

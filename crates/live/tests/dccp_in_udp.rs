@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use talkspurt_live::{Encapsulation, Exchange, Line, Passage, Setup, Tally, Terms, UdpPort, drive};
+use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{self, Ccid, Config, Dccp, Kind, Options, ResetCode, Service, WireSeq};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, Packet, Payload};
@@ -113,17 +114,23 @@ fn stray(server_port: u16) -> Line<UdpPort> {
 
 /// Sends a packet that belongs to no connection.
 fn disturb(stray: &mut Line<UdpPort>) {
-    let body = Body::Dccp(Box::new(dccp::Packet {
-        seq: WireSeq::Extended(77),
+    send(stray, 77, Kind::Data, Options::default(), b"stray");
+}
+
+fn send(stray: &mut Line<UdpPort>, seq: u64, kind: Kind, options: Options, payload: &[u8]) {
+    let packet = dccp::Packet {
+        seq: WireSeq::Extended(seq),
         ccval: 0,
         cscov: 0,
-        kind: Kind::Data,
-        options: Options::default(),
-        payload: Frame::Data(Payload::Real(b"stray".to_vec().into())),
-    }));
+        kind,
+        options,
+        payload: Frame::Data(Payload::Real(payload.to_vec().into())),
+    };
+    let bytes = 20 + 8 + packet.header_bytes() + payload.len();
+    let body = Body::Dccp(Box::new(packet));
     let label = Packet {
         body: BodyId(0),
-        ip_bytes: 20 + 8 + 16 + 5,
+        ip_bytes: bytes as u32,
         route: 0,
         flow: 0,
         number: 0,
@@ -137,17 +144,63 @@ fn disturb(stray: &mut Line<UdpPort>) {
     stray.send(now, &label, &body).expect("loopback works");
 }
 
-/// The Reset that comes next.
-fn refusal(line: &mut Line<UdpPort>) -> ResetCode {
+/// What comes next.
+fn answer(line: &mut Line<UdpPort>) -> dccp::Packet {
     let until = line.now() + Duration::from_secs(10);
     let received = line.receive(Some(until)).expect("loopback works");
     match received.expect("an answer comes").expect("and is whole").body {
-        Body::Dccp(packet) => match packet.kind {
-            Kind::Reset { code, .. } => code,
-            other => panic!("{other:?}"),
-        },
+        Body::Dccp(packet) => *packet,
         other => panic!("{other:?}"),
     }
+}
+
+/// The Reset that comes next.
+fn refusal(line: &mut Line<UdpPort>) -> ResetCode {
+    match answer(line).kind {
+        Kind::Reset { code, .. } => code,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// RFC 4340 §8.1.4, RFC 6773 §3.8: an Init Cookie proves who holds it only if it opens nothing for
+/// another. The second caller has the first one's DCCP ports and all it was told, and another UDP
+/// port.
+#[test]
+fn a_cookie_opens_nothing_for_another_caller() {
+    let address = SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0);
+    let listening = UdpPort::bind(address).expect("a port of the interface");
+    let server_port = listening.local().port();
+    let config = Config { init_cookie: true, ..Config::new(Ccid::Two) };
+    let service = config.service.0;
+    let server = thread::spawn(move || {
+        side(listening, None, terms(false, false), &config, &Sent::default())
+    });
+
+    let [mut caller, mut other] = [(); 2].map(|()| stray(server_port));
+    send(&mut caller, 100, Kind::Request { service }, Options::default(), b"");
+    let response = answer(&mut caller);
+    assert!(matches!(response.kind, Kind::Response { .. }), "{response:?}");
+    let mut shown = Options::default();
+    for option in response.options.iter().filter_map(Result::ok) {
+        if matches!(option, Opt::InitCookie(_)) {
+            shown.push(option);
+        }
+    }
+    assert!(!shown.as_bytes().is_empty(), "{response:?}");
+    let ack = Kind::Ack { ack: response.seq };
+    send(&mut other, 101, ack, shown.clone(), b"");
+    assert_eq!(refusal(&mut other), ResetCode::BAD_INIT_COOKIE);
+
+    send(&mut caller, 101, ack, shown, b"");
+    send(&mut caller, 102, Kind::Close { ack: response.seq }, Options::default(), b"");
+    let code = loop {
+        match answer(&mut caller).kind {
+            Kind::Reset { code, .. } => break code,
+            kind => assert!(kind.is_data() || matches!(kind, Kind::Ack { .. }), "{kind:?}"),
+        }
+    };
+    assert_eq!(code, ResetCode::CLOSED);
+    assert_eq!(server.join().expect("it ends").events, ["Connected", "PeerClosed", "Closed"]);
 }
 
 #[test]

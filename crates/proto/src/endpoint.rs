@@ -92,6 +92,50 @@ pub enum Event {
     Encoding(u8),
 }
 
+/// News for the application, each at most once outstanding, told in the order of [`News::ORDER`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct News(u8);
+
+impl News {
+    const ORDER: [Event; 6] = [
+        Event::Connected,
+        Event::PeerClosed,
+        Event::Writable,
+        Event::Closed,
+        Event::Reset,
+        Event::TimedOut,
+    ];
+
+    /// This happened.
+    pub(crate) fn add(&mut self, event: Event) {
+        let known = Self::ORDER.iter().position(|known| *known == event);
+        self.0 |= 1 << known.expect("an encoding is asked for by the controller, and not news");
+    }
+
+    /// That the connection opened, which is told before any data is delivered.
+    #[inline]
+    pub(crate) fn opening(&mut self) -> Option<Output> {
+        self.next_of(0b1)
+    }
+
+    /// The next, told when all data was.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Option<Output> {
+        self.next_of(u8::MAX)
+    }
+
+    #[inline]
+    fn next_of(&mut self, mask: u8) -> Option<Output> {
+        let news = self.0 & mask;
+        if news == 0 {
+            return None;
+        }
+        let bit = news.trailing_zeros();
+        self.0 &= !(1 << bit);
+        Some(Output::Event(Self::ORDER[bit as usize]))
+    }
+}
+
 /// A protocol endpoint, driven by simulated or real time alike.
 pub trait Endpoint {
     /// Takes in what happened at `now`.
@@ -103,5 +147,37 @@ pub trait Endpoint {
     /// Whether it waits for a peer and belongs to none: a driver with one socket then hears anybody.
     fn is_listening(&self) -> bool {
         false
+    }
+    /// Names both ends of the packet that comes next, their addresses and ports in bytes of the
+    /// driver's choice, to an endpoint that listens and may be called by many: what it hands out to
+    /// be shown again (an Init Cookie, RFC 4340 §8.1.4) then opens nothing between other ends.
+    /// Without it a listener has one possible peer, as in a simulation, and a cookie proves that the
+    /// client received an answer and nothing about its address.
+    fn between(&mut self, _ends: &[u8]) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_is_told_once_each_and_in_order() {
+        let mut news = News::default();
+        for event in [Event::TimedOut, Event::Writable, Event::Connected, Event::Writable] {
+            news.add(event);
+        }
+        let told = |output: Option<Output>| match output {
+            Some(Output::Event(event)) => Some(event),
+            None => None,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(told(news.opening()), Some(Event::Connected));
+        assert_eq!(told(news.opening()), None);
+        let rest: Vec<Event> = std::iter::from_fn(|| told(news.next())).collect();
+        assert_eq!(rest, [Event::Writable, Event::TimedOut]);
+        for event in News::ORDER {
+            news.add(event);
+            assert_eq!(told(news.next()), Some(event));
+        }
     }
 }

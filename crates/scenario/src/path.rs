@@ -28,6 +28,10 @@ impl Path {
     pub(crate) fn key(&self, key: &str) -> Self {
         self.and(Step::Key(key.to_owned()))
     }
+    /// This path and the keys below it, written with dots.
+    pub(crate) fn down(&self, keys: &str) -> Self {
+        keys.split('.').fold(self.clone(), |path, key| path.key(key))
+    }
     /// This path and an element of the list it leads to.
     #[must_use]
     pub(crate) fn index(&self, index: usize) -> Self {

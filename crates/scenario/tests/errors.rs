@@ -326,6 +326,7 @@ fn impossible_rates() {
         "kind = \"tfrc\", rate = { nominal_size = \"0B\", initial_window = 0, loss_intervals = 1, p_floor = 1.5, rtt_weight = 1.0, feedback_per_rtt = 0 }",
         "kind = \"tfrc\", rate = { minimum_interval = \"2s\", timer_granularity = \"1h\", credit = \"2min\", minimum_timeout = \"2min\" }",
         "kind = \"tfrc\", rate = { token_bucket = { depth = \"1GB\", header_bytes = 256, step_up = \"2min\", step_up_tokens = 1.5 } }",
+        "kind = \"tfrc\", rate = { counter_follows_acks = false, elapsed_time = true, loss_intervals_option = true, ask_loss_event_rate = false }",
         "kind = \"beritelli\", threshold = \"0s\", decrease = 1.0, initial_rate = \"0bit/s\"",
         "kind = \"beritelli\", treshold = \"20ms\"",
         "kind = \"dccp\", ccid = 3, rate = { nominal_size = \"65536B\" }",

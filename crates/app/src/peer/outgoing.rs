@@ -141,7 +141,7 @@ impl Outgoing {
                 }
             }
             Source::Bulk(bulk) if self.look => {
-                while let Some(unit) = bulk.take(local, transport.room()) {
+                while let Some(unit) = bulk.take(local, transport.room(), transport.largest()) {
                     self.generated += 1;
                     note_generated(local, clock, &unit, probe);
                     probe.record(local, probe.place, &Note::HandedOver { index: unit.index });

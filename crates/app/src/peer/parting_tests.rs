@@ -1,5 +1,5 @@
 //! A speaker whose path has become too narrow for anything it has to say, BYE included: what is
-//! discarded, and when it parts all the same.
+//! discarded, and when it parts all the same. Bulk data is cut instead.
 
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Ecn, IpVersion, Quote, Quoted};
@@ -8,7 +8,8 @@ use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, tfrc};
 
 use super::ladder_tests::parts;
-use super::{Action, News, Peer};
+use super::{Action, News, Parts, Peer};
+use crate::source;
 use crate::transport::{self, Side};
 
 const MS: Duration = Duration::from_millis(1);
@@ -17,6 +18,8 @@ const MS: Duration = Duration::from_millis(1);
 #[derive(Default)]
 struct Eye {
     made: Vec<u32>,
+    /// Bytes of each.
+    lengths: Vec<u32>,
     handed: Vec<u32>,
     discarded: Vec<u32>,
     closed: Option<Instant>,
@@ -28,7 +31,10 @@ impl Probe for Eye {
     }
     fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
         match *note {
-            Note::Generated { index, .. } => self.made.push(index),
+            Note::Generated { index, bytes, .. } => {
+                self.made.push(index);
+                self.lengths.push(bytes);
+            }
             Note::HandedOver { index } => self.handed.push(index),
             Note::Discarded { index } => self.discarded.push(index),
             Note::Event(Event::Closed) => self.closed = Some(now),
@@ -40,8 +46,12 @@ impl Probe for Eye {
 /// 400 ms of speech over TFRC that nobody answers; at 100 ms a router says 68 bytes (24 of data).
 fn narrowed() -> Eye {
     let mut parts = parts(Side::Opens, crate::playout::Config::default());
-    parts.transport = transport::Config::Tfrc(tfrc::Config::default());
     parts.rtcp = rtcp::Config::default();
+    narrow(parts)
+}
+
+fn narrow(mut parts: Parts) -> Eye {
+    parts.transport = transport::Config::Tfrc(tfrc::Config::default());
     let (mut eye, mut peer) = (Eye::default(), Peer::new(parts));
     let quote = Quote {
         version: IpVersion::V4,
@@ -71,6 +81,19 @@ fn frames_that_fit_no_packet_go_instead_of_blocking_the_queue() {
     assert_eq!(eye.handed, [0]);
     assert!(eye.made.len() > 15);
     assert_eq!(eye.discarded, eye.made[1..]);
+}
+
+/// Units of 1000 bytes, of 1100 in all: one left before, the rest goes in packets of 24 bytes (68
+/// less 20 of IP, 8 of UDP and 16 of TFRC), and the last has what remains.
+#[test]
+fn bulk_data_is_cut_to_the_path() {
+    let mut parts = parts(Side::Opens, crate::playout::Config::default());
+    let total = Some(talkspurt_proto::units::Size::from_bytes(1100));
+    parts.source = Some((source::Config::Bulk(source::BulkConfig { total, packet: None }), None));
+    parts.stop = Instant::ZERO + MS * 8000;
+    let eye = narrow(parts);
+    assert_eq!(eye.lengths, [1000, 24, 24, 24, 24, 4]);
+    assert_eq!(eye.handed, eye.made);
 }
 
 /// RFC 3550 §6.2: 5 s between reports at least; a BYE that cannot leave is worth no more waiting.

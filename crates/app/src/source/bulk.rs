@@ -31,10 +31,12 @@ impl Bulk {
         self.start
     }
 
-    /// The next unit, if it is time and `room` bytes suffice for it.
+    /// The next unit, if it is time and `room` bytes suffice for it. Where a packet carries no more
+    /// than `largest` bytes, the path having become narrower, it is cut to that: it would wait for
+    /// ever.
     #[inline]
-    pub fn take(&mut self, now: Instant, room: usize) -> Option<Unit> {
-        let len = u64::from(self.unit_bytes).min(self.left);
+    pub fn take(&mut self, now: Instant, room: usize, largest: usize) -> Option<Unit> {
+        let len = u64::from(self.unit_bytes).min(self.left).min(largest as u64);
         if len == 0 || (len as usize) > room || now < self.start || now >= self.stop {
             return None;
         }

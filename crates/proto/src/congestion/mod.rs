@@ -141,3 +141,21 @@ impl CongestionControl for Machine {
         dispatch!(self, machine => machine.pacing_rate(rtt))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::Duration;
+
+    /// RFC 5681 and RFC 9260 let packets leave as the window opens.
+    #[test]
+    fn reno_and_sctp_ask_for_no_pace() {
+        let start = Start { quantum: 1000, window: 10_000, threshold: None };
+        let span = Duration::from_millis;
+        let mut rtt = RttEstimator::new(span(200), span(60_000), span(1));
+        rtt.sample(span(100), 1);
+        for machine in [Machine::NewReno(NewReno::new(&start)), Machine::Sctp(Sctp::new(&start))] {
+            assert_eq!(machine.pacing_rate(&rtt), None);
+        }
+    }
+}

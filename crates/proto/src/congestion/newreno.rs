@@ -146,6 +146,30 @@ mod tests {
         NewReno::new(&Start { quantum: 1000, window: 10_000, threshold: None })
     }
 
+    /// RFC 5681 §3.1 equation 4: max(FlightSize / 2, 2·SMSS). RFC 4341 §5: cwnd may be one packet.
+    #[test]
+    fn little_in_flight_leaves_two_quanta_and_ccid_2_one() {
+        let after = |mut controller: NewReno, flight| {
+            controller.on_congestion(Instant::ZERO, &Congestion::Loss { flight });
+            (controller.window(), controller.threshold())
+        };
+        assert_eq!(after(controller(), 10_000), (5000, Some(5000)));
+        assert_eq!(after(controller(), 3000), (2000, Some(2000)));
+        assert_eq!(after(controller().down_to_one(), 1000), (1000, Some(2000)));
+    }
+
+    /// RFC 5681 §3.1: a smaller segment makes a smaller window, a larger one none larger.
+    #[test]
+    fn the_window_shrinks_with_the_segment_and_does_not_grow_with_it() {
+        let with = |quantum| {
+            let mut controller = controller();
+            controller.on_quantum(quantum);
+            controller.window()
+        };
+        assert_eq!([500, 1000, 2000].map(with), [5000, 10_000, 10_000]);
+        assert_eq!(with(20_000), 20_000, "one segment at least");
+    }
+
     #[test]
     fn a_timeout_in_fast_recovery_does_not_raise_the_threshold() {
         let mut reno = controller();

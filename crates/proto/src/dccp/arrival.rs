@@ -239,7 +239,7 @@ impl Dccp {
         match packet.kind {
             // Step 13
             Kind::CloseReq { .. } if self.state < State::CloseReq => {
-                self.tell(crate::endpoint::Event::PeerClosed);
+                self.news.add(crate::endpoint::Event::PeerClosed);
                 self.state = State::Closing;
                 self.owed.close = true;
                 self.time_close(now);

@@ -125,7 +125,7 @@ impl Dccp {
         let forgotten = self.state == State::Closing && code == ResetCode::NO_CONNECTION;
         let in_order = code == ResetCode::CLOSED || forgotten;
         if in_order && self.state < State::CloseReq {
-            self.tell(Event::PeerClosed);
+            self.news.add(Event::PeerClosed);
         }
         self.finish(if in_order { Event::Closed } else { Event::Reset });
         self.state = State::TimeWait;
@@ -136,7 +136,7 @@ impl Dccp {
     /// §8.5 step 14: a valid Close came.
     pub(super) fn on_close(&mut self, seq: SeqNo) {
         if self.state < State::CloseReq {
-            self.tell(Event::PeerClosed);
+            self.news.add(Event::PeerClosed);
         }
         self.reset_in_order(ResetCode::CLOSED, [0; 3], seq);
         self.finish(Event::Closed);
@@ -150,6 +150,6 @@ impl Dccp {
         (self.sender, self.receiver) = (None, None);
         (self.permitted, self.permit_at, self.frame) = (false, None, None);
         self.cookies.forget();
-        self.tell(event);
+        self.news.add(event);
     }
 }

@@ -93,7 +93,8 @@ pub struct Config {
     #[serde(default)]
     pub allow_short_seqnos: bool,
     /// ECN: data packets are sent ECT(0) and marks are read (RFC 4340 §12); absent: true, but false
-    /// under `linux` and `ns2`.
+    /// under `linux`. ns-2's agents have it on (`use_ecn_local_`, `use_ecn_remote_`: 1), and its RED
+    /// marks their packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ecn: Option<bool>,
     /// Checksum Coverage of data packets (RFC 4340 §9.2): 0 covers all, n the first 4(n − 1) bytes
@@ -210,8 +211,8 @@ impl Config {
     #[must_use]
     pub fn uses_ecn(&self) -> bool {
         self.ecn.unwrap_or(match self.profile {
-            Profile::Rfc => true,
-            Profile::Ns2 | Profile::Linux => false,
+            Profile::Rfc | Profile::Ns2 => true,
+            Profile::Linux => false,
         })
     }
     /// Whether packets of a half-connection under this CCID bear NDP Counts.

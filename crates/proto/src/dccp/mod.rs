@@ -5,11 +5,12 @@
 //! is zero otherwise): nothing waits in here, so that what is sent is as fresh as the flow's send
 //! queue wants it. What arrives passes the validity checks of §8.5 (`arrival`), then options
 //! (`heard`), then the half-connections. What leaves is derived from flags (`departure`): there is
-//! no queue of packets. `opening` and `closing` hold the two ends of a connection's life, `windows`
-//! its numbers, `features` what both sides agreed on, `cookie` the state a careful server does not
-//! keep.
+//! no queue of packets. `room` says whether data may leave and how much. `opening` and `closing` hold
+//! the two ends of a connection's life, `windows` its numbers, `features` what both sides negotiate and
+//! `agreed` what comes of it, `cookie` the state a careful server does not keep.
 
 pub mod ackvec;
+mod agreed;
 mod arrival;
 pub mod ccid;
 pub mod ccid2;
@@ -23,9 +24,11 @@ mod dropped;
 mod features;
 mod halves;
 mod heard;
+mod impossible;
 mod opening;
 pub mod options;
 mod packet;
+mod room;
 pub mod seqno;
 mod service;
 mod timers;
@@ -34,24 +37,26 @@ mod windows;
 pub use ackvec::AckVector;
 pub use config::{Ccid, Config, UnknownCcid};
 pub use features::{Location, UnknownValue};
+pub use impossible::Impossible;
 pub use options::Options;
 pub use packet::{Kind, Packet, ResetCode};
+pub use room::KEPT_BYTES;
 pub use seqno::{SeqNo, WireSeq};
 pub use service::{Service, ServiceError};
 
 use crate::dice::Dice;
-use crate::endpoint::{Endpoint, Event, Input, Output};
-use crate::packet::{Body, Frame, IpVersion, Quoted};
+use crate::endpoint::{Endpoint, Event, Input, News, Output};
+use crate::packet::{Body, Frame, IpVersion};
 use crate::probe::{Garbage, Note, Place, Probe, Topic};
-use crate::rate::{Permit, Rung};
+use crate::rate::Rung;
 use crate::time::{Duration, Instant};
 
+use agreed::Agreed;
 use ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
 use cookie::Cookies;
 use departure::Owed;
 use dropped::Dropped;
 use features::Features;
-use options::feature;
 use timers::{Timers, earlier};
 use windows::Windows;
 
@@ -78,16 +83,6 @@ pub enum State {
     TimeWait,
 }
 
-/// News for the application, each at most once outstanding, in the order they are told.
-const NEWS: [Event; 6] = [
-    Event::Connected,
-    Event::PeerClosed,
-    Event::Writable,
-    Event::Closed,
-    Event::Reset,
-    Event::TimedOut,
-];
-
 /// Round-trip time assumed while none is known, for timers counted in round trips (RFC 4340 §3.4
 /// suggests 0.2 s).
 const ASSUMED_RTT: Duration = Duration::from_millis(200);
@@ -96,33 +91,6 @@ const ASSUMED_RTT: Duration = Duration::from_millis(200);
 const LEAST_WAIT: Duration = Duration::from_millis(10);
 /// Longest options field: what 255 words of header leave beside the longest fixed part (§5.1).
 const LONGEST_OPTIONS: usize = 1020 - 28;
-/// Bytes a data packet keeps free for the options that go along with data.
-const DATA_OPTIONS: usize = 32;
-/// Bytes of the path MTU that a data packet keeps free: IP header apart, DCCP's with an
-/// Acknowledgement Number and the options that go along.
-pub const KEPT_BYTES: u32 = (departure::ACK_BYTES + DATA_OPTIONS) as u32;
-/// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
-const LEAST_MTU: [u32; 2] = [68, 1280];
-
-/// What feature values mean for every packet, kept at hand.
-#[derive(Clone, Copy, Debug, Default)]
-struct Agreed {
-    /// This end may send short sequence numbers.
-    short: bool,
-    /// The other end may.
-    short_heard: bool,
-    /// This end counts non-data packets.
-    counts: bool,
-    /// This end sends Ack Vectors under a CCID that does not write them itself (RFC 4342 §8).
-    vectors: bool,
-    /// The other end reads ECN fields.
-    ecn: bool,
-    /// Checksum Coverage of what this end sends.
-    coverage: u8,
-    /// Least Checksum Coverage of what this end takes.
-    least_coverage: u8,
-}
-
 /// One end of a DCCP connection.
 #[derive(Debug)]
 pub struct Dccp {
@@ -173,8 +141,7 @@ pub struct Dccp {
     /// Non-data packets sent since the last of data (§7.7).
     non_data: u64,
     path_mtu: u32,
-    /// Bits index [`NEWS`].
-    news: u8,
+    news: News,
     encoding: Option<u8>,
     /// What the source can send in, best first.
     ladder: Vec<Rung>,
@@ -227,7 +194,7 @@ impl Dccp {
             syncs: (Instant::ZERO, 0),
             non_data: 0,
             path_mtu: u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX),
-            news: 0,
+            news: News::default(),
             encoding: None,
             ladder: Vec::new(),
             dice,
@@ -252,16 +219,6 @@ impl Dccp {
         self
     }
 
-    /// What names both ends, their addresses and ports in bytes of the caller's choice, where a
-    /// listener may be talked to by many: an Init Cookie made between other ends opens nothing (RFC
-    /// 4340 §8.1.4). Without it a listener has one possible peer, as in a simulation, and a cookie
-    /// proves that the client received the Response and nothing about its address.
-    #[must_use]
-    pub fn between(mut self, ends: &[u8]) -> Self {
-        self.cookies.between(ends);
-        self
-    }
-
     /// What the source can send in, best first, for a controller that chooses
     /// ([`Event::Encoding`]); none unless told.
     #[must_use]
@@ -282,44 +239,6 @@ impl Dccp {
     #[must_use]
     pub const fn state(&self) -> State {
         self.state
-    }
-
-    /// The value of a feature in effect (RFC 4340 §6).
-    #[must_use]
-    pub fn feature(&self, number: u8, location: Location) -> u64 {
-        self.features.value(number, location)
-    }
-
-    /// What this end agrees to from now on for a feature, best first, without asking for it.
-    ///
-    /// # Errors
-    /// A value that the feature cannot have, or that this end cannot run; nothing has changed then.
-    pub fn accept(
-        &mut self,
-        number: u8,
-        location: Location,
-        preferences: &[u64],
-    ) -> Result<(), UnknownValue> {
-        Features::check(number, preferences)?;
-        self.features.accept(number, location, preferences);
-        Ok(())
-    }
-
-    /// Asks the other side for a change of a feature, best value first (RFC 4340 §6.6); the option
-    /// leaves with the next packet. This is how a CCID changes in the middle of a connection.
-    ///
-    /// # Errors
-    /// A value that the feature cannot have, or that this end cannot run; nothing is asked then.
-    pub fn change(
-        &mut self,
-        number: u8,
-        location: Location,
-        preferences: &[u64],
-    ) -> Result<(), UnknownValue> {
-        Features::check(number, preferences)?;
-        self.features.change(number, location, preferences);
-        self.owed.ack |= self.can_negotiate();
-        Ok(())
     }
 
     /// The sending half-connection, once there is one.
@@ -349,25 +268,6 @@ impl Dccp {
         sender + receiver + own + self.cookies.footprint() + size_of_val(self.ladder.as_slice())
     }
 
-    fn tell(&mut self, event: Event) {
-        for (bit, known) in NEWS.iter().enumerate() {
-            if *known == event {
-                self.news |= 1 << bit;
-            }
-        }
-    }
-
-    /// The next event of those in `mask`.
-    fn next_event(&mut self, mask: u8) -> Option<Output> {
-        let news = self.news & mask;
-        if news == 0 {
-            return None;
-        }
-        let bit = news.trailing_zeros();
-        self.news &= !(1 << bit);
-        Some(Output::Event(NEWS[bit as usize]))
-    }
-
     /// RFC 4340 §13.1: in units of 10 µs.
     fn clock(&self, now: Instant) -> u32 {
         self.clock_offset.wrapping_add((now.as_nanos() / 10_000) as u32)
@@ -390,38 +290,6 @@ impl Dccp {
         }
     }
 
-    /// Takes over what the features say now.
-    fn agree(&mut self) {
-        use Location::{Here, There};
-        let features = &self.features;
-        let theirs = features.value(feature::MINIMUM_CHECKSUM_COVERAGE, There);
-        let wanted = self.config.checksum_coverage.min(15);
-        self.agreed = Agreed {
-            short: features.is_on(feature::ALLOW_SHORT_SEQNOS, Here),
-            short_heard: features.is_on(feature::ALLOW_SHORT_SEQNOS, There),
-            counts: features.is_on(feature::SEND_NDP_COUNT, Here),
-            vectors: features.is_on(feature::SEND_ACK_VECTOR, Here)
-                && features.value(feature::CCID, There) > 2,
-            ecn: self.config.uses_ecn() && !features.is_on(feature::ECN_INCAPABLE, There),
-            // §9.2.1: a value of 0 wants all covered, n at least n.
-            coverage: if theirs > 0 && u64::from(wanted) >= theirs { wanted } else { 0 },
-            least_coverage: features.value(feature::MINIMUM_CHECKSUM_COVERAGE, Here).min(15) as u8,
-        };
-        self.windows.ours = features.value(feature::SEQUENCE_WINDOW, Here);
-        self.windows.theirs = features.value(feature::SEQUENCE_WINDOW, There);
-        if let Some(sender) = &mut self.sender {
-            sender.agree(self.agreed.ecn, features.is_on(feature::SEND_RTT_ESTIMATE, Here));
-        }
-        if let Some(receiver) = &mut self.receiver {
-            receiver.agree(features.is_on(feature::SEND_LOSS_EVENT_RATE, Here));
-        }
-    }
-
-    /// True where Changes may be sent unasked: not before the peer's address is proven.
-    fn can_negotiate(&self) -> bool {
-        matches!(self.state, State::PartOpen | State::Open)
-    }
-
     fn on_packet<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
         let Input::Packet { ecn, damage, body, .. } = input else { return };
         match body {
@@ -431,19 +299,6 @@ impl Dccp {
                 self.garbage(now, probe, Garbage::Unexpected);
             }
         }
-    }
-
-    /// RFC 4340 §14.1: believed only of a packet that may still be in the network.
-    fn on_too_big<P: Probe>(&mut self, now: Instant, mtu: u32, quoted: Quoted, probe: &mut P) {
-        let in_flight = match quoted {
-            Quoted::Dccp { seq, .. } => self.windows.acks(self.windows.ours_at(seq)),
-            Quoted::Udp | Quoted::Tcp { .. } | Quoted::Sctp { .. } => false,
-        };
-        if !in_flight {
-            return self.garbage(now, probe, Garbage::OutOfWindow);
-        }
-        let least = LEAST_MTU[usize::from(self.version == IpVersion::V6)];
-        self.path_mtu = self.path_mtu.min(mtu.max(least));
     }
 
     fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
@@ -471,30 +326,6 @@ impl Dccp {
         }
     }
 
-    /// RFC 4340 §6.6.3
-    fn repeat_changes(&mut self, now: Instant) {
-        if self.can_negotiate() && self.features.repeat() {
-            self.owed.ack = true;
-            let wait = (self.timers.change_wait * 2).min(self.config.max_timeout);
-            (self.timers.change, self.timers.change_wait) = (Some(now + wait), wait);
-        }
-    }
-
-    /// Takes a frame from the application, which looked at `room` before.
-    fn on_frame(&mut self, frame: Frame) {
-        assert!(
-            frame.wire_bytes() <= self.room() && self.may_send(),
-            "the application handed over a datagram that DCCP had no room for"
-        );
-        self.permitted = false;
-        self.frame = Some(frame);
-    }
-
-    /// True while the application may send: open, and not closed by this side.
-    fn may_send(&self) -> bool {
-        matches!(self.state, State::PartOpen | State::Open)
-    }
-
     /// What follows from whatever happened: options due, the CCID's wishes, and its permit.
     fn settle(&mut self, now: Instant) {
         if let Some(receiver) = &self.receiver {
@@ -503,73 +334,6 @@ impl Dccp {
         self.wish();
         self.owed.ack |= self.can_negotiate() && self.features.wants_packet();
         self.ask(now);
-    }
-
-    /// The timer of Changes runs while there are any unanswered (RFC 4340 §6.6.3).
-    fn time_changes(&mut self, now: Instant) {
-        if !self.can_negotiate() || !self.features.is_changing() {
-            self.timers.change = None;
-        } else if self.timers.change.is_none() {
-            let wait = self.two_round_trips();
-            (self.timers.change, self.timers.change_wait) = (Some(now + wait), wait);
-        }
-    }
-
-    /// What the sending half would like of the non-negotiable features.
-    fn wish(&mut self) {
-        let Some(sender) = self.sender.as_mut().filter(|_| self.state == State::Open) else {
-            return;
-        };
-        if let Some(rung) = sender.encoding() {
-            self.encoding = Some(rung);
-        }
-        if let Some(ratio) = sender.ack_ratio() {
-            self.features.wish(feature::ACK_RATIO, ratio.into());
-        }
-        if self.config.window_follows() {
-            // §7.5.2: five times the packets of a round trip; doubled, lest every packet asks.
-            let wanted = sender.packets_per_rtt().saturating_mul(5);
-            let most = self.config.most_window();
-            if wanted > self.features.wished(feature::SEQUENCE_WINDOW) {
-                let window = wanted.checked_next_power_of_two().unwrap_or(most).min(most);
-                self.features.wish(feature::SEQUENCE_WINDOW, window);
-            }
-        }
-    }
-
-    /// Asks the CCID whether data may leave.
-    fn ask(&mut self, now: Instant) {
-        let was = std::mem::replace(&mut self.permitted, false);
-        self.permit_at = None;
-        if !self.may_send() || self.frame.is_some() {
-            return;
-        }
-        // §6.3.1: no data under a CCID that nobody chose.
-        self.undecided &= self.features.is_undecided(feature::CCID, Location::Here);
-        if self.undecided {
-            return;
-        }
-        match self.sender.as_mut().map(|sender| sender.permit(now)) {
-            Some(Permit::Now) => self.permitted = true,
-            Some(Permit::At(at)) if at <= now => self.permitted = true,
-            Some(Permit::At(at)) => self.permit_at = Some(at),
-            Some(Permit::Blocked) | None => {}
-        }
-        if self.permitted && !was {
-            self.tell(Event::Writable);
-        }
-    }
-
-    /// Bytes of IP packet that are not header, of a data packet of this kind without options.
-    fn space(&self, fixed_bytes: usize) -> usize {
-        let below_bytes = self.version.header_bytes().saturating_add(self.overhead_bytes);
-        (self.path_mtu.saturating_sub(below_bytes) as usize).saturating_sub(fixed_bytes)
-    }
-
-    /// RFC 4340 §14: the maximum packet size once the handshake is over, permit or not.
-    #[must_use]
-    pub fn largest(&self) -> usize {
-        self.space(departure::ACK_BYTES).saturating_sub(DATA_OPTIONS)
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -595,13 +359,13 @@ impl Endpoint for Dccp {
     }
 
     fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {
-        if let Some(event) = self.next_event(0b1) {
+        if let Some(event) = self.news.opening() {
             return event;
         }
         if let Some(frame) = self.inbound.take() {
             return Output::Deliver(frame);
         }
-        if let Some(event) = self.next_event(u8::MAX) {
+        if let Some(event) = self.news.next() {
             return event;
         }
         if let Some(rung) = self.encoding.take() {
@@ -617,19 +381,15 @@ impl Endpoint for Dccp {
         Output::Idle { until: self.deadline() }
     }
 
-    /// RFC 4340 §14: the maximum packet size, while the CCID lets a packet go.
     fn room(&self) -> usize {
-        if !self.permitted || !self.may_send() {
-            return 0;
-        }
-        let options = match self.state {
-            State::PartOpen => DATA_OPTIONS + self.cookies.echoed().len(),
-            _ => DATA_OPTIONS,
-        };
-        self.space(departure::ACK_BYTES).saturating_sub(options)
+        self.open_room()
     }
 
     fn is_listening(&self) -> bool {
         self.state == State::Listen
+    }
+
+    fn between(&mut self, ends: &[u8]) {
+        self.cookies.between(ends);
     }
 }

@@ -146,7 +146,7 @@ impl Dccp {
         self.timers.give_up = Some(now + self.config.msl * 4);
         self.owed.ack = true;
         self.begin_halves(now, probe);
-        self.tell(Event::Connected);
+        self.news.add(Event::Connected);
     }
 
     /// §8.5 steps 11 and 12: both sides know.
@@ -154,7 +154,7 @@ impl Dccp {
         self.windows.osr = Some(seq);
         if self.state == State::Respond {
             self.begin_halves(now, probe);
-            self.tell(Event::Connected);
+            self.news.add(Event::Connected);
         }
         self.state = State::Open;
         self.timers = Timers {

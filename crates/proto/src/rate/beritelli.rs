@@ -9,6 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::impossible::{MOST_HEADER_BYTES, MOST_TIMEOUT};
 use super::ladder::Ladder;
 use super::{Permit, RateControl, Report, Rung};
 use crate::math;
@@ -65,35 +66,84 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Refuses values that cannot be.
-    ///
-    /// # Errors
-    /// The first impossible knob, by name.
-    pub fn check(&self) -> Result<(), Impossible> {
-        let within = |knob, value: f64, least, most| {
-            let fits = (least..=most).contains(&value);
-            if fits { Ok(()) } else { Err(Impossible { knob, value, least, most }) }
-        };
-        within("decrease", self.decrease, 0.05, 0.95)?;
-        within("slow_start_gain", self.slow_start_gain, 1.01, 4.0)?;
-        within("slow_start_until", self.slow_start_until, 0.0, 1.0)?;
-        within("increase_packets", self.increase_packets, 0.0, 100.0)?;
-        within("header_bytes", f64::from(self.header_bytes), 0.0, 255.0)
+    /// All that cannot be; empty if there is nothing to say.
+    #[must_use]
+    pub fn check(&self) -> Vec<Impossible> {
+        let mut found = Vec::new();
+        if self.threshold.is_zero() {
+            found.push(Impossible::NoThreshold);
+        } else if self.threshold > MOST_TIMEOUT {
+            found.push(Impossible::Threshold(self.threshold));
+        }
+        for (knob, value, least, most) in [
+            ("decrease", self.decrease, 0.05, 0.95),
+            ("slow_start_gain", self.slow_start_gain, 1.01, 4.0),
+            ("slow_start_until", self.slow_start_until, 0.0, 1.0),
+            ("increase_packets", self.increase_packets, 0.0, 100.0),
+        ] {
+            if !(least..=most).contains(&value) {
+                found.push(Impossible::Range { knob, value, least, most });
+            }
+        }
+        if self.initial_rate.is_some_and(|rate| rate.as_bps() == 0) {
+            found.push(Impossible::InitialRate);
+        }
+        if self.header_bytes > MOST_HEADER_BYTES {
+            found.push(Impossible::HeaderBytes(self.header_bytes));
+        }
+        found
     }
 }
 
-/// A knob outside its range.
+/// Why a knob cannot have its value.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-#[error("{knob} is {value}: it lies between {least} and {most}")]
-pub struct Impossible {
-    /// The knob, as written in a scenario.
-    pub knob: &'static str,
-    /// Its value.
-    pub value: f64,
-    /// The least there may be.
-    pub least: f64,
-    /// The most.
-    pub most: f64,
+pub enum Impossible {
+    /// Everything is congestion.
+    #[error("0ms: any two delays would differ by more")]
+    NoThreshold,
+    /// Nothing is.
+    #[error("{0} is absurd here: at most {MOST_TIMEOUT}")]
+    Threshold(Duration),
+    /// Outside its range.
+    #[error("{value}: it lies between {least} and {most}")]
+    Range {
+        /// Which.
+        knob: &'static str,
+        /// Its value.
+        value: f64,
+        /// The least there may be.
+        least: f64,
+        /// The most.
+        most: f64,
+    },
+    /// Silence for ever.
+    #[error("at rate 0 nothing is ever sent")]
+    InitialRate,
+    /// More than IP and any transport have.
+    #[error("{0} bytes never stand before a packet: at most {MOST_HEADER_BYTES}")]
+    HeaderBytes(u32),
+}
+
+impl Impossible {
+    /// The knob, as a scenario has it.
+    #[must_use]
+    pub const fn knob(&self) -> &'static str {
+        match self {
+            Self::NoThreshold | Self::Threshold(_) => "threshold",
+            Self::Range { knob, .. } => knob,
+            Self::InitialRate => "initial_rate",
+            Self::HeaderBytes(_) => "header_bytes",
+        }
+    }
+
+    /// What may have been meant.
+    #[must_use]
+    pub const fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::InitialRate => Some("leave it out for that of the lowest rung"),
+            _ => None,
+        }
+    }
 }
 
 /// Wait for the first feedback (RFC 5348 §4.2: two seconds).

@@ -8,7 +8,6 @@ use crate::profile::Profile;
 use crate::time::Duration;
 use crate::units::Size;
 
-use super::history::KEPT_INTERVALS;
 use super::{beritelli, bucket};
 
 /// What an idle or data-limited sender may keep of its rate.
@@ -124,35 +123,6 @@ pub struct Config {
     #[serde(skip)]
     #[schemars(skip)]
     pub beritelli: Option<beritelli::Config>,
-}
-
-/// A knob whose value cannot be.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Impossible {
-    /// s = 0 would forbid every packet.
-    #[error("nominal_size is {0}: a packet has at least 1B, and at most 65535B")]
-    NominalSize(Size),
-    /// No first packet.
-    #[error("initial_window is 0: it takes at least one packet")]
-    InitialWindow,
-    /// The average needs two halves and cannot use more than are kept.
-    #[error("loss_intervals is {0}: between 2 and 28 are kept")]
-    LossIntervals(u32),
-    /// Not a rate.
-    #[error("p_floor is {0}: a loss event rate lies between 0 and 1")]
-    PFloor(f64),
-    /// Not a weight.
-    #[error("rtt_weight is {0}: it lies between 0 and 1, and at 1 nothing new would count")]
-    RttWeight(f64),
-    /// More than one for each window count.
-    #[error("feedback_per_rtt is {0}: between 1 and 4, which a window counter can tell apart")]
-    FeedbackPerRtt(u32),
-    /// Not a share.
-    #[error("token_bucket.step_up_tokens is {0}: a share of the depth lies between 0 and 1")]
-    StepUpTokens(f64),
-    /// More than IP and any transport have.
-    #[error("token_bucket.header_bytes is {0}: at most 255 bytes stand before a packet")]
-    HeaderBytes(u32),
 }
 
 /// The machine's values, all decided.
@@ -306,41 +276,5 @@ impl Config {
             token_bucket: self.token_bucket.clone(),
             beritelli: self.beritelli.clone(),
         }
-    }
-
-    /// Refuses values that cannot be.
-    ///
-    /// # Errors
-    /// The first impossible knob, by name.
-    pub fn check(&self) -> Result<(), Impossible> {
-        if let Some(size) =
-            self.nominal_size.filter(|size| !(1..=65_535).contains(&size.as_bytes()))
-        {
-            return Err(Impossible::NominalSize(size));
-        }
-        if self.initial_window == Some(0) {
-            return Err(Impossible::InitialWindow);
-        }
-        if let Some(n) = self.loss_intervals.filter(|n| !(2..=KEPT_INTERVALS as u32).contains(n)) {
-            return Err(Impossible::LossIntervals(n));
-        }
-        if let Some(p) = self.p_floor.filter(|p| !(0.0..=1.0).contains(p)) {
-            return Err(Impossible::PFloor(p));
-        }
-        if let Some(q) = self.rtt_weight.filter(|q| !(0.0..1.0).contains(q)) {
-            return Err(Impossible::RttWeight(q));
-        }
-        if let Some(count) = self.feedback_per_rtt.filter(|count| !(1..=4).contains(count)) {
-            return Err(Impossible::FeedbackPerRtt(count));
-        }
-        if let Some(bucket) = &self.token_bucket {
-            if !(0.0..=1.0).contains(&bucket.step_up_tokens) {
-                return Err(Impossible::StepUpTokens(bucket.step_up_tokens));
-            }
-            if bucket.header_bytes > 255 {
-                return Err(Impossible::HeaderBytes(bucket.header_bytes));
-            }
-        }
-        Ok(())
     }
 }

@@ -11,6 +11,7 @@ pub mod bucket;
 pub mod config;
 pub mod equation;
 pub mod history;
+mod impossible;
 pub mod ladder;
 mod machine;
 mod pacing;
@@ -19,8 +20,9 @@ mod receiver;
 mod restart;
 mod sender;
 
-pub use config::{Config, Idle, Impossible, Kind, Parameters};
+pub use config::{Config, Idle, Kind, Parameters};
 pub use history::{Arrival, Interval, LossHistory};
+pub use impossible::Impossible;
 pub use machine::Machine;
 pub use receiver::{Feedback, Receiver};
 pub use sender::Sender;

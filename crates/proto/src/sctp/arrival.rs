@@ -247,7 +247,7 @@ impl Sctp {
 
     pub(super) fn tell_room(&mut self) {
         if self.may_send() {
-            self.tell(Event::Writable);
+            self.news.add(Event::Writable);
         }
     }
 

@@ -64,12 +64,12 @@ impl Sctp {
         match self.state {
             State::Established | State::ShutdownPending => {
                 self.state = State::ShutdownReceived;
-                self.tell(Event::PeerClosed);
+                self.news.add(Event::PeerClosed);
             }
             State::ShutdownSent => {
                 // §9.2: both closed at once.
                 self.state = State::ShutdownAckSent;
-                self.tell(Event::PeerClosed);
+                self.news.add(Event::PeerClosed);
                 self.send_shutdown_ack(now);
                 return;
             }
@@ -144,7 +144,7 @@ impl Sctp {
         for path in &mut self.paths {
             (path.t3, path.heartbeat_at, path.asked, path.forced) = (None, None, None, false);
         }
-        self.tell(event);
+        self.news.add(event);
     }
 
     /// §8.4: a packet out of the blue gets one answer or none.

@@ -40,7 +40,7 @@ use std::net::IpAddr;
 
 use crate::congestion::CongestionControl;
 use crate::dice::Dice;
-use crate::endpoint::{Endpoint, Event, Input, Output, Transmit};
+use crate::endpoint::{Endpoint, Input, News, Output, Transmit};
 use crate::packet::{Body, Damage, Frame, IpVersion, PathId, Quoted};
 use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
 use crate::time::{Duration, Instant};
@@ -72,16 +72,6 @@ pub enum State {
     /// SHUTDOWN ACK sent.
     ShutdownAckSent,
 }
-
-/// News for the application, each at most once outstanding, in the order they are told.
-const NEWS: [Event; 6] = [
-    Event::Connected,
-    Event::PeerClosed,
-    Event::Writable,
-    Event::Closed,
-    Event::Reset,
-    Event::TimedOut,
-];
 
 /// Bytes in front of a message that fills a packet, the IP header apart: common header and header of
 /// a DATA or I-DATA chunk, and what pads the message.
@@ -144,7 +134,7 @@ pub struct Sctp {
     close_wanted: bool,
     /// The association ended by a shutdown.
     in_order: bool,
-    news: u8,
+    news: News,
     told: Told,
 }
 
@@ -188,7 +178,7 @@ impl Sctp {
             control: VecDeque::new(),
             close_wanted: false,
             in_order: false,
-            news: 0,
+            news: News::default(),
             told: Told::default(),
             dice,
         }
@@ -274,25 +264,6 @@ impl Sctp {
         }
         self.tx.queue.push(now, frame, how);
         true
-    }
-
-    fn tell(&mut self, event: Event) {
-        for (bit, known) in NEWS.iter().enumerate() {
-            if *known == event {
-                self.news |= 1 << bit;
-            }
-        }
-    }
-
-    /// The next event of those in `mask`.
-    fn next_event(&mut self, mask: u8) -> Option<Output> {
-        let news = self.news & mask;
-        if news == 0 {
-            return None;
-        }
-        let bit = news.trailing_zeros();
-        self.news &= !(1 << bit);
-        Some(Output::Event(NEWS[bit as usize]))
     }
 
     fn garbage<P: Probe>(&self, now: Instant, probe: &mut P, what: Garbage) {
@@ -448,13 +419,13 @@ impl Endpoint for Sctp {
     }
 
     fn poll<P: Probe>(&mut self, now: Instant, _: &mut P) -> Output {
-        if let Some(event) = self.next_event(0b1) {
+        if let Some(event) = self.news.opening() {
             return event;
         }
         if let Some(frame) = self.rx.reassembly.ready.pop_front() {
             return Output::Deliver(frame);
         }
-        if let Some(event) = self.next_event(u8::MAX) {
+        if let Some(event) = self.news.next() {
             return event;
         }
         if let Some(transmit) = self.next_packet(now) {

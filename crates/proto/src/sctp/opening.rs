@@ -272,8 +272,8 @@ impl Sctp {
         self.state = State::Established;
         self.timers = Timers::default();
         self.errors = 0;
-        self.tell(Event::Connected);
-        self.tell(Event::Writable);
+        self.news.add(Event::Connected);
+        self.news.add(Event::Writable);
         self.begin_heartbeats(now);
         if self.close_wanted {
             self.close_wanted = false;

@@ -298,7 +298,7 @@ impl Tcp {
         }
         self.rx.nxt += 1;
         self.rx.ack_now = true;
-        self.tell(Event::PeerClosed);
+        self.news.add(Event::PeerClosed);
         if self.state == State::FinWait2 {
             self.enter_time_wait(now);
         }

@@ -198,7 +198,7 @@ impl Tcp {
         (self.tx.wl1, self.tx.wl2) = (self.rx.irs.near(segment.seq), ack);
         // A Close that waited takes effect.
         self.state = if self.tx.fin { State::FinWait1 } else { State::Established };
-        self.tell(Event::Connected);
+        self.news.add(Event::Connected);
     }
 
     /// RFC 9293 §3.10.7.4: what a reset or a SYN does to a SYN-RECEIVED that came from LISTEN.

@@ -34,7 +34,7 @@ pub use segment::{Flags, SackBlocks, Segment};
 
 use crate::congestion::{CongestionControl, Machine};
 use crate::dice::Dice;
-use crate::endpoint::{Endpoint, Event, Input, Output, PathNews, Transmit};
+use crate::endpoint::{Endpoint, Event, Input, News, Output, PathNews, Transmit};
 use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
 use crate::rtt::RttEstimator;
@@ -74,16 +74,6 @@ pub enum State {
     /// Closed; waiting for stray segments to die.
     TimeWait,
 }
-
-/// News for the application, each at most once outstanding, in the order they are told.
-const NEWS: [Event; 6] = [
-    Event::Connected,
-    Event::PeerClosed,
-    Event::Writable,
-    Event::Closed,
-    Event::Reset,
-    Event::TimedOut,
-];
 
 /// A reset on its way out (RFC 9293 §3.10.7).
 #[derive(Clone, Copy, Debug)]
@@ -131,8 +121,7 @@ pub struct Tcp {
     /// Selective acknowledgements or ECN are in use: the one question a connection without them asks.
     extended: bool,
     echoes: Echoes,
-    /// Bits index [`NEWS`].
-    news: u8,
+    news: News,
     reset: Option<Reset>,
     /// Challenge acknowledgements sent since the instant (RFC 5961 §7).
     challenges: (Instant, u8),
@@ -176,7 +165,7 @@ impl Tcp {
             agreed: Agreed::default(),
             extended: false,
             echoes: Echoes::default(),
-            news: 0,
+            news: News::default(),
             reset: None,
             challenges: (Instant::ZERO, 0),
             isn_offset: dice.bits() as u32,
@@ -205,33 +194,13 @@ impl Tcp {
         self.tx.mss as usize
     }
 
-    fn tell(&mut self, event: Event) {
-        for (bit, known) in NEWS.iter().enumerate() {
-            if *known == event {
-                self.news |= 1 << bit;
-            }
-        }
-    }
-
-    /// The next event of those in `mask`.
-    #[inline]
-    fn next_event(&mut self, mask: u8) -> Option<Output> {
-        let news = self.news & mask;
-        if news == 0 {
-            return None;
-        }
-        let bit = news.trailing_zeros();
-        self.news &= !(1 << bit);
-        Some(Output::Event(NEWS[bit as usize]))
-    }
-
     /// Ends the connection: nothing is sent or timed any more.
     fn finish(&mut self, event: Event) {
         self.state = State::Closed;
         self.timers = Timers::default();
         self.selective = None;
         self.rx.ack_now = false;
-        self.tell(event);
+        self.news.add(event);
     }
 
     /// The timestamp clock (RFC 7323 §5.4).
@@ -370,13 +339,13 @@ impl Endpoint for Tcp {
 
     #[inline]
     fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {
-        if let Some(event) = self.next_event(0b1) {
+        if let Some(event) = self.news.opening() {
             return event;
         }
         if let Some(frame) = self.rx.reassembly.deliver() {
             return Output::Deliver(frame);
         }
-        if let Some(event) = self.next_event(u8::MAX) {
+        if let Some(event) = self.news.next() {
             return event;
         }
         if (self.reset.is_some() || self.state < State::Established)

@@ -380,7 +380,7 @@ impl Tcp {
     #[inline]
     pub(super) fn acknowledge_up_to(&mut self, ack: Seq) {
         if self.tx.acknowledge(ack) && !self.tx.fin {
-            self.tell(Event::Writable);
+            self.news.add(Event::Writable);
         }
     }
 }

@@ -52,6 +52,14 @@ pub struct Config {
     pub ecn: bool,
 }
 
+impl Config {
+    /// All that cannot be of `rate`, or has no effect here; empty if there is nothing to say.
+    #[must_use]
+    pub fn check(&self) -> Vec<rate::Impossible> {
+        self.rate.check().into_iter().chain(self.rate.dccp_only()).collect()
+    }
+}
+
 /// One end of a bare TFRC flow.
 #[derive(Debug)]
 pub struct Tfrc {

@@ -213,3 +213,23 @@ fn silence_of_the_network_backs_off_as_tcp_does() {
     let gaps: Vec<_> = alone.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert_eq!(gaps, [2000, 4000, 8000][..gaps.len()], "{alone:?}");
 }
+
+/// A call both ways, one side 15 ms behind the other: the acknowledgements that ride on data come that
+/// late, and say so under the profile of the RFC.
+#[test]
+fn acknowledgements_that_ride_on_data_tell_their_wait() {
+    for profile in [Profile::Rfc, Profile::Ns2, Profile::Linux] {
+        let mut pair = Pair::connected(&config(profile));
+        for _ in 0..500 {
+            pair.send(Server, 160);
+            pair.drive_for(ms(15));
+            pair.send(Client, 160);
+            pair.drive_for(ms(5));
+        }
+        let acks = pair.of_kind(Client, DATA_ACK);
+        let waited = acks.iter().filter(|sent| {
+            options(&sent.packet).iter().any(|option| matches!(option, Opt::ElapsedTime(1..)))
+        });
+        assert_eq!(waited.count() > 10, profile == Profile::Rfc, "{profile:?}");
+    }
+}

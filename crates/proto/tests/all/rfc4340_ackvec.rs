@@ -305,3 +305,31 @@ proptest! {
         }
     }
 }
+
+/// §11.4: an option is at most 255 bytes long, two of them type and length; of those two are written.
+#[test]
+fn the_buffer_fills_two_whole_options() {
+    let mut vector = AckVector::new();
+    for number in (0..2000).step_by(2) {
+        vector.on_packet(seq(number), PLAIN);
+    }
+    let written = written(&mut vector);
+    let lengths: Vec<usize> = written
+        .iter()
+        .filter_map(|option| match option {
+            Ok(Opt::AckVector { cells, .. }) => Some(cells.len()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(lengths, [253, 253]);
+    assert_eq!(MAX_CELLS, 506);
+}
+
+/// §11.4, table 6: state 2 is reserved, and is not taken for a packet that is not yet here.
+#[test]
+fn each_state_is_read_as_what_it_is() {
+    let mut options = Options::default();
+    options.push(Opt::AckVector { nonce: false, cells: &[0x00, 0x41, 0x80, 0xc2] });
+    let states: Vec<_> = runs(seq(100), &options).map(|run| run.state).collect();
+    assert_eq!(states, [State::Received, State::Marked, State::Reserved, State::NotYet]);
+}

@@ -6,7 +6,7 @@ use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use super::{dccp, rate, sctp, tcp, time::at_most};
+use super::{sctp, tcp, time::at_most};
 use crate::model::{Flow, IpVersion, Scenario, SendDrop, SendQueue, Sizing, Transport};
 use crate::network::Network;
 use crate::path::Path;
@@ -71,10 +71,25 @@ fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
     match transport {
         Transport::Udp(_) => {}
         Transport::Tcp(config) => tcp::check(path, config, found),
-        Transport::Dccp(config) => dccp::check(path, config, found),
+        Transport::Dccp(config) => {
+            for wrong in config.check() {
+                found.add(path.down(&wrong.knob()), wrong.to_string()).hint(wrong.hint());
+            }
+        }
         Transport::Sctp(config) => sctp::check(path, config, found),
-        Transport::Tfrc(config) => rate::check(&path.key("rate"), &config.rate, found),
-        Transport::Beritelli(config) => rate::beritelli(path, config, found),
+        Transport::Tfrc(config) => {
+            let path = path.key("rate");
+            for wrong in config.check() {
+                let hint = wrong.hint().map(str::to_owned);
+                found.add(path.down(wrong.knob()), wrong.to_string()).hint(hint);
+            }
+        }
+        Transport::Beritelli(config) => {
+            for wrong in config.check() {
+                let hint = wrong.hint().map(str::to_owned);
+                found.add(path.down(wrong.knob()), wrong.to_string()).hint(hint);
+            }
+        }
     }
 }
 

@@ -2,20 +2,17 @@
 //!
 //! `shape` looks at keys and types, `quantity` at numbers with units. The others look at the typed
 //! scenario: `time` at the run and its windows, `network` at nodes and links, `flow` at what runs
-//! over them, `tcp`, `dccp`, `sctp`, `window` and `rate` at the knobs of transports, `recording` at
-//! the files it needs.
+//! over them, `tcp` and `sctp` at the knobs of transports (those of DCCP and TFRC are checked by the
+//! machines themselves), `recording` at the files it needs.
 
-mod dccp;
 mod flow;
 mod network;
 mod quantity;
-mod rate;
 mod recording;
 mod sctp;
 pub(crate) mod shape;
 mod tcp;
 mod time;
-mod window;
 
 use talkspurt_proto::time::Duration;
 

@@ -71,26 +71,36 @@ pub(super) enum Role {
 }
 
 impl Ask {
-    /// The connection's knobs, if with them all that was asked for can be.
-    pub(super) fn config(&self) -> Result<Config, String> {
-        let config: Config =
-            serde_json::from_str(&self.dccp).map_err(|error| format!("--dccp: {error}"))?;
+    /// The connection's knobs, if with them all that was asked for can be; else all that cannot.
+    pub(super) fn config(&self) -> Result<Config, Vec<String>> {
+        let mut found = Vec::new();
         if let Some(remote) = self.remote
             && remote.is_ipv4() != self.local.is_ipv4()
         {
-            return Err("--local and --remote: one is IPv4, the other IPv6".to_owned());
+            found.push("--local and --remote: one is IPv4, the other IPv6".to_owned());
+        }
+        let config: Config = match serde_json::from_str(&self.dccp) {
+            Ok(config) => config,
+            Err(error) => {
+                found.push(format!("--dccp: {error}"));
+                return Err(found);
+            }
+        };
+        for wrong in config.check() {
+            let hint = wrong.hint().map_or_else(String::new, |hint| format!(" – {hint}"));
+            found.push(format!("--dccp: {}: {wrong}{hint}", wrong.knob()));
         }
         // RFC 5596 §2.2.1: a Listen goes to a client that is known beforehand.
         if config.listen_packets && self.role == Role::Server && self.remote.is_none() {
-            return Err("--dccp: with listen_packets, --remote must say where they go".to_owned());
+            found.push("--dccp: with listen_packets, --remote must say where they go".to_owned());
         }
         let version = if self.local.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 };
         let kept = u64::from(version.header_bytes() + KEPT_BYTES);
         let most = config.mtu.as_bytes().saturating_sub(kept);
         if self.bytes > most {
-            return Err(format!("--bytes: a packet of the mtu {} holds {most}", config.mtu));
+            found.push(format!("--bytes: a packet of the mtu {} holds {most}", config.mtu));
         }
-        Ok(config)
+        if found.is_empty() { Ok(config) } else { Err(found) }
     }
 }
 
@@ -124,7 +134,7 @@ mod tests {
     fn refusal(words: &str) -> String {
         let program = std::iter::once("dccp-peer");
         match Ask::try_parse_from(program.chain(words.split_whitespace())) {
-            Ok(ask) => ask.config().expect_err(words),
+            Ok(ask) => ask.config().expect_err(words).join("\n"),
             Err(error) => error.to_string(),
         }
     }
@@ -154,6 +164,33 @@ mod tests {
         assert!(listens.contains("--remote"), "{listens}");
         let unknown = refusal(r#"server --local 10.0.0.1:5001 --dccp {"ccid":5}"#);
         assert!(unknown.contains("--dccp"), "{unknown}");
+    }
+
+    #[test]
+    fn all_that_is_wrong_is_told_at_once() {
+        let knobs = r#"{"ccid":3,"sequence_window":31,"mtu":"60B","give_up":"0ms","msl":"2h","checksum_coverage":1,"window":{"min_rto":"0ms"},"rate":{"loss_intervals":1,"token_bucket":{"depth":"1GB"}}}"#;
+        let words = format!("server --local 10.0.0.1:5001 --remote [fd33::1]:5001 --dccp {knobs}");
+        let refusal = refusal(&words);
+        assert_eq!(
+            refusal.lines().collect::<Vec<_>>(),
+            [
+                "--local and --remote: one is IPv4, the other IPv6",
+                "--dccp: sequence_window: 31 packets is not a Sequence Window: 32 to 70368744177663 \
+                 (RFC 4340 §7.5.2)",
+                "--dccp: checksum_coverage: the other side takes only packets that are covered whole \
+                 (RFC 4340 §9.2.1) – minimum_checksum_coverage = 1 or less lets it take these",
+                "--dccp: give_up: 0ms: a timer needs time",
+                "--dccp: msl: 2h is absurd here: at most 1h",
+                "--dccp: mtu: 60B is not the size of an IP packet: 68B to 65535B",
+                "--dccp: window: these are knobs of CCID 2, which neither direction uses – those of \
+                 CCID 3 and 4 are in `rate`",
+                "--dccp: window.min_rto: 0ms: a timer needs time",
+                "--dccp: rate.loss_intervals: 1: between 2 and 28 are kept",
+                "--dccp: rate.token_bucket.depth: 1GB is absurd here: at most 100MB – 0B keeps no \
+                 tokens at all",
+                "--bytes: a packet of the mtu 60B holds 0",
+            ]
+        );
     }
 
     #[test]

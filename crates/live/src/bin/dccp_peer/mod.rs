@@ -11,9 +11,7 @@ use std::sync::{Arc, Mutex};
 use ask::{Ask, Role};
 use clap::Parser as _;
 use serde::Serialize;
-use talkspurt_live::{
-    Exchange, Fate, Line, Mishaps, Passage, Port, RawIp, Setup, Tally, Terms, drive,
-};
+use talkspurt_live::{Exchange, Fate, Line, Mishaps, Passage, RawIp, Setup, Tally, Terms, drive};
 use talkspurt_proto::dccp::{Config, Dccp};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::time::{Duration, Instant};
@@ -41,7 +39,15 @@ struct Seen {
 }
 
 pub(crate) fn main() -> ExitCode {
-    match run(&Ask::parse()) {
+    let ask = Ask::parse();
+    let config = match ask.config() {
+        Ok(config) => config,
+        Err(found) => {
+            found.iter().for_each(|wrong| eprintln!("dccp-peer: {wrong}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    match run(&ask, &config) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::from(2),
         Err(error) => {
@@ -52,13 +58,8 @@ pub(crate) fn main() -> ExitCode {
 }
 
 /// Holds the conversation; true if it ended before its limit.
-fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
-    let config = ask.config()?;
+fn run(ask: &Ask, config: &Config) -> Result<bool, Box<dyn Error>> {
     let port = RawIp::dccp(ask.local.ip())?;
-    converse(ask, &config, port)
-}
-
-fn converse<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dyn Error>> {
     let dice = chances(ask.endpoint_seed)?;
     let endpoint = match ask.role {
         Role::Client => Dccp::client(config, dice),

@@ -87,35 +87,68 @@ pub struct Config {
     /// Absent: `rfc` and `ns2` 200 ms (`dack_delay_`); `linux` has no such timer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ack_delay: Option<Duration>,
-    /// Acknowledgements that waited for `ack_delay` say for how long, in Elapsed Time (RFC 4340
-    /// §13.2). Absent: `rfc` true, `ns2` and `linux` false.
+    /// Acknowledgements say how long the packet they acknowledge has waited, if it has, in Elapsed
+    /// Time (RFC 4340 §13.2); without it the sender takes the wait for round-trip time. Absent: `rfc`
+    /// true, `ns2` and `linux` false.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elapsed_time: Option<bool>,
 }
 
-/// Why parameters make no sense.
+/// Packets in a window that are beyond any path.
+const MOST_WINDOW_PACKETS: u32 = 65_535;
+const MOST_TIMEOUT: Duration = Duration::from_secs(3600);
+const MOST_ACK_DELAY: Duration = Duration::from_secs(60);
+
+/// Why a knob cannot have its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
+pub enum Impossible {
     /// A window of nothing sends nothing.
-    #[error("initial_window is 0 packets: nothing could ever be sent; RFC 3390 has 2 to 4")]
-    InitialWindow,
+    #[error("0 packets: nothing could ever be sent; RFC 3390 has 2 to 4")]
+    NoWindow,
+    /// A window beyond any path.
+    #[error("{0} packets are absurd here: at most {MOST_WINDOW_PACKETS}")]
+    HugeWindow(u32),
     /// RFC 4341 §5: never less than two.
-    #[error("initial_ssthresh is {0}: the threshold is never less than 2 packets (RFC 4341 §5)")]
+    #[error("{0}: the threshold is never less than 2 packets (RFC 4341 §5)")]
     InitialThreshold(u32),
     /// RFC 4340 §11.3: 0 is for CCIDs without Ack Ratio.
-    #[error("ack_ratio is 0: CCID 2 needs acknowledgements (RFC 4341 §6)")]
+    #[error("0: CCID 2 needs acknowledgements (RFC 4341 §6)")]
     AckRatio,
     /// A timer that has run out when it is set.
-    #[error("{0} is zero: a timer needs time")]
+    #[error("0ms: a timer needs time")]
     Zero(&'static str),
+    /// A timer nobody would wait for.
+    #[error("{span} is absurd here: at most {most}")]
+    TooLong {
+        /// Which.
+        knob: &'static str,
+        /// Its value.
+        span: Duration,
+        /// The most there may be.
+        most: Duration,
+    },
     /// Bounds the wrong way round.
-    #[error("min_rto {min} is longer than max_rto {max}")]
+    #[error("{min} is longer than max_rto ({max})")]
     Bounds {
         /// Lower bound.
         min: Duration,
         /// Upper bound.
         max: Duration,
     },
+}
+
+impl Impossible {
+    /// The knob, as a scenario has it.
+    #[must_use]
+    pub const fn knob(&self) -> &'static str {
+        match self {
+            Self::NoWindow | Self::HugeWindow(_) => "initial_window",
+            Self::InitialThreshold(_) => "initial_ssthresh",
+            Self::AckRatio => "ack_ratio",
+            Self::Zero(knob) | Self::TooLong { knob, .. } => knob,
+            Self::Bounds { .. } => "min_rto",
+        }
+    }
 }
 
 /// Parameters of CCID 2, all of them.
@@ -143,7 +176,7 @@ pub struct Parameters {
     pub ack_ratio_control: bool,
     /// Longest wait of an acknowledgement, if it has an end.
     pub ack_delay: Option<Duration>,
-    /// Whether those that waited say so.
+    /// Whether acknowledgements tell how long what they acknowledge has waited.
     pub elapsed_time: bool,
 }
 
@@ -223,33 +256,40 @@ impl Config {
         }
     }
 
-    /// Whether the parameters make sense under a profile.
-    ///
-    /// # Errors
-    /// The first that does not.
-    pub fn check(&self, profile: Profile) -> Result<(), ConfigError> {
+    /// All that cannot be under a profile; empty if there is nothing to say.
+    #[must_use]
+    pub fn check(&self, profile: Profile) -> Vec<Impossible> {
         let all = self.resolve(profile);
-        if all.initial_window_packets == Some(0) {
-            return Err(ConfigError::InitialWindow);
+        let mut found = Vec::new();
+        match self.initial_window {
+            Some(0) => found.push(Impossible::NoWindow),
+            Some(packets) if packets > MOST_WINDOW_PACKETS => {
+                found.push(Impossible::HugeWindow(packets));
+            }
+            _ => {}
         }
         if let Some(ssthresh @ 0..2) = self.initial_ssthresh {
-            return Err(ConfigError::InitialThreshold(ssthresh));
+            found.push(Impossible::InitialThreshold(ssthresh));
         }
         if all.ack_ratio == 0 {
-            return Err(ConfigError::AckRatio);
+            found.push(Impossible::AckRatio);
         }
-        for (name, timer) in [
-            ("initial_rto", Some(all.initial_rto)),
-            ("min_rto", Some(all.min_rto)),
-            ("ack_delay", all.ack_delay),
+        for (knob, span, most) in [
+            ("initial_rto", Some(all.initial_rto), MOST_TIMEOUT),
+            ("ack_delay", all.ack_delay, MOST_ACK_DELAY),
+            ("max_rto", Some(all.max_rto), MOST_TIMEOUT),
         ] {
-            if timer == Some(Duration::ZERO) {
-                return Err(ConfigError::Zero(name));
+            match span {
+                Some(Duration::ZERO) => found.push(Impossible::Zero(knob)),
+                Some(span) if span > most => found.push(Impossible::TooLong { knob, span, most }),
+                _ => {}
             }
         }
-        if all.min_rto > all.max_rto {
-            return Err(ConfigError::Bounds { min: all.min_rto, max: all.max_rto });
+        if all.min_rto.is_zero() {
+            found.push(Impossible::Zero("min_rto"));
+        } else if all.min_rto > all.max_rto {
+            found.push(Impossible::Bounds { min: all.min_rto, max: all.max_rto });
         }
-        Ok(())
+        found
     }
 }

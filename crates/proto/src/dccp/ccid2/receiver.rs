@@ -104,11 +104,11 @@ impl HcReceiver for Receiver {
         // RFC 4341 §6: every acknowledgement has the vector, and it covers all that the other side
         // is not known to know.
         vector.write(out);
-        let waited = self.newest.map(|(_, at)| now.saturating_since(at));
-        if let Some(waited) = waited.filter(|_| self.elapsed_time && self.late) {
-            // RFC 4340 §13.2: in units of 10 µs.
-            let units = waited.as_nanos() / 10_000;
-            out.push(Opt::ElapsedTime(u32::try_from(units).unwrap_or(u32::MAX)));
+        // RFC 4340 §13.2: how long the packet acknowledged has waited, if it has, in units of 10 µs.
+        let waited = self.newest.map_or(Duration::ZERO, |(_, at)| now.saturating_since(at));
+        let units = u32::try_from(waited.as_nanos() / 10_000).unwrap_or(u32::MAX);
+        if self.elapsed_time && units > 0 {
+            out.push(Opt::ElapsedTime(units));
         }
         (self.unacknowledged, self.urgent, self.late) = (0, false, false);
         self.deadline = None;

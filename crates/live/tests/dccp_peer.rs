@@ -1,0 +1,32 @@
+//! The program `dccp-peer` as its user meets it, as far as that needs no root.
+#![cfg(target_os = "linux")]
+
+use std::process::Command;
+
+/// Every impossible knob by name, before a socket is opened, and a status that says so.
+#[test]
+fn impossible_knobs_end_the_program_with_all_their_names() {
+    let knobs = r#"{"ccid": 2, "sequence_window": 1, "request_timeout": "0ms",
+        "window": {"initial_window": 0, "ack_ratio": 0}, "rate": {"p_floor": 2.0}}"#;
+    let program = Command::new(env!("CARGO_BIN_EXE_dccp-peer"))
+        .args(["client", "--local", "127.0.0.1:5001", "--remote", "127.0.0.1:5002"])
+        .args(["--bytes", "1496", "--dccp", knobs])
+        .output()
+        .expect("it runs");
+    let told = String::from_utf8(program.stderr).expect("text");
+    let told: Vec<&str> = told.lines().collect();
+    assert_eq!(program.status.code(), Some(1), "{told:?}");
+    let names = [
+        "sequence_window",
+        "request_timeout",
+        "rate",
+        "window.initial_window",
+        "window.ack_ratio",
+        "rate.p_floor",
+    ];
+    assert_eq!(told.len(), names.len() + 1, "{told:?}");
+    for (line, name) in told.iter().zip(names) {
+        assert!(line.starts_with(&format!("dccp-peer: --dccp: {name}: ")), "{line}");
+    }
+    assert!(told[names.len()].starts_with("dccp-peer: --bytes: "), "{told:?}");
+}

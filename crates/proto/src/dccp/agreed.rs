@@ -1,0 +1,140 @@
+//! What both ends agreed on (RFC 4340 §6), as the rest of the connection needs it: values at hand for
+//! every packet, what this end would like changed, and the timer that asks again.
+
+use super::ccid::Sender as _;
+use super::features::Features;
+use super::options::feature;
+use super::{Dccp, Location, State, UnknownValue};
+use crate::time::Instant;
+
+/// What feature values mean for every packet, kept at hand.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Agreed {
+    /// This end may send short sequence numbers.
+    pub(super) short: bool,
+    /// The other end may.
+    pub(super) short_heard: bool,
+    /// This end counts non-data packets.
+    pub(super) counts: bool,
+    /// This end sends Ack Vectors under a CCID that does not write them itself (RFC 4342 §8).
+    pub(super) vectors: bool,
+    /// The other end reads ECN fields.
+    pub(super) ecn: bool,
+    /// Checksum Coverage of what this end sends.
+    pub(super) coverage: u8,
+    /// Least Checksum Coverage of what this end takes.
+    pub(super) least_coverage: u8,
+}
+
+impl Dccp {
+    /// The value of a feature in effect (RFC 4340 §6).
+    #[must_use]
+    pub fn feature(&self, number: u8, location: Location) -> u64 {
+        self.features.value(number, location)
+    }
+
+    /// What this end agrees to from now on for a feature, best first, without asking for it.
+    ///
+    /// # Errors
+    /// A value that the feature cannot have, or that this end cannot run; nothing has changed then.
+    pub fn accept(
+        &mut self,
+        number: u8,
+        location: Location,
+        preferences: &[u64],
+    ) -> Result<(), UnknownValue> {
+        Features::check(number, preferences)?;
+        self.features.accept(number, location, preferences);
+        Ok(())
+    }
+
+    /// Asks the other side for a change of a feature, best value first (RFC 4340 §6.6); the option
+    /// leaves with the next packet. This is how a CCID changes in the middle of a connection.
+    ///
+    /// # Errors
+    /// A value that the feature cannot have, or that this end cannot run; nothing is asked then.
+    pub fn change(
+        &mut self,
+        number: u8,
+        location: Location,
+        preferences: &[u64],
+    ) -> Result<(), UnknownValue> {
+        Features::check(number, preferences)?;
+        self.features.change(number, location, preferences);
+        self.owed.ack |= self.can_negotiate();
+        Ok(())
+    }
+
+    /// Takes over what the features say now.
+    pub(super) fn agree(&mut self) {
+        use Location::{Here, There};
+        let features = &self.features;
+        let theirs = features.value(feature::MINIMUM_CHECKSUM_COVERAGE, There);
+        let wanted = self.config.checksum_coverage.min(15);
+        self.agreed = Agreed {
+            short: features.is_on(feature::ALLOW_SHORT_SEQNOS, Here),
+            short_heard: features.is_on(feature::ALLOW_SHORT_SEQNOS, There),
+            counts: features.is_on(feature::SEND_NDP_COUNT, Here),
+            vectors: features.is_on(feature::SEND_ACK_VECTOR, Here)
+                && features.value(feature::CCID, There) > 2,
+            ecn: self.config.uses_ecn() && !features.is_on(feature::ECN_INCAPABLE, There),
+            // §9.2.1: a value of 0 wants all covered, n at least n.
+            coverage: if theirs > 0 && u64::from(wanted) >= theirs { wanted } else { 0 },
+            least_coverage: features.value(feature::MINIMUM_CHECKSUM_COVERAGE, Here).min(15) as u8,
+        };
+        self.windows.ours = features.value(feature::SEQUENCE_WINDOW, Here);
+        self.windows.theirs = features.value(feature::SEQUENCE_WINDOW, There);
+        if let Some(sender) = &mut self.sender {
+            sender.agree(self.agreed.ecn, features.is_on(feature::SEND_RTT_ESTIMATE, Here));
+        }
+        if let Some(receiver) = &mut self.receiver {
+            receiver.agree(features.is_on(feature::SEND_LOSS_EVENT_RATE, Here));
+        }
+    }
+
+    /// True where Changes may be sent unasked: not before the peer's address is proven.
+    pub(super) fn can_negotiate(&self) -> bool {
+        matches!(self.state, State::PartOpen | State::Open)
+    }
+
+    /// What the sending half would like of the non-negotiable features.
+    pub(super) fn wish(&mut self) {
+        let Some(sender) = self.sender.as_mut().filter(|_| self.state == State::Open) else {
+            return;
+        };
+        if let Some(rung) = sender.encoding() {
+            self.encoding = Some(rung);
+        }
+        if let Some(ratio) = sender.ack_ratio() {
+            self.features.wish(feature::ACK_RATIO, ratio.into());
+        }
+        if self.config.window_follows() {
+            // §7.5.2: five times the packets of a round trip; doubled, lest every packet asks.
+            let wanted = sender.packets_per_rtt().saturating_mul(5);
+            let most = self.config.most_window();
+            if wanted > self.features.wished(feature::SEQUENCE_WINDOW) {
+                let window = wanted.checked_next_power_of_two().unwrap_or(most).min(most);
+                self.features.wish(feature::SEQUENCE_WINDOW, window);
+            }
+        }
+    }
+
+    /// The timer of Changes runs while there are any unanswered (RFC 4340 §6.6.3).
+    pub(super) fn time_changes(&mut self, now: Instant) {
+        if !self.can_negotiate() || !self.features.is_changing() {
+            self.timers.change = None;
+        } else if self.timers.change.is_none() {
+            let wait = self.two_round_trips();
+            (self.timers.change, self.timers.change_wait) = (Some(now + wait), wait);
+        }
+    }
+
+    /// RFC 4340 §6.6.3
+    pub(super) fn repeat_changes(&mut self, now: Instant) {
+        if self.can_negotiate() && self.features.repeat() {
+            self.owed.ack = true;
+            let wait = (self.timers.change_wait * 2).min(self.config.max_timeout);
+            (self.timers.change, self.timers.change_wait) = (Some(now + wait), wait);
+        }
+    }
+}

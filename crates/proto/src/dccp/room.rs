@@ -1,0 +1,102 @@
+//! Whether data may leave, and how much of it: the CCID's permit (RFC 4340 §10) and the maximum packet
+//! size (§14).
+
+use super::ccid::Sender as _;
+use super::options::feature;
+use super::{Dccp, Location, State, departure};
+use crate::endpoint::{Endpoint as _, Event};
+use crate::packet::{Frame, IpVersion, Quoted};
+use crate::probe::{Garbage, Probe};
+use crate::rate::Permit;
+use crate::time::Instant;
+
+/// Bytes a data packet keeps free for the options that go along with data.
+const DATA_OPTIONS: usize = 32;
+/// Bytes of the path MTU that a data packet keeps free: IP header apart, DCCP's with an
+/// Acknowledgement Number and the options that go along.
+pub const KEPT_BYTES: u32 = (departure::ACK_BYTES + DATA_OPTIONS) as u32;
+/// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
+const LEAST_MTU: [u32; 2] = [68, 1280];
+
+impl Dccp {
+    /// RFC 4340 §14: the maximum packet size once the handshake is over, permit or not.
+    #[must_use]
+    pub fn largest(&self) -> usize {
+        self.space(departure::ACK_BYTES).saturating_sub(DATA_OPTIONS)
+    }
+
+    /// The maximum packet size while the CCID lets a packet go.
+    pub(super) fn open_room(&self) -> usize {
+        if !self.permitted || !self.may_send() {
+            return 0;
+        }
+        let options = match self.state {
+            State::PartOpen => DATA_OPTIONS + self.cookies.echoed().len(),
+            _ => DATA_OPTIONS,
+        };
+        self.space(departure::ACK_BYTES).saturating_sub(options)
+    }
+
+    /// Bytes of IP packet that are not header, of a data packet of this kind without options.
+    pub(super) fn space(&self, fixed_bytes: usize) -> usize {
+        let below_bytes = self.version.header_bytes().saturating_add(self.overhead_bytes);
+        (self.path_mtu.saturating_sub(below_bytes) as usize).saturating_sub(fixed_bytes)
+    }
+
+    /// True while the application may send: open, and not closed by this side.
+    pub(super) fn may_send(&self) -> bool {
+        matches!(self.state, State::PartOpen | State::Open)
+    }
+
+    /// Takes a frame from the application, which looked at `room` before.
+    pub(super) fn on_frame(&mut self, frame: Frame) {
+        assert!(
+            frame.wire_bytes() <= self.room() && self.may_send(),
+            "the application handed over a datagram that DCCP had no room for"
+        );
+        self.permitted = false;
+        self.frame = Some(frame);
+    }
+
+    /// Asks the CCID whether data may leave.
+    pub(super) fn ask(&mut self, now: Instant) {
+        let was = std::mem::replace(&mut self.permitted, false);
+        self.permit_at = None;
+        if !self.may_send() || self.frame.is_some() {
+            return;
+        }
+        // §6.3.1: no data under a CCID that nobody chose.
+        self.undecided &= self.features.is_undecided(feature::CCID, Location::Here);
+        if self.undecided {
+            return;
+        }
+        match self.sender.as_mut().map(|sender| sender.permit(now)) {
+            Some(Permit::Now) => self.permitted = true,
+            Some(Permit::At(at)) if at <= now => self.permitted = true,
+            Some(Permit::At(at)) => self.permit_at = Some(at),
+            Some(Permit::Blocked) | None => {}
+        }
+        if self.permitted && !was {
+            self.news.add(Event::Writable);
+        }
+    }
+
+    /// RFC 4340 §14.1: believed only of a packet that may still be in the network.
+    pub(super) fn on_too_big<P: Probe>(
+        &mut self,
+        now: Instant,
+        mtu: u32,
+        quoted: Quoted,
+        probe: &mut P,
+    ) {
+        let in_flight = match quoted {
+            Quoted::Dccp { seq, .. } => self.windows.acks(self.windows.ours_at(seq)),
+            Quoted::Udp | Quoted::Tcp { .. } | Quoted::Sctp { .. } => false,
+        };
+        if !in_flight {
+            return self.garbage(now, probe, Garbage::OutOfWindow);
+        }
+        let least = LEAST_MTU[usize::from(self.version == IpVersion::V6)];
+        self.path_mtu = self.path_mtu.min(mtu.max(least));
+    }
+}

@@ -1,0 +1,313 @@
+//! RFC 5348, TCP Friendly Rate Control: loss events, their intervals (§5) and what the receiver tells
+//! (§6) or leaves to the sender (§7), a test for each clause claimed, against hand computation.
+
+use crate::rate_loop::*;
+use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rate::{
+    Arrival, Config, Kind, LossHistory, Parameters, Receiver, equation, history,
+};
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::Size;
+
+/// RFC 5348 with s = 1000 and nothing optional.
+fn plain() -> Parameters {
+    let config = Config {
+        nominal_size: Some(Size::from_bytes(1000)),
+        oscillation_prevention: Some(false),
+        history_discounting: Some(false),
+        ..Config::default()
+    };
+    config.resolve(Profile::Rfc, Kind::Tfrc)
+}
+
+const RTT: Duration = ms(100);
+
+// §5
+
+fn packet(seq: u64) -> Arrival {
+    Arrival {
+        seq,
+        data_bytes: Some(1000),
+        non_data_before: 0,
+        marked: false,
+        rtt: Some(RTT),
+        counter: None,
+    }
+}
+
+/// Packets 10 ms apart from 0 on, but for those lost.
+fn feed(history: &mut LossHistory, seqs: std::ops::Range<u64>, lost: &[u64]) -> usize {
+    seqs.filter(|seq| !lost.contains(seq))
+        .filter(|seq| history.on_packet(at(10 * seq), &packet(*seq)))
+        .count()
+}
+
+/// §5.1: a packet is lost once three later ones have come; reordering by less is none.
+#[test]
+fn section_5_1_three_later_packets() {
+    let mut history = LossHistory::new(&plain());
+    let mut arrivals = [0, 1, 3, 4].map(|seq| history.on_packet(at(10 * seq), &packet(seq)));
+    assert_eq!(arrivals, [false; 4]);
+    assert_eq!((history.loss_event_rate(), history.skip_length()), (0.0, 3));
+    assert!(!history.on_packet(at(45), &packet(2)));
+    assert_eq!((history.loss_event_rate(), history.skip_length()), (0.0, 0));
+    // 5 is missing: the third of 6, 7, 8 shows it, and coming late changes nothing.
+    arrivals[..3]
+        .copy_from_slice(&[6, 7, 8].map(|seq| history.on_packet(at(10 * seq), &packet(seq))));
+    assert_eq!(arrivals[..3], [false, false, true]);
+    let p = history.loss_event_rate();
+    assert!(p > 0.0 && !history.on_packet(at(95), &packet(5)));
+    same(history.loss_event_rate(), p);
+}
+
+/// §5.2: losses within a round trip of the first are one event, by interpolated times: packet 20 at
+/// 200 ms begins one; 30 at 300 ms = T + R is in it; 31 at 310 ms begins the next.
+#[test]
+fn section_5_2_one_event_in_a_round_trip() {
+    for (second, events) in [(25, 1), (30, 1), (31, 2)] {
+        let mut history = LossHistory::new(&plain());
+        assert_eq!(feed(&mut history, 0..40, &[20, second]), events, "{second}");
+    }
+    // A gap of 25 packets, 20 to 44, lasts 250 ms: events begin at 20, 31 and 42.
+    let lost: Vec<_> = (20..45).collect();
+    let mut history = LossHistory::new(&plain());
+    assert_eq!(feed(&mut history, 0..50, &lost), 1);
+    let starts: Vec<_> = history.intervals().map(|interval| interval.start).collect();
+    assert_eq!(starts, [42, 31, 20, 0]);
+}
+
+/// §5.2: a mark is a loss that needs no proof.
+#[test]
+fn section_5_2_marks() {
+    let mut history = LossHistory::new(&plain());
+    feed(&mut history, 0..20, &[]);
+    let marked = Arrival { marked: true, ..packet(20) };
+    assert!(history.on_packet(at(200), &marked));
+    let within = Arrival { marked: true, ..packet(21) };
+    assert!(!history.on_packet(at(210), &within));
+    feed(&mut history, 22..40, &[]);
+    let later = Arrival { marked: true, ..packet(40) };
+    assert!(history.on_packet(at(400), &later));
+    let lengths: Vec<_> =
+        history.intervals().map(|it| (it.start, it.data_length, it.drop_count)).collect();
+    assert_eq!(lengths, [(40, 1, 1), (20, 20, 2), (0, 20, 0)]);
+}
+
+/// §5.2: a lost packet's time lies between those around it. 20 was due at 200 ms: a mark at 300 ms
+/// is R later and in its event, one at 301 ms is not.
+#[test]
+fn section_5_2_interpolated_time() {
+    for (time, events) in [(300, 0), (301, 1)] {
+        let mut history = LossHistory::new(&plain());
+        feed(&mut history, 0..30, &[20]);
+        let marked = Arrival { marked: true, ..packet(30) };
+        assert_eq!(usize::from(history.on_packet(at(time), &marked)), events, "{time}");
+    }
+}
+
+/// §5.3: an interval runs from the first loss of its event to before the first of the next.
+#[test]
+fn section_5_3_lengths() {
+    let mut history = LossHistory::new(&plain());
+    feed(&mut history, 0..100, &[20, 22, 50]);
+    let intervals: Vec<_> = history
+        .intervals()
+        .map(|it| (it.start, it.loss_length, it.lossless_length, it.data_length))
+        .collect();
+    assert_eq!(intervals, [(50, 1, 49, 50), (20, 3, 27, 30), (0, 0, 20, 20)]);
+}
+
+/// Packets whose losses stand these distances apart, after `before` without loss; then `open`.
+fn intervals(parameters: &Parameters, lengths: &[u64], open: u64) -> LossHistory {
+    let mut history = LossHistory::new(parameters);
+    let mut lost = vec![100];
+    for length in lengths {
+        lost.push(lost.last().unwrap() + length);
+    }
+    let end = lost.last().unwrap() + open;
+    feed(&mut history, 0..end, &lost);
+    history
+}
+
+/// §5.4: the weighted mean, with and without I_0, by hand.
+#[test]
+fn section_5_4_average() {
+    // I_1 … I_8 = 80, 70, …, 10 (the ninth, before the first loss, has dropped out of the eight).
+    let lengths = [20, 20, 30, 40, 50, 60, 70, 80];
+    let mut parameters = plain();
+    parameters.loss_intervals = 8;
+    // Σ w_i I_(i+1) = 80 + 70 + 60 + 50 + 0.8·40 + 0.6·30 + 0.4·20 + 0.2·20 = 322; Σ w = 6.
+    let short = intervals(&parameters, &lengths, 30);
+    assert!((short.mean_interval().unwrap() - 322.0 / 6.0).abs() < 1e-9);
+    assert!((short.loss_event_rate() - 6.0 / 322.0).abs() < 1e-12);
+    // With I_0 = 100 in place of the oldest: 100 + 80 + 70 + 60 + 0.8·50 + 0.6·40 + 0.4·30 + 0.2·20
+    // = 390 > 322.
+    let long = intervals(&parameters, &lengths, 100);
+    assert!((long.mean_interval().unwrap() - 390.0 / 6.0).abs() < 1e-9);
+}
+
+/// §5.4 with fewer than n intervals: one closed interval of 100 (before the first loss), I_0 = 50,
+/// then 200.
+#[test]
+fn section_5_4_few_intervals() {
+    let history = intervals(&plain(), &[], 50);
+    assert_eq!(history.mean_interval(), Some(100.0));
+    let history = intervals(&plain(), &[], 200);
+    assert_eq!(history.mean_interval(), Some(200.0));
+    // I_1 = 40, I_2 = 100: (40 + 100)/2 = 70 against (90 + 40)/2 = 65.
+    let history = intervals(&plain(), &[40], 90);
+    assert_eq!(history.mean_interval(), Some(70.0));
+}
+
+/// §5.5: an I_0 of more than twice the average takes weight from the older ones.
+#[test]
+fn section_5_5_discounting() {
+    let parameters = Parameters { history_discounting: true, ..plain() };
+    // I_1 = 50, I_2 = 100, mean 75. I_0 = 300 > 150: DF = 150/300 = 0.5;
+    // (300 + 0.5 · 50)/(1 + 0.5) = 216.67, against (300 + 50)/2 = 175 undiscounted.
+    let history = intervals(&parameters, &[50], 300);
+    assert!((history.mean_interval().unwrap() - 325.0 / 1.5).abs() < 1e-9);
+    let history = intervals(&plain(), &[50], 300);
+    assert_eq!(history.mean_interval(), Some(175.0));
+    // I_0 = 1000: 150/1000 < THRESHOLD: DF = 0.25; (1000 + 12.5)/1.25 = 810.
+    let history = intervals(&parameters, &[50], 1000);
+    assert!((history.mean_interval().unwrap() - 810.0).abs() < 1e-9);
+    // The 300 close and the discount of 0.5 stays with the others: I_1 = 300, I_2 = 50, I_3 = 100,
+    // DF 1, 0.5, 0.5; I_0 = 20: (300 + 25 + 50)/(1 + 0.5 + 0.5) = 187.5.
+    let history = intervals(&parameters, &[50, 300], 20);
+    assert!((history.mean_interval().unwrap() - 187.5).abs() < 1e-9);
+}
+
+fn arrive(receiver: &mut Receiver, now: u64, seq: u64) {
+    receiver.on_packet(at(now), &packet(seq), &mut ());
+}
+
+/// §6.3: the first packet is answered at once, with X_recv = 0 and p = 0.
+#[test]
+fn section_6_3_first_packet() {
+    let mut receiver = Receiver::new(&plain());
+    assert_eq!(receiver.feedback(at(0)), None);
+    receiver.on_packet(at(5), &Arrival { rtt: None, ..packet(7) }, &mut ());
+    assert!(receiver.wants_feedback(at(5)));
+    let feedback = receiver.feedback(at(6)).unwrap();
+    assert_eq!((feedback.last, feedback.delay), (7, ms(1)));
+    assert_eq!((feedback.receive_rate, feedback.loss_event_rate), (0, 0.0));
+    assert!(!receiver.wants_feedback(at(6)));
+}
+
+/// §6.2: feedback once in R_m if there was data, with the rate since the last; none in silence.
+#[test]
+fn section_6_2_timer_and_receive_rate() {
+    let mut receiver = Receiver::new(&plain());
+    arrive(&mut receiver, 0, 0);
+    receiver.feedback(at(0));
+    for seq in 1..=5 {
+        arrive(&mut receiver, 20 * seq, seq);
+    }
+    assert_eq!(receiver.deadline(), Some(at(100)));
+    assert!(!receiver.wants_feedback(at(99)));
+    receiver.on_timeout(at(100));
+    assert!(receiver.wants_feedback(at(100)));
+    // 5000 B in 100 ms
+    assert_eq!(receiver.feedback(at(100)).unwrap().receive_rate, 50_000);
+    // Nothing in the next round trips: no feedback. Data at 365 ms is reported at 400, where the
+    // timer of 100 ms would be, for the 300 ms since the last: 1000 B/0.3 s.
+    receiver.on_timeout(at(200));
+    assert!(!receiver.wants_feedback(at(200)));
+    assert_eq!(receiver.deadline(), None);
+    arrive(&mut receiver, 365, 6);
+    assert_eq!(receiver.deadline(), Some(at(400)));
+    receiver.on_timeout(at(400));
+    assert_eq!(receiver.feedback(at(400)).unwrap().receive_rate, 3333);
+}
+
+/// §6.1 step 3: a new loss event is reported at once, with the rate over the last round trip.
+#[test]
+fn section_6_1_loss_is_reported_at_once() {
+    let mut receiver = Receiver::new(&plain());
+    arrive(&mut receiver, 0, 0);
+    receiver.feedback(at(0));
+    for seq in 1..=10 {
+        arrive(&mut receiver, 10 * seq, seq);
+    }
+    receiver.on_timeout(at(100));
+    receiver.feedback(at(100));
+    for seq in 12..=14 {
+        assert!(!receiver.wants_feedback(at(10 * seq)));
+        arrive(&mut receiver, 10 * seq, seq);
+    }
+    assert!(receiver.wants_feedback(at(140)));
+    let feedback = receiver.feedback(at(140)).unwrap();
+    // Of (40, 140 ms]: 5 to 10, 12, 13 and 14 are nine packets.
+    assert_eq!(feedback.receive_rate, 90_000);
+    assert!(feedback.loss_event_rate > 0.0);
+}
+
+/// §6.3.1: the first interval is as long as the equation wants it for the rate received.
+#[test]
+fn section_6_3_1_first_interval() {
+    let mut receiver = Receiver::new(&plain());
+    arrive(&mut receiver, 0, 0);
+    receiver.feedback(at(0));
+    for seq in 1..=100 {
+        arrive(&mut receiver, 10 * seq, seq);
+        receiver.on_timeout(at(10 * seq));
+        if receiver.wants_feedback(at(10 * seq)) {
+            receiver.feedback(at(10 * seq));
+        }
+    }
+    for seq in 102..=104 {
+        arrive(&mut receiver, 10 * seq, seq);
+    }
+    // 100 000 B/s came in; the equation with s = 1000 and R = 0.1 gives that at this p.
+    let p = receiver.feedback(at(1040)).unwrap().loss_event_rate;
+    let x = equation::throughput(1000.0, 0.1, p);
+    assert!((x / 100_000.0 - 1.0).abs() < 1e-6, "{x}");
+}
+
+/// §6.3.1: where next to nothing was received before the first loss, half a packet in a round trip
+/// is the rate to go by: 3000 B in 30 s are less than 5000 B/s.
+#[test]
+fn section_6_3_1_least_rate() {
+    let mut receiver = Receiver::new(&plain());
+    arrive(&mut receiver, 0, 0);
+    receiver.feedback(at(0));
+    for seq in 2..=4 {
+        arrive(&mut receiver, 10_000 * (seq - 1), seq);
+    }
+    let p = receiver.feedback(at(30_000)).unwrap().loss_event_rate;
+    let x = equation::throughput(1000.0, 0.1, p);
+    assert!((x / 5000.0 - 1.0).abs() < 1e-6, "{x}");
+}
+
+/// §6: a new loss event is reported at once even where p does not rise: after eight intervals, the
+/// ninth was already in the average while it lasted.
+#[test]
+fn section_6_event_without_a_higher_rate() {
+    let mut receiver = Receiver::new(&plain());
+    let mut lost: Vec<_> = (0..9).map(|event| 100 + 20 * event).collect();
+    lost.push(760);
+    let mut rates = Vec::new();
+    for seq in (0..764).filter(|seq| !lost.contains(seq)) {
+        let before = receiver.history().loss_event_rate();
+        arrive(&mut receiver, 10 * seq, seq);
+        if seq == 763 {
+            rates = vec![before, receiver.history().loss_event_rate()];
+            break;
+        }
+        receiver.feedback(at(10 * seq));
+    }
+    assert!(rates[1] <= rates[0], "{rates:?}");
+    assert!(receiver.wants_feedback(at(7630)));
+}
+
+/// §7: a sender that is told intervals computes the same p.
+#[test]
+fn section_7_sender_computes() {
+    let parameters = plain();
+    let told = intervals(&parameters, &[20, 20, 30, 40, 50, 60, 70, 80], 100);
+    let lengths: Vec<_> = told.intervals().map(|it| it.data_length as f64).collect();
+    let p = history::loss_event_rate(lengths[0], &lengths[1..], &parameters);
+    assert!((p - told.loss_event_rate()).abs() < 1e-15);
+    assert_eq!(history::loss_event_rate(50.0, &[], &parameters), 0.0);
+}
