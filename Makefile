@@ -12,7 +12,7 @@ export UV_SYSTEM_CERTS ?= true
 SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt build-constraints.txt \
   $(wildcard crates/*/Cargo.toml) $(shell find crates -name '*.rs')
 
-.PHONY: setup demo test test-rust test-python lint format types schema docs bench pins clean help
+.PHONY: setup demo test test-rust test-python lint format types schema docs bench fuzz pins clean help
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -59,6 +59,15 @@ docs: setup ## build the documentation into site/
 bench: ## packet-hops per CPU-second and instructions per hop
 	cargo build --quiet --release --locked -p talkspurt-bench
 	@$(PYTHON) benches/table.py "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench"
+
+# What is found lies in fuzz/corpus, what does harm in fuzz/artifacts.
+TIME ?= 60
+TARGETS ?= wire dccp tcp sctp
+fuzz: ## look for packets that do harm, TIME seconds for each of TARGETS
+	@cargo +nightly --version > /dev/null 2>&1 || { echo "A nightly Rust toolchain is needed: rustup toolchain install nightly"; exit 1; }
+	@cargo fuzz --version > /dev/null 2>&1 || { echo "cargo-fuzz is needed: cargo install cargo-fuzz --locked"; exit 1; }
+	@for target in $(TARGETS); do mkdir -p fuzz/corpus/$$target && cargo +nightly fuzz run -s none $$target \
+	  fuzz/corpus/$$target fuzz/seeds/$$target -- -max_len=1500 -rss_limit_mb=512 -max_total_time=$(TIME) || exit 1; done
 
 pins: $(UV) ## choose the newest versions of everything the Python side uses
 	$(COMPILE) --group dev pyproject.toml -o constraints.txt

@@ -232,6 +232,15 @@ impl Sctp {
         Some((control.window(), control.threshold()))
     }
 
+    /// Bytes held by what could grow with what arrives: for tests that it does not, without end.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn footprint(&self) -> usize {
+        let control = self.control.len() * size_of::<(usize, Chunk)>();
+        let packets = self.packets.len() * size_of::<Transmit>();
+        self.rx.footprint() + self.tx.footprint() + self.cookie.len() + control + packets
+    }
+
     /// How the configuration sends a message.
     #[must_use]
     pub fn sending(&self) -> Sending {
@@ -331,9 +340,7 @@ impl Sctp {
         if due(&mut self.timers.repeat, now) {
             self.repeat(now);
         }
-        if self.rx.delayed.is_some_and(|at| at <= now) {
-            self.rx.due = true;
-        }
+        self.rx.due |= due(&mut self.rx.delayed, now);
         for path in 0..self.paths.len() {
             if due(&mut self.paths[path].t3, now) {
                 self.on_t3(now, path);

@@ -19,9 +19,27 @@ pub(super) struct Reassembly {
     /// Parts of I-DATA chunks by stream, order and message.
     mixed: BTreeMap<(u16, bool, u32), BTreeMap<u32, Data>>,
     streams: BTreeMap<u16, Stream>,
-    /// Bytes of user data held.
-    held_bytes: usize,
+    held: Held,
     pub(super) ready: VecDeque<Frame>,
+}
+
+/// What is kept: parts and messages that wait.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Held {
+    /// Of user data.
+    pub(super) bytes: usize,
+    pub(super) pieces: usize,
+}
+
+impl Held {
+    fn add(&mut self, bytes: usize) {
+        self.bytes += bytes;
+        self.pieces += 1;
+    }
+    fn remove(&mut self, bytes: usize) {
+        self.bytes = self.bytes.saturating_sub(bytes);
+        self.pieces = self.pieces.saturating_sub(1);
+    }
 }
 
 /// What is known of a stream's order. Numbers count on where those of the wire wrap.
@@ -43,8 +61,21 @@ impl Stream {
 }
 
 impl Reassembly {
-    pub(super) fn held_bytes(&self) -> usize {
-        self.held_bytes
+    /// Bytes of memory held: user data, and what is kept of each part and message and stream.
+    pub(super) fn footprint(&self) -> usize {
+        let mixed = self.mixed.values().map(|parts| 64 + parts.len() * size_of::<Data>());
+        let streams = self.streams.values();
+        let streams =
+            streams.map(|one| size_of::<Stream>() + one.waiting.len() * size_of::<Frame>());
+        self.held.bytes
+            + self.parts.len() * size_of::<Data>()
+            + mixed.sum::<usize>()
+            + streams.sum::<usize>()
+            + self.ready.len() * size_of::<Frame>()
+    }
+
+    pub(super) fn held(&self) -> Held {
+        self.held
     }
 
     /// Takes in a chunk that was not there before.
@@ -54,7 +85,7 @@ impl Reassembly {
             self.complete(stream, unordered, number, payload);
             return Ok(());
         }
-        self.held_bytes += data.payload.wire_bytes();
+        self.held.add(data.payload.wire_bytes());
         match data.number {
             Number::Ssn(_) => self.add_part(tsn, data),
             Number::Mid(mid, fsn) => self.add_mixed(mid, fsn, data),
@@ -71,15 +102,16 @@ impl Reassembly {
         }
         self.parts.insert(tsn, data);
         let (mut first, mut last) = (tsn, tsn);
-        while !self.parts[&first].beginning {
-            first = first.back(1);
-            if !self.parts.contains_key(&first) {
-                return Ok(());
-            }
-        }
+        // Forwards first: parts come in order mostly, and look back only once all are there.
         while !self.parts[&last].ending {
             last += 1;
             if !self.parts.contains_key(&last) {
+                return Ok(());
+            }
+        }
+        while !self.parts[&first].beginning {
+            first = first.back(1);
+            if !self.parts.contains_key(&first) {
                 return Ok(());
             }
         }
@@ -97,7 +129,7 @@ impl Reassembly {
         let within = data.ending && parts.last_key_value().is_some_and(|(last, _)| *last > fsn);
         let bytes = data.payload.wire_bytes();
         if beyond || within || parts.insert(fsn, data).is_some() {
-            self.held_bytes = self.held_bytes.saturating_sub(bytes);
+            self.held.remove(bytes);
             return Err("parts of a message overlap");
         }
         let count = parts.len() as u64;
@@ -118,7 +150,7 @@ impl Reassembly {
         let Some(Data { stream, unordered, number, .. }) = parts.peek().cloned() else { return };
         let mut frames = Vec::new();
         for part in parts {
-            self.held_bytes = self.held_bytes.saturating_sub(part.payload.wire_bytes());
+            self.held.remove(part.payload.wire_bytes());
             frames.push(part.payload);
         }
         self.complete(stream, unordered, number, joined(&frames));
@@ -133,9 +165,9 @@ impl Reassembly {
         let order = self.streams.entry(stream).or_default();
         match order.near(number) {
             Some(turn) if turn >= order.next => {
-                self.held_bytes += frame.wire_bytes();
+                self.held.add(frame.wire_bytes());
                 if let Some(twin) = order.waiting.insert(turn, frame) {
-                    self.held_bytes = self.held_bytes.saturating_sub(twin.wire_bytes());
+                    self.held.remove(twin.wire_bytes());
                 }
                 self.release(stream);
             }
@@ -147,7 +179,7 @@ impl Reassembly {
     fn release(&mut self, stream: u16) {
         let Some(order) = self.streams.get_mut(&stream) else { return };
         while let Some(frame) = order.waiting.remove(&order.next) {
-            self.held_bytes = self.held_bytes.saturating_sub(frame.wire_bytes());
+            self.held.remove(frame.wire_bytes());
             self.ready.push_back(frame);
             order.next += 1;
         }
@@ -158,7 +190,7 @@ impl Reassembly {
     pub(super) fn skip(&mut self, tsn: Seq, skipped: &Skipped) {
         let later = self.parts.split_off(&(tsn + 1));
         for part in std::mem::replace(&mut self.parts, later).into_values() {
-            self.held_bytes = self.held_bytes.saturating_sub(part.payload.wire_bytes());
+            self.held.remove(part.payload.wire_bytes());
         }
         match skipped {
             Skipped::Ssn(skipped) => {
@@ -186,7 +218,7 @@ impl Reassembly {
             .collect();
         for key in gone {
             for part in self.mixed.remove(&key).into_iter().flat_map(BTreeMap::into_values) {
-                self.held_bytes = self.held_bytes.saturating_sub(part.payload.wire_bytes());
+                self.held.remove(part.payload.wire_bytes());
             }
         }
     }
@@ -197,7 +229,7 @@ impl Reassembly {
         // What waited before it is whole and goes out in order.
         let later = order.waiting.split_off(&(last + 1));
         for frame in std::mem::replace(&mut order.waiting, later).into_values() {
-            self.held_bytes = self.held_bytes.saturating_sub(frame.wire_bytes());
+            self.held.remove(frame.wire_bytes());
             self.ready.push_back(frame);
         }
         order.next = last + 1;

@@ -11,6 +11,8 @@ use crate::time::{Duration, Instant};
 
 /// A TSN so far ahead cannot be told of in a Gap Ack Block (§3.3.4: 16 bits).
 const REACH: u64 = 0xffff;
+/// Parts and waiting messages kept, however short they are; gaps of 16 bits hold no more.
+const MOST_PIECES: usize = REACH as usize;
 /// Duplicates one SACK tells of at most; more would say nothing more.
 const DUPLICATES: usize = 32;
 
@@ -58,6 +60,13 @@ impl Receiver {
         }
     }
 
+    /// Bytes of memory held.
+    pub(super) fn footprint(&self) -> usize {
+        self.above.len() * size_of::<Seq>()
+            + self.duplicates.len() * size_of::<u32>()
+            + self.reassembly.footprint()
+    }
+
     pub(super) fn cumulative(&self) -> Seq {
         self.cumulative
     }
@@ -73,13 +82,20 @@ impl Receiver {
             return Ok(Taken::Again);
         }
         let bytes = data.payload.wire_bytes();
-        let held = self.reassembly.held_bytes();
+        let held = self.reassembly.held();
         let newest = self.above.last().is_none_or(|highest| tsn > *highest);
         // §6.2: without room a TSN beyond the highest is dropped; the next in order is always taken,
         // lest both ends wait.
         let room = if newest { self.buffer_bytes } else { self.buffer_bytes.saturating_mul(2) };
         let next = tsn == self.cumulative + 1;
-        if tsn.since(self.cumulative) > REACH || (held + bytes > room && !next) {
+        // A whole message that is next leaves at once; a part of one that never ends would not, nor a
+        // message behind one that never comes. A peer that keeps to the window fills it, and gaps in
+        // it, and no more.
+        let most = self.buffer_bytes.saturating_mul(3).saturating_add(usize::from(u16::MAX));
+        if next && (held.bytes + bytes > most || held.pieces > MOST_PIECES) {
+            return Err("more is to be kept than was offered");
+        }
+        if tsn.since(self.cumulative) > REACH || (held.bytes + bytes > room && !next) {
             self.due = true;
             return Ok(Taken::Refused);
         }
@@ -139,7 +155,7 @@ impl Receiver {
     }
 
     pub(super) fn a_rwnd(&self) -> u32 {
-        let free = self.buffer_bytes.saturating_sub(self.reassembly.held_bytes());
+        let free = self.buffer_bytes.saturating_sub(self.reassembly.held().bytes);
         u32::try_from(free).unwrap_or(u32::MAX)
     }
 

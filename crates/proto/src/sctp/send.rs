@@ -71,6 +71,11 @@ impl Sender {
         self.queue.interleaving = interleaving;
     }
 
+    /// Bytes of memory held by what the peer may not have.
+    pub(super) fn footprint(&self) -> usize {
+        self.sent.len() * size_of::<Sent>() + self.used_bytes()
+    }
+
     /// Bytes of user data the peer may not have.
     pub(super) fn used_bytes(&self) -> usize {
         self.queue.bytes() + self.held

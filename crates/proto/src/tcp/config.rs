@@ -141,6 +141,11 @@ pub struct Config {
     /// Retransmissions of one segment before the connection is given up (RFC 9293 §3.8.3, R2).
     #[serde(default = "Config::default_max_retransmissions")]
     pub max_retransmissions: u32,
+    /// Retransmissions of a SYN-ACK, whose receiver has not shown to be there, before the listener
+    /// listens again, if they are fewer. With 7 it waits 183 s (RFC 9293 §3.8.3: R2 of a SYN is 3 min
+    /// at least; Linux `tcp_synack_retries` is 5).
+    #[serde(default = "Config::default_max_synack_retransmissions")]
+    pub max_synack_retransmissions: u32,
     /// Maximum segment lifetime; TIME-WAIT lasts twice as long (RFC 9293 §3.4.1 says 2 min).
     #[serde(default = "Config::default_msl")]
     pub msl: Duration,
@@ -174,6 +179,9 @@ impl Config {
     const fn default_max_retransmissions() -> u32 {
         15
     }
+    const fn default_max_synack_retransmissions() -> u32 {
+        7
+    }
     const fn default_msl() -> Duration {
         Duration::from_secs(30)
     }
@@ -199,6 +207,7 @@ impl Config {
             min_rto: Self::default_min_rto(),
             max_rto: Self::default_max_rto(),
             max_retransmissions: Self::default_max_retransmissions(),
+            max_synack_retransmissions: Self::default_max_synack_retransmissions(),
             msl: Self::default_msl(),
         }
     }

@@ -194,6 +194,14 @@ impl Tcp {
         self.tx.mss as usize
     }
 
+    /// Bytes held by what could grow with what arrives: for tests that it does not, without end.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn footprint(&self) -> usize {
+        let board = self.selective.as_ref().map_or(0, |selective| selective.board.footprint());
+        self.rx.reassembly.footprint() + board
+    }
+
     /// Ends the connection: nothing is sent or timed any more.
     fn finish(&mut self, event: Event) {
         self.state = State::Closed;

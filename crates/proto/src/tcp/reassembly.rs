@@ -56,6 +56,16 @@ pub(super) struct Reassembly {
 }
 
 impl Reassembly {
+    /// Bytes of memory held.
+    pub(super) fn footprint(&self) -> usize {
+        let ready = match &self.ready {
+            Ready::Real(queue) => queue.iter().map(|bytes| bytes.len() + size_of::<Bytes>()).sum(),
+            Ready::Virtual { .. } | Ready::Unknown => 0,
+        };
+        let pieces = self.pieces.iter().map(|piece| piece.bytes.len() + size_of::<Piece>());
+        ready + pieces.sum::<usize>()
+    }
+
     /// Takes `payload`, which begins at `seq` and lies within the window, and moves `nxt` over
     /// all that is now in order.
     #[inline]

@@ -253,12 +253,21 @@ impl Tcp {
         self.go_back();
     }
 
-    /// Counts an unanswered timeout; RFC 9293 §3.8.3: beyond R2 the connection is closed.
+    /// Counts an unanswered timeout; RFC 9293 §3.8.3: beyond R2 the connection is closed. A SYN-ACK
+    /// may have gone to somebody who never asked, so that it is repeated less often, and there is no
+    /// connection to close.
     fn give_up(&mut self) -> bool {
         self.recovery.timeouts += 1;
-        let over = self.recovery.timeouts > self.config.max_retransmissions;
-        if over {
-            self.finish(Event::TimedOut);
+        let unproven = self.passive && self.state == State::SynReceived;
+        let mut most = self.config.max_retransmissions;
+        if unproven {
+            most = most.min(self.config.max_synack_retransmissions);
+        }
+        let over = self.recovery.timeouts > most;
+        match over {
+            true if unproven => self.listen_again(),
+            true => self.finish(Event::TimedOut),
+            false => {}
         }
         over
     }

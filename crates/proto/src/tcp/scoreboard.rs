@@ -110,6 +110,11 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
+    /// Bytes of memory held.
+    pub(super) fn footprint(&self) -> usize {
+        self.records.len() * size_of::<Record>()
+    }
+
     /// A segment leaves for the first time.
     pub(super) fn push(&mut self, start: Seq, end: Seq, now: Instant) {
         let record = Record {

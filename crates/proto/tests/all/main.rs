@@ -15,6 +15,8 @@ mod dccp_lossy;
 mod dccp_options;
 mod dccp_pair;
 mod faster_restart;
+mod fuzz;
+mod hostile;
 mod linux_ackvec;
 mod linux_captures;
 mod linux_ccid3;

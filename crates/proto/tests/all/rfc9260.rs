@@ -139,6 +139,24 @@ fn unproven_addresses_get_one_packet_for_a_packet() {
     }
 }
 
+/// What an INIT is answered with: less than three times its bytes over IP, reports included, of which
+/// there are 512 bytes at most (§3.2.2).
+#[test]
+fn an_init_ack_is_no_amplifier() {
+    for (interleaving, least) in [(false, 100), (true, 108)] {
+        for unknown in [0, 1, 50, 300] {
+            let report = Parameter::Unknown { kind: 0xc123, value: Bytes::new() };
+            let parameters = vec![report; unknown];
+            let asked = Packet::of(0, Chunk::Init(Init { parameters, ..init(7) }));
+            assert_eq!(asked.wire_bytes(), 32 + 4 * unknown);
+            let mut server = listener(&Config { interleaving, ..plain() });
+            let sent = answers(&mut server, at(0), packet(PathId(0), asked.clone()));
+            assert_eq!(sent[0].wire_bytes(), least + (8 * unknown).min(512));
+            assert!(20 + sent[0].wire_bytes() <= 3 * (20 + asked.wire_bytes()));
+        }
+    }
+}
+
 #[test]
 fn section_5_1_5_and_5_2_6_a_stale_cookie_is_reported_and_a_fresher_asked_for() {
     let config = Config { cookie_life: ms(60), ..plain() };

@@ -334,6 +334,47 @@ fn gives_up() {
     assert_eq!(pair.client.events.last(), Some(&(at(15_150), Event::TimedOut)));
 }
 
+/// §3.8.3, R2 of a SYN: a SYN-ACK is repeated for three minutes, seven times, and the listener
+/// listens again: one forged SYN neither closes it nor has it speak for ever.
+#[test]
+fn a_syn_ack_is_given_up() {
+    let mut alone = Alone::listener(&plain());
+    let syn = alone.syn(SYN, 0);
+    alone.segment(syn.clone());
+    let mut sent = vec![(alone.now, SYN_ACK)];
+    while alone.wake.is_some() {
+        let again = alone.wait();
+        sent.extend(again.iter().map(|segment| (alone.now, segment.flags)));
+    }
+    let times = [0, 1, 3, 7, 15, 31, 63, 123].map(|second| (at(second * 1000), SYN_ACK));
+    assert_eq!(sent, times);
+    assert_eq!((alone.now, alone.tcp.state()), (at(183_000), State::Listen));
+    assert!(alone.events.is_empty(), "{:?}", alone.events);
+    // Who asks again is answered again, and as often.
+    assert_eq!(alone.segment(syn)[0].flags, SYN_ACK);
+    alone.arrive(ACK, 1, 1, 0);
+    assert_eq!(alone.tcp.state(), State::Established);
+}
+
+/// The same with fewer, by either knob.
+#[test]
+fn a_syn_ack_is_given_up_as_the_knobs_say() {
+    for (synack, any, most) in [(5, 15, 5), (0, 15, 0), (7, 3, 3)] {
+        let (max_synack_retransmissions, max_retransmissions) = (synack, any);
+        let config = talkspurt_proto::tcp::Config {
+            max_synack_retransmissions,
+            max_retransmissions,
+            ..plain()
+        };
+        let mut alone = Alone::listener(&config);
+        alone.segment(alone.syn(SYN, 0));
+        while alone.wake.is_some() {
+            alone.wait();
+        }
+        assert_eq!((alone.sent.len(), alone.tcp.state()), (1 + most, State::Listen));
+    }
+}
+
 /// §3.7.1: the lesser of both MSS; 536 if the peer names none.
 #[test]
 fn segment_size() {

@@ -4,9 +4,9 @@
 use crate::sctp_pair::{Client, Fate, Pair, Server, answers, bytes_of, message, ms, packet, plain};
 use proptest::prelude::*;
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::endpoint::{Endpoint, Event, Input};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
 use talkspurt_proto::packet::PathId;
-use talkspurt_proto::sctp::{Config, Packet, Sctp, Sending};
+use talkspurt_proto::sctp::{Chunk, Config, Data, Number, Packet, Sctp, Sending, State};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::wire::{self, Ends, Hints, checksum::crc32c};
 
@@ -139,5 +139,75 @@ proptest! {
                 prop_assert!(bytes <= 108 + asked, "{bytes} for {asked}");
             }
         }
+    }
+}
+
+/// A peer within its association: parts of a message that never ends, and messages behind one that
+/// never comes, each of a byte. It is let go before it costs more than a window and its gaps.
+#[test]
+fn what_never_ends_is_not_kept_for_ever() {
+    for waiting in [false, true] {
+        let mut pair = Pair::connected(&Config {
+            receive_buffer: talkspurt_proto::units::Size::from_bytes(20_000),
+            ..plain()
+        });
+        let ((_, tag), first) = (pair.tags(), pair.first_tsn(Client));
+        let (mut greatest, mut many) = (0, 0);
+        for number in 0..200_000_u32 {
+            let data = Data {
+                immediate: false,
+                unordered: false,
+                beginning: waiting || number == 0,
+                ending: waiting,
+                tsn: first.wrapping_add(number),
+                stream: (number >> 14) as u16 % 10,
+                // Never 0, which is the first.
+                number: Number::Ssn(if waiting { 1 + number as u16 % 16_384 } else { 0 }),
+                ppid: 0,
+                payload: message(1, if waiting { 1 } else { 7 }),
+            };
+            let data = Data { stream: if waiting { data.stream } else { 0 }, ..data };
+            pair.forge(Server, tag, vec![Chunk::Data(data)]);
+            greatest = greatest.max(pair.server.sctp.footprint());
+            pair.log.clear();
+            many = number;
+            if pair.server.sctp.state() == State::Closed {
+                break;
+            }
+        }
+        println!("{greatest} bytes in {many} chunks");
+        assert!(pair.server.saw(Event::Reset), "{many} chunks were kept");
+        assert!(greatest < 20 << 20, "{greatest} bytes");
+    }
+}
+
+/// A SACK that waited while the other end finished runs out once, and not for ever (§9.2: nothing
+/// is acknowledged in SHUTDOWN-ACK-SENT).
+#[test]
+fn a_sack_that_waits_does_not_outlive_its_purpose() {
+    let mut pair = Pair::connected(&Config { sack_frequency: 2, ..plain() });
+    let ((_, tag), tsn) = (pair.tags(), pair.first_tsn(Client));
+    let number = Number::Ssn(0);
+    let data = Data {
+        immediate: false,
+        unordered: false,
+        beginning: true,
+        ending: true,
+        tsn,
+        stream: 0,
+        number,
+        ppid: 0,
+        payload: message(1, 10),
+    };
+    let cumulative = pair.first_tsn(Server).wrapping_sub(1);
+    pair.on_wire(|_| Fate::Drop);
+    pair.forge(Server, tag, vec![Chunk::Data(data), Chunk::Shutdown { cumulative }]);
+    assert_eq!(pair.server.sctp.state(), State::ShutdownAckSent);
+    let sent = answers(&mut pair.server.sctp, pair.now + ms(200), Input::Timeout);
+    assert!(sent.is_empty(), "{sent:?}");
+    let after = pair.now + ms(200);
+    match pair.server.sctp.poll(after, &mut ()) {
+        Output::Idle { until } => assert!(until.is_some_and(|until| until > after), "{until:?}"),
+        other => panic!("{other:?}"),
     }
 }
