@@ -4,8 +4,8 @@
     validation/mutants/run.py [--of 100] [--shard 0]
 
 Needs `cargo-mutants` (`cargo install cargo-mutants`). Every `--of`-th mutant is tried, from number
-`--shard` on, so that the sample is spread over all files; a hundred take about half an hour on two cores.
-Writes docs/validation/mutants.md. An interrupted run is written as far as it got.
+`--shard` on, so that the sample is spread over all files; a hundred take about half an hour on two
+cores. Writes docs/validation/mutants.md. An interrupted run is written as far as it got.
 """
 
 import argparse

@@ -39,7 +39,7 @@ def said(*command: str | Path) -> str:
 
 
 def peer(*command: str | Path) -> tuple[float, float]:
-    """Packets that a peer sent through its bottleneck, and the share of those offered it dropped."""
+    """Packets that a peer's bottleneck sent, and the share of those offered that it dropped."""
     counts = json.loads(said(*command))
     return counts["packets"], counts["drops"] / (counts["packets"] + counts["drops"])
 
@@ -63,7 +63,8 @@ def scenario(places: int, noise: float, seconds: int) -> str:
             f'[flows.f{i}]\nfrom = "from{i}"\nto = "to{i}"\nstart = "{1000 * i // FLOWS}ms"\n'
             'source = { kind = "bulk" }\nrtcp = { enabled = false }\n'
             'transport = { kind = "tcp", controller = "sack", mss = "1000B", delayed_ack = false, '
-            'timestamps = false, min_rto = "200ms", receive_buffer = "64MB", send_buffer = "8MB" }\n'
+            'timestamps = false, min_rto = "200ms", '
+            'receive_buffer = "64MB", send_buffer = "8MB" }\n'
         )
     return "\n".join(text)
 
@@ -73,7 +74,7 @@ def ours(places: int, noise: float, seconds: int) -> tuple[float, float]:
     counts = []
     for seed in range(1, SEEDS + 1):
         result = talkspurt.run(scenario(places, noise, seconds), seed=seed)
-        core = result.links.filter(result.links["link"] == "core").row(0, named=True)
+        core = result.links.filter(result.links["name"] == "core").row(0, named=True)
         packets, drops = core["sent_packets"], core["drops"]
         counts.append((packets, drops / (packets + drops)))
     return mean(c[0] for c in counts), mean(c[1] for c in counts)
@@ -94,22 +95,23 @@ def page(rows: list[tuple[int, float, list[tuple[float, float]]]], seconds: int)
 
 <!-- Written by validation/peers/run.py; changes made here are lost. -->
 
-Fifty TCPs with selective acknowledgements, {seconds} s, over one bottleneck of 100 Mbit/s and 20 ms with a
-DropTail queue: access links of 100 Mbit/s and 1 ms, packets of 1040 bytes, an acknowledgement for each,
-an initial window of 10, RTO at least 200 ms. Packets through the bottleneck, in brackets how many more
-there are here, and the share that its queue dropped.
+Fifty TCPs with selective acknowledgements, {seconds} s, over one bottleneck of 100 Mbit/s and 20
+ms with a DropTail queue: access links of 100 Mbit/s and 1 ms, packets of 1040 bytes, an
+acknowledgement for each, an initial window of 10, RTO at least 200 ms. Packets through the
+bottleneck, in brackets how many more there are here, and the share that its queue dropped.
 
 | queue and senders | here | ns-2 | ns-3 | dropped here | in ns-2 | in ns-3 |
 |---|---|---|---|---|---|---|
 {chr(10).join(cells)}
 
-With no noise every packet arrives a whole number of service times after every other, so that at a full
-queue it is settled by who comes first at *equal* times which flow loses: Floyd and Jacobson's phase
-effect (1992). Departures come before arrivals here, so that a packet that an acknowledgement let go
-always finds its place; ns-3 has it the other way round, ns-2 leaves it to rounding. That first row
-compares those orders more than it compares TCPs. In the others each packet starts late by a uniform
-draw of up to a service time (ns-2's `overhead_`, here `jitter` on the access links, in ns-3 a channel
-of our own), as hosts do, and the order at equal times no longer matters.
+With no noise every packet arrives a whole number of service times after every other, so that at a
+full queue the order of *equal* times settles who loses: Floyd and Jacobson's phase effect (1992).
+Departures come before arrivals here, so that a packet that an acknowledgement let go always finds
+its place; ns-3 takes them in the order in which they were scheduled, which is the other way
+round, and ns-2's times differ by rounding. That first row compares those orders more than it
+compares TCPs. In the others each packet starts late by a uniform draw of up to a service time
+(ns-2's `overhead_`, here `jitter` on the access links, in ns-3 a channel of our own), as hosts
+do, and the order no longer matters.
 
 | | |
 |---|---|

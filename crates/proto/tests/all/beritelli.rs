@@ -107,6 +107,11 @@ fn no_more_than_twice_what_arrives() {
     // 8600 B/s of 172-byte packets are 80 kbit/s with headers.
     let thin = Report { receive_rate: 8600, ..report(MS * 100) };
     assert_eq!(call.hears(&thin), 160_000);
+    // However little arrives, four packets of 200 bytes in a round trip, or the lowest rung.
+    let nothing = Report { receive_rate: 10, ..thin };
+    assert_eq!(call.hears(&nothing), 64_000);
+    let mut call = Call::new(&config, &LADDER);
+    assert_eq!(call.hears(&nothing), 24_000);
 }
 
 #[test]

@@ -29,6 +29,16 @@ fn floors() {
     assert_eq!(floors, [0.0, 1e-5, 1e-4]);
 }
 
+/// What a rate may fall to in silence: RFC 5348's floor, the older one of ns-2, Linux's.
+#[test]
+fn floors_of_silence() {
+    for kind in [Kind::Ccid3, Kind::Ccid4, Kind::Tfrc] {
+        let idle = [Profile::Ns2, Profile::Linux].map(|profile| of(profile, kind).idle);
+        assert_eq!(idle, [Idle::Rfc3448, Idle::Linux]);
+        assert_eq!(of(Profile::Rfc, kind).idle, Idle::Rfc5348);
+    }
+}
+
 /// RFC 4828: 40 bytes of headers and 10 ms, under CCID 4 only.
 #[test]
 fn small_packets() {
