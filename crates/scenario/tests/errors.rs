@@ -467,6 +467,7 @@ fn the_limits_themselves_are_allowed() {
     for (from, to) in [
         ("\"60s\"", "\"33h\""),
         ("delay = \"20ms\"", "delay = \"1h\""),
+        ("delay = \"20ms\"", "delay = \"20ms\"\njitter = \"1h\""),
         ("mtu = \"1500B\"", "mtu = \"65535B\""),
         ("loss = 0.01", "loss = 1"),
         ("dscp = 46", "dscp = 63"),
@@ -512,6 +513,8 @@ fn changes() {
         ("flows.*.source.codec", "pcma"),
         ("flows.upload.transport.msss", "1kB"),
         ("links.bottleneck.loss", "2"),
+        ("links.bottleneck.jitter", "61min"),
+        ("links.bottleneck.back", "{ jitter = \"2h\" }"),
         ("links.bottleneck.events[7].at", "2s"),
         ("links.*", "1"),
         ("seed.*", "1"),

@@ -66,6 +66,7 @@ fn of_equal_ways_the_first_in_the_file_is_taken() {
 fn the_way_back_is_the_shortest_by_its_own_delays() {
     let mut s = scenario(&[("one", "a", "b", "5ms"), ("two", "a", "b", "6ms")], "a", "b", "");
     s.links["one"].back = Some(talkspurt_scenario::model::Back {
+        jitter: Some("3ms".parse().unwrap()),
         delay: Some("7ms".parse().unwrap()),
         rate: Some("9kbit/s".parse().unwrap()),
         loss: Some(0.5),
@@ -77,6 +78,7 @@ fn the_way_back_is_the_shortest_by_its_own_delays() {
     let back = &network.links[1];
     assert_eq!((back.name.as_str(), back.from, back.to, back.link), ("one.back", 1, 0, 0));
     assert_eq!((back.rate, back.loss), ("9kbit/s".parse().unwrap(), 0.5));
+    assert_eq!((back.jitter.as_nanos(), network.links[0].jitter.as_nanos()), (3_000_000, 0));
     assert_eq!(back.queue, network.links[0].queue);
     assert_eq!(network.links[3].delay, network.links[2].delay);
 }
