@@ -104,4 +104,10 @@ pub trait Endpoint {
     fn is_listening(&self) -> bool {
         false
     }
+    /// Whether a packet bears what its peer alone can know, so that where it came from is where the
+    /// peer is: SCTP's Verification Tag (RFC 6951 §5.4). Protocols that bind a connection to its
+    /// addresses and ports recognise nobody.
+    fn recognises(&self, _: &Body) -> bool {
+        false
+    }
 }

@@ -463,6 +463,16 @@ impl Endpoint for Sctp {
         Output::Idle { until: self.deadline() }
     }
 
+    fn is_listening(&self) -> bool {
+        self.state == State::Listen
+    }
+
+    /// RFC 6951 §5.4: the tag is this association's; in INIT and in what is reflected it is not.
+    fn recognises(&self, body: &Body) -> bool {
+        let Body::Sctp(packet) = body else { return false };
+        self.state > State::CookieWait && packet.tag == self.my_tag
+    }
+
     /// What the send buffer has room for.
     fn room(&self) -> usize {
         if !self.may_send() {
