@@ -107,6 +107,15 @@ static void tell_counts(const char *ended_by, uint64_t start_us)
 	       (unsigned long long)count.silence_us, (unsigned long long)(now_us() - start_us));
 }
 
+/* Whether all has come, or nothing for long, since both sides were last heard. */
+static bool is_quiet(uint64_t sent_us)
+{
+	uint64_t heard = count.last_us > sent_us ? count.last_us : sent_us, now = now_us();
+	long silence_ms = count.distinct >= ask.awaited ? 300 : ask.quiet_ms;
+
+	return now > heard && now - heard > silence_ms * 1000ull;
+}
+
 static int usage(void)
 {
 	fprintf(stderr,

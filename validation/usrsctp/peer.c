@@ -158,15 +158,6 @@ static bool put(struct socket *socket)
 	return true;
 }
 
-static bool is_quiet(uint64_t sent_us)
-{
-	pthread_mutex_lock(&lock);
-	uint64_t heard = count.last_us > sent_us ? count.last_us : sent_us;
-	bool all = count.distinct >= ask.awaited;
-	pthread_mutex_unlock(&lock);
-	return now_us() - heard > (all ? 300 : ask.quiet_ms) * 1000ull;
-}
-
 static void converse(struct socket *socket)
 {
 	uint64_t next = start_us;
@@ -184,7 +175,10 @@ static void converse(struct socket *socket)
 			if (next < now)
 				next = now;
 		} else {
-			if (count.sent_packets >= ask.packets && ask.closes && !shut && is_quiet(next)) {
+			pthread_mutex_lock(&lock);
+			bool done = count.sent_packets >= ask.packets && is_quiet(next);
+			pthread_mutex_unlock(&lock);
+			if (done && ask.closes && !shut) {
 				usrsctp_shutdown(socket, SHUT_WR);
 				shut = true;
 			}

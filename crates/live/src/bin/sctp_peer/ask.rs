@@ -71,6 +71,10 @@ pub(super) struct Ask {
     /// Seed of losses and holds.
     #[arg(long, default_value_t = 1)]
     pub(super) seed: u64,
+    /// The dice of the two directions change places, so that what befalls the peer's packets here
+    /// befalls ours.
+    #[arg(long)]
+    pub(super) mirror: bool,
     /// Seed of the association's own numbers: tags, TSNs, keys of cookies. Whoever knows it can guess
     /// them; if not given, they come from the operating system.
     #[arg(long)]

@@ -143,8 +143,8 @@ fn setup(ask: &Ask, seen: Arc<Mutex<Seen>>) -> Setup {
     setup.further.clone_from(&ask.paths);
     setup.cuts.clone_from(&ask.cuts);
     setup.encapsulation = ask.udp;
-    setup.inbound = mishaps("inbound");
-    setup.outbound = mishaps("outbound");
+    let names = if ask.mirror { ["outbound", "inbound"] } else { ["inbound", "outbound"] };
+    [setup.inbound, setup.outbound] = names.map(mishaps);
     let inside = ask.udp.map(|udp| udp.inside);
     setup.tap = Some(Box::new(move |now, passage, fate, bytes| {
         let mut seen = seen.lock().expect("one thread");

@@ -27,7 +27,7 @@ struct Way {
     chunks: BTreeMap<String, u64>,
     /// DATA and I-DATA chunks by path.
     data: BTreeMap<u32, u64>,
-    /// Those of them that bear a TSN that one before bore.
+    /// Those of them whose TSN is not beyond all before: sent again or, of the peer's, overtaken.
     again: u64,
     /// Codes of the causes in ABORT and ERROR.
     causes: Vec<u16>,
