@@ -215,7 +215,7 @@ impl App for Exchange {
                 self.talking = false;
                 self.ended = Some(now + self.terms.linger);
             }
-            Event::PeerClosed | Event::Writable | Event::Encoding(_) => {}
+            Event::PeerClosed | Event::Writable | Event::Encoding(_) | Event::Restarted => {}
         }
         if !matches!(event, Event::Writable | Event::Encoding(_)) {
             self.tally.events.push(format!("{event:?}"));

@@ -86,6 +86,9 @@ pub enum Event {
     Reset,
     /// Retransmissions were given up (RFC 9293 §3.8.3 R2).
     TimedOut,
+    /// The peer has lost the connection and set it up anew; what was under way is lost (RFC 9260
+    /// §5.2.4 A).
+    Restarted,
     /// More room than before: the application may hand over more data.
     Writable,
     /// The controller asks the source for this rung of its ladder, 0 being the best.

@@ -16,6 +16,7 @@ mod closing;
 mod config;
 mod cookie;
 mod departure;
+mod ecn;
 mod liveness;
 mod opening;
 mod packet;
@@ -46,6 +47,7 @@ use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
 use crate::time::{Duration, Instant};
 
 use cookie::Cookies;
+use ecn::Ecn;
 use path::Path;
 use receive::Receiver;
 use send::Sender;
@@ -74,8 +76,9 @@ pub enum State {
 }
 
 /// News for the application, each at most once outstanding, in the order they are told.
-const NEWS: [Event; 6] = [
+const NEWS: [Event; 7] = [
     Event::Connected,
+    Event::Restarted,
     Event::PeerClosed,
     Event::Writable,
     Event::Closed,
@@ -98,6 +101,8 @@ struct Timers {
     guard: Option<Instant>,
     /// How often `repeat` has come.
     repeats: u32,
+    /// Where SHUTDOWN or SHUTDOWN ACK last went.
+    path: usize,
 }
 
 /// What the probe was last told.
@@ -123,6 +128,9 @@ pub struct Sctp {
     cookies: Cookies,
     /// To be echoed, once an INIT ACK has brought it.
     cookie: bytes::Bytes,
+    /// Tie-Tags of this association: numbers that say nothing to others, once an INIT has asked for a
+    /// restart (§5.2.2).
+    ties: Option<u64>,
     /// Microseconds the last cookie came too late by (§5.2.6).
     stale: Option<u32>,
     /// Addresses told to the peer, besides that of the packet.
@@ -131,6 +139,7 @@ pub struct Sctp {
     streams: (u16, u16),
     /// Both ends know I-DATA.
     interleaving: bool,
+    ecn: Ecn,
     tx: Sender,
     rx: Receiver,
     paths: Vec<Path>,
@@ -175,10 +184,12 @@ impl Sctp {
             my_tsn,
             cookies,
             cookie: bytes::Bytes::new(),
+            ties: None,
             stale: None,
             addresses: Vec::new(),
             streams: (config.streams, config.streams),
             interleaving: false,
+            ecn: Ecn::default(),
             tx: Sender::new(my_tsn, config),
             rx: Receiver::new(0, 0),
             paths: vec![Path::new(config, version, true)],
@@ -307,13 +318,16 @@ impl Sctp {
     }
 
     fn on_packet<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
-        let Input::Packet { path, damage, body, .. } = input else { return };
+        let Input::Packet { path, ecn, damage, body } = input else { return };
         match body {
             // RFC 9260 §6.8
             Body::Sctp(_) if damage == Damage::Payload => {
                 self.garbage(now, probe, Garbage::Checksum);
             }
-            Body::Sctp(packet) => self.on_sctp(now, path, *packet, probe),
+            Body::Sctp(packet) => {
+                let marked = ecn == crate::packet::Ecn::Ce;
+                self.on_sctp(now, path, marked, *packet, probe);
+            }
             Body::TooBig { mtu, quote } => self.on_too_big(now, path, mtu, quote.transport, probe),
             Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) | Body::Tfrc(_) => {
                 self.garbage(now, probe, Garbage::Unexpected);
@@ -448,7 +462,7 @@ impl Endpoint for Sctp {
     }
 
     fn poll<P: Probe>(&mut self, now: Instant, _: &mut P) -> Output {
-        if let Some(event) = self.next_event(0b1) {
+        if let Some(event) = self.next_event(0b11) {
             return event;
         }
         if let Some(frame) = self.rx.reassembly.ready.pop_front() {

@@ -131,8 +131,7 @@ fn address(text: &str) -> Result<SocketAddr, String> {
 fn pair(text: &str) -> Result<(IpAddr, IpAddr), String> {
     let wrong = || "not ADDRESS=ADDRESS".to_owned();
     let (ours, theirs) = text.split_once('=').ok_or_else(wrong)?;
-    let (ours, theirs) =
-        (ours.parse().map_err(|_| wrong())?, theirs.parse().map_err(|_| wrong())?);
+    let (ours, theirs) = (ours.parse().map_err(|_| wrong())?, theirs.parse().map_err(|_| wrong())?);
     Ok((ours, theirs))
 }
 

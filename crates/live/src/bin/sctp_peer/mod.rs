@@ -58,9 +58,7 @@ fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
     let config = ask.config()?;
     let here = ask.local.ip();
     match ask.udp {
-        Some(udp) => {
-            converse(ask, &config, UdpPort::bind(SocketAddr::new(here, udp.local_port))?)
-        }
+        Some(udp) => converse(ask, &config, UdpPort::bind(SocketAddr::new(here, udp.local_port))?),
         None if ask.paths.is_empty() => converse(ask, &config, RawIp::sctp(here)?),
         // One socket hears all addresses.
         None => converse(ask, &config, RawIp::sctp(Ipv4Addr::UNSPECIFIED.into())?),
@@ -85,8 +83,7 @@ fn converse<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dy
         sctp = sctp.on_paths(addresses.len() as u8).with_addresses(&addresses);
     }
     let mut endpoint = Spread::new(sctp, ask.streams);
-    let mut app =
-        Exchange::new(terms(ask)).awaiting(ask.awaited).on_streams(ask.streams.into());
+    let mut app = Exchange::new(terms(ask)).awaiting(ask.awaited).on_streams(ask.streams.into());
     let mut watch = Watch::default();
     if ask.role == Role::Server {
         say(&Said::Listening)?;
