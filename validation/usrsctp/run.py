@@ -149,6 +149,8 @@ def main() -> int:
         sys.exit(f"run: changes that are in no commit (commit them, or --dirty):\n{changes}")
     captures = asked.keep or Path(tempfile.mkdtemp(prefix="usrsctp-"))
     captures.mkdir(parents=True, exist_ok=True)
+    version = line("dpkg-query", "-W", "-f", "${Package} ${Version}", "libusrsctp2")
+    told = {**made(RESULTS, PAGE), "usrsctp": version}
     ours, theirs = build("sctp-peer"), compile_peer(captures)
     cases = [case for case in CASES if not asked.names or case.name in asked.names]
     held = []
@@ -156,8 +158,6 @@ def main() -> int:
         held.append(attempt(case, ours, theirs, captures))
         print(f"{case.name:30} {'; '.join(held[-1]['wrong']) or 'as it should be'}", flush=True)
     if not asked.names:
-        version = line("dpkg-query", "-W", "-f", "${Package} ${Version}", "libusrsctp2")
-        told = {**made(RESULTS, PAGE), "usrsctp": version}
         results = {"made": told, "conversations": held}
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
         parts = [*page.overview(CASES, held), RACE, *page.race(CASES, held, "usrsctp"), NOTE]
