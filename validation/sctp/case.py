@@ -120,8 +120,10 @@ def judge(case: Case, ours: list[dict], theirs: list[dict], read: dict) -> list[
         must(receiver["foreign_packets"] == 0, f"{whose}: bytes that nobody sent")
         mishap = mine["mishaps"][way]
         if case.partial:
-            # No more may be given up than was lost or late.
+            # No more may be given up than was lost or late, or outlived a silence (of T3-rtx) unsent.
             least = sent - mishap["lost_data_packets"] - mishap["held_packets"]
+            if case.lifetime_ms is not None:
+                least -= receiver["longest_silence_us"] // (1000 * case.interval_ms)
             must(least <= distinct <= sent, f"{whose}: {distinct} of {sent} came")
         else:
             must(distinct == sent, f"{whose}: {distinct} of {sent} came")

@@ -99,8 +99,8 @@ As it should be means: opened, all messages delivered once and byte for byte, in
 stream where order was asked for, closed by SHUTDOWN and both sides told so; no ABORT and no ERROR;
 as many packets read by tshark as our side saw, each with a good checksum and without an expert item
 of the groups Checksum, Malformed or Protocol. Where messages may be given up, no more are missing
-than packets with data were lost or late; where none may be sent again, none is, and FORWARD TSNs
-are seen both ways. Not asserted: the values inside headers, and how fast either side sends.
+than packets with data were lost or late, and no more than fell due in the longest silence where
+they have a lifetime; where none may be sent again, none is, and FORWARD TSNs are seen both ways. Not asserted: the values inside headers, and how fast either side sends.
 
 | | |
 |---|---|

@@ -123,7 +123,9 @@ fn terms(ask: &Ask) -> Terms {
         opens: ask.role == Role::Client,
         closes: ask.closes,
         quiet: ask.quiet,
-        linger: Duration::from_millis(300),
+        // Where packets are lost, the last may be: a SHUTDOWN ACK is repeated after RTO.Min, 1 s, or a
+        // little more, and then wants an answer (RFC 9260 §8.4 rule 5).
+        linger: Duration::from_millis(if ask.loss > 0.0 { 2500 } else { 300 }),
         limit: Instant::ZERO + ask.limit,
     }
 }
