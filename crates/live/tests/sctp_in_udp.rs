@@ -38,8 +38,7 @@ fn side(port: UdpPort, server: Option<u16>, sent_to: &SentTo) -> Tally {
     }));
     let (config, client) = (Config::default(), server.is_some());
     let dice = Dice::new(1, if client { "client" } else { "server" });
-    let endpoint =
-        if client { Sctp::client(&config, dice) } else { Sctp::listener(&config, dice) };
+    let endpoint = if client { Sctp::client(&config, dice) } else { Sctp::listener(&config, dice) };
     let mut line = Line::new(port, setup);
     let mut app = Exchange::new(Terms {
         packets: PACKETS,
