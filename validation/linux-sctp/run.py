@@ -46,7 +46,11 @@ def main() -> int:
     words.add_argument("names", nargs="*", help="conversations to hold")
     words.add_argument("--dirty", action="store_true", help="write with an unclean tree")
     words.add_argument("--keep", type=Path, help="folder for the captures (default: a new one)")
+    words.add_argument("--page", action="store_true", help="only write the page, from results.json")
     asked = words.parse_args()
+    if asked.page:
+        write_page(json.loads(RESULTS.read_text()))
+        return 0
     if os.geteuid() != 0:
         sys.exit("run: needs root, for the network namespace and the raw socket")
     if not (STORE / "vmlinuz").exists():
@@ -67,13 +71,19 @@ def main() -> int:
     held = results["conversations"]
     if not asked.names:
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-        plain = [one for one in held if one["name"] in {case.name for case in CASES}]
-        parts = [*page.overview(CASES, plain), RACE, *page.race(CASES, plain, "the kernel")]
-        parts += [*failovers(held), NOTE]
-        PAGE.write_text(HEAD.format(**results["made"]) + "\n".join(parts).rstrip() + "\n")
+        write_page(results)
     failed = sum(bool(one["wrong"]) for one in held)
     print(f"{len(cases) - failed} of {len(cases)} as they should be; captures in {captures}")
     return 1 if failed else 0
+
+
+def write_page(results: dict) -> None:
+    """Writes the page from results alone."""
+    held = results["conversations"]
+    plain = [one for one in held if one["name"] in {case.name for case in CASES}]
+    parts = [*page.overview(CASES, plain), RACE, *page.race(CASES, plain, "the kernel")]
+    parts += [*failovers(held), NOTE]
+    PAGE.write_text(HEAD.format(**results["made"]) + "\n".join(parts).rstrip() + "\n")
 
 
 def hold(cases: list[Case], peer: Path, captures: Path, when: dict) -> dict:
