@@ -10,7 +10,7 @@ from case import Case, last
 BAD = {"delay_ms": 10, "loss": 0.02, "held": 0.02}
 # 50 MB, and a little more, in messages that fill a packet.
 BULK = {"bytes": 1400, "interval_ms": 0, "delay_ms": 5, "loss": 0.02, "held": 0.01, "hold_ms": 4,
-        "limit_s": 300}  # fmt: skip
+        "limit_s": 300, "quiet_s": 60}  # fmt: skip
 MESSAGES = 35_715
 ROLES = (("client", "ours"), ("server", "theirs"))
 
@@ -129,7 +129,7 @@ def failing(name: str, settings: str, ours: int, theirs: int, **more: object) ->
     """A conversation of a message every 5 ms in one direction, whose first path is cut."""
     case = Case(
         name, f"A path fails; {settings}", closes="theirs" if ours else "ours", ours=ours,
-        theirs=theirs, bytes=400, interval_ms=5, delay_ms=10,
+        theirs=theirs, bytes=400, interval_ms=5, delay_ms=10, quiet_s=90,
         ours_more=("--cut", f"0@{CUT_S}s..10min"), **more,
     )  # fmt: skip
     return Failover(case, settings)

@@ -41,6 +41,8 @@ class Case:
     """The dice of the directions change places."""
     version: int = 4
     limit_s: int = 60
+    quiet_s: int = 5
+    """Silence after which a side takes the other to be done: longer than repeated timeouts last."""
     knobs: dict = field(default_factory=dict)
     """More of our association's configuration."""
     words: str = ""
@@ -66,7 +68,7 @@ class Case:
             "sctp": json.dumps(knobs), "packets": self.ours, "awaited": self.theirs,
             "bytes": self.bytes, "streams": self.streams, "interval": f"{self.interval_ms}ms",
             "delay": f"{self.delay_ms}ms", "loss": self.loss, "held": self.held,
-            "hold": f"{self.hold_ms}ms", "seed": self.seed, "quiet": "5s",
+            "hold": f"{self.hold_ms}ms", "seed": self.seed, "quiet": f"{self.quiet_s}s",
             "limit": f"{self.limit_s}s",
         }  # fmt: skip
         out = [part for word, value in words.items() for part in (f"--{word}", str(value))]
@@ -77,7 +79,7 @@ class Case:
     def their_words(self) -> list[str]:
         """Words of their program, role, addresses and ports apart."""
         out = ["-n", self.theirs, "-m", self.ours, "-l", self.bytes, "-g", self.interval_ms * 1000]
-        out += ["-s", self.streams, "-q", 5000, "-d", self.limit_s * 1000]
+        out += ["-s", self.streams, "-q", self.quiet_s * 1000, "-d", self.limit_s * 1000]
         out += [] if self.ordered else ["-u"]
         out += [] if self.lifetime_ms is None else ["-t", self.lifetime_ms]
         out += [] if self.max_retransmissions is None else ["-x", self.max_retransmissions]

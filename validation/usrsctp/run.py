@@ -38,7 +38,7 @@ THEIR_UDP, OUR_UDP = 9899, 9900
 BAD = {"delay_ms": 10, "loss": 0.02, "held": 0.02}
 # 50 MB, and a little more, in messages that fill a packet.
 BULK = {"bytes": 1400, "interval_ms": 0, "delay_ms": 5, "loss": 0.02, "held": 0.01, "hold_ms": 4,
-        "limit_s": 240}  # fmt: skip
+        "limit_s": 240, "quiet_s": 60}  # fmt: skip
 MESSAGES = 35_715
 ROLES = (("client", "ours"), ("server", "theirs"))
 
