@@ -73,7 +73,7 @@ fn conversation(address: IpAddr) {
     let server = thread::spawn(move || side(b, None, &theirs));
     let client = side(a, Some(at_b), &sent_to);
     all_came(&client, &server.join().expect("it ends"));
-    // §5.2, §5.3: every datagram goes where the client's came from.
+    // §5.4: every datagram goes where the client's came from.
     assert!(sent_to.lock().expect("nobody panics").iter().all(|port| *port == at_a));
 }
 

@@ -120,6 +120,8 @@ struct Told {
 pub struct Sctp {
     config: Config,
     version: IpVersion,
+    /// Bytes of headers between IP and SCTP.
+    below: u32,
     dice: Dice,
     state: State,
     my_tag: u32,
@@ -178,6 +180,7 @@ impl Sctp {
         Self {
             config: config.clone(),
             version,
+            below: 0,
             state,
             my_tag,
             peer_tag: 0,
@@ -192,7 +195,7 @@ impl Sctp {
             ecn: Ecn::default(),
             tx: Sender::new(my_tsn, config),
             rx: Receiver::new(0, 0),
-            paths: vec![Path::new(config, version, true)],
+            paths: vec![Path::new(config, version.header_bytes(), true)],
             errors: 0,
             timers: Timers::default(),
             packets: VecDeque::new(),
@@ -221,9 +224,22 @@ impl Sctp {
     #[must_use]
     pub fn on_paths(mut self, count: u8) -> Self {
         assert!(count > 0, "an association has a path");
-        self.paths =
-            (0..count).map(|path| Path::new(&self.config, self.version, path == 0)).collect();
+        self.paths = self.fresh_paths(count);
         self
+    }
+
+    /// With so many bytes of another header below its own, such as UDP's eight (RFC 6951), which
+    /// packets leave room for.
+    #[must_use]
+    pub fn under(mut self, header_bytes: u32) -> Self {
+        self.below = header_bytes;
+        let count = self.paths.len() as u8;
+        self.on_paths(count)
+    }
+
+    fn fresh_paths(&self, count: u8) -> Vec<Path> {
+        let below = self.version.header_bytes() + self.below;
+        (0..count).map(|path| Path::new(&self.config, below, path == 0)).collect()
     }
 
     /// With addresses to tell the peer of in INIT and INIT ACK (RFC 9260 §3.3.2.1), for drivers

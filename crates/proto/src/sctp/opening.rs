@@ -10,7 +10,6 @@ use super::cookie::{Memory, Opened};
 use super::ecn::Ecn as Marks;
 use super::packet::{Chunk, Init, Packet};
 use super::parameter::Parameter;
-use super::path::Path;
 use super::receive::Receiver;
 use super::send::Sender;
 use super::{Cause, Sctp, State, Timers, fresh_tag};
@@ -303,9 +302,7 @@ impl Sctp {
         let closing = matches!(self.state, State::ShutdownPending | State::ShutdownSent);
         self.control.clear();
         self.adopt(memory);
-        let count = self.paths.len() as u8;
-        self.paths =
-            (0..count).map(|path| Path::new(&self.config, self.version, path == 0)).collect();
+        self.paths = self.fresh_paths(self.paths.len() as u8);
         self.ties = None;
         self.control.push_back((index, Chunk::CookieAck));
         self.tell(Event::Restarted);

@@ -2,10 +2,10 @@
 //! peer's UDP port may follow them (§5.4). The bytes are in `rfc9260_wire.rs`, sockets in
 //! `crates/live/tests/sctp_in_udp.rs`.
 
-use crate::sctp_pair::{Client, Pair, Server, plain};
+use crate::sctp_pair::{Client, End, Pair, Server, ms, plain};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Input};
-use talkspurt_proto::packet::Body;
+use talkspurt_proto::packet::{Body, IpVersion};
 use talkspurt_proto::sctp::{Chunk, Init, Packet, Sctp};
 use talkspurt_proto::time::Instant;
 
@@ -42,5 +42,25 @@ fn section_5_4_without_an_association_nobody_is_the_peer() {
     for tag in [0, 1, u32::MAX] {
         assert!(!listener.recognises(&body(tag, Chunk::CookieAck)));
         assert!(!client.recognises(&body(tag, Chunk::CookieAck)));
+    }
+}
+
+/// UDP's header takes its eight bytes of the path MTU, as the IP version's takes its own.
+#[test]
+fn section_5_6_packets_leave_room_for_udp() {
+    for (below, version, longest) in [
+        (0, IpVersion::V4, 1048 - 20),
+        (8, IpVersion::V4, 1048 - 20 - 8),
+        (8, IpVersion::V6, 1048 - 40 - 8),
+    ] {
+        let mut pair = Pair::new(&plain());
+        pair.client =
+            End::new(Sctp::client(&plain(), Dice::new(1, "client")).under(below).over(version));
+        pair.connect();
+        pair.send(Client, 1, 5000);
+        pair.drive_for(ms(2000));
+        assert_eq!(pair.server.received.len(), 1);
+        let sizes = pair.sent_by(Client).map(|sent| sent.packet.wire_bytes());
+        assert_eq!(sizes.max(), Some(longest / 4 * 4), "{below} {version:?}");
     }
 }

@@ -19,6 +19,7 @@ use talkspurt_live::{
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::sctp::{Config, Sctp};
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::wire::udp;
 use talkspurt_record::pcapng::{Direction, Pcapng, Remarks};
 use watch::Watch;
 
@@ -76,6 +77,10 @@ fn converse<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dy
     seen.lock().expect("one thread").capture = capture.transpose()?;
     let mut line = Line::new(port, setup(ask, Arc::clone(&seen)));
     let mut sctp = sctp.over(line.version());
+    if ask.udp.is_some() {
+        // RFC 6951 §5.6: UDP's header is there too.
+        sctp = sctp.under(udp::HEADER as u32);
+    }
     if !ask.paths.is_empty() {
         // RFC 9260 §3.3.2.1: who has several addresses names them all.
         let addresses: Vec<IpAddr> =
