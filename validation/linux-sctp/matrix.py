@@ -71,12 +71,12 @@ class Failover:
     HEAD: ClassVar[str] = f"""\
 ## When a path fails
 
-Both hosts have two addresses, one on each of two networks. A message leaves every 5 ms; {CUT_S} s after
-our program began the first network passes nothing more, in neither direction, for good. All must
-arrive nevertheless. The silence is the longest time between two messages delivered: what a listener
-would hear. RFC 9260's defaults give a path up after Path.Max.Retrans = 5 timeouts in a row, each
-twice the last, beginning with RTO.Min; what timed out goes to the other path at once (§6.4.1), new
-data only when the path is given up, or potentially failed (RFC 7829).
+Both hosts have two addresses, one on each of two networks. A message leaves every 5 ms; {CUT_S} s
+after our program began the first network passes nothing more, in neither direction, for good. All
+must arrive nevertheless. The silence is the longest time between two messages delivered: what a
+listener would hear. RFC 9260's defaults give a path up after Path.Max.Retrans = 5 timeouts in a
+row, each twice the last, beginning with RTO.Min; what timed out goes to the other path at once
+(§6.4.1), new data only when the path is given up, or potentially failed (RFC 7829).
 """
     TABLE_HEAD: ClassVar[str] = (
         "| who sends | settings | messages sent | received | longest silence (s)"
@@ -157,15 +157,16 @@ Our SCTP endpoint, the one that simulations run, talks over raw IP (protocol 132
 Linux kernel: a stock Debian kernel under qemu. The lane between the two is a network namespace
 without loss, with two networks; delay, losses, reordering and the failure of a path are made on our
 side from a seed, in both directions. Both sides send numbered messages, of which every byte is
-checked, and count what they receive; what our side sent and received is captured, and read by tshark
-with the CRC-32c of every packet checked.
+checked, and count what they receive; what our side sent and received is captured, and read by
+tshark with the CRC-32c of every packet checked.
 
 As it should be means: opened, all messages delivered once and byte for byte, in the order of their
 stream where order was asked for, closed by SHUTDOWN and both sides told so; no ABORT and no ERROR;
 as many packets read by tshark as our side saw, each with a good checksum and without an expert item
 of the groups Checksum, Malformed or Protocol. Where messages may be given up, no more are missing
 than packets with data were lost or late, and no more than fell due in the longest silence where
-they have a lifetime; where none may be sent again, none is, and FORWARD TSNs are seen both ways. Not asserted: the values inside headers, and how fast either side sends.
+they have a lifetime; where none may be sent again, none is, and FORWARD TSNs are seen both ways.
+Not asserted: the values inside headers, and how fast either side sends.
 
 | | |
 |---|---|
@@ -190,18 +191,19 @@ sudo validation/linux-sctp/run.py
 RACE = """\
 ## Who is faster
 
-The same 50 MB under the same dice, sent by us and by the kernel, with a round trip of 10 ms, 2 % of all
-packets lost and 1 % late by 4 ms, RTO.Min 1 s and SACKs every second packet on both sides. The guest
-is emulated without KVM, so that its own round trips are a little longer.
+The same 50 MB under the same dice, sent by us and by the kernel, with a round trip of 10 ms, 2 % of
+all packets lost and 1 % late by 4 ms, RTO.Min 1 s and SACKs every second packet on both sides. The
+guest is emulated without KVM, so that its own round trips are a little longer.
 
 """
 
 NOTE = """\
 ## What the kernel does its own way
 
-* Messages of several I-DATA chunks cannot be exchanged with it. RFC 8260 §2.1 numbers the parts of a
-  message from 0, the first one's number being implied; the kernel's second part bears 0 once more. Ours
-  answers by ABORT with the cause Protocol Violation, since two parts claim one place. usrsctp numbers
-  as the RFC does ([those conversations](usrsctp.md)). Tried by hand; not among the conversations above.
+* Messages of several I-DATA chunks cannot be exchanged with it. RFC 8260 §2.1 numbers the parts of
+  a message from 0, the first one's number being implied; the kernel's second part bears 0 once
+  more. Ours answers by ABORT with the cause Protocol Violation, since two parts claim one place.
+  usrsctp numbers as the RFC does ([those conversations](usrsctp.md)). Tried by hand; not among the
+  conversations above.
 * After a shutdown of its own, no end of data is told by recv(): the notification tells.
 """

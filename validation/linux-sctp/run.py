@@ -179,7 +179,9 @@ def failovers(held: list[dict]) -> list[str]:
     by_name = {one["name"]: one for one in held}
     rows = [Failover.TABLE_HEAD, "|---|---|---:|---:|---:|---|---|"]
     rows += [failover.row(by_name[failover.case.name]) for failover in FAILOVERS]
-    wrong = [one for one in held if one["wrong"] and one["name"] in {f.case.name for f in FAILOVERS}]
+    wrong = [
+        one for one in held if one["wrong"] and one["name"] in {f.case.name for f in FAILOVERS}
+    ]
     rows += ["", *(f"* {one['title']}: {'; '.join(one['wrong'])}" for one in wrong)]
     return [Failover.HEAD, *rows, ""]
 

@@ -1,7 +1,7 @@
 """A conversation over SCTP with somebody else's stack, and what it must show.
 
-A `Case` says who opens, what each side sends and how, who closes, and what the line does to packets.
-`judge` compares that with what both sides counted and what tshark read.
+A `Case` says who opens, what each side sends and how, who closes, and what the line does to
+packets. `judge` compares that with what both sides counted and what tshark read.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def judge(case: Case, ours: list[dict], theirs: list[dict], read: dict) -> list[
         must(receiver["foreign_packets"] == 0, f"{whose}: bytes that nobody sent")
         mishap = mine["mishaps"][way]
         if case.partial:
-            # No more may be given up than was lost or late, or outlived a silence (of T3-rtx) unsent.
+            # No more may be given up than was lost or late, or outlived a silence of T3-rtx.
             least = sent - mishap["lost_data_packets"] - mishap["held_packets"]
             if case.lifetime_ms is not None:
                 least -= receiver["longest_silence_us"] // (1000 * case.interval_ms)

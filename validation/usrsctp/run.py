@@ -100,7 +100,8 @@ stream where order was asked for, closed by SHUTDOWN and both sides told so; no 
 as many packets read by tshark as our side saw, each with a good checksum and without an expert item
 of the groups Checksum, Malformed or Protocol. Where messages may be given up, no more are missing
 than packets with data were lost or late, and no more than fell due in the longest silence where
-they have a lifetime; where none may be sent again, none is, and FORWARD TSNs are seen both ways. Not asserted: the values inside headers, and how fast either side sends.
+they have a lifetime; where none may be sent again, none is, and FORWARD TSNs are seen both ways.
+Not asserted: the values inside headers, and how fast either side sends.
 
 | | |
 |---|---|
@@ -119,15 +120,15 @@ To have it made again: `validation/usrsctp/run.py`; it says what it needs.
 RACE = """\
 ## Who is faster
 
-The same 50 MB under the same dice, sent by us and by usrsctp, with a round trip of 10 ms, 2 % of all
-packets lost and 1 % late by 4 ms, Max.Burst 4, RTO.Min 1 s and SACKs every second packet on both
-sides. One run each: the order of magnitude is what counts.
+The same 50 MB under the same dice, sent by us and by usrsctp, with a round trip of 10 ms, 2 % of
+all packets lost and 1 % late by 4 ms, Max.Burst 4, RTO.Min 1 s and SACKs every second packet on
+both sides. One run each: the order of magnitude is what counts.
 
 """
 
 NOTE = """\
-With us a chunk that is lost again after its fast retransmission waits for T3-rtx, for RFC 9260 §7.2.4
-makes it ineligible for another: at least RTO.Min, 1 s, in which nothing may come.
+With us a chunk that is lost again after its fast retransmission waits for T3-rtx, for RFC 9260
+§7.2.4 makes it ineligible for another: at least RTO.Min, 1 s, in which nothing may come.
 """
 
 
