@@ -205,5 +205,8 @@ NOTE = """\
   more. Ours answers by ABORT with the cause Protocol Violation, since two parts claim one place.
   usrsctp numbers as the RFC does ([those conversations](usrsctp.md)). Tried by hand; not among the
   conversations above.
+* Its defaults have the potentially failed state (RFC 7829; `net.sctp.pf_enable` 1, `pf_retrans` 0):
+  new data leaves a path after its first timeout. With us that is a knob, `potentially_failed`, and
+  absent unless asked for: hence the difference between the defaults when a path fails.
 * After a shutdown of its own, no end of data is told by recv(): the notification tells.
 """
