@@ -48,7 +48,7 @@ asserted how fast either side sends, or that its window or rate is the other's.
 To have it made again (needs root; it says what to install):
 
 ```sh
-sudo validation/linux-dccp/prepare --install
+sudo validation/guest/prepare --install
 sudo validation/linux-dccp/run.py
 ```
 """
@@ -79,8 +79,7 @@ Seen in these conversations and in trials of them:
 def write(path: Path, results: dict, captures: Path) -> None:
     """Writes the page."""
     made = results["made"]
-    modified = " **and changes that are in no commit** (`--dirty`)" if made["modified"] else ""
-    parts = [HEAD.format(**{**made, "modified": modified}), *overview(results), NOTES]
+    parts = [HEAD.format(**made), *overview(results), NOTES]
     by_name = {result["name"]: result for result in results["conversations"]}
     parts.append("## Packet by packet\n")
     parts.append(

@@ -3,7 +3,7 @@
 
 Writes results.json beside this file and docs/validation/linux-dccp.md.
 
-    sudo validation/linux-dccp/prepare --install   # once: tools, kernel, initramfs
+    sudo validation/guest/prepare --install        # once: tools, kernel, initramfs
     sudo validation/linux-dccp/run.py [NAME...]       # all conversations, or these only
 
 With names nothing is written but what is printed. Without, it refuses to begin while the working
@@ -15,10 +15,8 @@ the end. Needs root for the network namespace and the raw socket; leaves neither
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import os
-import platform
 import signal
 import subprocess
 import sys
@@ -26,13 +24,15 @@ import tempfile
 import traceback
 from pathlib import Path
 
-import conversation
-import page
-from guest import GUEST, HOST, STORE, Guest, Lane
-from matrix import CASES, Case, judge
-
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+sys.path[:0] = [str(HERE.parent), str(HERE.parent / "guest")]
+
+import conversation  # noqa: E402
+import page  # noqa: E402
+from guest import GUEST, HOST, STORE, Guest, Lane  # noqa: E402
+from made import ROOT, build, line, made, uncommitted  # noqa: E402
+from matrix import CASES, Case, judge  # noqa: E402
+
 RESULTS = HERE / "results.json"
 PAGE = ROOT / "docs/validation/linux-dccp.md"
 
@@ -51,13 +51,13 @@ def main() -> int:
     if os.geteuid() != 0:
         sys.exit("run: needs root, for the network namespace and the raw socket")
     if not (STORE / "vmlinuz").exists():
-        sys.exit(f"run: there is no kernel in {STORE}; run {HERE / 'prepare'} first")
+        sys.exit(f"run: there is no kernel in {STORE}; run {HERE.parent / 'guest/prepare'} first")
     unknown = set(asked.names) - {case.name for case in CASES}
     if unknown:
         sys.exit(f"run: no such conversation: {', '.join(sorted(unknown))}")
-    if not asked.names and not asked.dirty and (changes := uncommitted()):
+    if not asked.names and not asked.dirty and (changes := uncommitted(RESULTS, PAGE)):
         sys.exit(f"run: changes that are in no commit (commit them, or --dirty):\n{changes}")
-    peer = build()
+    peer = build("dccp-peer")
     captures = asked.keep or Path(tempfile.mkdtemp(prefix="linux-dccp-"))
     captures.mkdir(parents=True, exist_ok=True)
     cases = [case for case in CASES if not asked.names or case.name in asked.names]
@@ -72,30 +72,13 @@ def main() -> int:
     return 1 if failed else 0
 
 
-def uncommitted() -> str:
-    """What the working tree has beyond its commit; what this script itself writes apart."""
-    written = [f":(exclude){RESULTS.relative_to(ROOT)}", f":(exclude){PAGE.relative_to(ROOT)}"]
-    command = ["git", "status", "--porcelain", "--", ".", *written]
-    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    return told.stdout.rstrip()
-
-
-def build() -> Path:
-    """Our side's program."""
-    command = ["cargo", "build", "--quiet", "-p", "talkspurt-live", "--bin", "dccp-peer"]
-    subprocess.run(command, cwd=ROOT, check=True)
-    metadata = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
-    told = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True).stdout
-    return Path(json.loads(told)["target_directory"]) / "debug/dccp-peer"
-
-
 def hold(cases: list[Case], peer: Path, captures: Path) -> dict:
     """Boots the guest and holds the conversations one after the other."""
     lane = Lane()
     try:
         guest = Guest(lane)
         try:
-            results = {"made": made(guest), "conversations": []}
+            results = {"made": told(guest), "conversations": []}
             guest.dropped()
             for number, case in enumerate(cases):
                 result = attempt(case, 5001 + number, lane, guest, peer, captures)
@@ -110,25 +93,15 @@ def hold(cases: list[Case], peer: Path, captures: Path) -> dict:
         lane.close()
 
 
-def made(guest: Guest) -> dict:
+def told(guest: Guest) -> dict:
     """With what, and when."""
-
-    def line(*command: str) -> str:
-        told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-        return (told.splitlines() or [""])[0].strip()
-
     package = dict(row.split(": ", 1) for row in (STORE / "package").read_text().splitlines())
     return {
-        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": line("git", "rev-parse", "HEAD"),
-        "modified": bool(uncommitted()),
+        **made(RESULTS, PAGE),
         "kernel": guest.release,
         "kernel_package": f"{package['Package']} {package['Version']}",
         "kernel_sysctl": guest.ask("cd /proc/sys/net/dccp/default; grep . *").splitlines(),
-        "host_kernel": platform.release(),
         "qemu": line("qemu-system-x86_64", "--version"),
-        "tshark": line("tshark", "--version"),
-        "rustc": line("rustc", "--version"),
     }
 
 
@@ -190,7 +163,7 @@ def converse(
     words += ["--limit", "8s"] if not case.connects else []
     if case.opens == "ours":
         if case.listens:
-            guest.start(f"peer {case.kernels()} server {GUEST[case.version]} {port}")
+            guest.start(f"dccp-peer {case.kernels()} server {GUEST[case.version]} {port}")
             kernel += guest.wait_for("listening")
         with popen(lane, [*words, "--remote", there]) as process:
             ours += said(process)
@@ -200,7 +173,7 @@ def converse(
         with popen(lane, words) as process:
             assert process.stdout
             process.stdout.readline()
-            guest.start(f"peer {case.kernels()} client {HOST[case.version]} {port}")
+            guest.start(f"dccp-peer {case.kernels()} client {HOST[case.version]} {port}")
             kernel += guest.finish()[0]
             ours += said(process)
 

@@ -3,7 +3,7 @@
 
 use std::io;
 
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, Transmit};
 use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Layers, Packet, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe};
 use talkspurt_proto::time::Instant;
@@ -70,14 +70,18 @@ pub fn drive<E: Endpoint, A: App, L: Port, P: Probe>(
             settle(endpoint, app, line, probe, now, &mut sent_packets)?;
         }
         match received {
-            Some(Ok(Parsed { ecn, damage, body, .. })) => {
-                let packet = label(ecn, &body, line.version(), received_packets, now);
+            Some(Ok(Parsed { ends, ecn, damage, body, .. })) => {
+                let path = line.path_of(&ends).expect("a line gives what is on a path");
+                let packet = label(path, ecn, &body, line.version(), received_packets, now);
                 received_packets += 1;
                 probe.record(now, HERE, &Note::Received { packet: &packet, body: &body });
+                if endpoint.recognises(&body) {
+                    line.follow_peer();
+                }
                 if endpoint.is_listening() {
                     endpoint.between(&line.ends());
                 }
-                endpoint.handle(now, Input::Packet { path: PathId(0), ecn, damage, body }, probe);
+                endpoint.handle(now, Input::Packet { path, ecn, damage, body }, probe);
             }
             Some(Err(error)) => probe.record(now, HERE, &Note::Garbage(error.garbage())),
             None => {}
@@ -97,7 +101,8 @@ fn settle<E: Endpoint, A: App, L: Port, P: Probe>(
     loop {
         match endpoint.poll(now, probe) {
             Output::Transmit(transmit) => {
-                let packet = label(transmit.ecn, &transmit.body, line.version(), *number, now);
+                let Transmit { path, ecn, body } = &transmit;
+                let packet = label(*path, *ecn, body, line.version(), *number, now);
                 *number += 1;
                 probe.record(now, HERE, &Note::Sent { packet: &packet, body: &transmit.body });
                 line.send(now, &packet, &transmit.body)?;
@@ -109,13 +114,20 @@ fn settle<E: Endpoint, A: App, L: Port, P: Probe>(
     }
 }
 
-/// The label under which a packet is written and noted.
-fn label(ecn: Ecn, body: &Body, version: IpVersion, number: u32, at: Instant) -> Packet {
+/// The label under which a packet is written and noted; its route is the path.
+fn label(
+    path: PathId,
+    ecn: Ecn,
+    body: &Body,
+    version: IpVersion,
+    number: u32,
+    at: Instant,
+) -> Packet {
     let Layers { transport, media, payload } = body.layers();
     Packet {
         body: BodyId(0),
         ip_bytes: version.header_bytes() + transport + media + payload,
-        route: 0,
+        route: u32::from(path.0),
         flow: 0,
         number,
         hop: 0,

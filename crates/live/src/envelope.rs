@@ -1,18 +1,31 @@
-//! How bodies lie in the IP packets of a line: as [`wire`] writes them, or DCCP inside UDP
-//! (RFC 6773), for ways on which protocol 33 does not pass.
+//! How bodies lie in the IP packets of a line: as [`wire`] writes them, or inside UDP (DCCP by RFC
+//! 6773, SCTP by RFC 6951), for ways on which their own protocol numbers do not pass.
 
 use std::net::IpAddr;
 
-use talkspurt_proto::packet::{Body, Packet};
-use talkspurt_proto::wire::{self, Ends, Hints, Parsed, WireError, dccp_udp, ipv4, ipv6, udp};
+use talkspurt_proto::packet::{Body, Damage, Packet};
+use talkspurt_proto::wire::{
+    self, Ends, Hints, Parsed, WireError, dccp_udp, ipv4, ipv6, sctp_udp, udp,
+};
 
-/// UDP ports around DCCP's own (RFC 6773 §3.8).
+/// What is inside UDP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Inside {
+    /// DCCP, whose connection is named by both pairs of ports (RFC 6773 §3.8).
+    Dccp,
+    /// SCTP, whose association goes on when its peer's UDP port changes (RFC 6951 §5.4).
+    Sctp,
+}
+
+/// UDP ports around another protocol's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encapsulation {
+    /// Whose.
+    pub inside: Inside,
     /// Ours.
     pub local_port: u16,
-    /// The peer's, [`dccp_udp::PORT`] if it accepts connections; 0 if it is to be learnt from the
-    /// peer's first datagram.
+    /// The peer's, [`dccp_udp::PORT`] or [`sctp_udp::PORT`] if it accepts connections; 0 if it is to
+    /// be learnt from the peer's first datagram.
     pub remote_port: u16,
 }
 
@@ -24,21 +37,26 @@ pub(crate) fn emit(
     envelope: Option<Encapsulation>,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
-    let (Some(envelope), Body::Dccp(dccp)) = (envelope, body) else {
+    let (Some(envelope), Body::Dccp(_) | Body::Sctp(_)) = (envelope, body) else {
         return wire::emit(packet, body, ends, out);
     };
-    let Encapsulation { local_port: src_port, remote_port: dst_port } = envelope;
+    let Encapsulation { local_port: src_port, remote_port: dst_port, .. } = envelope;
     let outer = Ends { src_port, dst_port, ..*ends };
+    let datagram = |out: &mut Vec<u8>| match body {
+        Body::Dccp(dccp) => dccp_udp::emit(dccp, ends, &outer, out),
+        Body::Sctp(sctp) => sctp_udp::emit(sctp, ends, &outer, out),
+        _ => unreachable!("nothing else is encapsulated"),
+    };
     let start = out.len();
     match (ends.src, ends.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
             out.resize(start + ipv4::HEADER, 0);
-            dccp_udp::emit(dccp, ends, &outer, out)?;
+            datagram(out)?;
             ipv4::Header::of(packet, udp::PROTOCOL, src, dst).write(&mut out[start..])
         }
         (IpAddr::V6(src), IpAddr::V6(dst)) => {
             out.resize(start + ipv6::HEADER, 0);
-            dccp_udp::emit(dccp, ends, &outer, out)?;
+            datagram(out)?;
             ipv6::Header::of(packet, udp::PROTOCOL, src, dst).write(&mut out[start..])
         }
         _ => Err(WireError::Families),
@@ -49,11 +67,11 @@ pub(crate) fn emit(
 pub(crate) fn parse(
     bytes: &[u8],
     hints: Hints,
-    encapsulated: bool,
+    inside: Option<Inside>,
 ) -> Result<(Parsed, Option<u16>), WireError> {
-    if !encapsulated {
+    let Some(inside) = inside else {
         return wire::parse(bytes, hints).map(|parsed| (parsed, None));
-    }
+    };
     let (src, dst, ecn, dscp, ttl, datagram): (IpAddr, IpAddr, _, _, _, _) =
         if bytes.first().is_some_and(|byte| byte >> 4 == 4) {
             let (header, rest) = ipv4::Header::parse(bytes)?;
@@ -64,8 +82,15 @@ pub(crate) fn parse(
             let ipv6::Header { src, dst, ecn, dscp, hop_limit, .. } = header;
             (src.into(), dst.into(), ecn, dscp, hop_limit, rest)
         };
-    let inside = dccp_udp::parse(datagram, src, dst, hints)?;
-    let (ends, damage) = (inside.ends, inside.damage);
-    let body = Body::Dccp(Box::new(inside.packet));
-    Ok((Parsed { ends, ecn, dscp, ttl, damage, body }, Some(inside.outer.src_port)))
+    let (outer, ends, damage, body) = match inside {
+        Inside::Dccp => {
+            let inside = dccp_udp::parse(datagram, src, dst, hints)?;
+            (inside.outer, inside.ends, inside.damage, Body::Dccp(Box::new(inside.packet)))
+        }
+        Inside::Sctp => {
+            let (outer, ends, packet) = sctp_udp::parse(datagram, src, dst, hints)?;
+            (outer, ends, Damage::None, Body::Sctp(Box::new(packet)))
+        }
+    };
+    Ok((Parsed { ends, ecn, dscp, ttl, damage, body }, Some(outer.src_port)))
 }

@@ -1,7 +1,7 @@
 //! A conversation that proves itself: messages counted and numbered, at a steady pace, each a piece
 //! of one known stream ([`pattern`]), so that the other side can check every byte.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use talkspurt_proto::endpoint::{Event, Input};
@@ -47,10 +47,14 @@ pub struct Tally {
     pub received_bytes: u64,
     /// Different ones among them.
     pub distinct_packets: u64,
-    /// Delivered after one with a higher number.
+    /// Delivered after one of their stream with a higher number.
     pub reordered_packets: u64,
     /// Delivered and not what the peer sends.
     pub foreign_packets: u64,
+    /// Microseconds from the first message delivered to the last.
+    pub receiving_us: u64,
+    /// The longest time between two of them.
+    pub longest_silence_us: u64,
     /// What happened to the connection, in order.
     pub events: Vec<String>,
     /// Whether the limit was reached.
@@ -62,7 +66,14 @@ pub struct Tally {
 pub struct Exchange {
     terms: Terms,
     tally: Tally,
+    /// Messages that the peer sends.
+    awaited: u64,
+    /// Streams that messages go on in turn, ours and the peer's.
+    streams: u64,
     seen: BTreeSet<u64>,
+    /// The highest number of each stream.
+    highest: BTreeMap<u64, u64>,
+    first: Option<Instant>,
     next: Instant,
     heard: Instant,
     opened: bool,
@@ -82,14 +93,32 @@ impl Exchange {
         Self {
             talking: !terms.connection,
             opened: !terms.opens,
+            awaited: terms.packets,
+            streams: 1,
             terms,
             tally: Tally::default(),
             seen: BTreeSet::new(),
+            highest: BTreeMap::new(),
+            first: None,
             next: Instant::ZERO,
             heard: Instant::ZERO,
             closing: false,
             ended: None,
         }
+    }
+
+    /// With another number of messages from the peer than it is sent.
+    #[must_use]
+    pub const fn awaiting(mut self, packets: u64) -> Self {
+        self.awaited = packets;
+        self
+    }
+
+    /// With messages on so many streams in turn, each of which has an order of its own.
+    #[must_use]
+    pub const fn on_streams(mut self, streams: u64) -> Self {
+        self.streams = streams;
+        self
     }
 
     /// What came of it so far.
@@ -126,7 +155,7 @@ impl Exchange {
     fn quiet_at(&self) -> Option<Instant> {
         let waiting =
             self.is_done() && !self.closing && (self.terms.closes || !self.terms.connection);
-        let all = self.tally.distinct_packets >= self.terms.packets;
+        let all = self.tally.distinct_packets >= self.awaited;
         let silence = if all { self.terms.linger } else { self.terms.quiet };
         waiting.then(|| self.heard.max(self.next) + silence)
     }
@@ -158,6 +187,7 @@ impl Exchange {
 
 impl App for Exchange {
     fn on_frame(&mut self, now: Instant, frame: Frame) {
+        let silence = self.first.map_or(Duration::ZERO, |_| now.saturating_since(self.heard));
         self.heard = now;
         let Some(number) = self.number(&frame) else {
             self.tally.foreign_packets += 1;
@@ -165,8 +195,13 @@ impl App for Exchange {
         };
         self.tally.received_packets += 1;
         self.tally.received_bytes += self.terms.bytes;
-        self.tally.reordered_packets +=
-            u64::from(self.seen.last().is_some_and(|last| *last > number));
+        let began = *self.first.get_or_insert(now);
+        self.tally.receiving_us = now.saturating_since(began).as_nanos() / 1000;
+        let longest = &mut self.tally.longest_silence_us;
+        *longest = (*longest).max(silence.as_nanos() / 1000);
+        let highest = self.highest.entry(number % self.streams).or_insert(number);
+        self.tally.reordered_packets += u64::from(*highest > number);
+        *highest = number.max(*highest);
         self.tally.distinct_packets += u64::from(self.seen.insert(number));
     }
 
@@ -180,7 +215,7 @@ impl App for Exchange {
                 self.talking = false;
                 self.ended = Some(now + self.terms.linger);
             }
-            Event::PeerClosed | Event::Writable | Event::Encoding(_) => {}
+            Event::PeerClosed | Event::Writable | Event::Encoding(_) | Event::Restarted => {}
         }
         if !matches!(event, Event::Writable | Event::Encoding(_)) {
             self.tally.events.push(format!("{event:?}"));

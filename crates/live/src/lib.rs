@@ -3,7 +3,8 @@
 //! talks. The endpoint is the one that simulations run; nothing in it knows the difference.
 //!
 //! This is the only crate that touches sockets and asks a clock. Raw IP (protocol 33, RFC 4340
-//! §19.1) needs root and Linux; UDP and DCCP inside UDP (RFC 6773) need Linux only.
+//! §19.1; protocol 132, RFC 9260) needs root and Linux; UDP, and DCCP and SCTP inside UDP (RFC 6773,
+//! RFC 6951), need Linux only.
 
 mod clock;
 mod drive;
@@ -15,7 +16,7 @@ mod port;
 
 pub use clock::Clock;
 pub use drive::{App, Step, drive};
-pub use envelope::Encapsulation;
+pub use envelope::{Encapsulation, Inside};
 pub use exchange::{Exchange, Tally, Terms};
 pub use line::{Fate, Line, Mishaps, Passage, Port, Setup, Tap};
 #[cfg(target_os = "linux")]

@@ -4,15 +4,15 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::mem;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::packet::{Body, IpVersion, Packet};
+use talkspurt_proto::packet::{Body, IpVersion, Packet, PathId};
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::wire::{Ends, Hints, Parsed, WireError};
+use talkspurt_proto::wire::{Ends, Hints, Parsed, WireError, ipv4, ipv6};
 
 use crate::clock::Clock;
-use crate::envelope::{self, Encapsulation};
+use crate::envelope::{self, Encapsulation, Inside};
 
 /// A socket that carries whole IP packets.
 pub trait Port {
@@ -102,9 +102,14 @@ pub struct Setup {
     pub local: SocketAddr,
     /// The peer's. If not given, whoever sends first is the peer, until [`Line::forget_peer`].
     pub remote: Option<SocketAddr>,
+    /// Our address and the peer's of each path beyond the first, for who has several; the ports are
+    /// the first one's.
+    pub further: Vec<(IpAddr, IpAddr)>,
+    /// When nothing passes on a path: from, and until.
+    pub cuts: Vec<(PathId, Instant, Instant)>,
     /// What bytes do not say.
     pub hints: Hints,
-    /// UDP ports around DCCP, if it is sent inside UDP.
+    /// UDP ports around DCCP or SCTP, if it is sent inside UDP.
     pub encapsulation: Option<Encapsulation>,
     /// What befalls packets of the peer.
     pub inbound: Mishaps,
@@ -122,6 +127,8 @@ impl Setup {
         Self {
             local,
             remote,
+            further: Vec::new(),
+            cuts: Vec::new(),
             hints: Hints::default(),
             encapsulation: None,
             inbound,
@@ -129,13 +136,26 @@ impl Setup {
             tap: None,
         }
     }
+
+    /// What becomes of a packet on a path; the dice are thrown whether it is cut or not.
+    fn fate(&mut self, now: Instant, passage: Passage, path: Option<PathId>) -> Fate {
+        let mishaps = match passage {
+            Passage::Inbound => &mut self.inbound,
+            Passage::Outbound => &mut self.outbound,
+        };
+        let fate = mishaps.fate();
+        let cut = |(of, from, until): &(PathId, Instant, Instant)| {
+            Some(*of) == path && (*from..*until).contains(&now)
+        };
+        if self.cuts.iter().any(cut) { Fate::Lost } else { fate }
+    }
 }
 
 /// Who the peer is, as far as is known.
 #[derive(Clone, Copy)]
 struct Peer {
     remote: Option<SocketAddr>,
-    /// The UDP port around DCCP (RFC 6773).
+    /// The UDP port around DCCP (RFC 6773) or SCTP (RFC 6951).
     udp_port: Option<u16>,
 }
 
@@ -153,6 +173,8 @@ pub struct Line<L> {
     clock: Clock,
     setup: Setup,
     peer: Peer,
+    /// The UDP port that what was read last came from.
+    heard_port: Option<u16>,
     /// What is on its way, by the instant it is through and in the order it began.
     underway: BTreeMap<(Instant, u64), (Passage, Fate, Vec<u8>)>,
     began: u64,
@@ -164,7 +186,8 @@ impl<L: Port> Line<L> {
     #[must_use]
     pub fn new(port: L, setup: Setup) -> Self {
         let (clock, peer, underway) = (Clock::start(), Peer::of(&setup), BTreeMap::new());
-        Self { port, clock, setup, peer, underway, began: 0, unsent_packets: 0 }
+        let heard_port = None;
+        Self { port, clock, setup, peer, heard_port, underway, began: 0, unsent_packets: 0 }
     }
 
     /// What the clock shows.
@@ -193,23 +216,38 @@ impl<L: Port> Line<L> {
     pub fn forget_peer(&mut self) {
         self.peer = Peer::of(&self.setup);
     }
+    /// What was read last is the peer's, says the endpoint: a UDP port that has changed, by a
+    /// translator of addresses for one, is where packets go from now on (RFC 6951 §5.4).
+    pub fn follow_peer(&mut self) {
+        self.peer.udp_port = self.heard_port;
+    }
+    /// The path between the addresses of a packet of the peer.
+    #[must_use]
+    pub fn path_of(&self, ends: &Ends) -> Option<PathId> {
+        let pair = (ends.dst, ends.src);
+        if let Some(index) = self.setup.further.iter().position(|further| *further == pair) {
+            return Some(PathId(index as u8 + 1));
+        }
+        let its = self.peer.remote.is_none_or(|remote| remote.ip() == ends.src);
+        (its && self.setup.local.ip() == ends.dst).then_some(PathId(0))
+    }
     /// Packets that could not leave: no buffer, no route, too long, nobody there.
     #[must_use]
     pub const fn unsent_packets(&self) -> u64 {
         self.unsent_packets
     }
 
-    /// Sends a packet. One that cannot be written, that the socket refuses, or that has no peer yet
+    /// Sends a packet on the path that its route numbers. One that cannot be written, that the socket refuses, or that has no peer yet
     /// to go to, is lost.
     ///
     /// # Errors
     /// The socket failed for good.
     pub fn send(&mut self, now: Instant, packet: &Packet, body: &Body) -> io::Result<()> {
-        let Some(remote) = self.peer.remote else {
+        let path = PathId(packet.route as u8);
+        let Some(ends) = self.addressed(path) else {
             self.unsent_packets += 1;
             return Ok(());
         };
-        let ends = ends(self.setup.local, remote);
         let mut bytes = Vec::new();
         let remote_port = self.peer.udp_port.unwrap_or(0);
         let envelope = self.setup.encapsulation.map(|ours| Encapsulation { remote_port, ..ours });
@@ -217,7 +255,7 @@ impl<L: Port> Line<L> {
             self.unsent_packets += 1;
             return Ok(());
         }
-        let fate = self.setup.outbound.fate();
+        let fate = self.setup.fate(now, Passage::Outbound, Some(path));
         self.look(now, Passage::Outbound, fate, &bytes);
         let through = self.setup.outbound.through(now, fate);
         match fate {
@@ -262,23 +300,39 @@ impl<L: Port> Line<L> {
 
     /// What the bytes say, unless they are not for us or not of the peer.
     fn read(&mut self, bytes: &[u8]) -> Option<Result<Parsed, WireError>> {
-        match envelope::parse(bytes, self.setup.hints, self.setup.encapsulation.is_some()) {
-            Err(error) => Some(Err(error)),
-            Ok((parsed, udp_port)) => {
-                let Ends { src, dst, src_port, dst_port } = parsed.ends;
-                let (from, to) = (SocketAddr::new(src, src_port), SocketAddr::new(dst, dst_port));
-                let Peer { remote, udp_port: known_port } = self.peer;
-                // Addresses and both pairs of ports name a connection (RFC 6773 §3.8).
-                let its = remote.is_none_or(|remote| remote == from)
-                    && known_port.is_none_or(|port| udp_port == Some(port));
-                // To port 0 nobody can answer.
-                if to != self.setup.local || !its || udp_port == Some(0) {
-                    return None;
-                }
-                self.peer = Peer { remote: Some(from), udp_port };
-                Some(Ok(parsed))
-            }
+        let inside = self.setup.encapsulation.map(|envelope| envelope.inside);
+        let (parsed, udp_port) = match envelope::parse(bytes, self.setup.hints, inside) {
+            Err(error) => return Some(Err(error)),
+            Ok(read) => read,
+        };
+        let Ends { src, src_port, dst_port, .. } = parsed.ends;
+        let Peer { remote, udp_port: known_port } = self.peer;
+        let path = self.path_of(&parsed.ends)?;
+        // Addresses and both pairs of ports name a connection (RFC 6773 §3.8); an association's UDP
+        // ports may change (RFC 6951 §5.4).
+        let follows = inside == Some(Inside::Sctp);
+        let its = remote.is_none_or(|remote| remote.port() == src_port)
+            && (follows || known_port.is_none_or(|port| udp_port == Some(port)));
+        // To port 0 nobody can answer.
+        if dst_port != self.setup.local.port() || !its || udp_port == Some(0) {
+            return None;
         }
+        if remote.is_none() && path == PathId(0) {
+            self.peer.remote = Some(SocketAddr::new(src, src_port));
+        }
+        self.peer.udp_port = known_port.or(udp_port);
+        self.heard_port = udp_port;
+        Some(Ok(parsed))
+    }
+
+    /// Addresses and ports of a packet that leaves on this path, if the peer is known.
+    fn addressed(&self, path: PathId) -> Option<Ends> {
+        let (local, remote) = (self.setup.local, self.peer.remote?);
+        let (src, dst) = match usize::from(path.0).checked_sub(1) {
+            None => (local.ip(), remote.ip()),
+            Some(further) => *self.setup.further.get(further)?,
+        };
+        Some(Ends { src, dst, src_port: local.port(), dst_port: remote.port() })
     }
 
     /// Lets go at once what is underway of ours: the end of a run loses no packet.
@@ -297,7 +351,8 @@ impl<L: Port> Line<L> {
     /// Takes a packet that the socket gave.
     fn accept(&mut self, bytes: Vec<u8>) {
         let now = self.now();
-        let fate = self.setup.inbound.fate();
+        let path = addresses(&bytes).and_then(|ends| self.path_of(&ends));
+        let fate = self.setup.fate(now, Passage::Inbound, path);
         if fate == Fate::Lost {
             return self.look(now, Passage::Inbound, fate, &bytes);
         }
@@ -340,8 +395,16 @@ impl<L: Port> Line<L> {
     }
 }
 
-fn ends(from: SocketAddr, to: SocketAddr) -> Ends {
-    Ends { src: from.ip(), dst: to.ip(), src_port: from.port(), dst_port: to.port() }
+/// Addresses of an IP packet.
+fn addresses(bytes: &[u8]) -> Option<Ends> {
+    let (src, dst) = if bytes.first()? >> 4 == 4 {
+        let (header, _) = ipv4::Header::parse(bytes).ok()?;
+        (header.src.into(), header.dst.into())
+    } else {
+        let (header, _) = ipv6::Header::parse(bytes).ok()?;
+        (header.src.into(), header.dst.into())
+    };
+    Some(Ends { src, dst, src_port: 0, dst_port: 0 })
 }
 
 /// What a network may do to a packet without the socket being broken.

@@ -12,7 +12,7 @@ use nix::sys::time::{TimeSpec, TimeValLike as _};
 use socket2::{Domain, Protocol, Socket, Type};
 use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::time::Duration;
-use talkspurt_proto::wire::{INITIAL_TTL, dccp, ipv4, ipv6, udp};
+use talkspurt_proto::wire::{INITIAL_TTL, dccp, ipv4, ipv6, sctp, udp};
 
 use crate::line::Port;
 
@@ -33,7 +33,19 @@ impl RawIp {
     /// # Errors
     /// The system's, above all a lack of rights.
     pub fn dccp(local: IpAddr) -> io::Result<Self> {
-        let protocol = dccp::PROTOCOL;
+        Self::open(local, dccp::PROTOCOL)
+    }
+
+    /// A socket for SCTP (protocol 132) at this address of this machine; over IPv4 the unspecified
+    /// address stands for all that it has.
+    ///
+    /// # Errors
+    /// The system's, above all a lack of rights.
+    pub fn sctp(local: IpAddr) -> io::Result<Self> {
+        Self::open(local, sctp::PROTOCOL)
+    }
+
+    fn open(local: IpAddr, protocol: u8) -> io::Result<Self> {
         let kind = Type::RAW;
         let socket = Socket::new(domain(local), kind, Some(Protocol::from(i32::from(protocol))))?;
         socket.bind(&SocketAddr::new(local, 0).into())?;

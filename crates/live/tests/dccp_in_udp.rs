@@ -8,7 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use talkspurt_live::{Encapsulation, Exchange, Line, Passage, Setup, Tally, Terms, UdpPort, drive};
+use talkspurt_live::{
+    Encapsulation, Exchange, Inside, Line, Passage, Setup, Tally, Terms, UdpPort, drive,
+};
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{self, Ccid, Config, Dccp, Kind, Options, ResetCode, Service, WireSeq};
 use talkspurt_proto::dice::Dice;
@@ -42,7 +44,8 @@ fn side(port: UdpPort, server: Option<u16>, terms: Terms, config: &Config, sent:
     let [here, there] = if server.is_some() { [PORTS[1], PORTS[0]] } else { PORTS };
     let mut setup = Setup::new(at(here), server.map(|_| at(there)));
     let remote_port = server.unwrap_or(0);
-    setup.encapsulation = Some(Encapsulation { local_port: port.local().port(), remote_port });
+    setup.encapsulation =
+        Some(Encapsulation { inside: Inside::Dccp, local_port: port.local().port(), remote_port });
     let sent = Arc::clone(sent);
     setup.tap = Some(Box::new(move |_, passage, _, bytes| {
         if passage == Passage::Outbound {
@@ -108,7 +111,8 @@ fn stray(server_port: u16) -> Line<UdpPort> {
     let at = |number| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), number);
     let local_port = port.local().port();
     let mut setup = Setup::new(at(PORTS[1]), Some(at(PORTS[0])));
-    setup.encapsulation = Some(Encapsulation { local_port, remote_port: server_port });
+    setup.encapsulation =
+        Some(Encapsulation { inside: Inside::Dccp, local_port, remote_port: server_port });
     Line::new(port, setup)
 }
 

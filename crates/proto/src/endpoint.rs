@@ -86,6 +86,9 @@ pub enum Event {
     Reset,
     /// Retransmissions were given up (RFC 9293 §3.8.3 R2).
     TimedOut,
+    /// The peer has lost the connection and set it up anew; what was under way is lost (RFC 9260
+    /// §5.2.4 A).
+    Restarted,
     /// More room than before: the application may hand over more data.
     Writable,
     /// The controller asks the source for this rung of its ladder, 0 being the best.
@@ -97,8 +100,9 @@ pub enum Event {
 pub(crate) struct News(u8);
 
 impl News {
-    const ORDER: [Event; 6] = [
+    const ORDER: [Event; 7] = [
         Event::Connected,
+        Event::Restarted,
         Event::PeerClosed,
         Event::Writable,
         Event::Closed,
@@ -112,10 +116,10 @@ impl News {
         self.0 |= 1 << known.expect("an encoding is asked for by the controller, and not news");
     }
 
-    /// That the connection opened, which is told before any data is delivered.
+    /// That the connection opened, anew perhaps, which is told before any data is delivered.
     #[inline]
     pub(crate) fn opening(&mut self) -> Option<Output> {
-        self.next_of(0b1)
+        self.next_of(0b11)
     }
 
     /// The next, told when all data was.
@@ -154,6 +158,12 @@ pub trait Endpoint {
     /// Without it a listener has one possible peer, as in a simulation, and a cookie proves that the
     /// client received an answer and nothing about its address.
     fn between(&mut self, _ends: &[u8]) {}
+    /// Whether a packet bears what its peer alone can know, so that where it came from is where the
+    /// peer is: SCTP's Verification Tag (RFC 6951 §5.4). Protocols that bind a connection to its
+    /// addresses and ports recognise nobody.
+    fn recognises(&self, _: &Body) -> bool {
+        false
+    }
 }
 
 #[cfg(test)]

@@ -336,5 +336,6 @@ const fn event_number(event: Event) -> u8 {
         Event::TimedOut => 4,
         Event::Writable => 5,
         Event::Encoding(rung) => 6 + rung,
+        Event::Restarted => 255,
     }
 }

@@ -163,7 +163,7 @@ impl Recorder {
 
     fn event(&mut self, at: Instant, peer: u32, event: Event) {
         let Some(log) = self.logs.get_mut(peer as usize) else { return };
-        log.broken |= matches!(event, Event::Reset | Event::TimedOut);
+        log.broken |= matches!(event, Event::Reset | Event::TimedOut | Event::Restarted);
         let row = event_name(event).map(|event| EventRow { at, peer, event });
         self.events.extend(row);
     }
@@ -253,6 +253,7 @@ fn event_name(event: Event) -> Option<&'static str> {
         Event::Closed => Some("closed"),
         Event::Reset => Some("reset"),
         Event::TimedOut => Some("timed_out"),
+        Event::Restarted => Some("restarted"),
         Event::Encoding(rung) => ENCODINGS.get(rung as usize).copied(),
         Event::Writable => None,
     }

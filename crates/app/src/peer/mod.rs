@@ -302,7 +302,7 @@ impl Peer {
             }
             Event::PeerClosed => self.peer_closed = true,
             Event::Closed | Event::Reset | Event::TimedOut => self.closed = true,
-            Event::Connected => self.connected = true,
+            Event::Connected | Event::Restarted => self.connected = true,
         }
         if probe.wants(Topic::Event) {
             probe.record(local, self.place, &Note::Event(event));

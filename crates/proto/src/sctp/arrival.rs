@@ -16,6 +16,8 @@ const REPORTS: usize = 512;
 /// What the chunks of a packet have led to so far.
 #[derive(Debug, Default)]
 struct Reading {
+    /// The network marked the packet, and no data of it was read yet.
+    marked: bool,
     data: bool,
     causes: Vec<Cause>,
     reported_bytes: usize,
@@ -44,6 +46,7 @@ impl Sctp {
         &mut self,
         now: Instant,
         path: PathId,
+        marked: bool,
         packet: Packet,
         probe: &mut P,
     ) {
@@ -53,7 +56,7 @@ impl Sctp {
         if let Err(what) = self.admit(now, path, &packet) {
             return self.garbage(now, probe, what);
         }
-        let mut reading = Reading::default();
+        let mut reading = Reading { marked, ..Reading::default() };
         for chunk in packet.chunks {
             match self.on_chunk(now, path, packet.tag, chunk, &mut reading) {
                 Ok(Next::GoOn) => {}
@@ -181,8 +184,8 @@ impl Sctp {
                 self.rx.path = path;
             }
             Chunk::Unknown { .. } => return Ok(on_unknown(&chunk, reading)),
-            // ECN is not used (RFC 9260 appendix A).
-            Chunk::Ecne { .. } | Chunk::Cwr { .. } => {}
+            Chunk::Ecne { lowest } if open => self.on_ecne(now, lowest),
+            Chunk::Cwr { lowest } if open => self.ecn.on_cwr(lowest),
             _ => return Err(Garbage::Unexpected),
         }
         let _ = tag;
@@ -208,6 +211,9 @@ impl Sctp {
             return Err(Garbage::Malformed);
         }
         reading.data = true;
+        if std::mem::take(&mut reading.marked) {
+            self.on_marked(&data);
+        }
         if data.stream >= self.streams.1 {
             // §6.5: acknowledged, reported and not used.
             reading.report(Cause::invalid_stream(data.stream));

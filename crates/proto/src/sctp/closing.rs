@@ -53,9 +53,14 @@ impl Sctp {
         self.send_closing(now, Chunk::ShutdownAck);
     }
 
-    /// T2-shutdown runs behind it.
+    /// T2-shutdown runs behind it. One that timed out goes another way than before (§6.4.1): nothing
+    /// else may be under way to tell that the path is dead.
     fn send_closing(&mut self, now: Instant, chunk: Chunk) {
-        let path = super::data_path(&self.paths);
+        let path = match self.timers.repeats {
+            0 => super::data_path(&self.paths),
+            _ => super::other_path(&self.paths, self.timers.path),
+        };
+        self.timers.path = path;
         self.control.push_back((path, chunk));
         self.timers.repeat = Some(now + self.paths[path].rtt.rto());
     }

@@ -41,6 +41,10 @@ pub struct Config {
     /// Which stream's message is sent next (RFC 8260 §3).
     #[serde(default)]
     pub scheduler: Scheduler,
+    /// Explicit Congestion Notification, if both ends want it: data leaves as ECT(0), and a mark counts
+    /// as a loss once a window (RFC 4960 appendix A).
+    #[serde(default)]
+    pub ecn: bool,
     /// Parts of messages of several streams may be mixed, if both ends can (RFC 8260 §2: I-DATA).
     #[serde(default)]
     pub interleaving: bool,
@@ -167,6 +171,7 @@ impl Default for Config {
             max_retransmissions: None,
             streams: Self::default_streams(),
             scheduler: Scheduler::default(),
+            ecn: false,
             interleaving: false,
             mtu: Self::default_mtu(),
             initial_window: None,

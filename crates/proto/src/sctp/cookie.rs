@@ -12,8 +12,10 @@ use crate::time::{Duration, Instant};
 
 /// Bytes of the seal.
 const SEAL: usize = 16;
-/// Bytes of what is under it.
+/// Bytes of what is under it, Tie-Tags apart.
 const SEALED: usize = 8 + 8 + 5 * 4 + 2 * 2 + 1;
+/// Bytes of Tie-Tags.
+const TIES: usize = 8;
 
 /// What a cookie remembers: both ends' INIT, as far as it matters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -33,6 +35,10 @@ pub(super) struct Memory {
     pub(super) forward_tsn: bool,
     /// Both know I-DATA.
     pub(super) interleaving: bool,
+    /// Both use ECN.
+    pub(super) ecn: bool,
+    /// Tie-Tags of the association there was when the INIT came (§5.2.2).
+    pub(super) ties: Option<u64>,
 }
 
 /// What came of opening a cookie.
@@ -66,7 +72,7 @@ impl Cookies {
 
     /// Seals a memory that is to live until `life` from now.
     pub(super) fn seal(&self, now: Instant, life: Duration, memory: &Memory) -> Bytes {
-        let mut cookie = Vec::with_capacity(SEALED + SEAL);
+        let mut cookie = Vec::with_capacity(SEALED + TIES + SEAL);
         cookie.extend_from_slice(&now.as_nanos().to_be_bytes());
         cookie.extend_from_slice(&life.as_nanos().to_be_bytes());
         let Memory { my_tag, peer_tag, my_tsn, peer_tsn, a_rwnd, .. } = *memory;
@@ -75,7 +81,9 @@ impl Cookies {
         }
         cookie.extend_from_slice(&memory.outbound.to_be_bytes());
         cookie.extend_from_slice(&memory.inbound.to_be_bytes());
-        cookie.push(u8::from(memory.forward_tsn) | u8::from(memory.interleaving) << 1);
+        let flags = [memory.forward_tsn, memory.interleaving, memory.ecn];
+        cookie.push(flags.into_iter().rev().fold(0, |byte, flag| byte << 1 | u8::from(flag)));
+        cookie.extend(memory.ties.iter().flat_map(|ties| ties.to_be_bytes()));
         let seal = self.mac(&cookie).finalize().into_bytes();
         cookie.extend_from_slice(&seal[..SEAL]);
         cookie.into()
@@ -83,10 +91,11 @@ impl Cookies {
 
     /// Opens a cookie that was sealed here.
     pub(super) fn open(&self, now: Instant, cookie: &[u8]) -> Option<Opened> {
-        if cookie.len() != SEALED + SEAL {
+        let tied = cookie.len() == SEALED + TIES + SEAL;
+        if cookie.len() != SEALED + SEAL && !tied {
             return None;
         }
-        let (sealed, seal) = cookie.split_at(SEALED);
+        let (sealed, seal) = cookie.split_at(cookie.len() - SEAL);
         self.mac(sealed).verify_truncated_left(seal).ok()?;
         let long = |at: usize| sealed[at..at + 8].iter().fold(0, |n, b| n << 8 | u64::from(*b));
         let word = |at: usize| sealed[at..at + 4].iter().fold(0, |n, b| n << 8 | u32::from(*b));
@@ -100,6 +109,8 @@ impl Cookies {
             inbound: word(36) as u16,
             forward_tsn: sealed[40] & 1 == 1,
             interleaving: sealed[40] & 2 == 2,
+            ecn: sealed[40] & 4 == 4,
+            ties: tied.then(|| long(SEALED)),
         };
         let age = now.saturating_since(Instant::from_nanos(long(0)));
         let life = Duration::from_nanos(long(8));
@@ -124,10 +135,15 @@ mod tests {
             inbound: 7,
             forward_tsn: true,
             interleaving: true,
+            ecn: true,
+            ties: Some(8),
         };
         let (at, life) = (Instant::from_nanos(1_000), Duration::from_nanos(100));
         let cookie = cookies.seal(at, life, &memory);
         assert_eq!(cookies.open(at + life, &cookie), Some(Opened::Fresh(memory)));
+        let first = Memory { ties: None, ecn: false, ..memory };
+        let untied = cookies.seal(at, life, &first);
+        assert_eq!(cookies.open(at, &untied), Some(Opened::Fresh(first)));
         let stale = Opened::Stale(memory, life);
         assert_eq!(cookies.open(at + life * 2, &cookie), Some(stale));
         assert_eq!(Cookies::new(&mut Dice::new(1, "b")).open(at, &cookie), None);

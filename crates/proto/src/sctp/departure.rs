@@ -27,9 +27,11 @@ impl Sctp {
         if chunks.is_empty() {
             return None;
         }
+        let data = chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_)));
+        let ecn = if data && self.ecn.agreed { Ecn::Ect0 } else { Ecn::NotEct };
         let packet = Packet { tag: self.peer_tag, chunks };
         let body = Body::Sctp(Box::new(packet));
-        Some(Transmit { path: PathId(path as u8), ecn: Ecn::NotEct, body })
+        Some(Transmit { path: PathId(path as u8), ecn, body })
     }
 
     /// The path that has something to send.
@@ -62,6 +64,11 @@ impl Sctp {
         // §6.2: a SACK that waits goes along with data.
         let sack = self.rx.due && path == self.sack_path() || self.rx.owes() && data;
         if sack && space >= 16 {
+            if let Some(echo) = self.ecn.echo().filter(|echo| space >= 16 + echo.wire_bytes()) {
+                // RFC 4960 appendix A: with every SACK until the peer has answered.
+                space -= echo.wire_bytes();
+                chunks.push(echo);
+            }
             let sack = Chunk::Sack(self.rx.sack(space));
             space -= sack.wire_bytes();
             chunks.push(sack);

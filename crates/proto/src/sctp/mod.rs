@@ -16,6 +16,7 @@ mod closing;
 mod config;
 mod cookie;
 mod departure;
+mod ecn;
 mod liveness;
 mod opening;
 mod packet;
@@ -46,6 +47,7 @@ use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
 use crate::time::{Duration, Instant};
 
 use cookie::Cookies;
+use ecn::Ecn;
 use path::Path;
 use receive::Receiver;
 use send::Sender;
@@ -88,6 +90,8 @@ struct Timers {
     guard: Option<Instant>,
     /// How often `repeat` has come.
     repeats: u32,
+    /// Where SHUTDOWN or SHUTDOWN ACK last went.
+    path: usize,
 }
 
 /// What the probe was last told.
@@ -105,6 +109,8 @@ struct Told {
 pub struct Sctp {
     config: Config,
     version: IpVersion,
+    /// Bytes of headers between IP and SCTP.
+    below: u32,
     dice: Dice,
     state: State,
     my_tag: u32,
@@ -113,6 +119,9 @@ pub struct Sctp {
     cookies: Cookies,
     /// To be echoed, once an INIT ACK has brought it.
     cookie: bytes::Bytes,
+    /// Tie-Tags of this association: numbers that say nothing to others, once an INIT has asked for a
+    /// restart (§5.2.2).
+    ties: Option<u64>,
     /// Microseconds the last cookie came too late by (§5.2.6).
     stale: Option<u32>,
     /// Addresses told to the peer, besides that of the packet.
@@ -121,6 +130,7 @@ pub struct Sctp {
     streams: (u16, u16),
     /// Both ends know I-DATA.
     interleaving: bool,
+    ecn: Ecn,
     tx: Sender,
     rx: Receiver,
     paths: Vec<Path>,
@@ -159,19 +169,22 @@ impl Sctp {
         Self {
             config: config.clone(),
             version,
+            below: 0,
             state,
             my_tag,
             peer_tag: 0,
             my_tsn,
             cookies,
             cookie: bytes::Bytes::new(),
+            ties: None,
             stale: None,
             addresses: Vec::new(),
             streams: (config.streams, config.streams),
             interleaving: false,
+            ecn: Ecn::default(),
             tx: Sender::new(my_tsn, config),
             rx: Receiver::new(0, 0),
-            paths: vec![Path::new(config, version, true)],
+            paths: vec![Path::new(config, version.header_bytes(), true)],
             errors: 0,
             timers: Timers::default(),
             packets: VecDeque::new(),
@@ -200,9 +213,22 @@ impl Sctp {
     #[must_use]
     pub fn on_paths(mut self, count: u8) -> Self {
         assert!(count > 0, "an association has a path");
-        self.paths =
-            (0..count).map(|path| Path::new(&self.config, self.version, path == 0)).collect();
+        self.paths = self.fresh_paths(count);
         self
+    }
+
+    /// With so many bytes of another header below its own, such as UDP's eight (RFC 6951), which
+    /// packets leave room for.
+    #[must_use]
+    pub fn under(mut self, header_bytes: u32) -> Self {
+        self.below = header_bytes;
+        let count = self.paths.len() as u8;
+        self.on_paths(count)
+    }
+
+    fn fresh_paths(&self, count: u8) -> Vec<Path> {
+        let below = self.version.header_bytes() + self.below;
+        (0..count).map(|path| Path::new(&self.config, below, path == 0)).collect()
     }
 
     /// With addresses to tell the peer of in INIT and INIT ACK (RFC 9260 §3.3.2.1), for drivers
@@ -287,13 +313,16 @@ impl Sctp {
     }
 
     fn on_packet<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
-        let Input::Packet { path, damage, body, .. } = input else { return };
+        let Input::Packet { path, ecn, damage, body } = input else { return };
         match body {
             // RFC 9260 §6.8
             Body::Sctp(_) if damage == Damage::Payload => {
                 self.garbage(now, probe, Garbage::Checksum);
             }
-            Body::Sctp(packet) => self.on_sctp(now, path, *packet, probe),
+            Body::Sctp(packet) => {
+                let marked = ecn == crate::packet::Ecn::Ce;
+                self.on_sctp(now, path, marked, *packet, probe);
+            }
             Body::TooBig { mtu, quote } => self.on_too_big(now, path, mtu, quote.transport, probe),
             Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) | Body::Tfrc(_) => {
                 self.garbage(now, probe, Garbage::Unexpected);
@@ -439,6 +468,16 @@ impl Endpoint for Sctp {
             return Output::Transmit(transmit);
         }
         Output::Idle { until: self.deadline() }
+    }
+
+    fn is_listening(&self) -> bool {
+        self.state == State::Listen
+    }
+
+    /// RFC 6951 §5.4: the tag is this association's; in INIT and in what is reflected it is not.
+    fn recognises(&self, body: &Body) -> bool {
+        let Body::Sctp(packet) = body else { return false };
+        self.state > State::CookieWait && packet.tag == self.my_tag
     }
 
     /// What the send buffer has room for.

@@ -7,6 +7,7 @@
 use bytes::Bytes;
 
 use super::cookie::{Memory, Opened};
+use super::ecn::Ecn as Marks;
 use super::packet::{Chunk, Init, Packet};
 use super::parameter::Parameter;
 use super::receive::Receiver;
@@ -24,6 +25,7 @@ struct Said {
     cookie: Option<Bytes>,
     forward_tsn: bool,
     interleaving: bool,
+    ecn: bool,
     /// Added life that an INIT asks of its cookie.
     longer: Duration,
     /// Parameters that want to be reported.
@@ -37,6 +39,7 @@ impl Said {
             match parameter {
                 Parameter::StateCookie(cookie) => said.cookie = Some(cookie.clone()),
                 Parameter::ForwardTsn => said.forward_tsn = true,
+                Parameter::Ecn => said.ecn = true,
                 Parameter::SupportedExtensions(types) => {
                     said.interleaving |= types.contains(&64);
                     said.forward_tsn |= types.contains(&192);
@@ -91,6 +94,9 @@ impl Sctp {
             let types = Bytes::from_static(&[64, 192, 194]);
             parameters.push(Parameter::SupportedExtensions(types));
         }
+        if self.config.ecn {
+            parameters.push(Parameter::Ecn);
+        }
         parameters.push(Parameter::ForwardTsn);
         let a_rwnd = u32::try_from(self.config.receive_buffer.as_bytes()).unwrap_or(u32::MAX);
         Init { tag, a_rwnd, outbound, inbound: self.config.streams, tsn, parameters }
@@ -135,6 +141,8 @@ impl Sctp {
             inbound: self.config.streams.min(init.outbound),
             forward_tsn: said.forward_tsn,
             interleaving: said.interleaving && self.config.interleaving,
+            ecn: said.ecn && self.config.ecn,
+            ties: (self.state > State::CookieEchoed).then(|| self.ties()),
         };
         let mut answer = self.init(my_tag, my_tsn, memory.outbound);
         let life = self.config.cookie_life + said.longer.min(self.config.cookie_life);
@@ -181,6 +189,8 @@ impl Sctp {
             inbound: init.outbound,
             forward_tsn: said.forward_tsn,
             interleaving: said.interleaving && self.config.interleaving,
+            ecn: said.ecn && self.config.ecn,
+            ties: None,
         };
         self.adopt(&memory);
         self.cookie = cookie;
@@ -200,6 +210,7 @@ impl Sctp {
         (self.my_tag, self.peer_tag) = (memory.my_tag, memory.peer_tag);
         self.streams = (memory.outbound, memory.inbound);
         self.interleaving = memory.interleaving;
+        self.ecn = Marks::agree(memory.ecn);
         self.my_tsn = memory.my_tsn;
         self.tx = Sender::new(memory.my_tsn, &self.config);
         self.tx.agree(memory.a_rwnd, memory.forward_tsn, memory.interleaving);
@@ -247,6 +258,7 @@ impl Sctp {
             }
             // §5.2.4 D: the COOKIE ACK was lost.
             _ if self.is_this(&memory) => {}
+            _ if self.is_restart(&memory) => return self.restart(now, path, &memory),
             _ => return Err(Garbage::Unexpected),
         }
         self.control.push_back((usize::from(path.0), Chunk::CookieAck));
@@ -261,6 +273,46 @@ impl Sctp {
             && (memory.my_tag, memory.peer_tag) == (self.my_tag, self.peer_tag)
     }
 
+    /// The Tie-Tags of this association, which no packet of it bears: what is in a cookie, others can
+    /// read (§5.2.2).
+    fn ties(&mut self) -> u64 {
+        *self.ties.get_or_insert_with(|| self.dice.bits())
+    }
+
+    /// §5.2.4 A: neither tag is this association's, and the cookie was sealed while it stood. Where no
+    /// Tie-Tag is in the cookie it is an old one (C).
+    fn is_restart(&self, memory: &Memory) -> bool {
+        memory.ties.is_some()
+            && memory.ties == self.ties
+            && memory.my_tag != self.my_tag
+            && memory.peer_tag != self.peer_tag
+    }
+
+    /// The peer has lost its association and begins anew: as after an ABORT and a COOKIE ECHO, windows
+    /// and timers included. What it has not acknowledged is lost ("MAY be retained"). A shutdown that
+    /// this end had begun begins again.
+    fn restart(&mut self, now: Instant, path: PathId, memory: &Memory) -> Result<(), Garbage> {
+        let index = usize::from(path.0);
+        if self.state == State::ShutdownAckSent {
+            self.control.push_back((index, Chunk::ShutdownAck));
+            let cause = Cause::new(Cause::COOKIE_WHILE_SHUTTING_DOWN, "");
+            self.control.push_back((index, Chunk::Error(vec![cause])));
+            return Ok(());
+        }
+        let closing = matches!(self.state, State::ShutdownPending | State::ShutdownSent);
+        self.control.clear();
+        self.adopt(memory);
+        self.paths = self.fresh_paths(self.paths.len() as u8);
+        self.ties = None;
+        self.control.push_back((index, Chunk::CookieAck));
+        self.news.add(Event::Restarted);
+        self.stand(now);
+        if closing {
+            self.close(now);
+        }
+        Ok(())
+    }
+
     /// §5.1 E
     pub(super) fn on_cookie_ack(&mut self, now: Instant) {
         if self.state == State::CookieEchoed {
@@ -269,16 +321,21 @@ impl Sctp {
     }
 
     fn establish(&mut self, now: Instant) {
-        self.state = State::Established;
-        self.timers = Timers::default();
-        self.errors = 0;
         self.news.add(Event::Connected);
-        self.news.add(Event::Writable);
-        self.begin_heartbeats(now);
+        self.stand(now);
         if self.close_wanted {
             self.close_wanted = false;
             self.close(now);
         }
+    }
+
+    /// The association stands.
+    fn stand(&mut self, now: Instant) {
+        self.state = State::Established;
+        self.timers = Timers::default();
+        self.errors = 0;
+        self.news.add(Event::Writable);
+        self.begin_heartbeats(now);
     }
 
     /// §5.2.6: the cookie was too old; once more, with one that lives longer.
@@ -307,7 +364,7 @@ impl Sctp {
         if self.timers.repeats > most {
             return self.give_up(now);
         }
-        let path = super::data_path(&self.paths);
+        let path = if opening { super::data_path(&self.paths) } else { self.timers.path };
         self.paths[path].rtt.back_off();
         match self.state {
             State::CookieWait => self.send_init(now),

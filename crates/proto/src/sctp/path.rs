@@ -4,7 +4,6 @@
 use super::config::Config;
 use super::packet::COMMON_HEADER;
 use crate::congestion::{Congestion, CongestionControl, Machine, Sctp, Start};
-use crate::packet::IpVersion;
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
@@ -73,9 +72,10 @@ pub(super) struct Path {
 }
 
 impl Path {
-    pub(super) fn new(config: &Config, version: IpVersion, confirmed: bool) -> Self {
+    /// A path on which so many bytes of headers lie below SCTP's.
+    pub(super) fn new(config: &Config, below: u32, confirmed: bool) -> Self {
         let mtu = u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX);
-        let header_bytes = version.header_bytes() + COMMON_HEADER as u32;
+        let header_bytes = below + COMMON_HEADER as u32;
         let quantum = u64::from(mtu.saturating_sub(header_bytes)).max(1);
         // RFC 9260 §7.2.1
         let recommended = (4 * quantum).min((2 * quantum).max(4404));

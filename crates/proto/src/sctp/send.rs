@@ -84,6 +84,20 @@ impl Sender {
     pub(super) fn is_done(&self) -> bool {
         self.queue.is_empty() && self.sent.is_empty()
     }
+    /// The peer has all up to here.
+    pub(super) fn cumulative(&self) -> Seq {
+        self.cumulative
+    }
+    /// The last TSN used.
+    pub(super) fn highest(&self) -> Seq {
+        self.next.back(1)
+    }
+    /// Where an outstanding TSN was last sent.
+    pub(super) fn path_of(&self, tsn: Seq) -> Option<usize> {
+        let outstanding = tsn > self.cumulative;
+        let at = outstanding.then(|| tsn.since(self.cumulative) as usize - 1)?;
+        self.sent.get(at).map(|sent| sent.path)
+    }
     /// A packet quoted by a router may be ours only while something is out.
     pub(super) fn is_idle(&self) -> bool {
         self.sent.is_empty()

@@ -1,6 +1,7 @@
-"""A Linux 6.1 kernel with DCCP under qemu, and the network between it and this machine.
+"""A Linux 6.1 kernel under qemu, and the network between it and this machine.
 
-`Lane` is a network namespace with one tap device: `HOST` on this side, `GUEST` on the other.
+`Lane` is a network namespace with tap devices: `HOST` on this side of the first, `GUEST` on the
+other; `further` gives both of each other one.
 `Guest` is the running kernel, spoken to line by line over a serial port. Needs root, qemu and
 what `prepare` makes; leaves nothing behind.
 """
@@ -19,17 +20,23 @@ from pathlib import Path
 HOST = {4: "10.33.0.1", 6: "fd33::1"}
 GUEST = {4: "10.33.0.2", 6: "fd33::2"}
 STORE = Path(
-    os.environ.get("LINUX_DCCP")
-    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "talkspurt/linux-dccp"
+    os.environ.get("TALKSPURT_GUEST")
+    or Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "talkspurt/guest"
 )
 TAP = "guest"
 
 
-class Lane:
-    """A network namespace whose only neighbour is the guest."""
+def further(card: int) -> tuple[str, str]:
+    """IPv4 addresses of a further card, from 1: this side's and the guest's."""
+    return f"10.33.{card}.1", f"10.33.{card}.2"
 
-    def __init__(self) -> None:
+
+class Lane:
+    """A network namespace whose only neighbour is the guest, by one network card or several."""
+
+    def __init__(self, cards: int = 1) -> None:
         self.name = f"talkspurt-{os.getpid()}"
+        self.taps = [TAP, *(f"{TAP}{card}" for card in range(1, cards))]
         run("ip", "netns", "add", self.name)
         try:
             run("ip", "-n", self.name, "link", "set", "lo", "up")
@@ -37,6 +44,10 @@ class Lane:
             run("ip", "-n", self.name, "addr", "add", f"{HOST[4]}/24", "dev", TAP)
             run("ip", "-n", self.name, "-6", "addr", "add", f"{HOST[6]}/64", "dev", TAP, "nodad")
             run("ip", "-n", self.name, "link", "set", TAP, "up")
+            for card, tap in enumerate(self.taps[1:], 1):
+                run("ip", "-n", self.name, "tuntap", "add", tap, "mode", "tap")
+                run("ip", "-n", self.name, "addr", "add", f"{further(card)[0]}/24", "dev", tap)
+                run("ip", "-n", self.name, "link", "set", tap, "up")
         except BaseException:
             self.close()
             raise
@@ -51,7 +62,8 @@ class Lane:
         Of a burst that is too much for the guest it is the tap that drops: qemu leaves packets in
         it while the card has no room.
         """
-        counters = [f"/sys/class/net/{TAP}/statistics/{way}_dropped" for way in ("rx", "tx")]
+        folders = [f"/sys/class/net/{tap}/statistics" for tap in self.taps]
+        counters = [f"{folder}/{way}_dropped" for folder in folders for way in ("rx", "tx")]
         told = subprocess.run(self.inside("cat", *counters), check=True, capture_output=True)
         return sum(map(int, told.stdout.split()))
 
@@ -75,9 +87,7 @@ class Guest:
                 "-append", f"console=ttyS0 quiet panic=-1 mitigations=off nokaslr {words}",
                 "-serial", f"file:{path / 'console'}",
                 "-serial", f"unix:{path / 'control'},server=on,wait=off",
-                "-netdev", f"tap,id=lane,ifname={TAP},script=no,downscript=no",
-                # Under bursts a virtio card has been seen to stop for good; this one works on.
-                "-device", "e1000,netdev=lane,romfile=",
+                *(word for tap in lane.taps for word in card(tap)),
             ),
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
@@ -85,10 +95,17 @@ class Guest:
         try:
             self.control = self._connect(path / "control", patience)
             self.release = self._until("=ready ", patience)[1]
+            for number in range(1, len(lane.taps)):
+                self._add_card(number)
         except BaseException:
             print((path / "console").read_text(errors="replace")[-2000:])
             self.close()
             raise
+
+    def _add_card(self, number: int) -> None:
+        up = f"ip link set eth{number} up && ip addr add {further(number)[1]}/24 dev eth{number}"
+        carrier = f"/sys/class/net/eth{number}/carrier"
+        self.ask(f"{up}; while [ $(cat {carrier}) != 1 ]; do usleep 50000; done")
 
     def start(self, command: str) -> None:
         """Starts a command; `finish` collects what it says."""
@@ -99,7 +116,10 @@ class Guest:
         said = []
         deadline = time.monotonic() + patience
         while not said or said[-1].get("event") != event:
-            said.append(as_event(self._line(deadline)))
+            line = self._line(deadline)
+            if line.startswith("=exit "):
+                raise ChildProcessError(f"the guest's command ended without {event}: {said}")
+            said.append(as_event(line))
         return said
 
     def finish(self, patience: float = 60) -> tuple[list[dict], int]:
@@ -118,8 +138,9 @@ class Guest:
         The card's driver reads the card's counters every two seconds: this waits for that first.
         """
         time.sleep(settle)
-        counters = "rx_dropped rx_missed_errors tx_dropped"
-        card = self.ask(f"cd /sys/class/net/eth0/statistics; cat {counters}").split()
+        names = "rx_dropped rx_missed_errors tx_dropped"
+        folders = "/sys/class/net/eth*/statistics"
+        card = self.ask(f"for card in {folders}; do cd $card; cat {names}; done").split()
         # The second column of a processor's row, in hexadecimal: its backlog was full.
         backlog = [row.split()[1] for row in self.ask("cat /proc/net/softnet_stat").splitlines()]
         return sum(map(int, card)) + sum(int(count, 16) for count in backlog)
@@ -161,6 +182,13 @@ class Guest:
             self.rest += more
         line, self.rest = self.rest.split(b"\n", 1)
         return line.decode(errors="replace").rstrip("\r")
+
+
+def card(tap: str) -> list[str]:
+    """Words that give the guest a network card at this tap."""
+    # Under bursts a virtio card has been seen to stop for good; this one works on.
+    netdev = f"tap,id={tap},ifname={tap},script=no,downscript=no"
+    return ["-netdev", netdev, "-device", f"e1000,netdev={tap},romfile="]
 
 
 def as_event(line: str) -> dict:

@@ -1,0 +1,159 @@
+//! What the program has to tell besides the messages: chunks by type, data by path, garbage, the last
+//! value of every gauge, and what the line lost or held.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use talkspurt_live::{Fate, Inside, Passage};
+use talkspurt_proto::packet::{Body, Packet};
+use talkspurt_proto::probe::{Note, Place, Probe, Topic};
+use talkspurt_proto::sctp::{Chunk, Data};
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::wire::{ipv4, ipv6, udp};
+
+/// What a probe saw.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Watch {
+    sent: Way,
+    received: Way,
+    garbage: BTreeMap<String, u64>,
+    gauges: BTreeMap<String, f64>,
+}
+
+/// One direction.
+#[derive(Debug, Default, Serialize)]
+struct Way {
+    packets: u64,
+    chunks: BTreeMap<String, u64>,
+    /// DATA and I-DATA chunks by path.
+    data: BTreeMap<u32, u64>,
+    /// Those of them whose TSN is not beyond all before: sent again or, of the peer's, overtaken.
+    again: u64,
+    /// Codes of the causes in ABORT and ERROR.
+    causes: Vec<u16>,
+    #[serde(skip)]
+    highest: Option<u32>,
+}
+
+impl Way {
+    fn packet(&mut self, label: &Packet, body: &Body) {
+        let Body::Sctp(packet) = body else { return };
+        self.packets += 1;
+        for chunk in &packet.chunks {
+            *self.chunks.entry(name(chunk)).or_default() += 1;
+            match chunk {
+                Chunk::Data(data) => self.data(label.route, data),
+                Chunk::Abort { causes, .. } | Chunk::Error(causes) => {
+                    self.causes.extend(causes.iter().map(|cause| cause.code));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn data(&mut self, path: u32, data: &Data) {
+        *self.data.entry(path).or_default() += 1;
+        match self.highest {
+            Some(highest) if highest.wrapping_sub(data.tsn) < 1 << 31 => self.again += 1,
+            _ => self.highest = Some(data.tsn),
+        }
+    }
+}
+
+impl Probe for Watch {
+    fn wants(&self, _: Topic) -> bool {
+        true
+    }
+    fn record(&mut self, _: Instant, _: Place, note: &Note<'_>) {
+        match note {
+            Note::Sent { packet, body } => self.sent.packet(packet, body),
+            Note::Received { packet, body } => self.received.packet(packet, body),
+            Note::Garbage(garbage) => {
+                *self.garbage.entry(format!("{garbage:?}")).or_default() += 1;
+            }
+            Note::Gauge { gauge, value } => {
+                self.gauges.insert(format!("{gauge:?}"), *value);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What became of the packets of one direction on our side of the network.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Mishap {
+    passed_packets: u64,
+    lost_packets: u64,
+    /// Those of them whose first chunk, or second after a SACK, is data.
+    lost_data_packets: u64,
+    held_packets: u64,
+}
+
+/// The same of both.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Mishaps {
+    inbound: Mishap,
+    outbound: Mishap,
+}
+
+impl Mishaps {
+    /// Counts a packet that the line decided over.
+    pub(super) fn count(
+        &mut self,
+        passage: Passage,
+        fate: Fate,
+        inside: Option<Inside>,
+        bytes: &[u8],
+    ) {
+        let mishap = match passage {
+            Passage::Inbound => &mut self.inbound,
+            Passage::Outbound => &mut self.outbound,
+        };
+        match fate {
+            Fate::Passed => mishap.passed_packets += 1,
+            Fate::Held(_) => mishap.held_packets += 1,
+            Fate::Lost => {
+                mishap.lost_packets += 1;
+                mishap.lost_data_packets += u64::from(bears_data(bytes, inside).unwrap_or(false));
+            }
+        }
+    }
+}
+
+/// Whether a packet bears data, from its first two chunks: without the cost of reading all of it.
+fn bears_data(bytes: &[u8], inside: Option<Inside>) -> Option<bool> {
+    let ip = if bytes.first()? >> 4 == 4 { ipv4::HEADER } else { ipv6::HEADER };
+    let chunks = ip + if inside.is_some() { udp::HEADER } else { 0 } + 12;
+    let kind = *bytes.get(chunks)?;
+    if kind != 3 {
+        return Some(matches!(kind, 0 | 64));
+    }
+    let length = u16::from_be_bytes([*bytes.get(chunks + 2)?, *bytes.get(chunks + 3)?]);
+    let next = bytes.get(chunks + usize::from(length).next_multiple_of(4))?;
+    Some(matches!(next, 0 | 64))
+}
+
+fn name(chunk: &Chunk) -> String {
+    let name = match chunk.number() {
+        0 => "DATA",
+        1 => "INIT",
+        2 => "INIT ACK",
+        3 => "SACK",
+        4 => "HEARTBEAT",
+        5 => "HEARTBEAT ACK",
+        6 => "ABORT",
+        7 => "SHUTDOWN",
+        8 => "SHUTDOWN ACK",
+        9 => "ERROR",
+        10 => "COOKIE ECHO",
+        11 => "COOKIE ACK",
+        12 => "ECNE",
+        13 => "CWR",
+        14 => "SHUTDOWN COMPLETE",
+        64 => "I-DATA",
+        192 => "FORWARD TSN",
+        194 => "I-FORWARD TSN",
+        other => return format!("type {other}"),
+    };
+    name.to_owned()
+}

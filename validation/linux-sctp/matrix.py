@@ -1,0 +1,212 @@
+"""The conversations held with the kernel, those in which a path fails, and the page's words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from case import Case, last
+
+BAD = {"delay_ms": 10, "loss": 0.02, "held": 0.02}
+# 50 MB, and a little more, in messages that fill a packet.
+BULK = {"bytes": 1400, "interval_ms": 0, "delay_ms": 5, "loss": 0.02, "held": 0.01, "hold_ms": 4,
+        "limit_s": 300, "quiet_s": 60}  # fmt: skip
+MESSAGES = 35_715
+ROLES = (("client", "ours"), ("server", "theirs"))
+
+CASES = [
+    *(
+        Case(f"{role}-plain", f"We are the {role}; the client closes", opens=opens, closes=opens)
+        for role, opens in ROLES
+    ),
+    *(
+        Case(
+            f"{role}-server-closes",
+            f"We are the {role}; the server closes",
+            opens=opens,
+            closes="theirs" if opens == "ours" else "ours",
+        )
+        for role, opens in ROLES
+    ),
+    Case("ipv6", "Over IPv6", version=6, **BAD),
+    *(
+        Case(f"{role}-streams", f"We are the {role}; four streams, ordered", opens=opens,
+             closes=opens, streams=4, **BAD)
+        for role, opens in ROLES
+    ),
+    Case("unordered", "Four streams, unordered", streams=4, ordered=False, **BAD),
+    Case("fragments", "Messages of six chunks, on two streams", streams=2, bytes=8000,
+         closes="theirs", **BAD),
+    *(
+        Case(f"{role}-interleaved", f"We are the {role}; I-DATA of one chunk, four streams in turn",
+             opens=opens, closes=opens, streams=4, bytes=1200, interleaving=True, **BAD)
+        for role, opens in ROLES
+    ),
+    Case("timed", "Given up 60 ms after it was handed over", lifetime_ms=60, streams=2, **BAD),
+    Case("never-again", "Given up rather than sent again", opens="theirs", max_retransmissions=0,
+         closes="theirs", streams=2, **BAD),
+    *(
+        Case(f"{role}-bulk-{sender}", f"We are the {role}; 50 MB from {whose}", opens=opens,
+             closes="theirs" if sender == "ours" else "ours",
+             ours=MESSAGES if sender == "ours" else 0,
+             theirs=MESSAGES if sender == "theirs" else 0,
+             mirror=sender == "theirs", seed=seed, **BULK)
+        for seed, (role, opens) in enumerate(ROLES, 1)
+        for sender, whose in (("ours", "us"), ("theirs", "the kernel"))
+    ),
+]  # fmt: skip
+
+# When the first path is cut, since our program began; the transfer then takes some seconds still.
+CUT_S = 4
+
+
+@dataclass(frozen=True)
+class Failover:
+    """A conversation over two paths, the first of which is cut for good."""
+
+    case: Case
+    settings: str
+    """Which knobs the sender has, in words."""
+
+    HEAD: ClassVar[str] = f"""\
+## When a path fails
+
+Both hosts have two addresses, one on each of two networks. A message leaves every 5 ms; {CUT_S} s
+after our program began the first network passes nothing more, in neither direction, for good. All
+must arrive nevertheless. The silence is the longest time between two messages delivered: what a
+listener would hear. RFC 9260's defaults give a path up after Path.Max.Retrans = 5 timeouts in a
+row, each twice the last, beginning with RTO.Min; what timed out goes to the other path at once
+(§6.4.1), new data only when the path is given up, or potentially failed (RFC 7829).
+"""
+    TABLE_HEAD: ClassVar[str] = (
+        "| who sends | settings | messages sent | received | longest silence (s)"
+        " | path given up by the kernel after (s) | as it should be |"
+    )
+
+    def judge(self, ours: list[dict], theirs: list[dict]) -> list[str]:
+        """What is not as it should be of the failure itself."""
+        wrong = []
+        mine = last(ours, "result")
+        data = mine["packets"]["sent" if self.case.ours else "received"]["data"]
+        if any(data.get(path, 0) < 10 for path in ("0", "1")):
+            wrong.append(f"data did not go on both paths: {data}")
+        if mine["mishaps"]["outbound" if self.case.ours else "inbound"]["lost_packets"] == 0:
+            wrong.append("nothing was lost by the cut")
+        if not self.case.ours and not self.given_up(theirs):
+            wrong.append("the kernel did not give up the path")
+        return wrong
+
+    @staticmethod
+    def given_up(theirs: list[dict]) -> list[float]:
+        """When the kernel told that a path is unreachable, in seconds since it was connected."""
+        return [
+            one["us"] / 1e6
+            for one in theirs
+            if one.get("event") == "path" and one["state"] == "unreachable"
+        ]
+
+    def row(self, result: dict) -> str:
+        """One conversation."""
+        case = self.case
+        mine, its = last(result["ours"], "result"), last(result["theirs"], "result")
+        if not mine or not its:
+            return f"| | {self.settings} | | | | | no |"
+        hearer = its if case.ours else mine["tally"]
+        gone = self.given_up(result["theirs"])
+        cells = [
+            "ours" if case.ours else "the kernel",
+            self.settings,
+            str(case.ours or case.theirs),
+            str(hearer["distinct_packets"]),
+            f"{hearer['longest_silence_us'] / 1e6:.2f}",
+            f"{gone[0] - CUT_S:.1f}" if gone else "–",
+            "no" if result["wrong"] else "yes",
+        ]
+        return f"| {' | '.join(cells)} |"
+
+
+def failing(name: str, settings: str, ours: int, theirs: int, **more: object) -> Failover:
+    """A conversation of a message every 5 ms in one direction, whose first path is cut."""
+    case = Case(
+        name, f"A path fails; {settings}", closes="theirs" if ours else "ours", ours=ours,
+        theirs=theirs, bytes=400, interval_ms=5, delay_ms=10, quiet_s=90,
+        ours_more=("--cut", f"0@{CUT_S}s..10min"), **more,
+    )  # fmt: skip
+    return Failover(case, settings)
+
+
+QUICK = {"rto_min": "100ms", "rto_initial": "300ms", "path_max_retrans": 2}
+QUICK_WORDS = "RTO.Min 100 ms, Path.Max.Retrans 2"
+LONG, SHORT = 20_000, 4_000
+
+FAILOVERS = [
+    failing("failover-ours", "RFC 9260's defaults", LONG, 0, limit_s=240),
+    failing("failover-theirs", "the kernel's defaults", 0, LONG, limit_s=240),
+    failing("failover-ours-quick", QUICK_WORDS, SHORT, 0, knobs=QUICK),
+    failing("failover-theirs-quick", QUICK_WORDS, 0, SHORT, words="-r 100 -p 2", knobs=QUICK),
+    failing("failover-ours-pf", f"{QUICK_WORDS}, potentially failed after the first timeout",
+            SHORT, 0, knobs={**QUICK, "potentially_failed": 0}),
+]  # fmt: skip
+
+HEAD = """\
+# SCTP with the Linux kernel
+
+<!-- Written by validation/linux-sctp/run.py; changes made here are lost. -->
+
+Our SCTP endpoint, the one that simulations run, talks over raw IP (protocol 132) with the SCTP of a
+Linux kernel: a stock Debian kernel under qemu. The lane between the two is a network namespace
+without loss, with two networks; delay, losses, reordering and the failure of a path are made on our
+side from a seed, in both directions. Both sides send numbered messages, of which every byte is
+checked, and count what they receive; what our side sent and received is captured, and read by
+tshark with the CRC-32c of every packet checked.
+
+As it should be means: opened, all messages delivered once and byte for byte, in the order of their
+stream where order was asked for, closed by SHUTDOWN and both sides told so; no ABORT and no ERROR;
+as many packets read by tshark as our side saw, each with a good checksum and without an expert item
+of the groups Checksum, Malformed or Protocol. Where messages may be given up, no more are missing
+than packets with data were lost or late, and no more than fell due in the longest silence where
+they have a lifetime; where none may be sent again, none is, and FORWARD TSNs are seen both ways.
+Not asserted: the values inside headers, and how fast either side sends.
+
+| | |
+|---|---|
+| made | {date} |
+| talkspurt | commit `{commit}`{modified} |
+| kernel | {kernel} ({kernel_package}) |
+| qemu | {qemu} |
+| tshark | {tshark} |
+| rustc | {rustc} |
+
+To have it made again (needs root; it says what to install):
+
+```sh
+sudo validation/guest/prepare --install
+sudo validation/linux-sctp/run.py
+```
+
+## What was held
+
+"""
+
+RACE = """\
+## Who is faster
+
+The same 50 MB under the same dice, sent by us and by the kernel, with a round trip of 10 ms, 2 % of
+all packets lost and 1 % late by 4 ms, RTO.Min 1 s and SACKs every second packet on both sides. The
+guest is emulated without KVM, so that its own round trips are a little longer.
+
+"""
+
+NOTE = """\
+## What the kernel does its own way
+
+* Messages of several I-DATA chunks cannot be exchanged with it. RFC 8260 §2.1 numbers the parts of
+  a message from 0, the first one's number being implied; the kernel's second part bears 0 once
+  more. Ours answers by ABORT with the cause Protocol Violation, since two parts claim one place.
+  usrsctp numbers as the RFC does ([those conversations](usrsctp.md)). Tried by hand; not among the
+  conversations above.
+* Its defaults have the potentially failed state (RFC 7829; `net.sctp.pf_enable` 1, `pf_retrans` 0):
+  new data leaves a path after its first timeout. With us that is a knob, `potentially_failed`, and
+  absent unless asked for: hence the difference between the defaults when a path fails.
+* After a shutdown of its own, no end of data is told by recv(): the notification tells.
+"""

@@ -1,0 +1,48 @@
+"""With what a validation was made, and when: what every page says at its top."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+import subprocess
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def uncommitted(*written: Path) -> str:
+    """What the working tree has beyond its commit; what a script itself writes apart."""
+    apart = [f":(exclude){path.relative_to(ROOT)}" for path in written]
+    command = ["git", "status", "--porcelain", "--", ".", *apart]
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return told.stdout.rstrip()
+
+
+def line(*command: str) -> str:
+    """The first line that a command says."""
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return (told.splitlines() or [""])[0].strip()
+
+
+def made(*written: Path) -> dict:
+    """Date, commit and versions that every validation has."""
+    return {
+        "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
+        "commit": line("git", "rev-parse", "HEAD"),
+        "modified": " **and changes that are in no commit** (`--dirty`)"
+        if uncommitted(*written)
+        else "",
+        "host_kernel": platform.release(),
+        "tshark": line("tshark", "--version"),
+        "rustc": line("rustc", "--version"),
+    }
+
+
+def build(program: str) -> Path:
+    """Our side's program."""
+    command = ["cargo", "build", "--quiet", "--locked", "-p", "talkspurt-live", "--bin", program]
+    subprocess.run(command, cwd=ROOT, check=True)
+    metadata = ["cargo", "metadata", "--format-version", "1", "--no-deps"]
+    told = subprocess.run(metadata, cwd=ROOT, check=True, capture_output=True).stdout
+    return Path(json.loads(told)["target_directory"]) / "debug" / program

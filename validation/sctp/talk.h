@@ -1,0 +1,173 @@
+/*
+ * What the peers of an SCTP conversation have in common, whoever's stack they use: their words, the
+ * stream of bytes, and the counts. A peer sends a counted number of messages on its streams in turn
+ * and checks what it receives; it prints one JSON object a line.
+ *
+ * A message is a piece of one stream of 64-bit big-endian words, each holding its own offset; the
+ * first word of a message so says its place, and every byte can be checked. Message n goes on stream
+ * n modulo the number of streams.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_MESSAGES = 1000000, LONGEST = 65536, MOST_STREAMS = 64, MOST_ADDRESSES = 8 };
+
+static struct {
+	const char *role, *host, *local[MOST_ADDRESSES];
+	int port, locals, streams, lifetime_ms, retransmissions, udp_port, remote_udp_port;
+	long packets, awaited, bytes, gap_us, limit_ms, quiet_ms, rto_min_ms, path_retransmissions;
+	bool closes, unordered, interleaves;
+} ask = {
+	.streams = 1, .lifetime_ms = -1, .retransmissions = -1, .packets = 100, .awaited = 100,
+	.bytes = 160, .gap_us = 20000, .limit_ms = 20000, .quiet_ms = 700, .rto_min_ms = -1,
+	.path_retransmissions = -1,
+};
+
+static struct {
+	long sent_packets, received_packets, distinct, reordered, foreign;
+	uint64_t first_us, last_us, silence_us;
+	int64_t highest[MOST_STREAMS];
+	bool seen[MOST_MESSAGES];
+} count;
+
+static uint64_t now_us(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec * 1000000ull + now.tv_nsec / 1000;
+}
+
+static void give_up(const char *what)
+{
+	printf("{\"event\":\"failed\",\"what\":\"%s\",\"errno\":%d,\"text\":\"%s\"}\n", what, errno,
+	       strerror(errno));
+	exit(1);
+}
+
+/* Writes message number `number`. */
+static void write_message(uint8_t *message, long number)
+{
+	uint64_t offset = (uint64_t)number * ask.bytes;
+
+	for (long at = 0; at < ask.bytes; at++)
+		message[at] = (offset + at / 8 * 8) >> (8 * (7 - at % 8));
+}
+
+static uint64_t word_at(const uint8_t *bytes)
+{
+	uint64_t word = 0;
+
+	for (int i = 0; i < 8; i++)
+		word = word << 8 | bytes[i];
+	return word;
+}
+
+/* Counts a message that came whole on this stream. */
+static void take(const uint8_t *message, long bytes, int stream)
+{
+	uint64_t offset = bytes >= 8 ? word_at(message) : 0, now = now_us();
+	uint64_t number = offset / ask.bytes;
+	bool intact = bytes == ask.bytes && offset % ask.bytes == 0 && number < MOST_MESSAGES &&
+		      (int)(number % ask.streams) == stream;
+
+	for (long at = 0; intact && at < bytes; at += 8)
+		intact = word_at(message + at) == offset + at;
+	if (!intact) {
+		count.foreign++;
+		return;
+	}
+	if (count.received_packets++ == 0)
+		count.first_us = count.last_us = now;
+	if (now - count.last_us > count.silence_us)
+		count.silence_us = now - count.last_us;
+	count.last_us = now;
+	count.reordered += count.highest[stream] > (int64_t)number;
+	if (count.highest[stream] < (int64_t)number)
+		count.highest[stream] = number;
+	count.distinct += !count.seen[number];
+	count.seen[number] = true;
+}
+
+static void tell_counts(const char *ended_by, uint64_t start_us)
+{
+	printf("{\"event\":\"result\",\"ended_by\":\"%s\",\"sent_packets\":%ld,"
+	       "\"received_packets\":%ld,\"received_bytes\":%lld,\"distinct_packets\":%ld,"
+	       "\"reordered_packets\":%ld,\"foreign_packets\":%ld,\"receiving_us\":%llu,"
+	       "\"longest_silence_us\":%llu,\"us\":%llu}\n",
+	       ended_by, count.sent_packets, count.received_packets,
+	       (long long)count.received_packets * ask.bytes, count.distinct, count.reordered,
+	       count.foreign, (unsigned long long)(count.last_us - count.first_us),
+	       (unsigned long long)count.silence_us, (unsigned long long)(now_us() - start_us));
+}
+
+/* Whether all has come, or nothing for long, since both sides were last heard. */
+static bool is_quiet(uint64_t sent_us)
+{
+	uint64_t heard = count.last_us > sent_us ? count.last_us : sent_us, now = now_us();
+	long silence_ms = count.distinct >= ask.awaited ? 300 : ask.quiet_ms;
+
+	return now > heard && now - heard > silence_ms * 1000ull;
+}
+
+static int usage(void)
+{
+	fprintf(stderr,
+		"usage: peer [options] server|client ADDRESS PORT\n"
+		"  -a ADDRESS to bind to, of a client; further ones of either\n"
+		"  -n MESSAGES  -m MESSAGES awaited  -l BYTES (multiple of 8)  -g MICROSECONDS between\n"
+		"  -s STREAMS  -u unordered  -t MILLISECONDS of life  -x RETRANSMISSIONS  -i I-DATA\n"
+		"  -k closes when all was sent and all has come, or nothing was heard for -q MILLISECONDS\n"
+		"  -e OURS[:THEIRS] UDP ports  -r MILLISECONDS RTO.Min  -p Path.Max.Retrans\n"
+		"  -d MILLISECONDS at most\n");
+	return 2;
+}
+
+static bool read_words(int arguments, char **argument)
+{
+	for (int option; (option = getopt(arguments, argument, "a:n:m:l:g:s:ut:x:ikq:e:r:p:d:")) != -1;) {
+		switch (option) {
+		case 'a':
+			if (ask.locals == MOST_ADDRESSES)
+				return false;
+			ask.local[ask.locals++] = optarg;
+			break;
+		case 'n': ask.packets = atol(optarg); break;
+		case 'm': ask.awaited = atol(optarg); break;
+		case 'l': ask.bytes = atol(optarg); break;
+		case 'g': ask.gap_us = atol(optarg); break;
+		case 's': ask.streams = atoi(optarg); break;
+		case 'u': ask.unordered = true; break;
+		case 't': ask.lifetime_ms = atoi(optarg); break;
+		case 'x': ask.retransmissions = atoi(optarg); break;
+		case 'i': ask.interleaves = true; break;
+		case 'k': ask.closes = true; break;
+		case 'q': ask.quiet_ms = atol(optarg); break;
+		case 'e':
+			ask.udp_port = atoi(optarg);
+			if (strchr(optarg, ':'))
+				ask.remote_udp_port = atoi(strchr(optarg, ':') + 1);
+			break;
+		case 'r': ask.rto_min_ms = atol(optarg); break;
+		case 'p': ask.path_retransmissions = atol(optarg); break;
+		case 'd': ask.limit_ms = atol(optarg); break;
+		default: return false;
+		}
+	}
+	if (arguments - optind != 3 || ask.packets > MOST_MESSAGES || ask.awaited > MOST_MESSAGES ||
+	    ask.bytes % 8 != 0 || ask.bytes < 8 || ask.bytes > LONGEST || ask.streams < 1 ||
+	    ask.streams > MOST_STREAMS)
+		return false;
+	ask.role = argument[optind];
+	ask.host = argument[optind + 1];
+	ask.port = atoi(argument[optind + 2]);
+	memset(count.highest, -1, sizeof count.highest);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	return true;
+}
