@@ -1,18 +1,19 @@
 //! What a live endpoint hangs on: a [`Port`] that carries IP packets, the clock, and between the
-//! two, if asked for, [`Mishaps`] drawn from a seed, so that a bad network can be had again.
+//! two, if asked for, [`Mishaps`].
 
 use std::collections::BTreeMap;
 use std::io;
+use std::iter;
 use std::mem;
 use std::net::SocketAddr;
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Body, IpVersion, Packet};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::{Ends, Hints, Parsed, WireError};
 
 use crate::clock::Clock;
 use crate::envelope::{self, Encapsulation};
+use crate::mishaps::{Fate, Mishaps, Passage, Way, mark};
 
 /// A socket that carries whole IP packets.
 pub trait Port {
@@ -27,69 +28,6 @@ pub trait Port {
     /// # Errors
     /// The socket's.
     fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool>;
-}
-
-/// Which way a packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
-    /// From the peer.
-    Inbound,
-    /// To the peer.
-    Outbound,
-}
-
-/// What a line does with a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Passes it on in order.
-    Passed,
-    /// Loses it.
-    Lost,
-    /// Holds it so much longer; others overtake it.
-    Held(Duration),
-}
-
-/// What a path does to packets of one direction: a delay for all, and misfortune packet by packet
-/// and independent.
-#[derive(Clone, Debug)]
-pub struct Mishaps {
-    /// How long every packet takes.
-    pub delay: Duration,
-    /// Probability that a packet is lost, 0 to 1.
-    pub loss: f64,
-    /// Probability that a packet is held, 0 to 1.
-    pub held: f64,
-    /// For how long, besides the delay.
-    pub hold: Duration,
-    /// Where the chances come from.
-    pub dice: Dice,
-}
-
-impl Mishaps {
-    /// None ever.
-    #[must_use]
-    pub fn none() -> Self {
-        let (delay, hold) = (Duration::ZERO, Duration::ZERO);
-        Self { delay, loss: 0.0, held: 0.0, hold, dice: Dice::new(0, "none") }
-    }
-
-    fn fate(&mut self) -> Fate {
-        // Both are drawn always, so that one probability does not shift the other's dice.
-        let (lost, held) = (self.dice.chance(self.loss), self.dice.chance(self.held));
-        match (lost, held) {
-            (true, _) => Fate::Lost,
-            (false, true) => Fate::Held(self.hold),
-            (false, false) => Fate::Passed,
-        }
-    }
-
-    /// When a packet of this fate is through.
-    fn through(&self, now: Instant, fate: Fate) -> Instant {
-        match fate {
-            Fate::Held(hold) => now + self.delay + hold,
-            Fate::Passed | Fate::Lost => now + self.delay,
-        }
-    }
 }
 
 /// Sees every packet on our side of the path: when it left or came (or was lost), which way, what
@@ -152,6 +90,8 @@ pub struct Line<L> {
     port: L,
     clock: Clock,
     setup: Setup,
+    inbound: Way,
+    outbound: Way,
     peer: Peer,
     /// What is on its way, by the instant it is through and in the order it began.
     underway: BTreeMap<(Instant, u64), (Passage, Fate, Vec<u8>)>,
@@ -163,8 +103,17 @@ impl<L: Port> Line<L> {
     /// A line over this port, whose clock starts now.
     #[must_use]
     pub fn new(port: L, setup: Setup) -> Self {
-        let (clock, peer, underway) = (Clock::start(), Peer::of(&setup), BTreeMap::new());
-        Self { port, clock, setup, peer, underway, began: 0, unsent_packets: 0 }
+        Self {
+            port,
+            clock: Clock::start(),
+            inbound: Way::new(setup.inbound.clone()),
+            outbound: Way::new(setup.outbound.clone()),
+            peer: Peer::of(&setup),
+            setup,
+            underway: BTreeMap::new(),
+            began: 0,
+            unsent_packets: 0,
+        }
     }
 
     /// What the clock shows.
@@ -210,17 +159,19 @@ impl<L: Port> Line<L> {
             self.unsent_packets += 1;
             return Ok(());
         }
-        let fate = self.setup.outbound.fate();
+        let (fate, through) = self.outbound.take(now, bytes.len());
         self.look(now, Passage::Outbound, fate, &bytes);
-        let through = self.setup.outbound.through(now, fate);
-        match fate {
-            Fate::Lost => Ok(()),
-            _ if through == now => self.transmit(&bytes),
-            _ => {
-                self.begin(through, Passage::Outbound, fate, bytes);
-                Ok(())
-            }
+        if !fate.arrives() {
+            return Ok(());
         }
+        if through > now {
+            self.begin(through, Passage::Outbound, fate, bytes);
+            return Ok(());
+        }
+        for bytes in passing(fate, bytes) {
+            self.transmit(&bytes)?;
+        }
+        Ok(())
     }
 
     /// Waits for a packet of the peer until this instant (or for ever); `None` if none came. What
@@ -290,11 +241,10 @@ impl<L: Port> Line<L> {
     /// Takes a packet that the socket gave.
     fn accept(&mut self, bytes: Vec<u8>) {
         let now = self.now();
-        let fate = self.setup.inbound.fate();
-        if fate == Fate::Lost {
+        let (fate, through) = self.inbound.take(now, bytes.len());
+        if !fate.arrives() {
             return self.look(now, Passage::Inbound, fate, &bytes);
         }
-        let through = self.setup.inbound.through(now, fate);
         self.begin(through, Passage::Inbound, fate, bytes);
     }
 
@@ -304,9 +254,13 @@ impl<L: Port> Line<L> {
         }
     }
 
-    fn begin(&mut self, through: Instant, passage: Passage, fate: Fate, bytes: Vec<u8>) {
-        self.began += 1;
-        self.underway.insert((through, self.began), (passage, fate, bytes));
+    fn begin(&mut self, through: Instant, passage: Passage, mut fate: Fate, bytes: Vec<u8>) {
+        for bytes in passing(fate, bytes) {
+            self.began += 1;
+            self.underway.insert((through, self.began), (passage, fate, bytes));
+            // Who looks on counts what befell a packet once.
+            fate = Fate::Passed;
+        }
     }
 
     /// Lets go what is through by now: ours leave; the first of the peer's is given.
@@ -331,6 +285,15 @@ impl<L: Port> Line<L> {
             sent => sent,
         }
     }
+}
+
+/// What goes on of a packet: itself, perhaps marked, perhaps twice.
+fn passing(fate: Fate, mut bytes: Vec<u8>) -> impl Iterator<Item = Vec<u8>> {
+    if fate == Fate::Marked {
+        mark(&mut bytes);
+    }
+    let copy = (fate == Fate::Copied).then(|| bytes.clone());
+    iter::once(bytes).chain(copy)
 }
 
 fn ends(from: SocketAddr, to: SocketAddr) -> Ends {

@@ -71,7 +71,7 @@ fn fates(seed: u64) -> (Vec<Fate>, [Tally; 2]) {
     let tallies = over_udp(Ipv4Addr::LOCALHOST.into(), move |mut setup| {
         let dice = Dice::new(seed, "outbound");
         let (delay, hold) = (Duration::from_millis(5), Duration::from_millis(30));
-        setup.outbound = Mishaps { delay, loss: 0.2, held: 0.2, hold, dice };
+        setup.outbound = Mishaps { delay, loss: 0.2, held: 0.2, hold, dice, ..Mishaps::none() };
         let seen = Arc::clone(&seen);
         setup.tap = Some(Box::new(move |_, passage, fate, _| {
             if passage == Passage::Outbound {
