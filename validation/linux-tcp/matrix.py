@@ -203,13 +203,21 @@ def judge(case: Case, result: dict) -> list[str]:
             theirs = shark[way].get(name, 0)
             must(count[name] == theirs, f"{name} {way}: {count[name]}, tshark says {theirs}")
     counters = kernel["counters"]
-    for name in ("InCsumErrors", "TCPAbortOnData", "TCPAbortOnTimeout", "TCPSACKReneging"):
+    for name in (
+        "InCsumErrors",
+        "EstabResets",
+        "AttemptFails",
+        "TCPAbortOnData",
+        "TCPAbortOnTimeout",
+        "TCPSACKReneging",
+    ):
         must(counters.get(name, 0) == 0, f"the kernel counts {name} {counters.get(name)}")
     # Blocks it discards are the D-SACKs that it calls dubious.
     discarded, dubious = (counters.get(f"TCP{name}", 0) for name in
                           ("SACKDiscard", "DSACKIgnoredDubious"))  # fmt: skip
     must(discarded <= dubious, f"the kernel discards {discarded} blocks, {dubious} dubious")
-    must(sent["rst"] + received["rst"] == 0, "a connection was reset")
+    # The kernel resets what comes when it has closed: our answer to a late repetition.
+    must(sent["rst"] == 0, "we reset")
     agreed = kernel["info"]["options"] & ~ECN_SEEN & 31
     must(agreed == case.options, f"options agreed on: {agreed}, not {case.options}")
     # Nothing bigger than what was agreed on.

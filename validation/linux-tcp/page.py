@@ -19,7 +19,7 @@ loses, holds back, repeats and marks them from a seed, and has a bottleneck wher
 does so in both directions alike, so that a delay of 20 ms is 10 ms each way.
 
 Both sides send random bytes from a file. As it should be means: the SHA-256 of what each side
-sent is that of what the other side received; connected, closed by both, nobody reset, nothing
+sent is that of what the other side received; connected, closed by both, not reset, not
 timed out; the options agreed on are those asked for, as the kernel tells them (`TCP_INFO`); no
 checksum the kernel calls wrong; where packets are lost, repeated or marked, the kernel and we
 have told each other so by SACK, D-SACK, ECN-echo and CWR. The packets of each conversation,
