@@ -69,10 +69,14 @@ BESIDE = """\
 The same 10 MB over the same path, once from us to the kernel and once from the kernel to us, with
 seeds {first} to {last}: the n-th packet of the sender meets the same chance, whoever sends. Goodput
 in Mbit/s, mean and range; the ratio of ours to the kernel's is the mean over seeds, with its
-standard error.
+standard error. The last three columns are means: data segments sent again, and how often the kernel
+took a reduction back since timestamps or D-SACKs showed it to be needless (`TCPFullUndo`,
+`TCPPartialUndo`, `TCPDSACKUndo`, `TCPLossUndo`), which after a fast retransmit ours does not do.
 
-| path | ours | the kernel's | our goodput | its goodput | ratio | again: we | again: it |
-|---|---|---|---|---|---:|---:|---:|"""
+| path | ours | the kernel's | our goodput | its goodput | ratio | again: we | again: it | it took back |
+|---|---|---|---|---|---:|---:|---:|---:|"""
+
+UNDOS = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
 
 
 def write(path: Path, results: dict) -> None:
@@ -189,6 +193,7 @@ def lap(found: dict, name: str, way: Way, ours: str, kernel: str) -> str | None:
     """One path and pair of controllers."""
     speeds: dict[str, list[float]] = {"ours": [], "kernel": []}
     again: dict[str, list[float]] = {"ours": [], "kernel": []}
+    undone: list[float] = []
     for seed in SEEDS:
         for place, sends in enumerate(("ours", "kernel")):
             case = Case(f"race-{name}-{ours}-{seed}-{SHORT[sends]}", "", way, sends, megabytes=10)
@@ -199,12 +204,14 @@ def lap(found: dict, name: str, way: Way, ours: str, kernel: str) -> str | None:
             sent = result["ours"]["segments"]["sent"]["again_segments"]
             info = result["kernel"]["info"]["total_retrans"]
             again[sends].append(sent if sends == "ours" else info)
+            if sends == "kernel":
+                undone.append(sum(result["kernel"]["counters"].get(name, 0) for name in UNDOS))
     ratios = [a / b for a, b in zip(speeds["ours"], speeds["kernel"], strict=True)]
     error = statistics.stdev(ratios) / len(ratios) ** 0.5
     told = [
         f"{statistics.mean(all_of):.1f} ({min(all_of):.1f} to {max(all_of):.1f})"
         for all_of in speeds.values()
     ]
-    times = [f"{statistics.mean(all_of):.0f}" for all_of in again.values()]
+    times = [f"{statistics.mean(all_of):.0f}" for all_of in [*again.values(), undone]]
     cells = [way.title, ours, kernel, *told, f"{statistics.mean(ratios):.2f} ± {error:.2f}", *times]
     return f"| {' | '.join(cells)} |"
