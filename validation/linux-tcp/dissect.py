@@ -10,11 +10,13 @@ from matrix import PORT
 
 FIELDS = ("frame.packet_flags_direction", "tcp.checksum.status", "ip.checksum.status",
           "_ws.expert.group", "tcp.len", "tcp.options.sack.count", "tcp.checksum",
-          "frame.comment")  # fmt: skip
+          "tcp.flags", "frame.comment")  # fmt: skip
 # epan/proto.h: what is said of sequence numbers (what is sent again, and the like) is no fault, nor
 # is a comment, which we wrote ourselves.
 GROUPS = {0x01: "Checksum", 0x04: "Request", 0x05: "Undecoded", 0x06: "Reassemble",
           0x07: "Malformed", 0x09: "Protocol", 0x0A: "Security"}  # fmt: skip
+# RFC 9293 §3.1
+FIN, RST = 0x1, 0x4
 # epb_flags
 INBOUND = "0x00000001"
 # The payload is random bytes, which tshark would take for this or that protocol.
@@ -30,9 +32,10 @@ def read(capture: Path) -> dict:
     told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     items: collections.Counter[str] = collections.Counter()
     ways = {"sent": collections.Counter[str](), "received": collections.Counter[str]()}
-    bad = packets = all_ones = 0
+    bad = packets = all_ones = early_resets = 0
+    closed = set()
     for row in told.splitlines():
-        direction, tcp, ip, groups, length, blocks, checksum, comment = row.split("\t")
+        direction, tcp, ip, groups, length, blocks, checksum, flags, comment = row.split("\t")
         packets += 1
         inbound = direction == INBOUND
         said = collections.Counter(
@@ -43,6 +46,10 @@ def read(capture: Path) -> dict:
             all_ones += 1
             said["Checksum"] -= 1
             tcp = "1"
+        if int(flags, 16) & FIN:
+            closed.add(direction)
+        if int(flags, 16) & RST and len(closed) < 2:
+            early_resets += 1
         # IPv6 has no checksum.
         bad += tcp != "1" or ip not in ("1", "")
         items.update({name: count for name, count in said.items() if name and count})
@@ -54,5 +61,5 @@ def read(capture: Path) -> dict:
         way["data_bytes"] += int(length)
         way["sack_blocks"] += int(blocks or 0)
     counts = {name: dict(way) for name, way in ways.items()}
-    found = {"packets": packets, "bad_checksums": bad, "all_ones": all_ones, "items": dict(items)}
-    return found | counts
+    found = {"packets": packets, "bad_checksums": bad, "all_ones": all_ones}
+    return found | {"early_resets": early_resets, "items": dict(items)} | counts

@@ -19,9 +19,9 @@ loses, holds back, repeats and marks them from a seed, and has a bottleneck wher
 does so in both directions alike, so that a delay of 20 ms is 10 ms each way.
 
 Both sides send random bytes from a file. As it should be means: the SHA-256 of what each side
-sent is that of what the other side received; connected, closed by both, not reset, not
-timed out; the options agreed on are those asked for, as the kernel tells them (`TCP_INFO`); no
-checksum the kernel calls wrong; where packets are lost, repeated or marked, the kernel and we
+sent is that of what the other side received; connected, closed by both, not reset before that,
+not timed out; the options agreed on are those asked for, as the kernel tells them (`TCP_INFO`);
+no checksum the kernel calls wrong; where packets are lost, repeated or marked, the kernel and we
 have told each other so by SACK, D-SACK, ECN-echo and CWR. The packets of each conversation,
 captured on our side, are read by tshark with every checksum checked: none is wrong, no expert
 item but about sequence numbers (what is sent again, and the like), and it counts the segments,
@@ -73,7 +73,7 @@ standard error. The last three columns are means: data segments sent again, and 
 took a reduction back since timestamps or D-SACKs showed it to be needless (`TCPFullUndo`,
 `TCPPartialUndo`, `TCPDSACKUndo`, `TCPLossUndo`), which after a fast retransmit ours does not do.
 
-| path | ours | the kernel's | our goodput | its goodput | ratio | again: we | again: it | it took back |
+| path | ours | its | our goodput | its goodput | ratio | again: we | again: it | it took back |
 |---|---|---|---|---|---:|---:|---:|---:|"""
 
 UNDOS = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")

@@ -61,10 +61,12 @@ def main() -> int:
     chosen = [case for case in [*CASES, *races()] if wanted(case, asked.names)]
     if not chosen:
         sys.exit("run: no such conversation")
+    described = made(asked.jobs)
     found = hold(chosen, peer, asked.jobs, asked.keep)
+    described["load"] = os.getloadavg()[2]
     failed = sum(bool(result["wrong"]) for result in found.values())
     if not asked.names:
-        results = {"made": made(asked.jobs), "conversations": found}
+        results = {"made": described, "conversations": found}
         RESULTS.write_text(json.dumps(results, indent=1) + "\n")
         page.write(PAGE, results)
     print(f"{len(found) - failed} of {len(found)} as they should be")
@@ -111,7 +113,6 @@ def made(jobs: int) -> dict:
         "rustc": line("rustc", "--version"),
         "python": platform.python_version(),
         "processors": os.cpu_count(),
-        "load": os.getloadavg()[2],
         "jobs": jobs,
     }
 
