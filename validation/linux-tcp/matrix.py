@@ -239,8 +239,8 @@ def judge(case: Case, result: dict) -> list[str]:
     if case.way.copied and sack and back:
         must(counters.get("TCPDSACKRecv", 0) > 0, "the kernel counts no D-SACK of ours")
     if case.name == "no-timestamps":
-        most = (sent["most_blocks"], received["most_blocks"])
-        must(most == (4, 4), f"most blocks in an option: {most}")
+        # How many the kernel names depends on which of our packets the queue lost.
+        must(sent["most_blocks"] == 4, f"most blocks in an option: {sent['most_blocks']}")
     if case.way.marked:
         if out:
             must(bool(kernel["info"]["options"] & ECN_SEEN), "the kernel saw no ECT")

@@ -40,7 +40,7 @@ given below); both ends, the link and tshark share its processors.
 | | |
 |---|---|
 | made | {date} |
-| talkspurt | commit `{commit}`{modified} |
+| talkspurt | commit `{commit}`{modified}; judged, and this page written, with `{judged}` |
 | kernel | {kernel}, with {congestion_control} |
 | tshark | {tshark} |
 | rustc | {rustc} |

@@ -48,13 +48,23 @@ def main() -> int:
     words.add_argument("--dirty", action="store_true", help="write with an unclean tree")
     words.add_argument("--jobs", type=int, default=1, help="conversations at a time")
     words.add_argument("--keep", type=Path, help="folder in which the captures stay")
+    words.add_argument(
+        "--judge", action="store_true", help="hold nothing; judge and write what was held last"
+    )
     asked = words.parse_args()
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 and not asked.judge:
         sys.exit("run: needs root, for TUN devices and network namespaces")
     if missing := [tool for tool in NEEDED if shutil.which(tool) is None]:
         sys.exit(f"run: install {', '.join(missing)} first")
     if not asked.names and not asked.dirty and (changes := uncommitted()):
         sys.exit(f"run: changes that are in no commit (commit them, or --dirty):\n{changes}")
+    if asked.judge:
+        results = json.loads(RESULTS.read_text())
+        for case in CASES + races():
+            result = results["conversations"][case.name]
+            if "tshark" in result:
+                result["wrong"] = judge(case, result)
+        return write(results)
     # Whoever ends this run ends its conversations too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("run: ended"))
     peer = build()
@@ -64,11 +74,21 @@ def main() -> int:
     described = made(asked.jobs)
     found = hold(chosen, peer, asked.jobs, asked.keep)
     described["load"] = os.getloadavg()[2]
+    results = {"made": described, "conversations": found}
+    return verdict(found) if asked.names else write(results)
+
+
+def write(results: dict) -> int:
+    """The results and the page; the exit status."""
+    results["made"]["judged"] = commit()
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    page.write(PAGE, results)
+    return verdict(results["conversations"])
+
+
+def verdict(found: dict[str, dict]) -> int:
+    """Says how many are as they should be; the exit status is 1 if not all."""
     failed = sum(bool(result["wrong"]) for result in found.values())
-    if not asked.names:
-        results = {"made": described, "conversations": found}
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
-        page.write(PAGE, results)
     print(f"{len(found) - failed} of {len(found)} as they should be")
     return 1 if failed else 0
 
@@ -84,6 +104,12 @@ def uncommitted() -> str:
     command = ["git", "status", "--porcelain", "--", ".", *written]
     told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     return told.stdout.rstrip()
+
+
+def commit() -> str:
+    """The commit of the working tree."""
+    told = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, check=True, capture_output=True)
+    return told.stdout.decode().strip()
 
 
 def build() -> Path:
@@ -105,7 +131,7 @@ def made(jobs: int) -> dict:
     available = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text()
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
-        "commit": line("git", "rev-parse", "HEAD"),
+        "commit": commit(),
         "modified": bool(uncommitted()),
         "kernel": platform.release(),
         "congestion_control": available.split(),
