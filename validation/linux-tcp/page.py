@@ -76,6 +76,19 @@ took a reduction back since timestamps or D-SACKs showed it to be needless (`TCP
 | path | ours | its | our goodput | its goodput | ratio | again: we | again: it | it took back |
 |---|---|---|---|---|---:|---:|---:|---:|"""
 
+SEEN = """\
+## What is seen
+
+* Where packets are lost and stay in order, what we send again is what was lost and, but for a few,
+  nothing else.
+* Where packets come late, `sack` takes for lost what three later ones have overtaken (RFC 6675) and
+  halves its window; RACK-TLP, which `cubic` has, waits, and so does the kernel.
+* Where both send through a deep queue, acknowledgements wait behind data. In slow start `sack` has
+  gone 200 ms without one and taken that for a loss: all in flight was sent again for nothing, and
+  the kernel said so by D-SACK. The lower bound of the timeout is 200 ms here (`min_rto`), where
+  RFC 6298 has a second.
+"""
+
 UNDOS = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
 
 
@@ -89,7 +102,7 @@ def write(path: Path, results: dict) -> None:
     made["most"] = max(case.megabytes for case in CASES)
     found = results["conversations"]
     made["all_ones"] = sum(result.get("tshark", {}).get("all_ones", 0) for result in found.values())
-    parts = [HEAD.format(**made), *overview(found), *handshakes(found), *race(found)]
+    parts = [HEAD.format(**made), *overview(found), *handshakes(found), *race(found), SEEN]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n".join(parts).rstrip() + "\n")
 
