@@ -73,7 +73,7 @@ class Case:
         }  # fmt: skip
         out = [part for word, value in words.items() for part in (f"--{word}", str(value))]
         out += ["--closes"] if self.closes == "ours" else []
-        out += ["--mirror"] if self.mirror else []
+        out += ["--mirrored"] if self.mirror else []
         return out + list(self.ours_more)
 
     def their_words(self) -> list[str]:

@@ -3,21 +3,25 @@
 //! talks. The endpoint is the one that simulations run; nothing in it knows the difference.
 //!
 //! This is the only crate that touches sockets and asks a clock. Raw IP (protocol 33, RFC 4340
-//! §19.1; protocol 132, RFC 9260) needs root and Linux; UDP, and DCCP and SCTP inside UDP (RFC 6773,
-//! RFC 6951), need Linux only.
+//! §19.1; protocol 132, RFC 9260) needs root and Linux, a TUN device (for TCP) somebody who made it;
+//! UDP, and DCCP and SCTP inside UDP (RFC 6773, RFC 6951), need Linux only.
 
 mod clock;
 mod drive;
 mod envelope;
 mod exchange;
 mod line;
+mod mishaps;
 #[cfg(target_os = "linux")]
 mod port;
+mod transfer;
 
 pub use clock::Clock;
 pub use drive::{App, Step, drive};
 pub use envelope::{Encapsulation, Inside};
 pub use exchange::{Exchange, Tally, Terms};
-pub use line::{Fate, Line, Mishaps, Passage, Port, Setup, Tap};
+pub use line::{Line, Port, Setup, Tap};
+pub use mishaps::{Fate, Mishaps, Passage};
 #[cfg(target_os = "linux")]
-pub use port::{RawIp, UdpPort};
+pub use port::{RawIp, Tun, UdpPort};
+pub use transfer::{Plan, Record, Transfer};

@@ -1,18 +1,19 @@
 //! What a live endpoint hangs on: a [`Port`] that carries IP packets, the clock, and between the
-//! two, if asked for, [`Mishaps`] drawn from a seed, so that a bad network can be had again.
+//! two, if asked for, [`Mishaps`].
 
 use std::collections::BTreeMap;
 use std::io;
+use std::iter;
 use std::mem;
 use std::net::{IpAddr, SocketAddr};
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Body, IpVersion, Packet, PathId};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::{Ends, Hints, Parsed, WireError, ipv4, ipv6};
 
 use crate::clock::Clock;
 use crate::envelope::{self, Encapsulation, Inside};
+use crate::mishaps::{Fate, Mishaps, Passage, Way, mark};
 
 /// A socket that carries whole IP packets.
 pub trait Port {
@@ -27,69 +28,6 @@ pub trait Port {
     /// # Errors
     /// The socket's.
     fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool>;
-}
-
-/// Which way a packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
-    /// From the peer.
-    Inbound,
-    /// To the peer.
-    Outbound,
-}
-
-/// What a line does with a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
-    /// Passes it on in order.
-    Passed,
-    /// Loses it.
-    Lost,
-    /// Holds it so much longer; others overtake it.
-    Held(Duration),
-}
-
-/// What a path does to packets of one direction: a delay for all, and misfortune packet by packet
-/// and independent.
-#[derive(Clone, Debug)]
-pub struct Mishaps {
-    /// How long every packet takes.
-    pub delay: Duration,
-    /// Probability that a packet is lost, 0 to 1.
-    pub loss: f64,
-    /// Probability that a packet is held, 0 to 1.
-    pub held: f64,
-    /// For how long, besides the delay.
-    pub hold: Duration,
-    /// Where the chances come from.
-    pub dice: Dice,
-}
-
-impl Mishaps {
-    /// None ever.
-    #[must_use]
-    pub fn none() -> Self {
-        let (delay, hold) = (Duration::ZERO, Duration::ZERO);
-        Self { delay, loss: 0.0, held: 0.0, hold, dice: Dice::new(0, "none") }
-    }
-
-    fn fate(&mut self) -> Fate {
-        // Both are drawn always, so that one probability does not shift the other's dice.
-        let (lost, held) = (self.dice.chance(self.loss), self.dice.chance(self.held));
-        match (lost, held) {
-            (true, _) => Fate::Lost,
-            (false, true) => Fate::Held(self.hold),
-            (false, false) => Fate::Passed,
-        }
-    }
-
-    /// When a packet of this fate is through.
-    fn through(&self, now: Instant, fate: Fate) -> Instant {
-        match fate {
-            Fate::Held(hold) => now + self.delay + hold,
-            Fate::Passed | Fate::Lost => now + self.delay,
-        }
-    }
 }
 
 /// Sees every packet on our side of the path: when it left or came (or was lost), which way, what
@@ -136,19 +74,6 @@ impl Setup {
             tap: None,
         }
     }
-
-    /// What becomes of a packet on a path; the dice are thrown whether it is cut or not.
-    fn fate(&mut self, now: Instant, passage: Passage, path: Option<PathId>) -> Fate {
-        let mishaps = match passage {
-            Passage::Inbound => &mut self.inbound,
-            Passage::Outbound => &mut self.outbound,
-        };
-        let fate = mishaps.fate();
-        let cut = |(of, from, until): &(PathId, Instant, Instant)| {
-            Some(*of) == path && (*from..*until).contains(&now)
-        };
-        if self.cuts.iter().any(cut) { Fate::Lost } else { fate }
-    }
 }
 
 /// Who the peer is, as far as is known.
@@ -172,6 +97,8 @@ pub struct Line<L> {
     port: L,
     clock: Clock,
     setup: Setup,
+    inbound: Way,
+    outbound: Way,
     peer: Peer,
     /// The UDP port that what was read last came from.
     heard_port: Option<u16>,
@@ -185,9 +112,18 @@ impl<L: Port> Line<L> {
     /// A line over this port, whose clock starts now.
     #[must_use]
     pub fn new(port: L, setup: Setup) -> Self {
-        let (clock, peer, underway) = (Clock::start(), Peer::of(&setup), BTreeMap::new());
-        let heard_port = None;
-        Self { port, clock, setup, peer, heard_port, underway, began: 0, unsent_packets: 0 }
+        Self {
+            port,
+            clock: Clock::start(),
+            inbound: Way::new(setup.inbound.clone()),
+            outbound: Way::new(setup.outbound.clone()),
+            peer: Peer::of(&setup),
+            heard_port: None,
+            setup,
+            underway: BTreeMap::new(),
+            began: 0,
+            unsent_packets: 0,
+        }
     }
 
     /// What the clock shows.
@@ -255,17 +191,19 @@ impl<L: Port> Line<L> {
             self.unsent_packets += 1;
             return Ok(());
         }
-        let fate = self.setup.fate(now, Passage::Outbound, Some(path));
+        let (fate, through) = self.meet(now, Passage::Outbound, Some(path), bytes.len());
         self.look(now, Passage::Outbound, fate, &bytes);
-        let through = self.setup.outbound.through(now, fate);
-        match fate {
-            Fate::Lost => Ok(()),
-            _ if through == now => self.transmit(&bytes),
-            _ => {
-                self.begin(through, Passage::Outbound, fate, bytes);
-                Ok(())
-            }
+        if !fate.arrives() {
+            return Ok(());
         }
+        if through > now {
+            self.begin(through, Passage::Outbound, fate, bytes);
+            return Ok(());
+        }
+        for bytes in passing(fate, bytes) {
+            self.transmit(&bytes)?;
+        }
+        Ok(())
     }
 
     /// Waits for a packet of the peer until this instant (or for ever); `None` if none came. What
@@ -348,15 +286,34 @@ impl<L: Port> Line<L> {
         Ok(())
     }
 
+    /// What a packet meets on a path, and when it is through; the dice are thrown whether it is cut
+    /// or not.
+    fn meet(
+        &mut self,
+        now: Instant,
+        passage: Passage,
+        path: Option<PathId>,
+        bytes: usize,
+    ) -> (Fate, Instant) {
+        let way = match passage {
+            Passage::Inbound => &mut self.inbound,
+            Passage::Outbound => &mut self.outbound,
+        };
+        let met = way.take(now, bytes);
+        let cut = |(of, from, until): &(PathId, Instant, Instant)| {
+            Some(*of) == path && (*from..*until).contains(&now)
+        };
+        if self.setup.cuts.iter().any(cut) { (Fate::Lost, now) } else { met }
+    }
+
     /// Takes a packet that the socket gave.
     fn accept(&mut self, bytes: Vec<u8>) {
         let now = self.now();
         let path = addresses(&bytes).and_then(|ends| self.path_of(&ends));
-        let fate = self.setup.fate(now, Passage::Inbound, path);
-        if fate == Fate::Lost {
+        let (fate, through) = self.meet(now, Passage::Inbound, path, bytes.len());
+        if !fate.arrives() {
             return self.look(now, Passage::Inbound, fate, &bytes);
         }
-        let through = self.setup.inbound.through(now, fate);
         self.begin(through, Passage::Inbound, fate, bytes);
     }
 
@@ -366,9 +323,13 @@ impl<L: Port> Line<L> {
         }
     }
 
-    fn begin(&mut self, through: Instant, passage: Passage, fate: Fate, bytes: Vec<u8>) {
-        self.began += 1;
-        self.underway.insert((through, self.began), (passage, fate, bytes));
+    fn begin(&mut self, through: Instant, passage: Passage, mut fate: Fate, bytes: Vec<u8>) {
+        for bytes in passing(fate, bytes) {
+            self.began += 1;
+            self.underway.insert((through, self.began), (passage, fate, bytes));
+            // Who looks on counts what befell a packet once.
+            fate = Fate::Passed;
+        }
     }
 
     /// Lets go what is through by now: ours leave; the first of the peer's is given.
@@ -405,6 +366,15 @@ fn addresses(bytes: &[u8]) -> Option<Ends> {
         (header.src.into(), header.dst.into())
     };
     Some(Ends { src, dst, src_port: 0, dst_port: 0 })
+}
+
+/// What goes on of a packet: itself, perhaps marked, perhaps twice.
+fn passing(fate: Fate, mut bytes: Vec<u8>) -> impl Iterator<Item = Vec<u8>> {
+    if fate == Fate::Marked {
+        mark(&mut bytes);
+    }
+    let copy = (fate == Fate::Copied).then(|| bytes.clone());
+    iter::once(bytes).chain(copy)
 }
 
 /// What a network may do to a packet without the socket being broken.

@@ -1,9 +1,11 @@
-//! Ports on Linux: raw IP sockets, which see IP packets as they are, and UDP sockets, whose
-//! datagrams are given the headers they had (RFC 768, 791, 8200), so that all ports carry alike.
+//! Ports on Linux: raw IP sockets and TUN devices, which see IP packets as they are, and UDP
+//! sockets, whose datagrams are given the headers they had (RFC 768, 791, 8200), so that all ports
+//! carry alike.
 
-use std::io::{self, IoSliceMut};
+use std::fs::File;
+use std::io::{self, ErrorKind, IoSliceMut, Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
 
 use nix::cmsg_space;
 use nix::poll::{PollFd, PollFlags, ppoll};
@@ -80,6 +82,47 @@ impl Port for RawIp {
             }
         }
         Ok(true)
+    }
+}
+
+/// A TUN device without packet information (IFF_TUN | IFF_NO_PI), or any other file of which a read
+/// gives one IP packet and to which a write gives one.
+#[derive(Debug)]
+pub struct Tun {
+    file: File,
+}
+
+impl Tun {
+    /// The device of this descriptor. Making a device takes rights and an ioctl, and is the business
+    /// of whoever starts the program: it hands the descriptor on.
+    #[must_use]
+    pub fn new(descriptor: OwnedFd) -> Self {
+        Self { file: descriptor.into() }
+    }
+}
+
+impl Port for Tun {
+    fn send(&mut self, packet: &[u8]) -> io::Result<()> {
+        self.file.write_all(packet)
+    }
+
+    fn receive(&mut self, wait: Option<Duration>, packet: &mut Vec<u8>) -> io::Result<bool> {
+        if !is_readable(&self.file, wait)? {
+            return Ok(false);
+        }
+        packet.resize(LONGEST, 0);
+        match self.file.read(packet) {
+            Ok(length) => {
+                packet.truncate(length);
+                Ok(length > 0)
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                Ok(false)
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -190,9 +233,9 @@ impl Message {
     }
 }
 
-/// Waits until the socket can be read, for so long or for ever.
-fn is_readable(socket: &Socket, wait: Option<Duration>) -> io::Result<bool> {
-    let mut files = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
+/// Waits until the file can be read, for so long or for ever.
+fn is_readable(file: &impl AsFd, wait: Option<Duration>) -> io::Result<bool> {
+    let mut files = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
     let wait = wait.map(|wait| {
         let nanos = i64::try_from(wait.as_nanos()).unwrap_or(i64::MAX);
         TimeSpec::nanoseconds(nanos)

@@ -71,7 +71,8 @@ fn fates(seed: u64) -> (Vec<Fate>, [Tally; 2]) {
     let tallies = over_udp(Ipv4Addr::LOCALHOST.into(), move |mut setup| {
         let dice = Dice::new(seed, "outbound");
         let (delay, hold) = (Duration::from_millis(5), Duration::from_millis(30));
-        setup.outbound = Mishaps { delay, loss: 0.2, held: 0.2, hold, dice };
+        let (loss, held, copied) = (0.2, 0.2, 0.2);
+        setup.outbound = Mishaps { delay, loss, held, hold, copied, dice, ..Mishaps::none() };
         let seen = Arc::clone(&seen);
         setup.tap = Some(Box::new(move |_, passage, fate, _| {
             if passage == Passage::Outbound {
@@ -89,7 +90,9 @@ fn mishaps_come_from_the_seed_and_nothing_else_is_lost() {
     let (first, [_, received]) = fates(5);
     let lost = first.iter().filter(|fate| **fate == Fate::Lost).count() as u64;
     let held = first.iter().filter(|fate| matches!(fate, Fate::Held(_))).count();
-    assert!(lost > 0 && held > 0, "{first:?}");
+    let copied = first.iter().filter(|fate| **fate == Fate::Copied).count() as u64;
+    assert!(lost > 0 && held > 0 && copied > 0, "{first:?}");
     assert_eq!(received.distinct_packets, PACKETS - lost);
+    assert_eq!(received.received_packets, PACKETS - lost + copied);
     assert_eq!(fates(5).0, first);
 }

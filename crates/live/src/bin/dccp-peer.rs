@@ -3,6 +3,8 @@
 //! JSON object a line, and writes what it sent and received as pcapng.
 
 #[cfg(target_os = "linux")]
+mod peer;
+#[cfg(target_os = "linux")]
 #[path = "dccp_peer/mod.rs"]
 mod program;
 

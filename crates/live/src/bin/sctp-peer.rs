@@ -4,6 +4,8 @@
 //! received as pcapng.
 
 #[cfg(target_os = "linux")]
+mod peer;
+#[cfg(target_os = "linux")]
 #[path = "sctp_peer/mod.rs"]
 mod program;
 

@@ -1,12 +1,13 @@
 //! The program's arguments, and what is refused of them before a socket is opened.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum, value_parser};
 use talkspurt_proto::dccp::{Config, KEPT_BYTES};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::time::Duration;
+
+use crate::peer::{Path, address};
 
 /// Speaks DCCP over raw IP with a peer, message for message, and tells what came of it.
 #[derive(Debug, Parser)]
@@ -40,28 +41,8 @@ pub(super) struct Ask {
     /// Time after which it gives up.
     #[arg(long, default_value = "20s")]
     pub(super) limit: Duration,
-    /// Delay of the path, in either direction.
-    #[arg(long, default_value = "0ms")]
-    pub(super) delay: Duration,
-    /// Probability that a packet is lost, in either direction.
-    #[arg(long, default_value_t = 0.0, value_parser = probability)]
-    pub(super) loss: f64,
-    /// Probability that a packet is held for --hold, so that others overtake it.
-    #[arg(long, default_value_t = 0.0, value_parser = probability)]
-    pub(super) held: f64,
-    /// For how long.
-    #[arg(long, default_value = "25ms")]
-    pub(super) hold: Duration,
-    /// Seed of losses and holds.
-    #[arg(long, default_value_t = 1)]
-    pub(super) seed: u64,
-    /// Seed of the connection's own numbers: sequence numbers, timestamps, keys of cookies. Whoever
-    /// knows it can guess them; if not given, they come from the operating system.
-    #[arg(long)]
-    pub(super) endpoint_seed: Option<u64>,
-    /// Capture to write.
-    #[arg(long)]
-    pub(super) pcapng: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) path: Path,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -104,25 +85,10 @@ impl Ask {
     }
 }
 
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text.parse().map_err(|_| "not an ADDRESS:PORT".to_owned())?;
-    if address.ip().is_unspecified() || address.port() == 0 {
-        return Err("address and port must both be given".to_owned());
-    }
-    Ok(address)
-}
-
 fn whole_words(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(bytes) if bytes > 0 && bytes % 8 == 0 => Ok(bytes),
         _ => Err("not a positive multiple of 8".to_owned()),
-    }
-}
-
-fn probability(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(chance) if (0.0..=1.0).contains(&chance) => Ok(chance),
-        _ => Err("not a probability, 0 to 1".to_owned()),
     }
 }
 

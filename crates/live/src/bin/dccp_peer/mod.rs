@@ -4,19 +4,17 @@ mod ask;
 mod watch;
 
 use std::error::Error;
-use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex};
 
 use ask::{Ask, Role};
 use clap::Parser as _;
 use serde::Serialize;
-use talkspurt_live::{Exchange, Fate, Line, Mishaps, Passage, RawIp, Setup, Tally, Terms, drive};
+use talkspurt_live::{Exchange, Line, RawIp, Tally, Terms, drive};
 use talkspurt_proto::dccp::{Config, Dccp};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_record::pcapng::{Direction, Pcapng, Remarks};
-use watch::Watch;
+use watch::{Watch, bears_data};
+
+use crate::peer::{Befell, chances};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -25,17 +23,10 @@ enum Said<'a> {
     Result {
         tally: &'a Tally,
         packets: &'a Watch,
-        mishaps: &'a watch::Mishaps,
+        mishaps: &'a Befell,
         unsent_packets: u64,
         seconds: f64,
     },
-}
-
-/// What the tap of the line fills; shared, because the line owns the tap.
-#[derive(Default)]
-struct Seen {
-    mishaps: watch::Mishaps,
-    capture: Option<Pcapng>,
 }
 
 pub(crate) fn main() -> ExitCode {
@@ -60,14 +51,13 @@ pub(crate) fn main() -> ExitCode {
 /// Holds the conversation; true if it ended before its limit.
 fn run(ask: &Ask, config: &Config) -> Result<bool, Box<dyn Error>> {
     let port = RawIp::dccp(ask.local.ip())?;
-    let dice = chances(ask.endpoint_seed)?;
+    let dice = chances(ask.path.endpoint_seed, "dccp")?;
     let endpoint = match ask.role {
         Role::Client => Dccp::client(config, dice),
         Role::Server => Dccp::listener(config, dice),
     };
-    let seen = Arc::new(Mutex::new(Seen::default()));
-    seen.lock().expect("one thread").capture = ask.pcapng.as_deref().map(capture).transpose()?;
-    let mut line = Line::new(port, setup(ask, Arc::clone(&seen)));
+    let (setup, seen) = ask.path.setup(ask.local, ask.remote, bears_data)?;
+    let mut line = Line::new(port, setup);
     let mut endpoint = endpoint.over(line.version());
     let mut app = Exchange::new(terms(ask));
     let mut watch = Watch::default();
@@ -82,22 +72,11 @@ fn run(ask: &Ask, config: &Config) -> Result<bool, Box<dyn Error>> {
     say(&Said::Result {
         tally: app.tally(),
         packets: &watch,
-        mishaps: &seen.mishaps,
+        mishaps: &seen.befell,
         unsent_packets: line.unsent_packets(),
         seconds: line.now().as_secs_f64(),
     })?;
     Ok(!app.tally().gave_up)
-}
-
-/// What the endpoint draws its numbers from: RFC 4340 §7.2 and §18 want initial sequence numbers
-/// that nobody can guess, and §8.1.4 the keys of cookies.
-fn chances(seed: Option<u64>) -> Result<Dice, Box<dyn Error>> {
-    if let Some(seed) = seed {
-        return Ok(Dice::new(seed, "dccp"));
-    }
-    let mut state = [0; 32];
-    getrandom::fill(&mut state)?;
-    Ok(Dice::from_entropy(state))
 }
 
 fn terms(ask: &Ask) -> Terms {
@@ -112,45 +91,6 @@ fn terms(ask: &Ask) -> Terms {
         linger: Duration::from_millis(300),
         limit: Instant::ZERO + ask.limit,
     }
-}
-
-fn setup(ask: &Ask, seen: Arc<Mutex<Seen>>) -> Setup {
-    let mishaps = |direction| Mishaps {
-        delay: ask.delay,
-        loss: ask.loss,
-        held: ask.held,
-        hold: ask.hold,
-        dice: Dice::new(ask.seed, direction),
-    };
-    let mut setup = Setup::new(ask.local, ask.remote);
-    setup.inbound = mishaps("inbound");
-    setup.outbound = mishaps("outbound");
-    setup.tap = Some(Box::new(move |now, passage, fate, bytes| {
-        let mut seen = seen.lock().expect("one thread");
-        seen.mishaps.count(passage, fate, bytes);
-        if let Some(capture) = &mut seen.capture {
-            write(capture, now, passage, fate, bytes);
-        }
-    }));
-    setup
-}
-
-fn capture(path: &Path) -> std::io::Result<Pcapng> {
-    Pcapng::create(path, &["peer"])
-}
-
-fn write(capture: &mut Pcapng, now: Instant, passage: Passage, fate: Fate, bytes: &[u8]) {
-    let direction = match passage {
-        Passage::Inbound => Direction::Inbound,
-        Passage::Outbound => Direction::Outbound,
-    };
-    let comment = match fate {
-        Fate::Passed => None,
-        Fate::Lost => Some("lost on purpose".to_owned()),
-        Fate::Held(time) => Some(format!("held {time} longer")),
-    };
-    let remarks = Remarks { comment: comment.as_deref(), direction: Some(direction) };
-    capture.packet(0, now, bytes, bytes.len() as u32, remarks);
 }
 
 fn say(said: &Said<'_>) -> serde_json::Result<()> {
@@ -169,7 +109,8 @@ mod tests {
     /// The Sequence Number of the first Request of a client with these chances.
     fn initial_number(seed: Option<u64>) -> WireSeq {
         let config = serde_json::from_str(r#"{"ccid": 2}"#).expect("a configuration");
-        let mut client = Dccp::client(&config, chances(seed).expect("the system has chances"));
+        let mut client =
+            Dccp::client(&config, chances(seed, "dccp").expect("the system has chances"));
         client.handle(Instant::ZERO, Input::Open, &mut ());
         match client.poll(Instant::ZERO, &mut ()) {
             Output::Transmit(transmit) => match transmit.body {

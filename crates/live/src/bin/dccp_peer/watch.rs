@@ -1,10 +1,9 @@
-//! What the program has to tell besides the messages: packets by type, resets, garbage, the last
-//! value of every gauge, and what the line lost or held.
+//! What the program has to tell besides the messages: packets by type, resets, garbage and the last
+//! value of every gauge.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use talkspurt_live::{Fate, Passage};
 use talkspurt_proto::dccp::Kind;
 use talkspurt_proto::packet::Body;
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
@@ -59,47 +58,6 @@ impl Probe for Watch {
     }
 }
 
-/// What became of the packets of one direction on our side of the network.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Mishap {
-    lost_packets: u64,
-    /// Those of them that bore application data.
-    lost_data_packets: u64,
-    held_packets: u64,
-}
-
-/// The same of both.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Mishaps {
-    inbound: Mishap,
-    outbound: Mishap,
-}
-
-impl Mishaps {
-    /// Counts a packet that the line decided over.
-    pub(super) fn count(&mut self, passage: Passage, fate: Fate, bytes: &[u8]) {
-        let mishap = match passage {
-            Passage::Inbound => &mut self.inbound,
-            Passage::Outbound => &mut self.outbound,
-        };
-        match fate {
-            Fate::Passed => {}
-            Fate::Held(_) => mishap.held_packets += 1,
-            Fate::Lost => {
-                mishap.lost_packets += 1;
-                mishap.lost_data_packets += u64::from(bears_data(bytes));
-            }
-        }
-    }
-}
-
-fn bears_data(bytes: &[u8]) -> bool {
-    wire::parse(bytes, Hints::default()).is_ok_and(|parsed| match parsed.body {
-        Body::Dccp(packet) => packet.kind.is_data(),
-        _ => false,
-    })
-}
-
 const fn name(kind: &Kind) -> &'static str {
     match kind {
         Kind::Request { .. } => "Request",
@@ -114,4 +72,10 @@ const fn name(kind: &Kind) -> &'static str {
         Kind::SyncAck { .. } => "SyncAck",
         Kind::Listen { .. } => "Listen",
     }
+}
+
+/// Whether a packet bears data of the application.
+pub(super) fn bears_data(bytes: &[u8]) -> bool {
+    wire::parse(bytes, Hints::default())
+        .is_ok_and(|parsed| matches!(&parsed.body, Body::Dccp(packet) if packet.kind.is_data()))
 }

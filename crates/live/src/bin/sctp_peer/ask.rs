@@ -1,13 +1,14 @@
 //! The program's arguments, and what is refused of them before a socket is opened.
 
 use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum, value_parser};
 use talkspurt_live::{Encapsulation, Inside};
 use talkspurt_proto::packet::PathId;
 use talkspurt_proto::sctp::Config;
 use talkspurt_proto::time::{Duration, Instant};
+
+use crate::peer::{Path, address};
 
 /// Speaks SCTP over raw IP or UDP with a peer, message for message, and tells what came of it.
 #[derive(Debug, Parser)]
@@ -22,7 +23,7 @@ pub(super) struct Ask {
     pub(super) remote: Option<SocketAddr>,
     /// A path more, OURS=THEIRS: addresses of the same hosts.
     #[arg(long = "path", value_parser = pair)]
-    pub(super) paths: Vec<(IpAddr, IpAddr)>,
+    pub(super) further: Vec<(IpAddr, IpAddr)>,
     /// When nothing passes on a path, as NUMBER@FROM..UNTIL, such as 0@2s..1min; the first is 0.
     #[arg(long = "cut", value_parser = cut)]
     pub(super) cuts: Vec<(PathId, Instant, Instant)>,
@@ -56,32 +57,8 @@ pub(super) struct Ask {
     /// Time after which it gives up.
     #[arg(long, default_value = "20s")]
     pub(super) limit: Duration,
-    /// Delay of the path, in either direction.
-    #[arg(long, default_value = "0ms")]
-    pub(super) delay: Duration,
-    /// Probability that a packet is lost, in either direction.
-    #[arg(long, default_value_t = 0.0, value_parser = probability)]
-    pub(super) loss: f64,
-    /// Probability that a packet is held for --hold, so that others overtake it.
-    #[arg(long, default_value_t = 0.0, value_parser = probability)]
-    pub(super) held: f64,
-    /// For how long.
-    #[arg(long, default_value = "25ms")]
-    pub(super) hold: Duration,
-    /// Seed of losses and holds.
-    #[arg(long, default_value_t = 1)]
-    pub(super) seed: u64,
-    /// The dice of the two directions change places, so that what befalls the peer's packets here
-    /// befalls ours.
-    #[arg(long)]
-    pub(super) mirror: bool,
-    /// Seed of the association's own numbers: tags, TSNs, keys of cookies. Whoever knows it can guess
-    /// them; if not given, they come from the operating system.
-    #[arg(long)]
-    pub(super) endpoint_seed: Option<u64>,
-    /// Capture to write.
-    #[arg(long)]
-    pub(super) pcapng: Option<PathBuf>,
+    #[command(flatten)]
+    pub(super) path: Path,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -99,15 +76,15 @@ impl Ask {
         if self.remote.is_some_and(|remote| remote.is_ipv4() != four) {
             return Err("--local and --remote: one is IPv4, the other IPv6".to_owned());
         }
-        if !self.paths.is_empty() {
-            if self.udp.is_some() || !four || self.paths.iter().any(|(_, to)| !to.is_ipv4()) {
+        if !self.further.is_empty() {
+            if self.udp.is_some() || !four || self.further.iter().any(|(_, to)| !to.is_ipv4()) {
                 return Err("--path: several paths there are over raw IPv4 only".to_owned());
             }
-            if self.paths.len() > 7 {
+            if self.further.len() > 7 {
                 return Err("--path: eight paths are the most".to_owned());
             }
         }
-        if let Some(cut) = self.cuts.iter().find(|cut| usize::from(cut.0.0) > self.paths.len()) {
+        if let Some(cut) = self.cuts.iter().find(|cut| usize::from(cut.0.0) > self.further.len()) {
             return Err(format!("--cut: there is no path {}", cut.0.0));
         }
         if self.role == Role::Client && self.udp.is_some_and(|udp| udp.remote_port == 0) {
@@ -118,14 +95,6 @@ impl Ask {
         }
         Ok(config)
     }
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = text.parse().map_err(|_| "not an ADDRESS:PORT".to_owned())?;
-    if address.ip().is_unspecified() || address.port() == 0 {
-        return Err("address and port must both be given".to_owned());
-    }
-    Ok(address)
 }
 
 fn pair(text: &str) -> Result<(IpAddr, IpAddr), String> {
@@ -157,13 +126,6 @@ fn whole_words(text: &str) -> Result<u64, String> {
     match text.parse() {
         Ok(bytes) if bytes > 0 && bytes % 8 == 0 => Ok(bytes),
         _ => Err("not a positive multiple of 8".to_owned()),
-    }
-}
-
-fn probability(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(chance) if (0.0..=1.0).contains(&chance) => Ok(chance),
-        _ => Err("not a probability, 0 to 1".to_owned()),
     }
 }
 

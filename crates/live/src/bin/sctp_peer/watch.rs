@@ -1,10 +1,10 @@
-//! What the program has to tell besides the messages: chunks by type, data by path, garbage, the last
-//! value of every gauge, and what the line lost or held.
+//! What the program has to tell besides the messages: chunks by type, data by path, garbage and
+//! the last value of every gauge.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use talkspurt_live::{Fate, Inside, Passage};
+use talkspurt_live::Inside;
 use talkspurt_proto::packet::{Body, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::sctp::{Chunk, Data};
@@ -79,58 +79,15 @@ impl Probe for Watch {
     }
 }
 
-/// What became of the packets of one direction on our side of the network.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Mishap {
-    passed_packets: u64,
-    lost_packets: u64,
-    /// Those of them whose first chunk, or second after a SACK, is data.
-    lost_data_packets: u64,
-    held_packets: u64,
-}
-
-/// The same of both.
-#[derive(Debug, Default, Serialize)]
-pub(super) struct Mishaps {
-    inbound: Mishap,
-    outbound: Mishap,
-}
-
-impl Mishaps {
-    /// Counts a packet that the line decided over.
-    pub(super) fn count(
-        &mut self,
-        passage: Passage,
-        fate: Fate,
-        inside: Option<Inside>,
-        bytes: &[u8],
-    ) {
-        let mishap = match passage {
-            Passage::Inbound => &mut self.inbound,
-            Passage::Outbound => &mut self.outbound,
-        };
-        match fate {
-            Fate::Passed => mishap.passed_packets += 1,
-            Fate::Held(_) => mishap.held_packets += 1,
-            Fate::Lost => {
-                mishap.lost_packets += 1;
-                mishap.lost_data_packets += u64::from(bears_data(bytes, inside).unwrap_or(false));
-            }
-        }
-    }
-}
-
 /// Whether a packet bears data, from its first two chunks: without the cost of reading all of it.
-fn bears_data(bytes: &[u8], inside: Option<Inside>) -> Option<bool> {
-    let ip = if bytes.first()? >> 4 == 4 { ipv4::HEADER } else { ipv6::HEADER };
+pub(super) fn bears_data(bytes: &[u8], inside: Option<Inside>) -> bool {
+    let version = bytes.first().map_or(0, |byte| byte >> 4);
+    let ip = if version == 4 { ipv4::HEADER } else { ipv6::HEADER };
     let chunks = ip + if inside.is_some() { udp::HEADER } else { 0 } + 12;
-    let kind = *bytes.get(chunks)?;
-    if kind != 3 {
-        return Some(matches!(kind, 0 | 64));
-    }
-    let length = u16::from_be_bytes([*bytes.get(chunks + 2)?, *bytes.get(chunks + 3)?]);
-    let next = bytes.get(chunks + usize::from(length).next_multiple_of(4))?;
-    Some(matches!(next, 0 | 64))
+    let is_data = |at: usize| matches!(bytes.get(at), Some(0 | 64));
+    let Some([3, _, high, low]) = bytes.get(chunks..chunks + 4) else { return is_data(chunks) };
+    let length = usize::from(u16::from_be_bytes([*high, *low]));
+    is_data(chunks + length.next_multiple_of(4))
 }
 
 fn name(chunk: &Chunk) -> String {

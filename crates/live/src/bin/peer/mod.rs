@@ -1,0 +1,192 @@
+//! What the programs that talk with another stack have in common: the path that is made on our side
+//! of the network, what befell packets on it, the capture, and where an endpoint's secrets come from.
+
+use std::error::Error;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use clap::Args;
+use serde::Serialize;
+use talkspurt_live::{Fate, Mishaps, Passage, Setup};
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::Rate;
+use talkspurt_record::pcapng::{Direction, Pcapng, Remarks};
+
+/// The path between us and the peer, the same in both directions.
+#[derive(Debug, Args)]
+pub(super) struct Path {
+    /// Rate of the bottleneck, as "50Mbit/s"; without it there is none.
+    #[arg(long)]
+    rate: Option<Rate>,
+    /// How long a packet may wait for the bottleneck before it is dropped.
+    #[arg(long, default_value = "100ms")]
+    queue: Duration,
+    /// Delay of the path, in either direction.
+    #[arg(long, default_value = "0ms")]
+    delay: Duration,
+    /// Probability that a packet is lost, in either direction.
+    #[arg(long, default_value_t = 0.0, value_parser = probability)]
+    pub(super) loss: f64,
+    /// Probability that a packet is held for --hold, so that others overtake it.
+    #[arg(long, default_value_t = 0.0, value_parser = probability)]
+    held: f64,
+    /// For how long.
+    #[arg(long, default_value = "25ms")]
+    hold: Duration,
+    /// Probability that a packet arrives twice.
+    #[arg(long, default_value_t = 0.0, value_parser = probability)]
+    copied: f64,
+    /// Probability that an ECN-capable packet is marked "congestion experienced".
+    #[arg(long, default_value_t = 0.0, value_parser = probability)]
+    marked: f64,
+    /// Seed of these chances.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Each direction has the chances that the other one would have, so that the peer's packets meet
+    /// what ours would meet.
+    #[arg(long)]
+    mirrored: bool,
+    /// Capture to write.
+    #[arg(long)]
+    pcapng: Option<PathBuf>,
+    /// Seed of the connection's own numbers: sequence numbers, timestamps, keys of cookies. Whoever
+    /// knows it can guess them; if not given, they come from the operating system.
+    #[arg(long)]
+    pub(super) endpoint_seed: Option<u64>,
+}
+
+impl Path {
+    /// A line over this path, and what will be seen on it; `bears_data` knows the packets that bear
+    /// application data.
+    pub(super) fn setup(
+        &self,
+        local: SocketAddr,
+        remote: Option<SocketAddr>,
+        bears_data: impl Fn(&[u8]) -> bool + Send + 'static,
+    ) -> std::io::Result<(Setup, Arc<Mutex<Seen>>)> {
+        let capture = self.pcapng.as_deref().map(|path| Pcapng::create(path, &["peer"]));
+        let seen = Seen { befell: Befell::default(), capture: capture.transpose()? };
+        let seen = Arc::new(Mutex::new(seen));
+        let mut names = ["inbound", "outbound"];
+        if self.mirrored {
+            names.reverse();
+        }
+        let mut setup = Setup::new(local, remote);
+        [setup.inbound, setup.outbound] = names.map(|name| self.mishaps(name));
+        let tapped = Arc::clone(&seen);
+        setup.tap = Some(Box::new(move |now, passage, fate, bytes| {
+            let mut seen = tapped.lock().unwrap_or_else(PoisonError::into_inner);
+            seen.befell.count(passage, fate, || bears_data(bytes));
+            seen.write(now, passage, fate, bytes);
+        }));
+        Ok((setup, seen))
+    }
+
+    fn mishaps(&self, dice: &str) -> Mishaps {
+        Mishaps {
+            rate: self.rate,
+            queue: self.queue,
+            delay: self.delay,
+            loss: self.loss,
+            held: self.held,
+            hold: self.hold,
+            copied: self.copied,
+            marked: self.marked,
+            dice: Dice::new(self.seed, dice),
+        }
+    }
+}
+
+/// What an endpoint draws its numbers from: RFC 4340 §7.2 and RFC 9293 §3.4.1 want initial sequence
+/// numbers that nobody can guess, and RFC 4340 §8.1.4 such keys of cookies.
+pub(super) fn chances(seed: Option<u64>, name: &str) -> Result<Dice, Box<dyn Error>> {
+    if let Some(seed) = seed {
+        return Ok(Dice::new(seed, name));
+    }
+    let mut state = [0; 32];
+    getrandom::fill(&mut state)?;
+    Ok(Dice::from_entropy(state))
+}
+
+/// What the tap of the line fills; shared, because the line owns the tap.
+pub(super) struct Seen {
+    pub(super) befell: Befell,
+    pub(super) capture: Option<Pcapng>,
+}
+
+impl Seen {
+    fn write(&mut self, now: Instant, passage: Passage, fate: Fate, bytes: &[u8]) {
+        let Some(capture) = &mut self.capture else { return };
+        let direction = match passage {
+            Passage::Inbound => Direction::Inbound,
+            Passage::Outbound => Direction::Outbound,
+        };
+        let comment = match fate {
+            Fate::Passed => None,
+            Fate::Lost => Some("lost on purpose".to_owned()),
+            Fate::Overflowed => Some("lost in the queue".to_owned()),
+            Fate::Held(time) => Some(format!("held {time} longer")),
+            Fate::Copied => Some("arrives twice".to_owned()),
+            Fate::Marked => Some("marked on its way".to_owned()),
+        };
+        let remarks = Remarks { comment: comment.as_deref(), direction: Some(direction) };
+        capture.packet(0, now, bytes, bytes.len() as u32, remarks);
+    }
+}
+
+/// What became of the packets of one direction on our side of the network.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Mishap {
+    lost_packets: u64,
+    /// Those of them that bore application data.
+    lost_data_packets: u64,
+    overflowed_packets: u64,
+    held_packets: u64,
+    copied_packets: u64,
+    marked_packets: u64,
+}
+
+/// The same of both.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Befell {
+    inbound: Mishap,
+    outbound: Mishap,
+}
+
+impl Befell {
+    /// Counts a packet that the line decided over.
+    fn count(&mut self, passage: Passage, fate: Fate, bears_data: impl Fn() -> bool) {
+        let mishap = match passage {
+            Passage::Inbound => &mut self.inbound,
+            Passage::Outbound => &mut self.outbound,
+        };
+        match fate {
+            Fate::Passed => {}
+            Fate::Overflowed => mishap.overflowed_packets += 1,
+            Fate::Held(_) => mishap.held_packets += 1,
+            Fate::Copied => mishap.copied_packets += 1,
+            Fate::Marked => mishap.marked_packets += 1,
+            Fate::Lost => {
+                mishap.lost_packets += 1;
+                mishap.lost_data_packets += u64::from(bears_data());
+            }
+        }
+    }
+}
+
+pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text.parse().map_err(|_| "not an ADDRESS:PORT".to_owned())?;
+    if address.ip().is_unspecified() || address.port() == 0 {
+        return Err("address and port must both be given".to_owned());
+    }
+    Ok(address)
+}
+
+fn probability(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(chance) if (0.0..=1.0).contains(&chance) => Ok(chance),
+        _ => Err("not a probability, 0 to 1".to_owned()),
+    }
+}

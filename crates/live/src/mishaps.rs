@@ -1,0 +1,203 @@
+//! What a path does to the packets of one direction: a bottleneck, a delay, and misfortune drawn
+//! from a seed, so that a bad network can be had again.
+
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::packet::Ecn;
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::Rate;
+use talkspurt_proto::wire::{ipv4, ipv6};
+
+/// Which way a packet goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Passage {
+    /// From the peer.
+    Inbound,
+    /// To the peer.
+    Outbound,
+}
+
+/// What a line does with a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// Passes it on in order.
+    Passed,
+    /// Loses it by chance.
+    Lost,
+    /// Loses it because too much waits for the bottleneck already.
+    Overflowed,
+    /// Holds it so much longer; others overtake it.
+    Held(Duration),
+    /// Passes it on twice.
+    Copied,
+    /// Passes it on with "congestion experienced" (RFC 3168 §5), if it is ECN-capable.
+    Marked,
+}
+
+impl Fate {
+    /// Whether the packet arrives.
+    #[must_use]
+    pub const fn arrives(self) -> bool {
+        !matches!(self, Self::Lost | Self::Overflowed)
+    }
+}
+
+/// What a path does to packets of one direction: a bottleneck and a delay for all, and misfortune
+/// packet by packet and independent. Who is lost by chance does not come to the bottleneck.
+#[derive(Clone, Debug)]
+pub struct Mishaps {
+    /// Rate of the bottleneck, counted over whole IP packets; absent means that there is none.
+    pub rate: Option<Rate>,
+    /// How long a packet may wait for the bottleneck; one that would wait longer is lost.
+    pub queue: Duration,
+    /// How long every packet takes, the bottleneck apart.
+    pub delay: Duration,
+    /// Probability that a packet is lost, 0 to 1.
+    pub loss: f64,
+    /// Probability that a packet is held, 0 to 1.
+    pub held: f64,
+    /// For how long, besides the delay.
+    pub hold: Duration,
+    /// Probability that a packet arrives twice, 0 to 1.
+    pub copied: f64,
+    /// Probability that a packet is marked, 0 to 1.
+    pub marked: f64,
+    /// Where the chances come from.
+    pub dice: Dice,
+}
+
+impl Mishaps {
+    /// None ever.
+    #[must_use]
+    pub fn none() -> Self {
+        Self {
+            rate: None,
+            queue: Duration::ZERO,
+            delay: Duration::ZERO,
+            loss: 0.0,
+            held: 0.0,
+            hold: Duration::ZERO,
+            copied: 0.0,
+            marked: 0.0,
+            dice: Dice::new(0, "none"),
+        }
+    }
+
+    /// What chance has for the next packet.
+    fn draw(&mut self) -> Fate {
+        // All are drawn always, so that one probability does not shift the others' dice.
+        let chances = [self.loss, self.held, self.copied, self.marked];
+        match chances.map(|chance| self.dice.chance(chance)) {
+            [true, ..] => Fate::Lost,
+            [_, true, ..] => Fate::Held(self.hold),
+            [_, _, true, _] => Fate::Copied,
+            [_, _, _, true] => Fate::Marked,
+            _ => Fate::Passed,
+        }
+    }
+}
+
+/// One direction of a path as it is now.
+#[derive(Debug)]
+pub(crate) struct Way {
+    mishaps: Mishaps,
+    /// When the bottleneck has sent all that it took.
+    free: Instant,
+}
+
+impl Way {
+    pub(crate) const fn new(mishaps: Mishaps) -> Self {
+        Self { mishaps, free: Instant::ZERO }
+    }
+
+    /// What becomes of the next packet, so many bytes long, and when it is through.
+    pub(crate) fn take(&mut self, now: Instant, bytes: usize) -> (Fate, Instant) {
+        let fate = self.mishaps.draw();
+        if !fate.arrives() {
+            return (fate, now);
+        }
+        let mut through = now;
+        if let Some(time) = self.mishaps.rate.and_then(|rate| rate.time_for(bytes as u64)) {
+            if self.free.saturating_since(now) > self.mishaps.queue {
+                return (Fate::Overflowed, now);
+            }
+            self.free = self.free.max(now) + time;
+            through = self.free;
+        }
+        let hold = if let Fate::Held(hold) = fate { hold } else { Duration::ZERO };
+        (fate, through + self.mishaps.delay + hold)
+    }
+}
+
+/// Marks an IP packet "congestion experienced", unless it is not ECN-capable (RFC 3168 §5).
+pub(crate) fn mark(bytes: &mut [u8]) {
+    let capable = |ecn| matches!(ecn, Ecn::Ect0 | Ecn::Ect1);
+    let written = match bytes.first().map(|byte| byte >> 4) {
+        Some(4) => match ipv4::Header::parse(bytes) {
+            Ok((header, _)) if capable(header.ecn) => {
+                ipv4::Header { ecn: Ecn::Ce, ..header }.write(bytes)
+            }
+            _ => Ok(()),
+        },
+        Some(6) => match ipv6::Header::parse(bytes) {
+            Ok((header, _)) if capable(header.ecn) => {
+                ipv6::Header { ecn: Ecn::Ce, ..header }.write(bytes)
+            }
+            _ => Ok(()),
+        },
+        _ => Ok(()),
+    };
+    written.expect("a header that was read can be written");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    #[test]
+    fn the_bottleneck_serves_one_after_the_other_and_loses_what_would_wait_too_long() {
+        let mut mishaps = Mishaps::none();
+        // 1000 bytes take a millisecond.
+        mishaps.rate = Some(Rate::from_bps(8_000_000));
+        (mishaps.queue, mishaps.delay) = (Duration::from_millis(2), Duration::from_millis(10));
+        let mut way = Way::new(mishaps);
+        let at = |millis| Instant::ZERO + Duration::from_millis(millis);
+        assert_eq!(way.take(at(1), 1000), (Fate::Passed, at(12)));
+        assert_eq!(way.take(at(1), 1000), (Fate::Passed, at(13)));
+        assert_eq!(way.take(at(1), 1000), (Fate::Passed, at(14)));
+        assert_eq!(way.take(at(1), 1000).0, Fate::Overflowed);
+        assert_eq!(way.take(at(2), 1000), (Fate::Passed, at(15)));
+        assert_eq!(way.take(at(9), 500).1, at(19) + Duration::from_micros(500));
+    }
+
+    #[test]
+    fn each_misfortune_is_as_frequent_as_asked() {
+        let mut mishaps = Mishaps { loss: 0.1, held: 0.2, copied: 0.3, ..Mishaps::none() };
+        (mishaps.marked, mishaps.hold) = (0.4, Duration::from_millis(3));
+        let mut way = Way::new(mishaps);
+        let fates: Vec<_> = (0..20_000).map(|_| way.take(Instant::ZERO, 40).0).collect();
+        let share = |fate| fates.iter().filter(|f| **f == fate).count() as f64 / 20_000.0;
+        // Each is looked at only if those before it did not come to pass; six standard errors.
+        let held = Fate::Held(Duration::from_millis(3));
+        for (fate, expected) in
+            [(Fate::Lost, 0.1), (held, 0.18), (Fate::Copied, 0.216), (Fate::Marked, 0.2016)]
+        {
+            assert!((share(fate) - expected).abs() < 0.018, "{fate:?}: {}", share(fate));
+        }
+    }
+
+    #[test]
+    fn only_what_is_ecn_capable_is_marked() {
+        for (before, after) in [(Ecn::Ect0, Ecn::Ce), (Ecn::NotEct, Ecn::NotEct)] {
+            let (src, dst) = (Ipv4Addr::LOCALHOST, Ipv4Addr::LOCALHOST);
+            let (dscp, ttl, protocol, identification) = (5, 9, 6, 77);
+            let sent = ipv4::Header { dscp, ecn: before, identification, ttl, protocol, src, dst };
+            let mut bytes = [0; 40];
+            sent.write(&mut bytes).expect("it fits");
+            mark(&mut bytes);
+            let (header, _) = ipv4::Header::parse(&bytes).expect("its checksum is right");
+            assert_eq!(header, ipv4::Header { ecn: after, ..sent });
+        }
+    }
+}

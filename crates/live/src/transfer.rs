@@ -1,0 +1,139 @@
+//! A file each way over a connection that is a stream (TCP): ours is handed over as the endpoint has
+//! room, the peer's kept as it comes. Whether they are the same at both ends is for others to say.
+
+use bytes::Bytes;
+use serde::Serialize;
+use talkspurt_proto::endpoint::{Event, Input};
+use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::time::{Duration, Instant};
+
+use crate::drive::{App, Step};
+
+/// Bytes handed over at a time.
+const PIECE: usize = 65_536;
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Whether we open the connection.
+    pub opens: bool,
+    /// What to send.
+    pub send: Bytes,
+    /// Whether our direction is closed as soon as all was sent; otherwise when the peer has closed.
+    pub closes: bool,
+    /// Time left to the peer's last words after the end.
+    pub linger: Duration,
+    /// When to give up, whatever happened.
+    pub limit: Instant,
+}
+
+/// What came of it, but for the bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Record {
+    /// Bytes handed to the endpoint.
+    pub sent_bytes: u64,
+    /// Bytes delivered.
+    pub received_bytes: u64,
+    /// What happened to the connection, and when in microseconds of the clock.
+    pub events: Vec<(String, u64)>,
+    /// Whether the limit was reached.
+    pub gave_up: bool,
+}
+
+/// One side of it.
+#[derive(Debug)]
+pub struct Transfer {
+    plan: Plan,
+    record: Record,
+    received: Vec<u8>,
+    opened: bool,
+    connected: bool,
+    peer_closed: bool,
+    closed: bool,
+    ended: Option<Instant>,
+}
+
+impl Transfer {
+    /// A side that has sent nothing yet.
+    #[must_use]
+    pub fn new(plan: Plan) -> Self {
+        Self {
+            opened: !plan.opens,
+            plan,
+            record: Record::default(),
+            received: Vec::new(),
+            connected: false,
+            peer_closed: false,
+            closed: false,
+            ended: None,
+        }
+    }
+
+    /// What came of it so far.
+    #[must_use]
+    pub const fn record(&self) -> &Record {
+        &self.record
+    }
+
+    /// What came from the peer.
+    #[must_use]
+    pub fn received(&self) -> &[u8] {
+        &self.received
+    }
+
+    /// The next piece, once there is room for all of it: small ones would make small segments.
+    fn next_piece(&mut self, room: usize) -> Option<Bytes> {
+        let length = self.plan.send.len().min(PIECE);
+        (length > 0 && room >= length).then(|| self.plan.send.split_to(length))
+    }
+}
+
+impl App for Transfer {
+    fn on_frame(&mut self, _: Instant, frame: Frame) {
+        match frame {
+            Frame::Data(Payload::Real(bytes)) => self.received.extend_from_slice(&bytes),
+            // Bytes from a wire are real unless hints say otherwise, and TCP carries no media.
+            other => panic!("a stream from a wire delivered {other:?}"),
+        }
+        self.record.received_bytes = self.received.len() as u64;
+    }
+
+    fn on_event(&mut self, now: Instant, event: Event) {
+        match event {
+            Event::Connected => self.connected = true,
+            Event::PeerClosed => self.peer_closed = true,
+            Event::Closed | Event::Reset | Event::TimedOut => {
+                self.ended = Some(now + self.plan.linger);
+            }
+            // TCP does neither of the last two.
+            Event::Writable | Event::Encoding(_) | Event::Restarted => return,
+        }
+        self.record.events.push((format!("{event:?}"), now.as_nanos() / 1000));
+    }
+
+    fn step(&mut self, now: Instant, room: usize) -> Step {
+        if self.record.gave_up || self.ended.is_some_and(|end| end <= now) {
+            return Step::Stop;
+        }
+        if now >= self.plan.limit {
+            self.record.gave_up = true;
+            return Step::Do(Input::Abort);
+        }
+        if !self.opened {
+            self.opened = true;
+            return Step::Do(Input::Open);
+        }
+        if self.connected && self.ended.is_none() {
+            if let Some(piece) = self.next_piece(room) {
+                self.record.sent_bytes += piece.len() as u64;
+                return Step::Do(Input::Frame(Frame::Data(Payload::Real(piece))));
+            }
+            let all = self.plan.send.is_empty() && (self.plan.closes || self.peer_closed);
+            if all && !self.closed {
+                self.closed = true;
+                return Step::Do(Input::Close);
+            }
+        }
+        Step::Wait(self.ended.into_iter().chain([self.plan.limit]).min())
+    }
+}

@@ -1,0 +1,65 @@
+"""A captured conversation as tshark reads it: every checksum checked, every item of its experts."""
+
+from __future__ import annotations
+
+import collections
+import subprocess
+from pathlib import Path
+
+from matrix import PORT
+
+FIELDS = ("frame.packet_flags_direction", "tcp.checksum.status", "ip.checksum.status",
+          "_ws.expert.group", "tcp.len", "tcp.options.sack.count", "tcp.checksum",
+          "tcp.flags", "frame.comment")  # fmt: skip
+# epan/proto.h: what is said of sequence numbers (what is sent again, and the like) is no fault, nor
+# is a comment, which we wrote ourselves.
+GROUPS = {0x01: "Checksum", 0x04: "Request", 0x05: "Undecoded", 0x06: "Reassemble",
+          0x07: "Malformed", 0x09: "Protocol", 0x0A: "Security"}  # fmt: skip
+# RFC 9293 §3.1
+FIN, RST = 0x1, 0x4
+# epb_flags
+INBOUND = "0x00000001"
+# The payload is random bytes, which tshark would take for this or that protocol.
+PAYLOAD = f"tcp.port=={PORT},data"
+
+
+def read(capture: Path) -> dict:
+    """What tshark says of the capture of our side; of what was received less what was lost."""
+    command = ["tshark", "-r", str(capture), "-d", PAYLOAD, "-Y", "tcp"]
+    for name in ("tcp.check_checksum", "ip.check_checksum"):
+        command += ["-o", f"{name}:TRUE"]
+    command += ["-T", "fields", *(word for name in FIELDS for word in ("-e", name))]
+    told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    items: collections.Counter[str] = collections.Counter()
+    ways = {"sent": collections.Counter[str](), "received": collections.Counter[str]()}
+    bad = packets = all_ones = early_resets = 0
+    closed = set()
+    for row in told.splitlines():
+        direction, tcp, ip, groups, length, blocks, checksum, flags, comment = row.split("\t")
+        packets += 1
+        inbound = direction == INBOUND
+        said = collections.Counter(
+            GROUPS.get(int(group) >> 24) for group in groups.split(",") if group
+        )
+        if inbound and tcp == "0" and checksum == "0xffff":
+            # Linux writes a TCP checksum of 0 as 0xffff, as UDP must: it adds up to the same.
+            all_ones += 1
+            said["Checksum"] -= 1
+            tcp = "1"
+        if int(flags, 16) & FIN:
+            closed.add(direction)
+        if int(flags, 16) & RST and len(closed) < 2:
+            early_resets += 1
+        # IPv6 has no checksum.
+        bad += tcp != "1" or ip not in ("1", "")
+        items.update({name: count for name, count in said.items() if name and count})
+        if inbound and comment.startswith("lost"):
+            continue
+        way = ways["received" if inbound else "sent"]
+        way["segments"] += 1
+        way["data_segments"] += int(length) > 0
+        way["data_bytes"] += int(length)
+        way["sack_blocks"] += int(blocks or 0)
+    counts = {name: dict(way) for name, way in ways.items()}
+    found = {"packets": packets, "bad_checksums": bad, "all_ones": all_ones}
+    return found | {"early_resets": early_resets, "items": dict(items)} | counts

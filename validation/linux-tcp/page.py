@@ -1,0 +1,230 @@
+"""The page docs/validation/linux-tcp.md, written from results alone."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+from matrix import CASES, RACES, SEEDS, SHORT, Case, Way
+
+HEAD = """\
+# TCP with the Linux kernel
+
+<!-- Written by validation/linux-tcp/run.py; changes made here are lost. -->
+
+Our TCP endpoint, the one that simulations run, talks with the TCP of the machine's own Linux
+kernel: it sits behind a TUN device in a network namespace of its own, and at the device's other
+side is an ordinary socket. Between endpoint and device our own link delays packets in real time,
+loses, holds back, repeats and marks them from a seed, and has a bottleneck where one is named; it
+does so in both directions alike, so that a delay of 20 ms is 10 ms each way.
+
+Both sides send random bytes from a file. As it should be means: the SHA-256 of what each side
+sent is that of what the other side received; connected, closed by both, not reset before that,
+not timed out; the options agreed on are those asked for, as the kernel tells them (`TCP_INFO`);
+no checksum the kernel calls wrong; where packets are lost, repeated or marked, the kernel and we
+have told each other so by SACK, D-SACK, ECN-echo and CWR. The packets of each conversation,
+captured on our side, are read by tshark with every checksum checked: none is wrong, no expert
+item but about sequence numbers (what is sent again, and the like), and it counts the segments,
+bytes and SACK blocks that we count.
+
+Two things the kernel does its own way. It writes a TCP checksum that comes out as 0 as 0xffff, as
+one must for UDP; tshark calls that wrong, a receiver that adds up does not see it: {all_ones} of
+its packets are let pass for it, and none of ours. And it does not believe in more duplicates than
+it has sent itself: a D-SACK about what the link repeated it calls dubious, takes for an ordinary
+block, and discards. As many blocks may be discarded (`TCPSACKDiscard`) as D-SACKs were dubious
+(`TCPDSACKIgnoredDubious`), and no others.
+
+Not asserted: how fast it goes. The figures are of one machine that was busy with other work (load
+given below); both ends, the link and tshark share its processors.
+
+| | |
+|---|---|
+| made | {date} |
+| talkspurt | commit `{commit}`{modified}; judged, and this page written, with `{judged}` |
+| kernel | {kernel}, with {congestion_control} |
+| tshark | {tshark} |
+| rustc | {rustc} |
+| python | {python} |
+| processors | {processors}, load {load:.1f}, {jobs} conversations at a time |
+
+To have it made again (needs root):
+
+```sh
+sudo validation/linux-tcp/run.py --jobs {jobs}
+```
+
+## What was held
+
+Each side that sends sends the bytes named in the row, {most} MB if none are. *Again* counts data
+segments that were sent again: ours as counted by us, the kernel's as its socket counts them
+(`tcpi_total_retrans`). *Lost* counts the data segments that the link lost by chance, and behind a
+plus those for which the queue had no room. *Blocks* are those of SACK options, *D* the options
+that begin with a D-SACK.
+"""
+
+
+BESIDE = """\
+## Beside the kernel
+
+The same 10 MB over the same path, once from us to the kernel and once from the kernel to us, with
+seeds {first} to {last}: the n-th packet of the sender meets the same chance, whoever sends. Goodput
+in Mbit/s, mean and range; the ratio of ours to the kernel's is the mean over seeds, with its
+standard error. The last three columns are means: data segments sent again, and how often the kernel
+took a reduction back since timestamps or D-SACKs showed it to be needless (`TCPFullUndo`,
+`TCPPartialUndo`, `TCPDSACKUndo`, `TCPLossUndo`), which after a fast retransmit ours does not do.
+
+| path | ours | its | our goodput | its goodput | ratio | again: we | again: it | it took back |
+|---|---|---|---|---|---:|---:|---:|---:|"""
+
+SEEN = """\
+## What is seen
+
+* Where packets are lost and stay in order, what we send again is what was lost and, but for a few,
+  nothing else.
+* Where packets come late, `sack` takes for lost what three later ones have overtaken (RFC 6675) and
+  halves its window; RACK-TLP, which `cubic` has, waits, and so does the kernel.
+* Where both send through a deep queue, acknowledgements wait behind data. In slow start `sack` has
+  gone 200 ms without one and taken that for a loss: all in flight was sent again for nothing, and
+  the kernel said so by D-SACK. The lower bound of the timeout is 200 ms here (`min_rto`), where
+  RFC 6298 has a second.
+"""
+
+UNDOS = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")
+
+
+def write(path: Path, results: dict) -> None:
+    """Writes the page."""
+    made = dict(results["made"])
+    made["modified"] = (
+        " **and changes that are in no commit** (`--dirty`)" if made["modified"] else ""
+    )
+    made["congestion_control"] = ", ".join(made["congestion_control"])
+    made["most"] = max(case.megabytes for case in CASES)
+    found = results["conversations"]
+    made["all_ones"] = sum(result.get("tshark", {}).get("all_ones", 0) for result in found.values())
+    parts = [HEAD.format(**made), *overview(found), *handshakes(found), *race(found), SEEN]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join(parts).rstrip() + "\n")
+
+
+def overview(found: dict) -> list[str]:
+    """The table of all conversations, and what is wrong with which."""
+    out = [
+        "| conversation | path | opens | from us: Mbit/s | lost | again | blocks back (D)"
+        " | from the kernel: Mbit/s | lost | again | blocks back (D) | as it should be |"
+    ]
+    out += ["|---|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---|"]
+    for case in CASES:
+        if case.name in found:
+            out.append(row(case, found[case.name]))
+    out.append("")
+    wrong = {name: result["wrong"] for name, result in found.items() if result["wrong"]}
+    out += [f"* {name}: {'; '.join(what)}" for name, what in wrong.items()]
+    return [*out, ""] if wrong else out
+
+
+def row(case: Case, result: dict) -> str:
+    """One conversation."""
+    title = case.title if case.megabytes == 50 else f"{case.title}, {case.megabytes} MB"
+    cells = [title, case.way.title, "we" if case.opens == "ours" else "the kernel"]
+    if result.get("ours"):
+        cells += out_cells(case, result) + back_cells(case, result)
+    else:
+        cells += [""] * 8
+    return f"| {' | '.join([*cells, 'no' if result['wrong'] else 'yes'])} |"
+
+
+def out_cells(case: Case, result: dict) -> list[str]:
+    """What we sent."""
+    if not case.bytes[0]:
+        return [""] * 4
+    segments = result["ours"]["segments"]
+    lost = losses(result["ours"]["mishaps"]["outbound"])
+    again = str(segments["sent"]["again_segments"])
+    return [f"{goodput(case, result)[0]:.1f}", lost, again, blocks(segments["received"])]
+
+
+def back_cells(case: Case, result: dict) -> list[str]:
+    """What the kernel sent."""
+    if not case.bytes[1]:
+        return [""] * 4
+    lost = losses(result["ours"]["mishaps"]["inbound"])
+    again = str(result["kernel"]["info"]["total_retrans"])
+    sent = result["ours"]["segments"]["sent"]
+    return [f"{goodput(case, result)[1]:.1f}", lost, again, blocks(sent)]
+
+
+def losses(mishap: dict) -> str:
+    """By chance, and in the queue."""
+    over = mishap["overflowed_packets"]
+    return f"{mishap['lost_data_packets']}" + (f" + {over}" if over else "")
+
+
+def blocks(segments: dict) -> str:
+    """SACK blocks of one direction."""
+    return f"{segments['sack_blocks']} ({segments['d_sacks']})" if segments["with_sack"] else ""
+
+
+def goodput(case: Case, result: dict) -> tuple[float, float]:
+    """Mbit/s of payload, ours and the kernel's.
+
+    From the connection's beginning to the end of the stream, as the receiver sees it.
+    """
+    events = dict(result["ours"]["record"]["events"])
+    seconds = (events["PeerClosed"] - events["Connected"]) / 1e6
+    out, back = (length * 8 / 1e6 for length in case.bytes)
+    return out / result["kernel"]["seconds"], back / seconds
+
+
+def handshakes(found: dict) -> list[str]:
+    """The options of the SYNs, each pair of sets once."""
+    pairs: dict[tuple[str, str], list[str]] = {}
+    for name, result in found.items():
+        if result.get("ours") and not name.startswith("race-"):
+            segments = result["ours"]["segments"]
+            pair = tuple(", ".join(segments[way]["syn"]) for way in ("sent", "received"))
+            pairs.setdefault((pair[0], pair[1]), []).append(name)
+    out = [
+        "## What the SYNs offered\n",
+        "| ours | the kernel's | conversations |",
+        "|---|---|---:|",
+    ]
+    out += [f"| {ours} | {kernel} | {len(names)} |" for (ours, kernel), names in pairs.items()]
+    return [*out, ""]
+
+
+def race(found: dict) -> list[str]:
+    """Our sender and the kernel's, each alone over the same path with the same chances."""
+    out = [BESIDE.format(first=SEEDS[0], last=SEEDS[-1])]
+    out += [
+        line for name, way, ours, kernel in RACES if (line := lap(found, name, way, ours, kernel))
+    ]
+    return [*out, ""]
+
+
+def lap(found: dict, name: str, way: Way, ours: str, kernel: str) -> str | None:
+    """One path and pair of controllers."""
+    speeds: dict[str, list[float]] = {"ours": [], "kernel": []}
+    again: dict[str, list[float]] = {"ours": [], "kernel": []}
+    undone: list[float] = []
+    for seed in SEEDS:
+        for place, sends in enumerate(("ours", "kernel")):
+            case = Case(f"race-{name}-{ours}-{seed}-{SHORT[sends]}", "", way, sends, megabytes=10)
+            result = found.get(case.name, {})
+            if not result.get("ours") or result["wrong"]:
+                return None
+            speeds[sends].append(goodput(case, result)[place])
+            sent = result["ours"]["segments"]["sent"]["again_segments"]
+            info = result["kernel"]["info"]["total_retrans"]
+            again[sends].append(sent if sends == "ours" else info)
+            if sends == "kernel":
+                undone.append(sum(result["kernel"]["counters"].get(name, 0) for name in UNDOS))
+    ratios = [a / b for a, b in zip(speeds["ours"], speeds["kernel"], strict=True)]
+    error = statistics.stdev(ratios) / len(ratios) ** 0.5
+    told = [
+        f"{statistics.mean(all_of):.1f} ({min(all_of):.1f} to {max(all_of):.1f})"
+        for all_of in speeds.values()
+    ]
+    times = [f"{statistics.mean(all_of):.0f}" for all_of in [*again.values(), undone]]
+    cells = [way.title, ours, kernel, *told, f"{statistics.mean(ratios):.2f} ± {error:.2f}", *times]
+    return f"| {' | '.join(cells)} |"
