@@ -218,6 +218,9 @@ impl Tcp {
         }
         if ack >= self.tx.una {
             self.update_window(segment, seq, ack);
+            if self.recovery.doubt.is_some() {
+                self.doubt_on_window();
+            }
         }
         self.state != State::Closed
     }

@@ -97,6 +97,11 @@ pub struct Config {
     /// other controllers never do.
     #[serde(default = "Config::yes")]
     pub hystart: bool,
+    /// A timeout is doubted, and taken back if it was needless (F-RTO, RFC 5682, with the answer of
+    /// RFC 4015), as Linux does. Absent: with the recoveries `sack` and `rack`, not with the older ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub f_rto: Option<bool>,
     /// Largest payload of a segment without options, in bytes; lowered to what the path's first
     /// link takes and by Packet Too Big (RFC 9293 §3.7.1; ns-2 `packetSize_`).
     #[serde(default = "Config::default_mss")]
@@ -185,6 +190,7 @@ impl Config {
             controller,
             recovery: None,
             hystart: true,
+            f_rto: None,
             mss: Self::default_mss(),
             initial_window: Self::default_initial_window(),
             initial_ssthresh: None,

@@ -337,6 +337,9 @@ impl Tcp {
     fn usable_window(&self, flight: u64) -> (u64, u64) {
         match &self.selective {
             None => {
+                if let Some(bytes) = self.recovery.doubt.as_ref().and_then(|doubt| doubt.bytes()) {
+                    return (flight, flight + bytes);
+                }
                 let window = self.recovery.inflated(self.cc.window(), self.tx.mss);
                 (flight, window + self.recovery.limited_transmit(self.tx.una, self.tx.mss))
             }
@@ -366,6 +369,9 @@ impl Tcp {
         if seq >= self.tx.max {
             let allowed = self.cc.window();
             self.recovery.on_new_data(self.tx.una, after, allowed, now);
+            if let Some(doubt) = &mut self.recovery.doubt {
+                doubt.on_new_data(len);
+            }
         }
         self.tx.max = self.tx.max.max(after);
         self.tx.last_sent = now;

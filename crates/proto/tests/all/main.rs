@@ -45,6 +45,7 @@ mod rfc5595;
 mod rfc5596;
 mod rfc5622;
 mod rfc5681;
+mod rfc5682;
 mod rfc5762;
 mod rfc6298;
 mod rfc6323;
