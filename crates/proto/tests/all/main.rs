@@ -47,6 +47,7 @@ mod rfc5622;
 mod rfc5681;
 mod rfc5682;
 mod rfc5762;
+mod rfc5961;
 mod rfc6298;
 mod rfc6323;
 mod rfc6582;

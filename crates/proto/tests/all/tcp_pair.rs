@@ -103,7 +103,7 @@ fn arbitrary_segment() -> impl Strategy<Value = Segment> {
 }
 
 /// Brings an endpoint into one of the eleven states.
-fn in_state(which: usize, config: &Config) -> Alone {
+pub fn in_state(which: usize, config: &Config) -> Alone {
     let (ack, fin) = (Flags::ACK, Flags::FIN | Flags::ACK);
     let mut alone = match which {
         0 => Alone::client(config),
