@@ -171,8 +171,16 @@ proptest! {
             Just(Controller::Sack),
             Just(Controller::Cubic),
         ],
+        recovery in proptest::option::of(prop_oneof![
+            Just(LossRecovery::Tahoe),
+            Just(LossRecovery::Reno),
+            Just(LossRecovery::Newreno),
+            Just(LossRecovery::Sack),
+            Just(LossRecovery::Rack),
+        ]),
+        (f_rto, ecn, stall) in any::<(Option<bool>, bool, bool)>(),
     ) {
-        let mut config = Config::new(controller);
+        let mut config = Config { recovery, f_rto, ecn, ..Config::new(controller) };
         config.mss = Size::from_bytes(500);
         [config.timestamps, config.window_scaling, config.delayed_ack, config.nagle] = options;
         config.receive_buffer = Size::from_bytes(receive);
@@ -181,7 +189,12 @@ proptest! {
         let (bytes, back) = (text(there), text(back));
         let mut pair = Pair::new(&config);
         let mut dice = talkspurt_proto::dice::Dice::new(seed, "wire");
-        pair.on_wire(move |_| match dice.below(100) as u32 {
+        let mut count = 0;
+        pair.on_wire(move |sent| match dice.below(100) as u32 {
+            // A stall now and then makes timeouts that are needless.
+            _ if stall && sent.from == Client && { count += 1; count / 10 % 5 == 4 } => {
+                Fate::Late(ms(3000 - count % 10))
+            }
             roll if roll < loss => Fate::Drop,
             roll if roll < loss + 5 => Fate::Late(ms(1 + roll as u64 * 7)),
             roll if roll < loss + 10 => Fate::Twice(ms(roll as u64 * 5)),
