@@ -118,6 +118,12 @@ pub struct Config {
     /// Send buffer: unsent and unacknowledged bytes the endpoint takes from the application.
     #[serde(default = "Config::default_send_buffer")]
     pub send_buffer: Size,
+    /// Bytes of the send buffer that may wait to be sent for the first time: beyond that the endpoint
+    /// takes no more, and what comes waits in the flow's send queue, whose policy then decides over
+    /// it (Linux `TCP_NOTSENT_LOWAT`). Absent: as many as the buffer holds, Linux's default, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Size")]
+    pub notsent_lowat: Option<Size>,
     /// Acknowledge every second full segment or after `ack_delay` (RFC 5681 §4.2); false: each one.
     #[serde(default = "Config::yes")]
     pub delayed_ack: bool,
@@ -196,6 +202,7 @@ impl Config {
             initial_ssthresh: None,
             receive_buffer: Self::default_receive_buffer(),
             send_buffer: Self::default_send_buffer(),
+            notsent_lowat: None,
             delayed_ack: true,
             ack_delay: Self::default_ack_delay(),
             nagle: false,

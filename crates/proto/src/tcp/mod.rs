@@ -41,6 +41,7 @@ use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
+use crate::units::Size;
 
 use ecn::Echoes;
 use receive::Receiver;
@@ -167,7 +168,11 @@ impl Tcp {
             state,
             passive,
             version: IpVersion::V4,
-            tx: Sender::new(config.send_buffer.as_bytes(), mss),
+            tx: Sender::new(
+                config.send_buffer.as_bytes(),
+                config.notsent_lowat.map_or(u64::MAX, Size::as_bytes),
+                mss,
+            ),
             rx: Receiver::new(config.receive_buffer.as_bytes(), mss),
             recovery: Recovery::default(),
             selective: None,

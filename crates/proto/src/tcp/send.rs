@@ -40,6 +40,8 @@ pub(super) struct Sender {
     pub(super) fin: bool,
     pub(super) stream: Outgoing,
     buffer: u64,
+    /// Bytes not sent yet at which no more is taken.
+    lowat: u64,
     /// SND.WND, in bytes.
     pub(super) window: u64,
     /// Max(SND.WND).
@@ -61,7 +63,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(buffer: u64, mss: u64) -> Self {
+    pub(super) fn new(buffer: u64, lowat: u64, mss: u64) -> Self {
         let none = Seq::default();
         Self {
             iss: none,
@@ -71,6 +73,7 @@ impl Sender {
             fin: false,
             stream: Outgoing::default(),
             buffer: buffer.max(1),
+            lowat: lowat.max(1),
             window: 0,
             largest_window: 0,
             wl1: none,
@@ -109,7 +112,8 @@ impl Sender {
         self.fin && self.una > self.end()
     }
     pub(super) fn room(&self) -> u64 {
-        self.buffer.saturating_sub(self.stream.kept())
+        let unsent = self.stream.written() - self.offset(self.max).min(self.stream.written());
+        self.buffer.saturating_sub(self.stream.kept()).min(self.lowat.saturating_sub(unsent))
     }
 
     pub(super) fn push(&mut self, payload: Payload) {
@@ -371,6 +375,10 @@ impl Tcp {
             self.recovery.on_new_data(self.tx.una, after, allowed, now);
             if let Some(doubt) = &mut self.recovery.doubt {
                 doubt.on_new_data(len);
+            }
+            if self.tx.lowat < u64::MAX && !self.tx.fin {
+                // What leaves makes room, not only what is acknowledged.
+                self.tell(Event::Writable);
             }
         }
         self.tx.max = self.tx.max.max(after);

@@ -64,6 +64,60 @@ fn the_application_hears_of_room() {
     assert_eq!(pair.client.tcp.room(), 20_000);
 }
 
+/// With `notsent_lowat` the endpoint takes what is sent soon and no more, and says when there is room:
+/// when data leaves, and not only when it is acknowledged.
+#[test]
+fn the_low_water_mark() {
+    let mut config = plain();
+    config.initial_window = 4;
+    config.notsent_lowat = Some(Size::from_bytes(1500));
+    let mut alone = Alone::client(&config);
+    alone.input(Input::Open);
+    assert_eq!(alone.tcp.room(), 1500);
+    alone.send(1000);
+    assert_eq!(alone.tcp.room(), 500);
+    let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
+    alone.segment(answer);
+    // All is sent, and none acknowledged.
+    assert_eq!((alone.tcp.room(), alone.events.contains(&Event::Writable)), (1500, true));
+    for room in [1500, 1500, 1500, 500] {
+        alone.send(1000);
+        assert_eq!(alone.tcp.room(), room);
+    }
+    alone.events.clear();
+    // Four in flight, one waits; an acknowledgement lets it go.
+    assert_eq!(alone.arrive(Flags::ACK, 1, 1001, 0).len(), 1);
+    assert_eq!((alone.tcp.room(), alone.events.contains(&Event::Writable)), (1500, true));
+    // What is sent again was sent before.
+    alone.wait();
+    assert_eq!(alone.tcp.room(), 1500);
+    // The send buffer bounds it as well.
+    config.send_buffer = Size::from_bytes(1200);
+    assert_eq!(Alone::client(&config).tcp.room(), 1200);
+}
+
+/// Data both ways on one connection: acknowledgements ride on it, and few go alone.
+#[test]
+fn two_way_traffic_piggybacks() {
+    let mut pair = Pair::new(&Config::new(Controller::Cubic));
+    pair.connect();
+    pair.log.clear();
+    for _ in 0..200 {
+        pair.send(Client, 172);
+        pair.drive_for(ms(10));
+        pair.send(Server, 172);
+        pair.drive_for(ms(10));
+    }
+    for side in [Client, Server] {
+        let alone = pair.sent(side).len() - pair.data(side).len();
+        assert_eq!(pair.data(side).len(), 200);
+        assert!(alone <= 2, "{side:?}: {alone} of {}", pair.sent(side).len());
+        // Each tells of what came before it.
+        let acks: Vec<u32> = pair.data(side).iter().map(|sent| sent.ack).collect();
+        assert!(acks.is_sorted() && acks[199] - acks[0] > 172 * 180);
+    }
+}
+
 fn arbitrary_segment() -> impl Strategy<Value = Segment> {
     let number = || {
         prop_oneof![
