@@ -119,9 +119,7 @@ impl Tcp {
                 self.recovery.doubt = None;
             }
             Some(Step::Two) => {
-                if self.go_forward() {
-                    self.tx.nxt = self.tx.max;
-                }
+                self.go_forward();
             }
             // Step 3b
             Some(Step::Three { .. }) => self.take_back(acked, self.tx.flight()),
@@ -191,6 +189,7 @@ impl Tcp {
         match &mut self.recovery.doubt {
             Some(doubt) if may => {
                 doubt.step = Step::Three { point: tx.max, bytes: FORWARD * tx.mss };
+                self.tx.nxt = tx.max;
             }
             doubt => *doubt = None,
         }

@@ -124,7 +124,7 @@ fn acknowledgements() {
         let (before, noted) = (alone.count, alone.notes.garbage.len());
         let answer = alone.arrive(ACK, 1 + before as u32, number, 10);
         assert_eq!(alone.count - before, if valid { 10 } else { 0 }, "{number}");
-        assert_eq!(&alone.notes.garbage[noted..] == [Garbage::BadAck], !valid);
+        assert_eq!(alone.notes.garbage[noted..] == [Garbage::BadAck], !valid);
         // Data is acknowledged, what is not taken challenged: an ACK either way.
         assert!(is_challenge(&answer, 1 + alone.count as u32), "{number}");
     }
