@@ -78,6 +78,18 @@ impl RttEstimator {
         self.rto = RTO_AFTER_LOST_SYN.clamp(self.min_rto, self.max_rto);
     }
 
+    /// The last sample is the first since a timeout that turned out to be needless (RFC 4015 §3.2 step
+    /// 8): SRTT and RTTVAR are at least what they were `before` it, and at least what this one sample
+    /// says.
+    pub fn after_needless_timeout(&mut self, before: &Self) {
+        let (srtt, rttvar) = before.smoothed.unwrap_or_default();
+        let srtt = (srtt + self.granularity * 2).max(self.latest);
+        let rttvar = rttvar.max(self.latest / 2);
+        self.smoothed = Some((srtt, rttvar));
+        let rto = srtt + (rttvar * 4).max(self.granularity);
+        self.rto = rto.clamp(self.min_rto, self.max_rto);
+    }
+
     /// The retransmission timeout as it stands, back-off included.
     #[must_use]
     pub const fn rto(&self) -> Duration {

@@ -436,6 +436,55 @@ fn only_speech_has_its_length_before_it_in_a_stream() {
     // RFC 3550 §5.1 and RFC 4571 §2: 12 + 2 bytes before 20 ms of G.711.
     assert_eq!(tcp("call", "20ms", "174B"), "no problem");
     assert!(tcp("call", "20ms", "173B").contains("send_buffer"));
+    // Nor would they ever fit a low water mark below that.
+    let marked = |lowat: &str| {
+        let transport =
+            format!("{{ kind = \"tcp\", controller = \"newreno\", notsent_lowat = \"{lowat}\" }}");
+        told(GOOD, &[("flows.call.transport", &transport), ("flows.call.source.packet", "20ms")])
+    };
+    assert_eq!(marked("174B"), "no problem");
+    assert!(marked("173B").contains("notsent_lowat"));
+}
+
+#[test]
+fn knobs_of_tcp_that_cannot_be() {
+    // Each is refused by its name, and the value next to it is not.
+    for (knob, bad, good) in [
+        ("mss", "'63B'", "'64B'"),
+        ("mss", "'65496B'", "'1400B'"),
+        ("initial_window", "0", "1"),
+        ("initial_window", "65536", "65535"),
+        ("initial_ssthresh", "1", "2"),
+        ("receive_buffer", "'1459B'", "'1460B'"),
+        ("receive_buffer", "'1073741825B'", "'1073741824B'"),
+        ("send_buffer", "'1459B'", "'1460B'"),
+        ("send_buffer", "'1073741825B'", "'1073741824B'"),
+        ("notsent_lowat", "'4000001B'", "'4000000B'"),
+        ("notsent_lowat", "'soon'", "'16kB'"),
+        ("ack_delay", "'500ms'", "'499ms'"),
+        ("min_rto", "'999us'", "'1ms'"),
+        ("min_rto", "'61s'", "'60s'"),
+        ("max_rto", "'3601s'", "'3600s'"),
+        ("msl", "'3601s'", "'3600s'"),
+        ("f_rto", "'yes'", "true"),
+        ("f_rto", "1", "false"),
+        ("delayed_ack", "2", "false"),
+        ("nagle", "'on'", "true"),
+        ("timestamps", "0", "false"),
+        ("ecn", "'ect0'", "true"),
+        ("recovery", "'frto'", "'rack'"),
+        ("controller", "'vegas'", "'cubic'"),
+        ("window", "20", ""),
+    ] {
+        let with = |value: &str| {
+            let base = if knob == "controller" { "" } else { "controller = 'newreno', " };
+            let transport = format!("{{ kind = 'tcp', {base}{knob} = {value} }}");
+            told(GOOD, &[("flows.upload.transport", &transport)])
+        };
+        let answer = with(bad);
+        assert!(answer.contains(&format!("flows.upload.transport.{knob}")), "{knob}: {answer}");
+        assert!(good.is_empty() || with(good) == "no problem", "{knob}: {}", with(good));
+    }
 }
 
 #[test]

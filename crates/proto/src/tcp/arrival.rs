@@ -99,6 +99,10 @@ impl Tcp {
         }
         let Some((tsval, _)) = segment.timestamps else {
             self.garbage(now, probe, Garbage::Unexpected);
+            if segment.flags.contains(Flags::SYN) {
+                // RFC 5961 §4.2: whoever opens anew need not know what was agreed on.
+                self.challenge(now);
+            }
             return false;
         };
         let old = self.rx.is_old(now, tsval);
@@ -138,11 +142,15 @@ impl Tcp {
         false
     }
 
-    /// Answers an unacceptable segment. What occupies numbers is answered each time, since a lost
-    /// ACK looks like this; what does not, only as often as a challenge, lest two ends that
-    /// disagree acknowledge each other for ever.
+    /// Answers an unacceptable segment. Data and FIN are answered each time, since a lost ACK looks
+    /// like this; what occupies no number only as often as a challenge, lest two ends that disagree
+    /// acknowledge each other for ever. The answer to a SYN is one, wherever it lies (RFC 5961 §4.2).
     fn acknowledge_stray(&mut self, now: Instant, segment: &Segment) {
-        if length(segment) > 0 { self.rx.ack_now = true } else { self.challenge(now) }
+        if length(segment) > 0 && !segment.flags.contains(Flags::SYN) {
+            self.rx.ack_now = true;
+        } else {
+            self.challenge(now);
+        }
     }
 
     /// A challenge acknowledgement (RFC 5961 §3.2, §4.2, §5.2), throttled (§7).
@@ -218,6 +226,9 @@ impl Tcp {
         }
         if ack >= self.tx.una {
             self.update_window(segment, seq, ack);
+            if self.recovery.doubt.is_some() {
+                self.doubt_on_window();
+            }
         }
         self.state != State::Closed
     }

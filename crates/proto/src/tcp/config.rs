@@ -97,6 +97,11 @@ pub struct Config {
     /// other controllers never do.
     #[serde(default = "Config::yes")]
     pub hystart: bool,
+    /// A timeout is doubted, and taken back if it was needless (F-RTO, RFC 5682, with the answer of
+    /// RFC 4015), as Linux does. Absent: with the recoveries `sack` and `rack`, not with the older ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub f_rto: Option<bool>,
     /// Largest payload of a segment without options, in bytes; lowered to what the path's first
     /// link takes and by Packet Too Big (RFC 9293 §3.7.1; ns-2 `packetSize_`).
     #[serde(default = "Config::default_mss")]
@@ -113,6 +118,12 @@ pub struct Config {
     /// Send buffer: unsent and unacknowledged bytes the endpoint takes from the application.
     #[serde(default = "Config::default_send_buffer")]
     pub send_buffer: Size,
+    /// Bytes of the send buffer that may wait to be sent for the first time: beyond that the endpoint
+    /// takes no more, and what comes waits in the flow's send queue, whose policy then decides over
+    /// it (Linux `TCP_NOTSENT_LOWAT`). Absent: as many as the buffer holds, Linux's default, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Size")]
+    pub notsent_lowat: Option<Size>,
     /// Acknowledge every second full segment or after `ack_delay` (RFC 5681 §4.2); false: each one.
     #[serde(default = "Config::yes")]
     pub delayed_ack: bool,
@@ -193,11 +204,13 @@ impl Config {
             controller,
             recovery: None,
             hystart: true,
+            f_rto: None,
             mss: Self::default_mss(),
             initial_window: Self::default_initial_window(),
             initial_ssthresh: None,
             receive_buffer: Self::default_receive_buffer(),
             send_buffer: Self::default_send_buffer(),
+            notsent_lowat: None,
             delayed_ack: true,
             ack_delay: Self::default_ack_delay(),
             nagle: false,

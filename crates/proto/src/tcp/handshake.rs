@@ -36,15 +36,18 @@ impl Tcp {
         }
     }
 
+    /// The initial window: RFC 6928 §2 equation 1, for ten segments as for any other number.
+    pub(super) fn first_window(config: &Config, mss: u64) -> u64 {
+        let segments = u64::from(config.initial_window.max(1));
+        (segments * mss).min((2 * mss).max(segments * NOMINAL_MSS))
+    }
+
     /// The controller of a connection whose segments carry `mss` bytes.
     pub(super) fn controller(config: &Config, mss: u64, syn_was_lost: bool) -> Machine {
-        let segments = u64::from(config.initial_window.max(1));
-        // RFC 6928 §2 equation 1, for ten segments as for any other number
-        let window = (segments * mss).min((2 * mss).max(segments * NOMINAL_MSS));
         let start = Start {
             quantum: mss,
             // RFC 5681 §3.1: one segment after a lost SYN
-            window: if syn_was_lost { mss } else { window },
+            window: if syn_was_lost { mss } else { Self::first_window(config, mss) },
             threshold: config.initial_ssthresh.map(|segments| u64::from(segments) * mss),
         };
         match config.controller {

@@ -5,8 +5,8 @@
 //! acknowledgement. No output waits in a queue. The rooms behind the doors: `handshake` opens,
 //! `arrival` obeys RFC 9293 §3.10.7.4, `receive`, `reassembly` and `report` take data in and tell of
 //! it, `send` and `outgoing` let it out, `recovery` answers acknowledgements, losses and timeouts,
-//! `selective` with its `scoreboard` and `prr` does so where SACK was agreed on, `timers` holds the
-//! deadlines. The congestion window's rules are in [`crate::congestion`].
+//! `selective` with its `scoreboard` and `prr` does so where SACK was agreed on, `f_rto` doubts a timeout,
+//! `timers` holds the deadlines. The congestion window's rules are in [`crate::congestion`].
 //!
 //! Numbers are kept as 64-bit [`Seq`], so that nothing here compares modulo 2³². After a timeout
 //! SND.NXT falls back to SND.UNA and what follows is sent anew (go back N); `max` remembers the
@@ -15,6 +15,7 @@
 mod arrival;
 mod config;
 mod ecn;
+mod f_rto;
 mod handshake;
 mod outgoing;
 mod prr;
@@ -40,6 +41,7 @@ use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
+use crate::units::Size;
 
 use ecn::Echoes;
 use receive::Receiver;
@@ -155,7 +157,11 @@ impl Tcp {
             state,
             passive,
             version: IpVersion::V4,
-            tx: Sender::new(config.send_buffer.as_bytes(), mss),
+            tx: Sender::new(
+                config.send_buffer.as_bytes(),
+                config.notsent_lowat.map_or(u64::MAX, Size::as_bytes),
+                mss,
+            ),
             rx: Receiver::new(config.receive_buffer.as_bytes(), mss),
             recovery: Recovery::default(),
             selective: None,

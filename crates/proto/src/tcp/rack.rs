@@ -185,8 +185,8 @@ impl Tcp {
             wait += WORST_ACK_DELAY;
         }
         let at = now + wait;
-        // Not later than the retransmission timeout, which then comes instead.
-        rack.probe_at = self.timers.rto.is_none_or(|rto| at < rto).then_some(at);
+        // Not later than the retransmission timeout, in whose place it then comes.
+        rack.probe_at = Some(self.timers.rto.map_or(at, |rto| rto.min(at)));
     }
 
     /// RFC 8985 §7.3: the probe's timer ran out.

@@ -6,6 +6,7 @@
 //! acknowledgement restarts the timer); on the full acknowledgement option 1 of §3.2 step 3; after
 //! a timeout no heuristics (§4.1), so duplicate acknowledgements below `recover` are not believed.
 
+use super::f_rto::{Doubt, Lesson};
 use super::{LossRecovery, Segment, State, Tcp};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::endpoint::Event;
@@ -39,6 +40,10 @@ pub(super) struct Recovery {
     pub(super) timed: Option<(Seq, Instant)>,
     /// Timeouts in a row without an answer (RFC 9293 §3.8.3, R2).
     pub(super) timeouts: u32,
+    /// After a timeout, until it is believed or taken back.
+    pub(super) doubt: Option<Box<Doubt>>,
+    /// After one that was taken back.
+    pub(super) lesson: Option<Box<Lesson>>,
 }
 
 impl Recovery {
@@ -97,7 +102,7 @@ impl Tcp {
     /// SND.UNA < SEG.ACK ≤ SND.NXT.
     #[inline]
     pub(super) fn on_new_ack(&mut self, now: Instant, ack: Seq, tsecr: Option<u32>) {
-        let flight = self.tx.flight();
+        let (flight, nxt) = (self.tx.flight(), self.tx.nxt);
         let acked = ack.since(self.tx.una);
         self.measure(now, ack, tsecr, flight);
         self.acknowledge_up_to(ack);
@@ -109,6 +114,9 @@ impl Tcp {
             (self.recovery.duplicates, self.recovery.limited) = (0, 0);
             if !self.echoes.heard {
                 self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
+            }
+            if self.recovery.doubt.is_some() {
+                self.doubt_on_new_ack(acked, nxt);
             }
             true
         };
@@ -160,6 +168,11 @@ impl Tcp {
             }
         } else if let Some((_, at)) = self.recovery.timed.take_if(|(end, _)| *end <= ack) {
             self.rtt.sample(now.saturating_since(at), 1);
+        } else {
+            return;
+        }
+        if self.recovery.lesson.is_some() {
+            self.learn(ack);
         }
     }
 
@@ -178,13 +191,18 @@ impl Tcp {
         if let Some(sent) = sent {
             // RFC 7323 appendix G
             self.rtt.sample(now.saturating_since(sent), flight.div_ceil(2 * self.tx.mss));
+            if self.recovery.lesson.is_some() {
+                self.learn(self.tx.una);
+            }
         }
     }
 
     /// A duplicate acknowledgement as RFC 5681 §2 defines it.
     pub(super) fn on_duplicate_ack(&mut self, now: Instant) {
         self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
-        if self.recovery.fast {
+        if self.recovery.doubt.is_some() {
+            self.doubt_on_duplicate(now);
+        } else if self.recovery.fast {
             // RFC 5681 §3.2 step 4
             self.recovery.inflation += self.tx.mss as i64;
         } else if self.recovery.duplicates == DUPLICATES && self.may_retransmit() {
@@ -236,9 +254,13 @@ impl Tcp {
         if self.give_up() {
             return;
         }
+        let open = !matches!(self.state, State::SynSent | State::SynReceived);
+        if open {
+            self.doubt();
+        }
         self.rtt.back_off();
         self.recovery.timed = None;
-        if !matches!(self.state, State::SynSent | State::SynReceived) {
+        if open {
             let again = self.recovery.timeouts > 1;
             let recovering = self.recovery.fast;
             // In recovery the window was reduced for all of this; a reduction for less would be
@@ -329,7 +351,7 @@ impl Tcp {
         }
         self.recovery.leave();
         self.recovery.recover = self.tx.max;
-        self.recovery.timed = None;
+        (self.recovery.timed, self.recovery.doubt) = (None, None);
         self.go_back();
     }
 }

@@ -317,6 +317,17 @@ impl Scoreboard {
         self.marked = self.records.back().map_or(self.marked, |last| last.end);
     }
 
+    /// What a timeout took for lost and was not sent again is in flight after all.
+    pub(super) fn find_all(&mut self) {
+        let mut sums = Sums::default();
+        for record in &mut self.records {
+            record.lost &= record.resent;
+            sums.add(&Sums::of(record));
+        }
+        self.sums = sums;
+        (self.marked, self.pending_after) = (Seq::default(), Seq::default());
+    }
+
     /// RFC 6675 §4, NextSeg rule 1: the first lost segment that was not sent again.
     pub(super) fn next_lost(&mut self) -> Option<(Seq, Seq)> {
         if self.sums.pending == 0 {

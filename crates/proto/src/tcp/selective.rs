@@ -4,6 +4,7 @@
 //! SND.NXT does not fall back here: the scoreboard says what is to be sent again. The timer is
 //! started anew with each retransmission (RFC 6675 §6, the careful variant).
 
+use super::f_rto::Arrivals;
 use super::prr::{Progress, Prr};
 use super::rack::Rack;
 use super::scoreboard::{DUPLICATES, Scoreboard};
@@ -85,7 +86,9 @@ impl Tcp {
         let Some(mut selective) = self.selective.take() else { return };
         let Selective { board, rack, .. } = &mut *selective;
         let (flight, missing) = (board.pipe(), board.missing());
+        let (doubted, mut arrivals) = (self.doubted_up_to(), Arrivals::default());
         let news = board.update(ack, &blocks[..count], |record| {
+            arrivals.add(record, doubted);
             if let Some(rack) = rack {
                 rack.on_arrived(now, record, &self.rtt);
             }
@@ -111,7 +114,10 @@ impl Tcp {
             // RFC 6675 §2: this is what makes a duplicate.
             self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
         }
-        if let Some(rack) = rack {
+        if self.recovery.doubt.is_some() {
+            self.doubt_on_selective(now, &mut selective, segment, (advanced, &news, arrivals));
+        }
+        if let Some(rack) = &mut selective.rack {
             rack.on_duplicate(ack, self.tx.nxt, duplicate.is_some());
         }
         self.on_probe_answered(now, &mut selective, ack, (duplicate, plain));
@@ -250,9 +256,11 @@ impl Tcp {
         if self.rx.ack_now && self.rx.has_blocks() && !self.blocks_fit() {
             return None;
         }
+        // RFC 5682 §3.1 step 2b: new data instead.
+        let forward = self.recovery.doubt.as_ref().is_some_and(|doubt| doubt.bytes().is_some());
         let selective = self.selective.as_mut()?;
         // Rule 1
-        if let Some((start, end)) = selective.board.next_lost() {
+        if !forward && let Some((start, end)) = selective.board.next_lost() {
             return self.send_again(now, start, end, true);
         }
         let probing = selective.rack.as_ref().is_some_and(|rack| rack.probe);

@@ -40,6 +40,8 @@ pub(super) struct Sender {
     pub(super) fin: bool,
     pub(super) stream: Outgoing,
     buffer: u64,
+    /// Bytes not sent yet at which no more is taken.
+    lowat: u64,
     /// SND.WND, in bytes.
     pub(super) window: u64,
     /// Max(SND.WND).
@@ -61,7 +63,7 @@ pub(super) struct Sender {
 }
 
 impl Sender {
-    pub(super) fn new(buffer: u64, mss: u64) -> Self {
+    pub(super) fn new(buffer: u64, lowat: u64, mss: u64) -> Self {
         let none = Seq::default();
         Self {
             iss: none,
@@ -71,6 +73,7 @@ impl Sender {
             fin: false,
             stream: Outgoing::default(),
             buffer: buffer.max(1),
+            lowat: lowat.max(1),
             window: 0,
             largest_window: 0,
             wl1: none,
@@ -109,7 +112,8 @@ impl Sender {
         self.fin && self.una > self.end()
     }
     pub(super) fn room(&self) -> u64 {
-        self.buffer.saturating_sub(self.stream.kept())
+        let unsent = self.stream.written() - self.offset(self.max).min(self.stream.written());
+        self.buffer.saturating_sub(self.stream.kept()).min(self.lowat.saturating_sub(unsent))
     }
 
     pub(super) fn push(&mut self, payload: Payload) {
@@ -337,6 +341,9 @@ impl Tcp {
     fn usable_window(&self, flight: u64) -> (u64, u64) {
         match &self.selective {
             None => {
+                if let Some(bytes) = self.recovery.doubt.as_ref().and_then(|doubt| doubt.bytes()) {
+                    return (flight, flight + bytes);
+                }
                 let window = self.recovery.inflated(self.cc.window(), self.tx.mss);
                 (flight, window + self.recovery.limited_transmit(self.tx.una, self.tx.mss))
             }
@@ -366,6 +373,13 @@ impl Tcp {
         if seq >= self.tx.max {
             let allowed = self.cc.window();
             self.recovery.on_new_data(self.tx.una, after, allowed, now);
+            if let Some(doubt) = &mut self.recovery.doubt {
+                doubt.on_new_data(len);
+            }
+            if self.tx.lowat < u64::MAX && !self.tx.fin {
+                // What leaves makes room, not only what is acknowledged.
+                self.tell(Event::Writable);
+            }
         }
         self.tx.max = self.tx.max.max(after);
         self.tx.last_sent = now;

@@ -145,6 +145,33 @@ fn the_probe() {
     assert_eq!(places(&alone, &sent), [10]);
 }
 
+/// §7.2: where two round trips last longer than the retransmission timeout, the probe takes its place, and
+/// the window stays; the timeout comes next.
+#[test]
+fn the_probe_comes_before_the_timeout() {
+    let mut alone = Alone::client(&Config { initial_window: 10, min_rto: ms(300), ..config() });
+    alone.input(Input::Open);
+    alone.now = at(600);
+    let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
+    alone.segment(answer);
+    alone.send(5000);
+    // 600 ms each time: SRTT stays, RTTVAR goes.
+    for round in 1..=20 {
+        alone.now += ms(600);
+        sack(&mut alone, 5 * round, &[]);
+        alone.send(5000);
+    }
+    let rto = alone.notes.last(Gauge::Rto).expect("told");
+    assert!((0.6..1.2).contains(&rto), "{rto}");
+    let sent = alone.now;
+    let probe = alone.wait();
+    assert_eq!(places(&alone, &probe), [104]);
+    assert!(alone.now - sent < ms(1200));
+    assert_eq!(alone.notes.last(Gauge::Ssthresh), None);
+    alone.wait();
+    assert_eq!(alone.notes.last(Gauge::Cwnd), Some(1000.0));
+}
+
 /// §7.4.2: a probe that repaired the loss of the last segment is answered with a reduction; one that
 /// was needless, as the peer tells, is not.
 #[test]

@@ -64,6 +64,60 @@ fn the_application_hears_of_room() {
     assert_eq!(pair.client.tcp.room(), 20_000);
 }
 
+/// With `notsent_lowat` the endpoint takes what is sent soon and no more, and says when there is room:
+/// when data leaves, and not only when it is acknowledged.
+#[test]
+fn the_low_water_mark() {
+    let mut config = plain();
+    config.initial_window = 4;
+    config.notsent_lowat = Some(Size::from_bytes(1500));
+    let mut alone = Alone::client(&config);
+    alone.input(Input::Open);
+    assert_eq!(alone.tcp.room(), 1500);
+    alone.send(1000);
+    assert_eq!(alone.tcp.room(), 500);
+    let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
+    alone.segment(answer);
+    // All is sent, and none acknowledged.
+    assert_eq!((alone.tcp.room(), alone.events.contains(&Event::Writable)), (1500, true));
+    for room in [1500, 1500, 1500, 500] {
+        alone.send(1000);
+        assert_eq!(alone.tcp.room(), room);
+    }
+    alone.events.clear();
+    // Four in flight, one waits; an acknowledgement lets it go.
+    assert_eq!(alone.arrive(Flags::ACK, 1, 1001, 0).len(), 1);
+    assert_eq!((alone.tcp.room(), alone.events.contains(&Event::Writable)), (1500, true));
+    // What is sent again was sent before.
+    alone.wait();
+    assert_eq!(alone.tcp.room(), 1500);
+    // The send buffer bounds it as well.
+    config.send_buffer = Size::from_bytes(1200);
+    assert_eq!(Alone::client(&config).tcp.room(), 1200);
+}
+
+/// Data both ways on one connection: acknowledgements ride on it, and few go alone.
+#[test]
+fn two_way_traffic_piggybacks() {
+    let mut pair = Pair::new(&Config::new(Controller::Cubic));
+    pair.connect();
+    pair.log.clear();
+    for _ in 0..200 {
+        pair.send(Client, 172);
+        pair.drive_for(ms(10));
+        pair.send(Server, 172);
+        pair.drive_for(ms(10));
+    }
+    for side in [Client, Server] {
+        let alone = pair.sent(side).len() - pair.data(side).len();
+        assert_eq!(pair.data(side).len(), 200);
+        assert!(alone <= 2, "{side:?}: {alone} of {}", pair.sent(side).len());
+        // Each tells of what came before it.
+        let acks: Vec<u32> = pair.data(side).iter().map(|sent| sent.ack).collect();
+        assert!(acks.is_sorted() && acks[199] - acks[0] > 172 * 180);
+    }
+}
+
 fn arbitrary_segment() -> impl Strategy<Value = Segment> {
     let number = || {
         prop_oneof![
@@ -103,7 +157,7 @@ fn arbitrary_segment() -> impl Strategy<Value = Segment> {
 }
 
 /// Brings an endpoint into one of the eleven states.
-fn in_state(which: usize, config: &Config) -> Alone {
+pub fn in_state(which: usize, config: &Config) -> Alone {
     let (ack, fin) = (Flags::ACK, Flags::FIN | Flags::ACK);
     let mut alone = match which {
         0 => Alone::client(config),
@@ -171,8 +225,16 @@ proptest! {
             Just(Controller::Sack),
             Just(Controller::Cubic),
         ],
+        recovery in proptest::option::of(prop_oneof![
+            Just(LossRecovery::Tahoe),
+            Just(LossRecovery::Reno),
+            Just(LossRecovery::Newreno),
+            Just(LossRecovery::Sack),
+            Just(LossRecovery::Rack),
+        ]),
+        (f_rto, ecn, stall) in any::<(Option<bool>, bool, bool)>(),
     ) {
-        let mut config = Config::new(controller);
+        let mut config = Config { recovery, f_rto, ecn, ..Config::new(controller) };
         config.mss = Size::from_bytes(500);
         [config.timestamps, config.window_scaling, config.delayed_ack, config.nagle] = options;
         config.receive_buffer = Size::from_bytes(receive);
@@ -181,7 +243,12 @@ proptest! {
         let (bytes, back) = (text(there), text(back));
         let mut pair = Pair::new(&config);
         let mut dice = talkspurt_proto::dice::Dice::new(seed, "wire");
-        pair.on_wire(move |_| match dice.below(100) as u32 {
+        let mut count = 0;
+        pair.on_wire(move |sent| match dice.below(100) as u32 {
+            // A stall now and then makes timeouts that are needless.
+            _ if stall && sent.from == Client && { count += 1; count / 10 % 5 == 4 } => {
+                Fate::Late(ms(3000 - count % 10))
+            }
             roll if roll < loss => Fate::Drop,
             roll if roll < loss + 5 => Fate::Late(ms(1 + roll as u64 * 7)),
             roll if roll < loss + 10 => Fate::Twice(ms(roll as u64 * 5)),

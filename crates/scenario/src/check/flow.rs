@@ -390,15 +390,17 @@ impl Side<'_> {
             found.add(path, message);
             return;
         }
-        if let Transport::Tcp(tcp) = &self.flow.transport
-            && frame + prefix > tcp.send_buffer.as_bytes()
-        {
-            let message = format!(
-                "{frame} bytes never fit TCP's send_buffer ({}), so none is sent",
-                tcp.send_buffer
-            );
-            found.add(path, message);
-            return;
+        if let Transport::Tcp(tcp) = &self.flow.transport {
+            let knobs =
+                [("send_buffer", Some(tcp.send_buffer)), ("notsent_lowat", tcp.notsent_lowat)];
+            for (knob, size) in knobs {
+                if let Some(size) = size.filter(|size| frame + prefix > size.as_bytes()) {
+                    let message =
+                        format!("{frame} bytes never fit TCP's {knob} ({size}), so none is sent");
+                    found.add(path, message);
+                    return;
+                }
+            }
         }
         if let Transport::Sctp(sctp) = &self.flow.transport
             && frame > sctp.send_buffer.as_bytes().min(sctp.receive_buffer.as_bytes())

@@ -27,6 +27,10 @@ pub(super) fn check(path: &Path, tcp: &tcp::Config, found: &mut Findings) {
     }
     buffer(path.key("receive_buffer"), tcp.receive_buffer, tcp.mss, found);
     buffer(path.key("send_buffer"), tcp.send_buffer, tcp.mss, found);
+    if let Some(lowat) = tcp.notsent_lowat.filter(|lowat| *lowat > tcp.send_buffer) {
+        let message = format!("{lowat} is more than send_buffer ({}) holds", tcp.send_buffer);
+        found.add(path.key("notsent_lowat"), message);
+    }
     // RFC 9293 §3.8.6.3 (MUST-40): the delay is less than 0.5 seconds.
     if tcp.ack_delay >= Duration::from_millis(500) {
         let message = format!("{} is not below 500ms (RFC 9293 §3.8.6.3)", tcp.ack_delay);

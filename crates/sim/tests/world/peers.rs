@@ -175,6 +175,61 @@ fn a_stale_send_queue_hands_over_nothing_older_than_its_lifetime() {
     assert!(dropped.iter().all(|waited| *waited > lifetime));
 }
 
+/// Milliseconds from source to the other application, of speech of 64 kbit/s over TCP on a line of 256
+/// kbit/s that an upload shares from 5 s to 35 s: the longest of the first ten seconds of sharing and of
+/// the last ten, and how many of the 2000 frames arrived.
+fn through_tcp(knob: &str, queue: &str) -> (u64, u64, u64) {
+    let tcp = format!("{{ kind = 'tcp', controller = 'cubic', {knob} }}");
+    let cbr = "{ kind = 'cbr', rate = '64kbit/s', packet = '160B', noise = '0s' }";
+    let upload = "{ kind = 'tcp', controller = 'cubic' }";
+    let line = "queue = { kind = 'droptail', packets = 10 }";
+    let parts = [
+        link("l", "a-z", "256kbit/s", "20ms", line),
+        flow("call", "a-z", &tcp, cbr, &format!("send_queue = {{ {queue} }}\nstart_spread = '0s'")),
+        flow("upload", "a-z", upload, "{ kind = 'bulk' }", "start = '5s'\nstop = '35s'"),
+        flow("other", "a-z", upload, "{ kind = 'bulk' }", "start = '6s'\nstop = '35s'"),
+    ];
+    // A stream without marks between its frames: the k-th to arrive is the k-th handed over.
+    let (mut made, mut handed, mut total) = (BTreeMap::new(), Vec::new(), 0);
+    let (mut early, mut late, mut arrived) = (0, 0, 0);
+    watch(&point(&scenario("40s", &parts)), &Look::default(), |now, place, note| match note {
+        Note::Generated { index, bytes: 160, .. } if place == Place::Peer(0) => {
+            made.insert(*index, now);
+        }
+        Note::HandedOver { index } if place == Place::Peer(0) => handed.push(made[index]),
+        Note::Delivered { bytes, .. } if place == Place::Peer(1) => {
+            total += u64::from(*bytes);
+            while 160 * (arrived + 1) <= total {
+                let took = (now - handed[arrived as usize]).as_nanos() / 1_000_000;
+                arrived += 1;
+                if (ms(5000)..ms(15_000)).contains(&now) {
+                    early = took.max(early);
+                } else if (ms(25_000)..ms(35_000)).contains(&now) {
+                    late = took.max(late);
+                }
+            }
+        }
+        _ => {}
+    });
+    (early, late, arrived)
+}
+
+/// What waits in TCP's own buffer is out of the send queue's hands: the delay of speech grows for as long
+/// as the line gives it too little, whatever the policy. With a low mark the policy decides over all
+/// that is not sent, and what arrives is young.
+#[test]
+fn a_low_water_mark_lets_the_policy_decide() {
+    let stale = "packets = 50, drop = 'stale', lifetime = '150ms'";
+    let (early, late, arrived) = through_tcp("", stale);
+    let (bounded_early, bounded, fewer) = through_tcp("notsent_lowat = '400B'", stale);
+    let (_, newest, _) = through_tcp("notsent_lowat = '400B'", "packets = 50");
+    // docs/transports.md shows these numbers.
+    assert_eq!([(early, late), (bounded_early, bounded)], [(1771, 4363), (1662, 1495)]);
+    assert_eq!(newest, 2310);
+    // The price: frames that were stale were not sent.
+    assert_eq!((arrived, fewer), (1933, 1680));
+}
+
 #[test]
 fn reports_and_the_last_word_wait_for_a_permit() {
     // One packet a second is allowed, and the source makes five: what the receiver hears is the

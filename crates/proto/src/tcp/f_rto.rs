@@ -1,0 +1,255 @@
+//! Was a timeout needless? F-RTO (RFC 5682) finds out by sending new data, instead of old data again,
+//! when the first acknowledgement after the timeout comes: if the next one is for data that was sent
+//! only once, it was in flight all the time. The answer to that is Eifel's (RFC 4015 §3.2): the
+//! reduction is taken back without a burst, sending goes on where it stood, and the timer learns.
+//!
+//! Without selective acknowledgements this is §2.1, with them §3.1; their steps have the same numbers.
+
+use super::scoreboard::{News, Record};
+use super::selective::Selective;
+use super::{LossRecovery, Segment, State, Tcp};
+use crate::congestion::{Ack, CongestionControl, Machine};
+use crate::rtt::RttEstimator;
+use crate::seq::Seq;
+use crate::time::Instant;
+
+/// Segments of new data that step 2 sends.
+const FORWARD: u64 = 2;
+
+/// A timeout that may turn out to have been needless.
+#[derive(Debug)]
+pub(super) struct Doubt {
+    step: Step,
+    /// The controller as it was before.
+    controller: Machine,
+    /// RFC 4015 §3.2 step 0: FlightSize then.
+    flight: u64,
+    /// SRTT and RTTVAR then.
+    rtt: RttEstimator,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// Step 2: the first unacknowledged segment was sent again.
+    Two,
+    /// Step 3: new data was sent, or still may be, so many bytes; what ends at or before `point`
+    /// was sent before the timeout.
+    Three { point: Seq, bytes: u64 },
+}
+
+/// RFC 4015 §3.2 step 8: what the timer learns from the first round trip of data after `from`, which
+/// was sent after the timeout.
+#[derive(Debug)]
+pub(super) struct Lesson {
+    from: Seq,
+    before: RttEstimator,
+}
+
+impl Doubt {
+    /// Bytes that may leave whatever cwnd says (§2.1 step 2b; these are other bytes than those that
+    /// cwnd would let out, not more); none outside step 3.
+    #[inline]
+    pub(super) const fn bytes(&self) -> Option<u64> {
+        match self.step {
+            Step::Two => None,
+            Step::Three { bytes, .. } => Some(bytes),
+        }
+    }
+
+    /// New data leaves.
+    pub(super) fn on_new_data(&mut self, len: u64) {
+        if let Step::Three { bytes, .. } = &mut self.step {
+            *bytes = bytes.saturating_sub(len);
+        }
+    }
+}
+
+/// What an acknowledgement brought, where there are selective ones.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Arrivals {
+    /// Something arrived that was sent once, before the timeout.
+    original: bool,
+    /// Something sent after it arrived.
+    beyond: bool,
+}
+
+impl Arrivals {
+    /// A segment has newly arrived.
+    #[inline]
+    pub(super) fn add(&mut self, record: &Record, point: Option<Seq>) {
+        let Some(point) = point else { return };
+        self.original |= record.end <= point && !record.ambiguous;
+        self.beyond |= record.end > point;
+    }
+}
+
+impl Tcp {
+    /// True if a scenario asks for it, or if it does not say and the recovery is one of those that
+    /// came after RFC 5682.
+    fn has_f_rto(&self) -> bool {
+        let modern = matches!(self.config.loss_recovery(), LossRecovery::Sack | LossRecovery::Rack);
+        self.config.f_rto.unwrap_or(modern)
+    }
+
+    /// Step 1: the timer ran out; the window is not reduced yet. Not if an earlier loss is still
+    /// being repaired, unless that was the same timeout.
+    pub(super) fn doubt(&mut self) {
+        let again = self.recovery.doubt.as_ref().is_some_and(|doubt| doubt.step == Step::Two);
+        let calm = !self.recovery.is_fast() && self.tx.una >= self.recovery.recover;
+        if again || !self.has_f_rto() {
+            return;
+        }
+        self.recovery.doubt = calm.then(|| {
+            Box::new(Doubt {
+                step: Step::Two,
+                controller: self.cc.clone(),
+                flight: self.pipe(),
+                rtt: self.rtt.clone(),
+            })
+        });
+    }
+
+    /// Steps 2 and 3 without selective acknowledgements: one of `acked` bytes has moved SND.UNA.
+    /// `resent`: after what was sent since the timeout.
+    #[cold]
+    pub(super) fn doubt_on_new_ack(&mut self, acked: u64, resent: Seq) {
+        match self.recovery.doubt.as_ref().map(|doubt| doubt.step) {
+            // Step 2a: not all of what was sent again, or all there was.
+            Some(Step::Two) if self.tx.una < resent || self.tx.una >= self.recovery.recover => {
+                self.recovery.doubt = None;
+            }
+            Some(Step::Two) => {
+                self.go_forward();
+            }
+            // Step 3b
+            Some(Step::Three { .. }) => self.take_back(acked, self.tx.flight()),
+            None => {}
+        }
+    }
+
+    /// Steps 2a and 3a without selective acknowledgements: a duplicate came.
+    #[cold]
+    pub(super) fn doubt_on_duplicate(&mut self, now: Instant) {
+        if self.believe_timeout(now) {
+            self.tx.nxt = self.tx.una;
+            self.timers.rto = None;
+        }
+    }
+
+    /// What was sent before the timeout ends here, in step 3.
+    #[inline]
+    pub(super) fn doubted_up_to(&self) -> Option<Seq> {
+        self.recovery.doubt.as_ref().and_then(|doubt| match doubt.step {
+            Step::Two => None,
+            Step::Three { point, .. } => Some(point),
+        })
+    }
+
+    /// §3.1 steps 2 and 3: an acknowledgement that `advanced` or not.
+    #[cold]
+    pub(super) fn doubt_on_selective(
+        &mut self,
+        now: Instant,
+        selective: &mut Selective,
+        segment: &Segment,
+        (advanced, news, arrivals): (bool, &News, Arrivals),
+    ) {
+        let duplicate = !advanced && (news.sacked > 0 || segment.payload.is_empty());
+        match self.recovery.doubt.as_ref().map(|doubt| doubt.step) {
+            // Step 2: duplicates are waited out.
+            Some(Step::Two) if advanced => {
+                if self.tx.una >= self.recovery.recover {
+                    self.recovery.doubt = None;
+                } else {
+                    self.go_forward();
+                }
+            }
+            Some(Step::Three { .. }) if advanced || duplicate => {
+                if arrivals.original && !arrivals.beyond {
+                    selective.board.find_all();
+                    self.take_back(news.delivered, selective.board.pipe());
+                } else if arrivals.beyond || duplicate {
+                    self.believe_timeout(now);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Step 2b: two new segments, if there is new data, Nagle lets it go and the peer has room.
+    /// Otherwise the timeout is believed.
+    fn go_forward(&mut self) -> bool {
+        let tx = &self.tx;
+        let unsent = tx.end().since(tx.max);
+        let full = unsent.min(tx.mss);
+        let may = full > 0
+            && (full == tx.mss || !self.config.nagle || tx.fin)
+            && (tx.una + tx.window).since(tx.max) >= full
+            && self.state != State::Closed;
+        match &mut self.recovery.doubt {
+            Some(doubt) if may => {
+                doubt.step = Step::Three { point: tx.max, bytes: FORWARD * tx.mss };
+                self.tx.nxt = tx.max;
+            }
+            doubt => *doubt = None,
+        }
+        may
+    }
+
+    /// The peer's window is known anew; if it has no room for the new data the timeout is believed
+    /// (step 2b).
+    #[cold]
+    pub(super) fn doubt_on_window(&mut self) {
+        let Some(Step::Three { bytes, .. }) = self.recovery.doubt.as_ref().map(|doubt| doubt.step)
+        else {
+            return;
+        };
+        let untouched = bytes == FORWARD * self.tx.mss;
+        if untouched && !self.go_forward() && self.selective.is_none() {
+            self.tx.nxt = self.tx.una;
+            self.timers.rto = None;
+        }
+    }
+
+    /// Steps 2a and 3a: the loss was real. True if new data was sent in the meantime, for which the
+    /// window grows as for data sent again: three segments after two round trips.
+    fn believe_timeout(&mut self, now: Instant) -> bool {
+        let third = self.doubted_up_to().is_some();
+        self.recovery.doubt = None;
+        if third {
+            let mss = self.tx.mss;
+            let ack = Ack { acked: mss, flight: mss, window_limited: true };
+            self.cc.on_ack(now, &ack, &self.rtt);
+        }
+        third
+    }
+
+    /// Step 3b: the timeout was needless, and so much is in flight. RFC 4015 §3.2.
+    fn take_back(&mut self, acked: u64, in_flight: u64) {
+        let Some(doubt) = self.recovery.doubt.take() else { return };
+        let Doubt { controller, flight, rtt, step } = *doubt;
+        let Step::Three { point, .. } = step else { return };
+        self.recovery.recover = self.tx.una;
+        self.recovery.lesson = Some(Box::new(Lesson { from: point, before: rtt }));
+        // RFC 4015 §3.2 step 6: not if a mark tells of congestion all the same.
+        if !self.echoes.heard {
+            self.cc = controller;
+            // Step 6: ssthresh <- max(FlightSize, ssthresh) as they were, cwnd <- what is in flight
+            // and what arrived, of that at most an initial window; but not above what cwnd was.
+            self.cc.raise_threshold(flight);
+            let burst = acked.min(Self::first_window(&self.config, self.tx.mss));
+            self.cc.lower(in_flight + burst);
+        }
+    }
+
+    /// RFC 4015 §3.2 step 8: the first round trip of data sent after a needless timeout shows how
+    /// long they take now.
+    #[cold]
+    pub(super) fn learn(&mut self, ack: Seq) {
+        if self.recovery.lesson.as_ref().is_some_and(|lesson| ack > lesson.from)
+            && let Some(lesson) = self.recovery.lesson.take()
+        {
+            self.rtt.after_needless_timeout(&lesson.before);
+        }
+    }
+}
