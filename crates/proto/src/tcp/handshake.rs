@@ -8,7 +8,8 @@ use super::report::Report;
 use super::selective::Selective;
 use super::timers::Timers;
 use super::{Agreed, Config, Controller, Flags, LossRecovery, Reset, Segment, State, TICK, Tcp};
-use crate::congestion::{Cubic, Machine, NewReno, Start};
+use crate::congestion::{Bbr, Cubic, Machine, NewReno, Start};
+use crate::dice::Dice;
 use crate::endpoint::Event;
 use crate::packet::Payload;
 use crate::probe::{Garbage, Probe};
@@ -36,22 +37,29 @@ impl Tcp {
         }
     }
 
-    /// The controller of a connection whose segments carry `mss` bytes.
-    pub(super) fn controller(config: &Config, mss: u64, syn_was_lost: bool) -> Machine {
+    /// Where the controller of a connection begins whose segments carry `mss` bytes.
+    fn start(config: &Config, mss: u64, syn_was_lost: bool) -> Start {
         let segments = u64::from(config.initial_window.max(1));
         // RFC 6928 §2 equation 1, for ten segments as for any other number
         let window = (segments * mss).min((2 * mss).max(segments * NOMINAL_MSS));
-        let start = Start {
+        Start {
             quantum: mss,
             // RFC 5681 §3.1: one segment after a lost SYN
             window: if syn_was_lost { mss } else { window },
             threshold: config.initial_ssthresh.map(|segments| u64::from(segments) * mss),
-        };
+        }
+    }
+
+    /// The controller of a connection whose segments carry `mss` bytes.
+    pub(super) fn controller(config: &Config, mss: u64, syn_was_lost: bool) -> Machine {
+        let start = Self::start(config, mss, syn_was_lost);
         match config.controller {
             Controller::Tahoe | Controller::Reno | Controller::Newreno | Controller::Sack => {
                 Machine::NewReno(NewReno::new(&start))
             }
             Controller::Cubic => Machine::Cubic(Box::new(Cubic::new(&start, config.hystart))),
+            // Without selective acknowledgements, which only an open connection can have agreed on.
+            Controller::Bbr => Machine::NewReno(NewReno::new(&start)),
         }
     }
 
@@ -189,7 +197,12 @@ impl Tcp {
         self.cc = Self::controller(&self.config, self.tx.mss, lost > 1);
         self.recovery = Recovery::from(self.tx.iss);
         let rack = self.config.loss_recovery() == LossRecovery::Rack;
-        self.selective = self.agreed.sack.then(|| Box::new(Selective::new(rack)));
+        if self.config.controller == Controller::Bbr && self.agreed.sack {
+            let start = Self::start(&self.config, self.tx.mss, lost > 1);
+            self.cc = Machine::Bbr(Box::new(Bbr::new(&start, now, Dice::new(self.seed, "bbr"))));
+        }
+        let delivery = self.wants_delivery();
+        self.selective = self.agreed.sack.then(|| Box::new(Selective::new(rack, delivery)));
         self.extended = self.agreed.sack || self.agreed.ecn;
         // RFC 7323 §2.2: the window of a SYN is not scaled.
         let syn = segment.flags.contains(Flags::SYN);

@@ -251,6 +251,10 @@ impl Tcp {
             self.recovery.leave();
         }
         self.go_back();
+        if let Some(mut selective) = self.selective.take() {
+            self.report_losses(now, &mut selective);
+            self.selective = Some(selective);
+        }
     }
 
     /// Counts an unanswered timeout; RFC 9293 §3.8.3: beyond R2 the connection is closed.
@@ -322,5 +326,9 @@ impl Tcp {
         self.recovery.recover = self.tx.max;
         self.recovery.timed = None;
         self.go_back();
+        if let Some(selective) = &mut self.selective {
+            // What shrinks was not lost to congestion.
+            selective.board.take_fallen();
+        }
     }
 }
