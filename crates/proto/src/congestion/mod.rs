@@ -89,6 +89,8 @@ pub struct RateSample {
     pub rtt: Option<Duration>,
     /// C.inflight.
     pub inflight: u64,
+    /// C.inflight before this acknowledgement.
+    pub prior_inflight: u64,
     /// C.is_cwnd_limited: the window was full at some time in the last round trip.
     pub is_cwnd_limited: bool,
     /// The connection is in loss recovery, be it fast recovery or after a timeout.

@@ -164,14 +164,14 @@ impl Tcp {
         &mut self,
         now: Instant,
         selective: &mut Selective,
-        news: &News,
+        (news, prior_inflight): (&News, u64),
     ) {
         self.report_losses(now, selective);
         let recovering = self.recovery.is_fast() || self.tx.una < self.recovery.recover;
         let inflight = selective.board.pipe();
         let Some(delivery) = selective.delivery.as_mut() else { return };
         let Some(sample) = delivery.sample(now, news) else { return };
-        let sample = RateSample { inflight, recovering, ..sample };
+        let sample = RateSample { inflight, prior_inflight, recovering, ..sample };
         if self.cc.on_sample(now, &sample, &self.rtt) {
             delivery.mark_app_limited(inflight);
         }

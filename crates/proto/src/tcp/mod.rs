@@ -346,7 +346,9 @@ impl Tcp {
         if Timers::due(&mut self.timers.persist, now) {
             self.on_persist(now);
         }
-        self.on_turn(now);
+        if self.pacing.is_some() {
+            self.on_turn(now);
+        }
         if self.selective.is_some() {
             self.check_if_application_limited();
             self.on_rack_timers(now);
@@ -362,7 +364,9 @@ impl Tcp {
             panic!("TCP carries a stream: media frames are framed by the application (RFC 4571)")
         };
         if !payload.is_empty() && !self.tx.fin && self.takes_data() {
-            self.check_if_application_limited();
+            if self.selective.is_some() {
+                self.check_if_application_limited();
+            }
             self.tx.push(std::mem::take(payload));
         }
     }

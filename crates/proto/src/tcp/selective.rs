@@ -129,7 +129,7 @@ impl Tcp {
         let lost = self.mark_what_is_lost(now, &mut selective);
         let begins = self.recover_what_is_lost(now, &mut selective, missing);
         if selective.delivery.is_some() {
-            self.report_delivery(now, &mut selective, &news);
+            self.report_delivery(now, &mut selective, (&news, flight));
         } else if self.recovery.is_fast() && (begins || news.delivered > 0) {
             let Selective { board, prr, .. } = &mut *selective;
             prr.on_ack(&Progress {

@@ -171,9 +171,12 @@ impl Bbr {
         rs.is_cwnd_limited && self.inflight_longterm.is_some_and(|longterm| self.cwnd >= longterm)
     }
 
-    /// §5.3.3.9
+    /// §5.3.3.9. The bound, which bounds the window too, is reached when not a segment more fits;
+    /// after each acknowledgement there is less than that in flight, so that it is asked of what was
+    /// before (as Linux does).
     fn is_time_to_go_down(&mut self, rs: &RateSample) -> bool {
-        let reached = self.inflight_longterm.is_some_and(|longterm| rs.inflight >= longterm);
+        let full = rs.prior_inflight + self.smss;
+        let reached = self.inflight_longterm.is_some_and(|longterm| full > longterm);
         if self.prev_probe_too_high && reached {
             self.prev_probe_precautionary = true;
             return true;
