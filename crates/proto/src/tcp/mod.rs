@@ -284,16 +284,21 @@ impl Tcp {
         note(is.rto != was.rto, Gauge::Rto, Some(is.rto.as_secs_f64()));
         let bps = |rate: Rate| rate.as_bps() as f64;
         note(is.pacing_rate != was.pacing_rate, Gauge::PacingRate, is.pacing_rate.map(bps));
-        let Some(model) = is.model.filter(|_| is.model != was.model) else { return };
-        let changed = |of: fn(&Model) -> Option<f64>| was.model.as_ref().and_then(of) != of(&model);
-        let gauges: [(Gauge, fn(&Model) -> Option<f64>); 4] = [
-            (Gauge::Bandwidth, |model| Some(model.bw.as_bps() as f64)),
-            (Gauge::MinRtt, |model| model.min_rtt.map(Duration::as_secs_f64)),
-            (Gauge::InflightLongterm, |model| model.inflight_longterm.map(|b| b as f64)),
-            (Gauge::Phase, |model| Some(f64::from(model.phase))),
-        ];
-        for (gauge, of) in gauges {
-            note(changed(of), gauge, of(&model));
+        if is.model == was.model {
+            return;
+        }
+        let gauges = |model: Option<Model>| {
+            let min_rtt = model.and_then(|model| model.min_rtt);
+            let longterm = model.and_then(|model| model.inflight_longterm);
+            [
+                (Gauge::Bandwidth, model.map(|model| bps(model.bw))),
+                (Gauge::MinRtt, min_rtt.map(Duration::as_secs_f64)),
+                (Gauge::InflightLongterm, longterm.map(|bytes| bytes as f64)),
+                (Gauge::Phase, model.map(|model| f64::from(model.phase))),
+            ]
+        };
+        for ((gauge, value), (_, before)) in gauges(is.model).into_iter().zip(gauges(was.model)) {
+            note(value != before, gauge, value);
         }
     }
 

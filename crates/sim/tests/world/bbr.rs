@@ -24,18 +24,15 @@ fn shares(buffer: u32, seed: u64) -> (f64, f64) {
     (share("f"), share("g"))
 }
 
-/// With a buffer of one pipe neither starves the other, and together they use the link; in a buffer
-/// of eight CUBIC takes what its queue gives it.
+/// With a buffer of one pipe, and of eight, neither starves the other, and together they use the link.
+/// (BBR gets 0.52 to 0.59 of it here.)
 #[test]
 fn beside_cubic() {
-    let cases = [(34, 0.2), (272, 0.05)];
-    let runs =
-        cases.map(|(buffer, least)| (buffer, least, [1, 2, 3].map(|seed| shares(buffer, seed))));
-    println!("{runs:?}");
-    for (buffer, least, shares) in runs {
-        for (bbr, cubic) in shares {
+    for buffer in [34, 272] {
+        for seed in 1..4 {
+            let (bbr, cubic) = shares(buffer, seed);
             assert!(bbr + cubic > 0.95, "{buffer}: {bbr} {cubic}");
-            assert!(bbr > least && cubic > least, "{buffer}: {bbr} {cubic}");
+            assert!(bbr > 0.3 && cubic > 0.3, "{buffer}: {bbr} {cubic}");
         }
     }
 }

@@ -126,6 +126,7 @@ impl Bbr {
         if !self.full_bw_reached || self.adapt_long_term_model(rs) {
             return;
         }
+        let goes_down = self.state == BbrState::ProbeBwUp && self.is_time_to_go_down(rs);
         match self.state {
             BbrState::ProbeBwDown | BbrState::ProbeBwCruise if self.is_time_to_probe_bw(now) => {
                 self.start_probe_bw_refill();
@@ -137,11 +138,9 @@ impl Bbr {
                 self.is_bw_probe_sample = true;
                 self.start_probe_bw_up(rs);
             }
-            BbrState::ProbeBwUp => {
-                if self.is_time_to_go_down(rs) {
-                    self.prev_probe_too_high = false;
-                    self.start_probe_bw_down(now);
-                }
+            BbrState::ProbeBwUp if goes_down => {
+                self.prev_probe_too_high = false;
+                self.start_probe_bw_down(now);
             }
             _ => {}
         }
