@@ -92,7 +92,7 @@ from = "south"
 to = "north"
 rate = "2Mbit/s"
 delay = "60ms"
-queue = { kind = "droptail", packets = 12 }
+queue = { kind = "droptail", packets = 8 }
 
 [flows.model]
 from = "south"
