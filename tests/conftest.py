@@ -86,8 +86,21 @@ to = "east"
 start = "3s"
 transport = { kind = "tcp", controller = "newreno", mss = "500B" }
 source = { kind = "bulk" }
+
+[links.ground]
+from = "south"
+to = "north"
+rate = "2Mbit/s"
+delay = "60ms"
+queue = { kind = "droptail", packets = 8 }
+
+[flows.model]
+from = "south"
+to = "north"
+transport = { kind = "tcp", controller = "bbr" }
+source = { kind = "bulk" }
 """
-"""Calls under congestion control beside an upload."""
+"""Calls under congestion control beside an upload, and an upload by another road."""
 
 STUDY = (
     SCENARIO

@@ -540,6 +540,50 @@ GAUGES: tuple[Measure, ...] = (
         "Maldonado, Baset, Schulzrinne 2005",
         0,
     ),
+    _gauge(
+        "pacing_rate",
+        "pacing rate",
+        "bit/s",
+        "Rate at which a TCP that paces spreads its segments.",
+        "BBR: bandwidth × gain of the state × 0.99; others: two or 1.2 windows a round trip",
+        "draft-ietf-ccwg-bbr-06 §5.6.2",
+        0,
+    ),
+    _gauge(
+        "bandwidth",
+        "bandwidth",
+        "bit/s",
+        "What BBR believes the path delivers for it.",
+        "largest delivery rate of two cycles of probing, less after losses until the next probe",
+        "draft-ietf-ccwg-bbr-06 §5.5.2, §5.5.10",
+        0,
+    ),
+    _gauge(
+        "min_rtt",
+        "least RTT",
+        "s",
+        "What BBR takes for the round trip of the empty path.",
+        "least of ten seconds",
+        "draft-ietf-ccwg-bbr-06 §5.5.7",
+    ),
+    _gauge(
+        "inflight_longterm",
+        "bound in flight",
+        "bytes",
+        "What may be in flight before losses are too many, as BBR found it. Absent until it has.",
+        "in flight when a probe lost more than 2 %, raised by probes that do not",
+        "draft-ietf-ccwg-bbr-06 §5.5.10.2, §5.3.3.9",
+    ),
+    _gauge(
+        "phase",
+        "state of BBR",
+        "1",
+        "Where BBR stands: 0 Startup, 1 Drain, 2 to 5 Down, Cruise, Refill and Up of ProbeBW, 6 "
+        "ProbeRTT.",
+        "changes as the draft's state machine does",
+        "draft-ietf-ccwg-bbr-06 §5.1.1",
+        0,
+    ),
 )
 """What happens inside endpoints: the gauges of the ``gauges`` table."""
 

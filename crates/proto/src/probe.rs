@@ -135,6 +135,21 @@ pub enum Gauge {
     Tokens = 17,
     /// Rung of the ladder in use, 0 being the best.
     Encoding = 18,
+    /// Rate at which a paced sender spreads its packets, in bit/s (draft-ietf-ccwg-bbr-06 §2.4:
+    /// C.pacing_rate).
+    PacingRate = 19,
+    /// Bandwidth in bit/s that a controller believes the path has for it (draft-ietf-ccwg-bbr-06
+    /// §2.9.1: BBR.bw).
+    Bandwidth = 20,
+    /// Round-trip time of the empty path in seconds, as a controller believes it (draft-ietf-ccwg-bbr-06
+    /// §2.9.2: BBR.min_rtt).
+    MinRtt = 21,
+    /// Bytes in flight beyond which losses were too many (draft-ietf-ccwg-bbr-06 §2.9.2:
+    /// BBR.inflight_longterm); absent while unbounded.
+    InflightLongterm = 22,
+    /// State of the controller: 0 Startup, 1 Drain, 2 to 5 ProbeBW's Down, Cruise, Refill and Up, 6
+    /// ProbeRTT (draft-ietf-ccwg-bbr-06 §5.1.1).
+    Phase = 23,
 }
 
 /// Why something from the network was not used.

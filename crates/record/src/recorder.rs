@@ -75,7 +75,7 @@ pub(crate) struct EventRow {
     pub(crate) event: &'static str,
 }
 
-const GAUGES: usize = Gauge::Encoding as usize + 1;
+const GAUGES: usize = Gauge::Phase as usize + 1;
 
 impl Recorder {
     /// An empty recorder for a run laid out so.

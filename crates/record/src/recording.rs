@@ -125,6 +125,11 @@ const fn gauge_name(gauge: Gauge) -> &'static str {
         Gauge::LossInterval => "loss_interval",
         Gauge::Tokens => "tokens",
         Gauge::Encoding => "encoding",
+        Gauge::PacingRate => "pacing_rate",
+        Gauge::Bandwidth => "bandwidth",
+        Gauge::MinRtt => "min_rtt",
+        Gauge::InflightLongterm => "inflight_longterm",
+        Gauge::Phase => "phase",
     }
 }
 

@@ -272,6 +272,7 @@ fn flows() {
             "controller = \"newreno\", min_rto = \"2s\", max_rto = \"1s\""
         ),
         ("controller = \"newreno\"", "controller = \"newreno\", min_rto = \"999us\""),
+        ("controller = \"newreno\"", "controller = \"bbr\", recovery = \"newreno\""),
     ]));
 }
 

@@ -163,7 +163,7 @@ impl CongestionControl for Cubic {
 
     fn on_congestion(&mut self, _: Instant, event: &Congestion) {
         match *event {
-            Congestion::Loss { flight } => {
+            Congestion::Loss { flight } | Congestion::Mark { flight } => {
                 let threshold = self.reduce(flight);
                 (self.ssthresh, self.cwnd) = (Some(threshold), threshold);
             }

@@ -84,7 +84,7 @@ impl CongestionControl for NewReno {
         self.counted = 0;
         match *event {
             // RFC 5681 §3.2 steps 2 and 3, the inflation apart
-            Congestion::Loss { flight } => {
+            Congestion::Loss { flight } | Congestion::Mark { flight } => {
                 self.cwnd = (flight / 2).max(self.least * self.quantum);
                 self.ssthresh = Some(self.half(flight));
             }

@@ -71,7 +71,7 @@ impl CongestionControl for Sctp {
         let half = (self.cwnd / 2).max(LEAST * self.quantum);
         self.ssthresh = Some(half);
         self.cwnd = match event {
-            Congestion::Loss { .. } => half,
+            Congestion::Loss { .. } | Congestion::Mark { .. } => half,
             Congestion::Timeout { .. } => self.quantum,
         };
         self.partial = 0;

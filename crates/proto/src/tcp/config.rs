@@ -23,6 +23,10 @@ pub enum Controller {
     Sack,
     /// CUBIC (RFC 9438) with RACK-TLP (RFC 8985), as real hosts have it (ns-2 `Agent/TCP/Linux` with `cubic`).
     Cubic,
+    /// BBR version 3 (draft-ietf-ccwg-bbr-06) with RACK-TLP and pacing. It goes by delivery rates,
+    /// for which it wants selective acknowledgements: with a peer that does not offer them it is
+    /// `newreno`.
+    Bbr,
 }
 
 /// How losses are found and repaired.
@@ -67,6 +71,7 @@ impl Controller {
             Self::Newreno => "newreno",
             Self::Sack => "sack",
             Self::Cubic => "cubic",
+            Self::Bbr => "bbr",
         }
     }
 
@@ -78,7 +83,7 @@ impl Controller {
             Self::Reno => LossRecovery::Reno,
             Self::Newreno => LossRecovery::Newreno,
             Self::Sack => LossRecovery::Sack,
-            Self::Cubic => LossRecovery::Rack,
+            Self::Cubic | Self::Bbr => LossRecovery::Rack,
         }
     }
 }
@@ -102,6 +107,13 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "bool")]
     pub f_rto: Option<bool>,
+    /// Segments leave at a rate, two or a millisecond's worth at once, instead of as fast as the
+    /// window lets them: the controller's rate with `bbr`; with others, as Linux does, two windows a
+    /// smoothed round trip below half the slow-start threshold and 1.2 above it. Absent means `true`
+    /// with `bbr`, `false` with others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub pacing: Option<bool>,
     /// Largest payload of a segment without options, in bytes; lowered to what the path's first
     /// link takes and by Packet Too Big (RFC 9293 §3.7.1; ns-2 `packetSize_`).
     #[serde(default = "Config::default_mss")]
@@ -205,6 +217,7 @@ impl Config {
             recovery: None,
             hystart: true,
             f_rto: None,
+            pacing: None,
             mss: Self::default_mss(),
             initial_window: Self::default_initial_window(),
             initial_ssthresh: None,
@@ -239,5 +252,11 @@ impl Config {
     #[must_use]
     pub fn loss_recovery(&self) -> LossRecovery {
         self.recovery.unwrap_or(self.controller.own_recovery())
+    }
+
+    /// True if segments are paced.
+    #[must_use]
+    pub fn is_paced(&self) -> bool {
+        self.pacing.unwrap_or(matches!(self.controller, Controller::Bbr))
     }
 }

@@ -56,7 +56,7 @@ impl Tcp {
         let fresh = ack > self.echoes.answered && ack >= self.recovery.recover;
         if self.echoes.heard && fresh && !self.recovery.is_fast() && self.tx.flight() > 0 {
             let flight = self.pipe();
-            self.cc.on_congestion(now, &Congestion::Loss { flight });
+            self.cc.on_congestion(now, &Congestion::Mark { flight });
             self.note_reduction();
         }
     }

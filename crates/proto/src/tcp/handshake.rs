@@ -8,7 +8,8 @@ use super::report::Report;
 use super::selective::Selective;
 use super::timers::Timers;
 use super::{Agreed, Config, Controller, Flags, LossRecovery, Reset, Segment, State, TICK, Tcp};
-use crate::congestion::{Cubic, Machine, NewReno, Start};
+use crate::congestion::{Bbr, Cubic, Machine, NewReno, Start};
+use crate::dice::Dice;
 use crate::endpoint::Event;
 use crate::packet::Payload;
 use crate::probe::{Garbage, Probe};
@@ -42,19 +43,26 @@ impl Tcp {
         (segments * mss).min((2 * mss).max(segments * NOMINAL_MSS))
     }
 
-    /// The controller of a connection whose segments carry `mss` bytes.
-    pub(super) fn controller(config: &Config, mss: u64, syn_was_lost: bool) -> Machine {
-        let start = Start {
+    /// Where the controller of a connection begins whose segments carry `mss` bytes.
+    fn start(config: &Config, mss: u64, syn_was_lost: bool) -> Start {
+        Start {
             quantum: mss,
             // RFC 5681 §3.1: one segment after a lost SYN
             window: if syn_was_lost { mss } else { Self::first_window(config, mss) },
             threshold: config.initial_ssthresh.map(|segments| u64::from(segments) * mss),
-        };
+        }
+    }
+
+    /// The controller of a connection whose segments carry `mss` bytes.
+    pub(super) fn controller(config: &Config, mss: u64, syn_was_lost: bool) -> Machine {
+        let start = Self::start(config, mss, syn_was_lost);
         match config.controller {
             Controller::Tahoe | Controller::Reno | Controller::Newreno | Controller::Sack => {
                 Machine::NewReno(NewReno::new(&start))
             }
             Controller::Cubic => Machine::Cubic(Box::new(Cubic::new(&start, config.hystart))),
+            // Without selective acknowledgements, which only an open connection can have agreed on.
+            Controller::Bbr => Machine::NewReno(NewReno::new(&start)),
         }
     }
 
@@ -192,7 +200,12 @@ impl Tcp {
         self.cc = Self::controller(&self.config, self.tx.mss, lost > 1);
         self.recovery = Recovery::from(self.tx.iss);
         let rack = self.config.loss_recovery() == LossRecovery::Rack;
-        self.selective = self.agreed.sack.then(|| Box::new(Selective::new(rack)));
+        if self.config.controller == Controller::Bbr && self.agreed.sack {
+            let start = Self::start(&self.config, self.tx.mss, lost > 1);
+            self.cc = Machine::Bbr(Box::new(Bbr::new(&start, now, Dice::new(self.seed, "bbr"))));
+        }
+        let delivery = self.wants_delivery();
+        self.selective = self.agreed.sack.then(|| Box::new(Selective::new(rack, delivery)));
         self.extended = self.agreed.sack || self.agreed.ecn;
         // RFC 7323 §2.2: the window of a SYN is not scaled.
         let syn = segment.flags.contains(Flags::SYN);

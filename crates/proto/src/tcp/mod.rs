@@ -6,6 +6,7 @@
 //! `arrival` obeys RFC 9293 §3.10.7.4, `receive`, `reassembly` and `report` take data in and tell of
 //! it, `send` and `outgoing` let it out, `recovery` answers acknowledgements, losses and timeouts,
 //! `selective` with its `scoreboard` and `prr` does so where SACK was agreed on, `f_rto` doubts a timeout,
+//! `delivery` measures for a controller that wants it how fast data arrives, `pacing` spreads segments,
 //! `timers` holds the deadlines. The congestion window's rules are in [`crate::congestion`].
 //!
 //! Numbers are kept as 64-bit [`Seq`], so that nothing here compares modulo 2³². After a timeout
@@ -14,10 +15,12 @@
 
 mod arrival;
 mod config;
+mod delivery;
 mod ecn;
 mod f_rto;
 mod handshake;
 mod outgoing;
+mod pacing;
 mod prr;
 mod rack;
 mod reassembly;
@@ -33,7 +36,7 @@ mod timers;
 pub use config::{Config, Controller, LossRecovery};
 pub use segment::{Flags, SackBlocks, Segment};
 
-use crate::congestion::{CongestionControl, Machine};
+use crate::congestion::{CongestionControl, Machine, Model};
 use crate::dice::Dice;
 use crate::endpoint::{Endpoint, Event, Input, News, Output, PathNews, Transmit};
 use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
@@ -41,9 +44,10 @@ use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
-use crate::units::Size;
+use crate::units::{Rate, Size};
 
 use ecn::Echoes;
+use pacing::Pacing;
 use receive::Receiver;
 use recovery::Recovery;
 use selective::Selective;
@@ -101,6 +105,9 @@ struct Told {
     flight: u64,
     srtt: Option<Duration>,
     rto: Duration,
+    /// Of a paced sender.
+    pacing_rate: Option<Rate>,
+    model: Option<Model>,
 }
 
 /// One end of a TCP connection.
@@ -119,6 +126,8 @@ pub struct Tcp {
     timers: Timers,
     rtt: RttEstimator,
     cc: Machine,
+    /// Of a paced sender.
+    pacing: Option<Box<Pacing>>,
     agreed: Agreed,
     /// Selective acknowledgements or ECN are in use: the one question a connection without them asks.
     extended: bool,
@@ -131,6 +140,8 @@ pub struct Tcp {
     isn_offset: u32,
     /// RFC 7323 §5.4: where the timestamp clock stands at time zero.
     clock_offset: u32,
+    /// Seed of the controller's own dice.
+    seed: u64,
     told: Told,
 }
 
@@ -168,6 +179,7 @@ impl Tcp {
             timers: Timers::default(),
             rtt: RttEstimator::new(config.min_rto, config.max_rto, TICK),
             cc: Self::controller(config, mss, false),
+            pacing: config.is_paced().then(Box::default),
             agreed: Agreed::default(),
             extended: false,
             echoes: Echoes::default(),
@@ -176,6 +188,7 @@ impl Tcp {
             challenges: (Instant::ZERO, 0),
             isn_offset: dice.bits() as u32,
             clock_offset: dice.bits() as u32,
+            seed: dice.bits(),
             told: Told::default(),
         }
     }
@@ -212,7 +225,7 @@ impl Tcp {
     fn finish(&mut self, event: Event) {
         self.state = State::Closed;
         self.timers = Timers::default();
-        self.selective = None;
+        (self.selective, self.pacing) = (None, None);
         self.rx.ack_now = false;
         self.news.add(event);
     }
@@ -237,6 +250,8 @@ impl Tcp {
             flight: self.pipe(),
             srtt: self.rtt.srtt(),
             rto: self.rtt.rto(),
+            pacing_rate: self.pacing.as_ref().and_then(|_| self.cc.pacing_rate(&self.rtt)),
+            model: self.cc.model(),
         };
         let was = std::mem::replace(&mut self.told, is);
         let mut note = |changed: bool, gauge: Gauge, value: Option<f64>| {
@@ -249,6 +264,24 @@ impl Tcp {
         note(is.flight != was.flight, Gauge::Flight, Some(is.flight as f64));
         note(is.srtt != was.srtt, Gauge::Srtt, is.srtt.map(Duration::as_secs_f64));
         note(is.rto != was.rto, Gauge::Rto, Some(is.rto.as_secs_f64()));
+        let bps = |rate: Rate| rate.as_bps() as f64;
+        note(is.pacing_rate != was.pacing_rate, Gauge::PacingRate, is.pacing_rate.map(bps));
+        if is.model == was.model {
+            return;
+        }
+        let gauges = |model: Option<Model>| {
+            let min_rtt = model.and_then(|model| model.min_rtt);
+            let longterm = model.and_then(|model| model.inflight_longterm);
+            [
+                (Gauge::Bandwidth, model.map(|model| bps(model.bw))),
+                (Gauge::MinRtt, min_rtt.map(Duration::as_secs_f64)),
+                (Gauge::InflightLongterm, longterm.map(|bytes| bytes as f64)),
+                (Gauge::Phase, model.map(|model| f64::from(model.phase))),
+            ]
+        };
+        for ((gauge, value), (_, before)) in gauges(is.model).into_iter().zip(gauges(was.model)) {
+            note(value != before, gauge, value);
+        }
     }
 
     #[inline]
@@ -278,7 +311,10 @@ impl Tcp {
 
     #[inline]
     fn next_deadline(&self) -> Option<Instant> {
-        let next = self.timers.next();
+        let mut next = self.timers.next();
+        if let Some(pacing) = &self.pacing {
+            next = earlier(next, pacing.wake);
+        }
         match &self.selective {
             None => next,
             Some(selective) => earlier(next, selective.next_deadline()),
@@ -297,7 +333,11 @@ impl Tcp {
         if Timers::due(&mut self.timers.persist, now) {
             self.on_persist(now);
         }
+        if self.pacing.is_some() {
+            self.on_turn(now);
+        }
         if self.selective.is_some() {
+            self.check_if_application_limited();
             self.on_rack_timers(now);
         }
         if Timers::due(&mut self.timers.rto, now) {
@@ -311,6 +351,9 @@ impl Tcp {
             panic!("TCP carries a stream: media frames are framed by the application (RFC 4571)")
         };
         if !payload.is_empty() && !self.tx.fin && self.takes_data() {
+            if self.selective.is_some() {
+                self.check_if_application_limited();
+            }
             self.tx.push(std::mem::take(payload));
         }
     }

@@ -273,6 +273,10 @@ impl Tcp {
             self.recovery.leave();
         }
         self.go_back();
+        if let Some(mut selective) = self.selective.take() {
+            self.report_losses(now, &mut selective);
+            self.selective = Some(selective);
+        }
     }
 
     /// Counts an unanswered timeout; RFC 9293 §3.8.3: beyond R2 the connection is closed. A SYN-ACK
@@ -353,5 +357,9 @@ impl Tcp {
         self.recovery.recover = self.tx.max;
         (self.recovery.timed, self.recovery.doubt) = (None, None);
         self.go_back();
+        if let Some(selective) = &mut self.selective {
+            // What shrinks was not lost to congestion.
+            selective.board.take_fallen();
+        }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::collections::VecDeque;
 
+use super::delivery::Snapshot;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
@@ -30,7 +31,7 @@ pub(super) struct Record {
 }
 
 impl Record {
-    fn len(&self) -> u64 {
+    pub(super) fn len(&self) -> u64 {
         self.end.since(self.start)
     }
 }
@@ -97,6 +98,11 @@ pub(super) struct News {
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
     records: VecDeque<Record>,
+    /// For each record what was known when it last left, if the controller goes by delivery rates;
+    /// else none.
+    snapshots: VecDeque<Snapshot>,
+    /// With snapshots: what was found lost and is not reported yet.
+    fallen: Vec<(Record, Snapshot)>,
     sums: Sums,
     /// After the highest number ever selectively acknowledged.
     high: Seq,
@@ -116,7 +122,7 @@ impl Scoreboard {
     }
 
     /// A segment leaves for the first time.
-    pub(super) fn push(&mut self, start: Seq, end: Seq, now: Instant) {
+    pub(super) fn push(&mut self, start: Seq, end: Seq, now: Instant, snapshot: Option<Snapshot>) {
         let record = Record {
             start,
             end,
@@ -128,6 +134,12 @@ impl Scoreboard {
         };
         self.sums.add(&Sums::of(&record));
         self.records.push_back(record);
+        self.snapshots.extend(snapshot);
+    }
+
+    /// What was found lost since it was last asked.
+    pub(super) fn take_fallen(&mut self) -> Vec<(Record, Snapshot)> {
+        std::mem::take(&mut self.fallen)
     }
 
     /// RFC 6675 §4, SetPipe: bytes believed to be in the network.
@@ -184,11 +196,12 @@ impl Scoreboard {
         &mut self,
         una: Seq,
         blocks: &[(Seq, Seq)],
-        mut arrived: impl FnMut(&Record),
+        mut arrived: impl FnMut(&Record, Option<&Snapshot>),
     ) -> News {
         let mut news = News::default();
         while let Some(front) = self.records.front().copied().filter(|front| front.start < una) {
             self.records.pop_front();
+            let snapshot = self.snapshots.pop_front();
             self.sums.remove(&Sums::of(&front));
             if !front.sacked {
                 news.delivered += front.end.min(una).since(front.start);
@@ -200,8 +213,11 @@ impl Scoreboard {
                 let rest = Record { start: una, ..front };
                 self.sums.add(&Sums::of(&rest));
                 self.records.push_front(rest);
+                if let Some(snapshot) = snapshot {
+                    self.snapshots.push_front(snapshot);
+                }
             } else if !front.sacked {
-                arrived(&front);
+                arrived(&front, snapshot.as_ref());
             }
         }
         for block in blocks {
@@ -217,7 +233,7 @@ impl Scoreboard {
         &mut self,
         (left, right): (Seq, Seq),
         news: &mut News,
-        arrived: &mut impl FnMut(&Record),
+        arrived: &mut impl FnMut(&Record, Option<&Snapshot>),
     ) {
         let known = self.seen.iter().find(|(start, end)| *start <= left && left < *end);
         let from = known.map_or(left, |(_, end)| *end);
@@ -228,7 +244,7 @@ impl Scoreboard {
             if record.sacked || record.start < left {
                 continue;
             }
-            arrived(record);
+            arrived(record, self.snapshots.get(i));
             (news.delivered, news.sacked) =
                 (news.delivered + record.len(), news.sacked + record.len());
             self.high = self.high.max(record.end);
@@ -243,11 +259,17 @@ impl Scoreboard {
 
     fn change(&mut self, at: usize, change: impl FnOnce(&mut Record)) {
         let Some(record) = self.records.get_mut(at) else { return };
-        self.sums.remove(&Sums::of(record));
+        let was = Sums::of(record);
+        self.sums.remove(&was);
         change(record);
         let is = Sums::of(record);
         self.sums.add(&is);
         if is.pending > 0 {
+            if was.pending == 0
+                && let Some(snapshot) = self.snapshots.get(at)
+            {
+                self.fallen.push((*record, *snapshot));
+            }
             self.pending_after = self.pending_after.min(record.start);
         }
     }
@@ -308,9 +330,16 @@ impl Scoreboard {
             (self.seen, self.high) = ([(Seq::default(), Seq::default()); 4], Seq::default());
         }
         let mut sums = Sums::default();
-        for record in &mut self.records {
+        for (i, record) in self.records.iter_mut().enumerate() {
+            let was = Sums::of(record);
             (record.lost, record.resent) = (!record.sacked, false);
-            sums.add(&Sums::of(record));
+            let is = Sums::of(record);
+            sums.add(&is);
+            if is.pending > was.pending
+                && let Some(snapshot) = self.snapshots.get(i)
+            {
+                self.fallen.push((*record, *snapshot));
+            }
         }
         self.sums = sums;
         self.pending_after = Seq::default();
@@ -356,7 +385,14 @@ impl Scoreboard {
 
     /// The segment from `start` leaves again, cut to `most` bytes if the path has shrunk, in which
     /// case the rest is a segment of its own. `counted`: as one more in the network.
-    pub(super) fn resend(&mut self, start: Seq, most: u64, counted: bool, now: Instant) {
+    pub(super) fn resend(
+        &mut self,
+        start: Seq,
+        most: u64,
+        counted: bool,
+        now: Instant,
+        snapshot: Option<Snapshot>,
+    ) {
         let at = self.index(start);
         let Some(record) = self.records.get_mut(at) else { return };
         let end = record.end;
@@ -365,6 +401,12 @@ impl Scoreboard {
             let rest = Record { start: record.end, end, ..*record };
             // The sums of the two halves are those of the whole.
             self.records.insert(at + 1, rest);
+            if let Some(snapshot) = self.snapshots.get(at).copied() {
+                self.snapshots.insert(at + 1, snapshot);
+            }
+        }
+        if let (Some(place), Some(snapshot)) = (self.snapshots.get_mut(at), snapshot) {
+            *place = snapshot;
         }
         self.change(at, |record| {
             (record.sent, record.ambiguous) = (now, true);
@@ -392,23 +434,23 @@ mod tests {
             for (act, place, len) in steps {
                 match act {
                     0 | 1 => {
-                        board.push(at(nxt), at(nxt + len), Instant::ZERO);
+                        board.push(at(nxt), at(nxt + len), Instant::ZERO, None);
                         nxt += len;
                     }
                     2 => {
                         una = nxt.min(una + place / 4);
-                        board.update(at(una), &[], |_| {});
+                        board.update(at(una), &[], |_, _| {});
                     }
                     3 => {
                         let left = (una + place).min(nxt);
                         let block = (at(left), at((left + 3 * len).min(nxt)));
-                        board.update(at(una), &[block], |_| {});
+                        board.update(at(una), &[block], |_, _| {});
                         board.mark(10);
                     }
                     4 => {
                         if let Some((start, end)) = board.next_lost().or(board.next_hole()) {
                             let most = (len / 2).max(1).min(end.since(start));
-                            board.resend(start, most, true, Instant::ZERO);
+                            board.resend(start, most, true, Instant::ZERO, None);
                         }
                     }
                     _ if place < 5 => board.lose_all(),
@@ -434,7 +476,7 @@ mod tests {
     fn is_lost() {
         let full = || {
             let mut board = Scoreboard::default();
-            (0..10).for_each(|i| board.push(at(10 * i), at(10 * i + 10), Instant::ZERO));
+            (0..10).for_each(|i| board.push(at(10 * i), at(10 * i + 10), Instant::ZERO, None));
             board
         };
         let lost = |board: &Scoreboard| -> Vec<u64> {
@@ -442,18 +484,18 @@ mod tests {
             lost.map(|record| record.start.since(at(0)) / 10).collect()
         };
         let mut board = full();
-        board.update(at(0), &[(at(10), at(30))], |_| {});
+        board.update(at(0), &[(at(10), at(30))], |_, _| {});
         assert_eq!((board.mark(10), lost(&board)), (0, vec![]));
-        board.update(at(0), &[(at(10), at(40))], |_| {});
+        board.update(at(0), &[(at(10), at(40))], |_, _| {});
         assert_eq!((board.mark(10), lost(&board)), (10, vec![0]));
         // 50 and 70 are missing; above 50 lie 60 and 80, 20 bytes; above 0 and 40 there is more.
-        board.update(at(0), &[(at(60), at(70)), (at(80), at(90))], |_| {});
+        board.update(at(0), &[(at(60), at(70)), (at(80), at(90))], |_, _| {});
         board.mark(10);
         assert_eq!(lost(&board), [0]);
         // Three runs above 40, of which none would do by its bytes.
         let mut board = full();
         for left in [50, 70, 90] {
-            board.update(at(0), &[(at(left), at(left + 10))], |_| {});
+            board.update(at(0), &[(at(left), at(left + 10))], |_, _| {});
         }
         assert_eq!((board.mark(15), lost(&board)), (50, vec![0, 1, 2, 3, 4]));
     }

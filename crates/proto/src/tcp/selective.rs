@@ -4,6 +4,7 @@
 //! SND.NXT does not fall back here: the scoreboard says what is to be sent again. The timer is
 //! started anew with each retransmission (RFC 6675 §6, the careful variant).
 
+use super::delivery::Delivery;
 use super::f_rto::Arrivals;
 use super::prr::{Progress, Prr};
 use super::rack::Rack;
@@ -26,11 +27,17 @@ pub(super) struct Selective {
     rescued: bool,
     /// With RACK-TLP.
     pub(super) rack: Option<Rack>,
+    /// With a controller that goes by delivery rates.
+    pub(super) delivery: Option<Delivery>,
 }
 
 impl Selective {
-    pub(super) fn new(rack: bool) -> Self {
-        Self { rack: rack.then(Rack::default), ..Self::default() }
+    pub(super) fn new(rack: bool, delivery: bool) -> Self {
+        Self {
+            rack: rack.then(Rack::default),
+            delivery: delivery.then(Delivery::default),
+            ..Self::default()
+        }
     }
 
     /// The earliest deadline of RACK-TLP.
@@ -81,16 +88,20 @@ impl Tcp {
         if ack < self.tx.una {
             return;
         }
+        self.check_if_application_limited();
         let Blocks { blocks, count, duplicate } = self.read_blocks(now, segment, ack, probe);
         // Taken out and put back: the rest of the endpoint is needed beside it.
         let Some(mut selective) = self.selective.take() else { return };
-        let Selective { board, rack, .. } = &mut *selective;
+        let Selective { board, rack, delivery, .. } = &mut *selective;
         let (flight, missing) = (board.pipe(), board.missing());
         let (doubted, mut arrivals) = (self.doubted_up_to(), Arrivals::default());
-        let news = board.update(ack, &blocks[..count], |record| {
+        let news = board.update(ack, &blocks[..count], |record, snapshot| {
             arrivals.add(record, doubted);
             if let Some(rack) = rack {
                 rack.on_arrived(now, record, &self.rtt);
+            }
+            if let (Some(delivery), Some(snapshot)) = (&mut *delivery, snapshot) {
+                delivery.on_arrived(record, snapshot);
             }
         });
         let advanced = ack > self.tx.una;
@@ -123,7 +134,9 @@ impl Tcp {
         self.on_probe_answered(now, &mut selective, ack, (duplicate, plain));
         let lost = self.mark_what_is_lost(now, &mut selective);
         let begins = self.recover_what_is_lost(now, &mut selective, missing);
-        if self.recovery.is_fast() && (begins || news.delivered > 0) {
+        if selective.delivery.is_some() {
+            self.report_delivery(now, &mut selective, (&news, flight));
+        } else if self.recovery.is_fast() && (begins || news.delivered > 0) {
             let Selective { board, prr, .. } = &mut *selective;
             prr.on_ack(&Progress {
                 delivered: news.delivered,
@@ -165,7 +178,8 @@ impl Tcp {
         selective: &mut Selective,
         missing: u64,
     ) -> bool {
-        let Selective { board, prr, rescued, rack } = selective;
+        self.report_losses(now, selective);
+        let Selective { board, prr, rescued, rack, .. } = selective;
         let lost = match rack {
             Some(_) => board.has_pending(),
             None => self.recovery.duplicates >= DUPLICATES || board.first_is_lost(),
@@ -237,13 +251,14 @@ impl Tcp {
         self.recovery.enter(self.tx.max);
     }
 
-    /// What may be in flight: while recovering what PRR says, else cwnd.
+    /// What may be in flight: while recovering what PRR says, unless the controller sets its window
+    /// then too; else cwnd.
     #[inline(never)]
     pub(super) fn selective_window(&self, selective: &Selective) -> u64 {
         if selective.rack.as_ref().is_some_and(|rack| rack.probe) {
             // RFC 8985 §7.3: the probe leaves whatever cwnd says.
             self.cc.window().max(selective.board.pipe() + self.tx.mss)
-        } else if self.recovery.is_fast() {
+        } else if self.recovery.is_fast() && selective.delivery.is_none() {
             selective.board.pipe() + selective.prr.budget()
         } else {
             self.cc.window()
@@ -304,7 +319,9 @@ impl Tcp {
         let fits = selective.board.pipe() + len <= self.selective_window(&selective);
         if fits {
             let fin = end > stop && start + len == stop;
-            selective.board.resend(start, len + u64::from(fin), counted, now);
+            let len_in_numbers = len + u64::from(fin);
+            let snapshot = self.snapshot(now, &mut selective, len_in_numbers);
+            selective.board.resend(start, len_in_numbers, counted, now, snapshot);
             selective.prr.on_sent(len);
             self.selective = Some(selective);
             let draft = self.data(now, start, len, fin);
@@ -318,9 +335,10 @@ impl Tcp {
     /// A segment never sent before has left.
     #[inline(never)]
     pub(super) fn note_sent(&mut self, start: Seq, end: Seq, now: Instant) {
-        if let Some(selective) = &mut self.selective {
-            selective.board.push(start, end, now);
-            selective.prr.on_sent(end.since(start));
-        }
+        let Some(mut selective) = self.selective.take() else { return };
+        let snapshot = self.snapshot(now, &mut selective, end.since(start));
+        selective.board.push(start, end, now, snapshot);
+        selective.prr.on_sent(end.since(start));
+        self.selective = Some(selective);
     }
 }

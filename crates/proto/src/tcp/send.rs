@@ -154,7 +154,9 @@ impl Tcp {
             | State::FinWait1
             | State::Closing
             | State::LastAck => {
-                if self.selective.is_some() {
+                if self.pacing.is_some() && self.waits_for_its_turn(now) {
+                    None
+                } else if self.selective.is_some() {
                     self.next_selective(now)
                 } else if self.recovery.resend {
                     self.resend(now)
@@ -378,11 +380,14 @@ impl Tcp {
             }
             if self.tx.lowat < u64::MAX && !self.tx.fin {
                 // What leaves makes room, not only what is acknowledged.
-                self.tell(Event::Writable);
+                self.news.add(Event::Writable);
             }
         }
         self.tx.max = self.tx.max.max(after);
         self.tx.last_sent = now;
+        if self.pacing.is_some() {
+            self.take_its_turn(now, len);
+        }
         // RFC 6298 §5.1
         if self.timers.rto.is_none() {
             self.timers.rto = Some(now + self.rtt.rto());

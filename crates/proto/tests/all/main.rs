@@ -4,6 +4,7 @@
 
 #![allow(unreachable_pub, reason = "the rigs say what is theirs to offer")]
 
+mod bbr;
 mod beritelli;
 mod captures;
 mod ccid2_half;

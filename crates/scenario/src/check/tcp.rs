@@ -1,6 +1,6 @@
 //! The knobs of TCP that can contradict each other or the RFCs.
 
-use talkspurt_proto::tcp;
+use talkspurt_proto::tcp::{self, Controller, LossRecovery};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 
@@ -24,6 +24,16 @@ pub(super) fn check(path: &Path, tcp: &tcp::Config, found: &mut Findings) {
     }
     if tcp.initial_ssthresh.is_some_and(|segments| segments < 2) {
         found.add(path.key("initial_ssthresh"), "must be at least 2 segments (RFC 5681 §3.1)");
+    }
+    let recovery = tcp.loss_recovery();
+    if tcp.controller == Controller::Bbr
+        && !matches!(recovery, LossRecovery::Sack | LossRecovery::Rack)
+    {
+        let message = format!(
+            "\"{}\" does not tell what arrived when, by which bbr goes: \"sack\" or \"rack\"",
+            recovery.name()
+        );
+        found.add(path.key("recovery"), message);
     }
     buffer(path.key("receive_buffer"), tcp.receive_buffer, tcp.mss, found);
     buffer(path.key("send_buffer"), tcp.send_buffer, tcp.mss, found);
