@@ -11,6 +11,7 @@ mod outgoing;
 mod parting_tests;
 mod sizing;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,7 +20,7 @@ pub use incoming::MediaSink;
 use outgoing::Outgoing;
 pub use sizing::Sizing;
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, PathNews};
 use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::time::Instant;
@@ -45,6 +46,8 @@ pub struct Parts {
     pub clock: Clock,
     /// IP version of its packets.
     pub version: IpVersion,
+    /// Its addresses, one for each of several paths to the other side; none where there is one path.
+    pub addresses: Vec<IpAddr>,
     /// DSCP of its packets.
     pub dscp: u8,
     /// How its packets are counted.
@@ -76,11 +79,15 @@ pub enum News {
     Wake,
     /// A packet arrived.
     Packet {
+        /// On which path.
+        path: PathId,
         /// Its ECN field.
         ecn: Ecn,
         /// Its parsed form.
         body: Body,
     },
+    /// The link that a path begins with failed, or works again.
+    Path(PathId, PathNews),
 }
 
 /// What a peer wants done.
@@ -98,6 +105,8 @@ pub enum Action {
 /// A packet on its way out.
 #[derive(Debug)]
 pub struct Outbound {
+    /// On which path.
+    pub path: PathId,
     /// IP packet length in bytes.
     pub ip_bytes: u32,
     /// ECN field.
@@ -148,6 +157,7 @@ impl Peer {
         let dice = |what: &str| Dice::new(parts.seed, &format!("{}/{what}", parts.name));
         let rungs = parts.source.as_ref().map_or_else(Vec::new, |(source, _)| source.rungs());
         let transport = parts.transport.build(parts.side, parts.version, dice("transport"), &rungs);
+        let transport = transport.over_paths(&parts.addresses);
         let outgoing = parts.source.as_ref().map(|(config, recording)| {
             Outgoing::new(config, recording.clone(), &parts, dice("source"))
         });
@@ -179,9 +189,10 @@ impl Peer {
     pub fn handle<P: Probe>(&mut self, now: Instant, news: News, probe: &mut P) {
         let local = self.clock.local(now);
         let input = match news {
-            News::Packet { ecn, body } => {
-                Input::Packet { path: PathId(0), ecn, damage: Damage::None, body }
+            News::Packet { path, ecn, body } => {
+                Input::Packet { path, ecn, damage: Damage::None, body }
             }
+            News::Path(path, news) => Input::Path(path, news),
             News::Wake if self.opens.is_some_and(|at| at <= local) => {
                 self.opens = None;
                 Input::Open
@@ -207,8 +218,8 @@ impl Peer {
                     let ip_bytes =
                         self.sizing.ip_bytes(self.version, &transmit.body, self.opening_bytes);
                     let (ecn, dscp, version) = (transmit.ecn, self.dscp, self.version);
-                    let body = transmit.body;
-                    return Action::Send(Outbound { ip_bytes, ecn, dscp, version, body });
+                    let (path, body) = (transmit.path, transmit.body);
+                    return Action::Send(Outbound { path, ip_bytes, ecn, dscp, version, body });
                 }
                 Output::Deliver(frame) => {
                     self.incoming.deliver(local, &self.clock, frame, &mut self.rtcp, stamped)
