@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
     from talkspurt.study import Axis, Study
 
-SHOWN = ("mos", "mouth_to_ear_p50_s", "loss_ratio", "delay_p95_s", "goodput_bps")
+SHOWN = (
+    "mos",
+    "mouth_to_ear_p50_s",
+    "loss_ratio",
+    "longest_gap_s",
+    "delay_p95_s",
+    "goodput_bps",
+)
 MOST = 12
 """Lines drawn at most."""
 
