@@ -283,8 +283,8 @@ ALL: tuple[Measure, ...] = (
         "s",
         1,
         2,
-        "The longest stretch of speech of which the listener heard nothing. The speaker's own pauses "
-        "are not counted.",
+        "The longest stretch of speech of which the listener heard nothing. The speaker's own "
+        "pauses are not counted.",
         "sum of the lengths of consecutive frames missing or late, of the longest such run",
         "talkspurt's own measure",
         "lower",
