@@ -266,7 +266,7 @@ impl<P: Probe> World<P> {
             let note = Note::Received { packet: &packet, body: &body };
             self.probe.record(self.now, Place::Peer(peer as u32), &note);
         }
-        let (_, path) = self.paths[packet.route as usize];
+        let path = self.path(packet.route);
         let news = News::Packet { path, ecn: packet.ecn, body };
         self.peers[peer].handle(self.now, news, &mut self.probe);
         self.pump(peer);
@@ -276,6 +276,13 @@ impl<P: Probe> World<P> {
     fn wake(&mut self, peer: usize) {
         self.peers[peer].handle(self.now, News::Wake, &mut self.probe);
         self.pump(peer);
+    }
+
+    /// Which of its sender's paths a route is; most are primary ones, and those come first.
+    #[inline]
+    fn path(&self, route: u32) -> PathId {
+        let is_primary = (route as usize) < self.peers.len();
+        if is_primary { PathId(0) } else { self.paths[route as usize].1 }
     }
 
     /// The route of a peer's packets on a path.
@@ -385,9 +392,9 @@ impl<P: Probe> World<P> {
             let (link, route) = self.doors[at];
             if link == change.link {
                 let (peer, path) = self.paths[route as usize];
-                let news = News::Path(path, news);
-                self.peers[peer as usize].handle(self.now, news, &mut self.probe);
-                self.pump(peer as usize);
+                let peer = peer as usize;
+                self.peers[peer].hear_of_path(self.now, path, news, &mut self.probe);
+                self.pump(peer);
             }
         }
         self.plan_change();

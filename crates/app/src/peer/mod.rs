@@ -86,8 +86,6 @@ pub enum News {
         /// Its parsed form.
         body: Body,
     },
-    /// The link that a path begins with failed, or works again.
-    Path(PathId, PathNews),
 }
 
 /// What a peer wants done.
@@ -192,7 +190,6 @@ impl Peer {
             News::Packet { path, ecn, body } => {
                 Input::Packet { path, ecn, damage: Damage::None, body }
             }
-            News::Path(path, news) => Input::Path(path, news),
             News::Wake if self.opens.is_some_and(|at| at <= local) => {
                 self.opens = None;
                 Input::Open
@@ -204,6 +201,21 @@ impl Peer {
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.look_for_room();
         }
+    }
+
+    /// The link that a path begins with failed at `now`, true time, or works again; then
+    /// [`Peer::poll`] until idle. Apart from [`News`], which is moved with every packet.
+    #[cold]
+    pub fn hear_of_path<P: Probe>(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        news: PathNews,
+        probe: &mut P,
+    ) {
+        let local = self.clock.local(now);
+        let stamped = &mut Stamped { probe, now, place: self.place };
+        self.transport.handle(local, Input::Path(path, news), stamped);
     }
 
     /// The next thing to do; called until it answers [`Action::Idle`].
