@@ -108,6 +108,16 @@ def test_json_of_a_study_has_runs_and_a_summary(folder, tmp_path):
     assert document["runs"][4]["settings"] == {"delay": "200ms"}
     assert (document["runs"][4]["replicate"], document["runs"][4]["seed"]) == (1, 4)
     assert {"flow", "measure", "mean", "low", "high", "delay"} <= set(document["summary"][0])
+    pairs = {
+        (row["delay"], row["baseline"], row["flow"]): row
+        for row in document["differences"]["delay"]
+        if row["measure"] == "delay_p50_s"
+    }
+    assert set(pairs) == {("200ms", "20ms", flow) for flow in ("call", "tcp-call", "upload")}
+    # 180 ms more propagation, less or more by what the queue holds.
+    row = pairs["200ms", "20ms", "call"]
+    assert row["low"] < row["mean"] < row["high"]
+    assert abs(row["mean"] - 0.18) < 0.1
     assert not (tmp_path / "s/report.html").exists()
     assert (tmp_path / "s/summary.parquet").exists()
 

@@ -8,15 +8,21 @@ from pathlib import Path
 import pytest
 
 import talkspurt
+from talkspurt.study import Study
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "controllers.toml"
 Of = Callable[[str, str], list[float]]
 
 
 @pytest.fixture(scope="module")
-def of() -> Of:
-    study = talkspurt.run(SCENARIO)
+def study() -> Study:
+    found = talkspurt.run(SCENARIO)
+    assert isinstance(found, Study)
+    return found
 
+
+@pytest.fixture(scope="module")
+def of(study: Study) -> Of:
     def values(transport: str, measure: str) -> list[float]:
         runs = [run for run in study.runs if run.settings["transport"] == transport]
         assert len(runs) == 5
@@ -30,10 +36,35 @@ def test_udp_loses_about_one_packet_in_a_hundred(of: Of) -> None:
     assert 0.005 < sum(losses) / 5 < 0.02
 
 
-def test_tcp_delivers_everything_much_of_it_too_late(of: Of) -> None:
-    assert min(of("TCP NewReno", "late_packets")) > 50
-    for late, udp in zip(of("TCP NewReno", "loss_ratio"), of("UDP", "loss_ratio"), strict=True):
+@pytest.mark.parametrize(
+    "transport", ["TCP Tahoe", "TCP Reno", "TCP NewReno", "TCP SACK", "TCP CUBIC", "SCTP"]
+)
+def test_reliable_and_in_order_is_too_late(of: Of, transport: str) -> None:
+    assert min(of(transport, "late_packets")) > 50
+    for late, udp in zip(of(transport, "loss_ratio"), of("UDP", "loss_ratio"), strict=True):
         assert late > 2 * udp
+
+
+def test_cubic_with_rack_holds_the_call_up_half_as_long(of: Of) -> None:
+    cubic = sum(of("TCP CUBIC", "loss_ratio"))
+    for transport in ("TCP Tahoe", "TCP Reno", "TCP NewReno", "TCP SACK"):
+        assert 0.4 < cubic / sum(of(transport, "loss_ratio")) < 0.65
+
+
+def test_the_differences_between_the_older_tcps_are_not_shown(study: Study) -> None:
+    pairs = study.differences("transport", "TCP NewReno", names=["mos"]).filter(flow="call")
+    intervals = {row["transport"]: (row["low"], row["high"]) for row in pairs.to_dicts()}
+    for transport in ("TCP Tahoe", "TCP Reno", "TCP SACK"):
+        low, high = intervals[transport]
+        assert low < 0 < high
+
+
+@pytest.mark.parametrize("transport", ["SCTP unordered", "SCTP partial"])
+def test_sctp_without_order_is_as_udp(study: Study, transport: str) -> None:
+    pairs = study.differences("transport", "UDP", names=["mos"])
+    (row,) = pairs.filter(flow="call", transport=transport).to_dicts()
+    assert row["low"] < 0 < row["high"]
+    assert row["high"] - row["low"] < 0.3
 
 
 def test_ccid_2_throws_away_what_its_window_holds_back(of: Of) -> None:

@@ -6,9 +6,10 @@ import polars as pl
 import pytest
 
 import talkspurt
-from conftest import made_study
+from conftest import made, made_study
 from talkspurt import figures
 from talkspurt.figures import comparison, inside, style
+from talkspurt.study import Axis, Study
 
 INSIDE = ("rates", "window", "bucket")
 
@@ -155,3 +156,23 @@ def test_a_study_has_a_figure_for_each_measure_over_its_first_axis(study):
     assert "goodput_bps" in names
     figure = comparison.over_axis(study, "mos")
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["20ms", "200ms"]
+
+
+def test_where_all_have_one_colour_the_longest_axis_goes_across():
+    axes = (Axis("buffer", "b", ("short", "long")), Axis("messages", "m", ("one", "two", "three")))
+    runs = [
+        made({"buffer": buffer, "messages": messages}, 0, 3.0)
+        for buffer in axes[0].labels
+        for messages in axes[1].labels
+    ]
+    study = Study("made", "", "", axes, 1, 0.95, "", runs)
+    assert comparison.across(study).name == "messages"
+
+
+def test_labels_that_do_not_fit_beside_each_other_slope():
+    def rotations(names):
+        figure = comparison.over_axis(made_study({name: [3.0] for name in names}, 1), "mos")
+        return {label.get_rotation() for label in figure.axes[0].get_xticklabels()}
+
+    assert rotations(["udp", "tcp"]) == {0}
+    assert rotations([f"a transport of name {i}" for i in range(9)]) == {35}

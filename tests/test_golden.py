@@ -18,6 +18,8 @@ GOLDEN = {
     "controllers": "65df6df1a32ea74cfdc072b4c58b34d6",  # of a study its first combination and seed
     "first-call": "e6eb751fc514d8584ed03f4cc42cd49f",
     "large-delay": "587a02118ade40bccf1c01afecb9036c",
+    "partial-reliability": "1e1729dc5693737fa9ff1334c382d482",
+    "two-paths": "c3308ad0c547673346f816d76c821191",
     "two-way": "96ae0753ade5e23007168e7fd8417229",
     "which-transport": "277e44c269d74492a1da1f0486e3aa5d",
 }
@@ -25,7 +27,14 @@ GOLDEN = {
 
 CONTROLLERS = {
     "UDP": "65df6df1a32ea74cfdc072b4c58b34d6",
+    "TCP Tahoe": "17ea9294d831810392ecc549598d91b6",
+    "TCP Reno": "408b1a4d8c2fd47805c9c4037691b45a",
     "TCP NewReno": "2d9948d8a8e29d97746adb797d7a33d3",
+    "TCP SACK": "9983f20daa5854fa63baaa5a6b627903",
+    "TCP CUBIC": "2f7ad25f7aaae1d829f624777d40f801",
+    "SCTP": "36a05dbb5ac67ee93fe6879f36c47187",
+    "SCTP unordered": "2acd8be4fdd0ef2c6efb13da18d0d7c4",
+    "SCTP partial": "601aeee082a3c5940cdb3332f4361a9f",
     "DCCP CCID 2": "fc5a9ed75f089ff899fecf588d94eae1",
     "DCCP CCID 3": "a3033e704559ca75613c5136d0db16fc",
     "DCCP CCID 4": "9987e96044f481d211653e4f532f92f9",
@@ -34,7 +43,7 @@ CONTROLLERS = {
     "Beritelli": "bde002daf7b3b50f8f7455a65ed93499",
 }
 """Each value of the axis of ``controllers``, under its first seed."""
-STUDIES = ("controllers", "large-delay", "which-transport")
+STUDIES = ("controllers", "large-delay", "partial-reliability", "two-paths", "which-transport")
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))

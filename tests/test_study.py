@@ -51,6 +51,14 @@ def test_the_baseline_can_be_any_value_of_the_axis():
         study.differences("transport")
 
 
+def test_axes_with_one_value_and_single_runs_have_nothing_to_compare():
+    assert made_study({"udp": [4.0], "tcp": [3.0]}, 1).comparisons(["mos"]) == {}
+    assert made_study({"udp": [4.0, 3.0]}, 2).comparisons(["mos"]) == {}
+    study = made_study({"udp": [4.0, 3.0], "tcp": [3.0, 2.5]}, 2)
+    (frame,) = study.comparisons(["mos"]).values()
+    assert frame["mean"].to_list() == [-0.75]
+
+
 def test_a_replication_without_a_value_is_left_out_of_its_pair():
     study = made_study({"udp": [4.0, 3.0, None], "tcp": [3.5, None, 1.0]}, 3)
     row = study.differences("over", names=["mos"]).row(0, named=True)

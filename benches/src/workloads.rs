@@ -131,5 +131,6 @@ fn flow(i: u32, transport: transport::Config, source: source::Config) -> Flow {
         dscp: 0,
         sizing: Default::default(),
         via: None,
+        paths: Vec::new(),
     }
 }

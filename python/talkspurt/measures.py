@@ -276,6 +276,20 @@ ALL: tuple[Measure, ...] = (
         "lower",
     ),
     Measure(
+        "longest_gap_s",
+        "flows",
+        "longest gap",
+        "s",
+        "s",
+        1,
+        2,
+        "The longest stretch of speech of which the listener heard nothing. The speaker's own "
+        "pauses are not counted.",
+        "sum of the lengths of consecutive frames missing or late, of the longest such run",
+        "talkspurt's own measure",
+        "lower",
+    ),
+    Measure(
         "r_factor",
         "flows",
         "R",

@@ -70,6 +70,7 @@ JSON_FLOW = (
     "missing_packets",
     "loss_ratio",
     "burst_ratio",
+    "longest_gap_s",
     "r_factor",
     "mos",
     "mos_lost_to_delay",

@@ -28,6 +28,7 @@ SUMMARY = (
     "jitter_s",
     "mouth_to_ear_p50_s",
     "loss_ratio",
+    "longest_gap_s",
     "r_factor",
     "mos",
 )
@@ -204,6 +205,17 @@ class Study:
                 rows.append({**row, **self._interval(pairs)})
         return self._frame(rows, [a.name for a in self.axes] + ["baseline"])
 
+    def comparisons(self, names: Iterable[str] = SUMMARY) -> dict[str, pl.DataFrame]:
+        """:meth:`differences` from the first value of every axis that has more than one, by axis.
+
+        Empty without replications: one pair has no interval.
+        """
+        wanted = list(names)
+        if self.replications < 2:
+            return {}
+        axes = [axis.name for axis in self.axes if len(axis.labels) > 1]
+        return {axis: self.differences(axis, names=wanted) for axis in axes}
+
     def _cells(
         self, names: Iterable[str]
     ) -> Iterable[tuple[dict[str, str], str, dict[str, dict[int, float | None]]]]:
@@ -277,6 +289,7 @@ class Study:
             "confidence": self.confidence,
             "runs": runs,
             "summary": self.summary().to_dicts(),
+            "differences": {axis: frame.to_dicts() for axis, frame in self.comparisons().items()},
         }
 
     def _repr_html_(self) -> str:

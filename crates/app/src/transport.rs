@@ -1,5 +1,7 @@
 //! The transports a flow can name, as one type without a virtual call.
 
+use std::net::IpAddr;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::dccp::{self, Ccid, Dccp};
@@ -241,6 +243,19 @@ pub enum Transport {
 }
 
 impl Transport {
+    /// With a path to the other side from each of these addresses of this end, if it knows several;
+    /// it tells the other side of those that its first packet does not show.
+    #[must_use]
+    pub fn over_paths(self, addresses: &[IpAddr]) -> Self {
+        match (self, addresses) {
+            (Self::Sctp(endpoint), [_, others @ ..]) => {
+                let count = u8::try_from(addresses.len()).expect("paths are counted in eight bits");
+                Self::Sctp(Box::new(endpoint.on_paths(count).with_addresses(others)))
+            }
+            (this, _) => this,
+        }
+    }
+
     /// Bytes of the longest message it carries at all, permit or not: what is longer never leaves.
     #[must_use]
     pub fn largest(&self) -> usize {

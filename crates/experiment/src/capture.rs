@@ -1,12 +1,11 @@
 //! Captures of links, with the addresses and ports of every route.
 
-use std::net::IpAddr;
 use std::path::Path;
 
 use talkspurt_proto::wire::Ends;
 use talkspurt_record::pcapng::{CaptureProbe, Pcapng, Router};
 use talkspurt_scenario::Network;
-use talkspurt_scenario::model::{Flow, IpVersion, Scenario};
+use talkspurt_scenario::model::Scenario;
 
 /// A capture of every link the scenario names, both directions in one file.
 pub(crate) fn open(
@@ -34,36 +33,22 @@ pub(crate) fn open(
 }
 
 /// Addresses and ports of every route's packets: flow n uses ports 5004 + 2n (RTP's even ports,
-/// RFC 3550 §11) at both ends.
+/// RFC 3550 §11) at both ends, and on its path k the k-th address of each.
 fn ends(scenario: &Scenario, network: &Network) -> Vec<((u32, u32), Ends)> {
-    let mut ends = Vec::new();
-    for (number, flow) in scenario.flows.values().enumerate() {
-        let port = (5004 + 2 * number % 60_000) as u16;
-        let address = |node: &str| address(network, node, flow);
-        let forth = Ends {
-            src: address(&flow.from),
-            dst: address(&flow.to),
-            src_port: port,
-            dst_port: port,
-        };
-        let peer = 2 * number as u32;
-        ends.push(((number as u32, peer), forth));
-        ends.push(((number as u32, peer + 1), forth.reversed()));
-    }
-    ends
+    let ways = network.ways().zip(0_u32..).map(|(way, route)| {
+        let flow = &scenario.flows[way.flow];
+        let port = (5004 + 2 * way.flow % 60_000) as u16;
+        let address = |node| network.address(node, flow.ip, way.path.into());
+        let (src, dst) = (address(&flow.from), address(&flow.to));
+        let forth = Ends { src, dst, src_port: port, dst_port: port };
+        let ends = if way.side == 0 { forth } else { forth.reversed() };
+        ((way.flow as u32, route), ends)
+    });
+    ways.collect()
 }
 
 /// The addresses of the node before every link, which answers in its name.
 fn routers(network: &Network) -> Vec<Router> {
     let addresses = network.links.iter().map(|link| &network.addresses[link.from]);
     addresses.map(|known| (known.v4[0], known.v6[0])).collect()
-}
-
-fn address(network: &Network, node: &str, flow: &Flow) -> IpAddr {
-    let known = network.node(node).map(|node| &network.addresses[node]);
-    let first = known.and_then(|known| match flow.ip {
-        IpVersion::V4 => known.v4.first().map(|address| IpAddr::V4(*address)),
-        IpVersion::V6 => known.v6.first().map(|address| IpAddr::V6(*address)),
-    });
-    first.unwrap_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED))
 }

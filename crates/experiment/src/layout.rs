@@ -28,8 +28,8 @@ pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
         to: network.nodes[link.to].clone(),
         rate_bps: link.rate.as_bps(),
     });
-    let peers = 0..2 * scenario.flows.len() as u32;
-    let routes = peers.map(|peer| RouteInfo { flow: peer / 2, side: (peer % 2) as u8 });
+    let routes = network.ways();
+    let routes = routes.map(|way| RouteInfo { flow: way.flow as u32, side: way.side as u8 });
     let (from, to) = window(scenario);
     Layout {
         flows: flows.collect(),

@@ -128,3 +128,56 @@ fn over_ipv6_too() {
     let good = fields(&path, "icmpv6.checksum.status == \"Good\"", &["ipv6.plen"]);
     assert_eq!(good.len(), answers.len());
 }
+
+/// RFC 9260 §3.3.2.1, §6.4: each path has addresses of its own at both ends, of which INIT and INIT
+/// ACK tell those that their packet does not show.
+#[test]
+fn paths_have_addresses_of_their_own() {
+    if !tshark_is_here() {
+        return;
+    }
+    let link = |name: &str, from: &str, to: &str, more: &str| {
+        format!(
+            "[links.{name}]\nfrom = '{from}'\nto = '{to}'\nrate = '1Mbit/s'\ndelay = '10ms'\n\
+             queue = {{ kind = 'droptail', packets = 1000 }}\n{more}\n"
+        )
+    };
+    let text = [
+        "title = 'paths'\nduration = '10s'\nrecord = { pcapng = ['am', 'an'] }\n".to_owned(),
+        link("am", "a", "m", ""),
+        link("mz", "m", "z", "events = [{ at = '4s', state = 'down' }]"),
+        link("an", "a", "n", ""),
+        link("nz", "n", "z", ""),
+        "[nodes.a]\naddresses = ['192.0.2.1', '198.51.100.1']\n".to_owned(),
+        "[flows.f]\nfrom = 'a'\nto = 'z'\ntransport = { kind = 'sctp', potentially_failed = 0 }\n\
+         paths = [['a', 'm', 'z'], ['a', 'n', 'z']]\n\
+         source = { kind = 'cbr', rate = '16kbit/s', packet = '200B' }\n"
+            .to_owned(),
+    ]
+    .concat();
+    let study = talkspurt_scenario::load(&text, "test", Path::new("."), &[], None);
+    let point = study.unwrap_or_else(|problems| panic!("{problems}\n{text}")).points.remove(0);
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures-paths");
+    std::fs::create_dir_all(&folder).expect("writable");
+    run(&point, Some(&folder), &Shared::default()).expect("every packet is captured");
+    let ways = |name: &str| -> BTreeSet<Vec<String>> {
+        let capture = folder.join(format!("{name}.pcapng"));
+        sound(&capture);
+        fields(&capture, "sctp", &["ip.src", "ip.dst"]).into_iter().collect()
+    };
+    let pair = |a: &str, b: &str| {
+        let (a, b) = (a.to_owned(), b.to_owned());
+        BTreeSet::from([vec![a.clone(), b.clone()], vec![b, a]])
+    };
+    // Nodes are a, m, z, n; z's second address is the first behind theirs.
+    assert_eq!(ways("am"), pair("192.0.2.1", "10.0.0.3"));
+    assert_eq!(ways("an"), pair("198.51.100.1", "10.0.0.5"));
+    let told = |chunk: &str| {
+        let init = format!("sctp.chunk_type == {chunk}");
+        fields(&folder.join("am.pcapng"), &init, &["sctp.parameter_ipv4_address"]).concat()
+    };
+    assert_eq!((told("1"), told("2")), (vec!["198.51.100.1".into()], vec!["10.0.0.5".into()]));
+    // Data is on the other way once the first has failed.
+    let data = fields(&folder.join("an.pcapng"), "sctp.chunk_type == 0", &["frame.time_relative"]);
+    assert!(data.len() > 40, "{}", data.len());
+}

@@ -9,6 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use serde_json::json;
 use talkspurt_scenario::model::{Queue, Scenario};
+use talkspurt_scenario::network::Routes;
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
 use crate::run::Run;
@@ -178,10 +179,13 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
         .flows
         .iter()
         .zip(&network.routes)
-        .map(|((name, flow), route)| {
-            let passed = route.forward.iter().map(|link| &network.nodes[network.links[*link].to]);
-            let route: Vec<_> = std::iter::once(&flow.from).chain(passed).collect();
-            json!({ "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to, "route": route })
+        .map(|((name, flow), paths)| {
+            let node = |link: &usize| &network.nodes[network.links[*link].to];
+            let passed = |path: &Routes| -> Vec<_> {
+                std::iter::once(&flow.from).chain(path.forward.iter().map(node)).collect()
+            };
+            let routes: Vec<_> = paths.iter().map(passed).collect();
+            json!({ "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to, "routes": routes })
         })
         .collect();
     let nodes: Vec<_> = network.nodes.iter().map(|name| json!({ "name": name })).collect();

@@ -173,15 +173,18 @@ impl Account {
         let Some(voice) = &self.voice else { return };
         let heard =
             || voice.heard(self.frames.cohort.first, self.frames.cohort.end, self.mouth_to_ear_max);
-        let missing = heard().filter(|fate| fate.is_missing()).count();
-        let late = heard().filter(|fate| *fate == Fate::Late).count();
-        let judged = heard().count();
+        let (mut missing, mut late, mut judged) = (0_u64, 0_u64, 0_u64);
+        for (_, fate) in heard() {
+            missing += u64::from(fate.is_missing());
+            late += u64::from(fate == Fate::Late);
+            judged += 1;
+        }
         let window = self.frames.cohort;
         summary.played_by_rung = voice.played_by_rung(window.first, window.end);
-        summary.missing_packets = Some(missing as u64);
-        summary.late_packets = Some(late as u64);
+        summary.missing_packets = Some(missing);
+        summary.late_packets = Some(late);
         summary.loss_ratio = (judged > 0).then(|| (missing + late) as f64 / judged as f64);
-        summary.burst_ratio =
-            burst_ratio(heard().map(|fate| fate.is_missing() || fate == Fate::Late));
+        summary.burst_ratio = burst_ratio(heard().map(|(_, fate)| fate.is_unheard()));
+        summary.longest_gap_s = voice.longest_gap(heard()).map(Duration::as_secs_f64);
     }
 }

@@ -184,6 +184,7 @@ fn flows_times(columns: Columns, rows: &[FlowSummary]) -> Columns {
         .maybe_count("missing_packets", rows.iter().map(|row| row.missing_packets))
         .maybe_float("loss_ratio", rows.iter().map(|row| row.loss_ratio))
         .maybe_float("burst_ratio", rows.iter().map(|row| row.burst_ratio))
+        .maybe_float("longest_gap_s", rows.iter().map(|row| row.longest_gap_s))
 }
 
 fn flows_quality(columns: Columns, rows: &[FlowSummary]) -> Columns {

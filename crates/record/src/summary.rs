@@ -79,6 +79,8 @@ pub struct FlowSummary {
     pub loss_ratio: Option<f64>,
     /// Burst ratio of ITU-T G.107; `None` without a loss.
     pub burst_ratio: Option<f64>,
+    /// The longest stretch of speech of which nothing was heard, the speaker's pauses not counted.
+    pub longest_gap_s: Option<f64>,
     /// Frames that were played, by rung of the sender's ladder, the best first; empty if it never
     /// left the best. Not a column of the table.
     pub played_by_rung: Vec<u64>,

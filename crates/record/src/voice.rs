@@ -54,6 +54,8 @@ impl FrameFate {
 #[derive(Clone, Debug)]
 pub(crate) struct Voice {
     pub(crate) fates: Vec<Fate>,
+    /// Length of a frame, in nanoseconds.
+    frame: u64,
     /// End of the run, in nanoseconds.
     end: u64,
     captures: Captures,
@@ -66,7 +68,8 @@ impl Voice {
     pub(crate) fn new(frame: Duration, run: Duration) -> Self {
         let count = run.as_nanos() / frame.as_nanos().max(1) + 1;
         let fates = Vec::with_capacity(count.min(1 << 20) as usize);
-        Self { fates, end: run.as_nanos(), captures: Captures::default(), rungs: Vec::new() }
+        let (frame, end) = (frame.as_nanos(), run.as_nanos());
+        Self { fates, frame, end, captures: Captures::default(), rungs: Vec::new() }
     }
 
     /// A frame was generated; false if it is not the next one.
@@ -112,21 +115,40 @@ impl Voice {
         ((index as usize) < self.fates.len()).then(|| self.captures.at(index))?
     }
 
-    /// What a listener made of frames `first..end`, in order: true where a frame was missing or
-    /// late. A frame on its way whose playout would have come after the run is not judged;
+    /// What became of frames `first..end` for a listener, in order and with their captures. A frame on its way whose playout would have come after the run is not judged;
     /// `mouth_to_ear` is the delay at which the others were played.
     pub(crate) fn heard(
         &self,
         first: u32,
         end: u32,
         mouth_to_ear: Option<Duration>,
-    ) -> impl Iterator<Item = Fate> + '_ {
+    ) -> impl Iterator<Item = (u64, Fate)> + '_ {
         (first..end).filter_map(move |index| {
-            let fate = self.fates[index as usize];
-            let due = self.captures.at(index)? + mouth_to_ear.unwrap_or_default().as_nanos();
+            let (fate, captured) = (self.fates[index as usize], self.captures.at(index)?);
+            let due = captured + mouth_to_ear.unwrap_or_default().as_nanos();
             let undecided = matches!(fate, Fate::Queued | Fate::HandedOver) && due >= self.end;
-            (!undecided).then_some(fate)
+            (!undecided).then_some((captured, fate))
         })
+    }
+
+    /// The longest stretch of speech of which nothing was heard: the frames of one run of missing or
+    /// late ones, each as long as until the next, or as frames are before a pause of the speaker.
+    /// `None` without a frame.
+    pub(crate) fn longest_gap(&self, heard: impl Iterator<Item = (u64, Fate)>) -> Option<Duration> {
+        let (mut longest, mut gap, mut unheard) = (None, 0, None);
+        for (captured, fate) in heard {
+            if let Some(last) = unheard {
+                let step = captured - last;
+                gap += if step <= 2 * self.frame { step } else { self.frame };
+            }
+            longest = longest.max(Some(gap));
+            unheard = fate.is_unheard().then_some(captured);
+            if unheard.is_none() {
+                gap = 0;
+            }
+        }
+        let last = unheard.map(|_| gap + self.frame);
+        longest.max(last).map(Duration::from_nanos)
     }
 
     /// What became of every frame. `in_flight(k)` tells of the k-th frame handed over, counted
@@ -160,6 +182,11 @@ impl Fate {
     /// Never delivered by the end.
     pub(crate) const fn is_missing(self) -> bool {
         matches!(self, Self::Queued | Self::HandedOver | Self::Discarded)
+    }
+
+    /// Missing or late.
+    pub(crate) const fn is_unheard(self) -> bool {
+        self.is_missing() || matches!(self, Self::Late)
     }
 }
 
@@ -253,6 +280,27 @@ mod tests {
         assert_eq!(voice.played_by_rung(0, 10), [3, 3, 3]);
         assert_eq!(voice.played_by_rung(2, 8), [1, 1, 3]);
         assert!(Voice::new(Duration::ZERO, Duration::ZERO).played_by_rung(0, 0).is_empty());
+    }
+
+    #[test]
+    fn the_longest_gap_is_the_longest_and_counts_late_frames() {
+        let of = |text: &str| {
+            let mut voice = Voice::new(Duration::from_millis(20), Duration::from_secs(1));
+            for (index, letter) in (0_u32..).zip(text.chars()) {
+                voice.generated(index, 20_000_000 * u64::from(index));
+                voice.set(index, if letter == 'l' { Fate::Late } else { Fate::Played });
+                if letter == 'd' {
+                    voice.set(index, Fate::Discarded);
+                }
+            }
+            let heard = voice.heard(0, text.len() as u32, None);
+            voice.longest_gap(heard).map(|gap| gap.as_nanos() / 1_000_000)
+        };
+        assert_eq!(of(""), None);
+        assert_eq!(of("..."), Some(0));
+        assert_eq!(of(".d.lld."), Some(60));
+        assert_eq!(of("ll.d"), Some(40));
+        assert_eq!(of("d.ddd"), Some(60));
     }
 
     #[test]

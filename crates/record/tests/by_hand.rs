@@ -179,6 +179,8 @@ fn the_account_of_a_call() {
     assert!(near(call.loss_ratio, Some(6.0 / 9.0), 1e-12));
     // Runs: 3-4-5, 7-8, 10: mean 2, times 1 − 6/9.
     assert!(near(call.burst_ratio, Some(2.0 / 3.0), 1e-12));
+    // The first of them.
+    assert_eq!(call.longest_gap_s, Some(0.060));
     // Frames 0, 1, 2, 6, 5, 9 arrive at 1010, 1030, 1060, 1130, 1150, 3030 ms; less their capture
     // that is 50, 50, 60, 50, 90, 40, so |D| is 0, 10, 10, 40, 50 and J after each is 0, 0.625,
     // 1.2109375, 3.63525390625, 6.533050537109375; all but frame 1's count.
@@ -332,6 +334,7 @@ fn nothing_seen_is_null_and_not_zero() {
         "jitter_s",
         "loss_ratio",
         "burst_ratio",
+        "longest_gap_s",
         "r_factor",
         "mos",
     ] {
@@ -358,8 +361,8 @@ fn the_flows_table_has_the_columns_of_the_contract() {
          received_bytes network_header_bytes transport_header_bytes media_header_bytes \
          payload_bytes throughput_bps goodput_bps delay_min_s delay_mean_s delay_p50_s \
          delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_max_s jitter_s \
-         late_packets missing_packets loss_ratio burst_ratio r_factor mos mos_lost_to_delay \
-         mos_lost_to_loss mos_lost_to_codec quality_note"
+         late_packets missing_packets loss_ratio burst_ratio longest_gap_s r_factor mos \
+         mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_note"
     );
     assert_eq!(floats(&flows, "mos"), [Some(4.41), None, None]);
     assert_eq!(texts(&flows, "quality_note")[..2], [Some("T = Ta".to_owned()), None]);

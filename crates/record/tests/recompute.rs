@@ -46,6 +46,8 @@ enum Kind {
 }
 
 const END: u64 = 4_000_000_000;
+/// Length of a frame of voice.
+const FRAME: u64 = 20_000_000;
 const KINDS: [Kind; 3] = [Kind::Voice, Kind::Datagrams, Kind::Segments];
 
 /// Steps of one peer: (gap to the next, wait in the queue, delay, what happens, bytes).
@@ -329,6 +331,18 @@ fn heard(row: &mut FlowSummary, frames: &[&Story]) {
         let mean = runs.iter().map(|run| run.len()).sum::<usize>() as f64 / runs.len() as f64;
         mean * (1.0 - bad as f64 / judged.len() as f64)
     });
+    let captures: Vec<u64> = judged.iter().map(|story| story.captured).collect();
+    let length = |at: usize| {
+        let next = captures.get(at + 1).map(|next| next - captures[at]);
+        next.filter(|step| *step <= 2 * FRAME).unwrap_or(FRAME)
+    };
+    let lost: Vec<usize> = fates.match_indices(['l', 'm']).map(|(at, _)| at).collect();
+    // Of every two frames between which all are lost.
+    let longest = lost.iter().flat_map(|a| lost.iter().map(move |b| *a..=*b)).map(|run| {
+        let whole = !run.is_empty() && !fates[run.clone()].contains('.');
+        run.filter(|_| whole).map(length).sum::<u64>()
+    });
+    row.longest_gap_s = (!judged.is_empty()).then(|| longest.max().unwrap_or(0) as f64 / 1e9);
     row.mouth_to_ear_p50_s = quantile(&ears, 0.5);
     row.mouth_to_ear_max_s = ears.last().map(|nanos| *nanos as f64 / 1e9);
 }

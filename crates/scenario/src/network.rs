@@ -11,13 +11,15 @@ use indexmap::IndexSet;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use crate::model::{Flow, Framing, Link, LinkEvent, Queue, Scenario};
+use crate::model::{Flow, Framing, IpVersion, Link, LinkEvent, Queue, Scenario, Transport};
 use crate::path::Path;
 use crate::problem::{Finding, Findings, Problems};
 use crate::words::did_you_mean;
 
 /// Links of a route at most: packets count hops in eight bits.
 const MOST_HOPS: usize = 255;
+/// Paths of a flow at most: packets name theirs in eight bits.
+const MOST_PATHS: usize = 255;
 /// Wake-up slots of the schedule: one a directed link and one a peer.
 const MOST_SLOTS: usize = 65_535;
 
@@ -50,7 +52,7 @@ pub struct DirectedLink {
     pub events: Vec<LinkEvent>,
 }
 
-/// The ways of one flow's packets, as indices into [`Network::links`].
+/// One path of a flow there and back, as indices into [`Network::links`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Routes {
     /// From the opening side to the answering side.
@@ -59,7 +61,28 @@ pub struct Routes {
     pub backward: Vec<usize>,
 }
 
-/// The IP addresses of one node; the first of each version is the one its packets carry.
+impl Routes {
+    fn way(&self, flow: usize, side: usize, path: u8) -> Way<'_> {
+        let links = if side == 0 { &self.forward } else { &self.backward };
+        Way { flow, side, path, links }
+    }
+}
+
+/// One way that packets take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way<'a> {
+    /// Whose packets: a flow, by its number.
+    pub flow: usize,
+    /// Of which side: 0 opens, 1 answers.
+    pub side: usize,
+    /// Which of the flow's paths, 0 being the primary one.
+    pub path: u8,
+    /// Its links in order.
+    pub links: &'a [usize],
+}
+
+/// The IP addresses of one node; the first of each version is the one its packets carry on a flow's
+/// first path, the second on its second, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// IPv4, at least one.
@@ -75,8 +98,8 @@ pub struct Network {
     pub nodes: Vec<String>,
     /// Link `k` of the file is number `2k` from `from` to `to`, and `2k + 1` back.
     pub links: Vec<DirectedLink>,
-    /// Per flow, in the order of the file.
-    pub routes: Vec<Routes>,
+    /// Per flow, in the order of the file, its paths, the primary one first.
+    pub routes: Vec<Vec<Routes>>,
     /// Per node.
     pub addresses: Vec<Addresses>,
     numbers: BTreeMap<String, usize>,
@@ -106,7 +129,7 @@ impl Network {
         Err(Problems(found.0.into_iter().map(Finding::placeless).collect()))
     }
 
-    /// The network as far as it can be built; a flow without a way has empty routes.
+    /// The network as far as it can be built; a flow without a way has no routes.
     pub(crate) fn assemble(scenario: &Scenario) -> (Self, Findings) {
         let mut network = Self::wire(scenario);
         let mut found = Findings::default();
@@ -155,10 +178,42 @@ impl Network {
         Self { nodes, numbers, links, routes: Vec::new(), addresses, outgoing, incoming }
     }
 
+    /// All ways of flows, as packets number them: the primary paths of flow n there and back are 2n
+    /// and 2n + 1, and all other paths come after those of all flows.
+    pub fn ways(&self) -> impl Iterator<Item = Way<'_>> {
+        let primary = self.routes.iter().enumerate().flat_map(|(flow, paths)| {
+            paths
+                .first()
+                .into_iter()
+                .flat_map(move |path| [0, 1].map(|side| path.way(flow, side, 0)))
+        });
+        let others = self.routes.iter().enumerate().flat_map(|(flow, paths)| {
+            let of_side = move |side| {
+                let others = (0_u8..).zip(paths).skip(1);
+                others.map(move |(number, path)| path.way(flow, side, number))
+            };
+            [0, 1].into_iter().flat_map(of_side)
+        });
+        primary.chain(others)
+    }
+
     /// The number of a node.
     #[must_use]
     pub fn node(&self, name: &str) -> Option<usize> {
         self.numbers.get(name).copied()
+    }
+
+    /// The address that a node's packets carry on the flow's path of this number.
+    ///
+    /// # Panics
+    /// For a node that is no end of a flow with so many paths.
+    #[must_use]
+    pub fn address(&self, node: &str, version: IpVersion, path: usize) -> IpAddr {
+        let known = &self.addresses[self.numbers[node]];
+        match version {
+            IpVersion::V4 => IpAddr::V4(known.v4[path]),
+            IpVersion::V6 => IpAddr::V6(known.v6[path]),
+        }
     }
 
     /// The shortest way between two nodes, for packets that belong to no flow (ICMP from a
@@ -231,7 +286,7 @@ impl Network {
         path: &Path,
         known: &mut Known,
         found: &mut Findings,
-    ) -> Option<Routes> {
+    ) -> Option<Vec<Routes>> {
         let from = self.end(&path.key("from"), &flow.from, found);
         let to = self.end(&path.key("to"), &flow.to, found);
         let (from, to) = (from?, to?);
@@ -240,8 +295,11 @@ impl Network {
                 .add(path.key("to"), format!("the flow starts and ends at the node {:?}", flow.to));
             return None;
         }
+        if !flow.paths.is_empty() {
+            return self.several(flow, path, found);
+        }
         if let Some(via) = &flow.via {
-            return self.routes_via(flow, via, &path.key("via"), found);
+            return Some(vec![self.routes_via(flow, via, &path.key("via"), found)?]);
         }
         let forward = self.shortest(from, to, known);
         let routes = forward.zip(self.shortest(to, from, known));
@@ -252,7 +310,35 @@ impl Network {
             );
             return None;
         };
-        self.short_enough(Routes { forward, backward }, path.key("to"), found)
+        Some(vec![self.short_enough(Routes { forward, backward }, path.key("to"), found)?])
+    }
+
+    /// The paths of a flow that names them.
+    fn several(&self, flow: &Flow, path: &Path, found: &mut Findings) -> Option<Vec<Routes>> {
+        let whole = found.0.len();
+        let list = path.key("paths");
+        if flow.via.is_some() {
+            found.add(path.key("via"), "`paths` says already where the flow goes; leave one out");
+        }
+        let (count, transport) = (flow.paths.len(), &flow.transport);
+        if count > 1 && !matches!(transport, Transport::Sctp(_)) {
+            let message = format!("{} has one path; only sctp has several", transport.name());
+            found.add(list.clone(), message);
+        }
+        if count > MOST_PATHS {
+            found.add(list, format!("{count} paths; at most {MOST_PATHS} are told apart"));
+            return None;
+        }
+        let mut all: Vec<Routes> = Vec::with_capacity(count);
+        for (index, nodes) in flow.paths.iter().enumerate() {
+            let path = list.index(index);
+            let Some(routes) = self.routes_via(flow, nodes, &path, found) else { continue };
+            if let Some(other) = all.iter().position(|other| *other == routes) {
+                found.add(path, format!("the same way as paths[{other}]"));
+            }
+            all.push(routes);
+        }
+        (found.0.len() == whole).then_some(all)
     }
 
     fn end(&self, path: &Path, name: &str, found: &mut Findings) -> Option<usize> {
@@ -361,34 +447,38 @@ fn back(forth: &DirectedLink, link: &Link) -> DirectedLink {
     }
 }
 
-/// Gives the nodes without an address one: number n has 10.0.0.0 + n and fd00:: + n, from 1.
+/// Gives the nodes without an address one: number n has 10.0.0.0 + n and fd00:: + n, from 1. Then
+/// each end of a flow with several paths gets what it lacks of one for each.
 fn addresses(scenario: &Scenario, nodes: &[String]) -> Vec<Addresses> {
     let written = |name: &String| scenario.nodes.get(name).map(|node| node.addresses.clone());
     let taken: BTreeSet<IpAddr> = nodes.iter().filter_map(written).flatten().collect();
-    let free = |number: &mut u32, address: fn(u32) -> IpAddr| loop {
-        *number += 1;
-        let candidate = address(*number);
-        if !taken.contains(&candidate) {
-            break candidate;
-        }
-    };
-    let v4 = |n: u32| IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 + n));
-    let v6 = |n: u32| IpAddr::V6(Ipv6Addr::from_bits((0xfd00 << 112) + u128::from(n)));
-    let (mut n4, mut n6) = (0, 0);
+    let v4 = (1_u32..).map(|n| Ipv4Addr::from_bits(0x0A00_0000 + n));
+    let mut v4 = v4.filter(|free| !taken.contains(&IpAddr::V4(*free)));
+    let v6 = (1_u32..).map(|n| Ipv6Addr::from_bits((0xfd00 << 112) + u128::from(n)));
+    let mut v6 = v6.filter(|free| !taken.contains(&IpAddr::V6(*free)));
     let node = |name: &String| {
-        let mut all = written(name).unwrap_or_default();
-        all.extend([free(&mut n4, v4), free(&mut n6, v6)]);
         let mut given = Addresses { v4: Vec::new(), v6: Vec::new() };
-        for address in all {
+        for address in written(name).unwrap_or_default() {
             match address {
                 IpAddr::V4(address) => given.v4.push(address),
                 IpAddr::V6(address) => given.v6.push(address),
             }
         }
-        // A written address of a version makes the given one superfluous.
-        given.v4.truncate((given.v4.len() - 1).max(1));
-        given.v6.truncate((given.v6.len() - 1).max(1));
+        // A written address of a version makes the free one superfluous.
+        let (free4, free6) = (v4.next(), v6.next());
+        given.v4.extend(free4.filter(|_| given.v4.is_empty()));
+        given.v6.extend(free6.filter(|_| given.v6.is_empty()));
         given
     };
-    nodes.iter().map(node).collect()
+    let mut all: Vec<Addresses> = nodes.iter().map(node).collect();
+    for flow in scenario.flows.values() {
+        let most = flow.paths.len().min(MOST_PATHS);
+        for end in [&flow.from, &flow.to].into_iter().filter(|_| most > 1) {
+            let Some(node) = nodes.iter().position(|node| node == end) else { continue };
+            let given = &mut all[node];
+            given.v4.extend(v4.by_ref().take(most.saturating_sub(given.v4.len())));
+            given.v6.extend(v6.by_ref().take(most.saturating_sub(given.v6.len())));
+        }
+    }
+    all
 }

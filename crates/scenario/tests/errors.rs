@@ -685,6 +685,81 @@ fn codecs_and_ladders() {
 }
 
 #[test]
+fn impossible_associations_of_sctp() {
+    insta::assert_snapshot!(carried(&[
+        "kind = \"sctp\", mtu = \"67B\"",
+        "kind = \"sctp\", mtu = \"65536B\"",
+        "kind = \"sctp\", streams = 0",
+        "kind = \"sctp\", streams = 65536",
+        "kind = \"sctp\", receive_buffer = \"1499B\"",
+        "kind = \"sctp\", send_buffer = \"2GB\"",
+        "kind = \"sctp\", sack_frequency = 0",
+        "kind = \"sctp\", max_burst = 0",
+        "kind = \"sctp\", lifetime = \"0ms\"",
+        "kind = \"sctp\", lifetime = \"100ms\", max_retransmissions = 1",
+        "kind = \"sctp\", sack_delay = \"501ms\"",
+        "kind = \"sctp\", rto_min = \"999us\"",
+        "kind = \"sctp\", rto_min = \"2s\", rto_max = \"1s\"",
+        "kind = \"sctp\", rto_initial = \"61s\"",
+        "kind = \"sctp\", rto_initial = \"0s\"",
+        "kind = \"sctp\", initial_window = \"0B\"",
+        "kind = \"sctp\", rto_max = \"61min\"",
+        "kind = \"sctp\", heartbeat_interval = \"2h\"",
+        "kind = \"sctp\", cookie_life = \"0s\"",
+        "kind = \"sctp\", potentially_failed = 5",
+        "kind = \"sctp\", potentially_failed = 3, path_max_retrans = 2",
+        "kind = \"sctp\", unordered = true",
+        "kind = \"sctp\", scheduler = \"fair\"",
+    ]));
+}
+
+/// Two ways between home and east: over west, and over the north.
+fn paths(transport: &str, paths: &str) -> String {
+    let north = |name: &str, ends: [&str; 2]| {
+        format!(
+            "[links.{name}]\nfrom = \"{}\"\nto = \"{}\"\nrate = \"2Mbit/s\"\ndelay = \"20ms\"\nqueue = {{ kind = \"droptail\", packets = 25 }}\n",
+            ends[0], ends[1]
+        )
+    };
+    let text = GOOD
+        .replace("transport = { kind = \"udp\" }\nip", &format!("transport = {transport}\nip"))
+        .replace("via = [\"home\", \"west\", \"east\"]", paths);
+    let more = north("up", ["home", "north"]) + &north("down", ["north", "east"]);
+    format!("{paths}\n    {}", told(&format!("{text}\n{more}"), &[]).replace('\n', "\n    "))
+}
+
+#[test]
+fn paths_that_cannot_be() {
+    let sctp = "{ kind = \"sctp\" }";
+    let west = "[\"home\", \"west\", \"east\"]";
+    let north = "[\"home\", \"north\", \"east\"]";
+    let good = paths(sctp, &format!("paths = [{west}, {north}]"));
+    assert!(good.ends_with("no problem"), "{good}");
+    // One path is a way like any other.
+    let good = paths("{ kind = \"udp\" }", &format!("paths = [{north}]"));
+    assert!(good.ends_with("no problem"), "{good}");
+    insta::assert_snapshot!(
+        [
+            paths("{ kind = \"udp\" }", &format!("paths = [{west}, {north}]")),
+            paths(
+                "{ kind = \"tcp\", controller = \"newreno\" }",
+                &format!("paths = [{west}, {north}]")
+            ),
+            paths(sctp, &format!("paths = [{west}, {west}]")),
+            paths(sctp, &format!("paths = [{west}, {north}, {north}]")),
+            paths(sctp, &format!("paths = [{west}, [\"home\", \"nort\", \"east\"]]")),
+            paths(sctp, &format!("paths = [{west}, [\"home\", \"east\"]]")),
+            paths(sctp, &format!("paths = [{west}, [\"home\", \"north\"]]")),
+            paths(sctp, &format!("paths = [[\"west\", \"east\"], {north}]")),
+            paths(sctp, "paths = [[]]"),
+            paths(sctp, &format!("paths = {west}")),
+            paths(sctp, &format!("via = {west}\npaths = [{west}, {north}]")),
+        ]
+        .join("\n\n")
+    );
+}
+
+#[test]
 fn buckets_of_tokens() {
     let bulk = "transport = { kind = \"tcp\", controller = \"newreno\" }";
     let udp = "transport = { kind = \"udp\" }\nip";

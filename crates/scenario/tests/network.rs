@@ -42,8 +42,8 @@ fn delay_goes_before_hops_and_hops_before_the_order_of_the_file() {
         "",
     );
     let network = Network::build(&s).unwrap();
-    assert_eq!(names(&network, &network.routes[0].forward), ["ae", "ed"]);
-    assert_eq!(names(&network, &network.routes[0].backward), ["ed.back", "ae.back"]);
+    assert_eq!(names(&network, &network.routes[0][0].forward), ["ae", "ed"]);
+    assert_eq!(names(&network, &network.routes[0][0].backward), ["ed.back", "ae.back"]);
 }
 
 #[test]
@@ -54,12 +54,12 @@ fn of_equal_ways_the_first_in_the_file_is_taken() {
     for (first, second) in [(upper, lower), (lower, upper)] {
         let s = scenario(&[first, second, ends[0], ends[1]], "a", "b", "");
         let network = Network::build(&s).unwrap();
-        assert_eq!(names(&network, &network.routes[0].forward)[0], first.0);
+        assert_eq!(names(&network, &network.routes[0][0].forward)[0], first.0);
     }
     // Two links side by side: the first.
     let s = scenario(&[("one", "a", "b", "5ms"), ("two", "a", "b", "5ms")], "a", "b", "");
     let network = Network::build(&s).unwrap();
-    assert_eq!(names(&network, &network.routes[0].forward), ["one"]);
+    assert_eq!(names(&network, &network.routes[0][0].forward), ["one"]);
 }
 
 #[test]
@@ -73,8 +73,8 @@ fn the_way_back_is_the_shortest_by_its_own_delays() {
         queue: None,
     });
     let network = Network::build(&s).unwrap();
-    assert_eq!(names(&network, &network.routes[0].forward), ["one"]);
-    assert_eq!(names(&network, &network.routes[0].backward), ["two.back"]);
+    assert_eq!(names(&network, &network.routes[0][0].forward), ["one"]);
+    assert_eq!(names(&network, &network.routes[0][0].backward), ["two.back"]);
     let back = &network.links[1];
     assert_eq!((back.name.as_str(), back.from, back.to, back.link), ("one.back", 1, 0, 0));
     assert_eq!((back.rate, back.loss), ("9kbit/s".parse().unwrap(), 0.5));
@@ -88,8 +88,8 @@ fn via_is_followed_and_turned_round_for_the_way_back() {
     let links = [("ab", "a", "b", "1ms"), ("bc", "b", "c", "1ms"), ("ac", "a", "c", "1ms")];
     let s = scenario(&links, "a", "c", "via = [\"a\", \"b\", \"c\"]\n");
     let network = Network::build(&s).unwrap();
-    assert_eq!(names(&network, &network.routes[0].forward), ["ab", "bc"]);
-    assert_eq!(names(&network, &network.routes[0].backward), ["bc.back", "ab.back"]);
+    assert_eq!(names(&network, &network.routes[0][0].forward), ["ab", "bc"]);
+    assert_eq!(names(&network, &network.routes[0][0].backward), ["bc.back", "ab.back"]);
 }
 
 #[test]
@@ -124,6 +124,66 @@ fn addresses_are_given_in_order_and_written_ones_kept() {
     assert_eq!(all.len(), 4);
 }
 
+/// A flow over `paths` from a to z, with these nodes written.
+fn over(paths: &[&str], nodes: &str) -> Network {
+    let links = [
+        ("am", "a", "m", "1ms"),
+        ("mz", "m", "z", "1ms"),
+        ("an", "a", "n", "1ms"),
+        ("nz", "n", "z", "1ms"),
+        ("az", "a", "z", "9ms"),
+    ];
+    let mut s = scenario(&links, "a", "z", nodes);
+    s.flows["f"].transport = talkspurt_scenario::model::Transport::Sctp(Box::default());
+    let nodes = |path: &&str| path.chars().map(String::from).collect();
+    s.flows["f"].paths = paths.iter().map(nodes).collect();
+    // A second flow, so that numbers beyond the first matter.
+    let mut second = s.flows["f"].clone();
+    second.paths.clear();
+    s.flows.insert("g".to_owned(), second);
+    Network::build(&s).unwrap()
+}
+
+#[test]
+fn further_paths_are_numbered_behind_all_flows() {
+    let network = over(&["amz", "anz", "az"], "");
+    let ways: Vec<_> = network
+        .ways()
+        .map(|way| (way.flow, way.side, way.path, names(&network, way.links).join(" ")))
+        .collect();
+    let of = |flow, side, path, links: &str| (flow, side, path, links.to_owned());
+    assert_eq!(
+        ways,
+        [
+            of(0, 0, 0, "am mz"),
+            of(0, 1, 0, "mz.back am.back"),
+            of(1, 0, 0, "am mz"),
+            of(1, 1, 0, "mz.back am.back"),
+            of(0, 0, 1, "an nz"),
+            of(0, 0, 2, "az"),
+            of(0, 1, 1, "nz.back an.back"),
+            of(0, 1, 2, "az.back"),
+        ]
+    );
+}
+
+#[test]
+fn an_end_has_an_address_for_each_path() {
+    let address =
+        |network: &Network, node, path| network.address(node, IpVersion::V4, path).to_string();
+    let network = over(&["amz", "anz"], "[nodes.z]\naddresses = [\"192.0.2.9\"]\n");
+    // z is the first node, for it was written; those of paths come after those of all nodes.
+    assert_eq!(address(&network, "z", 0), "192.0.2.9");
+    assert_eq!(address(&network, "a", 0), "10.0.0.2");
+    assert_eq!((network.addresses.len(), network.nodes.join("")), (4, "zamn".to_owned()));
+    assert_eq!(address(&network, "a", 1), "10.0.0.5");
+    assert_eq!(address(&network, "z", 1), "10.0.0.6");
+    assert_eq!(network.address("z", IpVersion::V6, 1).to_string(), "fd00::6");
+    // A single way needs no second address.
+    let network = over(&["amz"], "");
+    assert!(network.addresses.iter().all(|all| all.v4.len() == 1 && all.v6.len() == 1));
+}
+
 #[test]
 fn the_least_mtu_of_a_way() {
     let links = [("ab", "a", "b", "1ms"), ("bc", "b", "c", "1ms")];
@@ -131,7 +191,7 @@ fn the_least_mtu_of_a_way() {
     s.links["bc"].mtu = "576B".parse().unwrap();
     s.flows["f"].ip = IpVersion::V4;
     let network = Network::build(&s).unwrap();
-    assert_eq!(network.mtu(&network.routes[0].forward).as_bytes(), 576);
+    assert_eq!(network.mtu(&network.routes[0][0].forward).as_bytes(), 576);
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn the_demo_puts_call_and_bulk_into_one_queue_and_keeps_the_worlds_apart() {
     let point = &study.points[0];
     let route = |flow: &str| {
         let index = point.scenario.flows.get_index_of(flow).expect(flow);
-        &point.network.routes[index].forward
+        &point.network.routes[index][0].forward
     };
     assert_eq!(route("call"), route("bulk-beside-udp"));
     assert_eq!(route("call-over-tcp"), route("bulk-beside-tcp"));

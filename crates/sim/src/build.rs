@@ -10,7 +10,7 @@ use talkspurt_app::recording::{Recording, RecordingError};
 use talkspurt_app::source;
 use talkspurt_app::transport::{self, Side};
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::packet;
+use talkspurt_proto::packet::{self, PathId};
 use talkspurt_proto::probe::{Place, Probe};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Size;
@@ -21,7 +21,7 @@ use talkspurt_scenario::network::DirectedLink;
 use crate::capacity::Capacity;
 use crate::discipline::{self, DropTail};
 use crate::link::{self, Link};
-use crate::world::{Change, Parts, World};
+use crate::world::{Change, Parts, Route, World};
 
 /// The recordings of a scenario, read once each: by file and codec name.
 pub type Recordings = BTreeMap<(PathBuf, &'static str), Arc<Recording>>;
@@ -79,18 +79,19 @@ pub fn build<P: Probe>(
     let links = links.map(|(index, link)| self::link(scenario.seed, index as u32, link)).collect();
     let plan = Plan { scenario, network, recordings };
     let mut peers = Vec::with_capacity(2 * scenario.flows.len());
-    let mut routes = Vec::with_capacity(2 * scenario.flows.len());
     for (number, (name, flow)) in scenario.flows.iter().enumerate() {
         peers.extend(pair(&plan, number, name, flow));
-        let route = &network.routes[number];
-        routes.push(route.forward.iter().map(|link| *link as u32).collect());
-        routes.push(route.backward.iter().map(|link| *link as u32).collect());
     }
+    let routes = network.ways().map(|way| Route {
+        sender: (2 * way.flow + way.side) as u32,
+        path: PathId(way.path),
+        links: way.links.iter().map(|link| *link as u32).collect(),
+    });
     World::new(
         Parts {
             links,
             peers,
-            routes,
+            routes: routes.collect(),
             timeline: timeline(scenario, network),
             way_back: way_back(network, scenario),
         },
@@ -128,13 +129,22 @@ fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
 /// Both ends of flow `number`.
 fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
     let Plan { scenario, network, recordings } = plan;
-    let route = &network.routes[number];
+    let paths = &network.routes[number];
     let start = start(scenario, name, flow);
     let stop = Instant::ZERO + flow.stop.unwrap_or(scenario.duration).min(scenario.duration);
     let names = [format!("flow/{name}/from"), format!("flow/{name}/to")];
     let clocks = [clock(scenario, &flow.from), clock(scenario, &flow.to)];
     let sources = [Some(&flow.source), flow.reverse.as_ref()];
-    let first_mtu = [&route.forward, &route.backward].map(|way| network.links[way[0]].mtu);
+    // The least of the links that an end's packets leave on.
+    let first: [Vec<usize>; 2] = [
+        paths.iter().map(|path| path.forward[0]).collect(),
+        paths.iter().map(|path| path.backward[0]).collect(),
+    ];
+    let first_mtu = first.map(|links| network.mtu(&links));
+    let addresses = [&flow.from, &flow.to].map(|end| match paths.len() {
+        1 => Vec::new(),
+        paths => (0..paths).map(|path| network.address(end, flow.ip, path)).collect(),
+    });
     [Side::Opens, Side::Answers].map(|side| {
         let (own, other) = if side == Side::Opens { (0, 1) } else { (1, 0) };
         let run = [start, stop].map(|at| clocks[other].local(at));
@@ -148,6 +158,7 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
                 IpVersion::V4 => packet::IpVersion::V4,
                 IpVersion::V6 => packet::IpVersion::V6,
             },
+            addresses: addresses[own].clone(),
             dscp: flow.dscp,
             sizing: flow.sizing,
             start,

@@ -8,7 +8,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use talkspurt_app::peer::{Action, News, Peer};
-use talkspurt_proto::packet::{Body, Ecn, Packet, Quote};
+use talkspurt_proto::endpoint::PathNews;
+use talkspurt_proto::packet::{Body, Ecn, Packet, PathId, Quote};
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 
@@ -37,14 +38,25 @@ pub struct Change {
 /// of the way.
 pub type WayBack = Box<dyn Fn(u32, u32) -> Option<Vec<u32>> + Send>;
 
+/// A way of packets.
+pub struct Route {
+    /// The peer that sends on it; at its end is the other of the flow.
+    pub sender: u32,
+    /// Which of their paths it is.
+    pub path: PathId,
+    /// Its links in order.
+    pub links: Vec<u32>,
+}
+
 /// What a world is made of.
 pub struct Parts {
     /// Links by index.
     pub links: Vec<Link>,
     /// Peers by index: twice the flow's number, plus one for the answering side.
     pub peers: Vec<Peer>,
-    /// The route of each peer's packets: links in order.
-    pub routes: Vec<Vec<u32>>,
+    /// The primary path's route of each peer by index, then the routes of further paths, those of one
+    /// peer in a row.
+    pub routes: Vec<Route>,
     /// Outages, in order of time.
     pub timeline: Vec<Change>,
     /// See [`WayBack`]: link and sending peer to links.
@@ -62,12 +74,18 @@ pub struct World<P> {
     pool: Pool,
     /// All routes one after another: links, then the peer at the end.
     steps: Vec<u32>,
-    /// Where each route begins in `steps`: the peers' routes by index, then ways back.
+    /// Where each route begins in `steps`: the peers' routes as they were given, then ways back.
     starts: Vec<u32>,
+    /// Of each route, the peer whose path it belongs to (of a way back, the peer at its end).
+    paths: Vec<(u32, PathId)>,
+    /// Each peer's first route beyond that of its primary path.
+    further: Vec<u32>,
+    /// Links that paths of peers with several begin with, and the route.
+    doors: Vec<(u32, u32)>,
     timeline: Vec<Change>,
     changes_done: usize,
     way_back: WayBack,
-    /// Ways back already found: link, sending peer, route.
+    /// Ways back already found: link, route of the refused packet, route.
     ways_back: Vec<(u32, u32, u32)>,
     injected: u64,
     delivered: u64,
@@ -80,12 +98,20 @@ impl<P: Probe> World<P> {
     /// A world at time zero.
     #[must_use]
     pub fn new(parts: Parts, probe: P) -> Self {
-        let mut steps = Vec::new();
-        let mut starts = Vec::new();
-        for (peer, route) in parts.routes.iter().enumerate() {
+        let (mut steps, mut starts, mut paths) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut further, mut doors) = (vec![0; parts.peers.len()], Vec::new());
+        for (number, route) in (0_u32..).zip(&parts.routes) {
             starts.push(steps.len() as u32);
-            steps.extend(route);
-            steps.push(AT_PEER | (peer as u32 ^ 1));
+            steps.extend(&route.links);
+            steps.push(AT_PEER | (route.sender ^ 1));
+            paths.push((route.sender, route.path));
+            if route.path == PathId(1) {
+                further[route.sender as usize] = number;
+                doors.push((parts.routes[route.sender as usize].links[0], route.sender));
+            }
+            if route.path > PathId(0) {
+                doors.push((route.links[0], number));
+            }
         }
         let mut world = Self {
             now: Instant::ZERO,
@@ -96,6 +122,9 @@ impl<P: Probe> World<P> {
             pool: Pool::default(),
             steps,
             starts,
+            paths,
+            further,
+            doors,
             timeline: parts.timeline,
             changes_done: 0,
             way_back: parts.way_back,
@@ -237,7 +266,8 @@ impl<P: Probe> World<P> {
             let note = Note::Received { packet: &packet, body: &body };
             self.probe.record(self.now, Place::Peer(peer as u32), &note);
         }
-        let news = News::Packet { ecn: packet.ecn, body };
+        let path = self.path(packet.route);
+        let news = News::Packet { path, ecn: packet.ecn, body };
         self.peers[peer].handle(self.now, news, &mut self.probe);
         self.pump(peer);
     }
@@ -246,6 +276,22 @@ impl<P: Probe> World<P> {
     fn wake(&mut self, peer: usize) {
         self.peers[peer].handle(self.now, News::Wake, &mut self.probe);
         self.pump(peer);
+    }
+
+    /// Which of its sender's paths a route is; most are primary ones, and those come first.
+    #[inline]
+    fn path(&self, route: u32) -> PathId {
+        let is_primary = (route as usize) < self.peers.len();
+        if is_primary { PathId(0) } else { self.paths[route as usize].1 }
+    }
+
+    /// The route of a peer's packets on a path.
+    #[inline]
+    fn route(&self, peer: usize, path: PathId) -> u32 {
+        match path.0 {
+            0 => peer as u32,
+            other => self.further[peer] + u32::from(other) - 1,
+        }
     }
 
     /// Does what a peer wants done, and notes when it next wants to wake.
@@ -259,7 +305,7 @@ impl<P: Probe> World<P> {
                     let packet = Packet {
                         body: self.pool.put(outbound.body),
                         ip_bytes: outbound.ip_bytes,
-                        route: peer as u32,
+                        route: self.route(peer, outbound.path),
                         flow: (peer >> 1) as u32,
                         number,
                         hop: 0,
@@ -310,17 +356,19 @@ impl<P: Probe> World<P> {
         self.forward(packet);
     }
 
-    fn find_way_back(&mut self, link: u32, sender: u32) -> Option<u32> {
-        let known = self.ways_back.iter().find(|(l, s, _)| (*l, *s) == (link, sender));
+    fn find_way_back(&mut self, link: u32, refused: u32) -> Option<u32> {
+        let known = self.ways_back.iter().find(|(l, r, _)| (*l, *r) == (link, refused));
         if let Some((_, _, route)) = known {
             return Some(*route);
         }
+        let (sender, path) = self.paths[refused as usize];
         let way = (self.way_back)(link, sender)?;
         let route = self.starts.len() as u32;
         self.starts.push(self.steps.len() as u32);
         self.steps.extend(way);
         self.steps.push(AT_PEER | sender);
-        self.ways_back.push((link, sender, route));
+        self.paths.push((sender, path));
+        self.ways_back.push((link, refused, route));
         Some(route)
     }
 
@@ -339,6 +387,16 @@ impl<P: Probe> World<P> {
             link.go_down(self.now, &mut self.pool, &mut self.probe);
         }
         self.schedule.set(change.link, link.next());
+        let news = if change.up { PathNews::Up } else { PathNews::Down };
+        for at in 0..self.doors.len() {
+            let (link, route) = self.doors[at];
+            if link == change.link {
+                let (peer, path) = self.paths[route as usize];
+                let peer = peer as usize;
+                self.peers[peer].hear_of_path(self.now, path, news, &mut self.probe);
+                self.pump(peer);
+            }
+        }
         self.plan_change();
     }
 }

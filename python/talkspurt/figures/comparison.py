@@ -2,6 +2,7 @@
 
 The axis across is the first one that does not change the transport, so that transports are told
 apart as everywhere else, by colour and marker; when only the transport varies, it goes across.
+Where all have one colour it tells nothing apart, and the longest axis goes across.
 """
 
 from __future__ import annotations
@@ -19,9 +20,18 @@ if TYPE_CHECKING:
 
     from talkspurt.study import Axis, Study
 
-SHOWN = ("mos", "mouth_to_ear_p50_s", "loss_ratio", "delay_p95_s", "goodput_bps")
+SHOWN = (
+    "mos",
+    "mouth_to_ear_p50_s",
+    "loss_ratio",
+    "longest_gap_s",
+    "delay_p95_s",
+    "goodput_bps",
+)
 MOST = 12
 """Lines drawn at most."""
+MOST_LETTERS = 75
+"""Letters that find room below a figure; labels beyond that slope."""
 
 Row = dict[str, Any]
 
@@ -36,6 +46,9 @@ def every(study: Study) -> Iterator[tuple[str, Figure]]:
 
 def across(study: Study) -> Axis | None:
     """The axis that goes across."""
+    colours = {transport_style(name).colour for name in _transports(study).values()}
+    if len(colours) == 1 and study.axes:
+        return max(study.axes, key=lambda axis: len(axis.labels))
     for place, axis in enumerate(study.axes):
         kinds: dict[tuple[str, ...], set[str]] = {}
         for setting, transport in _transports(study).items():
@@ -61,6 +74,10 @@ def over_axis(study: Study, name: str) -> Figure | None:
         figure, (ax,) = sheet(f"{shown.label}{unit}", height=3.1)
         _lines(ax, study, axis, dict(list(lines.items())[:MOST]), shown.scale)
         ax.set_xticks(range(len(axis.labels)), axis.labels)
+        if len(axis.labels) * max(map(len, axis.labels)) > MOST_LETTERS:
+            ax.tick_params(axis="x", rotation=35)
+            for label in ax.get_xticklabels():
+                label.set(ha="right", rotation_mode="anchor")
         ax.set_xlim(-0.4, len(axis.labels) - 0.6)
         ax.set_xlabel(axis.name)
         ax.set_ylabel(f"{shown.label}{unit}")

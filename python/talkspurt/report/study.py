@@ -20,6 +20,7 @@ COLUMNS = (
     "r_factor",
     "mouth_to_ear_p50_s",
     "loss_ratio",
+    "longest_gap_s",
     "delay_p50_s",
     "delay_p95_s",
     "jitter_s",
@@ -71,15 +72,13 @@ def _one_of_each(study: Study) -> list[Result]:
 
 def _differences(study: Study) -> list[dict[str, Any]]:
     """A table for each axis along which replications can be paired."""
-    if study.replications < 2:
-        return []
+    names = [axis.name for axis in study.axes]
     made = []
-    for axis in study.axes:
-        rows = _rows(
-            study.differences(axis.name, names=COLUMNS).to_dicts(), [a.name for a in study.axes]
-        )
+    for axis, frame in study.comparisons(COLUMNS).items():
+        rows = _rows(frame.to_dicts(), names)
         if rows:
-            made.append({"axis": axis.name, "baseline": axis.labels[0], "rows": rows[:MOST_ROWS]})
+            baseline = study.axis(axis).labels[0]
+            made.append({"axis": axis, "baseline": baseline, "rows": rows[:MOST_ROWS]})
     return made
 
 

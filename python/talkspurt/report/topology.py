@@ -34,7 +34,9 @@ def svg(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> str | N
     names = [node["name"] for node in topology["nodes"]]
     if not names or len(names) > MOST_NODES:
         return None
-    places = layout(names, topology["links"], [flow["route"] for flow in topology["flows"]])
+    places = layout(
+        names, topology["links"], [route for flow in topology["flows"] for route in flow["routes"]]
+    )
     width = max(p.x for p in places.values()) + MARGIN
     height = max(p.y for p in places.values()) + 58
     parts = [
@@ -185,20 +187,21 @@ def _link_words(link: Mapping[str, Any], places: Mapping[str, Place], middle: fl
 def _routes(
     flows: Sequence[Mapping[str, Any]], places: Mapping[str, Place], styles: Mapping[str, FlowStyle]
 ) -> list[str]:
-    drawn = [flow for flow in flows if flow["name"] in styles and len(flow["route"]) > 1][:12]
+    drawn = [flow for flow in flows if flow["name"] in styles and flow["routes"]][:12]
+    passed = {flow["name"]: {node for route in flow["routes"] for node in route} for flow in drawn}
     lines = []
     for flow in drawn:
-        style = styles[flow["name"]]
+        name, style = flow["name"], styles[flow["name"]]
         # Flows that share a node run side by side; each has a lane of its own.
-        beside = [other for other in drawn if set(other["route"]) & set(flow["route"])]
+        beside = [other for other in drawn if passed[other["name"]] & passed[name]]
         shift = (beside.index(flow) - (len(beside) - 1) / 2) * LANE
-        points = " ".join(f"{places[n].x:.1f},{places[n].y + shift:.1f}" for n in flow["route"])
         dashes = f' stroke-dasharray="{" ".join(map(str, style.dashes))}"' if style.dashes else ""
-        name = escape(flow["name"])
-        lines.append(
-            f'<polyline class="route" points="{points}" stroke="{style.colour}"{dashes}>'
-            f"<title>{name}</title></polyline>"
-        )
+        for route in flow["routes"]:
+            points = " ".join(f"{places[n].x:.1f},{places[n].y + shift:.1f}" for n in route)
+            lines.append(
+                f'<polyline class="route" points="{points}" stroke="{style.colour}"{dashes}>'
+                f"<title>{escape(name)}</title></polyline>"
+            )
     return lines
 
 

@@ -139,7 +139,9 @@ def _one_link(row: dict[str, Any]) -> list[str | Text]:
     ]
 
 
-CALL_COLUMNS = ("mouth_to_ear_p50_s", "loss_ratio", "r_factor", "mos")
+CALL_COLUMNS = ("mouth_to_ear_p50_s", "loss_ratio", "longest_gap_s", "mos")
+UNBROKEN = 18
+"""Settings and names up to this long stand on one line."""
 FLOW_COLUMNS = ("goodput_bps", "delay_p50_s", "delay_p95_s", "jitter_s")
 
 Row = dict[str, Any]
@@ -150,25 +152,19 @@ def print_study(study: Study, out: Console | None = None) -> None:
     out = out or console()
     shown: list[Table | str] = [_about(study)]
     calls = set(study.flows.drop_nulls("r_factor")["name"].to_list())
-    summary = study.summary([*CALL_COLUMNS, *FLOW_COLUMNS]).to_dicts()
+    summary = study.summary([*CALL_COLUMNS, "r_factor", *FLOW_COLUMNS]).to_dicts()
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
         shown.append(_wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True))
     shown.append(_wide(study, "Flows", summary, FLOW_COLUMNS))
-    for axis in study.axes:
-        if len(axis.labels) > 1 and study.replications > 1:
-            shown.append(_along(study, axis.name, calls))
+    columns = CALL_COLUMNS if calls else FLOW_COLUMNS
+    for axis, frame in study.comparisons(columns).items():
+        rows = [row for row in frame.to_dicts() if not calls or row["flow"] in calls]
+        title = f"Paired differences along {axis}: value − {study.axis(axis).labels[0]}"
+        shown.append(_wide(study, title, rows, columns))
     for part in shown:
         out.print(part)
         out.print()
-
-
-def _along(study: Study, axis: str, calls: set[str]) -> Table:
-    columns = CALL_COLUMNS if calls else FLOW_COLUMNS
-    rows = study.differences(axis, names=columns).to_dicts()
-    rows = [row for row in rows if not calls or row["flow"] in calls]
-    title = f"Paired differences along {axis}: value − {study.axis(axis).labels[0]}"
-    return _wide(study, title, rows, columns)
 
 
 def _about(study: Study) -> str:
@@ -189,6 +185,9 @@ def _wide(
     cells: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         cells.setdefault(tuple(row[k] for k in (*axes, "flow")), {})[row["measure"]] = row
+    for column, words in zip(table.columns, zip(*cells, strict=True), strict=False):
+        # What tells rows apart is not broken, if it is short.
+        column.min_width = max(column.min_width or 0, min(max(map(len, words)), UNBROKEN))
     return _fill(table, [_cells(key, found, columns, verdicts) for key, found in cells.items()])
 
 

@@ -272,6 +272,7 @@ mod tests {
             transport: transport::Config::Udp(udp::Config::default()),
             clock: Clock::default(),
             version: IpVersion::V4,
+            addresses: Vec::new(),
             dscp: 0,
             sizing: super::super::Sizing::Rfc,
             start: Instant::ZERO,

@@ -2,7 +2,7 @@
 //! the packets say: two peers over a wire of 30 ms.
 
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{Body, Frame, IpVersion};
+use talkspurt_proto::packet::{Body, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Garbage, Note, Place, Playout, Probe, Stamped};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, udp};
@@ -66,6 +66,7 @@ pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
         transport: transport::Config::Udp(udp::Config::default()),
         clock: Clock::default(),
         version: IpVersion::V4,
+        addresses: Vec::new(),
         dscp: 0,
         sizing: Sizing::Rfc,
         start: Instant::ZERO,
@@ -103,7 +104,7 @@ fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, 
         }
         while wire.first().is_some_and(|(at, _)| *at <= ms) {
             let (_, out) = wire.remove(0);
-            to.handle(now, News::Packet { ecn: out.ecn, body: out.body }, &mut eye);
+            to.handle(now, News::Packet { path: out.path, ecn: out.ecn, body: out.body }, &mut eye);
             while let Action::Send(_) = to.poll(now, &mut eye) {}
         }
     }
@@ -187,7 +188,7 @@ fn what_was_not_agreed_on_is_ignored() {
     let packet = sender.packet(0, true, payload);
     let body = Body::Udp(Frame::Rtp(packet));
     let ecn = talkspurt_proto::packet::Ecn::NotEct;
-    to.handle(Instant::ZERO + MS, News::Packet { ecn, body }, &mut eye);
+    to.handle(Instant::ZERO + MS, News::Packet { path: PathId(0), ecn, body }, &mut eye);
     while let Action::Send(_) = to.poll(Instant::ZERO + MS, &mut eye) {}
     assert_eq!(eye.0, [Seen::Garbage(Garbage::Unexpected)]);
     assert_eq!(to.heard(), [0; 4]);

@@ -11,6 +11,7 @@ mod outgoing;
 mod parting_tests;
 mod sizing;
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -19,7 +20,7 @@ pub use incoming::MediaSink;
 use outgoing::Outgoing;
 pub use sizing::Sizing;
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, PathNews};
 use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::time::Instant;
@@ -45,6 +46,8 @@ pub struct Parts {
     pub clock: Clock,
     /// IP version of its packets.
     pub version: IpVersion,
+    /// Its addresses, one for each of several paths to the other side; none where there is one path.
+    pub addresses: Vec<IpAddr>,
     /// DSCP of its packets.
     pub dscp: u8,
     /// How its packets are counted.
@@ -76,6 +79,8 @@ pub enum News {
     Wake,
     /// A packet arrived.
     Packet {
+        /// On which path.
+        path: PathId,
         /// Its ECN field.
         ecn: Ecn,
         /// Its parsed form.
@@ -98,6 +103,8 @@ pub enum Action {
 /// A packet on its way out.
 #[derive(Debug)]
 pub struct Outbound {
+    /// On which path.
+    pub path: PathId,
     /// IP packet length in bytes.
     pub ip_bytes: u32,
     /// ECN field.
@@ -148,6 +155,7 @@ impl Peer {
         let dice = |what: &str| Dice::new(parts.seed, &format!("{}/{what}", parts.name));
         let rungs = parts.source.as_ref().map_or_else(Vec::new, |(source, _)| source.rungs());
         let transport = parts.transport.build(parts.side, parts.version, dice("transport"), &rungs);
+        let transport = transport.over_paths(&parts.addresses);
         let outgoing = parts.source.as_ref().map(|(config, recording)| {
             Outgoing::new(config, recording.clone(), &parts, dice("source"))
         });
@@ -179,8 +187,8 @@ impl Peer {
     pub fn handle<P: Probe>(&mut self, now: Instant, news: News, probe: &mut P) {
         let local = self.clock.local(now);
         let input = match news {
-            News::Packet { ecn, body } => {
-                Input::Packet { path: PathId(0), ecn, damage: Damage::None, body }
+            News::Packet { path, ecn, body } => {
+                Input::Packet { path, ecn, damage: Damage::None, body }
             }
             News::Wake if self.opens.is_some_and(|at| at <= local) => {
                 self.opens = None;
@@ -195,6 +203,21 @@ impl Peer {
         }
     }
 
+    /// The link that a path begins with failed at `now`, true time, or works again; then
+    /// [`Peer::poll`] until idle. Apart from [`News`], which is moved with every packet.
+    #[cold]
+    pub fn hear_of_path<P: Probe>(
+        &mut self,
+        now: Instant,
+        path: PathId,
+        news: PathNews,
+        probe: &mut P,
+    ) {
+        let local = self.clock.local(now);
+        let stamped = &mut Stamped { probe, now, place: self.place };
+        self.transport.handle(local, Input::Path(path, news), stamped);
+    }
+
     /// The next thing to do; called until it answers [`Action::Idle`].
     #[inline]
     pub fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Action {
@@ -207,8 +230,8 @@ impl Peer {
                     let ip_bytes =
                         self.sizing.ip_bytes(self.version, &transmit.body, self.opening_bytes);
                     let (ecn, dscp, version) = (transmit.ecn, self.dscp, self.version);
-                    let body = transmit.body;
-                    return Action::Send(Outbound { ip_bytes, ecn, dscp, version, body });
+                    let (path, body) = (transmit.path, transmit.body);
+                    return Action::Send(Outbound { path, ip_bytes, ecn, dscp, version, body });
                 }
                 Output::Deliver(frame) => {
                     self.incoming.deliver(local, &self.clock, frame, &mut self.rtcp, stamped)

@@ -2,7 +2,7 @@
 //! discarded, and when it parts all the same. Bulk data is cut instead.
 
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{Body, Ecn, IpVersion, Quote, Quoted};
+use talkspurt_proto::packet::{Body, Ecn, IpVersion, PathId, Quote, Quoted};
 use talkspurt_proto::probe::{Note, Place, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, tfrc};
@@ -65,7 +65,11 @@ fn narrow(mut parts: Parts) -> Eye {
     for ms in 0..=8000 {
         let now = Instant::ZERO + MS * ms;
         let news = match ms {
-            100 => News::Packet { ecn: Ecn::NotEct, body: Body::TooBig { mtu: 68, quote } },
+            100 => News::Packet {
+                path: PathId(0),
+                ecn: Ecn::NotEct,
+                body: Body::TooBig { mtu: 68, quote },
+            },
             _ => News::Wake,
         };
         peer.handle(now, news, &mut eye);

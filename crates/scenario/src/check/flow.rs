@@ -8,7 +8,7 @@ use talkspurt_proto::units::{Rate, Size};
 
 use super::{sctp, tcp, time::at_most};
 use crate::model::{Flow, IpVersion, Scenario, SendDrop, SendQueue, Sizing, Transport};
-use crate::network::Network;
+use crate::network::{Network, Routes};
 use crate::path::Path;
 use crate::problem::Findings;
 
@@ -39,12 +39,13 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
         let path = Path::of(&["flows", name]);
         times(&path, flow, run, found);
         // A flow without a way was told so before; nothing is known of its MTU.
-        let least = |way: &[usize]| {
-            let rate = way.iter().map(|link| network.links[*link].rate).min()?;
-            Some((network.mtu(way), rate))
+        let least = |of: fn(&Routes) -> &Vec<usize>| {
+            let ways = network.routes.get(index)?.iter().map(of);
+            let links: Vec<usize> = ways.flatten().copied().collect();
+            let rate = links.iter().map(|link| network.links[*link].rate).min()?;
+            Some((network.mtu(&links), rate))
         };
-        let routes = network.routes.get(index);
-        let least = routes.map_or([None, None], |r| [least(&r.forward), least(&r.backward)]);
+        let least = [least(|routes| &routes.forward), least(|routes| &routes.backward)];
         let sources = [("source", Some(&flow.source)), ("reverse", flow.reverse.as_ref())];
         for ((key, source), least) in sources.into_iter().zip(least) {
             let side = Side { path: path.key(key), flow, run, least };

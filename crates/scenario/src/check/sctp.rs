@@ -40,6 +40,9 @@ pub(super) fn check(path: &Path, sctp: &Config, found: &mut Findings) {
     if sctp.max_burst == 0 {
         found.add(path.key("max_burst"), "0 packets at once let nothing out");
     }
+    if sctp.initial_window == Some(Size::from_bytes(0)) {
+        found.add(path.key("initial_window"), "a window of 0 bytes lets nothing out");
+    }
     reliability(path, sctp, found);
     timers(path, sctp, found);
 }
@@ -62,10 +65,20 @@ fn timers(path: &Path, sctp: &Config, found: &mut Findings) {
         let message = format!("{} is above 500ms (RFC 9260 §6.2)", sctp.sack_delay);
         found.add(path.key("sack_delay"), message);
     }
-    if sctp.rto_min < TICK {
-        let message = format!("{} is below {TICK}, the tick of the clock of SCTP", sctp.rto_min);
-        found.add(path.key("rto_min"), message);
-    } else if sctp.rto_min > sctp.rto_max {
+    for (knob, span) in [("rto_min", sctp.rto_min), ("rto_initial", sctp.rto_initial)] {
+        if span < TICK {
+            let message = format!("{span} is below {TICK}, the tick of the clock of SCTP");
+            found.add(path.key(knob), message);
+        }
+    }
+    if sctp.rto_initial > sctp.rto_max {
+        let message = format!("{} is above rto_max ({})", sctp.rto_initial, sctp.rto_max);
+        found.add(path.key("rto_initial"), message);
+    }
+    if sctp.cookie_life.is_zero() {
+        found.add(path.key("cookie_life"), "a cookie of no life opens no association");
+    }
+    if sctp.rto_min > sctp.rto_max {
         let message = format!("{} is above rto_max ({})", sctp.rto_min, sctp.rto_max);
         found.add(path.key("rto_min"), message);
     }

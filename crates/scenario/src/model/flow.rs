@@ -61,6 +61,11 @@ pub struct Flow {
     /// propagation delay, then fewest links, then the links that stand first in the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<Vec<String>>,
+    /// Several ways between the two ends, each written as in `via`, for an association of several
+    /// paths (`sctp`): the first is the primary path, where data goes while it is sound. Each end has
+    /// an address for each path, and hears of an outage of its own link at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub paths: Vec<Vec<String>>,
 }
 
 /// IP version.

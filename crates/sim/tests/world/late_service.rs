@@ -122,7 +122,7 @@ impl Reference {
         let routes = point.network.routes.iter();
         Self {
             links: links.collect(),
-            routes: routes.flat_map(|r| [r.forward.clone(), r.backward.clone()]).collect(),
+            routes: routes.flat_map(|r| [r[0].forward.clone(), r[0].backward.clone()]).collect(),
             agenda,
             sends,
             journal: Journal::default(),

@@ -11,6 +11,7 @@ mod determinism;
 mod late_service;
 mod outages;
 mod path_mtu;
+mod paths;
 mod peers;
 mod sctp;
 mod speech;

@@ -144,7 +144,7 @@ fn the_answer_finds_its_own_way_where_the_way_back_passes_by() {
     let flow = flow("f", "a-z", "tcp", "{ kind = 'bulk', total = '50kB' }", "dscp = 46");
     let text = scenario("60s", &[links.concat(), flow]);
     let point = point(&text);
-    let routes = &point.network.routes[0];
+    let routes = &point.network.routes[0][0];
     let names = |route: &[usize]| -> Vec<_> {
         route.iter().map(|link| point.network.links[*link].name.clone()).collect()
     };

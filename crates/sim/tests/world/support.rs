@@ -175,12 +175,12 @@ fn layout(scenario: &Scenario, network: &Network) -> Layout {
         to: network.nodes[link.to].clone(),
         rate_bps: link.rate.as_bps(),
     });
-    let peers = 0..2 * scenario.flows.len() as u32;
+    let ways = network.ways();
     let (from, to) = window(scenario);
     Layout {
         flows: flows.collect(),
         links: links.collect(),
-        routes: peers.map(|peer| RouteInfo { flow: peer / 2, side: (peer % 2) as u8 }).collect(),
+        routes: ways.map(|way| RouteInfo { flow: way.flow as u32, side: way.side as u8 }).collect(),
         from,
         to,
         duration: scenario.duration,

@@ -1,0 +1,125 @@
+"""What the scenarios of SCTP tell their readers, held against their runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import talkspurt
+from talkspurt.study import Study
+
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+
+
+def study(name: str) -> Study:
+    found = talkspurt.run(SCENARIOS / f"{name}.toml")
+    assert isinstance(found, Study)
+    return found
+
+
+@pytest.fixture(scope="module")
+def two_paths() -> Study:
+    return study("two-paths")
+
+
+@pytest.fixture(scope="module")
+def partial() -> Study:
+    return study("partial-reliability")
+
+
+def gaps(found: Study, setting: str) -> list[float]:
+    return [run.flows["longest_gap_s"][0] for run in found.select(setting=setting)]
+
+
+# Timeouts in a row until the path is left, RTO.Min doubled each time; the backlog comes on top.
+@pytest.mark.parametrize(
+    ("setting", "timeouts_s", "backlog_s"),
+    [
+        ("RFC 9260", 1 + 2 + 4 + 8 + 16 + 32, 6),
+        ("3 timeouts", 1 + 2 + 4, 0.8),
+        ("3 short timeouts", 0.2 + 0.4 + 0.8, 0.2),
+        ("RFC 7829", 1, 0.2),
+        ("RFC 7829, short", 0.2, 0.1),
+    ],
+)
+def test_the_gap_is_the_timeouts_and_what_waited_meanwhile(
+    two_paths: Study, setting: str, timeouts_s: float, backlog_s: float
+) -> None:
+    for gap in gaps(two_paths, setting):
+        assert timeouts_s - 0.1 < gap < timeouts_s + backlog_s
+
+
+def test_after_the_gap_all_is_heard_again(two_paths: Study) -> None:
+    for run in two_paths.runs:
+        heard = run.frames("call").filter(pl.col("captured_s").is_between(74.2, 75))
+        assert set(heard["fate"]) == {"played"}
+
+
+def test_the_figures_of_the_two_paths_are_drawn_and_their_sound_is_heard(two_paths: Study) -> None:
+    (run,) = two_paths.select(setting="RFC 7829")[:1]
+    (flow,) = run.topology["flows"]
+    assert [route[1] for route in flow["routes"]] == ["north-west", "south-west"]
+    south = run.links.filter(name="south")["sent_packets"][0]
+    assert south > 3000  # 50 a second for the rest of the call
+    assert run.audio("call") is not None
+
+
+def test_a_failure_of_ones_own_link_is_not_heard(two_paths: Study) -> None:
+    own = talkspurt.run(
+        SCENARIOS / "two-paths.toml",
+        set={
+            "axes": [],
+            "replications.count": 1,
+            "links.north.from": "home",
+            "flows.call.paths.0": ["home", "north-east", "office"],
+        },
+    )
+    assert isinstance(own, talkspurt.Result)
+    assert own.flows["longest_gap_s"][0] == 0
+    assert own.links.filter(name="south")["sent_packets"][0] > 3000
+
+
+def differences(found: Study, measure: str, baseline: str) -> dict[tuple[str, str], dict[str, Any]]:
+    frame = found.differences("messages", baseline, names=[measure])
+    return {(row["buffer"], row["messages"]): row for row in frame.to_dicts()}
+
+
+def test_order_costs_most(partial: Study) -> None:
+    losses = differences(partial, "loss_ratio", "in order")
+    scores = differences(partial, "mos", "in order")
+    for messages in ("unordered", "lifetime unordered", "sent once"):
+        assert losses["200ms", messages]["high"] < -0.1
+        assert scores["200ms", messages]["low"] > 2
+
+
+def test_giving_up_in_order_helps_little_but_shortens_the_longest_gaps(partial: Study) -> None:
+    score = differences(partial, "mos", "in order")["200ms", "lifetime, in order"]
+    assert 0 < score["low"] < score["high"] < 0.5
+    gap = partial.summary(["longest_gap_s"]).filter(buffer="200ms", measure="longest_gap_s")
+    means = dict(gap.select("messages", "mean").iter_rows())
+    assert means["lifetime, in order"] < 0.7 * means["in order"]
+
+
+def test_a_longer_buffer_waits_for_repetitions_and_pays_in_delay(partial: Study) -> None:
+    means = {
+        (row["measure"], row["buffer"], row["messages"]): row["mean"]
+        for row in partial.summary(["loss_ratio", "mos"]).to_dicts()
+    }
+    for messages in ("in order", "in order, fast T3", "unordered", "unordered, fast T3"):
+        short, long = (means["loss_ratio", buffer, messages] for buffer in ("200ms", "400ms"))
+        assert long < 0.25 * short
+    for messages in ("lifetime unordered", "sent once"):
+        short, long = (means["loss_ratio", buffer, messages] for buffer in ("200ms", "400ms"))
+        assert long == short == pytest.approx(0.03, abs=0.004)
+    assert means["mos", "200ms", "sent once"] > 0.3 + max(
+        mean for (measure, buffer, _), mean in means.items()
+        if (measure, buffer) == ("mos", "400ms")
+    )  # fmt: skip
+
+
+def test_a_shorter_least_timeout_helps_where_repetitions_are_waited_for(partial: Study) -> None:
+    pair = differences(partial, "loss_ratio", "in order")["400ms", "in order, fast T3"]
+    assert pair["high"] < 0
