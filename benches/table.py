@@ -16,7 +16,7 @@ import sys
 from typing import Any
 
 WORKLOADS = {
-    "w1": "50 bulk TCP NewReno flows over one bottleneck",
+    "w1": "50 bulk TCP SACK flows over one bottleneck",
     "w2": "500 voice calls, statistics of each",
 }
 TIMES = 3

@@ -37,7 +37,8 @@ def test_udp_loses_about_one_packet_in_a_hundred(of: Of) -> None:
 
 
 @pytest.mark.parametrize(
-    "transport", ["TCP Tahoe", "TCP Reno", "TCP NewReno", "TCP SACK", "TCP CUBIC", "TCP BBR", "SCTP"]
+    "transport",
+    ["TCP Tahoe", "TCP Reno", "TCP NewReno", "TCP SACK", "TCP CUBIC", "TCP BBR", "SCTP"],
 )
 def test_reliable_and_in_order_is_too_late(of: Of, transport: str) -> None:
     assert min(of(transport, "late_packets")) > 50
