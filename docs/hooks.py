@@ -1,13 +1,16 @@
 """Pages made from the program itself, so that they cannot say anything else.
 
 The catalogue of measures becomes ``measures.md``, the words of ``--help`` become
-``reference/cli.md``, and the JSON Schema of a scenario is put beside the reference page.
+``reference/cli.md``, the clauses of RFCs that are left out become ``reference/departures.md``, and
+the JSON Schema of a scenario is put beside the reference page.
 """
 
 from __future__ import annotations
 
 import contextlib
 import io
+import tomllib
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mkdocs.structure.files import File
@@ -26,6 +29,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made = {
         "measures.md": measures(),
         "reference/cli.md": command_line(),
+        "reference/departures.md": departures(),
         "reference/scenario.schema.json": _core.schema(),
     }
     for path, content in made.items():
@@ -54,6 +58,27 @@ def measures() -> str:
     lines += ["| R from | |", "|---:|---|"]
     lines += [f"| {v.from_r:g} | {v.words} |" for v in VERDICTS[:-1]]
     return "\n".join([*lines, f"| below 50 | {VERDICTS[-1].words} |", ""])
+
+
+def departures() -> str:
+    """The page of what the protocols leave out of their RFCs."""
+    file = Path(__file__).parent.parent / "crates" / "proto" / "rfc-exceptions.toml"
+    names = {"ccid2": "CCID 2", "ccid3": "CCID 3 and 4", "dccp-udp": "DCCP inside UDP",
+             "icmp": "ICMP", "rate": "The rate of TFRC and its relatives",
+             "rfc4571": "Framing in a stream"}  # fmt: skip
+    lines = ["# Departures from the RFCs", ""]
+    lines += ["What the protocols here leave out or do otherwise on purpose, clause by clause."]
+    for protocol, clauses in tomllib.loads(file.read_text(encoding="utf-8")).items():
+        lines += [
+            "",
+            f"## {names.get(protocol, protocol.upper())}",
+            "",
+            "| clause | |",
+            "|---|---|",
+        ]
+        for clause, why in clauses.items():
+            lines.append(f"| {clause} | {why} |".replace("<", "&lt;"))
+    return "\n".join([*lines, ""])
 
 
 def command_line() -> str:

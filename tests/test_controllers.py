@@ -46,10 +46,11 @@ def test_reliable_and_in_order_is_too_late(of: Of, transport: str) -> None:
         assert late > 2 * udp
 
 
-def test_cubic_with_rack_holds_the_call_up_half_as_long(of: Of) -> None:
-    cubic = sum(of("TCP CUBIC", "loss_ratio"))
+@pytest.mark.parametrize("modern", ["TCP CUBIC", "TCP BBR"])
+def test_rack_holds_the_call_up_half_as_long(of: Of, modern: str) -> None:
+    losses = sum(of(modern, "loss_ratio"))
     for transport in ("TCP Tahoe", "TCP Reno", "TCP NewReno", "TCP SACK"):
-        assert 0.4 < cubic / sum(of(transport, "loss_ratio")) < 0.65
+        assert 0.4 < losses / sum(of(transport, "loss_ratio")) < 0.65
 
 
 def test_the_differences_between_the_older_tcps_are_not_shown(study: Study) -> None:

@@ -1,6 +1,6 @@
 //! Runs one peer workload and prints what it cost: packet-hops per CPU-second of the whole process.
 //!
-//! `talkspurt-bench WORKLOAD [SECONDS]` with `w1` (50 bulk NewReno), `w2` (500 voice calls with
+//! `talkspurt-bench WORKLOAD [SECONDS]` with `w1` (50 bulk SACK), `w2` (500 voice calls with
 //! delay, jitter, loss and MOS per flow), `w2-N` (the same, N of them) or `w5-N` (N bulk flows). Prints one JSON line.
 
 mod workloads;

@@ -18,8 +18,8 @@ use crate::words::did_you_mean;
 
 /// Links of a route at most: packets count hops in eight bits.
 const MOST_HOPS: usize = 255;
-/// Paths of a flow at most: packets name theirs in eight bits.
-const MOST_PATHS: usize = 255;
+/// Paths of a flow at most: their addresses fit an INIT, and more hosts have not.
+const MOST_PATHS: usize = 8;
 /// Wake-up slots of the schedule: one a directed link and one a peer.
 const MOST_SLOTS: usize = 65_535;
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from talkspurt.measures import Verdict
     from talkspurt.result import Result
 
-MOST_CALLS = 8
+MOST_CALLS = 24
 MOST_BYTES = 10_000_000
 
 

@@ -17,7 +17,7 @@ use crate::endpoint::{Event, Transmit};
 use crate::packet::{Body, Ecn, PathId};
 use crate::probe::Garbage;
 use crate::time::{Duration, Instant};
-use crate::wire;
+use crate::wire::{self, ipv4};
 
 /// What an INIT or INIT ACK says in its parameters.
 #[derive(Debug, Default)]
@@ -157,7 +157,18 @@ impl Sctp {
                 answer.parameters.push(Parameter::Unrecognized(report));
             }
         }
-        self.send_packet(path, Packet::of(init.tag, Chunk::InitAck(answer)));
+        let asked = Packet::of(0, Chunk::Init(init.clone())).wire_bytes();
+        let mut answer = Packet::of(init.tag, Chunk::InitAck(answer));
+        // Three times what a stranger sent is the most it gets; addresses come last. Who names its own
+        // has made room for ours.
+        while answer.wire_bytes() > 3 * asked + 2 * ipv4::HEADER {
+            let Some(Chunk::InitAck(said)) = answer.chunks.first_mut() else { break };
+            let is_address =
+                |one: &Parameter| matches!(one, Parameter::Ipv4(_) | Parameter::Ipv6(_));
+            let Some(last) = said.parameters.iter().rposition(is_address) else { break };
+            said.parameters.remove(last);
+        }
+        self.send_packet(path, answer);
         Ok(())
     }
 

@@ -130,8 +130,8 @@ pub struct Config {
     /// Send buffer: unsent and unacknowledged bytes the endpoint takes from the application.
     #[serde(default = "Config::default_send_buffer")]
     pub send_buffer: Size,
-    /// Bytes of the send buffer that may wait to be sent for the first time: beyond that the endpoint
-    /// takes no more, and what comes waits in the flow's send queue, whose policy then decides over
+    /// Bytes of the send buffer that wait to be sent for the first time: while they are this many or
+    /// more the endpoint takes no more, and what comes waits in the flow's send queue, whose policy then decides over
     /// it (Linux `TCP_NOTSENT_LOWAT`). Absent: as many as the buffer holds, Linux's default, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Size")]

@@ -113,7 +113,8 @@ impl Sender {
     }
     pub(super) fn room(&self) -> u64 {
         let unsent = self.stream.written() - self.offset(self.max).min(self.stream.written());
-        self.buffer.saturating_sub(self.stream.kept()).min(self.lowat.saturating_sub(unsent))
+        // As Linux has it, below the mark a write may be as long as the buffer has room for.
+        if unsent < self.lowat { self.buffer.saturating_sub(self.stream.kept()) } else { 0 }
     }
 
     pub(super) fn push(&mut self, payload: Payload) {

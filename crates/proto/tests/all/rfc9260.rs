@@ -157,6 +157,24 @@ fn an_init_ack_is_no_amplifier() {
     }
 }
 
+/// Of a listener's addresses a bare INIT is told as many as three times its bytes hold; one that names
+/// as many of its own is told all.
+#[test]
+fn addresses_do_not_make_an_init_ack_an_amplifier() {
+    let ours: Vec<std::net::IpAddr> = (1..=8_u8).map(|host| [10, 0, 0, host].into()).collect();
+    let told = |theirs: u8| {
+        let named = (1..=theirs).map(|host| Parameter::Ipv4([10, 0, 1, host].into()));
+        let asked = Packet::of(0, Chunk::Init(Init { parameters: named.collect(), ..init(7) }));
+        let mut server = listener(&plain()).on_paths(8).with_addresses(&ours);
+        let sent = answers(&mut server, at(0), packet(PathId(0), asked.clone()));
+        assert!(20 + sent[0].wire_bytes() <= 3 * (20 + asked.wire_bytes()));
+        let Chunk::InitAck(answer) = &sent[0].chunks[0] else { panic!("no INIT ACK") };
+        answer.parameters.iter().filter(|one| matches!(one, Parameter::Ipv4(_))).count()
+    };
+    // 100 + 8 · 4 and a header are 152 of at most 3 · 52.
+    assert_eq!((told(0), told(8)), (4, 8));
+}
+
 #[test]
 fn section_5_1_5_and_5_2_6_a_stale_cookie_is_reported_and_a_fresher_asked_for() {
     let config = Config { cookie_life: ms(60), ..plain() };

@@ -73,24 +73,29 @@ fn the_low_water_mark() {
     config.notsent_lowat = Some(Size::from_bytes(1500));
     let mut alone = Alone::client(&config);
     alone.input(Input::Open);
-    assert_eq!(alone.tcp.room(), 1500);
+    let buffer = config.send_buffer.as_bytes() as usize;
+    assert_eq!(alone.tcp.room(), buffer);
     alone.send(1000);
-    assert_eq!(alone.tcp.room(), 500);
+    assert_eq!(alone.tcp.room(), buffer - 1000);
+    alone.send(1000);
+    // 2000 bytes wait: the mark is passed.
+    assert_eq!(alone.tcp.room(), 0);
     let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
     alone.segment(answer);
     // All is sent, and none acknowledged.
-    assert_eq!((alone.tcp.room(), alone.events.contains(&Event::Writable)), (1500, true));
-    for room in [1500, 1500, 1500, 500] {
+    let writable = |alone: &Alone| alone.events.contains(&Event::Writable);
+    assert_eq!((alone.tcp.room(), writable(&alone)), (buffer - 2000, true));
+    for room in [buffer - 3000, buffer - 4000, buffer - 5000, 0] {
         alone.send(1000);
         assert_eq!(alone.tcp.room(), room);
     }
     alone.events.clear();
-    // Four in flight, one waits; an acknowledgement lets it go.
-    assert_eq!(alone.arrive(Flags::ACK, 1, 1001, 0).len(), 1);
-    assert_eq!((alone.tcp.room(), alone.events.contains(&Event::Writable)), (1500, true));
+    // Four in flight, two wait; an acknowledgement lets one go.
+    assert_eq!(alone.arrive(Flags::ACK, 1, 1001, 0).len(), 2);
+    assert_eq!((alone.tcp.room(), writable(&alone)), (buffer - 5000, true));
     // What is sent again was sent before.
     alone.wait();
-    assert_eq!(alone.tcp.room(), 1500);
+    assert_eq!(alone.tcp.room(), buffer - 5000);
     // The send buffer bounds it as well.
     config.send_buffer = Size::from_bytes(1200);
     assert_eq!(Alone::client(&config).tcp.room(), 1200);

@@ -392,15 +392,12 @@ impl Side<'_> {
             return;
         }
         if let Transport::Tcp(tcp) = &self.flow.transport {
-            let knobs =
-                [("send_buffer", Some(tcp.send_buffer)), ("notsent_lowat", tcp.notsent_lowat)];
-            for (knob, size) in knobs {
-                if let Some(size) = size.filter(|size| frame + prefix > size.as_bytes()) {
-                    let message =
-                        format!("{frame} bytes never fit TCP's {knob} ({size}), so none is sent");
-                    found.add(path, message);
-                    return;
-                }
+            let size = tcp.send_buffer;
+            if frame + prefix > size.as_bytes() {
+                let message =
+                    format!("{frame} bytes never fit TCP's send_buffer ({size}), so none is sent");
+                found.add(path, message);
+                return;
             }
         }
         if let Transport::Sctp(sctp) = &self.flow.transport

@@ -37,6 +37,9 @@ pub(super) fn check(path: &Path, tcp: &tcp::Config, found: &mut Findings) {
     }
     buffer(path.key("receive_buffer"), tcp.receive_buffer, tcp.mss, found);
     buffer(path.key("send_buffer"), tcp.send_buffer, tcp.mss, found);
+    if tcp.notsent_lowat.is_some_and(|lowat| lowat.as_bytes() == 0) {
+        found.add(path.key("notsent_lowat"), "0B would let nothing be sent: the least is 1B");
+    }
     if let Some(lowat) = tcp.notsent_lowat.filter(|lowat| *lowat > tcp.send_buffer) {
         let message = format!("{lowat} is more than send_buffer ({}) holds", tcp.send_buffer);
         found.add(path.key("notsent_lowat"), message);

@@ -222,12 +222,10 @@ fn a_low_water_mark_lets_the_policy_decide() {
     let stale = "packets = 50, drop = 'stale', lifetime = '150ms'";
     let (early, late, arrived) = through_tcp("", stale);
     let (bounded_early, bounded, fewer) = through_tcp("notsent_lowat = '400B'", stale);
-    let (_, newest, _) = through_tcp("notsent_lowat = '400B'", "packets = 50");
     // docs/transports.md shows these numbers.
-    assert_eq!([(early, late), (bounded_early, bounded)], [(1771, 4363), (1662, 1495)]);
-    assert_eq!(newest, 2310);
+    assert_eq!([(early, late), (bounded_early, bounded)], [(1771, 4363), (1178, 928)]);
     // The price: frames that were stale were not sent.
-    assert_eq!((arrived, fewer), (1933, 1680));
+    assert_eq!((arrived, fewer), (1933, 1734));
 }
 
 #[test]
