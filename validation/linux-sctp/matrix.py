@@ -74,9 +74,9 @@ class Failover:
 Both hosts have two addresses, one on each of two networks. A message leaves every 5 ms; {CUT_S} s
 after our program began the first network passes nothing more, in neither direction, for good. All
 must arrive nevertheless. The silence is the longest time between two messages delivered, late
-ones included, which a listener would not hear. RFC 9260's defaults give a path up after Path.Max.Retrans = 5 timeouts in a
-row, each twice the last, beginning with RTO.Min; what timed out goes to the other path at once
-(§6.4.1), new data only when the path is given up, or potentially failed (RFC 7829).
+ones included, which a listener would not hear. RFC 9260's defaults give a path up after
+Path.Max.Retrans = 5 timeouts in a row, each twice the last, beginning with RTO.Min; what timed
+out goes to the other path at once (§6.4.1), new data only when the path is given up, or potentially failed (RFC 7829).
 """
     TABLE_HEAD: ClassVar[str] = (
         "| who sends | settings | messages sent | received | longest silence (s)"
