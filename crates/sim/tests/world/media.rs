@@ -188,6 +188,27 @@ fn overtaking_costs_few_events() {
 }
 
 #[test]
+fn all_at_once_loses_count_of_nothing_however_often_it_is_looked_at() {
+    let all = "jitter = '3ms'\nreorder = true\nduplicate = 0.3\nbit_error_rate = 1e-5
+        gilbert_elliott = { p = 0.1, r = 0.3 }
+        steps = [{ at = '0.3s', rate = '0bit/s', delay = '9ms' }, { at = '0.4s', rate = '1Mbit/s' },
+            { at = '0.7s', delay = '1ms', loss = 0.2 }]
+        events = [{ at = '0.5s', state = 'down' }, { at = '0.6s', state = 'up' }]";
+    let links = link("l", "a-m", "8Mbit/s", "4ms", all) + &link("k", "m-z", "8Mbit/s", "1ms", all);
+    let tcp = flow("t", "a-z", "tcp", "{ kind = 'bulk' }", "");
+    let text = scenario("2s", &[links, cbr(100, "400kbit/s"), tcp]);
+    let plain = run(&text);
+    for every in [13, 700, 41_000] {
+        let settle_every = Some(Duration::from_micros(every));
+        let look = Look { settle_every, ..Look::default() };
+        let settled = watch(&point(&text), &look, |_, _, _| {});
+        assert_eq!(plain.digest, settled.digest);
+        assert_eq!(plain.links, settled.links);
+    }
+    assert!(plain.flow("f").received_packets > 100 && plain.flow("f").lost_packets > 100);
+}
+
+#[test]
 fn atm_cells_are_counted_as_the_standards_do() {
     // On 8 Mbit/s a byte lasts a microsecond.
     let on = |framing: &str, ip_bytes: u32| {
