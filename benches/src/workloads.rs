@@ -8,7 +8,7 @@ use talkspurt_proto::tcp;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_scenario::model::{
-    DropTail, Flow, Framing, Link, Measure, Queue, Record, Replications, Scenario,
+    DropTail, Flow, Link, Measure, Queue, Record, Replications, Scenario,
 };
 
 /// A workload by name: `w1`, `w2`, `w2-N`, `w5-N`.
@@ -98,19 +98,8 @@ fn dumbbell(
 }
 
 fn link(from: &str, to: &str, rate: Rate, delay_ms: u64, packets: u32) -> Link {
-    Link {
-        from: from.to_owned(),
-        to: to.to_owned(),
-        rate,
-        delay: Duration::from_millis(delay_ms),
-        jitter: Duration::ZERO,
-        queue: Queue::Droptail(DropTail { packets: Some(packets), bytes: None }),
-        framing: Framing::None,
-        mtu: Size::from_bytes(1500),
-        loss: 0.0,
-        events: Vec::new(),
-        back: None,
-    }
+    let queue = Queue::Droptail(DropTail { packets: Some(packets), bytes: None });
+    Link::plain(from, to, rate, Duration::from_millis(delay_ms), queue)
 }
 
 fn flow(i: u32, transport: transport::Config, source: source::Config) -> Flow {

@@ -76,7 +76,8 @@ after our program began the first network passes nothing more, in neither direct
 must arrive nevertheless. The silence is the longest time between two messages delivered, late
 ones included, which a listener would not hear. RFC 9260's defaults give a path up after
 Path.Max.Retrans = 5 timeouts in a row, each twice the last, beginning with RTO.Min; what timed
-out goes to the other path at once (§6.4.1), new data only when the path is given up, or potentially failed (RFC 7829).
+out goes to the other path at once (§6.4.1), new data only when the path is given up, or
+potentially failed (RFC 7829).
 """
     TABLE_HEAD: ClassVar[str] = (
         "| who sends | settings | messages sent | received | longest silence (s)"

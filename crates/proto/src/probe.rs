@@ -6,8 +6,8 @@ use crate::endpoint::Event;
 use crate::packet::{Body, Packet};
 use crate::time::{Duration, Instant};
 
-/// [`Packet::number`] of a packet that no peer sent, such as a router's Packet Too Big: it stands
-/// in no flow's account.
+/// [`Packet::number`] of a packet that no peer sent, such as a router's Packet Too Big or a copy made
+/// by a medium: it stands in no flow's account.
 pub const UNNUMBERED: u32 = u32::MAX;
 
 /// What a note is about, so that a probe can decline whole subjects.

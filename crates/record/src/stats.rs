@@ -95,8 +95,8 @@ impl Stats {
             (Place::Peer(peer), Note::Sent { packet, body }) => {
                 self.sent(peer as usize, packet, body)
             }
-            (Place::Peer(peer), Note::Received { packet, body }) => {
-                self.received(now, peer as usize ^ 1, packet, body)
+            (Place::Peer(peer), Note::Received { packet, .. }) => {
+                self.received(now, peer as usize ^ 1, packet)
             }
             (Place::Link(_), Note::Dropped { packet, .. }) => self.dropped(packet),
             (Place::Peer(peer), Note::Generated { index, captured, .. }) => {
@@ -153,14 +153,8 @@ impl Stats {
         Some(Fact { peer, inside, what: What::Sent { bytes: packet.ip_bytes } })
     }
 
-    fn received(
-        &mut self,
-        now: Instant,
-        peer: usize,
-        packet: &Packet,
-        body: &Body,
-    ) -> Option<Fact> {
-        if matches!(body, Body::TooBig { .. }) {
+    fn received(&mut self, now: Instant, peer: usize, packet: &Packet) -> Option<Fact> {
+        if packet.number == UNNUMBERED {
             return None;
         }
         let inside = self.window.holds(packet.sent);

@@ -8,6 +8,7 @@
 
 mod axes;
 mod check;
+pub mod course;
 mod load;
 pub mod model;
 pub mod network;

@@ -196,6 +196,12 @@ impl Reader<'_> {
                 }
             }
         }
+        for link in scenario.links.values_mut() {
+            let back = link.back.iter_mut().filter_map(|back| back.trace.as_mut());
+            for trace in link.trace.iter_mut().chain(back) {
+                *trace.file_mut() = self.absolute(trace.file());
+            }
+        }
         let (network, wrong) = check::meaning(&scenario);
         for mut finding in wrong.0 {
             finding.origin.get_or_insert_with(|| tree.origin_of(&finding.path).clone());
@@ -204,7 +210,7 @@ impl Reader<'_> {
         if found.0.is_empty() { Some((scenario, Arc::new(network))) } else { None }
     }
 
-    /// A recording's path as it holds from any folder: canonical if the file is there.
+    /// A recording's or trace's path as it holds from any folder: canonical if the file is there.
     fn absolute(&self, file: &FilePath) -> PathBuf {
         let joined = self.base.join(file);
         let known = joined.canonicalize().ok().filter(|path| path.to_str().is_some());

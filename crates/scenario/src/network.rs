@@ -11,7 +11,10 @@ use indexmap::IndexSet;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use crate::model::{Flow, Framing, IpVersion, Link, LinkEvent, Queue, Scenario, Transport};
+use crate::course::{self, Course};
+use crate::model::{
+    Flow, Framing, GilbertElliott, IpVersion, Link, LinkEvent, Queue, Scenario, Transport,
+};
 use crate::path::Path;
 use crate::problem::{Finding, Findings, Problems};
 use crate::words::did_you_mean;
@@ -48,6 +51,16 @@ pub struct DirectedLink {
     pub mtu: Size,
     /// Probability that a packet is lost on the medium.
     pub loss: f64,
+    /// Loss in bursts; then `loss` is 0.
+    pub gilbert_elliott: Option<GilbertElliott>,
+    /// Probability that a bit is received wrongly.
+    pub bit_error_rate: f64,
+    /// Probability that a packet arrives twice.
+    pub duplicate: f64,
+    /// Whether packets may overtake.
+    pub reorder: bool,
+    /// How rate, delay and loss change.
+    pub course: Option<Course>,
     /// Outages and returns in order of time, the same in both directions.
     pub events: Vec<LinkEvent>,
 }
@@ -131,8 +144,8 @@ impl Network {
 
     /// The network as far as it can be built; a flow without a way has no routes.
     pub(crate) fn assemble(scenario: &Scenario) -> (Self, Findings) {
-        let mut network = Self::wire(scenario);
         let mut found = Findings::default();
+        let mut network = Self::wire(scenario, &mut found);
         let slots = network.links.len() + 2 * scenario.flows.len();
         if slots > MOST_SLOTS {
             let message = format!(
@@ -152,17 +165,21 @@ impl Network {
         (network, found)
     }
 
-    fn wire(scenario: &Scenario) -> Self {
+    fn wire(scenario: &Scenario, found: &mut Findings) -> Self {
         let mut names: IndexSet<&str> = scenario.nodes.keys().map(String::as_str).collect();
         for link in scenario.links.values() {
             names.insert(&link.from);
             names.insert(&link.to);
         }
         let node = |name: &str| names.get_index_of(name).expect("every end was just named");
+        // A run of no length is told elsewhere.
+        let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
         let mut links = Vec::with_capacity(2 * scenario.links.len());
         for (index, (name, link)) in scenario.links.iter().enumerate() {
-            let forth = forth(name, index, link, node(&link.from), node(&link.to));
-            let back = back(&forth, link);
+            let mut forth = forth(name, index, link, node(&link.from), node(&link.to));
+            let mut back = back(&forth, link);
+            let courses = course::courses(&Path::of(&["links", name]), link, run, found);
+            [forth.course, back.course] = courses;
             links.extend([forth, back]);
         }
         let mut outgoing = vec![Vec::new(); names.len()];
@@ -428,12 +445,22 @@ fn forth(name: &str, index: usize, link: &Link, from: usize, to: usize) -> Direc
         framing: link.framing,
         mtu: link.mtu,
         loss: link.loss,
+        gilbert_elliott: link.gilbert_elliott,
+        bit_error_rate: link.bit_error_rate,
+        duplicate: link.duplicate,
+        reorder: link.reorder,
+        course: None,
         events: link.events.clone(),
     }
 }
 
 fn back(forth: &DirectedLink, link: &Link) -> DirectedLink {
     let differing = link.back.clone().unwrap_or_default();
+    // The one model of loss takes the other's place.
+    let (loss, gilbert_elliott) = match (differing.loss, differing.gilbert_elliott) {
+        (None, None) => (forth.loss, forth.gilbert_elliott),
+        (loss, bursts) => (loss.unwrap_or(0.0), bursts),
+    };
     DirectedLink {
         name: format!("{}.back", forth.name),
         from: forth.to,
@@ -442,7 +469,11 @@ fn back(forth: &DirectedLink, link: &Link) -> DirectedLink {
         delay: differing.delay.unwrap_or(forth.delay),
         jitter: differing.jitter.unwrap_or(forth.jitter),
         queue: differing.queue.unwrap_or_else(|| forth.queue.clone()),
-        loss: differing.loss.unwrap_or(forth.loss),
+        loss,
+        gilbert_elliott,
+        bit_error_rate: differing.bit_error_rate.unwrap_or(forth.bit_error_rate),
+        duplicate: differing.duplicate.unwrap_or(forth.duplicate),
+        reorder: differing.reorder.unwrap_or(forth.reorder),
         ..forth.clone()
     }
 }

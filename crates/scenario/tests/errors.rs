@@ -232,6 +232,88 @@ fn links() {
 }
 
 #[test]
+fn media() {
+    insta::assert_snapshot!(each(&[
+        ("loss = 0.01", "loss = 0.01\ngilbert_elliott = { p = 0.1, r = 0.5 }"),
+        ("loss = 0.01", "gilbert_elliott = { p = 0.1, r = 1.5 }"),
+        ("loss = 0.01", "gilbert_elliott = { p = 0, r = 0.5 }"),
+        ("loss = 0.01", "gilbert_elliott = { p = 0.1 }"),
+        ("loss = 0.01", "bit_error_rate = -1e-6"),
+        ("loss = 0.01", "duplicate = 2"),
+        ("loss = 0.01", "reorder = \"yes\""),
+        ("mtu = \"1500B\"", "framing = \"atm\""),
+        ("delay = \"30ms\"", "bit_error_rate = 2"),
+        ("delay = \"30ms\"", "steps = [{ at = \"90s\", loss = 1 }]"),
+        ("delay = \"30ms\"", "loss = 0.1\ngilbert_elliott = { p = 0.1, r = 0 }"),
+    ]));
+}
+
+#[test]
+fn steps() {
+    let with = |steps| each(&[("mtu = \"1500B\"", steps)]);
+    insta::assert_snapshot!(
+        [
+            "steps = [{ at = \"9s\", loss = 0.1 }, { at = \"8s\", loss = 0 }]",
+            "steps = [{ at = \"9s\", loss = 0.1 }, { at = \"9s\", loss = 0 }]",
+            "steps = [{ at = \"90s\", rate = \"1Mbit/s\" }]",
+            "steps = [{ at = \"9s\" }]",
+            "steps = [{ at = \"9s\", rate = \"0bit/s\" }, { at = \"10s\", loss = 0 }]",
+            "steps = [{ at = \"9s\", rate = \"100bit/s\" }]",
+            "steps = [{ at = \"9s\", delay = \"2h\" }]",
+            "steps = [{ at = \"9s\", loss = 1.5 }]",
+        ]
+        .map(with)
+        .join("\n\n")
+    );
+}
+
+#[test]
+fn traces() {
+    let folder = stage::folder().join("traces");
+    std::fs::create_dir_all(&folder).expect("temporary folder");
+    let tell = |(kind, name, text): (&str, &str, &str)| {
+        if !text.is_empty() || name != "missing" {
+            std::fs::write(folder.join(name), text).expect("temporary file");
+        }
+        let trace = format!("trace = {{ kind = \"{kind}\", file = \"traces/{name}\" }}");
+        let text = GOOD.replacen("mtu = \"1500B\"", &trace, 1);
+        format!("{name}\n    {}", told(&text, &[]).replace('\n', "\n    "))
+    };
+    insta::assert_snapshot!(
+        [
+            ("mahimahi", "missing", ""),
+            ("mahimahi", "empty", "\n"),
+            ("mahimahi", "words", "1\n2\nthree\n"),
+            ("mahimahi", "negative", "-1\n2\n"),
+            ("mahimahi", "back-in-time", "1\n5\n4\n"),
+            ("mahimahi", "no-period", "0\n0\n"),
+            ("mahimahi", "too-late", "61000\n"),
+            ("csv", "empty.csv", ""),
+            ("csv", "only-names.csv", "time,rate\n"),
+            ("csv", "no-time.csv", "rate\n1Mbit/s\n"),
+            ("csv", "only-time.csv", "time\n1s\n"),
+            ("csv", "unknown.csv", "time,jitter\n1s,1ms\n"),
+            ("csv", "twice.csv", "time,rate,rate\n1s,1Mbit/s,1Mbit/s\n"),
+            ("csv", "back-in-time.csv", "time,loss\n# pass\n2s,0\n1s,0\n"),
+            ("csv", "no-period.csv", "time,loss\n2s,0\n2s,0\n"),
+            ("csv", "bare.csv", "time,rate\n2s,1000\n"),
+            ("csv", "no-instant.csv", "time,rate\n,1Mbit/s\n"),
+            ("csv", "cells.csv", "time,rate\n1s,1Mbit/s,1ms\n"),
+            ("csv", "loss.csv", "time,loss\n1s,1.01\n"),
+            ("csv", "delay.csv", "time,delay\n1s,2h\n"),
+            ("csv", "slow.csv", "time,rate\n1s,100bit/s\n"),
+            ("csv", "silent.csv", "time,rate\n1s,1Mbit/s\n2s,0bit/s\n"),
+        ]
+        .map(tell)
+        .join("\n\n")
+    );
+    std::fs::write(folder.join("good"), "1\n2\n").expect("temporary file");
+    let both = "steps = [{ at = \"9s\", loss = 0 }]\ntrace = { kind = \"mahimahi\", file = \"traces/good\" }";
+    let why = "call.toml:23: links.bottleneck.trace: a direction of a link follows `steps` or a `trace`, not both";
+    assert!(each(&[("mtu = \"1500B\"", both)]).contains(why));
+}
+
+#[test]
 fn flows() {
     insta::assert_snapshot!(each(&[
         ("to = \"east\"\nstart", "to = \"eats\"\nstart"),

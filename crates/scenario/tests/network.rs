@@ -71,6 +71,7 @@ fn the_way_back_is_the_shortest_by_its_own_delays() {
         rate: Some("9kbit/s".parse().unwrap()),
         loss: Some(0.5),
         queue: None,
+        ..Default::default()
     });
     let network = Network::build(&s).unwrap();
     assert_eq!(names(&network, &network.routes[0][0].forward), ["one"]);

@@ -21,6 +21,7 @@ use talkspurt_scenario::network::DirectedLink;
 use crate::capacity::Capacity;
 use crate::discipline::{self, DropTail};
 use crate::link::{self, Link};
+use crate::medium::Medium;
 use crate::world::{Change, Parts, Route, World};
 
 /// The recordings of a scenario, read once each: by file and codec name.
@@ -114,7 +115,7 @@ fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
     Link::new(link::Parts {
         index,
         queue: discipline::Queue::DropTail(DropTail::new(limits.packets, bytes)),
-        capacity: Capacity::fixed(link.rate),
+        capacity: Capacity::of(link.rate, link.course.as_ref()),
         delay: link.delay,
         jitter: link.jitter,
         framing: link.framing,
@@ -123,6 +124,7 @@ fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
         dice: Dice::new(seed, &format!("link/{}/loss", link.name)),
         jitter_dice: Dice::new(seed, &format!("link/{}/jitter", link.name)),
         queue_dice: Dice::new(seed, &format!("link/{}/queue", link.name)),
+        medium: Medium::of(seed, link),
     })
 }
 

@@ -1,15 +1,25 @@
 //! How long a transmission takes.
 
+use std::sync::Arc;
+
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
+use talkspurt_scenario::course::{Course, OPPORTUNITY};
+
+/// Nanoseconds of a millisecond, the unit of mahimahi's traces.
+const MILLISECOND: u64 = 1_000_000;
 
 /// The bits a transmitter sends per second.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum Capacity {
     /// A rate whose byte lasts a whole number of nanoseconds: a multiplication instead of a division.
     PerByte(Duration),
     /// Any other rate; the time of a packet is rounded up to a nanosecond.
     Fixed(Rate),
+    /// Rates from instants on, the first from zero; a packet's last bit is rounded up to a nanosecond.
+    Stepped(Box<[(Instant, Rate)]>),
+    /// Instants at which so many bytes may leave.
+    Opportunities(Box<Opportunities>),
 }
 
 impl Capacity {
@@ -24,13 +34,121 @@ impl Capacity {
             _ => Self::Fixed(rate),
         }
     }
+
+    /// A rate that a course changes, if it does.
+    #[must_use]
+    pub fn of(rate: Rate, course: Option<&Course>) -> Self {
+        match course {
+            Some(Course::Opportunities(times)) => {
+                Self::Opportunities(Box::new(Opportunities::new(Arc::clone(times))))
+            }
+            Some(Course::Steps(steps)) if steps.iter().any(|step| step.rate.is_some()) => {
+                let later = steps.iter().filter_map(|step| Some((step.at, step.rate?)));
+                let later = later.map(|(at, rate)| (Instant::ZERO + at, rate));
+                Self::Stepped(std::iter::once((Instant::ZERO, rate)).chain(later).collect())
+            }
+            _ => Self::fixed(rate),
+        }
+    }
+
     /// When a transmission of `bytes` begun at `start` ends; `None` means never.
     #[inline]
     #[must_use]
-    pub fn finish(&self, start: Instant, bytes: u64) -> Option<Instant> {
+    pub fn finish(&mut self, start: Instant, bytes: u64) -> Option<Instant> {
         match self {
             Self::PerByte(byte) => Some(start + *byte * bytes),
             Self::Fixed(rate) => rate.time_for(bytes).map(|time| start + time),
+            Self::Stepped(steps) => stepped(steps, start, bytes),
+            Self::Opportunities(trace) => Some(trace.finish(start, bytes)),
         }
+    }
+
+    /// The transmission under way is broken off.
+    pub(crate) fn break_off(&mut self) {
+        if let Self::Opportunities(trace) = self {
+            trace.current = None;
+        }
+    }
+}
+
+/// The work of a transmission is counted in bit times a second's nanoseconds, whole at any rate.
+fn stepped(steps: &[(Instant, Rate)], start: Instant, bytes: u64) -> Option<Instant> {
+    let mut work = u128::from(bytes) * 8 * 1_000_000_000;
+    let mut now = start;
+    // The first step is at zero, so there is one before.
+    let first = steps.partition_point(|(from, _)| *from <= start).saturating_sub(1);
+    for (at, (_, rate)) in steps.iter().enumerate().skip(first) {
+        let end = steps.get(at + 1).map(|(from, _)| *from);
+        let rate = u128::from(rate.as_bps());
+        let possible = end.map(|end| rate * u128::from((end - now).as_nanos()));
+        match (end, possible) {
+            (Some(end), Some(possible)) if possible < work => {
+                work -= possible;
+                now = end;
+            }
+            _ if rate == 0 => return None,
+            _ => {
+                let nanos = u64::try_from(work.div_ceil(rate)).ok()?;
+                return Some(now + Duration::from_nanos(nanos));
+            }
+        }
+    }
+    None
+}
+
+/// Opportunities to send, over and over (mahimahi's link emulation, Netravali et al. 2015, §4.2): at
+/// each, bytes leave of what waits then, in order and over the ends of packets; what is not used is
+/// lost.
+#[derive(Clone, Debug)]
+pub struct Opportunities {
+    /// In milliseconds, in order; the last is the period.
+    times: Arc<[u64]>,
+    /// The one in use, by its number since the start, and its bytes left.
+    current: Option<(u64, u64)>,
+}
+
+impl Opportunities {
+    /// Opportunities at these milliseconds, in order, the last above zero.
+    #[must_use]
+    pub fn new(times: Arc<[u64]>) -> Self {
+        Self { times, current: None }
+    }
+
+    fn time(&self, number: u64) -> Instant {
+        let count = self.times.len() as u64;
+        let period = self.times[self.times.len() - 1];
+        let within = self.times[(number % count) as usize];
+        Instant::ZERO + Duration::from_nanos((number / count * period + within) * MILLISECOND)
+    }
+
+    /// The first at or after an instant.
+    fn first(&self, now: Instant) -> u64 {
+        let count = self.times.len() as u64;
+        let period = self.times[self.times.len() - 1] * MILLISECOND;
+        // The period's last instant is the next one's zero: what lies there belongs to both.
+        let round = now.as_nanos().saturating_sub(1) / period;
+        let within = now.as_nanos() - round * period;
+        let at = self.times.partition_point(|time| time * MILLISECOND < within) as u64;
+        round * count + at
+    }
+
+    fn finish(&mut self, start: Instant, bytes: u64) -> Instant {
+        let mut next = self.first(start);
+        let mut wanted = bytes;
+        if let Some((number, left)) = self.current
+            && number >= next
+        {
+            if left >= wanted {
+                self.current = Some((number, left - wanted));
+                return self.time(number);
+            }
+            wanted -= left;
+            next = number + 1;
+        }
+        // At least one, even for a packet of no bytes.
+        let more = wanted.div_ceil(OPPORTUNITY).max(1);
+        let last = next + more - 1;
+        self.current = Some((last, more * OPPORTUNITY - wanted));
+        self.time(last)
     }
 }

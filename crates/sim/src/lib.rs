@@ -2,7 +2,7 @@
 //!
 //! A packet's way: [`world::World`] asks a peer for its next action, labels the packet, puts its
 //! body into the [`pool::Pool`] and offers the label to the first [`link::Link`]; the link's
-//! [`discipline::Queue`] keeps or refuses it, its transmitter sends it when its turn comes, and
+//! [`discipline::Queue`] keeps or refuses it, its transmitter sends it when its turn comes over a [`medium::Medium`], and
 //! the [`schedule::Schedule`] wakes the world when it arrives at the far end.
 
 pub mod build;
@@ -10,6 +10,7 @@ pub mod capacity;
 pub mod discipline;
 pub mod drive;
 pub mod link;
+pub mod medium;
 pub mod pool;
 pub mod schedule;
 pub mod world;

@@ -4,17 +4,23 @@
 //! and each sample, [`Link::advance`] performs every dequeue whose turn has come, in order, each at
 //! its own instant; departures precede arrivals at equal times. A hop is then one event, for any
 //! work-conserving discipline, with the same result as two events a hop.
+//!
+//! The medium holds packets in order of arrival. Where they may overtake, what still waits could
+//! arrive before what flies: nothing leaves before the transmitter is free and nothing crosses in
+//! less than the least delay, so the link also looks again when both have passed. That is no further
+//! event as long as the next arrival comes first, and else at most one in the least delay.
 
 use std::collections::VecDeque;
 
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Packet, Quote};
-use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_scenario::model::Framing;
 
 use crate::capacity::Capacity;
 use crate::discipline::{Discipline, Hop, Queue, Served};
+use crate::medium::Medium;
 use crate::pool::Pool;
 
 /// What a link is made of.
@@ -28,7 +34,7 @@ pub struct Parts {
     pub capacity: Capacity,
     /// Propagation delay.
     pub delay: Duration,
-    /// Bound of the further delay drawn for each packet; order is kept.
+    /// Bound of the further delay drawn for each packet; order is kept unless the medium lets it go.
     pub jitter: Duration,
     /// Bytes added per packet.
     pub framing: Framing,
@@ -42,6 +48,8 @@ pub struct Parts {
     pub jitter_dice: Dice,
     /// Dice of the queue's discipline.
     pub queue_dice: Dice,
+    /// What the medium does besides; then the loss is its business.
+    pub medium: Option<Box<Medium>>,
 }
 
 /// A working link.
@@ -57,6 +65,8 @@ pub struct Link {
     flight: VecDeque<(Instant, Packet)>,
     counters: LinkCounters,
     queue_since: Instant,
+    /// Copies of packets that the medium made.
+    copies: u64,
 }
 
 /// What happens to a packet offered to a link.
@@ -80,6 +90,7 @@ impl Link {
             flight: VecDeque::new(),
             counters: LinkCounters::default(),
             queue_since: Instant::ZERO,
+            copies: 0,
         }
     }
 
@@ -94,12 +105,23 @@ impl Link {
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
         match self.flight.front() {
-            Some((arrival, _)) => Some(*arrival),
+            Some((arrival, _)) => match &self.parts.medium {
+                Some(medium) if medium.reorder => Some(self.overtaken(*arrival, medium)),
+                _ => Some(*arrival),
+            },
             None if self.up && self.parts.queue.packets() > 0 => {
                 Some(self.wait_until.unwrap_or(self.free_at))
             }
             None => None,
         }
+    }
+
+    /// The next arrival, or when what still waits could arrive at the earliest.
+    fn overtaken(&self, arrival: Instant, medium: &Medium) -> Instant {
+        if !self.up || self.parts.queue.packets() == 0 {
+            return arrival;
+        }
+        arrival.min(self.wait_until.unwrap_or(self.free_at) + medium.least_delay)
     }
 
     /// Performs every dequeue whose turn is at or before `now`.
@@ -198,6 +220,7 @@ impl Link {
         if self.free_at > now {
             self.counters.busy = self.counters.busy.saturating_sub(self.free_at - now);
             self.free_at = now;
+            self.parts.capacity.break_off();
         }
         while let Some((_, packet)) = self.flight.pop_front() {
             self.hop(now, pool, probe).refuse(packet, DropReason::Down);
@@ -242,6 +265,12 @@ impl Link {
         self.counters.sent_packets
     }
 
+    /// Packets that came into being here: copies made by the medium.
+    #[must_use]
+    pub fn copies(&self) -> u64 {
+        self.copies
+    }
+
     /// Packets dropped, for whatever reason.
     #[must_use]
     pub fn dropped_packets(&self) -> u64 {
@@ -278,6 +307,9 @@ impl Link {
         self.counters.sent_bytes += u64::from(packet.ip_bytes);
         self.counters.busy += finish - start;
         self.free_at = finish;
+        if self.parts.medium.is_some() {
+            return self.cross(start, finish, wire_bytes, packet, pool, probe);
+        }
         if self.parts.loss > 0.0 && self.parts.dice.chance(self.parts.loss) {
             return self.hop(start, pool, probe).refuse(packet, DropReason::Medium);
         }
@@ -290,6 +322,48 @@ impl Link {
         // Counted where it lies: a byte changed in a label about to be copied stalls the copy.
         if let Some((_, flying)) = self.flight.back_mut() {
             flying.hop += 1;
+        }
+    }
+
+    /// A packet leaves the transmitter for a medium that has its own ways.
+    #[inline(never)]
+    fn cross<P: Probe>(
+        &mut self,
+        start: Instant,
+        finish: Instant,
+        wire_bytes: u64,
+        mut packet: Packet,
+        pool: &mut Pool,
+        probe: &mut P,
+    ) {
+        let Some(medium) = &mut self.parts.medium else { return };
+        let reorder = medium.reorder;
+        let Some(delay) = medium.crosses(finish, wire_bytes, self.parts.delay) else {
+            return self.hop(start, pool, probe).refuse(packet, DropReason::Medium);
+        };
+        let twice = medium.copies();
+        packet.hop += 1;
+        self.fly(finish + delay, packet, reorder);
+        if twice {
+            self.copies += 1;
+            let body = pool.peek(packet.body).clone();
+            let copy = Packet { body: pool.put(body), number: UNNUMBERED, ..packet };
+            self.fly(finish + delay, copy, reorder);
+        }
+    }
+
+    /// Gives a packet its place among those that fly.
+    fn fly(&mut self, earliest: Instant, packet: Packet, reorder: bool) {
+        let mut arrival = earliest;
+        if !self.parts.jitter.is_zero() {
+            arrival += self.parts.jitter_dice.span(self.parts.jitter);
+        }
+        if reorder {
+            let place = self.flight.partition_point(|(other, _)| *other <= arrival);
+            self.flight.insert(place, (arrival, packet));
+        } else {
+            let before = self.flight.back().map(|(before, _)| *before);
+            self.flight.push_back((before.map_or(arrival, |before| arrival.max(before)), packet));
         }
     }
 
@@ -332,5 +406,18 @@ pub fn framed(framing: Framing, ip_bytes: u32) -> u32 {
         Framing::Ethernet => 8 + 14 + ip_bytes.max(46) + 4 + 12,
         // RFC 1662 §3.1: flag 1, address 1, control 1, protocol 2, FCS 2; stuffing not counted.
         Framing::Ppp => ip_bytes + 7,
+        Framing::AtmIpoaVcmux => cells(ip_bytes),
+        Framing::AtmIpoaLlc => cells(8 + ip_bytes),
+        Framing::AtmBridgedVcmux => cells(2 + 14 + ip_bytes),
+        Framing::AtmBridgedLlc => cells(8 + 2 + 14 + ip_bytes),
+        Framing::AtmPppoaVcmux => cells(2 + ip_bytes),
+        Framing::AtmPppoaLlc => cells(4 + 2 + ip_bytes),
+        Framing::AtmPppoeVcmux => cells(2 + 14 + 6 + 2 + ip_bytes),
+        Framing::AtmPppoeLlc => cells(8 + 2 + 14 + 6 + 2 + ip_bytes),
     }
+}
+
+/// ITU-T I.363.5: an AAL5 trailer of 8, padding to whole cells of 48; ITU-T I.361: 5 before each.
+fn cells(pdu_bytes: u32) -> u32 {
+    (pdu_bytes + 8).div_ceil(48) * 53
 }

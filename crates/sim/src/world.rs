@@ -209,12 +209,13 @@ impl<P: Probe> World<P> {
     /// Checks that no packet came from nowhere or went nowhere.
     ///
     /// # Panics
-    /// If injected ≠ delivered + dropped + still inside: our own broken invariant.
+    /// If injected (copies by a medium included) ≠ delivered + dropped + still inside: our own broken invariant.
     pub fn assert_conservation(&self) {
         let inside: u64 = self.links.iter().map(Link::inside).sum();
         let dropped: u64 = self.links.iter().map(Link::dropped_packets).sum();
+        let copies: u64 = self.links.iter().map(Link::copies).sum();
         assert_eq!(
-            self.injected,
+            self.injected + copies,
             self.delivered + dropped + inside,
             "packets injected = delivered + dropped + inside"
         );

@@ -7,7 +7,8 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
 use super::time::at_most;
-use crate::model::{Link, LinkState, Queue, Scenario};
+use crate::course;
+use crate::model::{GilbertElliott, Link, LinkState, Queue, Scenario, Step};
 use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
@@ -101,7 +102,11 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
         if let Some(value) = &reverse.queue {
             queue(&back.key("queue"), value, found);
         }
+        bursts(&back, reverse.loss.unwrap_or(0.0), reverse.gilbert_elliott, found);
+        steps(&back, reverse.steps.as_deref().unwrap_or_default(), link.mtu, run, found);
     }
+    bursts(path, link.loss, link.gilbert_elliott, found);
+    steps(path, &link.steps, link.mtu, run, found);
     events(path, link, run, found);
 }
 
@@ -139,6 +144,50 @@ fn queue(path: &Path, queue: &Queue, found: &mut Findings) {
             path.key("bytes"),
             "a queue for 0 bytes drops all that must wait; give a packet's length or more",
         );
+    }
+}
+
+fn bursts(path: &Path, loss: f64, bursts: Option<GilbertElliott>, found: &mut Findings) {
+    let Some(chain) = bursts else { return };
+    let path = path.key("gilbert_elliott");
+    if loss > 0.0 {
+        found.add(path.clone(), "takes the place of `loss`: give one of them");
+    }
+    for (letter, value) in [("p", chain.p), ("r", chain.r)] {
+        if value == 0.0 {
+            found
+                .add(path.key(letter), "at 0 the chain stays in one state for ever")
+                .hint("without bursts, give `loss`".to_owned());
+        }
+    }
+}
+
+fn steps(path: &Path, steps: &[Step], mtu: Size, run: Duration, found: &mut Findings) {
+    let mut last: Option<Duration> = None;
+    for (index, step) in steps.iter().enumerate() {
+        let path = path.key("steps").index(index);
+        if let Some(last) = last.filter(|last| step.at <= *last) {
+            let message = format!("{} is not after the step before it ({last})", step.at);
+            found.add(path.key("at"), message).hint("write steps in order of time".to_owned());
+        }
+        if step.at > run {
+            let message = format!("{} is after the end of the run ({run})", step.at);
+            found.add(path.key("at"), message);
+        }
+        if step.rate.is_none() && step.delay.is_none() && step.loss.is_none() {
+            found.add(path.clone(), "changes nothing: give `rate`, `delay` or `loss`");
+        }
+        if let Some(value) = step.rate.filter(|value| *value != Rate::ZERO) {
+            rate(path.key("rate"), value, mtu, run, found);
+        }
+        if let Some(value) = step.delay {
+            at_most(path.key("delay"), value, LONGEST_DELAY, found);
+        }
+        last = Some(step.at);
+    }
+    if let Some(fault) = course::silent(steps) {
+        let hint = "for an outage that ends, give a later step a rate".to_owned();
+        found.add(path.key("steps"), fault).hint(hint);
     }
 }
 

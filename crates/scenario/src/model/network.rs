@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
+use super::medium::{GilbertElliott, Step, Trace};
+
 /// A host or router.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -35,8 +37,8 @@ pub struct Link {
     pub rate: Rate,
     /// Propagation delay, at most 1h.
     pub delay: Duration,
-    /// Bound of a further delay, uniform from zero and drawn for each packet, at most 1h. Order is
-    /// kept: who would overtake arrives with the one before. On an access link it stands for the
+    /// Bound of a further delay, uniform from zero and drawn for each packet, at most 1h. Without
+    /// `reorder` order is kept: who would overtake arrives with the one before. On an access link it stands for the
     /// host's processing time, ns-2's `overhead_`; as much as a packet takes at the bottleneck undoes
     /// the phase effects of DropTail (Floyd and Jacobson 1992).
     #[serde(default)]
@@ -55,6 +57,28 @@ pub struct Link {
     #[serde(default)]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub loss: f64,
+    /// Loss in bursts, in place of `loss`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gilbert_elliott: Option<GilbertElliott>,
+    /// Probability that a bit is received wrongly, 0 to 1. A packet of n bytes, framing included,
+    /// survives with (1 − b)^(8n): link layers throw away frames whose check fails.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub bit_error_rate: f64,
+    /// Probability that a packet which survives the medium arrives twice, 0 to 1. The copy's jitter is
+    /// drawn for itself; the flow's account and the packet table know only the first.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub duplicate: f64,
+    /// Whether a packet may overtake another, by less jitter or a shorter delay.
+    #[serde(default)]
+    pub reorder: bool,
+    /// Changes of rate, delay and loss, in order of time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub steps: Vec<Step>,
+    /// Changes read from a file, in place of `steps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
     /// Outages and returns, in order of time; links are up at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<LinkEvent>,
@@ -83,6 +107,28 @@ pub struct Back {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub loss: Option<f64>,
+    /// Loss in bursts; absent means as forward, unless `loss` is given here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gilbert_elliott: Option<GilbertElliott>,
+    /// Probability that a bit is received wrongly, 0 to 1; absent means as forward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub bit_error_rate: Option<f64>,
+    /// Probability that a packet arrives twice, 0 to 1; absent means as forward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub duplicate: Option<f64>,
+    /// Whether a packet may overtake another; absent means as forward.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<bool>,
+    /// Changes of rate, delay and loss. If none of these, nor `gilbert_elliott`, `steps` or `trace`,
+    /// is given here, the steps or trace of the forward direction hold in this one too; an empty list
+    /// means none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Vec<Step>>,
+    /// Changes read from a file, in place of `steps`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Trace>,
 }
 
 /// A queue discipline.
@@ -117,6 +163,24 @@ pub enum Framing {
     Ethernet,
     /// PPP in HDLC-like framing: flag 1, address 1, control 1, protocol 2, FCS 2 (RFC 1662 §3.1).
     Ppp,
+    /// IP over ATM, multiplexed by virtual circuit: in cells of 53 bytes that carry 48, the last with
+    /// the 8 bytes of AAL5's trailer (ITU-T I.363.5), without encapsulation (RFC 2684 §6.1). The
+    /// following kinds are cells too, with so many bytes before each packet.
+    AtmIpoaVcmux,
+    /// IP over ATM with LLC and SNAP: 8 (RFC 2684 §5.1).
+    AtmIpoaLlc,
+    /// Bridged Ethernet by virtual circuit: pad 2, header 14 (RFC 2684 §6.2, without FCS).
+    AtmBridgedVcmux,
+    /// Bridged Ethernet with LLC: LLC and SNAP 8, pad 2, header 14 (RFC 2684 §5.2, without FCS).
+    AtmBridgedLlc,
+    /// PPP over ATM by virtual circuit: protocol 2 (RFC 2364 §4).
+    AtmPppoaVcmux,
+    /// PPP over ATM with LLC: LLC and NLPID 4, protocol 2 (RFC 2364 §5).
+    AtmPppoaLlc,
+    /// PPP over Ethernet, bridged by virtual circuit: 16, PPPoE header 6, protocol 2 (RFC 2516 §4).
+    AtmPppoeVcmux,
+    /// PPP over Ethernet, bridged with LLC: 24, PPPoE header 6, protocol 2; the usual DSL line.
+    AtmPppoeLlc,
 }
 
 /// An outage begins or ends.
@@ -141,6 +205,29 @@ pub enum LinkState {
 }
 
 impl Link {
+    /// A link that says nothing of what has a default.
+    #[must_use]
+    pub fn plain(from: &str, to: &str, rate: Rate, delay: Duration, queue: Queue) -> Self {
+        Self {
+            from: from.to_owned(),
+            to: to.to_owned(),
+            rate,
+            delay,
+            jitter: Duration::ZERO,
+            queue,
+            framing: Framing::None,
+            mtu: Self::default_mtu(),
+            loss: 0.0,
+            gilbert_elliott: None,
+            bit_error_rate: 0.0,
+            duplicate: 0.0,
+            reorder: false,
+            steps: Vec::new(),
+            trace: None,
+            events: Vec::new(),
+            back: None,
+        }
+    }
     const fn default_mtu() -> Size {
         Size::from_bytes(1500)
     }

@@ -176,6 +176,7 @@ fn md1(load: f64, batches: usize) -> Vec<(f64, f64)> {
         dice: Dice::new(1, "md1"),
         jitter_dice: Dice::new(0, "jitter"),
         queue_dice: Dice::new(0, "queue"),
+        medium: None,
     });
     let (mut pool, mut dice) = (Pool::default(), Dice::new(3, "arrivals"));
     let mean = Duration::from_secs_f64(1e-3 / load);

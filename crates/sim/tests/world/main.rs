@@ -4,11 +4,13 @@
 
 mod bbr;
 mod cancel;
+mod capacities;
 mod clocks;
 mod closed_forms;
 mod conservation;
 mod determinism;
 mod late_service;
+mod media;
 mod outages;
 mod path_mtu;
 mod paths;

@@ -1,0 +1,137 @@
+//! What a medium does to packets beyond a delay and independent loss: bursts of loss, bit errors,
+//! copies, overtaking, and conditions that change with time. A link without any of these has no
+//! medium and pays one comparison a packet.
+
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::math;
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_scenario::course::Course;
+use talkspurt_scenario::model;
+use talkspurt_scenario::network::DirectedLink;
+
+/// The medium of one direction of a link.
+#[derive(Debug)]
+pub struct Medium {
+    bursts: Option<GilbertElliott>,
+    loss: f64,
+    /// Logarithm of the probability that a byte survives, not above 0.
+    byte_survives_ln: f64,
+    duplicate: f64,
+    conditions: Vec<Conditions>,
+    /// Whether packets may overtake.
+    pub reorder: bool,
+    /// No packet crosses in less.
+    pub least_delay: Duration,
+    loss_dice: Dice,
+    error_dice: Dice,
+    copy_dice: Dice,
+}
+
+/// What holds from an instant on.
+#[derive(Clone, Copy, Debug)]
+struct Conditions {
+    from: Instant,
+    delay: Duration,
+    /// Loss that takes the place of the link's own.
+    loss: Option<f64>,
+}
+
+impl Medium {
+    /// The medium of a link that needs one.
+    #[must_use]
+    pub fn of(seed: u64, link: &DirectedLink) -> Option<Box<Self>> {
+        let conditions = conditions(link);
+        let plain = link.gilbert_elliott.is_none()
+            && link.bit_error_rate == 0.0
+            && link.duplicate == 0.0
+            && !link.reorder
+            && conditions.is_empty();
+        if plain {
+            return None;
+        }
+        let dice = |purpose| Dice::new(seed, &format!("link/{}/{purpose}", link.name));
+        let mut loss_dice = dice("loss");
+        let least = conditions.iter().map(|c| c.delay).min();
+        Some(Box::new(Self {
+            bursts: link.gilbert_elliott.map(|chain| GilbertElliott::new(chain, &mut loss_dice)),
+            loss: link.loss,
+            byte_survives_ln: 8.0 * math::ln(1.0 - link.bit_error_rate),
+            duplicate: link.duplicate,
+            conditions,
+            reorder: link.reorder,
+            least_delay: least.map_or(link.delay, |least| least.min(link.delay)),
+            loss_dice,
+            error_dice: dice("bit-errors"),
+            copy_dice: dice("duplicate"),
+        }))
+    }
+
+    /// Whether a packet of so many bytes on the wire, whose transmission ends then, is lost, and if
+    /// not, how long it flies; `delay` is the link's own.
+    pub(crate) fn crosses(
+        &mut self,
+        finish: Instant,
+        wire_bytes: u64,
+        delay: Duration,
+    ) -> Option<Duration> {
+        let so_far = self.conditions.partition_point(|conditions| conditions.from <= finish);
+        let now = so_far.checked_sub(1).map(|at| self.conditions[at]);
+        let lost = match (now.and_then(|now| now.loss), &mut self.bursts) {
+            (Some(loss), _) => loss > 0.0 && self.loss_dice.chance(loss),
+            (None, Some(chain)) => chain.loses(&mut self.loss_dice),
+            (None, None) => self.loss > 0.0 && self.loss_dice.chance(self.loss),
+        };
+        if lost || self.damages(wire_bytes) {
+            return None;
+        }
+        Some(now.map_or(delay, |now| now.delay))
+    }
+
+    /// Independent errors: all 8n bits survive with (1 − b)^(8n).
+    fn damages(&mut self, wire_bytes: u64) -> bool {
+        self.byte_survives_ln < 0.0
+            && !self.error_dice.chance(math::exp(self.byte_survives_ln * wire_bytes as f64))
+    }
+
+    /// Whether a packet that survived arrives twice.
+    pub(crate) fn copies(&mut self) -> bool {
+        self.duplicate > 0.0 && self.copy_dice.chance(self.duplicate)
+    }
+}
+
+/// Delay and loss from each step on that changes one of them.
+fn conditions(link: &DirectedLink) -> Vec<Conditions> {
+    let Some(Course::Steps(steps)) = &link.course else { return Vec::new() };
+    let (mut delay, mut loss) = (link.delay, None);
+    let changes = steps.iter().filter(|step| step.delay.is_some() || step.loss.is_some());
+    let told = changes.map(|step| {
+        delay = step.delay.unwrap_or(delay);
+        loss = step.loss.or(loss);
+        Conditions { from: Instant::ZERO + step.at, delay, loss }
+    });
+    told.collect()
+}
+
+/// A chain that is in one of two states for each packet.
+#[derive(Clone, Copy, Debug)]
+pub struct GilbertElliott {
+    chain: model::GilbertElliott,
+    bad: bool,
+}
+
+impl GilbertElliott {
+    /// A chain in a state drawn with the shares the states have in the long run.
+    pub fn new(chain: model::GilbertElliott, dice: &mut Dice) -> Self {
+        Self { chain, bad: dice.chance(chain.p / (chain.p + chain.r)) }
+    }
+    /// Whether this packet is lost; then the chain takes its step.
+    pub fn loses(&mut self, dice: &mut Dice) -> bool {
+        let (survives, leaves) = match self.bad {
+            true => (self.chain.h, self.chain.r),
+            false => (self.chain.k, self.chain.p),
+        };
+        let lost = !dice.chance(survives);
+        self.bad ^= dice.chance(leaves);
+        lost
+    }
+}
