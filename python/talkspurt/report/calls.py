@@ -1,6 +1,6 @@
 """What a report plays: for each call both recordings, the fate of each frame, and its numbers.
 
-The same recording sent over several transports is in the page once. A report holds eight calls and
+The same recording sent over several transports is in the page once. A report holds 24 calls and
 ten megabytes of sound at most; other calls are links to the files beside it. A call whose source
 has no recording has everything but the sound.
 """
