@@ -457,8 +457,8 @@ fn links_are_differences_between_samples() {
     let links = recording.table("links").unwrap();
     assert_eq!(
         columns(&links).join(" "),
-        "name from to rate_bps utilisation sent_packets sent_bytes drops drops_full drops_medium \
-         drops_down drops_too_big queue_mean_packets queue_max_packets queue_mean_bytes"
+        "name from to rate_bps utilisation sent_packets sent_bytes drops drops_full drops_early \
+         drops_medium drops_down drops_too_big marks queue_mean_packets queue_max_packets queue_mean_bytes"
     );
     assert_eq!(texts(&links, "name"), ["wire", "wire.back"].map(|name| Some(name.to_owned())));
     assert_eq!(texts(&links, "from")[1].as_deref(), Some("bob"));
