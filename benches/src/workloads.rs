@@ -104,7 +104,7 @@ fn link(from: &str, to: &str, rate: Rate, delay_ms: u64, packets: u32) -> Link {
         rate,
         delay: Duration::from_millis(delay_ms),
         jitter: Duration::ZERO,
-        queue: Queue::Droptail(DropTail { packets: Some(packets), bytes: None }),
+        queue: Queue::Droptail(DropTail { packets: Some(packets), ..DropTail::default() }),
         framing: Framing::None,
         mtu: Size::from_bytes(1500),
         loss: 0.0,
