@@ -428,6 +428,7 @@ fn counters(sent: u64, busy_ms: u64, area: u64, peak: u32, full: u64) -> LinkCou
         sent_packets: sent,
         sent_bytes: 200 * sent,
         drops: [full, 1, 2, 3, 4],
+        marks: 10 * full,
         busy: Duration::from_millis(busy_ms),
         queue_area_packets: u128::from(area) * 1_000_000_000,
         queue_area_bytes: u128::from(area) * 200_000_000_000,
@@ -469,6 +470,7 @@ fn links_are_differences_between_samples() {
     assert_eq!(counts(&links, "sent_bytes"), [Some(5000), Some(0)]);
     assert_eq!(counts(&links, "drops"), [Some(2), Some(0)]);
     assert_eq!(counts(&links, "drops_full"), [Some(2), Some(0)]);
+    assert_eq!(counts(&links, "marks"), [Some(20), Some(0)]);
     assert_eq!(counts(&links, "drops_medium"), [Some(0), Some(0)]);
     assert_eq!(floats(&links, "queue_mean_packets"), [Some(4.0), Some(0.0)]);
     assert_eq!(floats(&links, "queue_mean_bytes"), [Some(800.0), Some(0.0)]);
