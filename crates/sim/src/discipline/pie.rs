@@ -135,14 +135,12 @@ fn damping(drop_prob: f64) -> f64 {
 impl Discipline for Pie {
     fn enqueue<P: Probe>(&mut self, mut packet: Packet, hop: &mut Hop<'_, P>) -> bool {
         self.catch_up(hop.now);
-        let why = if self.packets() >= self.limit {
-            Some(DropReason::Full)
-        } else if !self.drops_early(|| hop.dice.unit()) {
-            None
-        } else if self.ecn && self.drop_prob < self.mark_below && hop.mark(&mut packet) {
-            None
-        } else {
-            Some(DropReason::Early)
+        let marks = self.ecn && self.drop_prob < self.mark_below;
+        let why = match self.packets() >= self.limit {
+            true => Some(DropReason::Full),
+            false if !self.drops_early(|| hop.dice.unit()) => None,
+            false if marks && hop.mark(&mut packet) => None,
+            false => Some(DropReason::Early),
         };
         if let Some(why) = why {
             hop.refuse(packet, why);

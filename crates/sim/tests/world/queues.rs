@@ -224,7 +224,7 @@ fn red_averages_and_lets_the_average_of_an_idle_queue_decay() {
     bench.free_at = ms(5);
     let now = ms(15) + Duration::from_micros(500);
     assert!(bench.give(&mut red, now));
-    let expected = 1.265_625 * 0.75_f64.powi(10) * 0.75;
+    let expected = 1.265_625 * talkspurt_proto::math::pow(0.75, 11.0);
     assert!((red.average() / expected - 1.0).abs() < 1e-12, "{} {expected}", red.average());
     // While a transmission goes on, an empty queue is not idle.
     bench.take(&mut red, now);
