@@ -479,7 +479,7 @@ fn links_are_differences_between_samples() {
     let series = recording.table("link_series").unwrap();
     assert_eq!(
         columns(&series),
-        ["link", "time_s", "queue_packets", "queue_bytes", "utilisation", "drops"]
+        ["link", "time_s", "queue_packets", "queue_bytes", "utilisation", "drops", "marks"]
     );
     assert_eq!(floats(&series, "time_s")[..4], [1.0, 2.0, 3.0, 4.0].map(Some));
     assert_eq!(floats(&series, "utilisation")[..4], [0.5, 0.5, 0.8, 0.2].map(Some));
@@ -487,6 +487,7 @@ fn links_are_differences_between_samples() {
     assert_eq!(floats(&series, "queue_bytes")[..4], [200.0, 600.0, 800.0, 200.0].map(Some));
     // The first bin holds what the counters began with: 1 + 2 + 3 + 4.
     assert_eq!(counts(&series, "drops")[..4], [10, 1, 2, 0].map(Some));
+    assert_eq!(counts(&series, "marks")[..4], [0, 10, 20, 0].map(Some));
 }
 
 #[test]
