@@ -98,7 +98,7 @@ fn dumbbell(
 }
 
 fn link(from: &str, to: &str, rate: Rate, delay_ms: u64, packets: u32) -> Link {
-    let queue = Queue::Droptail(DropTail { packets: Some(packets), bytes: None });
+    let queue = Queue::Droptail(DropTail { packets: Some(packets), ..DropTail::default() });
     Link::plain(from, to, rate, Duration::from_millis(delay_ms), queue)
 }
 

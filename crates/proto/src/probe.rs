@@ -15,7 +15,7 @@ pub const UNNUMBERED: u32 = u32::MAX;
 pub enum Topic {
     /// A packet at a link: enqueued, dequeued, arrived.
     Hop,
-    /// A packet dropped by a link.
+    /// A packet dropped or marked by a link.
     Drop,
     /// A packet leaving or reaching a peer, or a router's answer leaving it.
     Packet,
@@ -67,6 +67,8 @@ pub struct LinkCounters {
     pub sent_bytes: u64,
     /// Packets dropped, by [`DropReason`].
     pub drops: [u64; DropReason::COUNT],
+    /// Packets that a queue marked with Congestion Experienced.
+    pub marks: u64,
     /// Time the transmitter has been busy.
     pub busy: Duration,
     /// Integral of the queue's length over time, in packets times nanoseconds.
@@ -173,7 +175,8 @@ pub enum Garbage {
 /// One observation.
 #[derive(Debug)]
 pub enum Note<'a> {
-    /// Link: the packet was accepted; `packets` and `bytes` count the queue with it.
+    /// Link: the packet was accepted, its label as it came; `packets` and `bytes` count the queue
+    /// with it.
     Enqueued {
         /// Its label.
         packet: &'a Packet,
@@ -202,6 +205,11 @@ pub enum Note<'a> {
         packet: &'a Packet,
         /// Why.
         why: DropReason,
+    },
+    /// Link: its queue marked it with Congestion Experienced (RFC 3168 §5).
+    Marked {
+        /// Its label, marked.
+        packet: &'a Packet,
     },
     /// Peer: it left towards the first link.
     Sent {
@@ -278,7 +286,7 @@ impl Note<'_> {
     pub const fn topic(&self) -> Topic {
         match self {
             Note::Enqueued { .. } | Note::Dequeued { .. } | Note::Arrived { .. } => Topic::Hop,
-            Note::Dropped { .. } => Topic::Drop,
+            Note::Dropped { .. } | Note::Marked { .. } => Topic::Drop,
             Note::Sent { .. } | Note::Answered { .. } | Note::Received { .. } => Topic::Packet,
             Note::Generated { .. }
             | Note::HandedOver { .. }

@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use serde_json::json;
-use talkspurt_scenario::model::{Queue, Scenario};
+use talkspurt_scenario::model::Scenario;
 use talkspurt_scenario::network::Routes;
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
@@ -162,15 +162,11 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
         .links
         .iter()
         .map(|(name, link)| {
-            let Queue::Droptail(queue) = &link.queue;
-            let packets = queue.packets.map(|packets| format!("{packets} packets"));
-            let bytes = queue.bytes.map(|bytes| bytes.to_string());
-            let limits: Vec<_> = [packets, bytes].into_iter().flatten().collect();
             json!({
                 "name": name, "from": link.from, "to": link.to,
                 "rate_bps": link.rate.as_bps(), "delay_s": link.delay.as_secs_f64(),
                 "jitter_s": link.jitter.as_secs_f64(),
-                "queue": format!("DropTail {}", limits.join(", ")),
+                "queue": link.queue.to_string(),
                 "mtu": link.mtu.as_bytes(), "loss": link.loss,
             })
         })

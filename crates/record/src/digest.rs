@@ -143,6 +143,7 @@ impl Record {
             Note::Gauge { gauge, value } => self.u8(11).u8(gauge as u8).u64(value.to_bits()),
             Note::Event(event) => self.u8(12).u8(event_number(event)),
             Note::Garbage(garbage) => self.u8(13).u8(garbage as u8),
+            Note::Marked { packet } => self.u8(15).label(packet),
             // The label of what was refused is in the note of its drop.
             Note::Answered { packet, body, .. } => self.u8(14).label(packet).body(body),
         }

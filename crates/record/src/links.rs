@@ -22,6 +22,8 @@ pub struct LinkSummary {
     pub sent_bytes: Option<u64>,
     /// Packets dropped, by reason.
     pub drops: Option<[u64; DropReason::COUNT]>,
+    /// Packets that its queue marked with Congestion Experienced.
+    pub marks: Option<u64>,
     /// Packets waiting, mean over time.
     pub queue_mean_packets: Option<f64>,
     /// Packets waiting, most at once.
@@ -59,6 +61,7 @@ struct Span {
     queue_packets: f64,
     queue_bytes: f64,
     drops: u64,
+    marks: u64,
 }
 
 impl Span {
@@ -70,6 +73,7 @@ impl Span {
             queue_packets: mean(before.queue_area_packets, after.queue_area_packets),
             queue_bytes: mean(before.queue_area_bytes, after.queue_area_bytes),
             drops: dropped(before, after).iter().sum(),
+            marks: after.marks - before.marks,
         })
     }
 }
@@ -141,6 +145,7 @@ impl Links {
             sent_packets: Some(after.sent_packets - before.sent_packets),
             sent_bytes: Some(after.sent_bytes - before.sent_bytes),
             drops: Some(dropped(before, after)),
+            marks: Some(after.marks - before.marks),
             queue_mean_packets: Some(span.queue_packets),
             queue_max_packets: Some(self.peaks[index].into()),
             queue_mean_bytes: Some(span.queue_bytes),
@@ -161,6 +166,7 @@ impl Links {
             .float("queue_bytes", spans().map(|span| span.queue_bytes))
             .float("utilisation", spans().map(|span| span.utilisation))
             .count("drops", spans().map(|span| span.drops))
+            .count("marks", spans().map(|span| span.marks))
             .finish()
     }
 }
@@ -180,9 +186,11 @@ pub(crate) fn table(layout: &Layout, rows: &[LinkSummary]) -> RecordBatch {
         .maybe_count("sent_bytes", rows.iter().map(|row| row.sent_bytes))
         .maybe_count("drops", rows.iter().map(|row| row.drops.map(|all| all.iter().sum())))
         .maybe_count("drops_full", drops(DropReason::Full))
+        .maybe_count("drops_early", drops(DropReason::Early))
         .maybe_count("drops_medium", drops(DropReason::Medium))
         .maybe_count("drops_down", drops(DropReason::Down))
         .maybe_count("drops_too_big", drops(DropReason::TooBig))
+        .maybe_count("marks", rows.iter().map(|row| row.marks))
         .maybe_float("queue_mean_packets", rows.iter().map(|row| row.queue_mean_packets))
         .maybe_count("queue_max_packets", rows.iter().map(|row| row.queue_max_packets))
         .maybe_float("queue_mean_bytes", rows.iter().map(|row| row.queue_mean_bytes))

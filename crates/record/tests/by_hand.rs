@@ -428,6 +428,7 @@ fn counters(sent: u64, busy_ms: u64, area: u64, peak: u32, full: u64) -> LinkCou
         sent_packets: sent,
         sent_bytes: 200 * sent,
         drops: [full, 1, 2, 3, 4],
+        marks: 10 * full,
         busy: Duration::from_millis(busy_ms),
         queue_area_packets: u128::from(area) * 1_000_000_000,
         queue_area_bytes: u128::from(area) * 200_000_000_000,
@@ -457,8 +458,8 @@ fn links_are_differences_between_samples() {
     let links = recording.table("links").unwrap();
     assert_eq!(
         columns(&links).join(" "),
-        "name from to rate_bps utilisation sent_packets sent_bytes drops drops_full drops_medium \
-         drops_down drops_too_big queue_mean_packets queue_max_packets queue_mean_bytes"
+        "name from to rate_bps utilisation sent_packets sent_bytes drops drops_full drops_early \
+         drops_medium drops_down drops_too_big marks queue_mean_packets queue_max_packets queue_mean_bytes"
     );
     assert_eq!(texts(&links, "name"), ["wire", "wire.back"].map(|name| Some(name.to_owned())));
     assert_eq!(texts(&links, "from")[1].as_deref(), Some("bob"));
@@ -469,6 +470,7 @@ fn links_are_differences_between_samples() {
     assert_eq!(counts(&links, "sent_bytes"), [Some(5000), Some(0)]);
     assert_eq!(counts(&links, "drops"), [Some(2), Some(0)]);
     assert_eq!(counts(&links, "drops_full"), [Some(2), Some(0)]);
+    assert_eq!(counts(&links, "marks"), [Some(20), Some(0)]);
     assert_eq!(counts(&links, "drops_medium"), [Some(0), Some(0)]);
     assert_eq!(floats(&links, "queue_mean_packets"), [Some(4.0), Some(0.0)]);
     assert_eq!(floats(&links, "queue_mean_bytes"), [Some(800.0), Some(0.0)]);
@@ -477,7 +479,7 @@ fn links_are_differences_between_samples() {
     let series = recording.table("link_series").unwrap();
     assert_eq!(
         columns(&series),
-        ["link", "time_s", "queue_packets", "queue_bytes", "utilisation", "drops"]
+        ["link", "time_s", "queue_packets", "queue_bytes", "utilisation", "drops", "marks"]
     );
     assert_eq!(floats(&series, "time_s")[..4], [1.0, 2.0, 3.0, 4.0].map(Some));
     assert_eq!(floats(&series, "utilisation")[..4], [0.5, 0.5, 0.8, 0.2].map(Some));
@@ -485,6 +487,7 @@ fn links_are_differences_between_samples() {
     assert_eq!(floats(&series, "queue_bytes")[..4], [200.0, 600.0, 800.0, 200.0].map(Some));
     // The first bin holds what the counters began with: 1 + 2 + 3 + 4.
     assert_eq!(counts(&series, "drops")[..4], [10, 1, 2, 0].map(Some));
+    assert_eq!(counts(&series, "marks")[..4], [0, 10, 20, 0].map(Some));
 }
 
 #[test]

@@ -217,7 +217,7 @@ fn links() {
         ("mtu = \"1500B\"", "mtu = \"1MB\""),
         ("packets = 25, bytes = \"64kB\"", "packets = 0, bytes = \"0B\""),
         (", packets = 100 }", " }"),
-        ("\"droptail\"", "\"codel\""),
+        ("\"droptail\"", "\"cobalt\""),
         ("at = \"11s\"", "at = \"9s\""),
         ("at = \"11s\"", "at = \"90s\""),
         ("\"down\"", "\"up\""),
@@ -311,6 +311,47 @@ fn traces() {
     let both = "steps = [{ at = \"9s\", loss = 0 }]\ntrace = { kind = \"mahimahi\", file = \"traces/good\" }";
     let why = "call.toml:23: links.bottleneck.trace: a direction of a link follows `steps` or a `trace`, not both";
     assert!(each(&[("mtu = \"1500B\"", both)]).contains(why));
+}
+
+#[test]
+fn queues() {
+    let with = |queues: &[&str]| {
+        let changes: Vec<String> = queues.iter().map(|queue| format!("{{ {queue} }}")).collect();
+        let change = |to: &String| ("{ kind = \"droptail\", packets = 100 }", to.clone());
+        let changes: Vec<_> = changes.iter().map(change).collect();
+        each(&changes.iter().map(|(from, to)| (*from, to.as_str())).collect::<Vec<_>>())
+    };
+    insta::assert_snapshot!(with(&[
+        "kind = \"droptail\", time = \"0s\"",
+        "kind = \"droptail\", packets = 1, ns2 = true",
+        "kind = \"droptail\", bytes = \"9kB\", ns2 = true",
+        "kind = \"red\"",
+        "kind = \"red\", packets = 50, min_threshold = 15, max_threshold = 5",
+        "kind = \"red\", packets = 50, min_threshold = -1, max_threshold = 15",
+        "kind = \"red\", packets = 50, max_threshold = 15",
+        "kind = \"red\", packets = 10, min_threshold = 5",
+        "kind = \"red\", packets = 50, max_p = 1.5",
+        "kind = \"red\", packets = 50, max_p = 0",
+        "kind = \"red\", packets = 50, weight = 0, mean_packet = \"0B\", target_delay = \"0s\"",
+        "kind = \"red\", packets = 50, mode = \"byte\"",
+        "kind = \"codel\", packets = 0",
+        "kind = \"codel\", target = \"0s\"",
+        "kind = \"codel\", interval = \"0s\"",
+        "kind = \"codel\", target = \"100ms\", interval = \"5ms\"",
+        "kind = \"fq_codel\", queues = 0, quantum = \"0B\"",
+        "kind = \"pie\", target = \"0s\", update = \"0s\"",
+        "kind = \"pie\", alpha = -1, mark_below = 1.1",
+    ]));
+    let fits = [
+        "kind = \"droptail\", time = \"100ms\"",
+        "kind = \"red\", packets = 50, adaptive = true",
+        "kind = \"codel\"",
+        "kind = \"fq_codel\"",
+        "kind = \"pie\"",
+    ];
+    for queue in fits {
+        assert!(with(&[queue]).contains("no problem"), "{queue}");
+    }
 }
 
 #[test]

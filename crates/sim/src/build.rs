@@ -15,11 +15,11 @@ use talkspurt_proto::probe::{Place, Probe};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Size;
 use talkspurt_scenario::Network;
-use talkspurt_scenario::model::{Flow, IpVersion, LinkState, Queue, Scenario};
+use talkspurt_scenario::model::{Flow, IpVersion, LinkState, Scenario};
 use talkspurt_scenario::network::DirectedLink;
 
 use crate::capacity::Capacity;
-use crate::discipline::{self, DropTail};
+use crate::discipline::Queue;
 use crate::link::{self, Link};
 use crate::medium::Medium;
 use crate::world::{Change, Parts, Route, World};
@@ -110,11 +110,9 @@ pub fn start(scenario: &Scenario, name: &str, flow: &Flow) -> Instant {
 }
 
 fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
-    let Queue::Droptail(limits) = &link.queue;
-    let bytes = limits.bytes.map(|bytes| bytes.as_bytes());
     Link::new(link::Parts {
         index,
-        queue: discipline::Queue::DropTail(DropTail::new(limits.packets, bytes)),
+        queue: Queue::new(&link.queue, link.rate, link.mtu),
         capacity: Capacity::of(link.rate, link.course.as_ref()),
         delay: link.delay,
         jitter: link.jitter,

@@ -128,7 +128,8 @@ impl Link {
     #[inline]
     pub fn advance<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
         while self.free_at <= now && self.parts.queue.packets() > 0 && self.up {
-            let turn = self.wait_until.take().unwrap_or(self.free_at);
+            // What waited for its turn when the link went down goes no earlier than it came up.
+            let turn = self.wait_until.take().map_or(self.free_at, |turn| turn.max(self.free_at));
             if turn > now {
                 self.wait_until = Some(turn);
                 return;
@@ -141,6 +142,8 @@ impl Link {
                 probe: &mut *probe,
                 dice: &mut self.parts.queue_dice,
                 drops: &mut self.counters.drops,
+                marks: &mut self.counters.marks,
+                free_at: self.free_at,
             };
             match self.parts.queue.dequeue(&mut hop) {
                 Served::Packet(packet) => self.transmit(turn, packet, pool, probe),
@@ -186,13 +189,18 @@ impl Link {
             probe: &mut *probe,
             dice: &mut self.parts.queue_dice,
             drops: &mut self.counters.drops,
+            marks: &mut self.counters.marks,
+            free_at: self.free_at,
         };
         if self.parts.queue.enqueue(packet, &mut hop) {
             let (packets, bytes) = (self.parts.queue.packets(), self.parts.queue.bytes());
-            self.counters.queue_max_packets = self.counters.queue_max_packets.max(packets);
+            if !idle {
+                self.counters.queue_max_packets = self.counters.queue_max_packets.max(packets);
+            }
             self.note_enqueued(now, &packet, packets, bytes, probe);
         }
         if idle {
+            self.free_at = now;
             self.advance(now, pool, probe);
         }
         Offered::Taken
@@ -284,8 +292,9 @@ impl Link {
         probe: &'a mut P,
     ) -> Hop<'a, P> {
         let place = Place::Link(self.parts.index);
-        let (dice, drops) = (&mut self.parts.queue_dice, &mut self.counters.drops);
-        Hop { now, place, pool, probe, dice, drops }
+        let LinkCounters { drops, marks, .. } = &mut self.counters;
+        let (dice, free_at) = (&mut self.parts.queue_dice, self.free_at);
+        Hop { now, place, pool, probe, dice, drops, marks, free_at }
     }
 
     #[inline]

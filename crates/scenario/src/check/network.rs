@@ -6,9 +6,10 @@ use std::net::IpAddr;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
+use super::queue::queue;
 use super::time::at_most;
 use crate::course;
-use crate::model::{GilbertElliott, Link, LinkState, Queue, Scenario, Step};
+use crate::model::{GilbertElliott, Link, LinkState, Scenario, Step};
 use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
@@ -129,21 +130,6 @@ fn rate(path: Path, rate: Rate, mtu: Size, run: Duration, found: &mut Findings) 
             found.add(path, message);
         }
         Some(_) => {}
-    }
-}
-
-fn queue(path: &Path, queue: &Queue, found: &mut Findings) {
-    let Queue::Droptail(limits) = queue;
-    if limits.packets.is_none() && limits.bytes.is_none() {
-        found
-            .add(path.clone(), "a droptail queue needs a limit: `packets`, `bytes` or both")
-            .hint("for example packets = 50".to_owned());
-    }
-    if limits.bytes == Some(Size::from_bytes(0)) {
-        found.add(
-            path.key("bytes"),
-            "a queue for 0 bytes drops all that must wait; give a packet's length or more",
-        );
     }
 }
 

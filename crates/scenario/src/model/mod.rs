@@ -1,17 +1,19 @@
 //! A scenario as plain data: what a file may say, and what each word means.
 //!
 //! These structs are the one source of truth: parsing, the JSON Schema, the reference page and the
-//! resolved scenario are all derived from them. The network stands in `network` and `medium`, what runs over it
-//! in `flow`, what is varied in `study`.
+//! resolved scenario are all derived from them. The network stands in `network` and `medium`, what
+//! waits for its links in `queue`, what runs over it in `flow`, what is varied in `study`.
 
 mod flow;
 mod medium;
 mod network;
+mod queue;
 mod study;
 
 pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Transport};
 pub use medium::{GilbertElliott, Step, Trace, TraceFile};
-pub use network::{Back, DropTail, Framing, Link, LinkEvent, LinkState, Node, Queue};
+pub use network::{Back, Framing, Link, LinkEvent, LinkState, Node};
+pub use queue::{Codel, DropTail, FqCodel, Pie, Queue, Red, RedMode};
 pub use study::{Axis, Replications};
 
 use indexmap::IndexMap;

@@ -1,4 +1,4 @@
-//! The network of a scenario: nodes, links in both directions, queues and outages.
+//! The network of a scenario: nodes, links in both directions and outages; queues stand in `queue`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -6,6 +6,7 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
 use super::medium::{GilbertElliott, Step, Trace};
+use super::queue::Queue;
 
 /// A host or router.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -129,27 +130,6 @@ pub struct Back {
     /// Changes read from a file, in place of `steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
-}
-
-/// A queue discipline.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Queue {
-    /// First in, first out, dropping what does not fit.
-    Droptail(DropTail),
-}
-
-/// Limits of a DropTail queue; the packet in transmission is not counted. At least one is given.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct DropTail {
-    /// Packets that may wait, 1 or more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1))]
-    pub packets: Option<u32>,
-    /// Bytes (of IP packets) that may wait, 1B or more.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub bytes: Option<Size>,
 }
 
 /// What a link adds to every IP packet.

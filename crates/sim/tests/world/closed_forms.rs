@@ -3,11 +3,11 @@
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Body, Ecn, Frame, IpVersion, Packet, Payload};
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::units::Rate;
+use talkspurt_proto::units::{Rate, Size};
 use talkspurt_record::FlowSummary;
-use talkspurt_scenario::model::Framing;
+use talkspurt_scenario::model::{self, Framing};
 use talkspurt_sim::capacity::Capacity;
-use talkspurt_sim::discipline::{DropTail, Queue};
+use talkspurt_sim::discipline::Queue;
 use talkspurt_sim::link::{Link, Parts};
 use talkspurt_sim::pool::Pool;
 
@@ -164,10 +164,12 @@ fn a_periodic_queue_has_the_mean_of_its_triangle() {
 /// waiting and load of each.
 fn md1(load: f64, batches: usize) -> Vec<(f64, f64)> {
     const BATCH: Duration = Duration::from_secs(50);
+    let rate = Rate::from_bps(1_000_000);
+    let everything = model::Queue::Droptail(model::DropTail::default());
     let mut link = Link::new(Parts {
         index: 0,
-        queue: Queue::DropTail(DropTail::new(None, None)),
-        capacity: Capacity::fixed(Rate::from_bps(1_000_000)),
+        queue: Queue::new(&everything, rate, Size::from_bytes(1500)),
+        capacity: Capacity::fixed(rate),
         delay: Duration::from_millis(1),
         framing: Framing::None,
         mtu: 1500,

@@ -86,7 +86,7 @@ struct Reference {
 impl Reference {
     fn new(point: &Point, sent: &[(u64, Parcel)]) -> Self {
         let links = point.network.links.iter().map(|link| {
-            let Queue::Droptail(limits) = &link.queue;
+            let Queue::Droptail(limits) = &link.queue else { panic!("a DropTail queue") };
             Naive {
                 nanos_per_bit: (1_000_000_000, link.rate.as_bps()),
                 delay: link.delay.as_nanos(),

@@ -15,6 +15,7 @@ mod outages;
 mod path_mtu;
 mod paths;
 mod peers;
+mod queues;
 mod sctp;
 mod speech;
 mod support;

@@ -1,16 +1,30 @@
 //! Queue disciplines: who may wait for the transmitter, and who goes next.
 //!
-//! A new discipline is a struct with [`Discipline`], a variant of [`Queue`] and a line in
-//! `dispatch!`. The only way to drop a packet is [`Hop::refuse`], so none can vanish.
+//! A new discipline is a file here: a struct with [`Discipline`] and a `new` that reads its words in
+//! the scenario; it gets one line in `disciplines!`. The only way to drop a packet is
+//! [`Hop::refuse`], so none can vanish; the only way to mark one is [`Hop::mark`], so each is
+//! counted.
 
-use std::collections::VecDeque;
+mod codel;
+mod drop_tail;
+mod fq_codel;
+mod pie;
+mod red;
 
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::packet::Packet;
+use talkspurt_proto::packet::{Ecn, Packet};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
+use talkspurt_proto::units::{Rate, Size};
+use talkspurt_scenario::model;
 
 use crate::pool::Pool;
+
+pub use codel::Codel;
+pub use drop_tail::DropTail;
+pub use fq_codel::FqCodel;
+pub use pie::Pie;
+pub use red::Red;
 
 /// What a discipline may touch at one packet's turn.
 #[derive(Debug)]
@@ -27,6 +41,10 @@ pub struct Hop<'a, P> {
     pub dice: &'a mut Dice,
     /// Counts drops by reason.
     pub drops: &'a mut [u64; DropReason::COUNT],
+    /// Counts marks.
+    pub marks: &'a mut u64,
+    /// From when on the transmitter is free, or has been if that is past.
+    pub free_at: Instant,
 }
 
 impl<P: Probe> Hop<'_, P> {
@@ -37,6 +55,20 @@ impl<P: Probe> Hop<'_, P> {
             self.probe.record(self.now, self.place, &Note::Dropped { packet: &packet, why });
         }
         self.pool.take(packet.body);
+    }
+
+    /// Marks a packet with Congestion Experienced; false if its ends do not understand that, so
+    /// that it must be dropped instead (RFC 3168 §5).
+    pub fn mark(&mut self, packet: &mut Packet) -> bool {
+        if packet.ecn == Ecn::NotEct {
+            return false;
+        }
+        packet.ecn = Ecn::Ce;
+        *self.marks += 1;
+        if self.probe.wants(Topic::Drop) {
+            self.probe.record(self.now, self.place, &Note::Marked { packet });
+        }
+        true
     }
 }
 
@@ -65,74 +97,45 @@ pub trait Discipline {
     fn bytes(&self) -> u64;
 }
 
-/// First in, first out; what does not fit is dropped on arrival. The packet in transmission does
-/// not count.
-#[derive(Debug)]
-pub struct DropTail {
-    waiting: VecDeque<Packet>,
-    bytes: u64,
-    limit_packets: u32,
-    limit_bytes: u64,
-}
-
-impl DropTail {
-    /// A queue of at most this many packets and bytes (of IP packets); `None` is no limit.
-    #[must_use]
-    pub fn new(packets: Option<u32>, bytes: Option<u64>) -> Self {
-        Self {
-            waiting: VecDeque::new(),
-            bytes: 0,
-            limit_packets: packets.unwrap_or(u32::MAX),
-            limit_bytes: bytes.unwrap_or(u64::MAX),
+macro_rules! disciplines {
+    ($($(#[$doc:meta])* $name:ident <- $words:ident,)*) => {
+        /// Any discipline, without a virtual call.
+        #[derive(Debug)]
+        pub enum Queue {
+            $($(#[$doc])* $name($name),)*
         }
-    }
-}
 
-impl Discipline for DropTail {
-    #[inline]
-    fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool {
-        let bytes = self.bytes + u64::from(packet.ip_bytes);
-        if self.waiting.len() as u32 >= self.limit_packets || bytes > self.limit_bytes {
-            hop.refuse(packet, DropReason::Full);
-            return false;
+        impl Queue {
+            /// The queue that a scenario asks for, before a transmitter of this rate and MTU.
+            #[must_use]
+            pub fn new(words: &model::Queue, rate: Rate, mtu: Size) -> Self {
+                match words {
+                    $(model::Queue::$words(words) => Self::$name($name::new(words, rate, mtu)),)*
+                }
+            }
         }
-        self.bytes = bytes;
-        self.waiting.push_back(packet);
-        true
-    }
-    #[inline]
-    fn dequeue<P: Probe>(&mut self, _: &mut Hop<'_, P>) -> Served {
-        let Some(packet) = self.waiting.pop_front() else { return Served::Empty };
-        self.bytes -= u64::from(packet.ip_bytes);
-        Served::Packet(packet)
-    }
-    #[inline]
-    fn passes_when_idle(&self) -> bool {
-        true
-    }
-    #[inline]
-    fn packets(&self) -> u32 {
-        self.waiting.len() as u32
-    }
-    #[inline]
-    fn bytes(&self) -> u64 {
-        self.bytes
-    }
-}
 
-/// Any discipline, without a virtual call.
-#[derive(Debug)]
-pub enum Queue {
-    /// DropTail.
-    DropTail(DropTail),
-}
-
-macro_rules! dispatch {
-    ($queue:expr, $q:ident => $call:expr) => {
-        match $queue {
-            Queue::DropTail($q) => $call,
+        macro_rules! dispatch {
+            ($queue:expr, $q:ident => $call:expr) => {
+                match $queue {
+                    $(Queue::$name($q) => $call,)*
+                }
+            };
         }
     };
+}
+
+disciplines! {
+    /// First in, first out.
+    DropTail <- Droptail,
+    /// Random early detection.
+    Red <- Red,
+    /// Controlled delay.
+    Codel <- Codel,
+    /// Controlled delay of each flow by itself.
+    FqCodel <- FqCodel,
+    /// Proportional integral controller, enhanced.
+    Pie <- Pie,
 }
 
 impl Discipline for Queue {

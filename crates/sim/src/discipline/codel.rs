@@ -1,0 +1,158 @@
+//! CoDel: controlled delay (RFC 8289). Names are those of its pseudocode, §5.
+
+use std::collections::VecDeque;
+
+use talkspurt_proto::packet::Packet;
+use talkspurt_proto::probe::{DropReason, Probe};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::{Rate, Size};
+use talkspurt_scenario::model;
+
+use super::{Discipline, Hop, Served};
+
+/// What the law is made of, the same for every queue under it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Law {
+    pub(super) target: Duration,
+    pub(super) interval: Duration,
+    /// A queue of one packet is never too long (`maxpacket_`); here the link's MTU.
+    pub(super) max_packet: u64,
+    pub(super) ecn: bool,
+}
+
+impl Law {
+    /// RFC 8289 §5.5: the next drop comes interval/√count after the last.
+    fn next(&self, last: Instant, count: u32) -> Instant {
+        let nanos = self.interval.as_nanos() as f64 / f64::from(count).sqrt();
+        last + Duration::from_nanos(nanos as u64)
+    }
+}
+
+/// A queue under the law, unlimited in itself.
+#[derive(Debug, Default)]
+pub(super) struct Lane {
+    waiting: VecDeque<(Instant, Packet)>,
+    bytes: u64,
+    /// When the wait will have been above the target for an interval; `None` while it is not above.
+    first_above: Option<Instant>,
+    dropping: bool,
+    drop_next: Instant,
+    count: u32,
+    last_count: u32,
+}
+
+impl Lane {
+    pub(super) fn push(&mut self, now: Instant, packet: Packet) {
+        self.bytes += u64::from(packet.ip_bytes);
+        self.waiting.push_back((now, packet));
+    }
+
+    pub(super) fn pop(&mut self) -> Option<(Instant, Packet)> {
+        let (since, packet) = self.waiting.pop_front()?;
+        self.bytes -= u64::from(packet.ip_bytes);
+        Some((since, packet))
+    }
+
+    pub(super) fn packets(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// RFC 8289 §5.4, `dodequeue`: the head, and whether it may be dropped.
+    fn head(&mut self, now: Instant, law: &Law) -> (Option<Packet>, bool) {
+        let Some((since, packet)) = self.pop() else {
+            self.first_above = None;
+            return (None, false);
+        };
+        if now - since < law.target || self.bytes <= law.max_packet {
+            self.first_above = None;
+            return (Some(packet), false);
+        }
+        let first_above = *self.first_above.get_or_insert(now + law.interval);
+        (Some(packet), now >= first_above)
+    }
+
+    /// RFC 8289 §5.3, `deque`. A mark takes the place of a drop, and its packet goes (§3, and as
+    /// Linux does).
+    pub(super) fn dequeue<P: Probe>(&mut self, law: &Law, hop: &mut Hop<'_, P>) -> Option<Packet> {
+        let now = hop.now;
+        let (mut head, mut may_drop) = self.head(now, law);
+        if self.dropping {
+            self.dropping = may_drop;
+            while self.dropping && now >= self.drop_next {
+                self.count += 1;
+                let marked = law.ecn && head.as_mut().is_some_and(|packet| hop.mark(packet));
+                if !marked {
+                    head.into_iter().for_each(|packet| hop.refuse(packet, DropReason::Early));
+                    (head, may_drop) = self.head(now, law);
+                    self.dropping = may_drop;
+                }
+                if self.dropping {
+                    self.drop_next = law.next(self.drop_next, self.count);
+                }
+                if marked {
+                    break;
+                }
+            }
+        } else if may_drop {
+            let marked = law.ecn && head.as_mut().is_some_and(|packet| hop.mark(packet));
+            if !marked {
+                head.into_iter().for_each(|packet| hop.refuse(packet, DropReason::Early));
+                (head, _) = self.head(now, law);
+            }
+            self.dropping = true;
+            // Soon after the last time it goes on with about the rate that was enough then.
+            let delta = self.count - self.last_count;
+            let is_soon = now < self.drop_next + law.interval * 16;
+            self.count = if delta > 1 && is_soon { delta } else { 1 };
+            self.drop_next = law.next(now, self.count);
+            self.last_count = self.count;
+        }
+        head
+    }
+}
+
+/// Controlled delay.
+#[derive(Debug)]
+pub struct Codel {
+    lane: Lane,
+    law: Law,
+    limit: u32,
+}
+
+impl Codel {
+    /// A queue as the scenario words it, before a link of this MTU.
+    #[must_use]
+    pub fn new(words: &model::Codel, _: Rate, mtu: Size) -> Self {
+        let model::Codel { target, interval, ecn, packets } = *words;
+        let law = Law { target, interval, ecn, max_packet: mtu.as_bytes() };
+        Self { lane: Lane::default(), law, limit: packets }
+    }
+}
+
+impl Discipline for Codel {
+    fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool {
+        if self.lane.packets() >= self.limit {
+            hop.refuse(packet, DropReason::Full);
+            return false;
+        }
+        self.lane.push(hop.now, packet);
+        true
+    }
+    fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served {
+        self.lane.dequeue(&self.law, hop).map_or(Served::Empty, Served::Packet)
+    }
+    /// A packet that need not wait ends a spell of drops.
+    fn passes_when_idle(&self) -> bool {
+        false
+    }
+    fn packets(&self) -> u32 {
+        self.lane.packets()
+    }
+    fn bytes(&self) -> u64 {
+        self.lane.bytes()
+    }
+}
