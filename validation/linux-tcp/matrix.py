@@ -98,21 +98,21 @@ class Case:
         return bits | (ECN if self.knobs.get("ecn") else 0)
 
 
-OURS = ("newreno", "sack", "cubic")
+THEIRS = {"sack": "reno", "cubic": "cubic", "bbr": "bbr"}
+"""The kernel's congestion control beside ours; its BBR is version 1."""
 WHO = {"ours": "we send", "kernel": "the kernel sends", "both": "both send"}
 SHORT = {"ours": "out", "kernel": "in", "both": "both"}
 
 
 def grid() -> list[Case]:
-    """Who sends × over which path, for both controllers; the opener changes from row to row."""
+    """Who sends × over which path, for three controllers; the opener changes from row to row."""
     ways = {"delay": DELAY, "narrow": NARROW, "loss": LOSS, "disorder": DISORDER,
             "copies": COPIES, "bad": BAD}  # fmt: skip
     cases = []
-    for controller in ("sack", "cubic"):
+    for controller, kernel in THEIRS.items():
         for place, (name, way) in enumerate(ways.items()):
             for turn, sends in enumerate(("ours", "kernel", "both")):
                 opens = "ours" if (place + turn) % 2 == 0 else "kernel"
-                kernel = "reno" if controller == "sack" else "cubic"
                 title = f"{controller} (kernel {kernel}), {WHO[sends]}"
                 cases.append(Case(f"{controller}-{name}-{SHORT[sends]}", title, way, sends,
                                   controller, kernel, opens))  # fmt: skip
@@ -153,7 +153,7 @@ def others() -> list[Case]:
 # Who gets more through the same path with the same chances.
 RACES = [
     (name, way, controller, kernel)
-    for controller, kernel in (("cubic", "cubic"), ("sack", "reno"))
+    for controller, kernel in THEIRS.items()
     for name, way in (("narrow", NARROW), ("loss", LOSS), ("bad", BAD))
 ]
 SEEDS = range(11, 16)

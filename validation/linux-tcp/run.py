@@ -60,8 +60,11 @@ def main() -> int:
         sys.exit(f"run: changes that are in no commit (commit them, or --dirty):\n{changes}")
     if asked.judge:
         results = json.loads(RESULTS.read_text())
+        held = results["conversations"]
+        if missing := [case.name for case in CASES + races() if case.name not in held]:
+            sys.exit(f"run: never held, so not to be judged: {', '.join(missing)}")
         for case in CASES + races():
-            result = results["conversations"][case.name]
+            result = held[case.name]
             if "tshark" in result:
                 result["wrong"] = judge(case, result)
         return write(results)

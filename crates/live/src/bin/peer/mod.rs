@@ -139,6 +139,8 @@ impl Seen {
 /// What became of the packets of one direction on our side of the network.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Mishap {
+    /// Those that nothing befell; each packet counts under one of these words.
+    passed_packets: u64,
     lost_packets: u64,
     /// Those of them that bore application data.
     lost_data_packets: u64,
@@ -163,7 +165,7 @@ impl Befell {
             Passage::Outbound => &mut self.outbound,
         };
         match fate {
-            Fate::Passed => {}
+            Fate::Passed => mishap.passed_packets += 1,
             Fate::Overflowed => mishap.overflowed_packets += 1,
             Fate::Held(_) => mishap.held_packets += 1,
             Fate::Copied => mishap.copied_packets += 1,
