@@ -16,6 +16,7 @@ SCENARIOS = Path(__file__).parent.parent / "scenarios"
 GOLDEN = {
     "ccid3": "b6268cdd13636645bbdd35f9164a5eee",
     "controllers": "65df6df1a32ea74cfdc072b4c58b34d6",  # of a study its first combination and seed
+    "every-transport": "e67b36ce90cc7f0df1d2d9e29ad24a0e",
     "first-call": "e6eb751fc514d8584ed03f4cc42cd49f",
     "large-delay": "c2760c2c866c007d45779338e7bd0e08",
     "partial-reliability": "1e1729dc5693737fa9ff1334c382d482",
@@ -44,7 +45,14 @@ CONTROLLERS = {
     "Beritelli": "bde002daf7b3b50f8f7455a65ed93499",
 }
 """Each value of the axis of ``controllers``, under its first seed."""
-STUDIES = ("controllers", "large-delay", "partial-reliability", "two-paths", "which-transport")
+STUDIES = (
+    "controllers",
+    "every-transport",
+    "large-delay",
+    "partial-reliability",
+    "two-paths",
+    "which-transport",
+)
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
