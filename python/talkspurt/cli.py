@@ -1,4 +1,4 @@
-"""The command line: ``talkspurt run``, ``check`` and ``schema``.
+"""The command line: ``talkspurt run``, ``check``, ``export`` and ``schema``.
 
 It parses words and prints answers; everything it does can be done from Python. Polars, matplotlib
 and the report are imported only by the commands that need them, so that ``--help`` is quick.
@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -90,6 +90,34 @@ def check(
     plan = read(scenario, set=set).plan
     runs = f"{len(plan)} run{'s' if len(plan) != 1 else ''}"
     print(f"{scenario}: nothing wrong; {plan.title}; {runs}")
+
+
+@app.command
+def export(
+    source: Path,
+    /,
+    *,
+    to: Literal["pcapng", "ns2", "nam", "qlog", "csv"],
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+) -> None:
+    """Write a run for another tool: do it again, and write its packets while they move.
+
+    Parameters
+    ----------
+    source
+        Folder of a result, or a scenario of one run. Of a study, one of the folders in runs/.
+    to
+        pcapng: every link, for Wireshark. ns2, nam: every link, as ns-2's trace-all and
+        namtrace-all. qlog: every endpoint. csv: the result's tables.
+    out
+        Folder to write into; beside the result, NAME.FORMAT, unless given.
+    """
+    from talkspurt import exporting
+
+    where = exporting.export(source, to, out)
+    for file in sorted(where.iterdir()):
+        if file.name != "manifest.json":
+            print(where.joinpath(file.name) if out is None else out / file.name)
 
 
 @app.command
