@@ -24,6 +24,7 @@ app = App(
     help="A laboratory for the transport of live voice and video.",
     version=__version__,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,  # main says what is kept
 )
 
 
@@ -141,14 +142,23 @@ def main() -> None:
     except BrokenPipeError:
         _hush()
         sys.exit(0)
-    except KeyboardInterrupt:
-        _say("talkspurt: stopped; nothing was written")
+    except KeyboardInterrupt as stop:
+        _say(f"talkspurt: stopped; {_kept(stop) or 'nothing was written'}")
         sys.exit(130)
+    except SystemExit as stop:
+        if kept := _kept(stop):
+            _say(f"talkspurt: stopped; {kept}")
+        raise
     except Exception as error:
         code = explain(error)
         if code is None:
             raise
         sys.exit(code)
+
+
+def _kept(error: BaseException) -> str:
+    """What outlives the error, if anything does."""
+    return "; ".join(getattr(error, "__notes__", []))
 
 
 def _on_term(number: int, frame: object) -> None:
@@ -170,7 +180,7 @@ def explain(error: Exception) -> int | None:
         _say(f"talkspurt: {error}")
         return 2
     if isinstance(error, _core.RunError):
-        _say(f"talkspurt: {error}")
+        _say("; ".join(filter(None, [f"talkspurt: {error}", _kept(error)])))
         return 1
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
