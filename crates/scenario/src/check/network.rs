@@ -65,6 +65,14 @@ fn nodes(scenario: &Scenario, found: &mut Findings) {
                 ends.iter().copied(),
             ));
         }
+        let hex = |c: char| c.is_ascii_hexdigit();
+        let known = |colour: &&String| {
+            colour.strip_prefix('#').is_some_and(|six| six.len() == 6 && six.chars().all(hex))
+        };
+        if let Some(colour) = node.colour.as_ref().filter(|colour| !known(colour)) {
+            let hint = "write it like \"#0072b2\"".to_owned();
+            found.add(path.key("colour"), format!("{colour:?} is not a colour")).hint(hint);
+        }
         at_most(path.key("clock_offset"), node.clock_offset, Duration::from_secs(86_400), found);
         for (index, address) in node.addresses.iter().enumerate() {
             let path = path.key("addresses").index(index);
@@ -87,18 +95,18 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
     check_mtu(path.key("mtu"), link.mtu, found);
     let back = path.key("back");
     rate(path.key("rate"), link.rate, link.mtu, run, found);
-    at_most(path.key("delay"), link.delay, LONGEST_DELAY, found);
-    at_most(path.key("jitter"), link.jitter, LONGEST_DELAY, found);
+    lasting(path.key("delay"), link.delay, run, found);
+    lasting(path.key("jitter"), link.jitter, run, found);
     queue(&path.key("queue"), &link.queue, found);
     if let Some(reverse) = &link.back {
         if let Some(value) = reverse.rate {
             rate(back.key("rate"), value, link.mtu, run, found);
         }
         if let Some(value) = reverse.delay {
-            at_most(back.key("delay"), value, LONGEST_DELAY, found);
+            lasting(back.key("delay"), value, run, found);
         }
         if let Some(value) = reverse.jitter {
-            at_most(back.key("jitter"), value, LONGEST_DELAY, found);
+            lasting(back.key("jitter"), value, run, found);
         }
         if let Some(value) = &reverse.queue {
             queue(&back.key("queue"), value, found);
@@ -109,6 +117,15 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
     bursts(path, link.loss, link.gilbert_elliott, found);
     steps(path, &link.steps, link.mtu, run, found);
     events(path, link, run, found);
+}
+
+/// A packet under way for longer than the run would never arrive.
+fn lasting(path: Path, time: Duration, run: Duration, found: &mut Findings) {
+    if time <= LONGEST_DELAY && time > run {
+        found.add(path, format!("{time} is longer than the run ({run})"));
+    } else {
+        at_most(path, time, LONGEST_DELAY, found);
+    }
 }
 
 fn check_mtu(path: Path, mtu: Size, found: &mut Findings) {
@@ -167,7 +184,7 @@ fn steps(path: &Path, steps: &[Step], mtu: Size, run: Duration, found: &mut Find
             rate(path.key("rate"), value, mtu, run, found);
         }
         if let Some(value) = step.delay {
-            at_most(path.key("delay"), value, LONGEST_DELAY, found);
+            lasting(path.key("delay"), value, run, found);
         }
         last = Some(step.at);
     }

@@ -23,6 +23,11 @@ pub struct Node {
     #[serde(default)]
     #[schemars(range(min = -10_000.0, max = 10_000.0))]
     pub clock_drift_ppm: f64,
+    /// Colour of the node in pictures: `#` and six hexadecimal digits, as in HTML. Absent means that
+    /// of the page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", regex(pattern = "^#[0-9A-Fa-f]{6}$"))]
+    pub colour: Option<String>,
 }
 
 /// A link: a queue, a transmitter and a medium, in each direction.
