@@ -184,6 +184,8 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
             json!({ "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to, "routes": routes })
         })
         .collect();
-    let nodes: Vec<_> = network.nodes.iter().map(|name| json!({ "name": name })).collect();
+    let colour = |name: &String| scenario.nodes.get(name).and_then(|node| node.colour.as_ref());
+    let node = |name| json!({ "name": name, "colour": colour(name) });
+    let nodes: Vec<_> = network.nodes.iter().map(node).collect();
     json!({ "nodes": nodes, "links": links, "flows": flows }).to_string()
 }
