@@ -12,6 +12,7 @@ pub mod course;
 mod load;
 pub mod model;
 pub mod network;
+mod orbit;
 mod path;
 mod place;
 mod problem;

@@ -9,7 +9,8 @@ use talkspurt_proto::units::{Rate, Size};
 use super::queue::queue;
 use super::time::at_most;
 use crate::course;
-use crate::model::{GilbertElliott, Link, LinkState, Scenario, Step};
+use crate::model::{GilbertElliott, Link, LinkState, Orbit, Scenario, Step};
+use crate::orbit::LEAST_HANDOVER;
 use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
@@ -114,6 +115,9 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
         bursts(&back, reverse.loss.unwrap_or(0.0), reverse.gilbert_elliott, found);
         steps(&back, reverse.steps.as_deref().unwrap_or_default(), link.mtu, run, found);
     }
+    if let Some(satellites) = &link.orbit {
+        orbit(path, link, satellites, found);
+    }
     bursts(path, link.loss, link.gilbert_elliott, found);
     steps(path, &link.steps, link.mtu, run, found);
     events(path, link, run, found);
@@ -162,6 +166,45 @@ fn bursts(path: &Path, loss: f64, bursts: Option<GilbertElliott>, found: &mut Fi
                 .add(path.key(letter), "at 0 the chain stays in one state for ever")
                 .hint("without bursts, give `loss`".to_owned());
         }
+    }
+}
+
+fn orbit(path: &Path, link: &Link, orbit: &Orbit, found: &mut Findings) {
+    let back = link.back.as_ref();
+    let within = path.key("orbit");
+    if !link.steps.is_empty()
+        || link.trace.is_some()
+        || back.is_some_and(|back| back.steps.is_some() || back.trace.is_some())
+    {
+        found.add(within.clone(), "takes the place of `steps` and `trace`: give one of them");
+    }
+    let bursts =
+        link.gilbert_elliott.is_some() || back.is_some_and(|b| b.gilbert_elliott.is_some());
+    if bursts && orbit.gap_loss > 0.0 {
+        let message = "changes `loss`, which cannot stand beside `gilbert_elliott`";
+        found.add(within.key("gap_loss"), message);
+    }
+    match orbit.handover {
+        Some(every) if every < LEAST_HANDOVER => {
+            let message = format!("{every} is no time: at least {LEAST_HANDOVER}");
+            found.add(within.key("handover"), message);
+        }
+        Some(every) if orbit.gap >= every => {
+            let message = format!("{} is not shorter than handover ({every})", orbit.gap);
+            found.add(within.key("gap"), message);
+        }
+        Some(_) if orbit.elevations.len() < 2 => {
+            let message = "one satellite has none to hand over to: give more `elevations`";
+            found.add(within.key("handover"), message);
+        }
+        None if orbit.elevations.len() > 1 => {
+            let message = "without `handover` only the first carries the link";
+            found.add(within.key("elevations"), message);
+        }
+        None if orbit.gap_loss > 0.0 => {
+            found.add(within.key("gap_loss"), "there is no `handover` to lose packets at");
+        }
+        _ => {}
     }
 }
 

@@ -12,7 +12,7 @@ mod study;
 mod topology;
 
 pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Transport};
-pub use medium::{GilbertElliott, Step, Trace, TraceFile};
+pub use medium::{GilbertElliott, Orbit, Step, Trace, TraceFile};
 pub use network::{Back, Framing, Link, LinkEvent, LinkState, Node};
 pub use queue::{Codel, DropTail, FqCodel, Pie, Queue, Red, RedMode};
 pub use study::{Axis, Replications};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use super::medium::{GilbertElliott, Step, Trace};
+use super::medium::{GilbertElliott, Orbit, Step, Trace};
 use super::queue::Queue;
 
 /// A host or router.
@@ -85,6 +85,10 @@ pub struct Link {
     /// Changes read from a file, in place of `steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
+    /// A satellite on the way, in place of `steps` and `trace`: what it adds to the delay holds in both
+    /// directions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orbit: Option<Orbit>,
     /// Outages and returns, in order of time; links are up at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<LinkEvent>,
@@ -209,6 +213,7 @@ impl Link {
             reorder: false,
             steps: Vec::new(),
             trace: None,
+            orbit: None,
             events: Vec::new(),
             back: None,
         }

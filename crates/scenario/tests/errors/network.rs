@@ -50,6 +50,35 @@ fn media() {
 }
 
 #[test]
+fn orbits() {
+    let geo = "altitude_km = 35786, elevations = [30]";
+    let leo = "altitude_km = 550, elevations = [60, 40], handover = \"15s\"";
+    let with = |orbit: &str, more: &str| {
+        each(&[("mtu = \"1500B\"", &format!("orbit = {{ {orbit} }}{more}"))])
+    };
+    assert!(with(geo, "").contains("no problem"));
+    assert!(with(leo, "").contains("no problem"));
+    let gap = |gap: &str| format!("{leo}, {gap}");
+    insta::assert_snapshot!(
+        [
+            with("altitude_km = 550", ""),
+            with("altitude_km = 50, elevations = [30]", ""),
+            with("altitude_km = 550, elevations = []", ""),
+            with("altitude_km = 550, elevations = [91, -1]", ""),
+            with("altitude_km = 550, elevations = [60, 40]", ""),
+            with("altitude_km = 550, elevations = [60], handover = \"15s\"", ""),
+            with("altitude_km = 550, elevations = [60, 40], handover = \"999us\"", ""),
+            with(&gap("gap = \"15s\""), ""),
+            with(&gap("gap_loss = 1.5"), ""),
+            with(&format!("{geo}, gap_loss = 0.5"), ""),
+            with(geo, "\nsteps = [{ at = \"9s\", loss = 0 }]"),
+            with(&gap("gap_loss = 0.5"), "\ngilbert_elliott = { p = 0.1, r = 0.5 }"),
+        ]
+        .join("\n\n")
+    );
+}
+
+#[test]
 fn steps() {
     let with = |steps| each(&[("mtu = \"1500B\"", steps)]);
     insta::assert_snapshot!(
@@ -103,6 +132,7 @@ fn traces() {
             ("csv", "cells.csv", "time,rate\n1s,1Mbit/s,1ms\n"),
             ("csv", "loss.csv", "time,loss\n1s,1.01\n"),
             ("csv", "delay.csv", "time,delay\n1s,2h\n"),
+            ("csv", "beyond.csv", "time,delay\n1s,61s\n"),
             ("csv", "slow.csv", "time,rate\n1s,100bit/s\n"),
             ("csv", "silent.csv", "time,rate\n1s,1Mbit/s\n2s,0bit/s\n"),
         ]
