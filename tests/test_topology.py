@@ -187,5 +187,19 @@ def test_the_picture_lies_among_the_figures(tmp_path):
     assert "var(--ink)" in (svg[0].text or "")
 
 
+def test_hops_without_a_link_are_drawn_as_air():
+    network = {
+        "nodes": [{"name": name} for name in "abc"],
+        "links": [link("a", "b")],
+        "flows": [
+            {"name": "f", "transport": "udp", "from": "a", "to": "c", "routes": [list("abc")]}
+        ],
+    }
+    _, page, _ = drawn(network)
+    wires = [p.get("class") for p in page.iter("{http://www.w3.org/2000/svg}polyline")]
+    assert wires == ["wire", "wire air", "route"]
+    assert len(texts(page)) == 3 + 3  # names of nodes, and the link in three lines
+
+
 def test_a_network_without_nodes_has_no_picture():
     assert topology.picture({"nodes": [], "links": [], "flows": []}, {}) is None

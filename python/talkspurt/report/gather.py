@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 MOST_ALIKE = 4
@@ -45,10 +46,28 @@ def gather(topology: Mapping[str, Any]) -> Drawn:
         for n in topology["nodes"]
     }
     links = [{**link, "words": link["name"], "count": 1} for link in topology["links"]]
+    links += _air(topology)
     drawn = Drawn(nodes, links, {name: name for name in nodes})
     _hosts(drawn)
     _worlds(drawn)
     return drawn
+
+
+def _air(topology: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Hops of routes that no link is named for: what is sent there goes through the air."""
+    wired = {frozenset((link["from"], link["to"])) for link in topology["links"]}
+    hops = {
+        frozenset(pair): pair
+        for flow in topology["flows"]
+        for route in flow["routes"]
+        for pair in pairwise(route)
+    }
+    return [
+        {"from": a, "to": b, "words": "", "count": 1, "air": True, "rate_bps": 0, "delay_s": 0}
+        | {"name": "", "queue": ""}
+        for hop, (a, b) in hops.items()
+        if hop not in wired
+    ]
 
 
 def _hosts(drawn: Drawn) -> None:

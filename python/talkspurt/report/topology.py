@@ -196,7 +196,8 @@ class Frame:
 
 def _wire(link: Mapping[str, Any], frame: Frame) -> str:
     points = " ".join(f"{x:.1f},{y:.1f}" for x, y in frame.way(link["from"], link["to"]))
-    return f'<polyline class="wire" points="{points}"/>'
+    kind = "wire air" if link.get("air") else "wire"
+    return f'<polyline class="{kind}" points="{points}"/>'
 
 
 def words_of(link: Mapping[str, Any]) -> list[str]:
@@ -243,6 +244,8 @@ def _span(value: Any, text: Any) -> str:
 
 
 def _link_words(link: Mapping[str, Any], frame: Frame, worded: bool) -> str:
+    if link.get("air"):
+        return ""
     lines = words_of(link)
     title = f"{link['words']}: {', '.join(lines)}, MTU {link['mtu']}"
     group = f'<g class="link-words"{{}}><title>{escape(title)}</title>'
