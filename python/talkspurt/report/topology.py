@@ -25,6 +25,8 @@ LOW_ROW = 26.0
 MOST_ROWS_WITH_WORDS = 24
 NODE_RADIUS = 8.0
 LANE = 4.5
+LEAST = 0.6
+"""A picture is not made smaller than this; a page scrolls it."""
 LETTER = 7.6
 """Width of a letter of a name, roughly."""
 FAN = 0.12
@@ -71,7 +73,7 @@ def picture(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> Pic
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" class="topology" '
         f'viewBox="0 0 {frame.width:.0f} {frame.height:.0f}" role="img" '
-        f'style="max-width:{frame.width * 1.15:.0f}px" '
+        f'style="max-width:{frame.width * 1.15:.0f}px;min-width:{frame.width * LEAST:.0f}px" '
         f'aria-label="Network and routes of the flows">',
         *(_wire(link, frame) for link in drawn.links),
         *_routes(lines, frame),
