@@ -32,6 +32,11 @@ impl Path {
     pub(crate) fn down(&self, keys: &str) -> Self {
         keys.split('.').fold(self.clone(), |path, key| path.key(key))
     }
+    /// This path and another below it.
+    #[must_use]
+    pub(crate) fn joined(&self, below: &Self) -> Self {
+        Self([self.0.as_slice(), &below.0].concat())
+    }
     /// This path and an element of the list it leads to.
     #[must_use]
     pub(crate) fn index(&self, index: usize) -> Self {

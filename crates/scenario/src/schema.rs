@@ -9,12 +9,32 @@ use std::sync::OnceLock;
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use crate::model::Scenario;
+use crate::model::{DELAY_TO, LIKE, Scenario};
 
-/// The JSON Schema (draft 2020-12) of a scenario file.
+/// The JSON Schema (draft 2020-12) of a scenario file. Of the links of shapes it has only the keys:
+/// the rest stands with `links`.
 #[must_use]
 pub fn schema() -> Value {
-    cached().clone()
+    let mut schema = cached().clone();
+    shorten(&mut schema);
+    schema
+}
+
+fn shorten(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(shorten),
+        Value::Object(map) => {
+            if map.remove(LIKE).is_some() {
+                map.remove("required");
+                let keys = map.get_mut("properties").and_then(Value::as_object_mut);
+                for (_, value) in keys.into_iter().flatten().filter(|(key, _)| *key != DELAY_TO) {
+                    *value = Value::Bool(true);
+                }
+            }
+            map.values_mut().for_each(shorten);
+        }
+        _ => {}
+    }
 }
 
 pub(crate) fn cached() -> &'static Value {

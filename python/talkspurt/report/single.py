@@ -49,7 +49,7 @@ def html(result: Result) -> str:
     styles = styles_of(result)
     sounds = calls.Sounds()
     found = calls.calls_of(result, sounds)
-    picture = topology.svg(result.topology, styles)
+    picture = topology.picture(result.topology, styles)
     return page.render(
         "single.html.j2",
         result=result,
@@ -59,7 +59,8 @@ def html(result: Result) -> str:
         wavs=sounds.wavs,
         linked=sounds.links,
         fate_colours=calls.FATES,
-        topology=Markup(picture) if picture else None,
+        topology=Markup(picture.svg) if picture else None,
+        key=picture.key if picture else (),
         styles=styles,
         flows=result.flows.head(MOST_ROWS).to_dicts(),
         links=_links(result),

@@ -191,6 +191,10 @@ fn check_list(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
         let hint = tree.as_text().map(|text| format!("did you mean [{text:?}]?"));
         return expected("a list", tree, path, hint, found);
     };
+    if elements.is_empty() && schema.get("minItems").is_some() {
+        let hint = "give at least one".to_owned();
+        found.add(path.clone(), "is empty").at(&tree.origin).hint(hint);
+    }
     for (index, element) in elements.iter().enumerate() {
         check(&schema["items"], element, &path.index(index), found);
     }

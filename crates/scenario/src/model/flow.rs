@@ -65,6 +65,7 @@ pub struct Flow {
     /// paths (`sctp`): the first is the primary path, where data goes while it is sound. Each end has
     /// an address for each path, and hears of an outage of its own link at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
     pub paths: Vec<Vec<String>>,
 }
 

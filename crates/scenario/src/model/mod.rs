@@ -2,19 +2,22 @@
 //!
 //! These structs are the one source of truth: parsing, the JSON Schema, the reference page and the
 //! resolved scenario are all derived from them. The network stands in `network` and `medium`, what
-//! waits for its links in `queue`, what runs over it in `flow`, what is varied in `study`.
+//! waits for its links in `queue`, shapes of it in `topology`, what runs over it in `flow`, what is varied in `study`.
 
 mod flow;
 mod medium;
 mod network;
 mod queue;
 mod study;
+mod topology;
 
 pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Transport};
-pub use medium::{GilbertElliott, Step, Trace, TraceFile};
+pub use medium::{GilbertElliott, Orbit, Step, Trace, TraceFile};
 pub use network::{Back, Framing, Link, LinkEvent, LinkState, Node};
 pub use queue::{Codel, DropTail, FqCodel, Pie, Queue, Red, RedMode};
 pub use study::{Axis, Replications};
+pub use topology::{Alike, Chain, Dumbbell, ParkingLot, Single, Topology, TwoPaths, WirelessEdge};
+pub(crate) use topology::{DELAY_TO, LIKE};
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -47,7 +50,14 @@ pub struct Scenario {
     /// Nodes that need saying more than their name; the others come into being with their links.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub nodes: IndexMap<String, Node>,
-    /// Links by name, at least one.
+    /// A network of a usual shape, made of links that are written once. When the scenario is read they
+    /// take their place among `links`, where more can be said of each by its name, and more links
+    /// joined to them; a resolved scenario has only those. Of links that are alike, `delay_to` is the
+    /// delay of the last and `delay` that of the first; those between lie in equal steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topology: Option<Topology>,
+    /// Links by name, at least one, unless a `topology` makes them.
+    #[serde(default)]
     pub links: IndexMap<String, Link>,
     /// Flows by name, at least one.
     pub flows: IndexMap<String, Flow>,
