@@ -199,7 +199,8 @@ impl Link {
             }
             self.note_enqueued(now, &packet, packets, bytes, probe);
         }
-        if idle {
+        // A shaper that waits is asked again: the newcomer may go before those that lack tokens.
+        if idle || self.wait_until.take().is_some() {
             self.free_at = now;
             self.advance(now, pool, probe);
         }
@@ -253,6 +254,7 @@ impl Link {
         counters.queue_area_bytes += u128::from(bytes) * span;
         counters.queue_packets = packets;
         counters.queue_bytes = bytes;
+        counters.control = self.parts.queue.control();
         counters
     }
 

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_queue::Knobs as _;
 
-use super::queue::queue;
 use super::time::at_most;
 use crate::course;
-use crate::model::{GilbertElliott, Link, LinkState, Scenario, Step};
+use crate::model::{GilbertElliott, Link, LinkState, Queue, Scenario, Step};
 use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
@@ -89,7 +89,7 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
     rate(path.key("rate"), link.rate, link.mtu, run, found);
     at_most(path.key("delay"), link.delay, LONGEST_DELAY, found);
     at_most(path.key("jitter"), link.jitter, LONGEST_DELAY, found);
-    queue(&path.key("queue"), &link.queue, found);
+    queue(&path.key("queue"), &link.queue, link.mtu, found);
     if let Some(reverse) = &link.back {
         if let Some(value) = reverse.rate {
             rate(back.key("rate"), value, link.mtu, run, found);
@@ -101,7 +101,7 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
             at_most(back.key("jitter"), value, LONGEST_DELAY, found);
         }
         if let Some(value) = &reverse.queue {
-            queue(&back.key("queue"), value, found);
+            queue(&back.key("queue"), value, link.mtu, found);
         }
         bursts(&back, reverse.loss.unwrap_or(0.0), reverse.gilbert_elliott, found);
         steps(&back, reverse.steps.as_deref().unwrap_or_default(), link.mtu, run, found);
@@ -109,6 +109,14 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
     bursts(path, link.loss, link.gilbert_elliott, found);
     steps(path, &link.steps, link.mtu, run, found);
     events(path, link, run, found);
+}
+
+fn queue(path: &Path, queue: &Queue, mtu: Size, found: &mut Findings) {
+    for impossible in queue.check(mtu) {
+        let path =
+            if impossible.knob.is_empty() { path.clone() } else { path.down(&impossible.knob) };
+        found.add(path, impossible.why).hint(impossible.hint);
+    }
 }
 
 fn check_mtu(path: Path, mtu: Size, found: &mut Findings) {
