@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from statistics import mean
@@ -107,3 +108,9 @@ def test_a_shaper_moves_the_queue_and_does_not_shorten_it(call: Of, uplink: Of) 
         assert uplink(queue, "utilisation") == pytest.approx(0.95, abs=0.002)
     assert uplink("Shaped DropTail", "sojourn_mean_s") > 0.4
     assert call("Shaped DropTail", "mos") < 1.5
+
+
+def test_the_page_of_queues_says_what_the_scenario_says() -> None:
+    page = SCENARIO.parents[1] / "docs" / "queues.md"
+    told = tomllib.loads(SCENARIO.read_text(encoding="utf-8"))["description"].strip()
+    assert page.read_text(encoding="utf-8").strip().endswith(told)

@@ -23,7 +23,7 @@ const CODE_POINTS: usize = 64;
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// The bands, the most urgent first; one of them is without `dscp`.
-    #[schemars(length(min = 1))]
+    #[schemars(length(min = 1, max = 65))]
     pub bands: Vec<Band>,
 }
 
@@ -90,7 +90,7 @@ impl Knobs for Config {
 pub struct Priority {
     bands: Vec<Queue>,
     /// Which band takes a code point.
-    band_of: [usize; CODE_POINTS],
+    band_of: [u8; CODE_POINTS],
 }
 
 impl Priority {
@@ -98,9 +98,9 @@ impl Priority {
     #[must_use]
     pub fn new(config: &Config, rate: Rate, mtu: Size) -> Self {
         let rest = config.bands.iter().position(|band| band.dscp.is_empty()).unwrap_or(0);
-        let mut band_of = [rest; CODE_POINTS];
+        let mut band_of = [rest as u8; CODE_POINTS];
         for (number, band) in config.bands.iter().enumerate() {
-            band.dscp.iter().for_each(|code| band_of[usize::from(*code)] = number);
+            band.dscp.iter().for_each(|code| band_of[usize::from(*code)] = number as u8);
         }
         let bands = config.bands.iter().map(|band| Queue::new(&band.queue, rate, mtu)).collect();
         Self { bands, band_of }
@@ -109,7 +109,8 @@ impl Priority {
 
 impl Discipline for Priority {
     fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool {
-        self.bands[self.band_of[usize::from(packet.dscp) % CODE_POINTS]].enqueue(packet, hop)
+        let band = self.band_of[usize::from(packet.dscp) % CODE_POINTS];
+        self.bands[usize::from(band)].enqueue(packet, hop)
     }
     fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served {
         let mut soonest: Option<Instant> = None;

@@ -174,8 +174,9 @@ def waits(ax: Axes, rows: pl.DataFrame, colour: str) -> None:
     for column, unit in CONTROLS.items():
         if rows[column].drop_nulls().len():
             right = ax.twinx()
-            right.plot(x, rows[column].to_numpy(), color=DROP, linewidth=0.8)
-            right.set_ylim(bottom=0)
+            right.plot(x, rows[column].to_numpy(), color=DROP, linewidth=0.6, alpha=0.7)
+            # In the lower third, but for rare peaks.
+            right.set_ylim(0, 3 * (rows[column].quantile(0.98) or 1.0))
             right.set_ylabel(unit, color=DROP, fontsize=8)
             right.tick_params(labelsize=7)
 
