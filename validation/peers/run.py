@@ -144,9 +144,9 @@ of {LOSS_BAND} in losses.
 {shares.FLOWS} TCPs and {shares.FLOWS} TFRCs share 15 Mbit/s and 20 ms for {shares.SECONDS} s, of
 which the last four fifths are counted; TFRC's packets are 1000 bytes long, the queue holds 200.
 RED: thresholds 20 and 80, weight 0.002, max_p 0.1, gentle. Here the profile `ns2`, lengths as ns-2
-counts them, and `ns2 = true` for the queue; noise as above (0.555 ms). Packets that got through, in
-brackets how many more there are here than in ns-2; {shares.BAND:.0%} is permitted. Means over
-{shares.SEEDS} seeds on both sides.
+counts them, and `ns2 = true` for the queue; noise as above. Packets that got through, in brackets
+how many more there are here than in ns-2; {shares.BAND:.0%} is permitted. Means over {shares.SEEDS}
+seeds on both sides.
 
 | queue | TCP here | in ns-2 | TFRC here | in ns-2 | dropped here | in ns-2 |
 |---|---|---|---|---|---|---|

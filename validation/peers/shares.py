@@ -6,6 +6,8 @@ RED and once under DropTail. Here the profile ``ns2``, its lengths of packets an
 
 import json
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 from pathlib import Path
 from statistics import mean
 
@@ -19,7 +21,9 @@ SEEDS = 5
 BAND = 0.10
 """How far a share may be from ns-2's."""
 SERVICE = 5.55e-4
-"""Seconds that 1040 bytes take at 15 Mbit/s: the noise of senders, here and there."""
+"""Seconds that 1040 bytes take at 15 Mbit/s."""
+NOISES = {0.0: "no noise", SERVICE: "noise of 0.555 ms"}
+"""How late senders are at most, here and there: not at all, or by a service time."""
 QUEUES = {
     "RED": '{ kind = "red", packets = 200, min_threshold = 20, max_threshold = 80, weight = 0.002, '
     'max_p = 0.1, gentle = true, mean_packet = "1000B", ns2 = true }',
@@ -30,7 +34,7 @@ Shares = tuple[float, float, float]
 """Packets of TCP and of TFRC that arrived, and packets that the bottleneck dropped."""
 
 
-def scenario(queue: str) -> str:
+def scenario(queue: str, late: float) -> str:
     """The network of ``shares.tcl``, as a scenario."""
     text = [f'title = "Shares"\nduration = "{SECONDS}s"\nmeasure = {{ from = "{SECONDS / 5}s" }}\n']
     text.append('record = { gauges = false, interval = "1s" }\n')
@@ -44,7 +48,7 @@ def scenario(queue: str) -> str:
     wide = 'queue = { kind = "droptail", packets = 1000 }'
     link("core", ("left", "right"), "15Mbit/s", "20ms", f"queue = {queue}\nback = {{ {wide} }}")
     for i in range(2 * FLOWS):
-        noise = f'jitter = "{round(SERVICE * 1e9)}ns"\nback = {{ jitter = "0s" }}'
+        noise = f'jitter = "{round(late * 1e9)}ns"\nback = {{ jitter = "0s" }}'
         link(f"near{i}", (f"from{i}", "left"), "100Mbit/s", "1ms", f"{wide}\n{noise}")
         link(f"far{i}", ("right", f"to{i}"), "100Mbit/s", "1ms", wide)
         flow = [f'from = "from{i}"\nto = "to{i}"\nstart = "{1000 * (i % FLOWS) // FLOWS}ms"']
@@ -63,9 +67,9 @@ def scenario(queue: str) -> str:
     return "\n".join(text)
 
 
-def ours(queue: str, seed: int) -> Shares:
+def ours(queue: str, noise: float, seed: int) -> Shares:
     """What arrives here."""
-    result = talkspurt.run(scenario(QUEUES[queue]), seed=seed)
+    result = talkspurt.run(scenario(QUEUES[queue], noise), seed=seed)
     received = result.flows["received_packets"].to_list()
     core = result.links.filter(result.links["name"] == "core").row(0, named=True)
     return sum(received[:FLOWS]), sum(received[FLOWS:]), core["drops"]
@@ -80,21 +84,22 @@ def mean_of(run: Callable[[int], Shares]) -> Shares:
 def compared(said: Callable[..., str]) -> tuple[str, list[str]]:
     """The table of the page, and what is out of its band; ``said`` runs a command."""
     rows, wrong = [], []
-    for queue in QUEUES:
+    for queue, noise in product(QUEUES, NOISES):
 
-        def ns2(seed: int, queue: str = queue) -> Shares:
-            words = [str(word) for word in (FLOWS, FLOWS, queue, SECONDS, seed)]
+        def ns2(seed: int, queue: str = queue, noise: float = noise) -> Shares:
+            words = [str(word) for word in (FLOWS, FLOWS, queue, SECONDS, seed, noise)]
             counts = json.loads(said("ns", HERE / "shares.tcl", *words))
             return counts["tcp"], counts["tfrc"], counts["drops"]
 
-        here, there = mean_of(lambda seed, queue=queue: ours(queue, seed)), mean_of(ns2)
-        print(queue, here, there, flush=True)
-        cells = [queue]
+        here, there = mean_of(partial(ours, queue, noise)), mean_of(ns2)
+        name = f"{queue}, {NOISES[noise]}"
+        print(name, here, there, flush=True)
+        cells = [name]
         for what, one, other in zip(("TCP", "TFRC"), here, there, strict=False):
             off = one / other - 1
             cells.append(f"{one:,.0f} ({off:+.1%}) | {other:,.0f}")
             if abs(off) > BAND:
-                wrong.append(f"{what} under {queue}: {off:+.1%}, the band is {BAND:.0%}")
+                wrong.append(f"{what}, {name}: {off:+.1%}, the band is {BAND:.0%}")
         cells += [f"{drops / (drops + tcp + tfrc):.1%}" for tcp, tfrc, drops in (here, there)]
         rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows), wrong

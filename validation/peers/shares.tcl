@@ -1,15 +1,15 @@
 # SACK TCPs and TFRCs over one bottleneck in ns-2.35: the counterpart of the scenario in shares.py.
 #
-#   ns shares.tcl TCPS TFRCS QUEUE SECONDS SEED     QUEUE is RED or DropTail
+#   ns shares.tcl TCPS TFRCS QUEUE SECONDS SEED NOISE     QUEUE is RED or DropTail
 #
-# Every sender is late by a uniform draw of up to the time its packet takes at the bottleneck, as hosts
-# are (ns-2's overhead_). Prints one JSON object: packets of TCP and
-# of TFRC that the bottleneck sent, and those it dropped, from the fifth of the run on.
+# Every sender is late by a uniform draw of up to NOISE seconds, as hosts are (ns-2's overhead_). Prints
+# one JSON object: packets of TCP and of TFRC that the bottleneck sent, and those it dropped, after the
+# first fifth of the run.
 
 remove-all-packet-headers
 add-packet-header IP TCP TFRC TFRC_ACK Flags
 set ns [new Simulator]
-lassign $argv tcps tfrcs queue seconds seed
+lassign $argv tcps tfrcs queue seconds seed noise
 ns-random $seed
 Queue/RED set bytes_ false
 Queue/RED set queue_in_bytes_ false
@@ -36,8 +36,7 @@ for {set i 0} {$i < $all} {incr i} {
     }
     if {$i < $tcps} {
         set agent [new Agent/TCP/Sack1]
-        foreach {name value} {packetSize_ 1000 window_ 10000 windowInit_ 10 minrto_ 0.2
-            overhead_ 0.000555} {
+        foreach {name value} {packetSize_ 1000 window_ 10000 windowInit_ 10 minrto_ 0.2} {
             $agent set $name $value
         }
         set sink [new Agent/TCPSink/Sack1]
@@ -48,12 +47,12 @@ for {set i 0} {$i < $all} {incr i} {
     } else {
         set agent [new Agent/TFRC]
         $agent set packetSize_ 1000
-        $agent set overhead_ 0.000555
         set sink [new Agent/TFRCSink]
         set start "$agent start"
         set at [expr {double($i - $tcps) / $tfrcs}]
     }
     $agent set fid_ $i
+    $agent set overhead_ $noise
     $ns attach-agent $from $agent
     $ns attach-agent $to $sink
     $ns connect $agent $sink
