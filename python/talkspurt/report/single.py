@@ -11,6 +11,8 @@ from talkspurt.result import BYTES
 from talkspurt.terminal.tables import BUSY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from markupsafe import Markup
 
     from talkspurt.result import Result
@@ -67,12 +69,19 @@ def html(result: Result) -> str:
         flow_columns=[measures.measure(name) for name in FLOW_COLUMNS],
         byte_columns=[measures.measure(name) for name in BYTES],
         call_columns=[measures.measure(name) for name in CALL_COLUMNS],
-        link_columns=[measures.measure(name) for name in LINK_COLUMNS],
+        link_columns=[measures.measure(name) for name in (*LINK_COLUMNS, *_more_of_links(result))],
         charts=series.charts(result),
         gauges=tuple(m for m in measures.GAUGES if m.name in inside.shown(result)),
         figures=_stills(result),
         notes=notes([result]),
     )
+
+
+def _more_of_links(result: Result) -> Iterator[str]:
+    """Columns of links that only some runs have something in."""
+    for name in ("marks", "sojourn_mean_s", "sojourn_p99_s"):
+        if name in result.links.columns and result.links[name].drop_nulls().ne(0).any():
+            yield name
 
 
 def _links(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
