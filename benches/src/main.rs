@@ -14,7 +14,7 @@ use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::Stats;
 use talkspurt_scenario::Network;
-use talkspurt_sim::build::{Recordings, build};
+use talkspurt_sim::build::{Materials, build};
 use talkspurt_sim::world::World;
 
 fn main() {
@@ -29,7 +29,7 @@ fn main() {
     let set_up = ProcessTime::now();
     if name.starts_with("w2") {
         let layout = layout(&scenario, &network);
-        let mut world = build(&scenario, &network, &Recordings::new(), Stats::new(&layout));
+        let mut world = build(&scenario, &network, &Materials::new(), Stats::new(&layout));
         let before = set_up.elapsed();
         run(&mut world, scenario.duration);
         let flows = world.probe.finish(&layout);
@@ -44,7 +44,7 @@ fn main() {
         );
         report(&name, &world, before, &extra);
     } else {
-        let mut world = build(&scenario, &network, &Recordings::new(), ());
+        let mut world = build(&scenario, &network, &Materials::new(), ());
         let before = set_up.elapsed();
         run(&mut world, scenario.duration);
         report(&name, &world, before, "");

@@ -24,6 +24,7 @@ mod recording;
 mod series;
 mod stats;
 mod summary;
+mod video;
 mod voice;
 
 pub use columns::Table;
@@ -35,4 +36,5 @@ pub use recorder::{Options, Recorder};
 pub use recording::Recording;
 pub use stats::Stats;
 pub use summary::{FlowSummary, Quality};
+pub use video::VideoSummary;
 pub use voice::{FrameFate, burst_ratio};
