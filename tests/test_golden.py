@@ -18,9 +18,11 @@ GOLDEN = {
     "controllers": "65df6df1a32ea74cfdc072b4c58b34d6",  # of a study its first combination and seed
     "first-call": "e6eb751fc514d8584ed03f4cc42cd49f",
     "large-delay": "c2760c2c866c007d45779338e7bd0e08",
+    "many": "22cdb769184231a18f9ac6ffa35122d4",
     "partial-reliability": "1e1729dc5693737fa9ff1334c382d482",
     "two-paths": "c3308ad0c547673346f816d76c821191",
     "two-way": "96ae0753ade5e23007168e7fd8417229",
+    "video": "b45f1bb3823ed729bb2f02bfd2a271a4",
     "which-transport": "277e44c269d74492a1da1f0486e3aa5d",
 }
 
@@ -44,7 +46,14 @@ CONTROLLERS = {
     "Beritelli": "bde002daf7b3b50f8f7455a65ed93499",
 }
 """Each value of the axis of ``controllers``, under its first seed."""
-STUDIES = ("controllers", "large-delay", "partial-reliability", "two-paths", "which-transport")
+STUDIES = (
+    "controllers",
+    "large-delay",
+    "partial-reliability",
+    "two-paths",
+    "video",
+    "which-transport",
+)
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))
