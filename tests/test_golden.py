@@ -19,10 +19,12 @@ GOLDEN = {
     "every-transport": "e67b36ce90cc7f0df1d2d9e29ad24a0e",
     "first-call": "e6eb751fc514d8584ed03f4cc42cd49f",
     "large-delay": "c2760c2c866c007d45779338e7bd0e08",
+    "many": "22cdb769184231a18f9ac6ffa35122d4",
     "partial-reliability": "1e1729dc5693737fa9ff1334c382d482",
     "queues": "f6dcef8ca7aaf59da698effb5912ecea",
     "two-paths": "c3308ad0c547673346f816d76c821191",
     "two-way": "96ae0753ade5e23007168e7fd8417229",
+    "video": "b45f1bb3823ed729bb2f02bfd2a271a4",
     "which-transport": "277e44c269d74492a1da1f0486e3aa5d",
 }
 
@@ -68,6 +70,7 @@ STUDIES = (
     "partial-reliability",
     "queues",
     "two-paths",
+    "video",
     "which-transport",
 )
 

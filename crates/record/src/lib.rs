@@ -29,6 +29,7 @@ mod sojourn;
 mod stats;
 mod summary;
 mod trace;
+mod video;
 mod voice;
 
 pub use columns::Table;
@@ -44,4 +45,5 @@ pub use sojourn::Sojourn;
 pub use stats::Stats;
 pub use summary::{FlowSummary, Quality};
 pub use trace::{Dialect, Trace};
+pub use video::VideoSummary;
 pub use voice::{FrameFate, burst_ratio};

@@ -140,6 +140,7 @@ impl Recorder {
             sojourns,
             frames: logs.into_iter().map(|log| log.frames).collect(),
             fates,
+            videos: self.stats.into_videos(),
             gauges: self.gauges,
             events: self.events,
             packets,

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import figures, measures
 from talkspurt.figures.time import styles_of
+from talkspurt.groups import condensed
 from talkspurt.report import calls, inside, page, series, topology
 from talkspurt.result import BYTES
-from talkspurt.terminal.tables import BUSY
+from talkspurt.terminal.tables import BUSY, FRAME_DELAYS, VIDEO_COLUMNS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ CALL_COLUMNS = (
     "mos_lost_to_codec",
 )
 LINK_COLUMNS = ("utilisation", "drops", "queue_mean_packets", "queue_max_packets")
-STILL = ("mos", "delay_ecdf")
+STILL = ("mos", "delay_ecdf", "frame_delay")
 """Figures the page shows as pictures; the others it plays or draws itself."""
 MOST_ROWS = 60
 MOST_LINKS = 200
@@ -64,7 +65,8 @@ def html(result: Result) -> str:
         topology=Markup(picture.svg) if picture else None,
         key=picture.key if picture else (),
         styles=styles,
-        flows=result.flows.head(MOST_ROWS).to_dicts(),
+        flows=condensed(result.flows.to_dicts())[:MOST_ROWS],
+        video_columns=[measures.measure(name) for name in (*VIDEO_COLUMNS, *FRAME_DELAYS)],
         links=_links(result),
         flow_columns=[measures.measure(name) for name in FLOW_COLUMNS],
         byte_columns=[measures.measure(name) for name in BYTES],
