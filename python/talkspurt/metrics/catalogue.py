@@ -155,7 +155,7 @@ def compute(result: Result, name: str, flow: str | None = None, bin_s: float = 1
     """A metric of one flow, or of all: the columns ``flow``, x (if there is one) and y.
 
     Raises:
-        KeyError: when there is no such metric or flow, or it needs a packet table that is not there.
+        KeyError: when there is no such metric or flow, or no packet table that it needs.
     """
     one = metric(name)
     names = [flow] if flow is not None else result.flows["name"].to_list()
@@ -259,7 +259,7 @@ def _breaker(result: Result, flow: str) -> float | None:
         (bins["sent_bytes"] * 8 / interval).to_list(),
         (bins["lost_packets"] / bins["sent_packets"]).to_list(),
         (2 * bins["delay_mean_s"]).to_list(),
-        float(bins["sent_bytes"].sum() / bins["sent_packets"].sum()),
+        float(bins["sent_bytes"].sum()) / float(bins["sent_packets"].sum()),
     )
     return None if found is None else low + (float(bins["bin"][found]) + 1) * interval
 

@@ -120,8 +120,8 @@ def active_throughput_bps(result: Result, flow: str, side: str = "from") -> floa
     arrived = life(result, flow, side).filter(pl.col("received_s").is_not_null())
     if arrived.height < 2:
         return math.nan
-    span = arrived["received_s"].max() - arrived["received_s"].min()  # type: ignore[operator]
-    return 8 * float(arrived["ip_bytes"].sum()) / span
+    times = [float(time) for time in arrived["received_s"]]
+    return 8 * float(arrived["ip_bytes"].sum()) / (max(times) - min(times))
 
 
 def fair_share(result: Result, flows: Iterable[str], capacity_bps: float) -> dict[str, float]:
