@@ -91,6 +91,7 @@ fn dumbbell(
         record: Record::default(),
         nodes: IndexMap::new(),
         links,
+        cells: IndexMap::new(),
         flows: (0..flows).map(|i| (format!("f{i}"), flow(i))).collect(),
         axes: Vec::new(),
         replications: Replications::default(),

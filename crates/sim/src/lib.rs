@@ -7,6 +7,7 @@
 
 pub mod build;
 pub mod capacity;
+pub mod cell;
 pub mod discipline;
 pub mod drive;
 pub mod link;

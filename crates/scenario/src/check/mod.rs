@@ -1,10 +1,11 @@
 //! What is checked before anything runs: the shape first, then the meaning.
 //!
 //! `shape` looks at keys and types, `quantity` at numbers with units. The others look at the typed
-//! scenario: `time` at the run and its windows, `network` at nodes and links, `queue` at what waits for them, `flow` at what runs
+//! scenario: `time` at the run and its windows, `network` at nodes and links, `cell` at cells of 802.11, `queue` at what waits for them, `flow` at what runs
 //! over them, `tcp` and `sctp` at the knobs of transports (those of DCCP and TFRC are checked by the
 //! machines themselves), `recording` at the files it needs.
 
+mod cell;
 mod flow;
 mod network;
 mod quantity;
@@ -28,6 +29,7 @@ pub(crate) fn meaning(scenario: &Scenario) -> (Network, Findings) {
     let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
     time::check(scenario, run, &mut found);
     network::check(scenario, run, &mut found);
+    cell::check(scenario, &mut found);
     let (network, mut broken) = Network::assemble(scenario);
     found.0.append(&mut broken.0);
     flow::check(scenario, &network, run, &mut found);

@@ -1,15 +1,17 @@
 //! A scenario as plain data: what a file may say, and what each word means.
 //!
 //! These structs are the one source of truth: parsing, the JSON Schema, the reference page and the
-//! resolved scenario are all derived from them. The network stands in `network` and `medium`, what
-//! waits for its links in `queue`, what runs over it in `flow`, what is varied in `study`.
+//! resolved scenario are all derived from them. The network stands in `network`, `medium` and `cell`,
+//! what waits for its links in `queue`, what runs over it in `flow`, what is varied in `study`.
 
+mod cell;
 mod flow;
 mod medium;
 mod network;
 mod queue;
 mod study;
 
+pub use cell::{Arf, Cell, Contenders, Fixed, Minstrel, RateControl, Standard, Station};
 pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Transport};
 pub use medium::{GilbertElliott, Step, Trace, TraceFile};
 pub use network::{Back, Framing, Link, LinkEvent, LinkState, Node};
@@ -47,8 +49,12 @@ pub struct Scenario {
     /// Nodes that need saying more than their name; the others come into being with their links.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub nodes: IndexMap<String, Node>,
-    /// Links by name, at least one.
+    /// Links by name; a network has at least one link or cell.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub links: IndexMap<String, Link>,
+    /// Cells of IEEE 802.11 by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub cells: IndexMap<String, Cell>,
     /// Flows by name, at least one.
     pub flows: IndexMap<String, Flow>,
     /// Fields that take several values; every combination is run.

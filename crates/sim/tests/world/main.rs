@@ -5,6 +5,7 @@
 mod bbr;
 mod cancel;
 mod capacities;
+mod cell;
 mod clocks;
 mod closed_forms;
 mod conservation;

@@ -1,0 +1,3 @@
+//! Cells of 802.11 against closed forms, published models and other programs.
+
+mod saturation;
