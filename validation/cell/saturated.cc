@@ -39,7 +39,7 @@ int main(int argc, char** argv) {
   wifi.SetStandard(WIFI_STANDARD_80211b);
   wifi.SetRemoteStationManager("ns3::ConstantRateWifiManager", "DataMode",
                                StringValue("DsssRate11Mbps"), "ControlMode",
-                               StringValue("DsssRate1Mbps"));
+                               StringValue("DsssRate2Mbps"));
   WifiMacHelper mac;
   mac.SetType("ns3::StaWifiMac", "Ssid", SsidValue(Ssid("cell")));
   NetDeviceContainer devices = wifi.Install(phy, mac, stations);

@@ -52,9 +52,11 @@ pub fn byte_survives_ln(mode: Mode, snr: f64) -> f64 {
 
 /// Chance that a bit, or with CCK a symbol, is wrong, and how many of them a byte has.
 fn dsss(rate: u64, snr: f64) -> (f64, f64) {
-    // Noise in 22 MHz; a chip lasts 1/11 µs.
+    // Noise in 22 MHz. A chip of CCK is taken to have the channel's ratio: of the bandwidth beyond its
+    // 11 MHz its receivers make nothing (as in Pei and Henderson, Validation of ns-3 802.11b PHY model,
+    // 2009; receivers are sold with sensitivities 9 to 10 dB apart between 1 and 11 Mbit/s).
     let bit = snr * 22e6 / rate as f64;
-    let chip = snr * 2.0;
+    let chip = snr;
     match rate {
         1_000_000 => (0.5 * math::exp(-bit), 8.0),
         // The asymptote of Marcum's Q: DQPSK with Gray code.

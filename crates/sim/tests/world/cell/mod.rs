@@ -1,3 +1,4 @@
 //! Cells of 802.11 against closed forms, published models and other programs.
 
+mod errors;
 mod saturation;
