@@ -32,11 +32,11 @@ def main() -> None:
         chances = told(program("chances", Path(folder)))
         (HERE / "chances.csv").write_text(f"# ns-3 {version}\n{chances}")
         saturated = program("saturated", Path(folder))
-        lines = [f"# ns-3 {version}, 10 s each", "stations,detection,rts,goodput_mbps"]
+        lines = [f"# ns-3 {version}, 10 s each", "stations,detection,rts,goodput_mbps,heard"]
         # A receiver that tries every frame often understands one of two RTS that collide: at 2 Mbit/s
         # ns-3 asks little of 20 bytes. Such capture is not in our model, so that row is left out.
         for detection, rts in ((1, 0), (1, 1), (0, 0)):
-            for stations in (1, 10, 50):
+            for stations in (1, 10, 50, 100) if not rts else (1, 10, 50):
                 options = {"n": stations, "detection": detection, "rts": 0 if rts else 1_000_000}
                 given = [f"--{name}={value}" for name, value in options.items()]
                 lines.append(f"{stations},{detection},{rts},{told(saturated, *given).strip()}")

@@ -1,6 +1,8 @@
 // Stations that saturate one 802.11b access point, in ns-3: 11 Mbit/s, long preamble, all in range of
-// each other at equal power, UDP with 1472 bytes of payload. Counts what the access point's sink gets
-// after a second of warm-up. With --detection=0 receivers try every frame, so that a collision is heard
+// each other at equal power, UDP with 1472 bytes of payload. In the first seconds all associate and send
+// a packet, one after another, so that ARP knows the way (when all begin at once, most of 100 stations
+// are still without an association or an address seconds later); then they saturate. Prints what the
+// access point's sink gets, in Mbit/s, and from how many. With --detection=0 receivers try every frame, so that a collision is heard
 // as a frame in error (EIFS); by default ns-3 does not make out preambles below 4 dB (DIFS).
 #include "ns3/applications-module.h"
 #include "ns3/core-module.h"
@@ -10,12 +12,22 @@
 #include "ns3/wifi-module.h"
 
 #include <iostream>
+#include <set>
 
 using namespace ns3;
 
 static uint64_t g_before = 0;
 
-static void Warm(Ptr<PacketSink> sink) { g_before = sink->GetTotalRx(); }
+static std::set<Ipv4Address> g_senders;
+
+static void Warm(Ptr<PacketSink> sink) {
+  g_before = sink->GetTotalRx();
+  g_senders.clear();
+}
+
+static void Received(Ptr<const Packet>, const Address& from) {
+  g_senders.insert(InetSocketAddress::ConvertFrom(from).GetIpv4());
+}
 
 int main(int argc, char** argv) {
   uint32_t n = 10, run = 1;
@@ -65,15 +77,22 @@ int main(int argc, char** argv) {
   auto sinks = sink.Install(ap);
   OnOffHelper source("ns3::UdpSocketFactory", InetSocketAddress(to, 9));
   source.SetConstantRate(DataRate("8Mbps"), 1472);
+  const double start = 3 + 0.02 * n, warm = start + 1;
   for (uint32_t i = 0; i < n; i++) {
     auto one = source.Install(stations.Get(i));
-    one.Start(Seconds(1 + 0.005 * i));
-    one.Stop(Seconds(3 + seconds));
+    one.Start(Seconds(start));
+    one.Stop(Seconds(warm + seconds));
+    OnOffHelper first("ns3::UdpSocketFactory", InetSocketAddress(to, 9));
+    first.SetConstantRate(DataRate("1Mbps"), 100);
+    first.SetAttribute("MaxBytes", UintegerValue(100));
+    first.Install(stations.Get(i)).Start(Seconds(2 + 0.02 * i));
   }
   auto counter = DynamicCast<PacketSink>(sinks.Get(0));
-  Simulator::Schedule(Seconds(3), &Warm, counter);
-  Simulator::Stop(Seconds(3 + seconds));
+  counter->TraceConnectWithoutContext("Rx", MakeCallback(&Received));
+  Simulator::Schedule(Seconds(warm), &Warm, counter);
+  Simulator::Stop(Seconds(warm + seconds));
   Simulator::Run();
-  std::cout << (counter->GetTotalRx() - g_before) * 8 / seconds / 1e6 << std::endl;
+  std::cout << (counter->GetTotalRx() - g_before) * 8 / seconds / 1e6 << "," << g_senders.size()
+            << std::endl;
   Simulator::Destroy();
 }

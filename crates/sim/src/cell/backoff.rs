@@ -17,13 +17,15 @@ pub(super) struct Backoff {
     limits: (u32, u32),
     /// There is a frame to send, though not before this.
     wants: Option<Instant>,
+    /// It need not wait beyond the interframe space: its last backoff is over.
+    free: bool,
 }
 
 impl Backoff {
     /// A station that has nothing to send and need not wait.
     pub(super) fn new(cw_min: u32, cw_max: u32) -> Self {
         let limits = (cw_min, cw_max.max(cw_min));
-        Self { from: Instant::ZERO, slots: 0, window: cw_min, limits, wants: None }
+        Self { from: Instant::ZERO, slots: 0, window: cw_min, limits, wants: None, free: true }
     }
 
     /// When it sends if nobody does before.
@@ -49,7 +51,7 @@ impl Backoff {
 
     /// A frame finds the medium busy: a station that need not wait has to, now.
     pub(super) fn meets_busy(&mut self, dice: &mut Dice) {
-        if self.slots == 0 {
+        if self.free {
             self.draw(dice);
         }
     }
@@ -57,12 +59,13 @@ impl Backoff {
     /// Another station sends from `at` on; slots that were idle up to then are done with.
     #[inline]
     pub(super) fn interrupted(&mut self, at: Instant, slot: Duration, dice: &mut Dice) {
-        if at > self.from {
+        if at >= self.from {
             let idle = (at - self.from).as_nanos() / slot.as_nanos();
             self.slots = self.slots.saturating_sub(idle);
+            self.free |= self.slots == 0;
         }
         // It was about to send without backoff when its interframe space was broken into.
-        if self.slots == 0 && self.wants.is_some() {
+        if self.free && self.wants.is_some() {
             self.draw(dice);
         }
     }
@@ -87,5 +90,6 @@ impl Backoff {
 
     fn draw(&mut self, dice: &mut Dice) {
         self.slots = dice.below(u64::from(self.window) + 1);
+        self.free = false;
     }
 }
