@@ -429,6 +429,8 @@ fn counters(sent: u64, busy_ms: u64, area: u64, peak: u32, full: u64) -> LinkCou
         sent_bytes: 200 * sent,
         drops: [full, 1, 2, 3, 4],
         marks: 10 * full,
+        retries: 7 * full,
+        collisions: 3 * full,
         busy: Duration::from_millis(busy_ms),
         queue_area_packets: u128::from(area) * 1_000_000_000,
         queue_area_bytes: u128::from(area) * 200_000_000_000,
@@ -459,7 +461,7 @@ fn links_are_differences_between_samples() {
     assert_eq!(
         columns(&links).join(" "),
         "name from to rate_bps utilisation sent_packets sent_bytes drops drops_full drops_early \
-         drops_medium drops_down drops_too_big marks queue_mean_packets queue_max_packets queue_mean_bytes"
+         drops_medium drops_down drops_too_big drops_retries marks retries collisions queue_mean_packets queue_max_packets queue_mean_bytes"
     );
     assert_eq!(texts(&links, "name"), ["wire", "wire.back"].map(|name| Some(name.to_owned())));
     assert_eq!(texts(&links, "from")[1].as_deref(), Some("bob"));
@@ -471,7 +473,10 @@ fn links_are_differences_between_samples() {
     assert_eq!(counts(&links, "drops"), [Some(2), Some(0)]);
     assert_eq!(counts(&links, "drops_full"), [Some(2), Some(0)]);
     assert_eq!(counts(&links, "marks"), [Some(20), Some(0)]);
+    assert_eq!(counts(&links, "retries"), [Some(14), Some(0)]);
+    assert_eq!(counts(&links, "collisions"), [Some(6), Some(0)]);
     assert_eq!(counts(&links, "drops_medium"), [Some(0), Some(0)]);
+    assert_eq!(counts(&links, "drops_retries"), [Some(0), Some(0)]);
     assert_eq!(floats(&links, "queue_mean_packets"), [Some(4.0), Some(0.0)]);
     assert_eq!(floats(&links, "queue_mean_bytes"), [Some(800.0), Some(0.0)]);
     assert_eq!(counts(&links, "queue_max_packets"), [Some(6), Some(0)]);

@@ -291,6 +291,21 @@ impl Network {
         self.shortest(from, to, &mut BTreeMap::new())
     }
 
+    /// The node at a link's far end by name; of an access point's transmitter, its stations.
+    #[must_use]
+    pub fn far_end(&self, link: &DirectedLink) -> String {
+        let cell = link.in_cell.then(|| &self.cells[link.link]);
+        match cell.filter(|cell| cell.access_point == link.from) {
+            Some(cell) if cell.stations.len() > 4 => format!("{} stations", cell.stations.len()),
+            Some(cell) => {
+                let names: Vec<&str> =
+                    cell.stations.iter().map(|n| self.nodes[*n].as_str()).collect();
+                names.join(", ")
+            }
+            None => self.nodes[link.to].clone(),
+        }
+    }
+
     /// The least MTU along a route.
     #[must_use]
     pub fn mtu(&self, route: &[usize]) -> Size {

@@ -82,15 +82,7 @@ fn rates(path: &Path, rate: &RateControl, standard: Standard, found: &mut Findin
         RateControl::Fixed(fixed) => {
             of_the_standard(path.key("rate"), fixed.rate, standard.rates(), standard, found);
         }
-        RateControl::Arf(arf) => {
-            for (key, count) in
-                [("up_after", arf.up_after), ("down_after", arf.down_after), ("timer", arf.timer)]
-            {
-                if count == 0 {
-                    found.add(path.key(key), "must be 1 or more");
-                }
-            }
-        }
+        RateControl::Arf(_) => {}
         RateControl::Minstrel(minstrel) => {
             if minstrel.update.is_zero() {
                 found.add(path.key("update"), "must be longer than nothing");

@@ -222,9 +222,11 @@ fn goodput_is_that_of_ns3() {
         .filter(|line| line.starts_with(|c: char| c.is_ascii_digit()))
         .map(|line| line.split(',').map(|cell| cell.parse().expect("a number")).collect())
         .collect();
-    assert_eq!(rows.len(), 9);
+    assert_eq!(rows.len(), 11);
     for row in rows {
         let (n, detection, rts, ns3) = (row[0] as u32, row[1] == 1.0, row[2] == 1.0, row[3]);
+        // Without an association or an address a station of ns-3 does not contend.
+        assert_eq!(row[4] as u32, n);
         let words = format!(
             "standard = '802.11b'\neifs_after_collision = {}\n{}",
             !detection,

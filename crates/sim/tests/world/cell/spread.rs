@@ -35,7 +35,6 @@ fn round_trips(network: &str, rate: &str, more: &str) -> (f64, f64) {
         _ => {}
     });
     trips.sort_by(f64::total_cmp);
-    println!("{}", trips.len());
     assert!(trips.len() > 50, "{}", trips.len());
     (trips[trips.len() / 2], trips[trips.len() * 99 / 100])
 }
@@ -52,6 +51,7 @@ fn round_trips_spread_on_the_air_and_not_on_a_wire() {
         &["laptop", "other"],
         &format!("{words}contenders = {{ count = 1, packet = '1428B' }}"),
     );
+    let mut spreads = Vec::new();
     println!("p99 − p50 in ms (p50): wire, cell alone, one station at 256 kbit/s, one saturated");
     for rate in ["2Mbit/s", "5Mbit/s", "6Mbit/s"] {
         let all = [
@@ -63,5 +63,22 @@ fn round_trips_spread_on_the_air_and_not_on_a_wire() {
         let told: Vec<String> =
             all.iter().map(|(p50, p99)| format!("{:.2} ({p50:.2})", p99 - p50)).collect();
         println!("{rate}: {}", told.join(", "));
+        spreads.push(all.map(|(p50, p99)| p99 - p50));
     }
+    let [two, five, six] = spreads[..] else { panic!("three rates") };
+    // On the wire the noise of the source (a millisecond at most) and a packet in the way are all.
+    assert!([two, five, six].iter().all(|spread| spread[0] < 1.0));
+    // At 2 Mbit/s the air is quiet: less than a full backoff of 31 slots and an acknowledgement.
+    assert!(two[1] < 1.0 && two[1] > 10.0 * two[0], "{two:?}");
+    // 5 Mbit/s have spikes, 6 Mbit/s is the limit; each further station makes it worse.
+    for (fuller, emptier) in [(five, two), (six, five)] {
+        assert!((0..3).all(|at| fuller[at] > emptier[at]), "{fuller:?} {emptier:?}");
+        assert!(fuller[1] > 3.0 * emptier[1], "{fuller:?} {emptier:?}");
+    }
+    for spread in [two, five, six] {
+        assert!(spread[1] > 5.0 * spread[0], "{spread:?}");
+        assert!(spread[2] > 1.5 * spread[1] && spread[3] > 10.0 * spread[2], "{spread:?}");
+    }
+    // Beside a station that always has a frame, each gets half: more than that waits for seconds.
+    assert!(two[3] < 20.0 && five[3] > 500.0 && six[3] > 500.0);
 }
