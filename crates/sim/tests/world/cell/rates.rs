@@ -8,6 +8,7 @@ use talkspurt_sim::cell::rates::Rates;
 use talkspurt_sim::cell::timing::Timing;
 
 use super::hops::{cafe, cbr};
+use super::saturation;
 use crate::support::{run, scenario};
 
 #[test]
@@ -73,4 +74,17 @@ fn both_come_near_the_best_fixed_rate() {
             assert!(arf > 0.5 * best, "{standard} {snr_db} dB: ARF {arf}, {best}");
         }
     }
+}
+
+/// It cannot tell a collision from a bad channel.
+#[test]
+fn arf_slows_down_a_crowd() {
+    let of = |n, rate: &str| {
+        saturation::goodput(n, 1500, 60, &format!("standard = '802.11b'\nrate = {rate}")) / 1e6
+    };
+    let fixed = "{ kind = 'fixed', rate = '11Mbit/s' }";
+    let (alone, crowd) = (of(1, "{ kind = 'arf' }"), of(20, "{ kind = 'arf' }"));
+    println!("ARF: alone {alone:.2}, 20 stations {crowd:.2}; fixed {:.2}", of(20, fixed));
+    assert!((alone / of(1, fixed) - 1.0).abs() < 0.01);
+    assert!(crowd < 0.7 * of(20, fixed), "{crowd}");
 }

@@ -12,7 +12,7 @@ use talkspurt_sim::build::{Recordings, build};
 use crate::support::{flow, link, point, scenario};
 
 /// Goodput of `n` contenders with packets of `bytes` over so many seconds, in bit/s of IP packets.
-fn goodput(n: u32, bytes: u32, seconds: u64, more: &str) -> f64 {
+pub(super) fn goodput(n: u32, bytes: u32, seconds: u64, more: &str) -> f64 {
     let parts = [
         link("wire", "a-b", "1Mbit/s", "1ms", ""),
         flow("talk", "a-b", "udp", "{ kind = 'cbr', rate = '8kbit/s', packet = '100B' }", ""),
