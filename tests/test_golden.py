@@ -22,6 +22,7 @@ GOLDEN = {
     "two-paths": "c3308ad0c547673346f816d76c821191",
     "two-way": "96ae0753ade5e23007168e7fd8417229",
     "which-transport": "277e44c269d74492a1da1f0486e3aa5d",
+    "wireless-cell": "855a1013bd68d388cd132ea4d9505123",
 }
 
 
@@ -44,7 +45,14 @@ CONTROLLERS = {
     "Beritelli": "bde002daf7b3b50f8f7455a65ed93499",
 }
 """Each value of the axis of ``controllers``, under its first seed."""
-STUDIES = ("controllers", "large-delay", "partial-reliability", "two-paths", "which-transport")
+STUDIES = (
+    "controllers",
+    "large-delay",
+    "partial-reliability",
+    "two-paths",
+    "which-transport",
+    "wireless-cell",
+)
 
 
 @pytest.mark.parametrize("name", sorted(GOLDEN))

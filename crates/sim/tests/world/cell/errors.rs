@@ -1,6 +1,7 @@
 //! The error model: its constants counted again from the codes themselves, its chances beside those
 //! of ns-3 (`validation/cell`).
 
+use talkspurt_proto::math;
 use talkspurt_sim::cell::errors::{
     CCK_5_5, CCK_11, FIVE_SIXTHS, HALF, Spectrum, THREE_QUARTERS, TWO_THIRDS, byte_survives_ln,
 };
@@ -137,7 +138,8 @@ fn frames_are_lost_where_ns3_loses_them() {
         let after = of.iter().position(|row| row.2 >= 0.5).expect("it rises");
         let (x, y) = (of[after - 1], of[after]);
         let theirs = x.1 + (0.5 - x.2) / (y.2 - x.2) * (y.1 - x.1);
-        let chance = |db: f64| (1000.0 * byte_survives_ln(mode, 10_f64.powf(db / 10.0))).exp();
+        let chance =
+            |db: f64| math::exp(1000.0 * byte_survives_ln(mode, math::pow(10.0, db / 10.0)));
         let ours = half_way(chance);
         println!("{name}: {ours:.2} dB, ns-3 {theirs:.2} dB");
         // ns-3's are cut into half decibels here; for CCK it has no union bound.

@@ -6,6 +6,7 @@
 
 use std::sync::atomic::AtomicBool;
 
+use talkspurt_proto::math;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_sim::build::{Recordings, build};
 
@@ -56,8 +57,8 @@ impl Model {
         let stages = 0..self.tries.unwrap_or(200);
         let (mut sent, mut slots) = (0.0, 0.0);
         for stage in stages {
-            let reached = p.powi(stage);
-            let window = self.window * 2_f64.powi(stage.min(self.doublings));
+            let reached = math::pow(p, f64::from(stage));
+            let window = self.window * math::pow(2.0, f64::from(stage.min(self.doublings)));
             sent += reached;
             slots += reached * (window + 1.0) / 2.0;
         }
@@ -66,8 +67,8 @@ impl Model {
 
     /// Bit/s.
     fn throughput(&self) -> f64 {
-        let others = self.n as i32 - 1;
-        let collides = |tau: f64| 1.0 - (1.0 - tau).powi(others);
+        let (n, others) = (f64::from(self.n), f64::from(self.n) - 1.0);
+        let collides = |tau: f64| 1.0 - math::pow(1.0 - tau, others);
         // The fixed point: more collisions, fewer transmissions.
         let (mut low, mut high) = (0.0, 1.0);
         for _ in 0..100 {
@@ -75,8 +76,8 @@ impl Model {
             if collides(self.sends(p)) > p { low = p } else { high = p }
         }
         let tau = self.sends(low);
-        let idle = (1.0 - tau).powi(self.n as i32);
-        let one = f64::from(self.n) * tau * (1.0 - tau).powi(others);
+        let idle = math::pow(1.0 - tau, n);
+        let one = n * tau * math::pow(1.0 - tau, others);
         let mean = idle * self.slot + one * self.success + (1.0 - idle - one) * self.collision;
         one * self.bits / (mean * 1e-6)
     }
