@@ -427,7 +427,7 @@ fn counters(sent: u64, busy_ms: u64, area: u64, peak: u32, full: u64) -> LinkCou
     LinkCounters {
         sent_packets: sent,
         sent_bytes: 200 * sent,
-        drops: [full, 1, 2, 3, 4],
+        drops: [full, 1, 2, 3, 4, 5],
         marks: 10 * full,
         retries: 7 * full,
         collisions: 3 * full,
@@ -490,8 +490,8 @@ fn links_are_differences_between_samples() {
     assert_eq!(floats(&series, "utilisation")[..4], [0.5, 0.5, 0.8, 0.2].map(Some));
     assert_eq!(floats(&series, "queue_packets")[..4], [1.0, 3.0, 4.0, 1.0].map(Some));
     assert_eq!(floats(&series, "queue_bytes")[..4], [200.0, 600.0, 800.0, 200.0].map(Some));
-    // The first bin holds what the counters began with: 1 + 2 + 3 + 4.
-    assert_eq!(counts(&series, "drops")[..4], [10, 1, 2, 0].map(Some));
+    // The first bin holds what the counters began with: 1 + 2 + 3 + 4 + 5.
+    assert_eq!(counts(&series, "drops")[..4], [15, 1, 2, 0].map(Some));
     assert_eq!(counts(&series, "marks")[..4], [0, 10, 20, 0].map(Some));
 }
 
