@@ -2,7 +2,8 @@
 //!
 //! `talkspurt-bench WORKLOAD [SECONDS]` with `w1` (50 bulk SACK), `w2` (500 voice calls with
 //! delay, jitter, loss and MOS per flow), `w2-N` (the same, N of them), `w4` (w1 with ns-2's trace of
-//! every link on disk) or `w5-N` (N bulk flows). Prints one JSON line.
+//! every link on disk), `w5-N` (N bulk flows) or `w6-N` (N saturated stations of 802.11b). Prints one
+//! JSON line.
 
 mod workloads;
 
@@ -23,7 +24,7 @@ fn main() {
     let name = arguments.next().unwrap_or_default();
     let seconds = arguments.next().and_then(|text| text.parse().ok());
     let Some(scenario) = workloads::by_name(&name, seconds) else {
-        eprintln!("usage: talkspurt-bench w1|w2|w2-N|w4|w5-N [SECONDS]");
+        eprintln!("usage: talkspurt-bench w1|w2|w2-N|w4|w5-N|w6-N [SECONDS]");
         std::process::exit(2);
     };
     let network = Arc::new(Network::build(&scenario).expect("the workloads are sound"));
@@ -64,7 +65,16 @@ fn main() {
         let mut world = build(&scenario, &network, &Materials::new(), ());
         let before = set_up.elapsed();
         run(&mut world, scenario.duration);
-        report(&name, &world, before, "");
+        let tally: u64 = world.cells().iter().map(|cell| cell.tally().packets).sum();
+        let extra = match tally {
+            0 => String::new(),
+            // 1472 of 1500 B are payload of UDP.
+            packets => {
+                let bits = packets as f64 * 1472.0 * 8.0;
+                format!("\"goodput_mbps\":{:.3},", bits / scenario.duration.as_secs_f64() / 1e6)
+            }
+        };
+        report(&name, &world, before, &extra);
     }
 }
 

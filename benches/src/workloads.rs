@@ -8,10 +8,11 @@ use talkspurt_proto::tcp;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_scenario::model::{
-    DropTail, Flow, Link, Measure, Queue, Record, Replications, Scenario,
+    Cell, Contenders, DropTail, Flow, Link, Measure, Queue, Record, Replications, Scenario,
+    Standard, Station,
 };
 
-/// A workload by name: `w1`, `w2`, `w2-N`, `w4` (W1 for 20 s), `w5-N`.
+/// A workload by name: `w1`, `w2`, `w2-N`, `w4` (W1 for 20 s), `w5-N`, `w6-N`.
 #[must_use]
 pub(crate) fn by_name(name: &str, seconds: Option<u64>) -> Option<Scenario> {
     let scenario = match name {
@@ -22,6 +23,9 @@ pub(crate) fn by_name(name: &str, seconds: Option<u64>) -> Option<Scenario> {
             let flows: u32 = name.strip_prefix("w2-")?.parse().ok()?;
             let core = Rate::from_bps(100_000 * u64::from(flows));
             voice(flows, core, 250, seconds.unwrap_or(100))
+        }
+        _ if name.starts_with("w6-") => {
+            saturated(name.strip_prefix("w6-")?.parse().ok()?, seconds.unwrap_or(100))
         }
         _ => {
             let flows: u32 = name.strip_prefix("w5-")?.parse().ok()?;
@@ -69,6 +73,23 @@ fn voice(flows: u32, core: Rate, buffer: u32, seconds: u64) -> Scenario {
     })
 }
 
+/// W6: stations that saturate an 802.11b access point, 1500 B at 11 Mbit/s, long preamble; collisions
+/// as in ns-3.
+fn saturated(count: u32, seconds: u64) -> Scenario {
+    let packet = Size::from_bytes(1500);
+    let cell = Cell {
+        access_point: "ap".to_owned(),
+        stations: IndexMap::from([("idle".to_owned(), Station::default())]),
+        eifs_after_collision: false,
+        contenders: Some(Contenders { count, packet, rate: None, snr_db: None }),
+        ..Cell::plain(
+            Standard::B,
+            Queue::Droptail(DropTail { packets: Some(10), ..DropTail::default() }),
+        )
+    };
+    Scenario { cells: IndexMap::from([("cell".to_owned(), cell)]), ..bare(seconds) }
+}
+
 fn dumbbell(
     flows: u32,
     core: Rate,
@@ -83,6 +104,11 @@ fn dumbbell(
         links.insert(format!("left{i}"), link(&format!("s{i}"), "L", access, 1, 1000));
         links.insert(format!("right{i}"), link("R", &format!("d{i}"), access, 1, 1000));
     }
+    let flows = (0..flows).map(|i| (format!("f{i}"), flow(i))).collect();
+    Scenario { links, flows, ..bare(seconds) }
+}
+
+fn bare(seconds: u64) -> Scenario {
     Scenario {
         title: "peer workload".to_owned(),
         description: String::new(),
@@ -92,8 +118,9 @@ fn dumbbell(
         record: Record::default(),
         nodes: IndexMap::new(),
         topology: None,
-        links,
-        flows: (0..flows).map(|i| (format!("f{i}"), flow(i))).collect(),
+        links: IndexMap::new(),
+        cells: IndexMap::new(),
+        flows: IndexMap::new(),
         axes: Vec::new(),
         replications: Replications::default(),
     }

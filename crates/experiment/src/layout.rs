@@ -26,7 +26,7 @@ pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
     let links = network.links.iter().map(|link| LinkInfo {
         name: link.name.clone(),
         from: network.nodes[link.from].clone(),
-        to: network.nodes[link.to].clone(),
+        to: network.far_end(link),
         rate_bps: link.rate.as_bps(),
         delay: link.delay,
     });

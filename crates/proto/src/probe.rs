@@ -50,11 +50,13 @@ pub enum DropReason {
     Down = 3,
     /// Longer than the link's MTU (a Packet Too Big went back).
     TooBig = 4,
+    /// Sent as often as a radio's retry limit allows, and never acknowledged.
+    Retries = 5,
 }
 
 impl DropReason {
     /// How many reasons there are: the length of a table indexed by them.
-    pub const COUNT: usize = 5;
+    pub const COUNT: usize = 6;
 }
 
 /// What a queue discipline makes of its queue, as told at a sample; `None` for what it does not have.
@@ -84,7 +86,12 @@ pub struct LinkCounters {
     pub drops: [u64; DropReason::COUNT],
     /// Packets that a queue marked with Congestion Experienced.
     pub marks: u64,
-    /// Time the transmitter has been busy.
+    /// Transmissions of a frame on a radio beyond its first.
+    pub retries: u64,
+    /// Transmissions on a radio that met another's.
+    pub collisions: u64,
+    /// Time the transmitter has been busy; of a radio, the time its transmissions and the answers to
+    /// them took on the channel.
     pub busy: Duration,
     /// Integral of the queue's length over time, in packets times nanoseconds.
     pub queue_area_packets: u128,

@@ -184,7 +184,7 @@ fn direction(link: &DirectedLink) -> [(&'static str, Value); 8] {
 }
 
 fn topology(scenario: &Scenario, network: &Network) -> String {
-    let links: Vec<_> = scenario
+    let mut links: Vec<_> = scenario
         .links
         .iter()
         .enumerate()
@@ -206,14 +206,28 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
             said
         })
         .collect();
+    // Hops over the air, each drawn as a link: stations, then contenders.
+    for transmitter in network.links.iter().filter(|link| link.in_cell) {
+        let cell = &network.cells[transmitter.link];
+        if transmitter.from != cell.access_point {
+            links.push(json!({
+                "name": transmitter.name,
+                "from": network.nodes[cell.access_point],
+                "to": network.nodes[transmitter.from],
+                "rate_bps": transmitter.rate.as_bps(), "delay_s": 0.0, "jitter_s": 0.0,
+                "queue": transmitter.queue.to_string(),
+                "mtu": transmitter.mtu.as_bytes(), "loss": 0.0,
+            }));
+        }
+    }
     let flows: Vec<_> = scenario
         .flows
         .iter()
         .zip(&network.routes)
         .map(|((name, flow), paths)| {
-            let node = |link: &usize| &network.nodes[network.links[*link].to];
+            let node = |link: &usize| &network.nodes[network.links[*link].from];
             let passed = |path: &Routes| -> Vec<_> {
-                std::iter::once(&flow.from).chain(path.forward.iter().map(node)).collect()
+                path.forward.iter().map(node).chain(std::iter::once(&flow.to)).collect()
             };
             let routes: Vec<_> = paths.iter().map(passed).collect();
             json!({ "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to, "routes": routes })

@@ -25,6 +25,10 @@ pub struct LinkSummary {
     pub drops: Option<[u64; DropReason::COUNT]>,
     /// Packets that its queue marked with Congestion Experienced.
     pub marks: Option<u64>,
+    /// Transmissions on a radio beyond the first of a frame.
+    pub retries: Option<u64>,
+    /// Transmissions on a radio that met another's.
+    pub collisions: Option<u64>,
     /// Packets waiting, mean over time.
     pub queue_mean_packets: Option<f64>,
     /// Packets waiting, most at once.
@@ -152,6 +156,8 @@ impl Links {
             sent_bytes: Some(after.sent_bytes - before.sent_bytes),
             drops: Some(dropped(before, after)),
             marks: Some(after.marks - before.marks),
+            retries: Some(after.retries - before.retries),
+            collisions: Some(after.collisions - before.collisions),
             queue_mean_packets: Some(span.queue_packets),
             queue_max_packets: Some(self.peaks[index].into()),
             queue_mean_bytes: Some(span.queue_bytes),
@@ -205,7 +211,10 @@ pub(crate) fn table(layout: &Layout, rows: &[LinkSummary]) -> RecordBatch {
         .maybe_count("drops_medium", drops(DropReason::Medium))
         .maybe_count("drops_down", drops(DropReason::Down))
         .maybe_count("drops_too_big", drops(DropReason::TooBig))
+        .maybe_count("drops_retries", drops(DropReason::Retries))
         .maybe_count("marks", rows.iter().map(|row| row.marks))
+        .maybe_count("retries", rows.iter().map(|row| row.retries))
+        .maybe_count("collisions", rows.iter().map(|row| row.collisions))
         .maybe_float("queue_mean_packets", rows.iter().map(|row| row.queue_mean_packets))
         .maybe_count("queue_max_packets", rows.iter().map(|row| row.queue_max_packets))
         .maybe_float("queue_mean_bytes", rows.iter().map(|row| row.queue_mean_bytes))

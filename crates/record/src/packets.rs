@@ -63,6 +63,7 @@ impl HopFate {
             Self::Dropped(DropReason::Medium) => "medium",
             Self::Dropped(DropReason::Down) => "down",
             Self::Dropped(DropReason::TooBig) => "too_big",
+            Self::Dropped(DropReason::Retries) => "retries",
         }
     }
 }

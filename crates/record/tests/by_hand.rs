@@ -431,8 +431,10 @@ fn counters(sent: u64, busy_ms: u64, area: u64, peak: u32, full: u64) -> LinkCou
     LinkCounters {
         sent_packets: sent,
         sent_bytes: 200 * sent,
-        drops: [full, 1, 2, 3, 4],
+        drops: [full, 1, 2, 3, 4, 5],
         marks: 10 * full,
+        retries: 7 * full,
+        collisions: 3 * full,
         busy: Duration::from_millis(busy_ms),
         queue_area_packets: u128::from(area) * 1_000_000_000,
         queue_area_bytes: u128::from(area) * 200_000_000_000,
@@ -468,7 +470,7 @@ fn links_are_differences_between_samples() {
     assert_eq!(
         columns(&links).join(" "),
         "name from to rate_bps utilisation sent_packets sent_bytes drops drops_full drops_early \
-         drops_medium drops_down drops_too_big marks queue_mean_packets queue_max_packets queue_mean_bytes \
+         drops_medium drops_down drops_too_big drops_retries marks retries collisions queue_mean_packets queue_max_packets queue_mean_bytes \
          sojourn_mean_s sojourn_p50_s sojourn_p95_s sojourn_p99_s sojourn_max_s"
     );
     assert_eq!(texts(&links, "name"), ["wire", "wire.back"].map(|name| Some(name.to_owned())));
@@ -481,7 +483,10 @@ fn links_are_differences_between_samples() {
     assert_eq!(counts(&links, "drops"), [Some(2), Some(0)]);
     assert_eq!(counts(&links, "drops_full"), [Some(2), Some(0)]);
     assert_eq!(counts(&links, "marks"), [Some(20), Some(0)]);
+    assert_eq!(counts(&links, "retries"), [Some(14), Some(0)]);
+    assert_eq!(counts(&links, "collisions"), [Some(6), Some(0)]);
     assert_eq!(counts(&links, "drops_medium"), [Some(0), Some(0)]);
+    assert_eq!(counts(&links, "drops_retries"), [Some(0), Some(0)]);
     assert_eq!(floats(&links, "queue_mean_packets"), [Some(4.0), Some(0.0)]);
     assert_eq!(floats(&links, "queue_mean_bytes"), [Some(800.0), Some(0.0)]);
     assert_eq!(counts(&links, "queue_max_packets"), [Some(6), Some(0)]);
@@ -496,8 +501,8 @@ fn links_are_differences_between_samples() {
     assert_eq!(floats(&series, "utilisation")[..4], [0.5, 0.5, 0.8, 0.2].map(Some));
     assert_eq!(floats(&series, "queue_packets")[..4], [1.0, 3.0, 4.0, 1.0].map(Some));
     assert_eq!(floats(&series, "queue_bytes")[..4], [200.0, 600.0, 800.0, 200.0].map(Some));
-    // The first bin holds what the counters began with: 1 + 2 + 3 + 4.
-    assert_eq!(counts(&series, "drops")[..4], [10, 1, 2, 0].map(Some));
+    // The first bin holds what the counters began with: 1 + 2 + 3 + 4 + 5.
+    assert_eq!(counts(&series, "drops")[..4], [15, 1, 2, 0].map(Some));
     assert_eq!(counts(&series, "marks")[..4], [0, 10, 20, 0].map(Some));
     // As they are at the end of the bin.
     assert_eq!(floats(&series, "average_packets")[..4], [500.0, 1000.0, 1800.0, 2000.0].map(Some));

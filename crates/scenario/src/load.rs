@@ -176,8 +176,9 @@ impl Reader<'_> {
     /// Checks one combination; findings carry their origin.
     fn one(&self, tree: &Tree, found: &mut Findings) -> Option<(Scenario, Arc<Network>)> {
         check::shape::check(self.schema, tree, &Path::default(), found);
-        if matches!(self.shape, Shape::None) && tree.key("links").is_none() {
-            let message = "missing (links by name, or a `topology` that makes them)";
+        let none = tree.key("links").is_none() && tree.key("cells").is_none();
+        if matches!(self.shape, Shape::None) && none {
+            let message = "missing (links by name, a `topology` that makes them, or `cells`)";
             found.add(Path::of(&["links"]), message).at(&tree.origin);
         }
         if matches!(self.shape, Shape::Broken) {

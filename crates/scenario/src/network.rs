@@ -13,7 +13,8 @@ use talkspurt_proto::units::{Rate, Size};
 
 use crate::course::{self, Course};
 use crate::model::{
-    Flow, Framing, GilbertElliott, IpVersion, Link, LinkEvent, Queue, Scenario, Transport,
+    Cell, Flow, Framing, GilbertElliott, IpVersion, Link, LinkEvent, Queue, RateControl, Scenario,
+    Transport,
 };
 use crate::orbit;
 use crate::path::Path;
@@ -24,20 +25,24 @@ use crate::words::did_you_mean;
 const MOST_HOPS: usize = 255;
 /// Paths of a flow at most: their addresses fit an INIT, and more hosts have not.
 const MOST_PATHS: usize = 8;
-/// Wake-up slots of the schedule: one a directed link and one a peer.
+/// Wake-up slots of the schedule: one a directed link, one a cell and one a peer.
 const MOST_SLOTS: usize = 65_535;
 
 /// One direction of a link, with the properties that hold in it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectedLink {
-    /// The scenario's name of the link; `.back` is added for the direction from `to` to `from`.
+    /// The scenario's name of the link; `.back` is added for the direction from `to` to `from`. Of a
+    /// transmitter in a cell, the cell's and the node's.
     pub name: String,
-    /// Which link of the scenario it belongs to, in the order of the file.
+    /// Which link of the scenario it belongs to, in the order of the file; of a transmitter, which
+    /// cell.
     pub link: usize,
     /// Node at the sending end, an index into [`Network::nodes`].
     pub from: usize,
-    /// Node at the receiving end.
+    /// Node at the receiving end; of an access point, the first of its stations.
     pub to: usize,
+    /// Whether it is a transmitter in a cell.
+    pub in_cell: bool,
     /// Bits sent per second.
     pub rate: Rate,
     /// Propagation delay at the start, that over a satellite included.
@@ -64,6 +69,18 @@ pub struct DirectedLink {
     pub course: Option<Course>,
     /// Outages and returns in order of time, the same in both directions.
     pub events: Vec<LinkEvent>,
+}
+
+/// A cell: its transmitters are links, first the access point's, then the stations', then that of
+/// its contenders, if it has any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellNodes {
+    /// The access point.
+    pub access_point: usize,
+    /// The stations.
+    pub stations: Vec<usize>,
+    /// The access point's transmitter, an index into [`Network::links`].
+    pub first_link: usize,
 }
 
 /// One path of a flow there and back, as indices into [`Network::links`].
@@ -110,15 +127,19 @@ pub struct Addresses {
 pub struct Network {
     /// Names: first those of the `nodes` table, then in the order in which links name them.
     pub nodes: Vec<String>,
-    /// Link `k` of the file is number `2k` from `from` to `to`, and `2k + 1` back.
+    /// Link `k` of the file is number `2k` from `from` to `to`, and `2k + 1` back; behind all links
+    /// stand the transmitters of cells.
     pub links: Vec<DirectedLink>,
+    /// Per cell, in the order of the file.
+    pub cells: Vec<CellNodes>,
     /// Per flow, in the order of the file, its paths, the primary one first.
     pub routes: Vec<Vec<Routes>>,
     /// Per node.
     pub addresses: Vec<Addresses>,
     numbers: BTreeMap<String, usize>,
-    /// Per node, the links that leave it, in the order of the file.
-    outgoing: Vec<Vec<usize>>,
+    /// Per node, the links that leave it, in the order of the file, and where they lead: an access
+    /// point's leads to each of its stations.
+    outgoing: Vec<Vec<(usize, usize)>>,
     /// Per node, the links that reach it.
     incoming: Vec<Vec<usize>>,
 }
@@ -147,11 +168,11 @@ impl Network {
     pub(crate) fn assemble(scenario: &Scenario) -> (Self, Findings) {
         let mut found = Findings::default();
         let mut network = Self::wire(scenario, &mut found);
-        let slots = network.links.len() + 2 * scenario.flows.len();
+        let (links, cells) = (scenario.links.len(), network.cells.len());
+        let slots = 2 * links + cells + 2 * scenario.flows.len();
         if slots > MOST_SLOTS {
             let message = format!(
-                "{} links and {} flows need {slots} wake-up slots; the schedule has {MOST_SLOTS} (two a link, two a flow)",
-                scenario.links.len(),
+                "{links} links and {} flows need {slots} wake-up slots; the schedule has {MOST_SLOTS} (two a link, two a flow)",
                 scenario.flows.len()
             );
             found.add(Path::of(&["links"]), message);
@@ -172,6 +193,10 @@ impl Network {
             names.insert(&link.from);
             names.insert(&link.to);
         }
+        for cell in scenario.cells.values() {
+            names.insert(&cell.access_point);
+            names.extend(cell.stations.keys().map(String::as_str));
+        }
         let node = |name: &str| names.get_index_of(name).expect("every end was just named");
         // A run of no length is told elsewhere.
         let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
@@ -190,14 +215,40 @@ impl Network {
         let mut outgoing = vec![Vec::new(); names.len()];
         let mut incoming = vec![Vec::new(); names.len()];
         for (index, link) in links.iter().enumerate() {
-            outgoing[link.from].push(index);
+            outgoing[link.from].push((index, link.to));
             incoming[link.to].push(index);
         }
-        let nodes: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut nodes: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut cells = Vec::with_capacity(scenario.cells.len());
+        for (index, (name, cell)) in scenario.cells.iter().enumerate() {
+            let access_point = node(&cell.access_point);
+            let stations: Vec<usize> = cell.stations.keys().map(|name| node(name)).collect();
+            let first_link = links.len();
+            for (number, &station) in stations.iter().enumerate() {
+                outgoing[access_point].push((first_link, station));
+                incoming[station].push(first_link);
+                outgoing[station].push((first_link + 1 + number, access_point));
+                incoming[access_point].push(first_link + 1 + number);
+            }
+            links.extend(transmitters(name, index, cell, access_point, &stations));
+            if let Some(contenders) = &cell.contenders {
+                // A node that nothing leads to or from, for tables and pictures.
+                let name = format!("{name}.contenders");
+                let one = contenders.rate.as_ref();
+                links.push(DirectedLink {
+                    name: name.clone(),
+                    ..transmitter(cell, one, index, nodes.len(), access_point)
+                });
+                nodes.push(name);
+                outgoing.push(Vec::new());
+                incoming.push(Vec::new());
+            }
+            cells.push(CellNodes { access_point, stations, first_link });
+        }
         let numbers =
             nodes.iter().enumerate().map(|(number, name)| (name.clone(), number)).collect();
         let addresses = addresses(scenario, &nodes);
-        Self { nodes, numbers, links, routes: Vec::new(), addresses, outgoing, incoming }
+        Self { nodes, numbers, links, cells, routes: Vec::new(), addresses, outgoing, incoming }
     }
 
     /// All ways of flows, as packets number them: the primary paths of flow n there and back are 2n
@@ -243,6 +294,21 @@ impl Network {
     #[must_use]
     pub fn route(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         self.shortest(from, to, &mut BTreeMap::new())
+    }
+
+    /// The node at a link's far end by name; of an access point's transmitter, its stations.
+    #[must_use]
+    pub fn far_end(&self, link: &DirectedLink) -> String {
+        let cell = link.in_cell.then(|| &self.cells[link.link]);
+        match cell.filter(|cell| cell.access_point == link.from) {
+            Some(cell) if cell.stations.len() > 4 => format!("{} stations", cell.stations.len()),
+            Some(cell) => {
+                let names: Vec<&str> =
+                    cell.stations.iter().map(|n| self.nodes[*n].as_str()).collect();
+                names.join(", ")
+            }
+            None => self.nodes[link.to].clone(),
+        }
     }
 
     /// The least MTU along a route.
@@ -293,11 +359,12 @@ impl Network {
         let mut here = from;
         while here != to {
             let rest = best[here]?;
-            let next = self.outgoing[here].iter().copied().find(|&link| {
-                best[self.links[link].to].is_some_and(|d| self.farther(d, link) == rest)
-            })?;
-            route.push(next);
-            here = self.links[next].to;
+            let (link, next) = self.outgoing[here]
+                .iter()
+                .copied()
+                .find(|&(link, next)| best[next].is_some_and(|d| self.farther(d, link) == rest))?;
+            route.push(link);
+            here = next;
         }
         Some(route)
     }
@@ -413,7 +480,7 @@ impl Network {
 
     fn no_link(&self, from: usize, to: usize, path: Path, found: &mut Findings) {
         let mut reached: Vec<&str> =
-            self.outgoing[from].iter().map(|l| self.nodes[self.links[*l].to].as_str()).collect();
+            self.outgoing[from].iter().map(|(_, to)| self.nodes[*to].as_str()).collect();
         reached.dedup();
         let (from, to) = (&self.nodes[from], &self.nodes[to]);
         found
@@ -432,7 +499,7 @@ impl Network {
 
     /// The link of least delay from one node to its neighbour, the first in the file among equals.
     fn between(&self, from: usize, to: usize) -> Option<usize> {
-        let links = self.outgoing[from].iter().copied().filter(|link| self.links[*link].to == to);
+        let links = self.outgoing[from].iter().filter(|(_, far)| *far == to).map(|(link, _)| *link);
         links.min_by_key(|link| self.links[*link].delay)
     }
 }
@@ -443,6 +510,7 @@ fn forth(name: &str, index: usize, link: &Link, from: usize, to: usize) -> Direc
         link: index,
         from,
         to,
+        in_cell: false,
         rate: link.rate,
         delay: link.delay,
         jitter: link.jitter,
@@ -480,6 +548,63 @@ fn back(forth: &DirectedLink, link: &Link) -> DirectedLink {
         duplicate: differing.duplicate.unwrap_or(forth.duplicate),
         reorder: differing.reorder.unwrap_or(forth.reorder),
         ..forth.clone()
+    }
+}
+
+/// The transmitters of a cell's nodes.
+fn transmitters(
+    name: &str,
+    index: usize,
+    cell: &Cell,
+    access_point: usize,
+    stations: &[usize],
+) -> Vec<DirectedLink> {
+    let first = stations.first().copied().unwrap_or(access_point);
+    let mut all = vec![DirectedLink {
+        name: format!("{name}.{}", cell.access_point),
+        ..transmitter(cell, None, index, access_point, first)
+    }];
+    for ((station, own), node) in cell.stations.iter().zip(stations) {
+        all.push(DirectedLink {
+            name: format!("{name}.{station}"),
+            queue: own.queue.clone().unwrap_or_else(|| cell.queue.clone()),
+            ..transmitter(cell, own.rate.as_ref(), index, *node, access_point)
+        });
+    }
+    all
+}
+
+/// A transmitter without a name. Its rate is that of its frames, or the highest they may have.
+fn transmitter(
+    cell: &Cell,
+    rate: Option<&RateControl>,
+    index: usize,
+    from: usize,
+    to: usize,
+) -> DirectedLink {
+    let rate = match rate.cloned().unwrap_or_else(|| cell.usual_rate()) {
+        RateControl::Fixed(fixed) => fixed.rate,
+        RateControl::Arf(_) | RateControl::Minstrel(_) => cell.highest_rate(),
+    };
+    DirectedLink {
+        name: String::new(),
+        link: index,
+        from,
+        to,
+        in_cell: true,
+        rate,
+        delay: Duration::ZERO,
+        jitter: Duration::ZERO,
+        queue: cell.queue.clone(),
+        framing: Framing::None,
+        mtu: cell.mtu,
+        loss: 0.0,
+        gilbert_elliott: None,
+        bit_error_rate: 0.0,
+        duplicate: 0.0,
+        reorder: false,
+        course: None,
+        events: Vec::new(),
     }
 }
 

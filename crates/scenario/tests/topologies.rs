@@ -258,5 +258,8 @@ fn many_flows_have_hosts_of_their_own() {
     let ends: Vec<_> = flows.values().map(|flow| (flow.from.as_str(), flow.to.as_str())).collect();
     assert_eq!(ends, [("left-1", "right-1"), ("left-2", "right-2"), ("left-3", "right-3")]);
     let problems = load(&text(2), "many", Path::new("."), &[], None).expect_err("no third host");
-    assert!(problems.to_string().contains("flows.up.from: no link reaches a node \"left-3\""), "{problems}");
+    assert!(
+        problems.to_string().contains("flows.up.from: no link reaches a node \"left-3\""),
+        "{problems}"
+    );
 }

@@ -15,14 +15,18 @@ use talkspurt_proto::probe::{Place, Probe};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Size;
 use talkspurt_scenario::Network;
-use talkspurt_scenario::model::{Flow, IpVersion, LinkState, Scenario};
+use talkspurt_scenario::model::{Flow, IpVersion, LinkState, RateControl, Scenario};
 use talkspurt_scenario::network::DirectedLink;
 
 use crate::capacity::Capacity;
+use crate::cell::errors::Channel;
+use crate::cell::rates::Rates;
+use crate::cell::timing::Timing;
+use crate::cell::{self, Cell};
 use crate::discipline::Queue;
 use crate::link::{self, Link};
 use crate::medium::Medium;
-use crate::world::{Change, Parts, Route, World};
+use crate::world::{CellHop, Change, Parts, Route, World};
 
 /// What the sources of a scenario need from files, read once each: by file and what is taken from
 /// it, a codec's name or a synchronisation source.
@@ -94,7 +98,7 @@ pub fn build<P: Probe>(
     materials: &Materials,
     probe: P,
 ) -> World<P> {
-    let links = network.links.iter().enumerate();
+    let links = network.links.iter().filter(|link| !link.in_cell).enumerate();
     let links = links.map(|(index, link)| self::link(scenario.seed, index as u32, link)).collect();
     let plan = Plan { scenario, network, materials };
     let mut peers = Vec::with_capacity(2 * scenario.flows.len());
@@ -104,11 +108,13 @@ pub fn build<P: Probe>(
     let routes = network.ways().map(|way| Route {
         sender: (2 * way.flow + way.side) as u32,
         path: PathId(way.path),
-        links: way.links.iter().map(|link| *link as u32).collect(),
+        steps: steps(network, way.links, end(scenario, network, way.flow, way.side)),
     });
     World::new(
         Parts {
             links,
+            cells: cells(scenario, network),
+            cell_hops: cell_hops(network),
             peers,
             routes: routes.collect(),
             timeline: timeline(scenario, network),
@@ -257,6 +263,94 @@ fn way_back(network: &Arc<Network>, scenario: &Scenario) -> crate::world::WayBac
     Box::new(move |link, sender| {
         let home = network.node(&homes[sender as usize])?;
         let way = network.route(network.links[link as usize].from, home)?;
-        Some(way.into_iter().map(|link| link as u32).collect())
+        Some(steps(&network, &way, home))
     })
+}
+
+/// The node where the packets of a flow's side end.
+fn end(scenario: &Scenario, network: &Network, flow: usize, side: usize) -> usize {
+    let flow = &scenario.flows[flow];
+    let node = network.node(if side == 0 { &flow.to } else { &flow.from });
+    node.expect("flows end at nodes of the network")
+}
+
+/// A way to a node as the world goes it: a transmitter in a cell becomes the hop to whom the next
+/// link begins with.
+fn steps(network: &Network, way: &[usize], end: usize) -> Vec<u32> {
+    let hops = hops(network);
+    let step = |(at, &link): (usize, &usize)| {
+        if !network.links[link].in_cell {
+            return link as u32;
+        }
+        let to = way.get(at + 1).map_or(end, |next| network.links[*next].from);
+        let hop = hops.iter().position(|(_, hop)| *hop == (link, to));
+        let plain = network.links.iter().filter(|link| !link.in_cell).count();
+        (plain + hop.expect("a way in a cell leads from or to its access point")) as u32
+    };
+    way.iter().enumerate().map(step).collect()
+}
+
+/// The hops of all cells in order, each with its transmitter and the node it leads to.
+fn hops(network: &Network) -> Vec<(CellHop, (usize, usize))> {
+    let mut hops = Vec::new();
+    for (cell, nodes) in (0_u32..).zip(&network.cells) {
+        for (station, node) in (1_u16..).zip(&nodes.stations) {
+            let own = nodes.first_link + usize::from(station);
+            hops.push((CellHop { cell, from: station, to: 0 }, (own, nodes.access_point)));
+            hops.push((CellHop { cell, from: 0, to: station }, (nodes.first_link, *node)));
+        }
+    }
+    hops
+}
+
+fn cell_hops(network: &Network) -> Vec<CellHop> {
+    hops(network).into_iter().map(|(hop, _)| hop).collect()
+}
+
+fn cells(scenario: &Scenario, network: &Network) -> Vec<Cell> {
+    let all = scenario.cells.iter().zip(&network.cells);
+    all.map(|((name, words), nodes)| {
+        let timing = Timing::new(words);
+        let usual = words.usual_rate();
+        let rates = |own: &Option<RateControl>| Rates::new(own.as_ref().unwrap_or(&usual), &timing);
+        let channel = |own: Option<f64>| own.or(words.snr_db).map(|db| Channel::new(db, &timing));
+        let dice = |who: &str, what| Dice::new(scenario.seed, &format!("cell/{name}/{who}/{what}"));
+        let transmitter = |who: &str, at: usize, load, rates| cell::TransmitterParts {
+            link: (nodes.first_link + at) as u32,
+            load,
+            rates,
+            dice: dice(who, "backoff"),
+            queue_dice: dice(who, "queue"),
+            error_dice: dice(who, "errors"),
+        };
+        let queue = |at: usize| {
+            let link = &network.links[nodes.first_link + at];
+            cell::Load::Queue(Box::new(Queue::new(&link.queue, link.rate, link.mtu)))
+        };
+        let downwards = words.stations.values().map(|station| rates(&station.rate)).collect();
+        let mut transmitters = vec![transmitter(&words.access_point, 0, queue(0), downwards)];
+        let mut channels = vec![None];
+        for (at, (who, station)) in words.stations.iter().enumerate() {
+            transmitters.push(transmitter(who, at + 1, queue(at + 1), vec![rates(&station.rate)]));
+            channels.push(channel(station.snr_db));
+        }
+        if let Some(contenders) = &words.contenders {
+            let bytes = contenders.packet.as_bytes() as u32;
+            let at = words.stations.len() + 1;
+            for number in 0..contenders.count {
+                let (who, own) = (format!("contender {number}"), vec![rates(&contenders.rate)]);
+                transmitters.push(transmitter(&who, at, cell::Load::Saturated(bytes), own));
+                channels.push(channel(contenders.snr_db));
+            }
+        }
+        Cell::new(cell::Parts {
+            timing,
+            windows: (words.first_window(), words.cw_max),
+            retry_limits: (words.short_retry_limit, words.long_retry_limit),
+            mtu: u32::try_from(words.mtu.as_bytes()).unwrap_or(u32::MAX),
+            transmitters,
+            channels,
+        })
+    })
+    .collect()
 }

@@ -7,6 +7,7 @@
 
 pub mod build;
 pub mod capacity;
+pub mod cell;
 pub mod drive;
 pub mod link;
 pub mod medium;

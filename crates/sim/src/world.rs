@@ -13,11 +13,13 @@ use talkspurt_proto::packet::{Body, Ecn, Packet, PathId, Quote};
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 
+use crate::cell::Cell;
 use crate::link::{Link, Offered};
 use crate::pool::Pool;
 use crate::schedule::Schedule;
 
-/// A step of a route: a link, or (with this bit) the peer at its end.
+/// A step of a route: a link, behind all links a hop of a cell, or (with this bit) the peer at its
+/// end.
 pub const AT_PEER: u32 = 1 << 31;
 
 /// How many events pass between looks at the cancel flag.
@@ -34,7 +36,18 @@ pub struct Change {
     pub up: bool,
 }
 
-/// Finds the way back from the start of a link to a route's sender, for Packet Too Big: the links
+/// A hop over the air.
+#[derive(Clone, Copy, Debug)]
+pub struct CellHop {
+    /// Which cell.
+    pub cell: u32,
+    /// Who sends: 0 for the access point, or a station's number from 1.
+    pub from: u16,
+    /// Who receives.
+    pub to: u16,
+}
+
+/// Finds the way back from the start of a link to a route's sender, for Packet Too Big: the steps
 /// of the way.
 pub type WayBack = Box<dyn Fn(u32, u32) -> Option<Vec<u32>> + Send>;
 
@@ -44,14 +57,18 @@ pub struct Route {
     pub sender: u32,
     /// Which of their paths it is.
     pub path: PathId,
-    /// Its links in order.
-    pub links: Vec<u32>,
+    /// Its links and hops of cells in order.
+    pub steps: Vec<u32>,
 }
 
 /// What a world is made of.
 pub struct Parts {
     /// Links by index.
     pub links: Vec<Link>,
+    /// Cells by index.
+    pub cells: Vec<Cell>,
+    /// The hops of all cells, as steps behind those of links.
+    pub cell_hops: Vec<CellHop>,
     /// Peers by index: twice the flow's number, plus one for the answering side.
     pub peers: Vec<Peer>,
     /// The primary path's route of each peer by index, then the routes of further paths, those of one
@@ -68,6 +85,8 @@ pub struct World<P> {
     now: Instant,
     schedule: Schedule,
     links: Vec<Link>,
+    cells: Vec<Cell>,
+    cell_hops: Vec<CellHop>,
     peers: Vec<Peer>,
     /// Packets each peer has sent.
     numbers: Vec<u32>,
@@ -102,22 +121,24 @@ impl<P: Probe> World<P> {
         let (mut further, mut doors) = (vec![0; parts.peers.len()], Vec::new());
         for (number, route) in (0_u32..).zip(&parts.routes) {
             starts.push(steps.len() as u32);
-            steps.extend(&route.links);
+            steps.extend(&route.steps);
             steps.push(AT_PEER | (route.sender ^ 1));
             paths.push((route.sender, route.path));
             if route.path == PathId(1) {
                 further[route.sender as usize] = number;
-                doors.push((parts.routes[route.sender as usize].links[0], route.sender));
+                doors.push((parts.routes[route.sender as usize].steps[0], route.sender));
             }
             if route.path > PathId(0) {
-                doors.push((route.links[0], number));
+                doors.push((route.steps[0], number));
             }
         }
         let mut world = Self {
             now: Instant::ZERO,
-            schedule: Schedule::new(parts.links.len() + parts.peers.len() + 1),
+            schedule: Schedule::new(parts.links.len() + parts.peers.len() + 1 + parts.cells.len()),
             numbers: vec![0; parts.peers.len()],
             links: parts.links,
+            cells: parts.cells,
+            cell_hops: parts.cell_hops,
             peers: parts.peers,
             pool: Pool::default(),
             steps,
@@ -152,8 +173,10 @@ impl<P: Probe> World<P> {
                 self.on_link(node);
             } else if node < peers {
                 self.wake((node - links) as usize);
-            } else {
+            } else if node == peers {
                 self.on_change();
+            } else {
+                self.on_cell((node - peers - 1) as usize);
             }
             // Counted over all calls, or short ones would never look.
             if self.events.is_multiple_of(CHECK_EVERY) && cancel.load(Ordering::Relaxed) {
@@ -170,16 +193,28 @@ impl<P: Probe> World<P> {
             self.links[index].advance(self.now, &mut self.pool, &mut self.probe);
             self.schedule.set(index as u32, self.links[index].next());
         }
+        for index in 0..self.cells.len() {
+            self.cells[index].advance(self.now, &mut self.pool, &mut self.probe);
+            self.plan_cell(index);
+        }
     }
 
-    /// Each link's counters now; call [`World::settle`] before.
+    /// The counters of each link, then of each cell's transmitters; call [`World::settle`] before.
     pub fn counters(&self) -> Vec<LinkCounters> {
-        self.links.iter().map(|link| link.counters(self.now)).collect()
+        let links = self.links.iter().map(|link| link.counters(self.now));
+        links.chain(self.cells.iter().flat_map(|cell| cell.counters(self.now))).collect()
     }
 
     /// Starts every link's record of its longest queue anew.
     pub fn forget_maxima(&mut self) {
         self.links.iter_mut().for_each(Link::forget_maximum);
+        self.cells.iter_mut().for_each(Cell::forget_maxima);
+    }
+
+    /// The cells.
+    #[must_use]
+    pub fn cells(&self) -> &[Cell] {
+        &self.cells
     }
 
     /// The peers, for what they received.
@@ -197,7 +232,8 @@ impl<P: Probe> World<P> {
     /// Transmissions begun on any link.
     #[must_use]
     pub fn hops(&self) -> u64 {
-        self.links.iter().map(Link::sent_packets).sum()
+        let over_the_air: u64 = self.cells.iter().map(Cell::sent_packets).sum();
+        self.links.iter().map(Link::sent_packets).sum::<u64>() + over_the_air
     }
 
     /// Wake-ups performed.
@@ -211,8 +247,11 @@ impl<P: Probe> World<P> {
     /// # Panics
     /// If injected (copies by a medium included) ≠ delivered + dropped + still inside: our own broken invariant.
     pub fn assert_conservation(&self) {
-        let inside: u64 = self.links.iter().map(Link::inside).sum();
-        let dropped: u64 = self.links.iter().map(Link::dropped_packets).sum();
+        let (links, cells) = (self.links.iter(), self.cells.iter());
+        let inside: u64 = links.map(Link::inside).chain(cells.map(Cell::inside)).sum();
+        let (links, cells) = (self.links.iter(), self.cells.iter());
+        let dropped = links.map(Link::dropped_packets).chain(cells.map(Cell::dropped_packets));
+        let dropped: u64 = dropped.sum();
         let copies: u64 = self.links.iter().map(Link::copies).sum();
         assert_eq!(
             self.injected + copies,
@@ -251,12 +290,43 @@ impl<P: Probe> World<P> {
 
     #[inline]
     fn offer(&mut self, index: u32, packet: Packet) {
-        let link = &mut self.links[index as usize];
+        let Some(link) = self.links.get_mut(index as usize) else {
+            return self.offer_to_cell(index, packet);
+        };
         let offered = link.offer(self.now, packet, &mut self.pool, &mut self.probe);
         self.schedule.set(index, link.next());
         if let Offered::TooBig(packet, quote) = offered {
-            self.answer_too_big(index, &packet, quote);
+            let mtu = self.links[index as usize].mtu();
+            self.answer_too_big(index, mtu, &packet, quote);
         }
+    }
+
+    #[inline(never)]
+    fn offer_to_cell(&mut self, step: u32, packet: Packet) {
+        let CellHop { cell: index, from, to } = self.cell_hops[step as usize - self.links.len()];
+        let cell = &mut self.cells[index as usize];
+        let offered = cell.offer(self.now, (from, to), packet, &mut self.pool, &mut self.probe);
+        if let Offered::TooBig(packet, quote) = offered {
+            let (link, mtu) = (cell.link(from.into()), cell.mtu());
+            self.answer_too_big(link, mtu, &packet, quote);
+        }
+        self.plan_cell(index as usize);
+    }
+
+    #[inline(never)]
+    fn on_cell(&mut self, index: usize) {
+        let cell = &mut self.cells[index];
+        cell.wake(self.now, &mut self.pool, &mut self.probe);
+        let arrived = cell.arrived(self.now, &mut self.probe);
+        self.plan_cell(index);
+        if let Some(packet) = arrived {
+            self.forward(packet);
+        }
+    }
+
+    fn plan_cell(&mut self, index: usize) {
+        let node = self.links.len() + self.peers.len() + 1 + index;
+        self.schedule.set(node as u32, self.cells[index].next());
     }
 
     #[inline]
@@ -332,10 +402,10 @@ impl<P: Probe> World<P> {
     }
 
     /// RFC 1191 §4, RFC 4443 §3.2: the router that cannot pass a packet on tells its sender.
-    fn answer_too_big(&mut self, link: u32, refused: &Packet, quote: Quote) {
+    fn answer_too_big(&mut self, link: u32, mtu: u32, refused: &Packet, quote: Quote) {
         let Some(route) = self.find_way_back(link, refused.route) else { return };
         self.injected += 1;
-        let body = Body::TooBig { mtu: self.links[link as usize].mtu(), quote };
+        let body = Body::TooBig { mtu, quote };
         let layers = body.layers();
         let packet = Packet {
             ip_bytes: refused.version.header_bytes() + layers.transport + layers.payload,

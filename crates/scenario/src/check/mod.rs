@@ -1,11 +1,12 @@
 //! What is checked before anything runs: the shape first, then the meaning.
 //!
 //! `shape` looks at keys and types, `quantity` at numbers with units. The others look at the typed
-//! scenario: `time` at the run and its windows, `network` at nodes and links, `flow` at what
+//! scenario: `time` at the run and its windows, `network` at nodes and links, `cell` at cells of 802.11, `flow` at what
 //! runs over them, `traffic` at what is drawn or read from a trace, `tcp` and `sctp` at the knobs of
 //! transports (those of DCCP, TFRC and queues are checked by the machines themselves), `recording` at
 //! the files it needs.
 
+mod cell;
 mod flow;
 mod network;
 mod quantity;
@@ -29,6 +30,7 @@ pub(crate) fn meaning(scenario: &Scenario) -> (Network, Findings) {
     let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
     time::check(scenario, run, &mut found);
     network::check(scenario, run, &mut found);
+    cell::check(scenario, &mut found);
     let (network, mut broken) = Network::assemble(scenario);
     found.0.append(&mut broken.0);
     flow::check(scenario, &network, run, &mut found);

@@ -26,14 +26,15 @@ pub(super) fn check(scenario: &Scenario, run: Duration, found: &mut Findings) {
     for (table, names) in [
         ("nodes", scenario.nodes.keys().collect::<Vec<_>>()),
         ("links", scenario.links.keys().collect()),
+        ("cells", scenario.cells.keys().collect()),
         ("flows", scenario.flows.keys().collect()),
     ] {
         for name in names {
             check_name(Path::of(&[table, name]), name, found);
         }
     }
-    if scenario.links.is_empty() {
-        found.add(Path::of(&["links"]), "a network needs at least one link");
+    if scenario.links.is_empty() && scenario.cells.is_empty() {
+        found.add(Path::of(&["links"]), "a network needs at least one link or cell");
     }
     nodes(scenario, found);
     for (name, link) in &scenario.links {
@@ -42,7 +43,7 @@ pub(super) fn check(scenario: &Scenario, run: Duration, found: &mut Findings) {
 }
 
 /// Names stand in paths, tables and file names.
-fn check_name(path: Path, name: &str, found: &mut Findings) {
+pub(super) fn check_name(path: Path, name: &str, found: &mut Findings) {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || name.starts_with('-') || !name.chars().all(fits) {
         let proper: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(64).collect();
@@ -54,8 +55,12 @@ fn check_name(path: Path, name: &str, found: &mut Findings) {
 }
 
 fn nodes(scenario: &Scenario, found: &mut Findings) {
-    let ends: Vec<&str> =
+    let mut ends: Vec<&str> =
         scenario.links.values().flat_map(|link| [link.from.as_str(), &link.to]).collect();
+    for cell in scenario.cells.values() {
+        ends.push(&cell.access_point);
+        ends.extend(cell.stations.keys().map(String::as_str));
+    }
     let mut owners: BTreeMap<IpAddr, &str> = BTreeMap::new();
     for (name, node) in &scenario.nodes {
         let path = Path::of(&["nodes", name]);
@@ -132,7 +137,7 @@ fn lasting(path: Path, time: Duration, run: Duration, found: &mut Findings) {
     }
 }
 
-fn queue(path: &Path, queue: &Queue, mtu: Size, found: &mut Findings) {
+pub(super) fn queue(path: &Path, queue: &Queue, mtu: Size, found: &mut Findings) {
     for impossible in queue.check(mtu) {
         let path =
             if impossible.knob.is_empty() { path.clone() } else { path.down(&impossible.knob) };
@@ -140,7 +145,7 @@ fn queue(path: &Path, queue: &Queue, mtu: Size, found: &mut Findings) {
     }
 }
 
-fn check_mtu(path: Path, mtu: Size, found: &mut Findings) {
+pub(super) fn check_mtu(path: Path, mtu: Size, found: &mut Findings) {
     if mtu < LEAST_MTU_V4 {
         found.add(path, format!("{mtu} is below the least of IPv4, 68B (RFC 791 §3.2)"));
     } else if mtu > MOST_MTU {

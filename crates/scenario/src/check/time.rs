@@ -2,7 +2,7 @@
 
 use talkspurt_proto::time::{Duration, Instant};
 
-use crate::model::{Flow, Scenario};
+use crate::model::{Cell, Flow, Scenario};
 use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
@@ -86,7 +86,10 @@ fn bins(scenario: &Scenario, run: Duration, found: &mut Findings) {
     let interval = scenario.record.interval;
     let sources = |flow: &Flow| 1 + u64::from(flow.reverse.is_some());
     let directions: u64 = scenario.flows.values().map(sources).sum();
-    let links = 2 * scenario.links.len() as u64;
+    let transmitters =
+        |cell: &Cell| 1 + cell.stations.len() as u64 + u64::from(cell.contenders.is_some());
+    let cells: u64 = scenario.cells.values().map(transmitters).sum();
+    let links = 2 * scenario.links.len() as u64 + cells;
     let bins = run.as_nanos().div_ceil(interval.as_nanos());
     let all = bins.saturating_mul(directions + links);
     if all > MOST_BINS {

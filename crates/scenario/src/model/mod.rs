@@ -1,16 +1,18 @@
 //! A scenario as plain data: what a file may say, and what each word means.
 //!
 //! These structs are the one source of truth: parsing, the JSON Schema, the reference page and the
-//! resolved scenario are all derived from them. The network stands in `network` and `medium`, what
+//! resolved scenario are all derived from them. The network stands in `network`, `medium` and `cell`, what
 //! runs over it in `flow`, shapes of it in `topology`, what is varied in `study`; what waits for links
 //! has its words beside the machines, in `talkspurt_queue`.
 
+mod cell;
 mod flow;
 mod medium;
 mod network;
 mod study;
 mod topology;
 
+pub use cell::{Arf, Cell, Contenders, Fixed, Minstrel, RateControl, Standard, Station};
 pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Transport};
 pub use medium::{GilbertElliott, Orbit, Step, Trace, TraceFile};
 pub use network::{Back, Framing, Link, LinkEvent, LinkState, Node};
@@ -62,9 +64,12 @@ pub struct Scenario {
     /// delay of the last and `delay` that of the first; those between lie in equal steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<Topology>,
-    /// Links by name, at least one, unless a `topology` makes them.
-    #[serde(default)]
+    /// Links by name; a network has at least one link or cell, unless a `topology` makes them.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub links: IndexMap<String, Link>,
+    /// Cells of IEEE 802.11 by name.
+    #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
+    pub cells: IndexMap<String, Cell>,
     /// Flows by name, at least one.
     pub flows: IndexMap<String, Flow>,
     /// Fields that take several values; every combination is run.

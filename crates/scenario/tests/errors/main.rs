@@ -5,6 +5,7 @@
 
 use talkspurt_scenario::load;
 
+mod cells;
 mod flows;
 mod network;
 mod run;

@@ -6,6 +6,7 @@ mod bbr;
 mod buckets;
 mod cancel;
 mod capacities;
+mod cell;
 mod clocks;
 mod closed_forms;
 mod conservation;

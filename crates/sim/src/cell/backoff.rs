@@ -1,0 +1,95 @@
+//! The backoff of one station (IEEE 802.11-2016 §10.3.3, §10.3.4.3): a number of slots, counted down
+//! while the medium is idle and kept while it is busy. No slot is an event: when the station will send
+//! follows from where the count began, and when another sends first, from how far it had come.
+
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::time::{Duration, Instant};
+
+/// A station's place in the contention.
+#[derive(Clone, Debug)]
+pub(super) struct Backoff {
+    /// From when on slots count, if the medium stays idle: DIFS or EIFS after it was busy.
+    from: Instant,
+    /// Slots left then.
+    slots: u64,
+    /// The contention window.
+    window: u32,
+    limits: (u32, u32),
+    /// There is a frame to send, though not before this.
+    wants: Option<Instant>,
+    /// It need not wait beyond the interframe space: its last backoff is over.
+    free: bool,
+}
+
+impl Backoff {
+    /// A station that has nothing to send and need not wait.
+    pub(super) fn new(cw_min: u32, cw_max: u32) -> Self {
+        let limits = (cw_min, cw_max.max(cw_min));
+        Self { from: Instant::ZERO, slots: 0, window: cw_min, limits, wants: None, free: true }
+    }
+
+    /// When it sends if nobody does before.
+    #[inline]
+    pub(super) fn ready(&self, slot: Duration) -> Option<Instant> {
+        self.wants.map(|since| since.max(self.from + slot * self.slots))
+    }
+
+    /// Whether it waits for its turn.
+    pub(super) fn contends(&self) -> bool {
+        self.wants.is_some()
+    }
+
+    /// There is a frame to send, though not before then.
+    pub(super) fn want(&mut self, since: Instant) {
+        self.wants = Some(since);
+    }
+
+    /// There is none.
+    pub(super) fn rest(&mut self) {
+        self.wants = None;
+    }
+
+    /// A frame finds the medium busy: a station that need not wait has to, now.
+    pub(super) fn meets_busy(&mut self, dice: &mut Dice) {
+        if self.free {
+            self.draw(dice);
+        }
+    }
+
+    /// Another station sends from `at` on; slots that were idle up to then are done with.
+    #[inline]
+    pub(super) fn interrupted(&mut self, at: Instant, slot: Duration, dice: &mut Dice) {
+        if at >= self.from {
+            let idle = (at - self.from).as_nanos() / slot.as_nanos();
+            self.slots = self.slots.saturating_sub(idle);
+            self.free |= self.slots == 0;
+        }
+        // It was about to send without backoff when its interframe space was broken into.
+        if self.free && self.wants.is_some() {
+            self.draw(dice);
+        }
+    }
+
+    /// The medium was busy; slots count again from then on.
+    #[inline]
+    pub(super) fn resume(&mut self, from: Instant) {
+        self.from = from;
+    }
+
+    /// Its frame was acknowledged or given up: the next waits within the smallest window.
+    pub(super) fn done(&mut self, dice: &mut Dice) {
+        self.window = self.limits.0;
+        self.draw(dice);
+    }
+
+    /// Its frame failed: the window doubles.
+    pub(super) fn failed(&mut self, dice: &mut Dice) {
+        self.window = (2 * self.window + 1).min(self.limits.1);
+        self.draw(dice);
+    }
+
+    fn draw(&mut self, dice: &mut Dice) {
+        self.slots = dice.below(u64::from(self.window) + 1);
+        self.free = false;
+    }
+}

@@ -1,0 +1,482 @@
+//! A cell of IEEE 802.11: transmitters that contend for one channel by the distributed coordination
+//! function (IEEE 802.11-2016 §10.3), all within hearing of each other.
+//!
+//! Like a link, a cell serves late. What a transmission brings is settled when it starts: who else
+//! starts at that instant, what is understood, until when the channel is busy, and from when on each
+//! backoff counts again. The next start follows from that, so that neither a slot nor the end of a
+//! transmission is an event; the world hears of starts, while packets wait, and of arrivals. A start
+//! has to look at each transmitter, twice, and that is all it costs.
+//!
+//! A transmission that starts less than a slot after another does not collide: carrier sense is
+//! immediate, as if propagation took no time. Where the standard leaves several ways open, this one
+//! is taken: a frame that finds the medium idle for DIFS goes at once; who was not answered waits for
+//! the timeout of §10.3.2.9 and then for DIFS; all others wait for EIFS after a frame in vain.
+
+mod backoff;
+pub mod errors;
+pub mod rates;
+pub mod timing;
+mod transmitter;
+
+use std::collections::VecDeque;
+
+use talkspurt_proto::packet::{Packet, Quote};
+use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic};
+use talkspurt_proto::time::{Duration, Instant};
+
+use crate::link::Offered;
+use crate::pool::Pool;
+use backoff::Backoff;
+use errors::Channel;
+use timing::{Timing, control_bytes};
+use transmitter::Transmitter;
+
+pub use transmitter::{Load, Parts as TransmitterParts};
+
+/// What a cell is made of.
+#[derive(Debug)]
+pub struct Parts {
+    /// Its intervals.
+    pub timing: Timing,
+    /// Smallest and largest contention window.
+    pub windows: (u32, u32),
+    /// Short and long retry limit.
+    pub retry_limits: (u32, u32),
+    /// Longest IP packet.
+    pub mtu: u32,
+    /// The access point, the stations, then the contenders.
+    pub transmitters: Vec<TransmitterParts>,
+    /// Of each of them, the channel between it and the access point; that of the access point itself
+    /// is not looked at. `None`: no errors.
+    pub channels: Vec<Option<Channel>>,
+}
+
+/// What contenders have brought to the access point.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Packets understood.
+    pub packets: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// A working cell.
+#[derive(Debug)]
+pub struct Cell {
+    timing: Timing,
+    retry_limits: (u32, u32),
+    mtu: u32,
+    transmitters: Vec<Transmitter>,
+    backoffs: Vec<Backoff>,
+    channels: Vec<Option<Channel>>,
+    /// The channel is busy until then.
+    busy_until: Instant,
+    /// Who starts at the instant looked at.
+    starting: Vec<usize>,
+    /// The next start, if no other frame comes before.
+    next_start: Option<Instant>,
+    /// Whether packets wait, and not only contenders' frames.
+    packets_wait: bool,
+    /// Packets understood, with the instants of that and the links they were sent on.
+    flight: VecDeque<(Instant, u32, Packet)>,
+    tally: Tally,
+}
+
+/// What came of the transmission of one who had the channel alone.
+struct Exchange {
+    /// When the data was understood.
+    understood: Option<Instant>,
+    acknowledged: bool,
+    /// Until when the channel is busy.
+    end: Instant,
+    /// From when on the sender's backoff counts, and that of the others.
+    resume: (Instant, Instant),
+    /// It failed at the data after RTS and CTS.
+    after_rts: bool,
+    /// Data was sent at this rate, so that its fate teaches something.
+    data_at: Option<usize>,
+}
+
+impl Cell {
+    /// A cell at rest; contenders begin at once.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        let (cw_min, cw_max) = parts.windows;
+        let transmitters: Vec<_> = parts.transmitters.into_iter().map(Transmitter::new).collect();
+        let mut cell = Self {
+            timing: parts.timing,
+            retry_limits: parts.retry_limits,
+            mtu: parts.mtu,
+            backoffs: vec![Backoff::new(cw_min, cw_max); transmitters.len()],
+            transmitters,
+            channels: parts.channels,
+            busy_until: Instant::ZERO,
+            starting: Vec::new(),
+            next_start: None,
+            packets_wait: false,
+            flight: VecDeque::new(),
+            tally: Tally::default(),
+        };
+        for (transmitter, backoff) in cell.transmitters.iter_mut().zip(&mut cell.backoffs) {
+            if transmitter.is_saturated() {
+                // Nobody knows how long the medium was idle before.
+                backoff.done(&mut transmitter.parts.dice);
+                backoff.resume(Instant::ZERO + cell.timing.difs);
+                backoff.want(Instant::ZERO);
+            }
+        }
+        cell.plan();
+        cell
+    }
+
+    /// Longest IP packet it takes.
+    #[must_use]
+    pub fn mtu(&self) -> u32 {
+        self.mtu
+    }
+
+    /// Index among links of a transmitter.
+    #[must_use]
+    pub fn link(&self, transmitter: usize) -> u32 {
+        self.transmitters[transmitter].parts.link
+    }
+
+    /// When it wants to be woken: the next arrival, or the next start while packets wait.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        let start = self.next_start.filter(|_| self.packets_wait);
+        let arrival = self.flight.front().map(|(at, ..)| *at);
+        [start, arrival].into_iter().flatten().min()
+    }
+
+    /// Performs every start before `now`. Those at `now` itself come after all that arrives then,
+    /// so that frames of one instant collide.
+    pub fn advance<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
+        while let Some(at) = self.next_start.filter(|at| *at < now) {
+            self.start(at, pool, probe);
+        }
+    }
+
+    /// Its turn at `now`: performs starts up to and at that instant.
+    pub fn wake<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
+        self.advance(now + Duration::from_nanos(1), pool, probe);
+    }
+
+    /// A packet for receiver `to` reaches the queue of transmitter `from`.
+    pub fn offer<P: Probe>(
+        &mut self,
+        now: Instant,
+        (from, to): (u16, u16),
+        packet: Packet,
+        pool: &mut Pool,
+        probe: &mut P,
+    ) -> Offered {
+        self.advance(now, pool, probe);
+        let at = usize::from(from);
+        let (transmitter, backoff) = (&mut self.transmitters[at], &mut self.backoffs[at]);
+        if packet.ip_bytes > self.mtu {
+            let quote = Quote::of(&packet, pool.peek(packet.body));
+            transmitter.hop(now, pool, probe).0.refuse(packet, DropReason::TooBig);
+            return quote.map_or(Offered::Taken, |quote| Offered::TooBig(packet, quote));
+        }
+        transmitter.enqueue(now, (to, packet), pool, probe);
+        let (waiting, _) = transmitter.waiting();
+        if waiting > 0 && !backoff.contends() {
+            if now < self.busy_until {
+                backoff.meets_busy(&mut transmitter.parts.dice);
+            }
+            backoff.want(now);
+            let ready = backoff.ready(self.timing.slot);
+            self.next_start = self.next_start.into_iter().chain(ready).min();
+            self.packets_wait = true;
+        }
+        // A packet that goes at once has not waited.
+        if backoff.ready(self.timing.slot) != Some(now) {
+            let most = &mut transmitter.counters.queue_max_packets;
+            *most = (*most).max(waiting);
+        }
+        Offered::Taken
+    }
+
+    /// The packet that arrives at `now`, if one does; it leaves the cell.
+    pub fn arrived<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Option<Packet> {
+        let (_, link, packet) = self.flight.front().filter(|(at, ..)| *at <= now).copied()?;
+        if probe.wants(Topic::Hop) {
+            probe.record(now, Place::Link(link), &Note::Arrived { packet: &packet });
+        }
+        self.flight.pop_front();
+        Some(packet)
+    }
+
+    /// The counters of each link as they stand at `now`, to which the cell has been advanced: the
+    /// access point, the stations, and the contenders in one.
+    pub fn counters(&self, now: Instant) -> impl Iterator<Item = LinkCounters> {
+        let own = self.transmitters.iter().filter(|one| !one.is_saturated());
+        let mut all: Option<LinkCounters> = None;
+        for one in self.transmitters.iter().filter(|one| one.is_saturated()) {
+            let one = one.counters(now);
+            let sum = all.get_or_insert_default();
+            sum.sent_packets += one.sent_packets;
+            sum.sent_bytes += one.sent_bytes;
+            sum.busy += one.busy;
+            sum.retries += one.retries;
+            sum.collisions += one.collisions;
+            sum.drops[DropReason::Retries as usize] += one.drops[DropReason::Retries as usize];
+        }
+        own.map(move |one| one.counters(now)).chain(all)
+    }
+
+    /// Starts every record of a longest queue anew.
+    pub fn forget_maxima(&mut self) {
+        for one in &mut self.transmitters {
+            one.counters.queue_max_packets = one.waiting().0;
+        }
+    }
+
+    /// Packets inside: waiting, in the hands of a transmitter, or understood and not yet passed on.
+    #[must_use]
+    pub fn inside(&self) -> u64 {
+        let held = self.transmitters.iter().map(|one| {
+            let in_hands = one.frame.is_some_and(|frame| frame.packet.is_some());
+            u64::from(one.waiting().0) + u64::from(in_hands)
+        });
+        held.sum::<u64>() + self.flight.len() as u64
+    }
+
+    /// Packets whose transmission was begun, contenders' included.
+    #[must_use]
+    pub fn sent_packets(&self) -> u64 {
+        self.transmitters.iter().map(|one| one.counters.sent_packets).sum()
+    }
+
+    /// Packets dropped, for whatever reason; contenders' frames are no packets.
+    #[must_use]
+    pub fn dropped_packets(&self) -> u64 {
+        let own = self.transmitters.iter().filter(|one| !one.is_saturated());
+        own.flat_map(|one| one.counters.drops).sum()
+    }
+
+    /// What contenders have brought to the access point.
+    #[must_use]
+    pub fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    /// Finds the next start.
+    fn plan(&mut self) {
+        let slot = self.timing.slot;
+        (self.next_start, self.packets_wait) = (None, false);
+        for (backoff, transmitter) in self.backoffs.iter().zip(&self.transmitters) {
+            if let Some(ready) = backoff.ready(slot) {
+                self.next_start = Some(self.next_start.map_or(ready, |next| next.min(ready)));
+                self.packets_wait |= !transmitter.is_saturated();
+            }
+        }
+    }
+
+    /// Transmitters whose turn is at `at` send.
+    fn start<P: Probe>(&mut self, at: Instant, pool: &mut Pool, probe: &mut P) {
+        let slot = self.timing.slot;
+        let mut starting = std::mem::take(&mut self.starting);
+        starting.clear();
+        for (index, backoff) in self.backoffs.iter_mut().enumerate() {
+            let turn = backoff.ready(slot) == Some(at);
+            if turn && self.transmitters[index].takes(at, backoff, pool, probe) {
+                starting.push(index);
+            }
+        }
+        match starting[..] {
+            [] => {}
+            [one] => self.alone(one, at, pool, probe),
+            _ => self.collide(&starting, at, pool, probe),
+        }
+        self.starting = starting;
+        self.plan();
+    }
+
+    /// The backoffs of all but the senders stop at `at` and count again from `from` on.
+    fn hold(&mut self, senders: &[usize], at: Instant, from: Instant) {
+        let slot = self.timing.slot;
+        let mut senders = senders.iter().copied().peekable();
+        for (index, backoff) in self.backoffs.iter_mut().enumerate() {
+            if senders.next_if_eq(&index).is_none() {
+                backoff.interrupted(at, slot, &mut self.transmitters[index].parts.dice);
+                backoff.resume(from);
+            }
+        }
+    }
+
+    fn alone<P: Probe>(&mut self, index: usize, at: Instant, pool: &mut Pool, probe: &mut P) {
+        let rate = self.choose(index, at);
+        let exchange = self.exchange(index, rate, at);
+        self.busy_until = exchange.end;
+        self.hold(&[index], at, exchange.resume.1);
+        let transmitter = &mut self.transmitters[index];
+        transmitter.sends(at, exchange.end);
+        let receiver = transmitter.receiver();
+        if let Some(rate) = exchange.data_at {
+            transmitter.parts.rates[receiver].learn(rate, exchange.acknowledged);
+        }
+        if let Some(understood) = exchange.understood {
+            self.understood(index, understood);
+        }
+        let (transmitter, backoff) = (&mut self.transmitters[index], &mut self.backoffs[index]);
+        if exchange.acknowledged {
+            transmitter.frame = None;
+            backoff.done(&mut transmitter.parts.dice);
+            backoff.resume(exchange.resume.0);
+            self.look_on(index);
+        } else {
+            let sent_data = exchange.data_at.is_some();
+            self.fail(index, exchange.after_rts, sent_data, exchange.resume.0, at, pool, probe);
+        }
+    }
+
+    /// The rate of the frame in hand.
+    fn choose(&mut self, index: usize, at: Instant) -> usize {
+        let transmitter = &mut self.transmitters[index];
+        let receiver = transmitter.receiver();
+        let failed = transmitter.frame.map_or(0, |frame| frame.unacknowledged);
+        let transmitter::Parts { rates, dice, .. } = &mut transmitter.parts;
+        rates[receiver].choose(failed, at, dice)
+    }
+
+    /// RTS and CTS if asked for, data, acknowledgement: how far it comes.
+    fn exchange(&mut self, index: usize, rate: usize, at: Instant) -> Exchange {
+        let Timing { sifs, difs, eifs, overhead, rts_threshold, .. } = self.timing;
+        let times = self.timing.rates[rate];
+        let transmitter = &mut self.transmitters[index];
+        let frame = transmitter.frame.expect("who sends has a frame");
+        let far = if index == 0 { usize::from(frame.to) } else { index };
+        let channel = self.channels[far].as_ref();
+        let dice = &mut transmitter.parts.error_dice;
+        let mut passes = |chance: &dyn Fn(&Channel) -> f64| {
+            channel.is_none_or(|channel| dice.chance(chance(channel)))
+        };
+        let (ack_bytes, rts_bytes) = control_bytes();
+        let bytes = u64::from(frame.ip_bytes) + overhead;
+        let announced = bytes > rts_threshold;
+        let unheard = |end: Instant, after_rts: bool, data_at: Option<usize>| Exchange {
+            understood: None,
+            acknowledged: false,
+            end,
+            resume: (end + times.timeout + difs, end + eifs),
+            after_rts,
+            data_at,
+        };
+        let mut now = at;
+        if announced {
+            now += times.rts;
+            if !passes(&|channel| channel.control(rate, rts_bytes)) {
+                return unheard(now, false, None);
+            }
+            now += sifs + times.ack;
+            if !passes(&|channel| channel.control(rate, ack_bytes)) {
+                // What came was no CTS: the sender waits for EIFS, too.
+                return Exchange { resume: (now + eifs, now + eifs), ..unheard(now, false, None) };
+            }
+            now += sifs;
+        }
+        now += times.mode.airtime(bytes);
+        if !passes(&|channel| channel.data(rate, bytes)) {
+            return unheard(now, announced, Some(rate));
+        }
+        let end = now + sifs + times.ack;
+        let acknowledged = passes(&|channel| channel.control(rate, ack_bytes));
+        Exchange {
+            understood: Some(now),
+            acknowledged,
+            end,
+            resume: (end + if acknowledged { difs } else { eifs }, end + difs),
+            after_rts: announced,
+            data_at: Some(rate),
+        }
+    }
+
+    /// A data frame reached its receiver, perhaps not for the first time.
+    fn understood(&mut self, index: usize, at: Instant) {
+        let transmitter = &mut self.transmitters[index];
+        let saturated = transmitter.is_saturated();
+        let Some(frame) = &mut transmitter.frame else { return };
+        if let Some(mut packet) = frame.packet.take() {
+            packet.hop += 1;
+            self.flight.push_back((at, transmitter.parts.link, packet));
+        } else if saturated && !std::mem::replace(&mut frame.counted, true) {
+            self.tally.packets += 1;
+            self.tally.bytes += u64::from(frame.ip_bytes);
+        }
+    }
+
+    fn collide<P: Probe>(
+        &mut self,
+        starting: &[usize],
+        at: Instant,
+        pool: &mut Pool,
+        probe: &mut P,
+    ) {
+        let (mut end, mut sent) = (at, Vec::with_capacity(starting.len()));
+        for &index in starting {
+            let rate = self.choose(index, at);
+            let times = self.timing.rates[rate];
+            let transmitter = &mut self.transmitters[index];
+            let ip_bytes = transmitter.frame.map_or(0, |frame| frame.ip_bytes);
+            let bytes = u64::from(ip_bytes) + self.timing.overhead;
+            let announced = bytes > self.timing.rts_threshold;
+            let own_end = at + if announced { times.rts } else { times.mode.airtime(bytes) };
+            transmitter.sends(at, own_end);
+            transmitter.counters.collisions += 1;
+            if !announced {
+                let receiver = transmitter.receiver();
+                transmitter.parts.rates[receiver].learn(rate, false);
+            }
+            sent.push((own_end + times.timeout, announced));
+            end = end.max(own_end);
+        }
+        self.busy_until = end;
+        self.hold(starting, at, end + self.timing.after_collision);
+        for (&index, (timeout, announced)) in starting.iter().zip(sent) {
+            let resume = timeout.max(end) + self.timing.difs;
+            self.fail(index, false, !announced, resume, at, pool, probe);
+        }
+    }
+
+    /// A transmission was in vain: the frame is tried again or given up.
+    #[expect(clippy::too_many_arguments, reason = "the circumstances of one failure")]
+    fn fail<P: Probe>(
+        &mut self,
+        index: usize,
+        after_rts: bool,
+        sent_data: bool,
+        resume: Instant,
+        at: Instant,
+        pool: &mut Pool,
+        probe: &mut P,
+    ) {
+        let (transmitter, backoff) = (&mut self.transmitters[index], &mut self.backoffs[index]);
+        let Some(frame) = &mut transmitter.frame else { return };
+        let (short, long) = &mut frame.failed;
+        *(if after_rts { long } else { short }) += 1;
+        frame.unacknowledged += u32::from(sent_data);
+        // §10.3.4.4: at either limit the frame is dropped, and the window is small again.
+        if frame.failed.0 >= self.retry_limits.0 || frame.failed.1 >= self.retry_limits.1 {
+            transmitter.give_up(at, pool, probe);
+            backoff.done(&mut transmitter.parts.dice);
+        } else {
+            transmitter.counters.retries += 1;
+            backoff.failed(&mut transmitter.parts.dice);
+        }
+        backoff.resume(resume);
+        self.look_on(index);
+    }
+
+    /// Whether a transmitter that has just sent contends for another frame.
+    fn look_on(&mut self, index: usize) {
+        let (transmitter, backoff) = (&self.transmitters[index], &mut self.backoffs[index]);
+        if transmitter.frame.is_some() || transmitter.is_saturated() || transmitter.waiting().0 > 0
+        {
+            backoff.want(Instant::ZERO);
+        } else {
+            backoff.rest();
+        }
+    }
+}
