@@ -8,8 +8,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use serde_json::json;
-use talkspurt_scenario::model::Scenario;
-use talkspurt_scenario::network::Routes;
+use talkspurt_scenario::model::{Scenario, Source};
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
 use crate::run::Run;
@@ -157,6 +156,17 @@ impl Plan {
     }
 }
 
+/// The packets of speech in the best of its codecs: bytes, and seconds of media in each and of what the
+/// encoder looks ahead.
+fn speech(source: &Source) -> Option<serde_json::Value> {
+    let Source::Speech(speech) = source else { return None };
+    let best = speech.encodings().into_iter().next()?;
+    Some(json!({
+        "bytes": best.payload_bytes(), "interval_s": best.packet.as_secs_f64(),
+        "look_ahead_s": best.codec.look_ahead().as_secs_f64(),
+    }))
+}
+
 fn topology(scenario: &Scenario, network: &Network) -> String {
     let links: Vec<_> = scenario
         .links
@@ -177,11 +187,17 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
         .zip(&network.routes)
         .map(|((name, flow), paths)| {
             let node = |link: &usize| &network.nodes[network.links[*link].to];
-            let passed = |path: &Routes| -> Vec<_> {
-                std::iter::once(&flow.from).chain(path.forward.iter().map(node)).collect()
+            let passed = |first, links: &[usize]| -> Vec<_> {
+                std::iter::once(first).chain(links.iter().map(node)).collect()
             };
-            let routes: Vec<_> = paths.iter().map(passed).collect();
-            json!({ "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to, "routes": routes })
+            let routes: Vec<_> =
+                paths.iter().map(|path| passed(&flow.from, &path.forward)).collect();
+            let back: Vec<_> = paths.iter().map(|path| passed(&flow.to, &path.backward)).collect();
+            let units = [Some(&flow.source), flow.reverse.as_ref()].map(|source| speech(source?));
+            json!({
+                "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to,
+                "routes": routes, "back": back, "speech": units,
+            })
         })
         .collect();
     let nodes: Vec<_> = network.nodes.iter().map(|name| json!({ "name": name })).collect();

@@ -10,7 +10,7 @@ mod network;
 mod queue;
 mod study;
 
-pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Transport};
+pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Source, Transport};
 pub use medium::{GilbertElliott, Step, Trace, TraceFile};
 pub use network::{Back, Framing, Link, LinkEvent, LinkState, Node};
 pub use queue::{Codel, DropTail, FqCodel, Pie, Queue, Red, RedMode};
