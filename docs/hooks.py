@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-COMMANDS = ((), ("run",), ("check",), ("schema",))
+COMMANDS = ((), ("run",), ("check",), ("export",), ("crosscheck",), ("schema",))
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

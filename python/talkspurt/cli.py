@@ -1,4 +1,4 @@
-"""The command line: ``talkspurt run``, ``check`` and ``schema``.
+"""The command line: ``talkspurt run``, ``check``, ``export``, ``crosscheck`` and ``schema``.
 
 It parses words and prints answers; everything it does can be done from Python. Polars, matplotlib
 and the report are imported only by the commands that need them, so that ``--help`` is quick.
@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -90,6 +90,67 @@ def check(
     plan = read(scenario, set=set).plan
     runs = f"{len(plan)} run{'s' if len(plan) != 1 else ''}"
     print(f"{scenario}: nothing wrong; {plan.title}; {runs}")
+
+
+@app.command
+def export(
+    scenario: Path,
+    /,
+    *,
+    to: Literal["ns2-script"],
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
+    seed: int | None = None,
+) -> None:
+    """Write the same experiment for another program.
+
+    Parameters
+    ----------
+    scenario
+        TOML file.
+    to
+        ns2-script: a Tcl script for ns-2.35, each line with the line of the scenario it comes from.
+        What ns-2 cannot express is refused by name, all at once.
+    out
+        File to write; standard output unless given.
+    set
+        PATH=VALUE sets a field of the scenario first; may be repeated.
+    seed
+        Replaces the scenario's seed.
+    """
+    from talkspurt.ns2 import command
+
+    command.export(scenario, out=out, sets=set or [], seed=seed)
+
+
+@app.command
+def crosscheck(
+    scenario: Path,
+    /,
+    *,
+    set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
+    seed: int | None = None,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    trace: Path | None = None,
+) -> None:
+    """Run a scenario here and in ns-2.35, and print what both measured side by side.
+
+    Parameters
+    ----------
+    scenario
+        TOML file; what ns-2 cannot express is refused by name, all at once.
+    set
+        PATH=VALUE sets a field of the scenario first; may be repeated.
+    seed
+        Replaces the scenario's seed.
+    json
+        Print one JSON document and nothing else on standard output.
+    trace
+        File that keeps ns-2's trace; it is read as it is written and not kept unless given.
+    """
+    from talkspurt.ns2 import command
+
+    command.crosscheck(scenario, sets=set or [], seed=seed, as_json=json, trace=trace)
 
 
 @app.command
