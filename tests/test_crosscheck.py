@@ -24,7 +24,7 @@ from talkspurt.scenario import read
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "validation" / "ns2"))
 from cases import BULK, CASES, SPEECH, TFRC, UDP, cbr, dccp, flow, network, tcp  # noqa: E402
-from crosscheck import compared, within  # noqa: E402
+from crosscheck import compared, together, within  # noqa: E402
 
 GOLDEN = Path(__file__).parent / "golden" / "ns2-small.tcl"
 needs_ns = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
@@ -263,6 +263,16 @@ TESTED = [case for case in CASES if case.seeds == 1] + [
 def test_agrees_as_well_as_it_has_to(case):
     found = compared(case, 1)
     assert within(case, found), found
+
+
+@needs_ns
+@pytest.mark.parametrize("controller", ["tahoe", "reno", "newreno", "sack"])
+def test_tcp_is_the_same_to_the_microsecond_until_it_recovers(controller):
+    """The overshoot of slow start loses the 92nd packet and a dozen behind it; what arrives is
+    acknowledged, and lets packets go, until 187 have left."""
+    same, until, _ = together(f"{controller}, bulk")
+    assert same >= 187
+    assert until > 0.9
 
 
 @needs_ns

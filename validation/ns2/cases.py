@@ -118,10 +118,7 @@ def four(controller: str, queue: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 VIDEO = flow(UDP, cbr("1.96Mbit/s", "997B"), start="7ms")
 LOSSES = "other losses are drawn; means over the seeds"
-PHASE = (
-    "one flow that fills a queue: when ties fall the other way another packet is lost, and what "
-    "follows differs"
-)
+PARTED = "the same packets at first; how long, see below"
 
 CASES = [
     Case(
@@ -154,7 +151,7 @@ CASES = [
         0.1, 0.01, "talk and losses are drawn by other dice; means over the seeds", seeds=5,
     ),
     *(
-        Case(f"{name}, bulk", network({"bulk": flow(tcp(name), BULK)}, "60s"), 0.03, 0.03, PHASE)
+        Case(f"{name}, bulk", network({"bulk": flow(tcp(name), BULK)}, "60s"), 0.03, 0.03, PARTED)
         for name in ("tahoe", "reno", "newreno", "sack")
     ),
     *(
@@ -177,14 +174,14 @@ CASES = [
             },
             "60s",
         ),
-        0.03, 0.03, PHASE,
+        0.03, 0.03, PARTED,
     ),
     Case(
         "speech over newreno, 1 % lost",
         network({"call": flow(tcp("newreno", mss="174B"), SPEECH)}, "200s", loss=0.01),
         0.02, 0.02, LOSSES, seeds=5,
     ),
-    Case("TFRC", network({"tfrc": flow(TFRC, BULK)}, "60s"), 0.03, 0.03, PHASE),
+    Case("TFRC", network({"tfrc": flow(TFRC, BULK)}, "60s"), 0.03, 0.03, PARTED),
     Case(
         "TFRC, 1 % lost", network({"tfrc": flow(TFRC, BULK)}, "300s", loss=0.01),
         0.1, 0.02, LOSSES, seeds=5,
@@ -192,7 +189,7 @@ CASES = [
     *(
         Case(
             f"CCID {ccid}, bulk", network({"dccp": flow(dccp(ccid), BULK)}, "60s"),
-            0.03, 0.03, PHASE,
+            0.03, 0.03, PARTED,
         )
         for ccid in (2, 3)
     ),
@@ -213,7 +210,7 @@ CASES = [
         )
         for ccid in (2, 3)
     ),
-    Case("SCTP, bulk", network({"sctp": flow({"kind": "sctp"}, BULK)}, "60s"), 0.03, 0.03, PHASE),
+    Case("SCTP, bulk", network({"sctp": flow({"kind": "sctp"}, BULK)}, "60s"), 0.03, 0.03, PARTED),
     Case(
         "SCTP, speech",
         network({"call": flow({"kind": "sctp", "nagle": True}, SPEECH)}, "60s"),

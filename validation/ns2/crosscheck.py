@@ -13,6 +13,7 @@ import datetime
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -125,7 +126,57 @@ def row(case: Case, found: Compared) -> str:
     ) + " |"  # fmt: skip
 
 
-def page(rows: list[str], within_senders: list[str]) -> str:
+TOGETHER = [
+    f"{kind}, bulk" for kind in ("tahoe", "reno", "newreno", "sack", "CCID 2", "CCID 3", "SCTP")
+] + ["TFRC"]
+ROUNDED = 2e-6
+"""How far a time may be from a time in the trace, s."""
+
+
+def departures(case: Case) -> tuple[list[float], list[float]]:
+    """When packets with data left, here and in ns-2."""
+    result = talkspurt.run(case.scenario, set={"record.packets": True})
+    hops = result.packets().filter(link="near", side="from").sort("number")
+    made = script.write(read(case.scenario))
+    (way,) = made.ways
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "case.tcl").write_text(made.text, encoding="utf-8")
+        subprocess.run(["ns", "case.tcl", "case.tr"], cwd=folder, check=True)
+        with (Path(folder) / "case.tr").open(encoding="ascii") as trace:
+            theirs = [at for at, event, here in sent(trace) if (event, here) == ("+", way.ends[0])]
+    ours = hops.filter(hops["ip_bytes"] > SMALL_BYTES)["enqueued_s"].to_list()
+    return ours, theirs
+
+
+SMALL_BYTES = 120
+"""What is longer has data in these cases."""
+
+
+def sent(trace: Iterable[str]) -> Iterator[tuple[float, str, int]]:
+    """Times, events and places of the packets with data; of an SCTP packet's chunks, the first."""
+    last = ""
+    for line in trace:
+        words = line.split()
+        packet = f"{words[0]} {words[1]} {words[12 if words[4] == 'sctp' else 11]}"
+        if int(words[5]) > SMALL_BYTES and packet != last:
+            yield float(words[1]), words[0], int(words[2])
+        last = packet
+
+
+def together(name: str) -> tuple[int, float, int]:
+    """How many packets left at the same microsecond in both before one did not, and until when."""
+    ours, theirs = departures(next(case for case in CASES if case.name == name))
+    same = 0
+    for here, there in zip(ours, theirs, strict=False):
+        if abs(here - there) > ROUNDED:
+            break
+        same += 1
+    return same, ours[same - 1] if same else 0.0, len(ours)
+
+
+def page(
+    rows: list[str], alike: list[tuple[str, int, float, int]], within_senders: list[str]
+) -> str:
     """The page of documentation."""
     said = {
         "commit": ("git", "-C", str(ROOT), "rev-parse", "HEAD"),
@@ -156,6 +207,19 @@ that ns-2 can express.
 
 Delays agree to the microsecond that ns-2's trace rounds to, wherever the same packets wait for the
 same ones.
+
+## How long they are the same
+
+One flow fills the core's queue. Packets with data that left the sender at the same microsecond in
+both simulators before the first that did not.
+
+| | packets | until, s | of |
+|---|---:|---:|---:|
+{chr(10).join(f"| {name} | {same} | {until:.3f} | {count} |" for name, same, until, count in alike)}
+
+TCP's slow start is the same, and so are the packets that its overshoot loses; recoveries part them.
+Here `sack` reduces its rate in proportion (RFC 9937), ns-2's counts a pipe. The others part in
+their first round trips, some over the lengths of control packets (ns-2's COOKIE ECHO has 36 bytes).
 
 ## Inside
 
@@ -226,7 +290,9 @@ def main() -> None:
         rows.append(row(case, compared(case, case.seeds)))
         print(rows[-1], flush=True)
     if len(chosen) == len(CASES):
-        PAGE.write_text(page(rows, [inside(*words) for words in INSIDE]), encoding="utf-8")
+        alike = [(name, *together(name)) for name in TOGETHER]
+        senders = [inside(*words) for words in INSIDE]
+        PAGE.write_text(page(rows, alike, senders), encoding="utf-8")
         print(f"wrote {PAGE.relative_to(ROOT)}")
 
 

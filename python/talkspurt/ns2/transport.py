@@ -156,7 +156,7 @@ def _tcp(flow: Flow) -> Agents:
     agents = Agents(agent, sink, [segment], acks=0.5 if delayed else 1.0)
     base = IP_BYTES[flow.version] + 20 if flow.sizing == "rfc" else 40
     option = 12 if flow.sizing == "rfc" else 0
-    agents.packet_bytes = segment + base + option
+    agents.packet_bytes = segment + base + option * stamps
     agents.here += [
         flow.set("packetSize_", segment, "mss", mss),
         ("tcpip_base_hdr_size_", str(base), flow.part.at("sizing"), flow.sizing),
@@ -167,7 +167,7 @@ def _tcp(flow: Flow) -> Agents:
         ("rtxcur_init_", "1.0", "", "first timeout, s (RFC 6298 2.1)"),
     ]
     agents.there += [
-        ("packetSize_", str(base), flow.part.at("sizing"), flow.sizing),
+        ("packetSize_", str(base + option * stamps), flow.part.at("sizing"), flow.sizing),
         ("ts_echo_rfc1323_", str(stamps).lower(), knobs.at("timestamps"), stamps),
     ]
     for there, here, turned in (
@@ -181,6 +181,9 @@ def _tcp(flow: Flow) -> Agents:
     threshold = knobs.take("initial_ssthresh")
     if threshold is not None:
         agents.at_start.append(flow.set("ssthresh_", threshold, "initial_ssthresh", threshold))
+    if controller == "reno":
+        words = "RFC 5681 knows no `recover`: what is lost next is retransmitted fast, too"
+        agents.here.append(("bugFix_", "false", "", words))
     if delayed:
         agents.there.append(
             flow.set("interval_", quantity.seconds(ack_delay), "ack_delay", ack_delay)
