@@ -13,7 +13,7 @@ import pytest
 import talkspurt as package
 from command import talkspurt
 from talkspurt.ns2 import crosscheck as both
-from talkspurt.ns2 import script
+from talkspurt.ns2 import script, source
 from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.script import Way
@@ -178,6 +178,20 @@ def test_a_key_that_nobody_knows_is_refused():
     part.part("inner")
     part.rest()
     assert [p["path"] for p in findings.problems] == ["links.l.inner.deep", "links.l.new"]
+
+
+def test_a_source_that_nobody_knows_is_refused_once():
+    findings = Findings(Whence(read(SMALL)))
+    part = Part({"kind": "film", "frames": 25}, "flows.f.source", findings)
+    source.read(part, None)
+    part.rest()
+    assert [p["path"] for p in findings.problems] == ["flows.f.source.kind"]
+
+
+def test_a_bulk_window_is_the_narrower_of_the_buffers():
+    upload = flow(tcp("reno", send_buffer="64kB", receive_buffer="200kB"), BULK)
+    text = script.write(read(network({"upload": upload}, "1s"))).text
+    assert re.search(r'set window_ 64 .*upload\.transport\.send_buffer = "64kB"', text)
 
 
 def test_two_routes_to_one_node_are_refused():

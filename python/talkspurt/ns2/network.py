@@ -70,7 +70,7 @@ def _refuse_changes(link: Part) -> None:
         ("gilbert_elliott", "its two-state errors count time or packets, but not by these four"),
         ("steps", "a packet in transmission would go on at the old rate"),
         ("trace", "rates do not come from files"),
-        ("events", "what waits while a link is down is lost there"),
+        ("events", "its outages come with routing of their own"),
     ):
         if link.take(key):
             link.refuse(
@@ -195,7 +195,7 @@ def write_routes(tcl: Tcl, flows: list[dict[str, Any]], findings: Findings) -> N
     tcl.say("", "# Routes: those that the flows take here, and no others")
     hops: dict[tuple[str, str], tuple[str, str]] = {}
     for flow in flows:
-        for route in (*flow["routes"], *flow["back"]):
+        for route in (flow["routes"][0], flow["back"][0]):
             for at, onward in itertools.pairwise(route):
                 next_hop, first = hops.setdefault((at, route[-1]), (onward, flow["name"]))
                 if next_hop != onward:

@@ -57,8 +57,12 @@ def read(part: Part, speech: dict[str, Any] | None) -> Source:
             part, kind, quantity.size(packet) if packet else 0,
             total_bytes=quantity.size(total) if total else None,
         )  # fmt: skip
+    if kind not in ("cbr", "on_off", "speech"):
+        part.findings.refuse(part.at("kind"), f"it has no source like {kind}")
+        part.ignore(*part.names())
+        return Source(part, kind, 1, interval_s=1.0)
     noise = quantity.seconds(part.take("noise"))
-    if kind in ("cbr", "on_off"):
+    if speech is None:
         size, rate = quantity.size(part.take("packet")), quantity.bits(part.take("rate"))
         # A whole number of nanoseconds, rounded up, as here.
         interval = -(-size * 8 * 1_000_000_000 // rate) / 1e9
@@ -68,10 +72,7 @@ def read(part: Part, speech: dict[str, Any] | None) -> Source:
         return Source(
             part, kind, size, interval_s=interval, first_s=interval, noise_s=noise, pauses_s=pauses
         )
-    if kind == "speech" and speech is not None:
-        return _speech(part, speech, noise)
-    part.findings.refuse(part.at("kind"), f"there is no source like {kind}")
-    return Source(part, kind, 1, interval_s=1.0)
+    return _speech(part, speech, noise)
 
 
 def _speech(part: Part, speech: dict[str, Any], noise: float) -> Source:

@@ -130,7 +130,8 @@ def _tcp(flow: Flow) -> Agents:
     if f_rto or (f_rto is None and controller == "sack"):
         path = knobs.at("f_rto")
         findings.refuse(path, "its F-RTO answers otherwise than RFC 4015", f"--set {path}=false")
-    _must_take_all(knobs)
+    if flow.sources[0].kind != "bulk":
+        _must_take_all(knobs)
     knobs.ignore(
         "hystart", "window_scaling", "max_retransmissions",
         "max_synack_retransmissions", "msl",
@@ -151,7 +152,13 @@ def _tcp(flow: Flow) -> Agents:
             f"--set {path}={message + options}B",
         )
     delayed, sack = knobs.take("delayed_ack"), controller == "sack"
-    ack_delay, receive = knobs.take("ack_delay"), knobs.take("receive_buffer")
+    ack_delay = knobs.take("ack_delay")
+    # Of bulk data as much is on its way as the narrower of the buffers holds.
+    buffers = {key: knobs.take(key) for key in ("receive_buffer", "send_buffer")}
+    narrow = min(
+        (key for key, said in buffers.items() if said), key=lambda k: quantity.size(buffers[k])
+    )
+    window = max(1, quantity.size(buffers[narrow]) // segment)
     sink = "TCPSink" + ("/Sack1" if sack else "") + ("/DelAck" if delayed else "")
     agents = Agents(agent, sink, [segment], acks=0.5 if delayed else 1.0)
     base = IP_BYTES[flow.version] + 20 if flow.sizing == "rfc" else 40
@@ -162,7 +169,7 @@ def _tcp(flow: Flow) -> Agents:
         ("tcpip_base_hdr_size_", str(base), flow.part.at("sizing"), flow.sizing),
         ("ts_option_size_", str(option), flow.part.at("sizing"), flow.sizing),
         flow.set("timestamps_", str(stamps).lower(), "timestamps", stamps),
-        flow.set("window_", max(1, quantity.size(receive) // segment), "receive_buffer", receive),
+        flow.set("window_", window, narrow, buffers[narrow]),
         ("tcpTick_", "0.001", "", "the clock that round trips are measured by, s"),
         ("rtxcur_init_", "1.0", "", "first timeout, s (RFC 6298 2.1)"),
     ]
