@@ -194,6 +194,17 @@ def test_a_bulk_window_is_the_narrower_of_the_buffers():
     assert re.search(r'set window_ 64 .*upload\.transport\.send_buffer = "64kB"', text)
 
 
+def test_lengths_that_the_script_does_not_draw_are_refused():
+    heavy = {"kind": "on_off", "rate": "64kbit/s", "packet": "160B",
+             "spread": {"kind": "pareto", "shape": 1.5}}  # fmt: skip
+    poisson = {"kind": "poisson", "rate": "64kbit/s", "packet": "160B"}
+    calls = {"a": flow(UDP, heavy), "b": flow(UDP, poisson)}
+    with pytest.raises(package.ScenarioError) as caught:
+        script.write(read(network(calls, "1s")))
+    paths = {problem["path"] for problem in caught.value.problems}
+    assert {"flows.a.source.spread", "flows.b.source.kind"} <= paths
+
+
 def test_two_routes_to_one_node_are_refused():
     scenario = network({"a": flow(UDP, SPEECH), "b": flow(UDP, SPEECH)}, "1s")
     scenario["links"]["other"] = {**scenario["links"]["core"], "to": "middle"}
@@ -382,6 +393,12 @@ def test_export_writes_the_script(small):
     assert "small.tcl: its trace may become" in done.stdout
     assert out.read_text(encoding="utf-8") == script.write(read(small)).text
     assert "playout and opinion scores are left out" in done.stderr
+
+
+def test_only_a_script_is_made_of_changed_fields(small):
+    done = talkspurt("export", small, "--to", "nam", "--set", "seed=3")
+    assert done.returncode == 2
+    assert "--set and --seed: only for --to ns2-script, not for nam" in done.stderr
 
 
 def test_export_refuses_with_every_reason(tmp_path):

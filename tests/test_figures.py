@@ -13,10 +13,35 @@ from talkspurt.study import Axis, Study
 
 INSIDE = ("rates", "window", "bucket")
 
+PICTURES = """\
+title = "Pictures"
+duration = "2s"
+
+[links.sky]
+from = "west"
+to = "east"
+rate = "256kbit/s"
+delay = "20ms"
+queue = { kind = "droptail", packets = 5 }
+
+[flows.video]
+from = "west"
+to = "east"
+transport = { kind = "udp" }
+source = { kind = "video", rate = "300kbit/s", frame = "100ms" }
+"""
+
+
+def of_kind(kind, result, controlled):
+    """A run that has something to show in a figure."""
+    if kind == "frame_delay":
+        return talkspurt.run(PICTURES)
+    return controlled if kind in INSIDE else result
+
 
 @pytest.mark.parametrize("kind", figures.KINDS)
 def test_every_kind_draws_something_with_units(result, controlled, kind):
-    figure = (controlled if kind in INSIDE else result).figure(kind)
+    figure = of_kind(kind, result, controlled).figure(kind)
     assert figure.axes
     axes = figure.axes[-1]
     assert axes.has_data()
@@ -26,7 +51,7 @@ def test_every_kind_draws_something_with_units(result, controlled, kind):
 
 @pytest.mark.parametrize("kind", figures.KINDS)
 def test_the_same_figure_is_the_same_svg(result, controlled, kind):
-    result = controlled if kind in INSIDE else result
+    result = of_kind(kind, result, controlled)
     first, second = (figures.svg(result.figure(kind)) for _ in range(2))
     assert first == second
     assert b"<dc:date>" not in first
@@ -176,3 +201,30 @@ def test_labels_that_do_not_fit_beside_each_other_slope():
 
     assert rotations(["udp", "tcp"]) == {0}
     assert rotations([f"a transport of name {i}" for i in range(9)]) == {35}
+
+
+def test_two_long_axes_make_a_map():
+    study = talkspurt.run(
+        {
+            "title": "map",
+            "duration": "2s",
+            "links": {"wire": {"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "10ms",
+                               "queue": {"kind": "droptail", "packets": 10}}},
+            "flows": {"f": {"from": "a", "to": "b", "transport": {"kind": "udp"},
+                            "source": {"kind": "cbr", "rate": "64kbit/s", "packet": "200B"}}},
+            "axes": [
+                {"path": "links.wire.delay", "values": ["10ms", "50ms", "90ms"]},
+                {"path": "flows.f.source.rate",
+                 "values": ["8kbit/s", "16kbit/s", "32kbit/s", "64kbit/s"]},
+            ],
+        }
+    )  # fmt: skip
+    figure = comparison.over_two_axes(study, "delay_p95_s")
+    (ax,) = figure.axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["10ms", "50ms", "90ms"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("rate", "delay")
+    # 200 bytes and 28 of headers take 1.824 ms at 1 Mbit/s.
+    shown = [[float(text.get_text()) for text in ax.texts[4 * row : 4 * row + 4]] for row in (0, 2)]
+    assert shown == [[11.8] * 4, [91.8] * 4]
+    assert [name for name, _ in comparison.every(study) if name.endswith("-map")]
+    assert comparison.over_two_axes(made_study({"udp": [4.0]}, 1), "mos") is None

@@ -24,6 +24,7 @@ app = App(
     help="A laboratory for the transport of live voice and video.",
     version=__version__,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,  # main says what is kept
 )
 
 
@@ -94,33 +95,46 @@ def check(
 
 @app.command
 def export(
-    scenario: Path,
+    source: Path,
     /,
     *,
-    to: Literal["ns2-script"],
+    to: Literal["pcapng", "ns2", "nam", "qlog", "csv", "ns2-script"],
     out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
     set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
     seed: int | None = None,
 ) -> None:
-    """Write the same experiment for another program.
+    """Write a run for another tool: do it again, and write its packets while they move.
 
     Parameters
     ----------
-    scenario
-        TOML file.
+    source
+        Folder of a result, or a scenario of one run. Of a study, one of the folders in runs/.
     to
-        ns2-script: a Tcl script for ns-2.35, each line with the line of the scenario it comes from.
-        What ns-2 cannot express is refused by name, all at once.
+        pcapng: every link, for Wireshark. ns2, nam: every link, as ns-2's trace-all and
+        namtrace-all. qlog: every endpoint. csv: the result's tables. ns2-script: a scenario as a
+        Tcl script for ns-2.35, each line with whence it comes; what ns-2 cannot express is refused
+        by name, all at once.
     out
-        File to write; standard output unless given.
+        Folder to write into; beside the result, NAME.FORMAT, unless given. Of ns2-script a file;
+        standard output unless given.
     set
-        PATH=VALUE sets a field of the scenario first; may be repeated.
+        Of ns2-script: PATH=VALUE sets a field of the scenario first; may be repeated.
     seed
-        Replaces the scenario's seed.
+        Of ns2-script: replaces the scenario's seed.
     """
-    from talkspurt.ns2 import command
+    if to == "ns2-script":
+        from talkspurt.ns2 import command
 
-    command.export(scenario, out=out, sets=set or [], seed=seed)
+        command.export(source, out=out, sets=set or [], seed=seed)
+        return
+    if set or seed is not None:
+        raise BadInputError(f"--set and --seed: only for --to ns2-script, not for {to}")
+    from talkspurt import exporting
+
+    where = exporting.export(source, to, out)
+    for file in sorted(where.iterdir()):
+        if file.name != "manifest.json":
+            print(where.joinpath(file.name) if out is None else out / file.name)
 
 
 @app.command
@@ -174,14 +188,23 @@ def main() -> None:
     except BrokenPipeError:
         _hush()
         sys.exit(0)
-    except KeyboardInterrupt:
-        _say("talkspurt: stopped; nothing was written")
+    except KeyboardInterrupt as stop:
+        _say(f"talkspurt: stopped; {_kept(stop) or 'nothing was written'}")
         sys.exit(130)
+    except SystemExit as stop:
+        if kept := _kept(stop):
+            _say(f"talkspurt: stopped; {kept}")
+        raise
     except Exception as error:
         code = explain(error)
         if code is None:
             raise
         sys.exit(code)
+
+
+def _kept(error: BaseException) -> str:
+    """What outlives the error, if anything does."""
+    return "; ".join(getattr(error, "__notes__", []))
 
 
 def _on_term(number: int, frame: object) -> None:
@@ -203,7 +226,7 @@ def explain(error: Exception) -> int | None:
         _say(f"talkspurt: {error}")
         return 2
     if isinstance(error, _core.RunError):
-        _say(f"talkspurt: {error}")
+        _say("; ".join(filter(None, [f"talkspurt: {error}", _kept(error)])))
         return 1
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""

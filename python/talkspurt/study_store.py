@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
+import shutil
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core, store
+from talkspurt.result import TABLES
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
+    from talkspurt.scenario import Question
     from talkspurt.study import Study
 
 
@@ -49,9 +54,46 @@ def write_study(
     store.write_table(folder / "flows.parquet", study.flows)
     store.write_table(folder / "links.parquet", study.links)
     store.write_table(folder / "summary.parquet", study.summary())
+    for axis, frame in study.comparisons().items():
+        store.write_table(folder / f"differences-{store.file_name(axis)}.parquet", frame)
     if report:
         _write_pictures(study, folder, step)
     store.write_text(folder / store.MANIFEST, store.to_json(_manifest(study, runs)))
+
+
+def key(question: Question) -> str:
+    """What makes the runs of a study what they are, as a hash: question, files, and engine."""
+    files: list[Path] = [Path(_core.__file__)]
+
+    def look(value: object) -> None:
+        if isinstance(value, dict):
+            if isinstance(value.get("file"), str):
+                files.append(Path(value["file"]))
+            for inner in value.values():
+                look(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                look(inner)
+
+    plan = question.plan
+    look(tomllib.loads(plan.resolved(0)))
+    stats = [file.stat() for file in files if file.exists()]
+    said = [_core.version(), question.text, question.sets, plan.seed(0)]
+    said += [(stat.st_size, stat.st_mtime_ns) for stat in stats]
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+
+
+def reread(folder: Path) -> Result | None:
+    """A run that was finished before, or nothing if a table of it cannot be read."""
+    import polars as pl
+
+    try:
+        result = store.load_result(folder)
+        for name in TABLES:
+            _ = result.table(name)
+    except (OSError, ValueError, KeyError, pl.exceptions.PolarsError):
+        return None
+    return result
 
 
 def write_run(run: Result, folder: Path) -> None:
@@ -61,11 +103,27 @@ def write_run(run: Result, folder: Path) -> None:
     store.write_result(run, folder, report=False)
 
 
+def part(folder: Path) -> Path:
+    """Where a run stands until it is whole."""
+    return folder.with_name(f"{folder.name}.part")
+
+
+def keep_run(run: Result, folder: Path) -> Result:
+    """Write one run so that it is whole or not there, and hold its folder in its place."""
+    write_run(run, part(folder))
+    with store.writing(folder):
+        if folder.exists():  # it could not be read
+            shutil.rmtree(folder)
+        part(folder).rename(folder)
+    return store.load_result(folder)
+
+
 def _write_pictures(study: Study, folder: Path, step: Callable[[str], None]) -> None:
     from talkspurt import figures
     from talkspurt.figures import comparison
     from talkspurt.report import study as page
 
+    store.write_topology(study.runs[0], folder)
     for name, figure in comparison.every(study):
         step(f"figure {name}")
         for ending, data in figures.both(figure).items():

@@ -17,6 +17,7 @@ pub(crate) fn window(scenario: &Scenario) -> (Instant, Instant) {
 pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
     let flows = scenario.flows.iter().map(|(name, flow)| FlowInfo {
         name: name.clone(),
+        group: flow.group.clone(),
         transport: flow.transport.name(),
         from: flow.from.clone(),
         to: flow.to.clone(),
@@ -27,6 +28,7 @@ pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
         from: network.nodes[link.from].clone(),
         to: network.nodes[link.to].clone(),
         rate_bps: link.rate.as_bps(),
+        delay: link.delay,
     });
     let routes = network.ways();
     let routes = routes.map(|way| RouteInfo { flow: way.flow as u32, side: way.side as u8 });
@@ -47,5 +49,5 @@ fn side(source: &source::Config) -> SideInfo {
         source::Config::Speech(speech) => Some(speech.packet),
         _ => None,
     };
-    SideInfo { source: source.kind().to_owned(), frame }
+    SideInfo { source: source.kind().to_owned(), frame, deadline: source.deadline() }
 }

@@ -17,6 +17,8 @@ from talkspurt.ns2.reading import Part
 from talkspurt.ns2.tcl import Tcl, number
 
 RTP_BYTES = 12
+EXPONENTIAL = {"kind": "exponential"}
+SPREAD = "this script draws exponential lengths only"
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,7 @@ def read(part: Part, speech: dict[str, Any] | None) -> Source:
         interval = -(-size * 8 * 1_000_000_000 // rate) / 1e9
         pauses = None
         if kind == "on_off":
+            part.must("spread", EXPONENTIAL, SPREAD)
             pauses = (quantity.seconds(part.take("on")), quantity.seconds(part.take("off")))
         return Source(
             part, kind, size, interval_s=interval, first_s=interval, noise_s=noise, pauses_s=pauses
@@ -82,6 +85,8 @@ def _speech(part: Part, speech: dict[str, Any], noise: float) -> Source:
     if part.take("keep_alive"):
         part.refuse("keep_alive", "its sources are silent in silences")
     talk = part.take("talkspurts")
+    if talk and talk.get("spread", EXPONENTIAL) != EXPONENTIAL:
+        part.findings.refuse(part.at("talkspurts.spread"), SPREAD)
     pauses = (quantity.seconds(talk["on"]), quantity.seconds(talk["off"])) if talk else None
     file, repeat = part.take("file"), part.take("repeat")
     interval, lead = speech["interval_s"], quantity.seconds(part.take("lead"))

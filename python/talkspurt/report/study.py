@@ -26,6 +26,7 @@ COLUMNS = (
     "jitter_s",
     "goodput_bps",
 )
+VIDEO = ("video_frames", "video_frames_complete", "video_frames_late", "frame_delay_p50_s")
 MOST_ROWS = 200
 
 
@@ -39,8 +40,9 @@ def html(study: Study) -> str:
         for i, run in enumerate(study.runs)
         if run.replicate == 0
     ]
+    columns = (*COLUMNS, *VIDEO) if study.flows["video_frames"].is_not_null().any() else COLUMNS
     first = study.runs[0]
-    picture = topology.svg(first.topology, styles_of(first))
+    picture = topology.picture(first.topology, styles_of(first))
     return page.render(
         "study.html.j2",
         study=study,
@@ -50,20 +52,27 @@ def html(study: Study) -> str:
         wavs=sounds.wavs,
         linked=sounds.links,
         fate_colours=calls.FATES,
-        topology=Markup(picture) if picture else None,
+        topology=Markup(picture.svg) if picture else None,
+        key=picture.key if picture else (),
         styles=styles_of(first),
         first=first,
-        columns=[measures.measure(name) for name in COLUMNS],
-        rows=_rows(study.summary(COLUMNS).to_dicts(), [a.name for a in study.axes])[:MOST_ROWS],
+        columns=[measures.measure(name) for name in columns],
+        rows=_rows(study.summary(columns).to_dicts(), [a.name for a in study.axes])[:MOST_ROWS],
         differences=_differences(study),
         figures=[
-            Markup(figures.inline_svg(drawn, f"{measures.measure(name).label} with intervals"))
+            Markup(figures.inline_svg(drawn, _said_of(name)))
             for name, drawn in comparison.every(study)
         ],
         across=found.name if (found := comparison.across(study)) else "nothing",
         runs=_run_rows(study),
         notes=notes(_one_of_each(study)),
     )
+
+
+def _said_of(figure: str) -> str:
+    """What a figure shows, for those who cannot see it."""
+    name = figure.removesuffix("-map")
+    return f"{measures.measure(name).label} {'with intervals' if name == figure else 'as a map'}"
 
 
 def _one_of_each(study: Study) -> list[Result]:
