@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-COMMANDS = ((), ("run",), ("check",), ("export",), ("metrics",), ("schema",))
+COMMANDS = (
+    (), ("run",), ("check",), ("export",), ("crosscheck",), ("metrics",), ("schema",)
+)  # fmt: skip
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 FIGURES = {
     "steps": "delay", "loss": "fates", "jitter": "delay", "geo": "delay", "leo": "delay",

@@ -69,7 +69,7 @@ class Plan:
     def resolved(self, i: int) -> str:
         """TOML of run ``i`` alone, every default written out."""
     def topology(self, i: int) -> str:
-        """JSON of nodes, links and the routes of the flows."""
+        """JSON of nodes, links, and flows with their routes both ways and packets of speech."""
     def start(self, i: int, capture_dir: str | None) -> Run:
         """Start run ``i`` in a thread of its own; captures go to ``capture_dir``."""
     def export(self, i: int, format: str, folder: str) -> Export:

@@ -1,4 +1,4 @@
-"""The command line: ``run``, ``check``, ``export``, ``metrics`` and ``schema``.
+"""The command line: ``run``, ``check``, ``export``, ``crosscheck``, ``metrics`` and ``schema``.
 
 It parses words and prints answers; everything it does can be done from Python. Polars, matplotlib
 and the report are imported only by the commands that need them, so that ``--help`` is quick.
@@ -98,8 +98,10 @@ def export(
     source: Path,
     /,
     *,
-    to: Literal["pcapng", "ns2", "nam", "qlog", "csv"],
+    to: Literal["pcapng", "ns2", "nam", "qlog", "csv", "ns2-script"],
     out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
+    seed: int | None = None,
 ) -> None:
     """Write a run for another tool: do it again, and write its packets while they move.
 
@@ -109,16 +111,60 @@ def export(
         Folder of a result, or a scenario of one run. Of a study, one of the folders in runs/.
     to
         pcapng: every link, for Wireshark. ns2, nam: every link, as ns-2's trace-all and
-        namtrace-all. qlog: every endpoint. csv: the result's tables.
+        namtrace-all. qlog: every endpoint. csv: the result's tables. ns2-script: a scenario as a
+        Tcl script for ns-2.35, each line with whence it comes; what ns-2 cannot express is refused
+        by name, all at once.
     out
-        Folder to write into; beside the result, NAME.FORMAT, unless given.
+        Folder to write into; beside the result, NAME.FORMAT, unless given. Of ns2-script a file;
+        standard output unless given.
+    set
+        Of ns2-script: PATH=VALUE sets a field of the scenario first; may be repeated.
+    seed
+        Of ns2-script: replaces the scenario's seed.
     """
+    if to == "ns2-script":
+        from talkspurt.ns2 import command
+
+        command.export(source, out=out, sets=set or [], seed=seed)
+        return
+    if set or seed is not None:
+        raise BadInputError(f"--set and --seed: only for --to ns2-script, not for {to}")
     from talkspurt import exporting
 
     where = exporting.export(source, to, out)
     for file in sorted(where.iterdir()):
         if file.name != "manifest.json":
             print(where.joinpath(file.name) if out is None else out / file.name)
+
+
+@app.command
+def crosscheck(
+    scenario: Path,
+    /,
+    *,
+    set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
+    seed: int | None = None,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    trace: Path | None = None,
+) -> None:
+    """Run a scenario here and in ns-2.35, and print what both measured side by side.
+
+    Parameters
+    ----------
+    scenario
+        TOML file; what ns-2 cannot express is refused by name, all at once.
+    set
+        PATH=VALUE sets a field of the scenario first; may be repeated.
+    seed
+        Replaces the scenario's seed.
+    json
+        Print one JSON document and nothing else on standard output.
+    trace
+        File that keeps ns-2's trace; it is read as it is written and not kept unless given.
+    """
+    from talkspurt.ns2 import command
+
+    command.crosscheck(scenario, sets=set or [], seed=seed, as_json=json, trace=trace)
 
 
 @app.command

@@ -24,7 +24,7 @@ def run(
     jobs: int | None,
 ) -> None:
     """Run a scenario as the command line asks."""
-    question = read(scenario, set=_pairs(sets), seed=seed)
+    question = read(scenario, set=sets_of(sets), seed=seed)
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
@@ -46,7 +46,8 @@ def run(
         _say_where(where, folder, report)
 
 
-def _pairs(sets: list[str]) -> list[tuple[str, str]]:
+def sets_of(sets: list[str]) -> list[tuple[str, str]]:
+    """What ``--set`` was given, as pairs of path and value."""
     from talkspurt.cli import BadInputError
 
     try:

@@ -9,8 +9,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use serde_json::{Map, Value, json};
 use talkspurt_experiment::Format;
-use talkspurt_scenario::model::Scenario;
-use talkspurt_scenario::network::{DirectedLink, Routes};
+use talkspurt_scenario::model::{Scenario, Source};
+use talkspurt_scenario::network::DirectedLink;
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
 use crate::run::{Export, Run};
@@ -183,6 +183,17 @@ fn direction(link: &DirectedLink) -> [(&'static str, Value); 8] {
     ]
 }
 
+/// The packets of speech in the best of its codecs: bytes, and seconds of media in each and of what the
+/// encoder looks ahead.
+fn speech(source: &Source) -> Option<serde_json::Value> {
+    let Source::Speech(speech) = source else { return None };
+    let best = speech.encodings().into_iter().next()?;
+    Some(json!({
+        "bytes": best.payload_bytes(), "interval_s": best.packet.as_secs_f64(),
+        "look_ahead_s": best.codec.look_ahead().as_secs_f64(),
+    }))
+}
+
 fn topology(scenario: &Scenario, network: &Network) -> String {
     let mut links: Vec<_> = scenario
         .links
@@ -226,11 +237,17 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
         .zip(&network.routes)
         .map(|((name, flow), paths)| {
             let node = |link: &usize| &network.nodes[network.links[*link].from];
-            let passed = |path: &Routes| -> Vec<_> {
-                path.forward.iter().map(node).chain(std::iter::once(&flow.to)).collect()
+            let passed = |links: &[usize], last| -> Vec<_> {
+                links.iter().map(node).chain(std::iter::once(last)).collect()
             };
-            let routes: Vec<_> = paths.iter().map(passed).collect();
-            json!({ "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to, "routes": routes })
+            let routes: Vec<_> = paths.iter().map(|path| passed(&path.forward, &flow.to)).collect();
+            let back: Vec<_> =
+                paths.iter().map(|path| passed(&path.backward, &flow.from)).collect();
+            let units = [Some(&flow.source), flow.reverse.as_ref()].map(|source| speech(source?));
+            json!({
+                "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to,
+                "routes": routes, "back": back, "speech": units,
+            })
         })
         .collect();
     let colour = |name: &String| scenario.nodes.get(name).and_then(|node| node.colour.as_ref());

@@ -20,6 +20,7 @@ from talkspurt.measures import measure
 from talkspurt.study import some_of_all
 
 if TYPE_CHECKING:
+    from talkspurt.ns2.crosscheck import Crosscheck
     from talkspurt.result import Result
     from talkspurt.study import Study
 
@@ -246,3 +247,41 @@ def with_interval(name: str, row: Row | None) -> str:
     if row["low"] is not None:
         text += f" ±{shown.show(row['mean'] - row['low'])}"
     return f"{text} ({of_all})" if (of_all := some_of_all(row)) else text
+
+
+BOTH = {
+    "sent_packets": ("sent", 1, 0, ""),
+    "received_packets": ("received", 1, 0, ""),
+    "lost_packets": ("lost", 1, 0, ""),
+    "sent_bytes": ("sent", 1, 0, "B"),
+    "throughput_bps": ("throughput", 1e-3, 3, "kbit/s"),
+    "delay_min_s": ("delay, least", 1e3, 3, "ms"),
+    "delay_mean_s": ("delay, mean", 1e3, 3, "ms"),
+    "delay_max_s": ("delay, longest", 1e3, 3, "ms"),
+    "drops": ("dropped", 1, 0, ""),
+    "utilisation": ("utilisation", 100, 3, "%"),
+    "queue_mean_packets": ("queue, mean", 1, 3, ""),
+}
+"""How measures are shown that ns-2 was asked for, too: label, scale, digits and unit."""
+
+
+def print_crosscheck(found: Crosscheck, out: Console | None = None) -> None:
+    """Both simulators side by side, flows first; links that nothing crossed are left out."""
+    out = out or console()
+    used = {row.name for row in found.links if row.measure == "sent_packets" and row.here}
+    links = [row for row in found.links if row.name in used]
+    for title, rows in (("Flows", found.flows), ("Links", links)):
+        table = _table(f"{title} here and in ns-2", (title.lower()[:-1], "measure"),
+                       ("here", "ns-2", "difference", "share"))  # fmt: skip
+        last = ""
+        for row in rows:
+            label, scale, digits, unit = BOTH[row.measure]
+            cells = [
+                "–" if value is None else f"{round(value * scale, digits) + 0.0:.{digits}f}"
+                for value in (row.here, row.ns2, row.difference)
+            ]
+            share = "–" if row.relative is None else f"{row.relative * 100:+.2f} %"
+            name, last = ("" if row.name == last else row.name), row.name
+            table.add_row(name, f"{label}, {unit}" if unit else label, *cells, share)
+        out.print(table)
+        out.print()

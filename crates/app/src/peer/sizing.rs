@@ -13,10 +13,11 @@ pub enum Sizing {
     /// Every header at its length in the RFCs.
     #[default]
     Rfc,
-    /// As ns-2.35 counts: a UDP packet is its payload, a TCP segment its payload and 40 bytes, a
-    /// TFRC packet its payload and 32 bytes or, as feedback, 40 in all, a DCCP packet its payload,
-    /// options and 32 bytes, 36 with an acknowledgement, and 88 (CCID 2) or 104 (CCID 3) in all
-    /// when it opens the connection, an SCTP packet as the RFC does. RTP is not there.
+    /// As ns-2.35 counts: a UDP packet is its payload, a TCP segment its payload and 40 bytes, and 8
+    /// for each block it acknowledges selectively, a TFRC packet its payload and 32 bytes or, as
+    /// feedback, 40 in all, a DCCP packet its payload, options and 32 bytes, 36 with an
+    /// acknowledgement, and 88 (CCID 2) or 104 (CCID 3) in all when it opens the connection, an SCTP
+    /// packet as the RFC does. RTP is not there.
     Ns2,
 }
 
@@ -36,7 +37,10 @@ impl Sizing {
             (Self::Ns2, Body::Tfrc(tfrc::Packet::Feedback(_))) => 40,
             (Self::Ns2, Body::Udp(_)) => (layers.media + layers.payload)
                 .saturating_sub(if layers.payload > 0 { layers.media } else { 0 }),
-            (Self::Ns2, Body::Tcp(_)) => 40 + layers.payload,
+            (Self::Ns2, Body::Tcp(segment)) => {
+                let blocks = segment.sack.as_ref().map_or(0, |sack| sack.as_slice().len() as u32);
+                40 + 8 * blocks + layers.payload
+            }
             // An SCTP packet is as on the wire, RTP's header apart.
             (Self::Ns2, Body::Sctp(_)) => {
                 version.header_bytes() + layers.transport + layers.payload
@@ -64,6 +68,7 @@ mod tests {
     use super::*;
     use dccp::{Kind, ResetCode, SeqNo};
     use talkspurt_proto::packet::{Frame, Payload};
+    use talkspurt_proto::tcp;
 
     fn data(len: u64) -> Frame {
         Frame::Data(Payload::Virtual { offset: 0, len })
@@ -92,6 +97,17 @@ mod tests {
         assert_eq!(dccp_bytes(Kind::Close { ack }, 0, 0), 36);
         let (code, data) = (ResetCode::CLOSED, [0; 3]);
         assert_eq!(dccp_bytes(Kind::Reset { ack, code, data }, 0, 0), 40);
+    }
+
+    /// The same of Agent/TCPSink/Sack1: 40, and 48, 56 or 64 with blocks.
+    #[test]
+    fn blocks_of_tcp_are_as_long_as_in_ns2s_traces() {
+        let bytes = |blocks: u32| {
+            let sack = tcp::SackBlocks::of((0..blocks).map(|i| (20 * i + 10, 20 * i + 20)));
+            let ack = tcp::Segment { sack, ..tcp::Segment::default() };
+            Sizing::Ns2.ip_bytes(IpVersion::V4, &Body::Tcp(ack), 88)
+        };
+        assert_eq!([0, 1, 2, 3].map(bytes), [40, 48, 56, 64]);
     }
 
     /// The same of Agent/TFRC (`tcpFriend` and `tcpFriendCtl`).

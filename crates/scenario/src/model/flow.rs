@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 pub use talkspurt_app::peer::Sizing;
 pub use talkspurt_app::send_queue::{Config as SendQueue, Drop as SendDrop};
+pub use talkspurt_app::source::Config as Source;
 pub use talkspurt_app::transport::Config as Transport;
 use talkspurt_app::{playout, quality, source};
 use talkspurt_proto::rtcp;

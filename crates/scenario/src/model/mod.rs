@@ -13,7 +13,7 @@ mod study;
 mod topology;
 
 pub use cell::{Arf, Cell, Contenders, Fixed, Minstrel, RateControl, Standard, Station};
-pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Transport};
+pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Source, Transport};
 pub use medium::{GilbertElliott, Orbit, Step, Trace, TraceFile};
 pub use network::{Back, Framing, Link, LinkEvent, LinkState, Node};
 pub use study::{Axis, Replications};

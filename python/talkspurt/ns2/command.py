@@ -1,0 +1,48 @@
+"""What ``talkspurt export --to ns2-script`` and ``talkspurt crosscheck`` do."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from talkspurt.ns2 import crosscheck as both
+from talkspurt.ns2 import script
+from talkspurt.running import sets_of
+from talkspurt.scenario import read
+from talkspurt.terminal.progress import Bar
+
+
+def export(scenario: Path, *, out: Path | None, sets: list[str], seed: int | None) -> None:
+    """Write a scenario as a script for ns-2."""
+    made = script.write(read(scenario, set=sets_of(sets), seed=seed))
+    if out is None:
+        sys.stdout.write(made.text)
+    else:
+        out.write_text(made.text, encoding="utf-8")
+        print(f"{out}: its trace may become {script.size_text(made.trace_bytes)} long")
+    _say(made.notes)
+
+
+def crosscheck(
+    scenario: Path, *, sets: list[str], seed: int | None, as_json: bool, trace: Path | None
+) -> None:
+    """Run a scenario in both simulators and print the measures."""
+    question = read(scenario, set=sets_of(sets), seed=seed)
+    with Bar(question.plan.title) as bar:
+        found = both.crosscheck(
+            question, trace=trace, say=lambda words: _say([words]), on_progress=bar.on_progress
+        )
+    if as_json:
+        document = json.dumps(found.to_json(), ensure_ascii=False, allow_nan=False)
+        sys.stdout.write(document + "\n")
+        return
+    from talkspurt.terminal import tables
+
+    tables.print_crosscheck(found)
+    _say(found.notes)
+
+
+def _say(words: list[str]) -> None:
+    for line in words:
+        print(f"talkspurt: {line}", file=sys.stderr)

@@ -1,0 +1,182 @@
+"""Runs a scenario here and in ns-2, and puts the measures side by side.
+
+The trace goes through a pipe into its reader, so that it takes no room; only who wants to keep it
+has it on disk, and is told before how long it may become.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from talkspurt import _core, entry
+from talkspurt.ns2 import script
+from talkspurt.ns2.trace import Reader
+from talkspurt.result import Result
+from talkspurt.scenario import Question
+
+FLOW_MEASURES = (
+    "sent_packets", "received_packets", "lost_packets", "sent_bytes", "throughput_bps",
+    "delay_min_s", "delay_mean_s", "delay_max_s",
+)  # fmt: skip
+LINK_MEASURES = ("sent_packets", "drops", "utilisation", "queue_mean_packets")
+LAST_WORDS = 2000
+"""Characters of what ns said that are shown when it fails."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measure of a flow or link in both simulators."""
+
+    name: str
+    measure: str
+    here: float | None
+    ns2: float | None
+
+    @property
+    def difference(self) -> float | None:
+        """Here less there."""
+        return None if self.here is None or self.ns2 is None else self.here - self.ns2
+
+    @property
+    def relative(self) -> float | None:
+        """The difference as a share of ns-2's value."""
+        if self.difference is None or not self.ns2:
+            return None
+        return self.difference / self.ns2
+
+    def to_json(self) -> dict[str, Any]:
+        """As ``--json`` writes it."""
+        return {
+            "name": self.name,
+            "measure": self.measure,
+            "here": self.here,
+            "ns2": self.ns2,
+            "difference": self.difference,
+            "relative": self.relative,
+        }
+
+
+@dataclass(frozen=True)
+class Crosscheck:
+    """Both simulators side by side."""
+
+    title: str
+    notes: list[str]
+    flows: list[Row]
+    links: list[Row]
+
+    def value(self, name: str, measure: str) -> Row:
+        """A row of a flow, or of a link."""
+        return next(r for r in (*self.flows, *self.links) if (r.name, r.measure) == (name, measure))
+
+    def to_json(self) -> dict[str, Any]:
+        """One document."""
+        return {
+            "title": self.title,
+            "notes": self.notes,
+            "flows": [row.to_json() for row in self.flows],
+            "links": [row.to_json() for row in self.links],
+        }
+
+
+def crosscheck(
+    question: Question,
+    *,
+    trace: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
+    on_progress: entry.OnProgress = lambda _: None,
+) -> Crosscheck:
+    """Run a scenario in both simulators.
+
+    Args:
+        question: one run.
+        trace: where ns-2's trace is kept; nowhere unless told.
+        say: told how long the trace may become, where it is kept.
+        on_progress: told how far our own run is.
+
+    Raises:
+        talkspurt.ScenarioError: with everything that ns-2 cannot express.
+        talkspurt.RunError: when there is no ns-2, no room for its trace, or when it fails.
+    """
+    made = script.write(question)
+    program = shutil.which("ns")
+    if program is None:
+        raise _core.RunError("ns-2 is not installed: no program `ns` was found (Debian: ns2)")
+    if trace is not None:
+        _check_room(trace, made.trace_bytes, say)
+    ours = entry.answer(question, on_progress=on_progress)
+    assert isinstance(ours, Result)
+    reader = Reader(made.ways, made.wires, made.window_s)
+    with _traced(program, made.text, trace) as lines:
+        reader.read(lines)
+    begin, end = made.window_s
+    flows, links = ({row["name"]: row for row in t.to_dicts()} for t in (ours.flows, ours.links))
+    return Crosscheck(
+        question.plan.title,
+        made.notes,
+        [
+            Row(name, measure, flows[name][measure], count.row(end - begin)[measure])
+            for name, count in reader.flows.items()
+            for measure in FLOW_MEASURES
+        ],
+        [
+            Row(name, measure, links[name][measure], theirs[measure])
+            for name, count in reader.links.items()
+            for theirs in [count.row(begin, end)]
+            for measure in LINK_MEASURES
+        ],
+    )
+
+
+def _check_room(trace: Path, size: int, say: Callable[[str], None]) -> None:
+    free = shutil.disk_usage(trace.absolute().parent).free
+    words = f"{trace}: ns-2's trace may become {script.size_text(size)} long"
+    if size > free:
+        raise _core.RunError(f"{words}, and {script.size_text(free)} are free")
+    say(words)
+
+
+@contextlib.contextmanager
+def _traced(program: str, text: str, keep: Path | None) -> Iterator[Iterator[str]]:
+    """Lines of the trace while ns-2 writes them; what it says when it fails."""
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="talkspurt-ns2-"))
+        file, said = Path(folder) / "scenario.tcl", Path(folder) / "said"
+        file.write_text(text, encoding="utf-8")
+        copy = stack.enter_context(keep.open("w", encoding="ascii")) if keep else None
+        out = stack.enter_context(said.open("wb"))
+        reading, writing = os.pipe()
+        lines = stack.enter_context(os.fdopen(reading, encoding="ascii"))
+        try:
+            process = subprocess.Popen(
+                [program, str(file), f"/dev/fd/{writing}"],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=out, pass_fds=(writing,), cwd=folder,
+            )  # fmt: skip
+        finally:
+            os.close(writing)
+        stack.callback(_end, process)
+        yield _copied(lines, copy)
+        if process.wait() != 0:
+            words = said.read_text(encoding="utf-8", errors="replace").strip()[-LAST_WORDS:]
+            raise _core.RunError(f"ns-2 failed, with exit code {process.returncode}:\n{words}")
+
+
+def _copied(lines: TextIO, copy: TextIO | None) -> Iterator[str]:
+    for line in lines:
+        if copy is not None:
+            copy.write(line)
+        yield line
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if process.poll() is None:
+        process.kill()
+        process.wait()

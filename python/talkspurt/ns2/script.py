@@ -1,0 +1,296 @@
+"""A scenario as a Tcl script for ns-2.35.
+
+Every line says which line of the scenario it comes from. What ns-2 cannot express is refused by
+name, all at once. What makes no difference to packets, or a known one, is said in the head.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import tomllib
+from dataclasses import dataclass
+from typing import Any
+
+from talkspurt import __version__
+from talkspurt.ns2 import network, quantity, source, transport
+from talkspurt.ns2.network import Wire
+from talkspurt.ns2.reading import Findings, Part
+from talkspurt.ns2.tcl import Tcl, number
+from talkspurt.ns2.whence import Whence
+from talkspurt.scenario import Question
+
+BYTES_A_HOP = 190
+"""Three lines of trace."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """One direction of a flow as a trace knows it: named here, numbered there."""
+
+    name: str
+    number: int
+    ends: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script and what is needed to read its trace.
+
+    Attributes:
+        text: the Tcl.
+        notes: what ns-2 leaves out or does otherwise.
+        ways: directions of flows that carry data.
+        wires: directions of links.
+        window_s: the window of measurement.
+        trace_bytes: about how long the trace may become.
+    """
+
+    text: str
+    notes: list[str]
+    ways: list[Way]
+    wires: list[Wire]
+    window_s: tuple[float, float]
+    trace_bytes: int
+
+
+def write(question: Question) -> Script:
+    """The script of a scenario.
+
+    Raises:
+        talkspurt.ScenarioError: with everything that ns-2 cannot express.
+    """
+    findings = Findings(Whence(question))
+    plan = question.plan
+    if plan.axes:
+        findings.refuse("axes", "a script is one run", "--set axes=[]")
+    if plan.replications > 1:
+        findings.refuse("replications.count", "a script is one run", "--set replications.count=1")
+    scenario = Part(tomllib.loads(plan.resolved(0)), "", findings)
+    topology = json.loads(plan.topology(0))
+    return _Writer(question, findings, scenario, topology).write()
+
+
+class _Writer:
+    def __init__(
+        self, question: Question, findings: Findings, scenario: Part, topology: dict[str, Any]
+    ) -> None:
+        self.question, self.findings, self.scenario = question, findings, scenario
+        self.flows = {flow["name"]: flow for flow in topology["flows"]}
+        self.names = [node["name"] for node in topology["nodes"]]
+        self.body = Tcl(findings.whence)
+        self.ways: list[Way] = []
+        self.rates: list[tuple[str, float]] = []
+        self.procedures: list[str] = []
+
+    def write(self) -> Script:
+        scenario, tcl = self.scenario, self.body
+        scenario.ignore("title", "description", "axes", "replications", "record")
+        if scenario.take("nodes"):
+            self.findings.note("nodes: addresses and clocks are left out")
+        self.duration_said = scenario.take("duration")
+        self.duration = quantity.seconds(self.duration_said)
+        self.seed = scenario.take("seed")
+        measure = scenario.part("measure")
+        begin, end = measure.take("from"), measure.take("to")
+        window = quantity.seconds(begin), quantity.seconds(end) if end else self.duration
+        network.write_nodes(tcl, self.names)
+        links = scenario.part("links")
+        self.wires = wires = network.write_links(tcl, links, self.names, self.findings)
+        flows = scenario.part("flows")
+        network.write_routes(tcl, list(self.flows.values()), self.findings)
+        for index, name in enumerate(flows.names()):
+            self._flow(flows.part(name), name, index)
+        scenario.rest()
+        self.findings.raise_if_any()
+        if "lossy $n(" in tcl.text():
+            self.procedures.append(network.LOSSY)
+            self.findings.note("losses on links are drawn by ns-2's dice; compare several seeds")
+        if "\nclock {" in tcl.text():
+            self.procedures.append(source.CLOCK)
+        estimate = round(BYTES_A_HOP * self._hops(wires))
+        text = self._head(estimate) + tcl.text() + self._tail()
+        return Script(text, self.findings.notes, self.ways, wires, window, estimate)
+
+    def _flow(self, part: Part, name: str, index: int) -> None:
+        tcl, findings = self.body, self.findings
+        ends = (part.take("from"), part.take("to"))
+        start, stop = part.take("start"), part.take("stop")
+        spread, sizing, version = part.take("start_spread"), part.take("sizing"), part.take("ip")
+        part.ignore("via", "dscp", "quality", "group")
+        if part.take("paths"):
+            part.refuse("paths", "an association has one path in this script")
+        speech = self.flows[name]["speech"]
+        sources = [source.read(part.part("source"), speech[0])]
+        if (reverse := part.peek("reverse")) is not None:
+            sources.append(source.read(Part(reverse, part.at("reverse"), findings), speech[1]))
+        self._speech(part, sources)
+        flow = transport.Flow(part, part.part("transport"), sizing, version, sources)
+        agents = transport.write(flow)
+        part.take("reverse")
+        part.ignore("send_queue")
+        self._fits(part, name, agents.packet_bytes)
+        if agents.caller not in ("UDP", "TFRC") and sources[0].interval_s:
+            findings.note(
+                f"{part.path}: ns-2 opens the connection with the first message, "
+                f"{number(sources[0].first_s)} s later than here"
+            )
+        stop_s = min(quantity.seconds(stop) if stop else self.duration, self.duration)
+        tcl.say("", f"# {part.path}")
+        self._start(part, name, start, spread, sources[0])
+        number_ = index + 1
+        nodes = [self.names.index(end) for end in ends]
+        self._pair(part, name, ("a", "b"), agents, ends, number_)
+        if agents.pairs > 1:
+            self._pair(part, name, ("c", "d"), agents, ends[::-1], number_)
+        if agents.listens:
+            tcl.say(f'$ns at 0 "$b({name}) listen"')
+        for variable, value, path, said in agents.at_start:
+            tcl.add(f'$ns at $t({name}) "$a({name}) set {variable} {value}"', path, said)
+        for side, own in enumerate(sources[: len(agents.unit_bytes)]):
+            way = name if side == 0 else f"{name}.reverse"
+            letter, unit = "a" if side == 0 else "abc"[agents.pairs], agents.unit_bytes[side]
+            if agents.greedy:
+                tcl.add(f'$ns at $t({name}) "$a({name}) start"', part.at("source.kind"), own.kind)
+                tcl.say(f'$ns at {number(stop_s)} "$a({name}) stop"')
+            else:
+                source.write(tcl, own, way, f"${letter}({name})", unit, stop_s)
+            mine = (nodes[0], nodes[1]) if side == 0 else (nodes[1], nodes[0])
+            self.ways.append(Way(way, number_, mine))
+            if own.interval_s:
+                packets = (stop_s - quantity.seconds(start)) / own.interval_s * (1 + agents.acks)
+                route = self.flows[name]["routes" if side == 0 else "back"][0]
+                self.rates.append((name, packets * (len(route) - 1)))
+            else:
+                self.rates.append((name, -float(unit + 40) / (1 + agents.acks)))
+            own.part.rest()
+
+    def _pair(
+        self, part: Part, name: str, letters: tuple[str, str], agents: transport.Agents,
+        ends: tuple[str, str], number_: int,
+    ) -> None:  # fmt: skip
+        """An agent that sends and the one it sends to."""
+        tcl = self.body
+        for letter, agent, end, settings in (
+            (letters[0], agents.caller, ends[0], agents.here),
+            (letters[1], agents.callee, ends[1], agents.there),
+        ):
+            tcl.add(f"set {letter}({name}) [new Agent/{agent}]", part.at("transport.kind"))
+            for variable, value, path, said in settings:
+                code = f"${letter}({name}) set {variable} {value}"
+                tcl.add(code, path, said if path else None, "" if path else said)
+            tcl.say(f"${letter}({name}) set fid_ {number_}")
+            tcl.say(f"$ns attach-agent $n({end}) ${letter}({name})")
+        tcl.say(f"$ns connect ${letters[0]}({name}) ${letters[1]}({name})")
+
+    def _fits(self, part: Part, name: str, packet_bytes: int) -> None:
+        """Refuse packets that a link here would not take: there is no such limit in ns-2."""
+        flow = self.flows[name]
+        for way in (flow["routes"][0], flow["back"][0]):
+            for at, onward in itertools.pairwise(way):
+                ends = (self.names.index(at), self.names.index(onward))
+                wire = next((wire for wire in self.wires if wire.ends == ends), None)
+                if wire is not None and packet_bytes > wire.mtu_bytes:
+                    link = f"links.{wire.name.removesuffix('.back')}.mtu"
+                    self.findings.refuse(
+                        link,
+                        f"packets of {part.path} are {packet_bytes} B long, and its links take all",
+                        f"--set {link}={packet_bytes}B",
+                    )
+                    return
+
+    def _speech(self, part: Part, sources: list[source.Source]) -> None:
+        rtcp = part.part("rtcp")
+        enabled = rtcp.take("enabled")
+        rtcp.ignore("bandwidth_fraction", "minimum_interval", "reduced_minimum")
+        part.ignore("playout")
+        if all(own.kind != "speech" for own in sources):
+            return
+        if enabled:
+            path = rtcp.at("enabled")
+            self.findings.refuse(path, "its agents send no reports", f"--set {path}=false")
+        self.findings.note("playout and opinion scores are left out: ns-2 plays nothing")
+
+    def _start(
+        self, part: Part, name: str, start: str, spread: str | None, first: source.Source
+    ) -> None:
+        bound = first.interval_s if spread is None else quantity.seconds(spread)
+        opened = number(quantity.seconds(start))
+        if not bound:
+            self.body.add(f"set t({name}) {opened}", part.at("start"), start)
+            return
+        self.findings.note(f"{part.at('start_spread')}: drawn by ns-2's dice; 0s for none")
+        self.body.add(
+            f"set t({name}) [expr {{{opened} + [$dice uniform 0 {number(bound)}]}}]",
+            part.at("start_spread"), spread, "" if spread else "an interval",
+        )  # fmt: skip
+
+    def _hops(self, wires: list[Wire]) -> float:
+        """How many packets may cross links: sources as they send, bulk as links let it."""
+        total = sum(hops for _, hops in self.rates if hops >= 0)
+        rates = {wire.ends: wire.rate_bps for wire in wires}
+        seen: set[tuple[tuple[int, int], ...]] = set()
+        for name, size in self.rates:
+            if size >= 0:
+                continue
+            route = [self.names.index(node) for node in self.flows[name]["routes"][0]]
+            links = list(itertools.pairwise(route))
+            slowest = min(links, key=lambda ends: rates.get(ends, 0))
+            # Bulk flows over one bottleneck share it.
+            if (slowest,) in seen:
+                continue
+            seen.add((slowest,))
+            total += self.duration * rates.get(slowest, 0) / 8 / -size * len(links)
+        return total
+
+    def _head(self, estimate: int) -> str:
+        name, tcl = self.question.name, Tcl(self.findings.whence)
+        tcl.say(
+            f"# {self.question.plan.title}",
+            "#",
+            f"# {self.question.file or name} for ns-2.35, written by talkspurt {__version__}.",
+            "#",
+            f"#   ns {name}.tcl [TRACE]      writes its trace, {name}.tr unless told: "
+            f"{size_text(estimate)} or less",
+            "#",
+            "# Behind a line stands whence it comes: a line of the scenario, --set, or a default.",
+        )
+        for words in self.findings.notes:
+            tcl.say(f"# * {words}")
+        tcl.say(
+            "",
+            f'set trace_file [expr {{$argc > 0 ? [lindex $argv 0] : "{name}.tr"}}]',
+            "set ns [new Simulator]",
+            "set dice [new RNG]",
+        )
+        seed = self.question.plan.seed(0) % 2147483646 + 1 if self.seed >= 2147483647 else self.seed
+        # Zero would be a seed from the clock.
+        tcl.add(f"$dice seed {max(1, seed)}", "seed", self.seed)
+        tcl.say(
+            "Trace set show_sctphdr_ 1",
+            "set trace [open $trace_file w]",
+            "$ns trace-all $trace",
+            "# Only the routes written below.",
+            "RouteLogic instproc configure {} { return 0 }",
+            *("\n" + text for text in self.procedures),
+        )
+        return tcl.text()
+
+    def _tail(self) -> str:
+        tcl = Tcl(self.findings.whence)
+        tcl.say("")
+        tcl.add(
+            f'$ns at {number(self.duration)} "$ns flush-trace; close $trace; exit 0"',
+            "duration", self.duration_said,
+        )  # fmt: skip
+        tcl.say("$ns run")
+        return tcl.text()
+
+
+def size_text(size: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} GB"

@@ -1,0 +1,188 @@
+"""Sources: when units of data are handed to an agent, and how many bytes each has there.
+
+A unit is complete at the end of its interval and leaves then, as here; ns-2's own generators send
+at the beginning of an interval, so they are started an interval later. Noise and silences are drawn
+by a few lines of Tcl that follow ours; the numbers drawn are others.
+"""
+
+from __future__ import annotations
+
+import math
+import wave
+from dataclasses import dataclass
+from typing import Any
+
+from talkspurt.ns2 import quantity
+from talkspurt.ns2.reading import Part
+from talkspurt.ns2.tcl import Tcl, number
+
+RTP_BYTES = 12
+EXPONENTIAL = {"kind": "exponential"}
+SPREAD = "this script draws exponential lengths only"
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a source sends, as far as agents and estimates need to know.
+
+    Attributes:
+        part: the table it was read from.
+        kind: as in the scenario.
+        payload_bytes: of a unit; 0 for bulk without a size of its own.
+        rtp_bytes: of RTP's header before each unit.
+        interval_s: from unit to unit; 0 for bulk.
+        first_s: from the opening to the end of the first unit.
+        noise_s: bound of the noise.
+        units: how many there can be at most, after which a recording has ended.
+        pauses_s: means of talk and silence.
+        total_bytes: of bulk, if it ends.
+    """
+
+    part: Part
+    kind: str
+    payload_bytes: int
+    rtp_bytes: int = 0
+    interval_s: float = 0.0
+    first_s: float = 0.0
+    noise_s: float = 0.0
+    units: int | None = None
+    pauses_s: tuple[float, float] | None = None
+    total_bytes: int | None = None
+
+
+def read(part: Part, speech: dict[str, Any] | None) -> Source:
+    """A source of the resolved scenario; ``speech`` is what the topology says of its packets."""
+    kind = part.take("kind")
+    if kind == "bulk":
+        packet, total = part.take("packet"), part.take("total")
+        return Source(
+            part, kind, quantity.size(packet) if packet else 0,
+            total_bytes=quantity.size(total) if total else None,
+        )  # fmt: skip
+    if kind not in ("cbr", "on_off", "speech"):
+        part.findings.refuse(part.at("kind"), f"it has no source like {kind}")
+        part.ignore(*part.names())
+        return Source(part, kind, 1, interval_s=1.0)
+    noise = quantity.seconds(part.take("noise"))
+    if speech is None:
+        size, rate = quantity.size(part.take("packet")), quantity.bits(part.take("rate"))
+        # A whole number of nanoseconds, rounded up, as here.
+        interval = -(-size * 8 * 1_000_000_000 // rate) / 1e9
+        pauses = None
+        if kind == "on_off":
+            part.must("spread", EXPONENTIAL, SPREAD)
+            pauses = (quantity.seconds(part.take("on")), quantity.seconds(part.take("off")))
+        return Source(
+            part, kind, size, interval_s=interval, first_s=interval, noise_s=noise, pauses_s=pauses
+        )
+    return _speech(part, speech, noise)
+
+
+def _speech(part: Part, speech: dict[str, Any], noise: float) -> Source:
+    part.ignore("codec", "packet")
+    if part.take("ladder"):
+        part.refuse("ladder", "its sources keep one encoding", f"--set {part.at('ladder')}=[]")
+    if part.take("keep_alive"):
+        part.refuse("keep_alive", "its sources are silent in silences")
+    talk = part.take("talkspurts")
+    if talk and talk.get("spread", EXPONENTIAL) != EXPONENTIAL:
+        part.findings.refuse(part.at("talkspurts.spread"), SPREAD)
+    pauses = (quantity.seconds(talk["on"]), quantity.seconds(talk["off"])) if talk else None
+    file, repeat = part.take("file"), part.take("repeat")
+    interval, lead = speech["interval_s"], quantity.seconds(part.take("lead"))
+    units = None if file is None or repeat else _units(file, interval)
+    if units is not None:
+        part.findings.note(f"{part.at('file')}: the recording's last packet is a whole one in ns-2")
+    return Source(
+        part, "speech", speech["bytes"], RTP_BYTES, interval,
+        lead + interval + speech["look_ahead_s"], noise, units, pauses,
+    )  # fmt: skip
+
+
+def _units(file: str, interval: float) -> int:
+    with wave.open(file, "rb") as recording:
+        return math.ceil(recording.getnframes() / recording.getframerate() / interval)
+
+
+def write(tcl: Tcl, source: Source, name: str, agent: str, unit: int, stop: float) -> None:
+    """An application on an agent that hands it units of so many bytes, from ``$t(name)`` on."""
+    part, app = source.part, f"$s({name})"
+    if source.kind == "bulk":
+        tcl.add(f"set s({name}) [new Application/FTP]", part.at("kind"), "bulk")
+        tcl.say(f"{app} attach-agent {agent}")
+        start = "start"
+        if source.total_bytes is not None:
+            start = f"produce {math.ceil(source.total_bytes / unit)}"
+            tcl.add(f"# {start}: packets", part.at("total"), source.total_bytes)
+        tcl.say(f'$ns at $t({name.removesuffix(".reverse")}) "{app} {start}"')
+        tcl.say(f'$ns at {number(stop)} "{app} stop"')
+        return
+    opening = f"$t({name.removesuffix('.reverse')})"
+    first, interval = number(source.first_s), number(source.interval_s)
+    count = f"int(({number(stop)} - {opening} - {first}) / {interval} + 1 + 1e-9)"
+    if source.units is not None:
+        count = f"min({source.units}, {count})"
+    if source.noise_s == 0 and source.pauses_s is None:
+        tcl.add(f"set s({name}) [new Application/Traffic/CBR]", part.at("kind"), source.kind)
+        tcl.say(f"{app} attach-agent {agent}")
+        tcl.add(f"{app} set packetSize_ {unit}", words=f"payload {source.payload_bytes}")
+        rate = number(unit * 8 / source.interval_s)
+        tcl.add(f"{app} set rate_ {rate}", words=f"one each {number(source.interval_s)} s")
+        tcl.add(f"{app} set maxpkts_ [expr {{{count}}}]", words="complete by the stop")
+        tcl.add(
+            f'$ns at [expr {{{opening} + {number(source.first_s)}}}] "{app} start"',
+            words="when the first unit is complete",
+        )
+        return
+    part.findings.note(
+        f"{part.path}: noise and silences are drawn by ns-2's dice; compare several seeds"
+    )
+    tcl.add(f"set s({name}) [new Application]", part.at("kind"), source.kind)
+    tcl.say(f"{app} attach-agent {agent}")
+    talk, silence = source.pauses_s or (0, 0)
+    tcl.add(
+        f"clock {{{name}}} {unit} $t({name.removesuffix('.reverse')}) {number(source.first_s)} "
+        f"{number(source.interval_s)} {number(source.noise_s)} {number(talk)} {number(silence)} "
+        f"[expr {{{count}}}]",
+        part.at("noise"), words="noise, talk and silence in seconds",
+    )  # fmt: skip
+
+
+CLOCK = """\
+# A source with a clock: a unit of so many bytes each interval, the first complete so long after the
+# opening, each up to `noise` late, in order; none for an interval that begins in a silence.
+proc clock {name bytes open first interval noise talk silence units} {
+    upvar #0 u_$name u
+    foreach word {bytes interval noise talk silence units} { set u($word) [set $word] }
+    set u(begin) [expr {$open + $first - $interval}]
+    set u(until) [expr {$talk > 0 ? $u(begin) + [exponential $talk] : 1e99}]
+    set u(slot) 0
+    set u(due) 0
+    plan $name
+}
+proc exponential {mean} {
+    global dice
+    return [expr {[$dice exponential] * $mean}]
+}
+proc plan {name} {
+    global ns dice
+    upvar #0 u_$name u
+    while {$u(begin) + $u(slot) * $u(interval) >= $u(until) && $u(slot) < $u(units)} {
+        set resume [expr {$u(until) + [exponential $u(silence)]}]
+        set u(until) [expr {$resume + [exponential $u(talk)]}]
+        set slot [expr {int(ceil(($resume - $u(begin)) / $u(interval)))}]
+        if {$slot > $u(slot)} { set u(slot) $slot }
+    }
+    if {$u(slot) >= $u(units)} { return }
+    set due [expr {$u(begin) + ($u(slot) + 1) * $u(interval) + [$dice uniform 0 $u(noise)]}]
+    if {$due > $u(due)} { set u(due) $due }
+    $ns at $u(due) [list leave $name]
+}
+proc leave {name} {
+    global s
+    upvar #0 u_$name u
+    $s($name) send $u(bytes)
+    incr u(slot)
+    plan $name
+}"""
+"""Procedures that are written where some source has noise or silences."""

@@ -1,0 +1,157 @@
+"""What a trace of ns-2 says, by the formulas of the flows' and links' tables here.
+
+A line is an event (``+`` enters a queue, ``-`` leaves it, ``r`` arrived, ``d`` dropped), its time,
+the link's two nodes, kind and length of the packet, flags, flow, addresses, a number of the
+protocol and the packet's own. Lines are read as they come; what is kept is one entry for each
+packet under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from talkspurt.ns2.network import Wire
+from talkspurt.ns2.script import Way
+
+ALWAYS_DATA = {"udp", "cbr", "exp", "tcpFriend", "DCCP_Data", "DCCP_DataAck"}
+
+
+@dataclass
+class FlowCount:
+    """Packets with payload of one direction of a flow."""
+
+    sent_packets: int = 0
+    received_packets: int = 0
+    lost_packets: int = 0
+    sent_bytes: int = 0
+    arrived_bytes: int = 0
+    delay_sum_s: float = 0.0
+    delay_min_s: float = float("inf")
+    delay_max_s: float = 0.0
+
+    def row(self, window_s: float) -> dict[str, float | None]:
+        """The measures, named as in the table of flows."""
+        delays = self.received_packets > 0
+        return {
+            "sent_packets": self.sent_packets,
+            "received_packets": self.received_packets,
+            "lost_packets": self.lost_packets,
+            "sent_bytes": self.sent_bytes,
+            "throughput_bps": 8 * self.arrived_bytes / window_s if window_s > 0 else None,
+            "delay_min_s": self.delay_min_s if delays else None,
+            "delay_mean_s": self.delay_sum_s / self.received_packets if delays else None,
+            "delay_max_s": self.delay_max_s if delays else None,
+        }
+
+
+@dataclass
+class LinkCount:
+    """One direction of a link."""
+
+    rate_bps: int
+    sent_packets: int = 0
+    drops: int = 0
+    busy_s: float = 0.0
+    area: float = 0.0
+    waiting: dict[str, float] = field(default_factory=dict)
+
+    def row(self, begin: float, end: float) -> dict[str, float | None]:
+        """The measures, named as in the table of links."""
+        window = end - begin
+        for entered in self.waiting.values():
+            self.area += max(0.0, end - max(begin, entered))
+        self.waiting.clear()
+        return {
+            "sent_packets": self.sent_packets,
+            "drops": self.drops,
+            "utilisation": self.busy_s / window if window > 0 else None,
+            "queue_mean_packets": self.area / window if window > 0 else None,
+        }
+
+
+class Reader:
+    """Counts while the trace goes by."""
+
+    def __init__(
+        self, ways: Iterable[Way], wires: Iterable[Wire], window_s: tuple[float, float]
+    ) -> None:
+        ways, wires = list(ways), list(wires)
+        self.begin, self.end = window_s
+        self.flows = {way.name: FlowCount() for way in ways}
+        self.links = {wire.name: LinkCount(wire.rate_bps) for wire in wires}
+        # A flow's two directions differ by where their packets come from.
+        self._ways = {
+            (str(way.number), str(way.ends[0])): (self.flows[way.name], str(way.ends[1]))
+            for way in ways
+        }
+        self._wires = {
+            (str(wire.ends[0]), str(wire.ends[1])): self.links[wire.name] for wire in wires
+        }
+        self._open: dict[str, tuple[float, FlowCount, bool]] = {}
+        self._last = ("", "", "")
+        self.now = 0.0
+
+    def read(self, lines: Iterable[str]) -> None:
+        """Count all these lines."""
+        for line in lines:
+            self._line(line.split())
+
+    def _line(self, words: list[str]) -> None:
+        event, time, here, there, kind, length, flags, flow, source = words[:9]
+        uid = words[12] if kind == "sctp" else words[11]
+        if kind == "sctp":
+            # A line for each chunk of a packet.
+            same, self._last = self._last == (event, time, uid), (event, time, uid)
+            if same:
+                return
+        now = self.now = float(time)
+        if (link := self._wires.get((here, there))) is not None:
+            self._link(link, event, now, uid, int(length))
+        found = self._ways.get((flow, source.split(".")[0]))
+        if found is not None and _is_data(kind, flags, words):
+            self._flow(*found, event, now, uid, int(length), here, there, source)
+
+    def _link(self, link: LinkCount, event: str, now: float, uid: str, length: int) -> None:
+        inside = self.begin <= now < self.end
+        if event == "+":
+            link.waiting[uid] = now
+        elif event in "-d":
+            entered = link.waiting.pop(uid, now)
+            link.area += max(0.0, min(now, self.end) - max(entered, self.begin))
+            if event == "d":
+                link.drops += inside
+                return
+            link.sent_packets += inside
+            ended = now + 8 * length / link.rate_bps
+            link.busy_s += max(0.0, min(ended, self.end) - max(now, self.begin))
+
+    def _flow(
+        self, count: FlowCount, last: str, event: str, now: float, uid: str, length: int,
+        here: str, there: str, source: str,
+    ) -> None:  # fmt: skip
+        if event == "+" and source.split(".")[0] == here:
+            inside = self.begin <= now < self.end
+            self._open[uid] = now, count, inside
+            if inside:
+                count.sent_packets += 1
+                count.sent_bytes += length
+        elif event == "r" and there == last and uid in self._open:
+            sent, count, inside = self._open.pop(uid)
+            if self.begin <= now < self.end:
+                count.arrived_bytes += length
+            if inside:
+                delay = now - sent
+                count.received_packets += 1
+                count.delay_sum_s += delay
+                count.delay_min_s = min(count.delay_min_s, delay)
+                count.delay_max_s = max(count.delay_max_s, delay)
+        elif event == "d" and uid in self._open:
+            _, count, inside = self._open.pop(uid)
+            count.lost_packets += inside
+
+
+def _is_data(kind: str, flags: str, words: list[str]) -> bool:
+    if kind == "tcp":
+        return words[10] != "0"  # which is the SYN
+    return kind in ALWAYS_DATA or (kind == "sctp" and flags.endswith("D"))

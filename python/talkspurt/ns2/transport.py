@@ -1,0 +1,435 @@
+"""Agents: which one carries a flow in ns-2, and what each knob is called there.
+
+Knobs that make no difference to packets are passed over; those that ns-2 has one value of must have
+that value. What ns-2.35 does was read off its traces and its agents' variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from talkspurt.ns2 import quantity
+from talkspurt.ns2.reading import Part
+from talkspurt.ns2.source import Source
+from talkspurt.ns2.tcl import number
+from talkspurt.scenario import toml_value
+
+Setting = tuple[str, str, str, Any]
+"""A variable of an agent, its value, the scenario's path and value it comes from."""
+
+IP_BYTES = {"v4": 20, "v6": 40}
+
+
+@dataclass
+class Agents:
+    """The two ends of a flow.
+
+    Attributes:
+        caller: class of the agent that opens.
+        callee: class of the one that answers.
+        here: settings of the caller.
+        there: settings of the callee.
+        unit_bytes: what an application hands over for each unit of each direction.
+        at_start: commands to the caller when the flow begins.
+        listens: whether the callee has to be told to listen.
+        packet_bytes: the longest IP packet.
+        greedy: whether the caller itself sends without an application.
+        pairs: two if each direction has a pair of agents of its own.
+        acks: how many packets come back for each that goes, for the estimate of the trace.
+    """
+
+    caller: str
+    callee: str
+    unit_bytes: list[int]
+    here: list[Setting] = field(default_factory=list)
+    there: list[Setting] = field(default_factory=list)
+    at_start: list[Setting] = field(default_factory=list)
+    listens: bool = False
+    packet_bytes: int = 0
+    greedy: bool = False
+    pairs: int = 1
+    acks: float = 1.0
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What the functions below need to know of a flow."""
+
+    part: Part
+    transport: Part
+    sizing: str
+    version: str
+    sources: list[Source]
+
+    def set(self, name: str, value: float | str, key: str, said: Any) -> Setting:
+        """A variable that a knob of the transport sets."""
+        shown = value if isinstance(value, str) else number(value)
+        return name, shown, self.transport.at(key), said
+
+    def must_count_as_ns2(self) -> None:
+        """Refuse packets whose lengths cannot be set in ns-2."""
+        if self.sizing != "ns2":
+            path = self.part.at("sizing")
+            self.part.findings.refuse(
+                path, "its packets of this transport have lengths of their own", f"--set {path}=ns2"
+            )
+
+
+def write(flow: Flow) -> Agents:
+    """The agents of a flow."""
+    kind = flow.transport.take("kind")
+    known: dict[str, Callable[[Flow], Agents]] = {
+        "udp": _udp, "tcp": _tcp, "sctp": _sctp, "dccp": _dccp, "tfrc": _tfrc,
+    }  # fmt: skip
+    if kind in known:
+        return known[kind](flow)
+    flow.part.findings.refuse(flow.transport.at("kind"), f"it has no agent like {kind}")
+    flow.transport.ignore(*flow.transport.names())
+    return Agents("UDP", "Null", [1, 1])
+
+
+def _udp(flow: Flow) -> Agents:
+    headers = 8 + IP_BYTES[flow.version]
+    if flow.sizing == "ns2":
+        unit = [source.payload_bytes for source in flow.sources]
+    else:
+        unit = [source.payload_bytes + source.rtp_bytes + headers for source in flow.sources]
+    path, said = flow.part.at("sizing"), flow.sizing
+    agents = Agents("UDP", "Null", unit, packet_bytes=max(unit), acks=0.0)
+    # Longer units would be cut.
+    agents.here.append(("packetSize_", str(max(unit)), path, said))
+    # An agent that has an application of its own ends the run when it receives.
+    agents.pairs = len(flow.sources)
+    return agents
+
+
+TCP = {
+    "tahoe": ("TCP", "tahoe"),
+    "reno": ("TCP/Reno", "reno"),
+    "newreno": ("TCP/Newreno", "newreno"),
+    "sack": ("TCP/Sack1", "sack"),
+}
+FRAMING_BYTES = 2
+"""RFC 4571's length before each packet of media."""
+
+
+def _tcp(flow: Flow) -> Agents:
+    knobs, findings = flow.transport, flow.part.findings
+    controller = knobs.take("controller")
+    agent, recovery = TCP.get(controller, ("TCP", None))
+    if recovery is None:
+        why = "its CUBIC knows no RACK-TLP" if controller == "cubic" else "it came later"
+        findings.refuse(knobs.at("controller"), why)
+    knobs.must("recovery", recovery, "its agents repair losses as their names say")
+    knobs.must("pacing", False, "its windows send at once")
+    knobs.must("nagle", False, "its segments are never held back")
+    knobs.must("notsent_lowat", None, "its agents take all that comes")
+    f_rto = knobs.take("f_rto")
+    if f_rto or (f_rto is None and controller == "sack"):
+        path = knobs.at("f_rto")
+        findings.refuse(path, "its F-RTO answers otherwise than RFC 4015", f"--set {path}=false")
+    if flow.sources[0].kind != "bulk":
+        _must_take_all(knobs)
+    knobs.ignore(
+        "hystart", "window_scaling", "max_retransmissions",
+        "max_synack_retransmissions", "msl",
+    )  # fmt: skip
+    if len(flow.sources) > 1:
+        flow.part.refuse("reverse", "data goes one way over its TCP agents")
+    mss, message = knobs.take("mss"), _framed(flow.sources[0])
+    stamps = bool(knobs.take("timestamps"))
+    # What options take of a segment.
+    options = 12 if stamps else 0
+    segment = quantity.size(mss) - options
+    if flow.sources[0].kind != "bulk" and segment != message:
+        path = knobs.at("mss")
+        findings.refuse(
+            path,
+            f"each message, {message} bytes, is a segment there"
+            + (", beside 12 of options" if options else ""),
+            f"--set {path}={message + options}B",
+        )
+    delayed, sack = knobs.take("delayed_ack"), controller == "sack"
+    ack_delay = knobs.take("ack_delay")
+    # Of bulk data as much is on its way as the narrower of the buffers holds.
+    buffers = {key: knobs.take(key) for key in ("receive_buffer", "send_buffer")}
+    narrow = min(
+        (key for key, said in buffers.items() if said), key=lambda k: quantity.size(buffers[k])
+    )
+    window = max(1, quantity.size(buffers[narrow]) // segment)
+    sink = "TCPSink" + ("/Sack1" if sack else "") + ("/DelAck" if delayed else "")
+    agents = Agents(agent, sink, [segment], acks=0.5 if delayed else 1.0)
+    base = IP_BYTES[flow.version] + 20 if flow.sizing == "rfc" else 40
+    option = 12 if flow.sizing == "rfc" else 0
+    agents.packet_bytes = segment + base + option * stamps
+    agents.here += [
+        flow.set("packetSize_", segment, "mss", mss),
+        ("tcpip_base_hdr_size_", str(base), flow.part.at("sizing"), flow.sizing),
+        ("ts_option_size_", str(option), flow.part.at("sizing"), flow.sizing),
+        flow.set("timestamps_", str(stamps).lower(), "timestamps", stamps),
+        flow.set("window_", window, narrow, buffers[narrow]),
+        ("tcpTick_", "0.001", "", "the clock that round trips are measured by, s"),
+        ("rtxcur_init_", "1.0", "", "first timeout, s (RFC 6298 2.1)"),
+    ]
+    agents.there += [
+        ("packetSize_", str(base + option * stamps), flow.part.at("sizing"), flow.sizing),
+        ("ts_echo_rfc1323_", str(stamps).lower(), knobs.at("timestamps"), stamps),
+    ]
+    for there, here, turned in (
+        ("windowInit_", "initial_window", lambda x: x),
+        ("minrto_", "min_rto", quantity.seconds),
+        ("maxrto_", "max_rto", quantity.seconds),
+        ("ecn_", "ecn", int),
+    ):
+        value = knobs.take(here)
+        agents.here.append(flow.set(there, turned(value), here, value))
+    threshold = knobs.take("initial_ssthresh")
+    if threshold is not None:
+        agents.at_start.append(flow.set("ssthresh_", threshold, "initial_ssthresh", threshold))
+    if controller == "reno":
+        words = "RFC 5681 knows no `recover`: what is lost next is retransmitted fast, too"
+        agents.here.append(("bugFix_", "false", "", words))
+    if delayed:
+        agents.there.append(
+            flow.set("interval_", quantity.seconds(ack_delay), "ack_delay", ack_delay)
+        )
+    return agents
+
+
+USUAL_BUFFER = "4MB"
+"""A send buffer that nothing here ever fills."""
+
+
+def _must_take_all(knobs: Part) -> None:
+    """Refuse a send buffer that may be full: ns-2 has none."""
+    said = knobs.take("send_buffer")
+    if quantity.size(said) < quantity.size(USUAL_BUFFER):
+        path = knobs.at("send_buffer")
+        knobs.findings.refuse(
+            path, "its agents take all that comes", f"--set {path}={USUAL_BUFFER}"
+        )
+
+
+def _framed(source: Source) -> int:
+    return source.payload_bytes + source.rtp_bytes + FRAMING_BYTES
+
+
+SCTP_HEADERS = 12
+CHUNK_HEADER = 16
+
+
+def _sctp(flow: Flow) -> Agents:
+    knobs, findings = flow.transport, flow.part.findings
+    for key, wanted, why in (
+        ("lifetime", None, "its partial reliability counts retransmissions, not time"),
+        ("scheduler", "fcfs", "its messages leave as they come"),
+        ("ecn", False, "its association hears no marks"),
+        ("interleaving", False, "it has no I-DATA"),
+        ("max_burst", 4, "its Max.Burst is 4"),
+        ("bundling", True, "its messages leave together"),
+        ("potentially_failed", None, "it came before RFC 7829"),
+    ):
+        knobs.must(key, wanted, why)
+    if flow.sources[0].kind == "bulk":
+        knobs.ignore("nagle")
+    knobs.must("nagle", True, "what fills no packet is held back while data is unacknowledged")
+    knobs.ignore("cookie_life")
+    _must_take_all(knobs)
+    if flow.version != "v4":
+        path = flow.part.at("ip")
+        findings.refuse(path, "its chunks reckon with an IPv4 header", f"--set {path}=v4")
+    unit = []
+    for source in flow.sources:
+        rtp = source.rtp_bytes if flow.sizing == "rfc" else 0
+        unit.append((source.payload_bytes or 1000) + rtp)
+    agents = Agents("SCTP", "SCTP", unit, packet_bytes=quantity.size(knobs.peek("mtu")), acks=0.5)
+    mtu = knobs.take("mtu")
+    largest = quantity.size(mtu) - 20 - SCTP_HEADERS
+    chunk = CHUNK_HEADER + max(unit) if flow.sources[0].kind == "bulk" else largest
+    if max(unit) + CHUNK_HEADER > largest:
+        findings.refuse(flow.part.at("source"), "its messages fit one packet")
+    both = [
+        flow.set("mtu_", quantity.size(mtu), "mtu", mtu),
+        ("dataChunkSize_", str(chunk), flow.part.at("source"), None),
+    ]
+    frequency = knobs.take("sack_frequency")
+    if frequency > 2:
+        path = knobs.at("sack_frequency")
+        findings.refuse(path, "it acknowledges each packet or every second", f"--set {path}=2")
+    both.append(flow.set("useDelayedSacks_", int(frequency == 2), "sack_frequency", frequency))
+    for there, here, turned in (
+        ("unordered_", "ordered", lambda x: int(not x)),
+        ("numOutStreams_", "streams", lambda x: x),
+        ("sackDelay_", "sack_delay", quantity.seconds),
+        ("initialRto_", "rto_initial", quantity.seconds),
+        ("minRto_", "rto_min", quantity.seconds),
+        ("maxRto_", "rto_max", quantity.seconds),
+        ("associationMaxRetrans_", "association_max_retrans", lambda x: x),
+        ("pathMaxRetrans_", "path_max_retrans", lambda x: x),
+        ("maxInitRetransmits_", "max_init_retransmits", lambda x: x),
+        ("heartbeatInterval_", "heartbeat_interval", quantity.seconds),
+        ("initialRwnd_", "receive_buffer", quantity.size),
+    ):
+        value = knobs.take(here)
+        both.append(flow.set(there, turned(value), here, value))
+    window, threshold = knobs.take("initial_window"), knobs.take("initial_ssthresh")
+    # RFC 9260 7.2.1; there in packets of the largest chunk.
+    bytes_ = quantity.size(window) if window else min(4 * largest, max(2 * largest, 4404))
+    if bytes_ % largest and window:
+        findings.refuse(
+            knobs.at("initial_window"), f"its window is a multiple of {largest} B", None
+        )
+    both.append(flow.set("initialCwnd_", max(1, round(bytes_ / largest)), "initial_window", window))
+    limit = quantity.size(threshold) if threshold else 1_000_000_000
+    both.append(flow.set("initialSsthresh_", limit, "initial_ssthresh", threshold))
+    limited = knobs.take("max_retransmissions")
+    if limited is not None:
+        both.append(flow.set("reliability_", limited, "max_retransmissions", limited))
+        both.append(flow.set("numUnrelStreams_", 1, "max_retransmissions", limited))
+    agents.here = both
+    agents.there = list(both)
+    return agents
+
+
+def _only_ns2(flow: Flow) -> None:
+    flow.transport.must(
+        "profile", "ns2", "it has its own values of the knobs left open", absent=False
+    )
+    flow.must_count_as_ns2()
+
+
+def _dccp(flow: Flow) -> Agents:
+    knobs, findings = flow.transport, flow.part.findings
+    _only_ns2(flow)
+    ccid = knobs.take("ccid")
+    knobs.must("ccid_back", ccid, "both of its halves have one CCID")
+    if ccid not in (2, 3):
+        findings.refuse(knobs.at("ccid"), f"it has no CCID {ccid}")
+    knobs.must("sequence_window", None, "its validity checks have their own window")
+    for key in ("allow_short_seqnos", "data_checksum", "send_rtt_estimate", "init_cookie",
+                "listen_packets", "ack_vector"):  # fmt: skip
+        knobs.must(key, False, "its agents do not know it")
+    knobs.ignore(
+        "service", "sequence_window_follows", "checksum_coverage", "minimum_checksum_coverage",
+        "send_ndp_count", "server_timewait", "msl", "request_timeout", "max_timeout", "give_up",
+        "mtu",
+    )  # fmt: skip
+    unit = [source.payload_bytes or 1000 for source in flow.sources]
+    agent = "DCCP/TCPlike" if ccid == 2 else "DCCP/TFRC"
+    agents = Agents(
+        agent,
+        agent,
+        unit,
+        listens=True,
+        packet_bytes=max(unit) + 44,
+        acks=0.5 if ccid == 2 else 0.1,
+    )
+    ecn = knobs.take("ecn")
+    both = [(name, str(int(ecn is not False)), knobs.at("ecn"), ecn)
+            for name in ("use_ecn_local_", "use_ecn_remote_")]  # fmt: skip
+    queue = flow.part.part("send_queue")
+    queue.must("drop", "newest", "a full send queue drops what comes")
+    queue.ignore("lifetime")
+    packets = queue.take("packets")
+    if packets is not None:
+        both.append(("sb_size_", str(packets), queue.at("packets"), packets))
+    window, rate = knobs.part("window"), knobs.part("rate")
+    known = _window(window) if ccid == 2 else _rate(rate)
+    for part in (window, rate):
+        if part is not (window if ccid == 2 else rate):
+            part.ignore(*part.names())
+    agents.here = [("packetSize_", str(unit[0]), flow.part.at("source"), None), *both, *known]
+    agents.there = [("packetSize_", str(unit[-1]), flow.part.at("source"), None), *both, *known]
+    return agents
+
+
+def _knobs(part: Part, names: dict[str, tuple[str, Callable[[Any], float]]]) -> list[Setting]:
+    """Settings from those knobs that the scenario gives."""
+    given = []
+    for here, (there, turned) in names.items():
+        value = part.take(here)
+        if value is not None:
+            given.append((there, number(turned(value)), part.at(here), value))
+    return given
+
+
+def _window(part: Part) -> list[Setting]:
+    part.must("slow_start", "per_packet", "its window doubles in slow start")
+    part.must("application_limited", "grow", "its window grows though the application does not")
+    part.must("idle", "keep", "its window survives silence")
+    part.must("max_rto", "1min", "its timeout is bounded by 60 s")
+    part.must("ack_ratio_control", True, "it always controls acknowledgements")
+    part.must("elapsed_time", False, "its CCID 2 tells no Elapsed Time")
+    return _knobs(
+        part,
+        {
+            "initial_window": ("initial_cwnd_", float),
+            "initial_ssthresh": ("initial_ssthresh_", float),
+            "initial_rto": ("initial_rto_", quantity.seconds),
+            "min_rto": ("min_rto_", quantity.seconds),
+            "ack_ratio": ("ack_ratio_remote_", float),
+            "ack_delay": ("dack_delay_", quantity.seconds),
+        },
+    )
+
+
+def _rate(part: Part) -> list[Setting]:
+    for key, wanted in (
+        ("initial_window", 1), ("idle", "rfc3448"), ("faster_restart", False),
+        ("history_discounting", False), ("loss_intervals", 8), ("minimum_interval", None),
+        ("credit", None), ("minimum_timeout", None), ("feedback_per_rtt", 1),
+        ("counter_follows_acks", True), ("elapsed_time", True), ("loss_intervals_option", True),
+        ("ask_loss_event_rate", False), ("token_bucket", None),
+    ):  # fmt: skip
+        part.must(key, wanted, "its CCID 3 cannot be told")
+    return _knobs(
+        part,
+        {
+            "nominal_size": ("s_s_", quantity.size),
+            "rtt_weight": ("s_rtt_q_", float),
+            "timer_granularity": ("s_os_time_gran_", quantity.seconds),
+            "p_floor": ("s_smallest_p_", float),
+            "oscillation_prevention": ("s_use_osc_prev_", int),
+        },
+    )
+
+
+def _tfrc(flow: Flow) -> Agents:
+    knobs, findings = flow.transport, flow.part.findings
+    _only_ns2(flow)
+    rate = knobs.part("rate")
+    if len(flow.sources) > 1:
+        flow.part.refuse("reverse", "data goes one way over its TFRC agents")
+    source = flow.sources[0]
+    greedy = {"kind": "bulk", "packet": f"{source.payload_bytes}B"}
+    if source.kind != "bulk":
+        findings.refuse(
+            flow.part.at("source"), "its TFRC sends as fast as it may, whatever is handed to it",
+            f"--set '{flow.part.at('source')}={toml_value(greedy)}'",
+        )  # fmt: skip
+    unit = source.payload_bytes or 1000
+    nominal = rate.take("nominal_size") or "1000B"
+    if quantity.size(nominal) != unit:
+        path = rate.at("nominal_size")
+        findings.refuse(path, "it computes with what it sends", f"--set {path}={unit}B")
+    for key, wanted in (
+        ("idle", "rfc3448"), ("faster_restart", False), ("oscillation_prevention", True),
+        ("loss_intervals", 8), ("p_floor", 0), ("minimum_interval", None), ("credit", None),
+        ("timer_granularity", None), ("minimum_timeout", None), ("initial_window", None),
+        ("counter_follows_acks", None), ("elapsed_time", None), ("loss_intervals_option", None),
+        ("ask_loss_event_rate", None), ("token_bucket", None),
+    ):  # fmt: skip
+        rate.must(key, wanted, "its TFRC cannot be told")
+    agents = Agents("TFRC", "TFRCSink", [unit], packet_bytes=unit + 32, greedy=True, acks=0.1)
+    agents.here = [
+        ("packetSize_", str(unit), flow.part.at("source"), None),
+        *_knobs(rate, {"rtt_weight": ("df_", float)}),
+    ]
+    agents.there = _knobs(
+        rate,
+        {"feedback_per_rtt": ("NumFeedback_", float), "history_discounting": ("discount_", int)},
+    )
+    agents.here.append(flow.set("ecn_", int(bool(ecn := knobs.take("ecn"))), "ecn", bool(ecn)))
+    return agents

@@ -1,0 +1,448 @@
+"""The same experiments in ns-2: the script, what it refuses, its trace, and how well both agree."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import talkspurt as package
+from command import talkspurt
+from talkspurt.ns2 import crosscheck as both
+from talkspurt.ns2 import script, source
+from talkspurt.ns2.network import Wire
+from talkspurt.ns2.reading import Findings, Part
+from talkspurt.ns2.script import Way
+from talkspurt.ns2.trace import Reader
+from talkspurt.ns2.whence import Whence
+from talkspurt.scenario import read
+
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT / "validation" / "ns2"))
+from cases import BULK, CASES, SPEECH, TFRC, UDP, cbr, dccp, flow, network, tcp  # noqa: E402
+from crosscheck import compared, together, within  # noqa: E402
+
+GOLDEN = Path(__file__).parent / "golden" / "ns2-small.tcl"
+needs_ns = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
+
+SMALL = """\
+title = "Small"
+duration = "10s"
+seed = 7
+
+[measure]
+from = "1s"
+
+[links.sky]
+from = "west"
+to = "east"
+rate = "256kbit/s"
+delay = "120ms"
+queue = { kind = "droptail", packets = 12 }
+loss = 0.01
+back = { rate = "64kbit/s", loss = 0.0 }
+
+[flows.call]
+from = "west"
+to = "east"
+sizing = "ns2"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu", noise = "0s" }
+rtcp = { enabled = false }
+
+[flows.upload]
+from = "west"
+to = "east"
+start = "2s"
+sizing = "ns2"
+transport = { kind = "tcp", controller = "newreno", timestamps = false, initial_ssthresh = 8 }
+source = { kind = "bulk" }
+"""
+
+
+def test_the_script_of_a_small_scenario():
+    """Look at the difference, and write the file anew if it is meant: this very text."""
+    made = script.write(read(SMALL, set={"flows.call.start_spread": "5ms"})).text
+    made = made.replace(f"talkspurt {package.__version__}", "talkspurt VERSION")
+    assert made == GOLDEN.read_text(encoding="utf-8")
+
+
+def test_every_comment_names_the_line_that_says_so():
+    lines = SMALL.splitlines()
+    text = script.write(read(SMALL, set=["flows.call.start_spread=5ms"])).text
+    said = re.findall(r";# line (\d+): ([\w.-]+)(?: = (\S+))?", text)
+    assert len(said) > 20
+    for number, path, _ in said:
+        words = path.split(".")
+        line = lines[int(number) - 1]
+        assert line.split(" =")[0] in words and words[-1] in line, (number, path)
+    assert ";# --set: flows.call.start_spread" in text
+    assert ';# default: flows.upload.transport.min_rto = "1s"' in text
+
+
+REFUSED = """\
+title = "All that ns-2 has not"
+duration = "5s"
+
+[links.l]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+queue = { kind = "codel" }
+jitter = "1ms"
+framing = "ethernet"
+events = [{ at = "1s", state = "down" }, { at = "2s", state = "up" }]
+
+[links.m]
+from = "b"
+to = "a"
+rate = "1Mbit/s"
+delay = "10ms"
+queue = { kind = "red", packets = 20 }
+
+[flows.call]
+from = "a"
+to = "b"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu" }
+
+[flows.bbr]
+from = "a"
+to = "b"
+transport = { kind = "tcp", controller = "bbr" }
+source = { kind = "bulk" }
+
+[flows.sctp]
+from = "a"
+to = "b"
+ip = "v6"
+transport = { kind = "sctp", interleaving = true, send_buffer = "64kB" }
+source = { kind = "cbr", rate = "64kbit/s", packet = "160B" }
+
+[flows.four]
+from = "a"
+to = "b"
+transport = { kind = "dccp", ccid = 4, profile = "ns2" }
+source = { kind = "bulk" }
+
+[flows.tfrc]
+from = "a"
+to = "b"
+transport = { kind = "tfrc" }
+source = { kind = "cbr", rate = "64kbit/s", packet = "160B" }
+"""
+
+
+def test_what_ns2_cannot_express_is_refused_by_name_and_all_at_once():
+    with pytest.raises(package.ScenarioError) as caught:
+        script.write(read(REFUSED))
+    problems = {problem["path"]: problem for problem in caught.value.problems}
+    assert set(problems) == {
+        "links.l.queue.kind", "links.l.jitter", "links.l.framing", "links.l.events",
+        "links.m", "links.m.queue.ns2",
+        "flows.call.rtcp.enabled",
+        "flows.bbr.transport.controller",
+        "flows.sctp.ip", "flows.sctp.transport.send_buffer",
+        "flows.sctp.transport.interleaving", "flows.sctp.transport.nagle",
+        "flows.four.sizing", "flows.four.transport.ccid",
+        "flows.tfrc.sizing", "flows.tfrc.transport.profile", "flows.tfrc.source",
+        "flows.tfrc.transport.rate.nominal_size",
+    }  # fmt: skip
+    assert problems["links.l.jitter"]["line"] == 10
+    assert problems["flows.four.sizing"]["hint"] == "--set flows.four.sizing=ns2"
+
+
+def test_its_hints_help():
+    """Doing what the words say leaves nothing to refuse."""
+    question = read(ROOT / "scenarios" / "first-call.toml")
+    with pytest.raises(package.ScenarioError) as caught:
+        script.write(question)
+    sets = [p["hint"].removeprefix("--set ") for p in caught.value.problems]
+    assert script.write(read(ROOT / "scenarios" / "first-call.toml", set=sets)).ways
+
+
+def test_a_study_is_refused():
+    with pytest.raises(package.ScenarioError, match="axes: ns-2 cannot express it"):
+        script.write(read(ROOT / "scenarios" / "which-transport.toml"))
+
+
+def test_a_key_that_nobody_knows_is_refused():
+    findings = Findings(Whence(read(SMALL)))
+    part = Part({"new": 3, "known": 1, "off": False, "inner": {"deep": "x"}}, "links.l", findings)
+    part.take("known")
+    part.part("inner")
+    part.rest()
+    assert [p["path"] for p in findings.problems] == ["links.l.inner.deep", "links.l.new"]
+
+
+def test_a_source_that_nobody_knows_is_refused_once():
+    findings = Findings(Whence(read(SMALL)))
+    part = Part({"kind": "film", "frames": 25}, "flows.f.source", findings)
+    source.read(part, None)
+    part.rest()
+    assert [p["path"] for p in findings.problems] == ["flows.f.source.kind"]
+
+
+def test_a_bulk_window_is_the_narrower_of_the_buffers():
+    upload = flow(tcp("reno", send_buffer="64kB", receive_buffer="200kB"), BULK)
+    text = script.write(read(network({"upload": upload}, "1s"))).text
+    assert re.search(r'set window_ 64 .*upload\.transport\.send_buffer = "64kB"', text)
+
+
+def test_lengths_that_the_script_does_not_draw_are_refused():
+    heavy = {"kind": "on_off", "rate": "64kbit/s", "packet": "160B",
+             "spread": {"kind": "pareto", "shape": 1.5}}  # fmt: skip
+    poisson = {"kind": "poisson", "rate": "64kbit/s", "packet": "160B"}
+    calls = {"a": flow(UDP, heavy), "b": flow(UDP, poisson)}
+    with pytest.raises(package.ScenarioError) as caught:
+        script.write(read(network(calls, "1s")))
+    paths = {problem["path"] for problem in caught.value.problems}
+    assert {"flows.a.source.spread", "flows.b.source.kind"} <= paths
+
+
+def test_two_routes_to_one_node_are_refused():
+    scenario = network({"a": flow(UDP, SPEECH), "b": flow(UDP, SPEECH)}, "1s")
+    scenario["links"]["other"] = {**scenario["links"]["core"], "to": "middle"}
+    scenario["links"]["more"] = {**scenario["links"]["core"], "from": "middle"}
+    scenario["flows"]["b"]["via"] = ["caller", "west", "middle", "east", "callee"]
+    with pytest.raises(package.ScenarioError, match=r"flows\.b\.via: .* at west it leaves for mid"):
+        script.write(read(scenario))
+
+
+def test_longer_packets_than_a_link_takes_are_refused():
+    scenario = network({"a": flow(tcp("reno"), BULK)}, "1s", mtu="1000B")
+    with pytest.raises(package.ScenarioError, match=r"links\.core\.mtu: .* 1040 B long"):
+        script.write(read(scenario))
+
+
+# --- Traces --------------------------------------------------------------------------------------
+
+TRACE = """\
++ 1 0 1 udp 100 ------- 1 0.0 2.0 0 0
+- 1 0 1 udp 100 ------- 1 0.0 2.0 0 0
++ 1.01 0 1 udp 100 ------- 1 0.0 2.0 1 1
+r 1.2 0 1 udp 100 ------- 1 0.0 2.0 0 0
++ 1.2 1 2 udp 100 ------- 1 0.0 2.0 0 0
+- 1.2 1 2 udp 100 ------- 1 0.0 2.0 0 0
+- 1.11 0 1 udp 100 ------- 1 0.0 2.0 1 1
++ 1.25 0 1 udp 100 ------- 1 0.0 2.0 2 2
+d 1.25 0 1 udp 100 ------- 1 0.0 2.0 2 2
+r 1.31 0 1 udp 100 ------- 1 0.0 2.0 1 1
+r 1.5 1 2 udp 100 ------- 1 0.0 2.0 0 0
++ 1.6 2 1 ack 40 ------- 1 2.0 0.0 0 3
++ 2.1 0 1 udp 100 ------- 1 0.0 2.0 3 4
+- 2.1 0 1 udp 100 ------- 1 0.0 2.0 3 4
+"""
+
+
+def test_a_trace_by_hand():
+    """Window 0 to 2 s. Three packets were sent in it: one arrived after 0.5 s, one was dropped, one
+    is on its way; the fourth came later. The first link sent two of 100 ms each, and one packet
+    waited 0.1 s for it."""
+    wires = [Wire("near", (0, 1), 8000, 1500), Wire("far", (1, 2), 8000, 1500)]
+    reader = Reader([Way("call", 1, (0, 2))], wires, (0.0, 2.0))
+    reader.read(TRACE.splitlines())
+    call = reader.flows["call"].row(2.0)
+    assert (call["sent_packets"], call["received_packets"], call["lost_packets"]) == (3, 1, 1)
+    assert (call["sent_bytes"], call["throughput_bps"]) == (300, 400)
+    assert [call[f"delay_{which}_s"] for which in ("min", "mean", "max")] == [0.5] * 3
+    near = reader.links["near"].row(0.0, 2.0)
+    assert (near["sent_packets"], near["drops"]) == (2, 1)
+    assert near["utilisation"] == pytest.approx(0.1)
+    assert near["queue_mean_packets"] == pytest.approx(0.05)
+    assert reader.links["far"].row(0.0, 2.0)["sent_packets"] == 1
+
+
+def test_the_lines_of_sctps_chunks_are_one_packet():
+    chunk = "+ 1 0 1 sctp 1472 -------D 1 0.0 2.0 {} {} 9 0 0"
+    reader = Reader([Way("s", 1, (0, 2))], [Wire("near", (0, 1), 8000, 1500)], (0.0, 2.0))
+    reader.read(
+        [chunk.format(2, 1), chunk.format(2, 2), "+ 1 0 1 sctp 56 -------H 1 0.0 2.0 1 -1 10 0 0"]
+    )
+    assert reader.flows["s"].sent_packets == 1
+
+
+def test_open_packets_are_all_that_is_kept():
+    reader = Reader([Way("call", 1, (0, 1))], [Wire("l", (0, 1), 8000, 1500)], (0.0, 1e9))
+    for i in range(1000):
+        for event, at in (("+", i), ("-", i), ("r", i + 0.5)):
+            reader.read([f"{event} {at} 0 1 udp 100 ------- 1 0.0 1.0 {i} {i}"])
+    assert (len(reader._open), len(reader.links["l"].waiting)) == (0, 0)
+    assert reader.flows["call"].received_packets == 1000
+
+
+# --- Both ----------------------------------------------------------------------------------------
+
+TESTED = [case for case in CASES if case.seeds == 1] + [
+    case for case in CASES if case.name == "four renos through RED"
+]
+
+
+@needs_ns
+@pytest.mark.parametrize("case", TESTED, ids=lambda case: case.name)
+def test_agrees_as_well_as_it_has_to(case):
+    found = compared(case, 1)
+    assert within(case, found), found
+
+
+@needs_ns
+@pytest.mark.parametrize("controller", ["tahoe", "reno", "newreno", "sack"])
+def test_tcp_is_the_same_to_the_microsecond_until_it_recovers(controller):
+    """The overshoot of slow start loses the 92nd packet and a dozen behind it; what arrives is
+    acknowledged, and lets packets go, until 187 have left."""
+    same, until, _ = together(f"{controller}, bulk")
+    assert same >= 187
+    assert until > 0.9
+
+
+@needs_ns
+def test_a_call_both_ways_over_udp_is_the_same_packet_for_packet():
+    """To the microsecond that the trace rounds to, in the least, mean and longest delay; both ways,
+    beside a video that fills the queue, with packets dropped."""
+    calls = {
+        "call": flow(UDP, SPEECH, reverse=SPEECH),
+        "video": flow(UDP, cbr("1.96Mbit/s", "997B"), start="7ms"),
+    }
+    found = both.crosscheck(read(network(calls, "60s")))
+    for row in found.flows:
+        margin = 1e-6 if row.measure.startswith("delay") else 0
+        assert row.difference == pytest.approx(0, abs=margin), row
+    assert found.value("call", "lost_packets").here > 10
+    assert found.value("call.reverse", "sent_packets").ns2 == 2999
+    for row in found.links:
+        assert row.difference == pytest.approx(0, abs=1e-3), row
+
+
+@needs_ns
+def test_queues_in_bytes_and_in_time_hold_the_same():
+    for queue in ({"kind": "droptail", "bytes": "9kB"}, {"kind": "droptail", "time": "37ms"}):
+        calls = {
+            "call": flow(UDP, SPEECH),
+            "video": flow(UDP, cbr("1.99Mbit/s", "997B"), start="7ms"),
+        }
+        found = both.crosscheck(read(network(calls, "20s", queue=queue)))
+        lost = found.value("video", "lost_packets")
+        assert lost.here == lost.ns2 > 10, queue
+
+
+@needs_ns
+def test_noise_and_talkspurts_are_drawn_alike():
+    """Other dice: the mean of the noise is half a millisecond, and talk is 1.004 of 2.591 s."""
+    noisy = {"kind": "on_off", "rate": "400kbit/s", "packet": "500B", "on": "100ms",
+             "off": "158ms", "noise": "1ms"}  # fmt: skip
+    found = both.crosscheck(read(network({"f": flow(UDP, noisy)}, "600s")))
+    sent = found.value("f", "sent_packets")
+    assert sent.ns2 == pytest.approx(600 * 100 * 100 / 258, rel=0.06)
+    assert sent.here == pytest.approx(sent.ns2, rel=0.08)
+
+
+@needs_ns
+def test_both_directions_of_dccp():
+    found = both.crosscheck(read(network({"f": flow(dccp(2), SPEECH, reverse=SPEECH)}, "20s")))
+    for name in ("f", "f.reverse"):
+        assert found.value(name, "received_packets").relative == pytest.approx(0, abs=0.01)
+
+
+@needs_ns
+def test_the_trace_may_be_kept_and_says_the_same(tmp_path):
+    kept, said = tmp_path / "kept.tr", []
+    question = read(network({"tfrc": flow(TFRC, {"kind": "bulk"})}, "20s"))
+    found = both.crosscheck(question, trace=kept, say=said.append)
+    made = script.write(question)
+    reader = Reader(made.ways, made.wires, made.window_s)
+    reader.read(kept.read_text(encoding="ascii").splitlines())
+    assert reader.flows["tfrc"].sent_packets == found.value("tfrc", "sent_packets").ns2 > 1000
+    assert said == [f"{kept}: ns-2's trace may become {script.size_text(made.trace_bytes)} long"]
+    assert 0.5 < kept.stat().st_size / made.trace_bytes <= 1
+
+
+@needs_ns
+@pytest.mark.parametrize("name", ["speech and video over UDP, overloaded", "reno, bulk",
+                                  "CCID 2, bulk", "SCTP, bulk", "SCTP, speech",
+                                  "four renos through RED"])  # fmt: skip
+def test_no_trace_is_longer_than_foretold(name, tmp_path):
+    case = next(case for case in CASES if case.name == name)
+    made = script.write(read({**case.scenario, "duration": "20s"}))
+    (tmp_path / "case.tcl").write_text(made.text, encoding="utf-8")
+    subprocess.run(["ns", "case.tcl", "case.tr"], cwd=tmp_path, check=True, timeout=60)
+    assert 0.2 < (tmp_path / "case.tr").stat().st_size / made.trace_bytes <= 1
+
+
+# --- Commands ------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small(tmp_path):
+    """The small scenario as a file."""
+    file = tmp_path / "small.toml"
+    file.write_text(SMALL, encoding="utf-8")
+    return file
+
+
+def test_export_writes_the_script(small):
+    done = talkspurt("export", small, "--to", "ns2-script")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == script.write(read(small)).text
+    out = small.with_suffix(".tcl")
+    done = talkspurt("export", small, "--to", "ns2-script", "--out", out)
+    assert "small.tcl: its trace may become" in done.stdout
+    assert out.read_text(encoding="utf-8") == script.write(read(small)).text
+    assert "playout and opinion scores are left out" in done.stderr
+
+
+def test_only_a_script_is_made_of_changed_fields(small):
+    done = talkspurt("export", small, "--to", "nam", "--set", "seed=3")
+    assert done.returncode == 2
+    assert "--set and --seed: only for --to ns2-script, not for nam" in done.stderr
+
+
+def test_export_refuses_with_every_reason(tmp_path):
+    file = tmp_path / "refused.toml"
+    file.write_text(REFUSED, encoding="utf-8")
+    done = talkspurt("export", file, "--to", "ns2-script")
+    assert done.returncode == 2
+    assert f"{file}:10: links.l.jitter: ns-2 cannot express it" in done.stderr
+    assert len(done.stderr.splitlines()) == 18, done.stderr
+
+
+@needs_ns
+def test_crosscheck_prints_both(small):
+    done = talkspurt("crosscheck", small)
+    assert done.returncode == 0, done.stderr
+    assert "Flows here and in ns-2" in done.stdout
+    assert "delay, mean, ms" in done.stdout
+    document = json.loads(talkspurt("crosscheck", small, "--json").stdout)
+    rows = {(row["name"], row["measure"]): row for row in document["flows"]}
+    sent = rows["call", "sent_packets"]
+    assert (sent["here"], sent["ns2"], sent["difference"], sent["relative"]) == (450, 450, 0, 0)
+
+
+def test_without_ns2_it_says_so(small, tmp_path):
+    done = talkspurt("crosscheck", small, env={"PATH": str(tmp_path)})
+    assert done.returncode == 1
+    assert "ns-2 is not installed" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_what_ns2_says_when_it_fails_is_shown(small, tmp_path):
+    ns = tmp_path / "ns"
+    ns.write_text("#!/bin/sh\necho no such agent >&2\nexit 3\n", encoding="ascii")
+    ns.chmod(0o755)
+    done = talkspurt("crosscheck", small, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert done.returncode == 1
+    assert "ns-2 failed, with exit code 3:\nno such agent" in done.stderr
+
+
+def test_a_trace_that_would_fill_the_disk_is_refused_before_the_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(both.shutil, "which", lambda _: "/bin/false")
+    free = shutil.disk_usage(tmp_path)._replace(free=1000)
+    monkeypatch.setattr(both.shutil, "disk_usage", lambda _: free)
+    monkeypatch.setattr(both.entry, "answer", lambda *_, **__: pytest.fail("it ran"))
+    with pytest.raises(package.RunError, match=r"may become .* kB long, and 1 kB are free"):
+        both.crosscheck(read(SMALL), trace=tmp_path / "kept.tr")
+    assert not (tmp_path / "kept.tr").exists()
