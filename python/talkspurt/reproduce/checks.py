@@ -57,6 +57,17 @@ def loss_and_throughput(paper: float, unit: str, facts: Facts) -> str | None:
     )
 
 
+def leaves_room(paper: object, unit: str, facts: Facts) -> str | None:
+    """A link said to be filled by a load that is less than it carries."""
+    rest = float(facts["rate_bps"]) - float(facts["offered_bps"])
+    if rest <= 0:
+        return None
+    return (
+        f"{float(facts['offered_bps']) / 1e3:g} kb/s offered to a link of "
+        f"{float(facts['rate_bps']) / 1e3:g} kb/s leave {rest / 1e3:g} kb/s"
+    )
+
+
 def link_carries(paper: float, unit: str, facts: Facts) -> str | None:
     """A load, printed as a number of on/off sources, that the link cannot carry."""
     mean = float(facts["source_bps"])
@@ -103,6 +114,18 @@ def constant_delay(paper: float, unit: str, facts: Facts) -> str | None:
     )
 
 
+def service_time(paper: object, unit: str, facts: Facts) -> str | None:
+    """A time for each packet in which the link would carry more than the text measures."""
+    implied = 8 * float(facts["packet_bytes"]) / float(facts["service_s"])
+    measured = float(facts["rate_bps"])
+    if implied <= 1.1 * measured:
+        return None
+    return (
+        f"{facts['packet_bytes']} bytes in {float(facts['service_s']) * 1e3:g} ms are "
+        f"{implied / 1e6:.3g} Mb/s, where the same text measures {measured / 1e6:g}"
+    )
+
+
 def same_as_stated(paper: float | str, unit: str, facts: Facts) -> str | None:
     """A number or word that the text itself states differently elsewhere."""
     stated = facts["also_stated"]
@@ -123,9 +146,11 @@ CHECKS: dict[str, Check] = {
     "constant_delay": constant_delay,
     "delay_floor": delay_floor,
     "offered_ceiling": offered_ceiling,
+    "leaves_room": leaves_room,
     "link_carries": link_carries,
     "loss_and_throughput": loss_and_throughput,
     "headers_fit": headers_fit,
+    "service_time": service_time,
     "same_as_stated": same_as_stated,
     "codec_standard": codec_standard,
 }

@@ -230,8 +230,8 @@ def judge(
     ]
     if not given:
         if spec.missing:
-            return UNDERSPECIFIED, f"the text leaves out {', '.join(spec.missing)}; nothing was run"
-        return DIFFERS, f"{printed}; nothing came out of the runs"
+            return UNDERSPECIFIED, f"the text leaves out {', '.join(spec.missing)}; no value came out"
+        return DIFFERS, f"{printed}; no value came out of the runs"
     said = f"{printed}, {' and '.join(given)}: outside {band}"
     if ordered:
         return SAME_ORDERING, f"{said}, but in the same order among {spec.group}"
