@@ -134,6 +134,17 @@ def same_as_stated(paper: float | str, unit: str, facts: Facts) -> str | None:
     return f"{facts['also_where']} says {show(stated, unit)}, {facts['here']} {show(paper, unit)}"
 
 
+def range_stated(paper: float, unit: str, facts: Facts) -> str | None:
+    """A number outside the range that the text itself gives for it."""
+    least, most = float(facts["least"]), float(facts["most"])
+    if least <= paper <= most:
+        return None
+    return (
+        f"{facts['also_where']} says {show(least)} to {show(most, unit)}, {facts['here']} "
+        f"{show(paper, unit)}"
+    )
+
+
 def codec_standard(paper: float, unit: str, facts: Facts) -> str | None:
     """A codec's rate that is not the codec's."""
     standard = float(facts["standard"])
@@ -151,6 +162,7 @@ CHECKS: dict[str, Check] = {
     "loss_and_throughput": loss_and_throughput,
     "headers_fit": headers_fit,
     "service_time": service_time,
+    "range_stated": range_stated,
     "same_as_stated": same_as_stated,
     "codec_standard": codec_standard,
 }
