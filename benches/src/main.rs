@@ -1,7 +1,8 @@
 //! Runs one peer workload and prints what it cost: packet-hops per CPU-second of the whole process.
 //!
 //! `talkspurt-bench WORKLOAD [SECONDS]` with `w1` (50 bulk SACK), `w2` (500 voice calls with
-//! delay, jitter, loss and MOS per flow), `w2-N` (the same, N of them) or `w5-N` (N bulk flows). Prints one JSON line.
+//! delay, jitter, loss and MOS per flow), `w2-N` (the same, N of them), `w4` (w1 with ns-2's trace of
+//! every link on disk) or `w5-N` (N bulk flows). Prints one JSON line.
 
 mod workloads;
 
@@ -12,7 +13,7 @@ use cpu_time::ProcessTime;
 use talkspurt_experiment::{layout, score};
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_record::Stats;
+use talkspurt_record::{Dialect, Output, Stats, Trace};
 use talkspurt_scenario::Network;
 use talkspurt_sim::build::{Recordings, build};
 use talkspurt_sim::world::World;
@@ -22,7 +23,7 @@ fn main() {
     let name = arguments.next().unwrap_or_default();
     let seconds = arguments.next().and_then(|text| text.parse().ok());
     let Some(scenario) = workloads::by_name(&name, seconds) else {
-        eprintln!("usage: talkspurt-bench w1|w2|w2-N|w5-N [SECONDS]");
+        eprintln!("usage: talkspurt-bench w1|w2|w2-N|w4|w5-N [SECONDS]");
         std::process::exit(2);
     };
     let network = Arc::new(Network::build(&scenario).expect("the workloads are sound"));
@@ -43,6 +44,22 @@ fn main() {
             mean(scores.iter().copied()),
         );
         report(&name, &world, before, &extra);
+    } else if name == "w4" {
+        let file = std::env::temp_dir().join(format!("talkspurt-w4-{}.tr", std::process::id()));
+        let output = Output::create(&file).expect("the folder for temporary files can be written");
+        let trace = Trace::new(output, &layout(&scenario, &network), Dialect::Ns2);
+        let mut world = build(&scenario, &network, &Recordings::new(), trace);
+        let before = set_up.elapsed();
+        let (never, end) = (AtomicBool::new(false), Instant::ZERO + scenario.duration);
+        while world.now() < end {
+            world.run_until((world.now() + Duration::from_millis(50)).min(end), &never);
+            world.settle();
+            let now = world.now();
+            world.probe.settle(now);
+        }
+        report(&name, &world, before, "");
+        world.probe.finish().expect("the trace can be written");
+        let _ = std::fs::remove_file(file);
     } else {
         let mut world = build(&scenario, &network, &Recordings::new(), ());
         let before = set_up.elapsed();

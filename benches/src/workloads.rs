@@ -11,11 +11,12 @@ use talkspurt_scenario::model::{
     DropTail, Flow, Link, Measure, Queue, Record, Replications, Scenario,
 };
 
-/// A workload by name: `w1`, `w2`, `w2-N`, `w5-N`.
+/// A workload by name: `w1`, `w2`, `w2-N`, `w4` (W1 for 20 s), `w5-N`.
 #[must_use]
 pub(crate) fn by_name(name: &str, seconds: Option<u64>) -> Option<Scenario> {
     let scenario = match name {
         "w1" => bulk_tcp(50, Rate::from_bps(100_000_000), 250, seconds.unwrap_or(100)),
+        "w4" => bulk_tcp(50, Rate::from_bps(100_000_000), 250, seconds.unwrap_or(20)),
         "w2" => voice(500, Rate::from_bps(50_000_000), 250, seconds.unwrap_or(100)),
         _ if name.starts_with("w2-") => {
             let flows: u32 = name.strip_prefix("w2-")?.parse().ok()?;

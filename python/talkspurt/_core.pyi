@@ -72,6 +72,8 @@ class Plan:
         """JSON of nodes, links and the routes of the flows."""
     def start(self, i: int, capture_dir: str | None) -> Run:
         """Start run ``i`` in a thread of its own; captures go to ``capture_dir``."""
+    def export(self, i: int, format: str, folder: str) -> Export:
+        """Start run ``i`` and write it into ``folder`` as "pcapng", "ns2", "nam" or "qlog"."""
 
 class Run:
     """A run under way."""
@@ -83,6 +85,17 @@ class Run:
     def cancel(self) -> None: ...
     def result(self) -> Outcome:
         """What came out; raises RunError."""
+
+class Export:
+    """An export under way."""
+
+    def progress(self) -> float:
+        """Share of simulated time that is over, 0 to 1."""
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long; true when the export has ended."""
+    def cancel(self) -> None: ...
+    def result(self) -> str:
+        """Digest of the run that was written; raises RunError."""
 
 class Outcome:
     """The records of a finished run."""

@@ -1,4 +1,4 @@
-"""The command line: ``talkspurt run``, ``check`` and ``schema``.
+"""The command line: ``talkspurt run``, ``check``, ``export`` and ``schema``.
 
 It parses words and prints answers; everything it does can be done from Python. Polars, matplotlib
 and the report are imported only by the commands that need them, so that ``--help`` is quick.
@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
@@ -24,6 +24,7 @@ app = App(
     help="A laboratory for the transport of live voice and video.",
     version=__version__,
     help_format="plaintext",
+    suppress_keyboard_interrupt=False,  # main says what is kept
 )
 
 
@@ -93,6 +94,34 @@ def check(
 
 
 @app.command
+def export(
+    source: Path,
+    /,
+    *,
+    to: Literal["pcapng", "ns2", "nam", "qlog", "csv"],
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+) -> None:
+    """Write a run for another tool: do it again, and write its packets while they move.
+
+    Parameters
+    ----------
+    source
+        Folder of a result, or a scenario of one run. Of a study, one of the folders in runs/.
+    to
+        pcapng: every link, for Wireshark. ns2, nam: every link, as ns-2's trace-all and
+        namtrace-all. qlog: every endpoint. csv: the result's tables.
+    out
+        Folder to write into; beside the result, NAME.FORMAT, unless given.
+    """
+    from talkspurt import exporting
+
+    where = exporting.export(source, to, out)
+    for file in sorted(where.iterdir()):
+        if file.name != "manifest.json":
+            print(where.joinpath(file.name) if out is None else out / file.name)
+
+
+@app.command
 def schema() -> None:
     """Print the JSON Schema of a scenario, for editors."""
     print(_core.schema().rstrip())
@@ -113,14 +142,23 @@ def main() -> None:
     except BrokenPipeError:
         _hush()
         sys.exit(0)
-    except KeyboardInterrupt:
-        _say("talkspurt: stopped; nothing was written")
+    except KeyboardInterrupt as stop:
+        _say(f"talkspurt: stopped; {_kept(stop) or 'nothing was written'}")
         sys.exit(130)
+    except SystemExit as stop:
+        if kept := _kept(stop):
+            _say(f"talkspurt: stopped; {kept}")
+        raise
     except Exception as error:
         code = explain(error)
         if code is None:
             raise
         sys.exit(code)
+
+
+def _kept(error: BaseException) -> str:
+    """What outlives the error, if anything does."""
+    return "; ".join(getattr(error, "__notes__", []))
 
 
 def _on_term(number: int, frame: object) -> None:
@@ -142,7 +180,7 @@ def explain(error: Exception) -> int | None:
         _say(f"talkspurt: {error}")
         return 2
     if isinstance(error, _core.RunError):
-        _say(f"talkspurt: {error}")
+        _say("; ".join(filter(None, [f"talkspurt: {error}", _kept(error)])))
         return 1
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from talkspurt import _core, engine, store
@@ -68,15 +68,16 @@ def answer(
     on_progress: OnProgress = lambda _: None,
     keep: Callable[[int, Result], Result] = lambda _, result: result,
     captures_in: Callable[[int], Path] | None = None,
+    there: Mapping[int, Result] | None = None,
 ) -> Result | Study:
-    """Run everything a question asks.
+    """Run everything a question asks, but for what is ``there``.
 
     ``keep`` is given each result as it comes in and says what to hold in its place: a study too
     big for memory is written to disk run by run. ``captures_in`` says where the captures of a run
     belong; without it they go to a temporary folder that lives as long as the result.
     """
     plan = question.plan
-    results: dict[int, Result] = {}
+    results = dict(there or {})
     began: dict[int, float] = {}
     folders: dict[int, Path | Scratch] = {}
 
@@ -95,7 +96,7 @@ def answer(
 
     engine.drive(
         plan,
-        range(len(plan)),
+        [i for i in range(len(plan)) if i not in results],
         jobs=jobs,
         captures=captures,
         on_end=on_end,

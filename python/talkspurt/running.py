@@ -32,9 +32,14 @@ def run(
         _print(answer, as_json)
         return
     # Whether the folder may be written is asked before the work, not after.
-    with store.Staging(folder) as staging:
-        answer = _run_into(question, staging, jobs, report=report)
-        where = staging.commit()
+    if entry.is_study(question.plan):
+        with store.Resumable(folder, study_store.key(question), len(question.plan)) as unfinished:
+            answer: Result | Study = _study_into(question, unfinished, jobs, report=report)
+            where = unfinished.commit()
+    else:
+        with store.Staging(folder) as staging:
+            answer = _run_into(question, staging, report=report)
+            where = staging.commit()
     _print(answer, as_json)
     if not as_json:
         _say_where(where, folder, report)
@@ -49,39 +54,66 @@ def _pairs(sets: list[str]) -> list[tuple[str, str]]:
         raise BadInputError(f"--set: {error}") from None
 
 
-def _run_into(
-    question: Question, staging: store.Staging, jobs: int | None, *, report: bool
-) -> Result | Study:
-    """Run, and write as the runs end, so that a study never has to fit into memory."""
+def _run_into(question: Question, staging: store.Staging, *, report: bool) -> Result | Study:
+    """One run, and what came of it written."""
+    with Bar(question.plan.title) as bar:
+        answer = entry.answer(
+            question, on_progress=bar.on_progress, captures_in=lambda _: staging.folder
+        )
+        assert isinstance(answer, Result)
+        store.write_result(answer, staging.folder, report=report, step=bar.on_step)
+    # Tables on the terminal are read before the folder is renamed.
+    _ = answer.flows, answer.links
+    return answer
+
+
+def _study_into(
+    question: Question, unfinished: store.Resumable, jobs: int | None, *, report: bool
+) -> Study:
+    """Runs written as they end, so that a study need not fit into memory, and none done twice."""
     plan = question.plan
-    study = entry.is_study(plan)
 
     def place(i: int) -> Path:
-        if not study:
-            return staging.folder
-        folder = staging.folder / study_store.run_folder(i, plan.settings(i), plan.replicate(i))
+        name = study_store.run_folder(i, plan.settings(i), plan.replicate(i))
+        return unfinished.folder / name
+
+    def captures(i: int) -> Path:
+        folder = study_store.part(place(i))
         with store.writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
 
-    def keep(i: int, result: Result) -> Result:
-        if not study:
-            return result
-        study_store.write_run(result, place(i))
-        return store.load_result(place(i))
-
+    there = {i: found for i in range(len(plan)) if (found := _finished(place(i)))}
+    _say_what_is_there(unfinished, len(there), len(plan))
     with Bar(plan.title) as bar:
         answer = entry.answer(
-            question, jobs=jobs, on_progress=bar.on_progress, keep=keep, captures_in=place
+            question,
+            jobs=jobs,
+            on_progress=bar.on_progress,
+            keep=lambda i, result: study_store.keep_run(result, place(i)),
+            captures_in=captures,
+            there=there,
         )
-        if isinstance(answer, Study):
-            study_store.write_study(answer, staging.folder, report=report, step=bar.on_step)
-        else:
-            store.write_result(answer, staging.folder, report=report, step=bar.on_step)
-    # Tables on the terminal are read before the folder is renamed.
-    for result in answer.runs if isinstance(answer, Study) else [answer]:
+        assert isinstance(answer, Study)
+        study_store.write_study(answer, unfinished.folder, report=report, step=bar.on_step)
+    for result in answer.runs:
         _ = result.flows, result.links
     return answer
+
+
+def _finished(folder: Path) -> Result | None:
+    return study_store.reread(folder) if (folder / store.MANIFEST).exists() else None
+
+
+def _say_what_is_there(unfinished: store.Resumable, there: int, total: int) -> None:
+    if there:
+        print(f"talkspurt: {there} of {total} runs were there already", file=sys.stderr)
+    for other in unfinished.others:
+        print(
+            f"talkspurt: {other} holds runs of another scenario or version, left unfinished; "
+            "remove it unless that is to go on",
+            file=sys.stderr,
+        )
 
 
 def _print(answer: Result | Study, as_json: bool) -> None:

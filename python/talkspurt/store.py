@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from talkspurt.audio import Audio, read_wav
 from talkspurt.result import TABLES, Result
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 FIGURES = "figures"
 AUDIO = "audio"
+LOCK = ".lock"
 
 
 class StoreError(OSError):
@@ -107,6 +108,90 @@ class Staging:
         if self._made_parent:
             with contextlib.suppress(OSError):
                 self.target.parent.rmdir()
+
+
+class Resumable(Staging):
+    """A folder in the making that outlives Ctrl-C and kills, if it holds finished parts.
+
+    Its name holds ``key``, a hash of everything that makes the parts what they are; who comes again
+    with the same key finds them. A part is finished when its folder below ``runs`` has lost its
+    ``.part``. The folder is locked while somebody works in it.
+    """
+
+    def __init__(self, target: Path, key: str, parts: int) -> None:
+        super().__init__(target)
+        self._key = key
+        self._parts = parts
+        self._lock: IO[bytes] | None = None
+
+    def __enter__(self) -> Resumable:
+        refuse_foreign(self.target)
+        parent = self.target.parent
+        self._made_parent = not parent.exists()
+        self.folder = parent / f".{self.target.name}.unfinished-{self._key}"
+        with writing(parent):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            self._lock = (self.folder / LOCK).open("wb")
+        if not _locked(self._lock):
+            self._lock.close()
+            raise StoreError(
+                errno.EAGAIN, "another talkspurt is at work on the same study", str(self.target)
+            )
+        for part in (self.folder / "runs").glob("*.part"):
+            shutil.rmtree(part)
+        return self
+
+    @property
+    def finished(self) -> list[Path]:
+        """Folders of the parts that are whole."""
+        return sorted(file.parent for file in (self.folder / "runs").glob(f"*/{MANIFEST}"))
+
+    @property
+    def others(self) -> list[Path]:
+        """What was left behind of this name, made by another scenario or version."""
+        found = self.target.parent.glob(f".{self.target.name}.unfinished-*")
+        return sorted(folder for folder in found if folder != self.folder)
+
+    def commit(self) -> Path:
+        """Put the folder in its place."""
+        (self.folder / LOCK).unlink()
+        return super().commit()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        kept = 0 if self._committed else len(self.finished)
+        if kept and error is not None:
+            error.add_note(
+                f"{kept} of {self._parts} runs are kept: the same command goes on from there"
+            )
+        if kept:
+            # Nothing of what was begun, and nothing beside the parts.
+            for file in self.folder.iterdir():
+                if file.name not in ("runs", LOCK):
+                    shutil.rmtree(file) if file.is_dir() else file.unlink()
+            for part in (self.folder / "runs").glob("*.part"):
+                shutil.rmtree(part, ignore_errors=True)
+        else:
+            super().__exit__(kind, error, trace)
+        if self._lock is not None:
+            self._lock.close()
+
+
+def _locked(file: IO[bytes]) -> bool:
+    """Whether the file is ours alone now, until it is closed or we are gone."""
+    try:
+        import fcntl
+    except ImportError:  # not on Windows
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def refuse_foreign(target: Path) -> None:

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
+import shutil
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core, store
+from talkspurt.result import TABLES
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
+    from talkspurt.scenario import Question
     from talkspurt.study import Study
 
 
@@ -54,11 +59,61 @@ def write_study(
     store.write_text(folder / store.MANIFEST, store.to_json(_manifest(study, runs)))
 
 
+def key(question: Question) -> str:
+    """What makes the runs of a study what they are, as a hash: question, files, and engine."""
+    files: list[Path] = [Path(_core.__file__)]
+
+    def look(value: object) -> None:
+        if isinstance(value, dict):
+            if isinstance(value.get("file"), str):
+                files.append(Path(value["file"]))
+            for inner in value.values():
+                look(inner)
+        elif isinstance(value, list):
+            for inner in value:
+                look(inner)
+
+    plan = question.plan
+    look(tomllib.loads(plan.resolved(0)))
+    stats = [file.stat() for file in files if file.exists()]
+    said = [_core.version(), question.text, question.sets, plan.seed(0)]
+    said += [(stat.st_size, stat.st_mtime_ns) for stat in stats]
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+
+
+def reread(folder: Path) -> Result | None:
+    """A run that was finished before, or nothing if a table of it cannot be read."""
+    import polars as pl
+
+    try:
+        result = store.load_result(folder)
+        for name in TABLES:
+            _ = result.table(name)
+    except (OSError, ValueError, KeyError, pl.exceptions.PolarsError):
+        return None
+    return result
+
+
 def write_run(run: Result, folder: Path) -> None:
     """Write one run of a study: tables and recordings, no pictures."""
     with store.writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     store.write_result(run, folder, report=False)
+
+
+def part(folder: Path) -> Path:
+    """Where a run stands until it is whole."""
+    return folder.with_name(f"{folder.name}.part")
+
+
+def keep_run(run: Result, folder: Path) -> Result:
+    """Write one run so that it is whole or not there, and hold its folder in its place."""
+    write_run(run, part(folder))
+    with store.writing(folder):
+        if folder.exists():  # it could not be read
+            shutil.rmtree(folder)
+        part(folder).rename(folder)
+    return store.load_result(folder)
 
 
 def _write_pictures(study: Study, folder: Path, step: Callable[[str], None]) -> None:

@@ -87,6 +87,15 @@ SEEN = """\
   gone 200 ms without one and taken that for a loss: all in flight was sent again for nothing, and
   the kernel said so by D-SACK. The lower bound of the timeout is 200 ms here (`min_rto`), where
   RFC 6298 has a second.
+* Where packets come late, `sack` is left behind by the kernel's Reno, which takes a needless
+  reduction back; ours does so after timeouts alone (Eifel's response, RFC 4015), not after fast
+  retransmits, where RFC 9438 §4.9.2 would let it.
+* `cubic` gains on the kernel's at 1 % loss, where the window is so small that both follow Reno's
+  estimate. RFC 9438 §4.3 lets that grow by 0.53 segments a round trip until it is back at the
+  window of the last loss, and by a whole one from there on; the kernel, whose code is older, stays
+  at 0.53.
+* `bbr` is version 3 of the draft, the kernel's version 1. Version 1 pays no heed to loss; version 3
+  draws back in a round that lost more than 2 %, and with 1 % by chance some do.
 """
 
 UNDOS = ("TCPFullUndo", "TCPPartialUndo", "TCPDSACKUndo", "TCPLossUndo")

@@ -14,12 +14,22 @@ pub(crate) fn open(
     into: Option<&Path>,
 ) -> Result<Option<CaptureProbe>, String> {
     let Some(folder) = into.filter(|_| !scenario.record.pcapng.is_empty()) else { return Ok(None) };
+    of(&scenario.record.pcapng, scenario, network, folder).map(Some)
+}
+
+/// A capture of these links.
+pub(crate) fn of<'a>(
+    names: impl IntoIterator<Item = &'a String>,
+    scenario: &Scenario,
+    network: &Network,
+    folder: &Path,
+) -> Result<CaptureProbe, String> {
     let mut probe = CaptureProbe::new(ends(scenario, network)).with_routers(routers(network));
-    for name in &scenario.record.pcapng {
+    for name in names {
         let Some(forth) = network.links.iter().position(|link| link.name == *name) else {
             continue;
         };
-        let path = folder.join(format!("{name}.pcapng"));
+        let path = folder.join(format!("{}.pcapng", file_name(name)));
         let back = format!("{name}.back");
         let file = Pcapng::create(&path, &[name, &back])
             .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -29,7 +39,25 @@ pub(crate) fn open(
         });
         probe.tap(file, &[forth as u32, forth as u32 + 1], lag.max().unwrap_or_default());
     }
-    Ok(Some(probe))
+    Ok(probe)
+}
+
+/// Completes captures.
+pub(crate) fn finish(captures: CaptureProbe) -> Result<(), String> {
+    let unwritten = captures.unwritten();
+    captures.finish().map_err(|error| format!("a capture could not be written: {error}"))?;
+    if unwritten > 0 {
+        return Err(format!(
+            "{unwritten} packets are missing from the captures: they fit no IP packet"
+        ));
+    }
+    Ok(())
+}
+
+/// A flow's or link's name as a file's.
+pub(crate) fn file_name(name: &str) -> String {
+    let plain = |letter: char| letter.is_alphanumeric() || "._-+ ".contains(letter);
+    name.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect()
 }
 
 /// Addresses and ports of every route's packets: flow n uses ports 5004 + 2n (RTP's even ports,

@@ -27,6 +27,7 @@ pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
         from: network.nodes[link.from].clone(),
         to: network.nodes[link.to].clone(),
         rate_bps: link.rate.as_bps(),
+        delay: link.delay,
     });
     let routes = network.ways();
     let routes = routes.map(|way| RouteInfo { flow: way.flow as u32, side: way.side as u8 });

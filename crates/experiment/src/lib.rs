@@ -2,15 +2,18 @@
 //!
 //! [`run`] is the way through: it builds the world of a point, drives it to its end while the
 //! recorder looks on, renders what was heard and scores it. `layout` tells the recorder what it
-//! looks at, `capture` writes what Wireshark reads, `heard` is for the ear.
+//! looks at, `capture` writes what Wireshark reads, `heard` is for the
+//! ear. `export` runs a point once more for the eyes of another tool.
 
 mod capture;
+mod export;
 mod heard;
 mod layout;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+pub use export::{Format, export};
 pub use heard::{Audio, score};
 pub use layout::layout;
 use talkspurt_record::pcapng::CaptureProbe;
@@ -78,13 +81,7 @@ pub fn run(point: &Point, captures: Option<&Path>, shared: &Shared) -> Result<Fi
     let (hops, events) = (world.hops(), world.events());
     let (recorder, (digest, capture)) = world.probe;
     if let Some(capture) = capture {
-        let unwritten = capture.unwritten();
-        capture.finish().map_err(|error| format!("a capture could not be written: {error}"))?;
-        if unwritten > 0 {
-            return Err(format!(
-                "{unwritten} packets are missing from the captures: they fit no IP packet"
-            ));
-        }
+        capture::finish(capture)?;
     }
     let mut recording = recorder.finish();
     recording.conservation()?;

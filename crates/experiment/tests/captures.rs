@@ -181,3 +181,35 @@ fn paths_have_addresses_of_their_own() {
     let data = fields(&folder.join("an.pcapng"), "sctp.chunk_type == 0", &["frame.time_relative"]);
     assert!(data.len() > 40, "{}", data.len());
 }
+
+/// A copy that a medium made stands in the captures of the links behind, with the identification
+/// that says so.
+#[test]
+fn a_copy_is_captured_behind_the_link_that_made_it() {
+    let link = |name: &str, from: &str, to: &str, more: &str| {
+        format!(
+            "[links.{name}]\nfrom = '{from}'\nto = '{to}'\nrate = '1Mbit/s'\ndelay = '10ms'\n\
+             queue = {{ kind = 'droptail', packets = 1000 }}\n{more}\n"
+        )
+    };
+    let text = [
+        "title = 'twice'\nduration = '2s'\nrecord = { pcapng = ['far'] }\n".to_owned(),
+        link("near", "a", "b", "duplicate = 1.0"),
+        link("far", "b", "c", ""),
+        "[flows.f]\nfrom = 'a'\nto = 'c'\nstop = '1s'\nrtcp = { enabled = false }\n\
+         transport = { kind = 'udp' }\nsource = { kind = 'speech', codec = 'pcmu' }\n"
+            .to_owned(),
+    ]
+    .concat();
+    let study = talkspurt_scenario::load(&text, "test", Path::new("."), &[], None);
+    let point = &study.expect("sound").points[0];
+    let folder = std::env::temp_dir().join(format!("talkspurt-copies-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    run(point, Some(&folder), &Shared::default()).expect("a run, and a whole capture");
+    if tshark_is_here() {
+        let seen = fields(&folder.join("far.pcapng"), "udp", &["ip.id", "udp.length"]);
+        let copies = seen.iter().filter(|row| row[0] == "0xffff").count();
+        assert_eq!((seen.len(), copies), (100, 50));
+    }
+    std::fs::remove_dir_all(&folder).expect("cleared");
+}

@@ -17,7 +17,7 @@ pub enum Topic {
     Hop,
     /// A packet dropped or marked by a link.
     Drop,
-    /// A packet leaving or reaching a peer, or a router's answer leaving it.
+    /// A packet leaving or reaching a peer, a router's answer leaving it, or a copy made on the way.
     Packet,
     /// A unit of application data: generated, handed over, delivered, played.
     Frame,
@@ -227,6 +227,13 @@ pub enum Note<'a> {
         /// What it carries.
         body: &'a Body,
     },
+    /// Link: its medium made a copy of a packet, which arrives too.
+    Copied {
+        /// Label of the copy.
+        packet: &'a Packet,
+        /// What it carries.
+        body: &'a Body,
+    },
     /// Peer: it was received from the last link.
     Received {
         /// Its label.
@@ -287,7 +294,10 @@ impl Note<'_> {
         match self {
             Note::Enqueued { .. } | Note::Dequeued { .. } | Note::Arrived { .. } => Topic::Hop,
             Note::Dropped { .. } | Note::Marked { .. } => Topic::Drop,
-            Note::Sent { .. } | Note::Answered { .. } | Note::Received { .. } => Topic::Packet,
+            Note::Sent { .. }
+            | Note::Answered { .. }
+            | Note::Copied { .. }
+            | Note::Received { .. } => Topic::Packet,
             Note::Generated { .. }
             | Note::HandedOver { .. }
             | Note::Discarded { .. }

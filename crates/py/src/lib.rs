@@ -1,7 +1,8 @@
 //! `talkspurt._core`: the seam to Python. Text goes in, Arrow comes out; a run has its own thread
 //! and gives the interpreter back while Python waits for it.
 //!
-//! [`plan::Plan`] is a scenario file read and checked; [`run::Run`] is one of its runs at work;
+//! [`plan::Plan`] is a scenario file read and checked; [`run::Run`] is one of its runs at work,
+//! [`run::Export`] one written for another tool;
 //! [`outcome::Outcome`] is what came of it. the `experiment` crate does the work.
 
 mod outcome;
@@ -25,6 +26,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("RunError", py.get_type::<RunError>())?;
     module.add_class::<plan::Plan>()?;
     module.add_class::<run::Run>()?;
+    module.add_class::<run::Export>()?;
     module.add_class::<outcome::Outcome>()?;
     module.add_function(wrap_pyfunction!(plan::load, module)?)?;
     module.add_function(wrap_pyfunction!(plan::schema, module)?)?;

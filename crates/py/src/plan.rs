@@ -3,16 +3,17 @@
 use std::ffi::CString;
 use std::path::{Path, PathBuf};
 
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
 use serde_json::json;
+use talkspurt_experiment::Format;
 use talkspurt_scenario::model::Scenario;
 use talkspurt_scenario::network::Routes;
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
-use crate::run::Run;
+use crate::run::{Export, Run};
 
 static SCENARIO_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -154,6 +155,17 @@ impl Plan {
     #[pyo3(signature = (index, capture_dir=None))]
     fn start(&self, index: usize, capture_dir: Option<PathBuf>) -> PyResult<Run> {
         Ok(Run::start(self.point(index)?.clone(), capture_dir))
+    }
+    /// Starts one run and writes it into `folder` as "pcapng", "ns2", "nam" or "qlog".
+    fn export(&self, index: usize, format: &str, folder: PathBuf) -> PyResult<Export> {
+        let format = match format {
+            "pcapng" => Format::Pcapng,
+            "ns2" => Format::Ns2,
+            "nam" => Format::Nam,
+            "qlog" => Format::Qlog,
+            other => return Err(PyValueError::new_err(format!("{other}: no such format"))),
+        };
+        Ok(Export::start(self.point(index)?.clone(), format, folder))
     }
 }
 

@@ -1,4 +1,4 @@
-//! One run at work, in a thread of its own.
+//! One run, or its export, at work in a thread of its own.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -7,13 +7,13 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
-use talkspurt_experiment::{Finished, Shared};
+use talkspurt_experiment::{Finished, Format, Shared};
 use talkspurt_scenario::Point;
 
 use crate::RunError;
 use crate::outcome::Outcome;
 
-/// What the run's thread and Python share.
+/// What a run's thread and Python share.
 #[derive(Debug, Default)]
 struct Waiting {
     run: Shared,
@@ -21,23 +21,23 @@ struct Waiting {
     ended: Condvar,
 }
 
-/// A run at work.
-#[pyclass(frozen)]
-pub(crate) struct Run {
+/// Work in a thread of its own, and what becomes of it.
+struct Worker<T> {
     shared: Arc<Waiting>,
     duration: u64,
-    thread: Mutex<Option<JoinHandle<Result<Finished, String>>>>,
+    thread: Mutex<Option<JoinHandle<Result<T, String>>>>,
 }
 
-impl Run {
-    pub(crate) fn start(point: Point, captures: Option<PathBuf>) -> Self {
+impl<T: Send + 'static> Worker<T> {
+    fn start(
+        point: Point,
+        work: impl FnOnce(&Point, &Shared) -> Result<T, String> + Send + 'static,
+    ) -> Self {
         let shared = Arc::new(Waiting::default());
         let duration = point.scenario.duration.as_nanos();
         let inner = Arc::clone(&shared);
         let thread = std::thread::spawn(move || {
-            let attempt = AssertUnwindSafe(|| {
-                talkspurt_experiment::run(&point, captures.as_deref(), &inner.run)
-            });
+            let attempt = AssertUnwindSafe(|| work(&point, &inner.run));
             let result = catch_unwind(attempt).unwrap_or_else(|panic| Err(words(panic.as_ref())));
             *inner.done.lock().expect("nothing panics under this lock") = true;
             inner.ended.notify_all();
@@ -45,16 +45,11 @@ impl Run {
         });
         Self { shared, duration, thread: Mutex::new(Some(thread)) }
     }
-}
 
-#[pymethods]
-impl Run {
-    /// The part of simulated time that has passed, 0 to 1.
     fn progress(&self) -> f64 {
         self.shared.run.passed.load(Ordering::Relaxed) as f64 / self.duration.max(1) as f64
     }
 
-    /// Waits at most this many seconds; true when the run has ended.
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         let limit = std::time::Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
         py.detach(|| {
@@ -68,21 +63,84 @@ impl Run {
         })
     }
 
-    /// Asks the run to stop; `result` then raises RunError("cancelled").
     fn cancel(&self) {
         self.shared.run.cancel.store(true, Ordering::Relaxed);
     }
 
-    /// What came of the run; waits for its end. Can be asked once.
-    fn result(&self, py: Python<'_>) -> PyResult<Outcome> {
+    fn result(&self, py: Python<'_>) -> PyResult<T> {
         let thread = self.thread.lock().expect("nothing panics under this lock").take();
         let thread = thread.ok_or_else(|| RunError::new_err("the result was already taken"))?;
-        let result = py.detach(|| thread.join());
-        match result {
-            Ok(Ok(finished)) => Ok(Outcome::new(finished)),
+        match py.detach(|| thread.join()) {
+            Ok(Ok(result)) => Ok(result),
             Ok(Err(message)) => Err(RunError::new_err(message)),
             Err(_) => Err(RunError::new_err("the run's thread ended without a result")),
         }
+    }
+}
+
+/// A run at work.
+#[pyclass(frozen)]
+pub(crate) struct Run(Worker<Finished>);
+
+impl Run {
+    pub(crate) fn start(point: Point, captures: Option<PathBuf>) -> Self {
+        let run = move |point: &Point, shared: &Shared| {
+            talkspurt_experiment::run(point, captures.as_deref(), shared)
+        };
+        Self(Worker::start(point, run))
+    }
+}
+
+#[pymethods]
+impl Run {
+    /// The part of simulated time that has passed, 0 to 1.
+    fn progress(&self) -> f64 {
+        self.0.progress()
+    }
+    /// Waits at most this many seconds; true when the run has ended.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        self.0.wait(py, seconds)
+    }
+    /// Asks the run to stop; `result` then raises RunError("cancelled").
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+    /// What came of the run; waits for its end. Can be asked once.
+    fn result(&self, py: Python<'_>) -> PyResult<Outcome> {
+        self.0.result(py).map(Outcome::new)
+    }
+}
+
+/// An export at work.
+#[pyclass(frozen)]
+pub(crate) struct Export(Worker<String>);
+
+impl Export {
+    pub(crate) fn start(point: Point, format: Format, folder: PathBuf) -> Self {
+        let export = move |point: &Point, shared: &Shared| {
+            talkspurt_experiment::export(point, format, &folder, shared)
+        };
+        Self(Worker::start(point, export))
+    }
+}
+
+#[pymethods]
+impl Export {
+    /// The part of simulated time that has passed, 0 to 1.
+    fn progress(&self) -> f64 {
+        self.0.progress()
+    }
+    /// Waits at most this many seconds; true when the export has ended.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        self.0.wait(py, seconds)
+    }
+    /// Asks the export to stop; `result` then raises RunError("cancelled").
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+    /// The digest of the run that was written; waits for its end. Can be asked once.
+    fn result(&self, py: Python<'_>) -> PyResult<String> {
+        self.0.result(py)
     }
 }
 

@@ -144,6 +144,7 @@ impl Record {
             Note::Event(event) => self.u8(12).u8(event_number(event)),
             Note::Garbage(garbage) => self.u8(13).u8(garbage as u8),
             Note::Marked { packet } => self.u8(15).label(packet),
+            Note::Copied { packet, body } => self.u8(16).label(packet).body(body),
             // The label of what was refused is in the note of its drop.
             Note::Answered { packet, body, .. } => self.u8(14).label(packet).body(body),
         }

@@ -58,6 +58,8 @@ pub struct LinkInfo {
     pub to: String,
     /// Bits per second.
     pub rate_bps: u64,
+    /// Propagation delay.
+    pub delay: Duration,
 }
 
 /// Who sends on a route.

@@ -5,6 +5,7 @@
 //! fingerprint of the run. [`Stats`] turns notes into accounts per direction of a flow and keeps
 //! no packet; it is the probe of large runs. [`Recorder`] is `Stats` plus whatever needs memory:
 //! exact delays, time series, frames, gauges, events and, when asked, a row per packet and hop.
+//! [`pcapng`], [`Trace`] and [`Qlog`] write what happened for other tools while it happens.
 //! At the end the accounts become [`FlowSummary`]s and the tables Arrow batches.
 //!
 //! A *direction* is what one peer sends: it has the index of that peer, `2 * flow + side`.
@@ -13,26 +14,32 @@
 mod account;
 mod columns;
 mod digest;
+mod file;
 mod jitter;
 mod layout;
 mod links;
 mod packets;
 pub mod pcapng;
 mod pending;
+mod qlog;
 mod recorder;
 mod recording;
 mod series;
 mod stats;
 mod summary;
+mod trace;
 mod voice;
 
 pub use columns::Table;
 pub use digest::Digest;
+pub use file::Output;
 pub use jitter::Jitter;
 pub use layout::{FlowInfo, Layout, LinkInfo, RouteInfo, SideInfo};
 pub use links::LinkSummary;
+pub use qlog::Qlog;
 pub use recorder::{Options, Recorder};
 pub use recording::Recording;
 pub use stats::Stats;
 pub use summary::{FlowSummary, Quality};
+pub use trace::{Dialect, Trace};
 pub use voice::{FrameFate, burst_ratio};

@@ -184,7 +184,8 @@ mod tests {
 
     fn layout() -> Layout {
         let text = String::new;
-        let link = LinkInfo { name: text(), from: text(), to: text(), rate_bps: 1 };
+        let link =
+            LinkInfo { name: text(), from: text(), to: text(), rate_bps: 1, delay: Duration::ZERO };
         let sides = [None, None];
         let flow = FlowInfo { name: text(), transport: text(), from: text(), to: text(), sides };
         Layout {

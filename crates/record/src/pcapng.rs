@@ -9,11 +9,12 @@ mod capture;
 
 pub use capture::{CaptureProbe, Router};
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use talkspurt_proto::time::Instant;
+
+use crate::file::Output;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -48,25 +49,11 @@ pub struct Remarks<'a> {
 }
 
 /// A capture being written. Dropped before [`Pcapng::finish`], it leaves no file.
+#[derive(Debug)]
 pub struct Pcapng {
-    sink: Sink,
+    output: Output,
     interfaces: u32,
     block: Vec<u8>,
-    failure: Option<io::Error>,
-}
-
-enum Sink {
-    File { out: BufWriter<File>, partial: PathBuf, path: PathBuf },
-    Writer(Box<dyn Write + Send>),
-}
-
-impl Sink {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        match self {
-            Self::File { out, .. } => out.write_all(bytes),
-            Self::Writer(out) => out.write_all(bytes),
-        }
-    }
 }
 
 impl Pcapng {
@@ -76,12 +63,7 @@ impl Pcapng {
     /// # Errors
     /// The file cannot be created or written.
     pub fn create(path: impl Into<PathBuf>, interfaces: &[&str]) -> io::Result<Self> {
-        let path = path.into();
-        let mut partial = path.clone().into_os_string();
-        partial.push(".part");
-        let partial = PathBuf::from(partial);
-        let out = BufWriter::new(File::create(&partial)?);
-        Self::begin(Sink::File { out, partial, path }, interfaces)
+        Self::begin(Output::create(path)?, interfaces)
     }
 
     /// Begins a capture into a writer.
@@ -89,12 +71,11 @@ impl Pcapng {
     /// # Errors
     /// The first blocks cannot be written.
     pub fn to(out: impl Write + Send + 'static, interfaces: &[&str]) -> io::Result<Self> {
-        Self::begin(Sink::Writer(Box::new(out)), interfaces)
+        Self::begin(Output::to(out), interfaces)
     }
 
-    fn begin(sink: Sink, interfaces: &[&str]) -> io::Result<Self> {
-        let mut capture =
-            Self { sink, interfaces: interfaces.len() as u32, block: Vec::new(), failure: None };
+    fn begin(output: Output, interfaces: &[&str]) -> io::Result<Self> {
+        let mut capture = Self { output, interfaces: interfaces.len() as u32, block: Vec::new() };
         capture.write(SECTION_HEADER, |block| {
             block.extend_from_slice(&BYTE_ORDER_MAGIC.to_le_bytes());
             // Version 1.0; length of the section not stated.
@@ -118,9 +99,10 @@ impl Pcapng {
                 option(OPT_END, &[], block);
             });
         }
-        match capture.failure.take() {
-            None => Ok(capture),
-            Some(error) => Err(error),
+        if capture.failed() {
+            Err(capture.finish().err().unwrap_or_else(|| io::ErrorKind::Other.into()))
+        } else {
+            Ok(capture)
         }
     }
 
@@ -167,40 +149,21 @@ impl Pcapng {
     /// Whether something could not be written; [`Pcapng::finish`] says what.
     #[must_use]
     pub const fn failed(&self) -> bool {
-        self.failure.is_some()
+        self.output.failed()
     }
 
     /// Completes the capture: its file gets its name.
     ///
     /// # Errors
     /// The first thing that could not be written; there is then no file.
-    pub fn finish(mut self) -> io::Result<()> {
-        let named = |path: &Path, error: io::Error| {
-            io::Error::new(error.kind(), format!("{}: {error}", path.display()))
-        };
-        if let Some(error) = self.failure.take() {
-            return Err(match self.path() {
-                Some(path) => named(path, error),
-                None => error,
-            });
-        }
-        match &mut self.sink {
-            Sink::Writer(out) => out.flush(),
-            Sink::File { out, partial, path } => out
-                .flush()
-                .and_then(|()| out.get_ref().sync_all())
-                .and_then(|()| fs::rename(partial, &path))
-                .map_err(|error| named(path, error)),
-        }
+    pub fn finish(self) -> io::Result<()> {
+        self.output.finish()
     }
 
     /// The file this becomes, if it is one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
-        match &self.sink {
-            Sink::File { path, .. } => Some(path),
-            Sink::Writer(_) => None,
-        }
+        self.output.path()
     }
 
     /// A block: type, length, content, length again, all little-endian.
@@ -215,26 +178,7 @@ impl Pcapng {
         let length = (self.block.len() as u32 + 4).to_le_bytes();
         self.block[4..8].copy_from_slice(&length);
         self.block.extend_from_slice(&length);
-        self.failure = self.sink.write(&self.block).err();
-    }
-}
-
-impl Drop for Pcapng {
-    fn drop(&mut self) {
-        if let Sink::File { partial, .. } = &self.sink {
-            // After a rename there is nothing of this name; nothing can be done about a failure.
-            let _ = fs::remove_file(partial);
-        }
-    }
-}
-
-impl std::fmt::Debug for Pcapng {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Pcapng")
-            .field("path", &self.path())
-            .field("interfaces", &self.interfaces)
-            .field("failure", &self.failure)
-            .finish_non_exhaustive()
+        self.output.write(&self.block);
     }
 }
 

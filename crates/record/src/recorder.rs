@@ -246,7 +246,7 @@ const ENCODINGS: [&str; 8] = [
 
 /// The word of an event in the `events` table. That there is room again is not an event of the
 /// connection's life and would drown those that are.
-fn event_name(event: Event) -> Option<&'static str> {
+pub(crate) fn event_name(event: Event) -> Option<&'static str> {
     match event {
         Event::Connected => Some("connected"),
         Event::PeerClosed => Some("peer_closed"),

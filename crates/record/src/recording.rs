@@ -104,7 +104,7 @@ impl Recording {
 }
 
 /// The word of a gauge in the `gauges` table.
-const fn gauge_name(gauge: Gauge) -> &'static str {
+pub(crate) const fn gauge_name(gauge: Gauge) -> &'static str {
     match gauge {
         Gauge::Cwnd => "cwnd",
         Gauge::Ssthresh => "ssthresh",

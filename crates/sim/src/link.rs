@@ -357,6 +357,10 @@ impl Link {
             self.copies += 1;
             let body = pool.peek(packet.body).clone();
             let copy = Packet { body: pool.put(body), number: UNNUMBERED, ..packet };
+            if probe.wants(Topic::Packet) {
+                let note = Note::Copied { packet: &copy, body: pool.peek(copy.body) };
+                probe.record(start, Place::Link(self.parts.index), &note);
+            }
             self.fly(finish + delay, copy, reorder);
         }
     }

@@ -203,7 +203,9 @@ impl Probe for CaptureProbe {
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         self.now = self.now.max(now);
         match (place, note) {
-            (_, Note::Sent { packet, body }) => self.on_sent(packet, body),
+            (_, Note::Sent { packet, body } | Note::Copied { packet, body }) => {
+                self.on_sent(packet, body);
+            }
             (Place::Link(link), Note::Answered { refused, packet, body }) => {
                 self.on_answered(link, refused, packet, body);
             }

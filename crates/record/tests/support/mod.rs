@@ -169,6 +169,7 @@ pub fn layout(flows: Vec<FlowInfo>, from: Instant, to: Instant, end: Instant) ->
         from: from.into(),
         to: to.into(),
         rate_bps: 1_000_000,
+        delay: Duration::from_millis(10),
     };
     let routes = (0..flows.len() as u32)
         .flat_map(|flow| [RouteInfo { flow, side: 0 }, RouteInfo { flow, side: 1 }])

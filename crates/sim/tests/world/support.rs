@@ -174,6 +174,7 @@ fn layout(scenario: &Scenario, network: &Network) -> Layout {
         from: network.nodes[link.from].clone(),
         to: network.nodes[link.to].clone(),
         rate_bps: link.rate.as_bps(),
+        delay: link.delay,
     });
     let ways = network.ways();
     let (from, to) = window(scenario);

@@ -1,0 +1,152 @@
+//! qlog of every endpoint (draft-ietf-quic-qlog-main-schema-08, JSON text sequences of RFC 7464), for
+//! qvis and whatever else reads it: packets sent and received, congestion windows and round-trip
+//! times by QUIC's names, everything else under the name `talkspurt`.
+
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+
+use talkspurt_proto::probe::{Gauge, Note, Place, Probe, Topic};
+use talkspurt_proto::time::Instant;
+
+use crate::file::Output;
+use crate::layout::Layout;
+use crate::recorder::event_name;
+use crate::recording::gauge_name;
+
+/// A probe that writes a file for each endpoint.
+#[derive(Debug)]
+pub struct Qlog {
+    outputs: Vec<Output>,
+    text: String,
+}
+
+impl Qlog {
+    /// Files `FLOW.from.sqlog` and `FLOW.to.sqlog` in a folder; `name` makes a flow's name a file's.
+    ///
+    /// # Errors
+    /// One of them cannot be created.
+    pub fn create(
+        folder: &Path,
+        layout: &Layout,
+        title: &str,
+        name: impl Fn(&str) -> String,
+    ) -> io::Result<Self> {
+        let mut outputs = Vec::new();
+        for flow in &layout.flows {
+            for (side, node, point) in [("from", &flow.from, "client"), ("to", &flow.to, "server")]
+            {
+                let file = format!("{}.{side}.sqlog", name(&flow.name));
+                let mut output = Output::create(folder.join(file))?;
+                let head = format!(
+                    "\u{1e}{{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":{},\
+                     \"trace\":{{\"title\":{},\"vantage_point\":{{\"name\":{},\"type\":\"{point}\"}},\
+                     \"common_fields\":{{\"protocol_type\":[{}],\"time_format\":\"relative\",\
+                     \"reference_time\":0}}}}}}\n",
+                    quoted(title),
+                    quoted(&flow.name),
+                    quoted(node),
+                    quoted(&flow.transport),
+                );
+                output.write(head.as_bytes());
+                outputs.push(output);
+            }
+        }
+        Ok(Self { outputs, text: String::new() })
+    }
+
+    /// Whether something could not be written, so that the run may stop early.
+    #[must_use]
+    pub fn failed(&self) -> bool {
+        self.outputs.iter().any(Output::failed)
+    }
+
+    /// Completes all files.
+    ///
+    /// # Errors
+    /// The first that could not be written; the others are completed all the same.
+    pub fn finish(self) -> io::Result<()> {
+        let finished: Vec<_> = self.outputs.into_iter().map(Output::finish).collect();
+        finished.into_iter().collect()
+    }
+
+    fn event(&mut self, now: Instant, peer: u32, name: &str, data: std::fmt::Arguments<'_>) {
+        let Some(output) = self.outputs.get_mut(peer as usize) else { return };
+        self.text.clear();
+        let milliseconds = now.as_nanos() as f64 / 1e6;
+        let _ = writeln!(
+            self.text,
+            "\u{1e}{{\"time\":{milliseconds},\"name\":\"{name}\",\"data\":{{{data}}}}}"
+        );
+        output.write(self.text.as_bytes());
+    }
+
+    fn gauge(&mut self, now: Instant, peer: u32, gauge: Gauge, value: f64) {
+        // A value that is absent, such as a threshold without bound, has no number in JSON.
+        if !value.is_finite() {
+            return;
+        }
+        let metric = match gauge {
+            Gauge::Cwnd => ("congestion_window", 1.0),
+            Gauge::Ssthresh => ("ssthresh", 1.0),
+            Gauge::Flight => ("bytes_in_flight", 1.0),
+            Gauge::Srtt => ("smoothed_rtt", 1e3),
+            Gauge::MinRtt => ("min_rtt", 1e3),
+            Gauge::PacingRate => ("pacing_rate", 1.0),
+            other => {
+                let name = gauge_name(other);
+                let data = format_args!("\"gauge\":\"{name}\",\"value\":{value}");
+                return self.event(now, peer, "talkspurt:gauge_updated", data);
+            }
+        };
+        let (name, unit) = metric;
+        let value = value * unit;
+        self.event(now, peer, "recovery:metrics_updated", format_args!("\"{name}\":{value}"));
+    }
+}
+
+impl Probe for Qlog {
+    fn wants(&self, topic: Topic) -> bool {
+        matches!(topic, Topic::Packet | Topic::Gauge | Topic::Event)
+    }
+
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        let Place::Peer(peer) = place else { return };
+        match note {
+            Note::Sent { packet, .. } | Note::Received { packet, .. } => {
+                let sent = matches!(note, Note::Sent { .. });
+                let name = if sent { "transport:packet_sent" } else { "transport:packet_received" };
+                let (number, bytes) = (packet.number, packet.ip_bytes);
+                let data = format_args!(
+                    "\"header\":{{\"packet_type\":\"unknown\",\"packet_number\":{number}}},\
+                     \"raw\":{{\"length\":{bytes}}}"
+                );
+                self.event(now, peer, name, data);
+            }
+            Note::Gauge { gauge, value } => self.gauge(now, peer, *gauge, *value),
+            Note::Event(event) => {
+                if let Some(event) = event_name(*event) {
+                    let data = format_args!("\"event\":\"{event}\"");
+                    self.event(now, peer, "talkspurt:event", data);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut out = String::from("\"");
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => out.extend(['\\', letter]),
+            control if control < ' ' => {
+                let _ = write!(out, "\\u{:04x}", u32::from(control));
+            }
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}

@@ -1,0 +1,286 @@
+//! Traces of every link as other tools read them: ns-2's and nam's text. qlog stands in `qlog`.
+//!
+//! Links tell of their packets late, so lines wait until the driver says that everything before an
+//! instant has been told ([`Trace::settle`]); then they are sorted by time, at equal times what
+//! arrives first (r, +, -, d), then by link, and written. Memory holds what happened between two
+//! such calls. A link's note carries a label only: what kind of packet it is, its number and its ends
+//! are kept from the note of its sending, by the place of its body in the driver's pool.
+
+mod lines;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use talkspurt_proto::dccp::Kind;
+use talkspurt_proto::packet::{Body, Frame, Packet};
+use talkspurt_proto::probe::{Note, Place, Probe, Topic};
+use talkspurt_proto::tcp::{Flags, Segment};
+use talkspurt_proto::tfrc;
+use talkspurt_proto::time::Instant;
+
+use crate::file::Output;
+use crate::layout::Layout;
+use lines::{Act, Line, Lines};
+
+pub use lines::Dialect;
+
+/// A probe that writes what happens on every link.
+#[derive(Debug)]
+pub struct Trace {
+    lines: Lines,
+    output: Output,
+    /// Of each route: the nodes it begins and ends at.
+    ends: Vec<(u16, u16)>,
+    /// Of each route: what ns-2 would call the packets of its source.
+    words: Vec<Word>,
+    /// Of each route: sequence number of the SYN seen on it.
+    initial: Vec<u32>,
+    /// What is known of the packet whose body is at this place.
+    known: Vec<Known>,
+    waiting: Vec<Line>,
+    text: Vec<u8>,
+    next_uid: u32,
+    hops: u64,
+}
+
+/// What a packet is called: an index into [`lines::WORDS`].
+pub(crate) type Word = u8;
+
+/// What its label does not say of a packet.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    flow: u32,
+    route: u32,
+    number: u32,
+    uid: u32,
+    seq: u64,
+    /// Link that has enqueued it last.
+    link: u32,
+    src: u16,
+    dst: u16,
+    word: Word,
+    /// ECN-Echo and CWR of its transport's header.
+    echoes: u8,
+}
+
+const NOWHERE: u32 = u32::MAX;
+
+impl Trace {
+    /// A trace of this layout's links into `output`.
+    #[must_use]
+    pub fn new(mut output: Output, layout: &Layout, dialect: Dialect) -> Self {
+        let nodes = nodes(layout);
+        let node = |name: &String| nodes.get(name).copied().unwrap_or_default();
+        let ends = layout.routes.iter().map(|route| {
+            let flow = &layout.flows[route.flow as usize];
+            let ends = (node(&flow.from), node(&flow.to));
+            if route.side == 0 { ends } else { (ends.1, ends.0) }
+        });
+        let words = layout.routes.iter().map(|route| {
+            let side = &layout.flows[route.flow as usize].sides[usize::from(route.side)];
+            lines::source(side.as_ref().map(|side| side.source.as_str()))
+        });
+        let (lines, head) = Lines::new(layout, &nodes, dialect);
+        output.write(&head);
+        Self {
+            lines,
+            output,
+            ends: ends.collect(),
+            words: words.collect(),
+            initial: vec![0; layout.routes.len()],
+            known: Vec::new(),
+            waiting: Vec::new(),
+            text: Vec::new(),
+            next_uid: 0,
+            hops: 0,
+        }
+    }
+
+    /// Says that everything before `now` has been told: it is written.
+    pub fn settle(&mut self, now: Instant) {
+        self.waiting.sort_by_key(|line| (line.at, line.act, line.link));
+        let ready = self.waiting.partition_point(|line| line.at < now.as_nanos());
+        for line in &self.waiting[..ready] {
+            self.lines.write(line, &mut self.text);
+            if self.text.len() >= 1 << 17 {
+                self.output.write(&self.text);
+                self.text.clear();
+            }
+        }
+        self.output.write(&self.text);
+        self.text.clear();
+        self.waiting.drain(..ready);
+    }
+
+    /// Whether something could not be written, so that the run may stop early.
+    #[must_use]
+    pub const fn failed(&self) -> bool {
+        self.output.failed()
+    }
+
+    /// Writes what still waits and completes the file.
+    ///
+    /// # Errors
+    /// The first thing that could not be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.settle(Instant::from_nanos(u64::MAX));
+        self.output.finish()
+    }
+
+    fn on_sent(&mut self, packet: &Packet, body: &Body) {
+        let route = packet.route as usize;
+        let Some((src, dst)) = self.ends.get(route).copied() else { return };
+        let plain = self.words[route];
+        let mut seq = u64::from(packet.number);
+        if let Body::Tcp(segment) = body {
+            seq = self.relative(route, segment);
+        }
+        self.keep(packet, body, plain, seq, (src, dst));
+    }
+
+    /// A segment's sequence number from its SYN on, or what it acknowledges if it bears nothing.
+    fn relative(&mut self, route: usize, segment: &Segment) -> u64 {
+        if segment.flags.contains(Flags::SYN) {
+            self.initial[route] = segment.seq;
+        }
+        let number = if is_ack(segment) {
+            let back = self.initial.get(route ^ 1).copied().unwrap_or_default();
+            segment.ack.wrapping_sub(back)
+        } else {
+            segment.seq.wrapping_sub(self.initial[route])
+        };
+        u64::from(number)
+    }
+
+    fn on_answered(&mut self, link: u32, refused: &Packet, packet: &Packet, body: &Body) {
+        let Some((sender, _)) = self.ends.get(refused.route as usize).copied() else { return };
+        let router = self.lines.from(link);
+        self.keep(packet, body, lines::UDP, 0, (router, sender));
+    }
+
+    fn keep(&mut self, packet: &Packet, body: &Body, plain: Word, seq: u64, ends: (u16, u16)) {
+        let place = packet.body.0 as usize;
+        let Packet { flow, route, number, .. } = *packet;
+        let (word, echoes) = (word(body, plain), echoes(body));
+        let uid = self.next_uid;
+        self.next_uid = uid.wrapping_add(1);
+        let (src, dst) = ends;
+        let known = Known { flow, route, number, uid, seq, link: NOWHERE, src, dst, word, echoes };
+        if place >= self.known.len() {
+            self.known.resize(place + 1, known);
+        }
+        self.known[place] = known;
+    }
+
+    fn on_link(&mut self, now: Instant, link: u32, act: Act, packet: &Packet) {
+        let Some(known) = self.known.get_mut(packet.body.0 as usize) else { return };
+        if (known.flow, known.route, known.number) != (packet.flow, packet.route, packet.number) {
+            return;
+        }
+        let mut line = Line {
+            at: now.as_nanos(),
+            seq: known.seq,
+            uid: known.uid,
+            link,
+            ip_bytes: packet.ip_bytes,
+            flow: packet.flow,
+            src: known.src,
+            dst: known.dst,
+            act,
+            word: known.word,
+            flags: known.echoes | lines::ecn(packet.ecn),
+        };
+        // Who is refused at the door was not told of before; ns-2 has a + of everybody.
+        if act == Act::Dropped && known.link != link {
+            line.act = Act::Enqueued;
+            self.waiting.push(line);
+            line.act = Act::Dropped;
+        }
+        if act == Act::Enqueued {
+            known.link = link;
+        }
+        self.hops += u64::from(act == Act::Dequeued);
+        self.waiting.push(line);
+    }
+}
+
+impl Probe for Trace {
+    #[inline]
+    fn wants(&self, topic: Topic) -> bool {
+        matches!(topic, Topic::Packet | Topic::Hop | Topic::Drop)
+    }
+
+    #[inline]
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        match (place, note) {
+            (Place::Link(link), Note::Enqueued { packet, .. }) => {
+                self.on_link(now, link, Act::Enqueued, packet);
+            }
+            (Place::Link(link), Note::Dequeued { packet, .. }) => {
+                self.on_link(now, link, Act::Dequeued, packet);
+            }
+            (Place::Link(link), Note::Arrived { packet }) => {
+                self.on_link(now, link, Act::Received, packet);
+            }
+            (Place::Link(link), Note::Dropped { packet, .. }) => {
+                self.on_link(now, link, Act::Dropped, packet);
+            }
+            (Place::Link(link), Note::Answered { refused, packet, body }) => {
+                self.on_answered(link, refused, packet, body);
+            }
+            (_, Note::Sent { packet, body } | Note::Copied { packet, body }) => {
+                self.on_sent(packet, body);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Numbers of the nodes, in the order in which links name them.
+fn nodes(layout: &Layout) -> BTreeMap<String, u16> {
+    let mut nodes = BTreeMap::new();
+    for link in &layout.links {
+        for name in [&link.from, &link.to] {
+            let next = nodes.len() as u16;
+            nodes.entry(name.clone()).or_insert(next);
+        }
+    }
+    nodes
+}
+
+/// A segment without data that opens or closes nothing: ns-2 calls it an ack.
+fn is_ack(segment: &Segment) -> bool {
+    let bare = segment.payload.is_empty() && segment.flags.contains(Flags::ACK);
+    bare && !segment.flags.contains(Flags::FIN) && !segment.flags.contains(Flags::SYN)
+}
+
+fn word(body: &Body, plain: Word) -> Word {
+    match body {
+        Body::Udp(Frame::Data(_)) => plain,
+        Body::Udp(Frame::Rtp(_)) => lines::RTP,
+        Body::Udp(Frame::Rtcp(_)) => lines::RTCP,
+        Body::Tcp(segment) if is_ack(segment) => lines::ACK,
+        Body::Tcp(_) => lines::TCP,
+        Body::Sctp(_) => lines::SCTP,
+        Body::Tfrc(tfrc::Packet::Data(_)) => lines::TFRC,
+        Body::Tfrc(tfrc::Packet::Feedback(_)) => lines::TFRC_ACK,
+        Body::Dccp(packet) => match packet.kind {
+            Kind::Request { .. } => lines::DCCP,
+            Kind::Response { .. } => lines::DCCP + 1,
+            Kind::Ack { .. } => lines::DCCP + 2,
+            Kind::Data => lines::DCCP + 3,
+            Kind::DataAck { .. } => lines::DCCP + 4,
+            Kind::Close { .. } => lines::DCCP + 5,
+            Kind::CloseReq { .. } => lines::DCCP + 6,
+            Kind::Reset { .. } => lines::DCCP + 7,
+            Kind::Sync { .. } | Kind::SyncAck { .. } | Kind::Listen { .. } => lines::DCCP + 8,
+        },
+        Body::TooBig { .. } => lines::ICMP,
+    }
+}
+
+fn echoes(body: &Body) -> u8 {
+    let Body::Tcp(segment) = body else { return 0 };
+    let flag = |flag, bit| if segment.flags.contains(flag) { bit } else { 0 };
+    flag(Flags::ECE, lines::ECHO) | flag(Flags::CWR, lines::REDUCED)
+}

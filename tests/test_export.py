@@ -1,0 +1,238 @@
+"""Exports against the tables of the same run, and against the tools they are written for."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import talkspurt
+from talkspurt import exporting
+
+LINK = """
+[links.{name}]
+from = "{a}"
+to = "{b}"
+rate = "{rate}"
+delay = "10ms"
+queue = {{ kind = "{kind}", packets = 6 }}
+{more}
+"""
+SCENARIO = (
+    """
+title = "All that a trace may hold"
+duration = "3s"
+record = { packets = true }
+[flows.call]
+from = "home"
+to = "office"
+stop = "2500ms"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu" }
+[flows.cbr]
+from = "home"
+to = "office"
+transport = { kind = "dccp", ccid = 2 }
+source = { kind = "cbr", rate = "200kbit/s", packet = "500B" }
+[flows.bulk]
+from = "home"
+to = "office"
+transport = { kind = "tcp", controller = "sack" }
+source = { kind = "bulk", total = "150kB" }
+[flows.messages]
+from = "office"
+to = "home"
+transport = { kind = "sctp" }
+source = { kind = "cbr", rate = "50kbit/s", packet = "200B" }
+"""
+    + LINK.format(name="near", a="home", b="hub", rate="10Mbit/s", kind="droptail", more="")
+    + LINK.format(name="far", a="hub", b="office", rate="1Mbit/s", kind="droptail", more="loss=0.01")
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("export") / "run"
+    result = talkspurt.run(SCENARIO)
+    assert isinstance(result, talkspurt.Result)
+    result.save(folder)
+    return folder
+
+
+def rows(folder: Path) -> list[list[str]]:
+    return [line.split() for line in (folder / "trace.tr").read_text().splitlines()]
+
+
+def test_an_ns2_trace_holds_what_the_packet_table_holds(run: Path) -> None:
+    trace = rows(exporting.export(run, "ns2", None))
+    packets = talkspurt.load(run).table("packets")
+    nodes = {"near": ("0", "1"), "near.back": ("1", "0"), "far": ("1", "2"), "far.back": ("2", "1")}
+    names = {ends: link for link, ends in nodes.items()}
+    flows = ["call", "cbr", "bulk", "messages"]
+
+    def seen(act: str) -> Counter[tuple[str, str, int, str]]:
+        return Counter(
+            (names[(row[2], row[3])], flows[int(row[7])], int(row[5]), f"{float(row[1]):.9f}")
+            for row in trace
+            if row[0] == act
+        )
+
+    def kept(column: str) -> Counter[tuple[str, str, int, str]]:
+        told = packets.filter(pl.col(column).is_not_null())
+        return Counter(
+            (link, flow, size, f"{at:.9f}")
+            for link, flow, size, at in told.select("link", "flow", "ip_bytes", column).rows()
+        )
+
+    assert seen("r") == kept("received_s")
+    assert seen("-") == kept("dequeued_s")
+    # The table does not know when somebody was refused; ns-2 has a + for everybody.
+    refused = packets.filter(pl.col("fate") == "full").height
+    assert seen("+").total() == kept("enqueued_s").total()
+    assert seen("d").total() == packets.filter(pl.col("fate").is_in(["full", "medium"])).height
+    assert refused > 0
+    words = {row[4] for row in trace}
+    assert words == {"rtp", "rtcp", "tcp", "ack", "sctp", *(w for w in words if "DCCP" in w)}
+    assert {"DCCP_Request", "DCCP_Response", "DCCP_Data", "DCCP_Ack"} <= words
+
+
+def test_a_trace_is_in_order_and_every_packet_goes_its_way(run: Path) -> None:
+    trace = rows(exporting.export(run, "ns2", None))
+    order = [(float(row[1]), "r+-d".index(row[0])) for row in trace]
+    assert order == sorted(order)
+    ways: dict[str, str] = {}
+    for row in trace:
+        ways[row[11]] = ways.get(row[11], "") + row[0]
+    # Of two links each: +-r twice, or an end by loss, a full queue, or the run's.
+    assert set(ways.values()) <= {
+        "+-r+-r", "+-r+-d", "+-r+d", "+d", "+-d", "+-r+-", "+-r+", "+-", "+", "+-r",
+    }  # fmt: skip
+    assert sum(way == "+-r+-r" for way in ways.values()) > 500
+
+
+AWK = '$1 == "r" && $4 == "2" && $8 == "0" && $5 == "rtp" { bytes += $6 } END { print bytes }'
+
+
+@pytest.mark.skipif(shutil.which("awk") is None, reason="awk is not installed")
+def test_awk_adds_up_what_we_say_was_received(run: Path) -> None:
+    folder = exporting.export(run, "ns2", None)
+    told = subprocess.run(
+        ["awk", AWK, folder / "trace.tr"], check=True, capture_output=True, text=True
+    )
+    result = talkspurt.load(run)
+    assert isinstance(result, talkspurt.Result)
+    packets = result.table("packets")
+    speech = packets.filter(
+        (pl.col("flow") == "call") & (pl.col("link") == "far") & (pl.col("ip_bytes") == 200)
+    )
+    assert int(told.stdout) == speech.filter(pl.col("received_s").is_not_null())["ip_bytes"].sum()
+
+
+def test_nam_hears_of_every_hop(run: Path) -> None:
+    ns2 = rows(exporting.export(run, "ns2", None))
+    lines = (exporting.export(run, "nam", None) / "trace.nam").read_text().splitlines()
+    acts = Counter(line[0] for line in lines if " -t 0." in line or " -t 1." in line
+                   or " -t 2." in line)  # fmt: skip
+    there = Counter(row[0] for row in ns2)
+    assert {act: acts[act] for act in "r+-d"} == {act: there[act] for act in "r+-d"}
+    assert acts["h"] == acts["-"]
+    assert sum(line.startswith("l ") for line in lines) == 2
+    assert next(line for line in lines if "DLABEL" in line).endswith('-l "home" -L ""')
+
+
+def test_qlog_holds_what_each_end_sent_and_its_window(run: Path) -> None:
+    folder = exporting.export(run, "qlog", None)
+    result = talkspurt.load(run)
+    assert isinstance(result, talkspurt.Result)
+    packets = result.table("packets")
+    files = sorted(folder.glob("*.sqlog"))
+    assert len(files) == 2 * len(result.flows)
+    for file in files:
+        head, *events = [json.loads(part) for part in file.read_text().split("\x1e")[1:]]
+        assert head["qlog_format"] == "JSON-SEQ"
+        times = [event["time"] for event in events]
+        assert times == sorted(times)
+        flow, side, _ = file.name.split(".")
+        sent = [event for event in events if event["name"] == "transport:packet_sent"]
+        first = "near" if (flow == "messages") != (side == "from") else "far.back"
+        there = packets.filter(
+            (pl.col("flow") == flow) & (pl.col("side") == side) & (pl.col("link") == first)
+        )
+        assert len(sent) == there.height
+        windows = [
+            event["data"]["congestion_window"]
+            for event in events
+            if "congestion_window" in event["data"]
+        ]
+        table = result.gauges(flow, "cwnd").filter(side=side)["value"].to_list()
+        assert windows == table
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_every_link_is_captured(run: Path) -> None:
+    folder = exporting.export(run, "pcapng", None)
+    packets = talkspurt.load(run).table("packets")
+    for link in ("near", "far"):
+        told = subprocess.run(
+            ["tshark", "-n", "-r", folder / f"{link}.pcapng", "-o", "ip.check_checksum:TRUE",
+             "-o", "tcp.check_checksum:TRUE", "-o", "udp.check_checksum:TRUE",
+             "-T", "fields", "-e", "frame.time_epoch", "-e", "ip.len", "-e", "_ws.malformed",
+             "-e", "ip.checksum.status", "-e", "tcp.checksum.status", "-e", "udp.checksum.status"],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        seen = [line.split("\t") for line in told.stdout.splitlines()]
+        sent = packets.filter(
+            pl.col("link").is_in([link, f"{link}.back"]) & pl.col("dequeued_s").is_not_null()
+        )
+        assert sorted((row[0], int(row[1])) for row in seen) == sorted(
+            (f"{at:.9f}", size) for at, size in sent.select("dequeued_s", "ip_bytes").rows()
+        )
+        assert all(row[2] == "" and set(row[3:]) <= {"1", ""} for row in seen)
+
+
+def test_csv_is_the_tables(run: Path) -> None:
+    folder = exporting.export(run, "csv", None)
+    result = talkspurt.load(run)
+    read = pl.read_csv(folder / "flows.csv")
+    assert read["name"].to_list() == result.table("flows")["name"].to_list()
+    assert (folder / "packets.csv").exists()
+
+
+def test_a_run_that_cannot_be_done_again_is_refused(run: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    scenario = other / "scenario.toml"
+    scenario.write_text(scenario.read_text().replace("seed = 1", "seed = 2"))
+    with pytest.raises(talkspurt.RunError, match="the run is another"):
+        exporting.export(other, "ns2", None)
+    assert not (tmp_path / "other.ns2").exists()
+
+
+def test_a_trace_that_fills_the_disk_is_not_begun(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = shutil._ntuple_diskusage(10**9, 10**9, 1000)  # type: ignore[attr-defined]
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
+    with pytest.raises(talkspurt.store.StoreError, match="1 kB are free"):
+        exporting.export(run, "ns2", None)
+
+
+def test_the_estimate_is_near_the_truth(run: Path) -> None:
+    result = talkspurt.load(run)
+    assert isinstance(result, talkspurt.Result)
+    for to in ("ns2", "nam", "pcapng", "qlog"):
+        folder = exporting.export(run, to, None)
+        there = sum(file.stat().st_size for file in folder.iterdir())
+        assert 0.6 < exporting._estimate(result, to) / there < 1.7, to
+
+
+def test_a_study_is_not_one_run(tmp_path: Path) -> None:
+    study = talkspurt.run(SCENARIO, set={"replications.count": 2})
+    study.save(tmp_path / "study")
+    with pytest.raises(talkspurt.RunError, match="name one of them"):
+        exporting.export(tmp_path / "study", "ns2", None)

@@ -1,0 +1,116 @@
+"""A study that was killed goes on where it was, and mixes with nothing else."""
+
+import json
+import signal
+import time
+
+import pytest
+
+import talkspurt as package
+from command import start, talkspurt
+
+FLOW = """
+[flows.f{i}]
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "cbr", rate = "64kbit/s", packet = "1000B" }}
+"""
+STUDY = """\
+title = "Long"
+duration = "20min"
+record = { interval = "60s" }
+seed = 1
+
+[links.wire]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+queue = { kind = "droptail", packets = 100 }
+
+[replications]
+count = 12
+""" + "".join(FLOW.format(i=i) for i in range(20))
+
+
+def finished(folder):
+    return sorted(
+        file.parent.name for file in folder.glob(".out.unfinished-*/runs/*/manifest.json")
+    )
+
+
+def stopped(tmp_path, number):
+    """A study with some of its runs done, ended by a signal; what it said."""
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    running = start("run", "study.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)
+    deadline = time.monotonic() + 120
+    while len(finished(tmp_path)) < 3 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    running.send_signal(number)
+    _, said = running.communicate(timeout=60)
+    return said
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    file = tmp_path_factory.mktemp("whole") / "study.toml"
+    file.write_text(STUDY, encoding="utf-8")
+    return [run.digest for run in package.run(file).runs]
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_the_same_command_goes_on(tmp_path, whole, number):
+    said = stopped(tmp_path, number)
+    kept = finished(tmp_path)
+    assert 3 <= len(kept) < 12
+    if number != signal.SIGKILL:
+        assert f"{len(kept)} of 12 runs are kept: the same command goes on from there" in said
+    (folder,) = tmp_path.glob(".out.unfinished-*")
+    written = {name: (folder / "runs" / name / "flows.parquet").stat().st_mtime_ns for name in kept}
+    done = talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(kept)} of 12 runs were there already" in done.stderr
+    assert not list(tmp_path.glob(".out*"))
+    for name, time_ns in written.items():
+        assert (tmp_path / "out/runs" / name / "flows.parquet").stat().st_mtime_ns == time_ns
+    manifest = json.loads((tmp_path / "out/manifest.json").read_text())
+    assert [run["digest"] for run in manifest["runs"]] == whole
+    assert not [file for file in manifest["files"] if ".lock" in file or ".part" in file]
+
+
+def test_a_half_written_table_is_made_again(tmp_path, whole):
+    stopped(tmp_path, signal.SIGKILL)
+    kept = finished(tmp_path)
+    (folder,) = tmp_path.glob(".out.unfinished-*")
+    table = folder / "runs" / kept[0] / "series.parquet"
+    table.write_bytes(table.read_bytes()[:100])
+    done = talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
+    assert f"{len(kept) - 1} of 12 runs were there already" in done.stderr
+    assert [run.digest for run in package.load(tmp_path / "out").runs] == whole
+    assert all(run.series().height > 0 for run in package.load(tmp_path / "out").runs)
+
+
+def test_runs_of_another_scenario_are_left_alone_and_named(tmp_path):
+    stopped(tmp_path, signal.SIGKILL)
+    kept = finished(tmp_path)
+    other = STUDY.replace("20min", "2s").replace("60s", "1s")
+    (tmp_path / "study.toml").write_text(other, encoding="utf-8")
+    done = talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "runs of another scenario or version, left unfinished" in done.stderr
+    assert "were there already" not in done.stderr
+    assert finished(tmp_path) == kept
+
+
+def test_two_at_work_on_one_study_do_not_mix(tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    running = start("run", "study.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)
+    deadline = time.monotonic() + 120
+    while not finished(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    done = talkspurt("run", "study.toml", "--out", "out", "--jobs", "1", cwd=tmp_path)
+    running.kill()
+    running.communicate(timeout=60)
+    assert done.returncode == 1, done.stderr
+    assert "another talkspurt is at work on the same study" in done.stderr
