@@ -105,6 +105,8 @@ fn link(from: &str, to: &str, rate: Rate, delay_ms: u64, packets: u32) -> Link {
 
 fn flow(i: u32, transport: transport::Config, source: source::Config) -> Flow {
     Flow {
+        count: None,
+        group: None,
         from: format!("s{i}"),
         to: format!("d{i}"),
         transport,

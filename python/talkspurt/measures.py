@@ -63,6 +63,13 @@ def _packets(
     return Measure(name, "flows", label, "packets", "", 1, 0, meaning, formula, own, better)
 
 
+def _frames(
+    name: str, label: str, meaning: str, formula: str, better: Better = "neither"
+) -> Measure:
+    own = "talkspurt's own count"
+    return Measure(name, "flows", label, "frames", "", 1, 0, meaning, formula, own, better)
+
+
 def _bytes(name: str, label: str, meaning: str, formula: str) -> Measure:
     own = "talkspurt's own count, of packets with payload"
     return Measure(name, "flows", label, "bytes", "B", 1, 0, meaning, formula, own)
@@ -288,6 +295,50 @@ ALL: tuple[Measure, ...] = (
         "sum of the lengths of consecutive frames missing or late, of the longest such run",
         "talkspurt's own measure",
         "lower",
+    ),
+    _frames(
+        "video_frames",
+        "frames",
+        "Frames of video (of a replay: packets with one timestamp) captured in the window. Those "
+        "that were not complete and whose deadline would have come after the end of the run are "
+        "not counted.",
+        "runs of packets made at one instant of capture",
+    ),
+    _frames(
+        "video_frames_complete",
+        "complete",
+        "Frames of which every packet was delivered, late or not.",
+        "frames with as many packets delivered as made",
+        "higher",
+    ),
+    _frames(
+        "video_frames_late",
+        "late",
+        "Complete frames whose last packet came after the deadline.",
+        "delivery of the last packet − capture > deadline",
+        "lower",
+    ),
+    _seconds(
+        "frame_delay_p50_s",
+        "frame delay, median",
+        "From a frame's capture to the delivery of its last packet: send queue, the time its "
+        "packets take one after another, network and what the transport does about losses.",
+        "median over the complete frames",
+        "talkspurt's own measure",
+    ),
+    _seconds(
+        "frame_delay_p95_s",
+        "frame delay, 95 %",
+        "Nineteen of twenty complete frames took no longer than this.",
+        "95th percentile over the complete frames",
+        "talkspurt's own measure",
+    ),
+    _seconds(
+        "frame_delay_max_s",
+        "frame delay, longest",
+        "The slowest frame that was completed.",
+        "maximum over the complete frames",
+        "talkspurt's own measure",
     ),
     Measure(
         "r_factor",

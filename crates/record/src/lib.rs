@@ -28,6 +28,7 @@ mod series;
 mod stats;
 mod summary;
 mod trace;
+mod video;
 mod voice;
 
 pub use columns::Table;
@@ -42,4 +43,5 @@ pub use recording::Recording;
 pub use stats::Stats;
 pub use summary::{FlowSummary, Quality};
 pub use trace::{Dialect, Trace};
+pub use video::VideoSummary;
 pub use voice::{FrameFate, burst_ratio};

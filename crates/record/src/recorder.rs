@@ -129,6 +129,7 @@ impl Recorder {
             link_samples: self.links,
             frames: logs.into_iter().map(|log| log.frames).collect(),
             fates,
+            videos: self.stats.into_videos(),
             gauges: self.gauges,
             events: self.events,
             packets,

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import figures, measures
 from talkspurt.figures.time import styles_of
+from talkspurt.groups import condensed
 from talkspurt.report import calls, inside, page, series, topology
 from talkspurt.result import BYTES
-from talkspurt.terminal.tables import BUSY
+from talkspurt.terminal.tables import BUSY, FRAME_DELAYS, VIDEO_COLUMNS
 
 if TYPE_CHECKING:
     from markupsafe import Markup
@@ -61,7 +62,8 @@ def html(result: Result) -> str:
         fate_colours=calls.FATES,
         topology=Markup(picture) if picture else None,
         styles=styles,
-        flows=result.flows.head(MOST_ROWS).to_dicts(),
+        flows=condensed(result.flows.to_dicts())[:MOST_ROWS],
+        video_columns=[measures.measure(name) for name in (*VIDEO_COLUMNS, *FRAME_DELAYS)],
         links=_links(result),
         flow_columns=[measures.measure(name) for name in FLOW_COLUMNS],
         byte_columns=[measures.measure(name) for name in BYTES],
