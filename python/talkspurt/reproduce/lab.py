@@ -12,8 +12,6 @@ from talkspurt import engine, entry
 from talkspurt.result import Result
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     import polars as pl
 
 
@@ -58,9 +56,9 @@ class Case:
 class Lab:
     """Takes questions and answers them as cores come free."""
 
-    def __init__(self, jobs: int | None = None) -> None:
+    def __init__(self, pool: ThreadPoolExecutor | None = None) -> None:
         self.cases: dict[str, Case] = {}
-        self._pool = ThreadPoolExecutor(jobs or engine.cores())
+        self._pool = pool or ThreadPoolExecutor(engine.cores())
 
     def ask(self, name: str, scenario: Mapping[str, Any], profile: str = "stated") -> Case:
         """Ask for a run; it begins as soon as a core is free."""
@@ -75,15 +73,3 @@ class Lab:
         answer = entry.run(scenario, jobs=1)
         assert isinstance(answer, Result)
         return answer
-
-    def __enter__(self) -> Lab:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        # Who was interrupted does not wait for what has not begun.
-        self._pool.shutdown(cancel_futures=error is not None)

@@ -66,6 +66,11 @@ def installed() -> bool:
     return shutil.which("ns") is not None
 
 
+def scripted(study: str) -> bool:
+    """Whether a study has a script for ns-2."""
+    return (FILES / f"{study}.tcl").is_file()
+
+
 def measured(study: str) -> dict[str, Value]:
     """The study's rows as ns-2 gives them now."""
     module = import_module(f"talkspurt.reproduce.{study}")

@@ -19,8 +19,17 @@ from talkspurt.reproduce.network import NS2_TCP, Table, cbr, dccp, flow, link
 from talkspurt.reproduce.rows import Value, Values
 
 if TYPE_CHECKING:
+    from typing import Protocol
+
     from talkspurt.reproduce.lab import Case, Lab
     from talkspurt.reproduce.ns2 import Script
+
+    class Runs(Protocol):
+        """Whatever holds the runs by name."""
+
+        @property
+        def cases(self) -> Mapping[str, Case]: ...
+
 
 ENDS = ("west", "east")
 RATE_BPS = 256e3
@@ -133,7 +142,7 @@ LINES = {
 }
 
 
-def inferred_hops(lab: Lab) -> dict[str, pl.DataFrame]:
+def inferred_hops(lab: Runs) -> dict[str, pl.DataFrame]:
     """The hops of each protocol as the study must have wired it."""
     return {
         "TCP": mistaken_tcp(),
