@@ -176,3 +176,30 @@ def test_labels_that_do_not_fit_beside_each_other_slope():
 
     assert rotations(["udp", "tcp"]) == {0}
     assert rotations([f"a transport of name {i}" for i in range(9)]) == {35}
+
+
+def test_two_long_axes_make_a_map():
+    study = talkspurt.run(
+        {
+            "title": "map",
+            "duration": "2s",
+            "links": {"wire": {"from": "a", "to": "b", "rate": "1Mbit/s", "delay": "10ms",
+                               "queue": {"kind": "droptail", "packets": 10}}},
+            "flows": {"f": {"from": "a", "to": "b", "transport": {"kind": "udp"},
+                            "source": {"kind": "cbr", "rate": "64kbit/s", "packet": "200B"}}},
+            "axes": [
+                {"path": "links.wire.delay", "values": ["10ms", "50ms", "90ms"]},
+                {"path": "flows.f.source.rate",
+                 "values": ["8kbit/s", "16kbit/s", "32kbit/s", "64kbit/s"]},
+            ],
+        }
+    )  # fmt: skip
+    figure = comparison.over_two_axes(study, "delay_p95_s")
+    (ax,) = figure.axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["10ms", "50ms", "90ms"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("rate", "delay")
+    # 200 bytes and 28 of headers take 1.824 ms at 1 Mbit/s.
+    shown = [[float(text.get_text()) for text in ax.texts[4 * row : 4 * row + 4]] for row in (0, 2)]
+    assert shown == [[11.8] * 4, [91.8] * 4]
+    assert [name for name, _ in comparison.every(study) if name.endswith("-map")]
+    assert comparison.over_two_axes(made_study({"udp": [4.0]}, 1), "mos") is None

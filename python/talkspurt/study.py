@@ -12,7 +12,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from talkspurt import measures
 from talkspurt.result import Result, finite
@@ -20,6 +20,9 @@ from talkspurt.scenario import Question
 
 if TYPE_CHECKING:
     import polars as pl
+
+Interval = Literal["student", "bootstrap"]
+"""How an interval is found: Student's t, or resampling the replications."""
 
 SUMMARY = (
     "goodput_bps",
@@ -159,8 +162,18 @@ class Study:
         if label not in axis.labels:
             raise KeyError(f"{axis.name} is never {label!r}; it is: {', '.join(axis.labels)}")
 
-    def summary(self, names: Iterable[str] = SUMMARY) -> pl.DataFrame:
-        """Means over the replications with Student intervals.
+    def table(self, name: str) -> pl.DataFrame:
+        """A table of all runs, such as ``series``, with the axes, ``replicate`` and ``seed`` first.
+
+        Raises:
+            KeyError: when there is no such table.
+        """
+        return self._all(name)
+
+    def summary(
+        self, names: Iterable[str] = SUMMARY, *, interval: Interval = "student"
+    ) -> pl.DataFrame:
+        """Means over the replications with intervals, Student's or by bootstrap.
 
         One row per setting, flow and measure: the axes, ``flow``, ``measure``, ``count`` (of
         replications with a value), ``replications`` (that were run), ``mean``, ``low``, ``high``
@@ -172,20 +185,25 @@ class Study:
             for name in values:
                 numbers = [v for v in values[name].values() if v is not None]
                 if numbers or measures.known(name):
-                    rows.append(
-                        {**settings, "flow": flow, "measure": name, **self._interval(numbers)}
-                    )
+                    found = self._interval(numbers, interval)
+                    rows.append({**settings, "flow": flow, "measure": name, **found})
         return self._frame(rows, [a.name for a in self.axes])
 
     def differences(
-        self, axis: str, baseline: str | None = None, names: Iterable[str] = SUMMARY
+        self,
+        axis: str,
+        baseline: str | None = None,
+        names: Iterable[str] = SUMMARY,
+        *,
+        interval: Interval = "student",
     ) -> pl.DataFrame:
         """Differences from a baseline along one axis, taken pair by pair.
 
         Each replication under a value of the axis is paired with the same replication under the
         baseline (its first value unless named), all else equal; the two share the seed. One row per
         setting other than the baseline, flow and measure, with the same columns as
-        :meth:`summary`; ``mean`` is the mean difference, value − baseline.
+        :meth:`summary`; ``mean`` is the mean difference, value − baseline. With few replications a
+        bootstrap interval is too short, since it knows of no value beyond those seen.
         """
         chosen = self.axis(axis)
         base = chosen.labels[0] if baseline is None else baseline
@@ -202,7 +220,7 @@ class Study:
             for name in values:
                 pairs = _paired(values[name], other[name])
                 row = {**settings, "baseline": base, "flow": flow, "measure": name}
-                rows.append({**row, **self._interval(pairs)})
+                rows.append({**row, **self._interval(pairs, interval)})
         return self._frame(rows, [a.name for a in self.axes] + ["baseline"])
 
     def comparisons(self, names: Iterable[str] = SUMMARY) -> dict[str, pl.DataFrame]:
@@ -234,10 +252,12 @@ class Study:
                     cell[name][run.replicate] = finite(row[name])
         return [(dict(items), flow, values) for (items, flow), values in cells.items()]
 
-    def _interval(self, numbers: list[float]) -> dict[str, Any]:
+    def _interval(self, numbers: list[float], kind: Interval) -> dict[str, Any]:
         mean, half, deviation = student(numbers, self.confidence)
         low = mean - half if mean is not None and half is not None else None
         high = mean + half if mean is not None and half is not None else None
+        if kind == "bootstrap" and low is not None:
+            low, high = bootstrap(numbers, self.confidence)
         return {
             "count": len(numbers),
             "replications": self.replications,
@@ -324,6 +344,27 @@ def student(
         return mean, None, None
     deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in numbers) / (n - 1))
     return mean, quantile(n - 1, confidence) * deviation / math.sqrt(n), deviation
+
+
+def bootstrap(numbers: Sequence[float], confidence: float) -> tuple[float, float]:
+    """Ends of the bootstrap interval of a mean, bias-corrected and accelerated (Efron 1987).
+
+    9999 resamples under a seed of their own, so that the same numbers have the same interval. Equal
+    numbers have an interval of no length.
+    """
+    import numpy as np
+    from scipy.stats import bootstrap as resample
+
+    if max(numbers) == min(numbers):
+        return numbers[0], numbers[0]
+    found = resample(
+        (np.asarray(numbers, dtype=float),),
+        np.mean,
+        confidence_level=confidence,
+        method="BCa",
+        rng=np.random.default_rng(1),
+    )
+    return float(found.confidence_interval.low), float(found.confidence_interval.high)
 
 
 def quantile(freedom: int, confidence: float) -> float:

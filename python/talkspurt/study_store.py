@@ -54,6 +54,8 @@ def write_study(
     store.write_table(folder / "flows.parquet", study.flows)
     store.write_table(folder / "links.parquet", study.links)
     store.write_table(folder / "summary.parquet", study.summary())
+    for axis, frame in study.comparisons().items():
+        store.write_table(folder / f"differences-{store.file_name(axis)}.parquet", frame)
     if report:
         _write_pictures(study, folder, step)
     store.write_text(folder / store.MANIFEST, store.to_json(_manifest(study, runs)))

@@ -7,6 +7,7 @@ Where all have one colour it tells nothing apart, and the longest axis goes acro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ SHOWN = (
 )
 MOST = 12
 """Lines drawn at most."""
+MOST_MAPS = 4
+"""Flows that have a map of their own at most."""
 MOST_LETTERS = 75
 """Letters that find room below a figure; labels beyond that slope."""
 
@@ -37,11 +40,17 @@ Row = dict[str, Any]
 
 
 def every(study: Study) -> Iterator[tuple[str, Figure]]:
-    """A figure for each measure that has a value, with the name of its file."""
+    """A figure for each measure that has a value, with the name of its file.
+
+    Where two axes have three values or more, each measure is a map of squares too.
+    """
     for name in SHOWN:
         drawn = over_axis(study, name)
         if drawn is not None:
             yield name, drawn
+        drawn = over_two_axes(study, name)
+        if drawn is not None:
+            yield f"{name}-map", drawn
 
 
 def across(study: Study) -> Axis | None:
@@ -87,6 +96,62 @@ def over_axis(study: Study, name: str) -> Figure | None:
             ax.set_ylim(bottom=0)
         figure.legend(loc="outside right upper", fontsize=8, handlelength=LINE_LENGTH)
     return figure
+
+
+def over_two_axes(study: Study, name: str) -> Figure | None:
+    """Means of one measure over the two longest axes, a square each; a map for each flow.
+
+    Nothing where fewer than two axes have three values, or a third varies. A square without a value
+    stays empty. The colours are cividis, which the colour-blind read as others do.
+    """
+    shown = measures.measure(name)
+    long = sorted(study.axes, key=lambda axis: len(axis.labels))[-2:]
+    varied = sum(len(axis.labels) > 1 for axis in study.axes)
+    if varied != 2 or min(len(axis.labels) for axis in long) < 3:
+        return None
+    down, along = long
+    rows = [row for row in study.summary([name]).to_dicts() if row["mean"] is not None]
+    flows = list(dict.fromkeys(row["flow"] for row in rows))[:MOST_MAPS]
+    if not flows:
+        return None
+    values = [row["mean"] * shown.scale for row in rows if row["flow"] in flows]
+    limits = (min(values), max(values))
+    unit = f" / {shown.shown_unit}" if shown.shown_unit else ""
+    with styled():
+        height = 0.9 + (0.5 + 0.32 * len(down.labels)) * len(flows)
+        figure, all_axes = sheet(f"{shown.label}{unit}", rows=len(flows), height=height)
+        for ax, flow in zip(all_axes, flows, strict=True):
+            cells = {
+                (row[down.name], row[along.name]): row["mean"] * shown.scale
+                for row in rows
+                if row["flow"] == flow
+            }
+            _map(ax, (down, along), cells, limits)
+            ax.set_ylabel(down.name)
+            if len(flows) > 1:
+                ax.set_title(flow, loc="left", fontsize=9)
+        all_axes[-1].set_xlabel(along.name)
+    return figure
+
+
+def _map(
+    ax: Axes,
+    axes: tuple[Axis, Axis],
+    cells: Mapping[tuple[str, str], float],
+    limits: tuple[float, float],
+) -> None:
+    down, along = axes
+    grid = [[cells.get((row, column), math.nan) for column in along.labels] for row in down.labels]
+    ax.imshow(grid, cmap="cividis", vmin=limits[0], vmax=limits[1], aspect="auto")
+    ax.grid(visible=False)
+    ax.set_xticks(range(len(along.labels)), along.labels)
+    ax.set_yticks(range(len(down.labels)), down.labels)
+    middle = sum(limits) / 2
+    for y, row in enumerate(grid):
+        for x, value in enumerate(row):
+            if not math.isnan(value):
+                colour = "white" if value < middle else "black"
+                ax.text(x, y, f"{value:.3g}", ha="center", va="center", color=colour, fontsize=8)
 
 
 def _lines(

@@ -59,13 +59,19 @@ def html(study: Study) -> str:
         rows=_rows(study.summary(columns).to_dicts(), [a.name for a in study.axes])[:MOST_ROWS],
         differences=_differences(study),
         figures=[
-            Markup(figures.inline_svg(drawn, f"{measures.measure(name).label} with intervals"))
+            Markup(figures.inline_svg(drawn, _said_of(name)))
             for name, drawn in comparison.every(study)
         ],
         across=found.name if (found := comparison.across(study)) else "nothing",
         runs=_run_rows(study),
         notes=notes(_one_of_each(study)),
     )
+
+
+def _said_of(figure: str) -> str:
+    """What a figure shows, for those who cannot see it."""
+    name = figure.removesuffix("-map")
+    return f"{measures.measure(name).label} {'with intervals' if name == figure else 'as a map'}"
 
 
 def _one_of_each(study: Study) -> list[Result]:
