@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from talkspurt.figures import inside, quality, speech, time
+from talkspurt.figures import inside, quality, speech, time, video
 from talkspurt.figures.style import inline_svg, png, styled, svg
 
 if TYPE_CHECKING:
@@ -73,6 +73,11 @@ KINDS: dict[str, Kind] = {
     ),
     "delay_ecdf": Kind(
         "How long frames take", "Share of voice frames delivered within a time", speech.delay_ecdf
+    ),
+    "frame_delay": Kind(
+        "How long frames of video take",
+        "Delay of each frame of video, and which were never complete, over time",
+        video.frame_delay,
     ),
     "mos": Kind("MOS", "MOS of each call and what it lost to delay, loss and codec", quality.mos),
     "fates": Kind(

@@ -37,7 +37,7 @@ CALL_COLUMNS = (
     "mos_lost_to_codec",
 )
 LINK_COLUMNS = ("utilisation", "drops", "queue_mean_packets", "queue_max_packets")
-STILL = ("mos", "delay_ecdf")
+STILL = ("mos", "delay_ecdf", "frame_delay")
 """Figures the page shows as pictures; the others it plays or draws itself."""
 MOST_ROWS = 60
 MOST_LINKS = 200

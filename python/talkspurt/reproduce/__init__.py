@@ -83,10 +83,12 @@ def reproduce(
             peer = ns2.measured(name) if fresh_ns2 and ns2.scripted(name) else ns2.recorded(name)
             values = dataclasses.replace(module(name).values(lab), ns2=peer)
             found.append(judged(study_file.load(name), values, lab.cases))
-        return found
-    finally:
+    except BaseException:
         # Who was interrupted does not wait for what has not begun.
         pool.shutdown(cancel_futures=True)
+        raise
+    pool.shutdown()
+    return found
 
 
 def module(name: str) -> ModuleType:

@@ -41,8 +41,8 @@ WEB_S, WEB_FROM_S = 2500, 50
 WEB_SOURCES, TALK_SOURCES = 16, 20
 SEEDS = (1, 2, 3, 4, 5)
 TALK_S = 600
-HEAVY_TAIL: Table = {}
-TEN_SECONDS: Table = {"on": "10s", "off": "10s"}
+HEAVY_TAIL: Table = {"spread": {"kind": "pareto", "shape": 1.5}}
+TEN_SECONDS: Table = {"on": "10s", "off": "10s", "spread": {"kind": "constant"}}
 SPOKEN_BPS = 80e3
 """G.711 in packets of 20 ms with 40 bytes of headers."""
 

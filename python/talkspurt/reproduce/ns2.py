@@ -77,6 +77,15 @@ def measured(study: str) -> dict[str, Value]:
     return dict(module.ns2(Script(study)))
 
 
+def origin(study: str) -> str:
+    """Where and when the recorded values were made; empty where there are none."""
+    file = FILES / f"{study}.ns2.json"
+    if not file.is_file():
+        return ""
+    found = json.loads(file.read_text(encoding="utf-8"))
+    return f"{found['origin']}, {found['date']}"
+
+
 def recorded(study: str) -> dict[str, Value]:
     """The study's rows as ns-2 gave them when they were recorded; none where it has no script."""
     file = FILES / f"{study}.ns2.json"

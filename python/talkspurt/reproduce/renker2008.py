@@ -45,9 +45,10 @@ def cases(lab: Lab) -> None:
         lab.ask(f"cbr-{rate}", wired(source, 600 if rate == 7 else 60, fifo), "inferred")
     lab.ask("full-ecn", wired(BULK, 180, MARKS, ecn=True), "inferred")
     for name, transport, queue in (
-        ("ccid3", LINUX, fifo),
-        ("ccid3-rfc", {"kind": "dccp", "ccid": 3}, fifo),
-        ("ccid3-ecn", {**LINUX, "ecn": True}, MARKS),
+        ("fifo", LINUX, fifo),
+        ("marks", {**LINUX, "ecn": True}, MARKS),
+        ("codel", {"kind": "dccp", "ccid": 3}, {"kind": "codel", "ecn": True}),
+        ("fq-codel", {"kind": "dccp", "ccid": 3}, {"kind": "fq_codel"}),
     ):
         lab.ask(f"call-beside-{name}", _call(transport, queue), "companion")
 
@@ -74,7 +75,7 @@ def _call(transport: Table, queue: Table) -> Table:
         "to": ENDS[1],
         "transport": {"kind": "udp"},
         "source": {"kind": "speech", "codec": "pcmu"},
-        "playout": {"buffer": "100ms"},
+        "playout": {"buffer": "300ms", "anchor": "capture"},
     }
     return scenario
 

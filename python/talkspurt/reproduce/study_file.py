@@ -38,6 +38,7 @@ class StudyFile:
         stated: parameters the text states, as the checks use them.
         inferred: parameters it does not state.
         rows: what it prints, row by row.
+        how: how a row's number is made from its runs, by the beginning of its id.
     """
 
     name: str
@@ -47,6 +48,12 @@ class StudyFile:
     stated: Mapping[str, Any]
     inferred: tuple[Inferred, ...]
     rows: tuple[Spec, ...]
+    how: Mapping[str, str]
+
+    def recipe(self, id: str) -> str:
+        """How a row's number is made: that of the longest beginning there is."""
+        fitting = [start for start in self.how if id.startswith(start)]
+        return self.how[max(fitting, key=len)] if fitting else ""
 
     def row(self, id: str) -> Spec:
         """The row of this id."""
@@ -79,6 +86,7 @@ def parse(name: str, text: str) -> StudyFile:
         stated=table.get("stated", {}),
         inferred=tuple(Inferred(**entry) for entry in table.get("inferred", [])),
         rows=tuple(rows),
+        how=table.get("how", {}),
     )
 
 

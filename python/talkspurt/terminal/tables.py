@@ -184,9 +184,9 @@ def print_study(study: Study, out: Console | None = None) -> None:
         shown.append(_wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True))
     videos = set(study.flows.drop_nulls("video_frames")["name"].to_list())
     if videos:
-        columns = (*VIDEO_COLUMNS, *FRAME_DELAYS)
-        of_videos = [r for r in study.summary(columns).to_dicts() if r["flow"] in videos]
-        shown.append(_wide(study, "Video", of_videos, columns))
+        of_frames = (*VIDEO_COLUMNS, *FRAME_DELAYS)
+        of_videos = [r for r in study.summary(of_frames).to_dicts() if r["flow"] in videos]
+        shown.append(_wide(study, "Video", of_videos, of_frames))
     shown.append(_wide(study, "Flows", summary, FLOW_COLUMNS))
     columns = CALL_COLUMNS if calls else FLOW_COLUMNS
     for axis, frame in study.comparisons(columns).items():

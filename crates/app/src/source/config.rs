@@ -111,8 +111,9 @@ pub struct KeepAlive {
     pub every: Duration,
     /// Payload of one (RFC 3389 §3: a byte of noise level, and up to 11 of spectrum).
     pub size: Size,
-    /// The first as soon as talk ends (RFC 3389 §4: a packet of comfort noise is transmitted at the
-    /// beginning of a silence); else after `every`.
+    /// The first in the place of the first packet that is not speech (RFC 3389 §4: comfort noise is
+    /// transmitted at the beginning of a silence), and each when speech would have left; else the
+    /// first after `every`.
     pub at_once: bool,
 }
 

@@ -86,7 +86,7 @@ impl FrameTrace {
             return Err("has fewer than two frames, so that nothing says how long one lasts".into());
         };
         let (first, last) = (frames[0].at, last.at + (last.at - before.at));
-        frames.iter_mut().for_each(|frame| frame.at = frame.at - first);
+        frames.iter_mut().for_each(|frame| frame.at -= first);
         Ok(Self { frames, period: last - first })
     }
 

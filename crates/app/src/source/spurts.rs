@@ -202,4 +202,52 @@ mod tests {
             assert!(spurts.windows(2).all(|pair| pair[0].1 < pair[1].0));
         }
     }
+
+    /// Slope of the variance of the mean of m bins over m, on logarithms, of `many` sources together:
+    /// 2H − 2 (the variance-time plot of Leland et al. 1994). Bins of 10 s, m from 1 to 32.
+    fn variance_time_slope(spread: Spread, many: u64) -> f64 {
+        const BINS: usize = 10_000;
+        let mut work = vec![0.0; BINS];
+        let (on, off) = (Duration::from_secs(1), Duration::from_secs(2));
+        for source in 0..many {
+            let mut dice = Dice::new(source, "variance-time");
+            let mut spurts = Spurts::Alone { on, off, spread };
+            let (mut begin, mut end) = (Instant::ZERO, spurts.first(Instant::ZERO, &mut dice));
+            while begin.as_secs_f64() < 10.0 * BINS as f64 {
+                let (mut from, to) = (begin.as_secs_f64() / 10.0, end.as_secs_f64() / 10.0);
+                while from < to.min(BINS as f64) {
+                    let next = (from.floor() + 1.0).min(to);
+                    work[from as usize] += next - from;
+                    from = next;
+                }
+                (begin, end) = spurts.next(end, &mut dice);
+            }
+        }
+        let points: Vec<(f64, f64)> = [1, 2, 4, 8, 16, 32]
+            .map(|m| {
+                let means: Vec<f64> =
+                    work.chunks_exact(m).map(|bins| bins.iter().sum::<f64>() / m as f64).collect();
+                let mean = means.iter().sum::<f64>() / means.len() as f64;
+                let square = means.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
+                (m as f64, square / means.len() as f64)
+            })
+            .map(|(m, variance)| {
+                (talkspurt_proto::math::ln(m), talkspurt_proto::math::ln(variance))
+            })
+            .to_vec();
+        let n = points.len() as f64;
+        let (x, y) = points.iter().fold((0.0, 0.0), |sum, p| (sum.0 + p.0 / n, sum.1 + p.1 / n));
+        let covariance: f64 = points.iter().map(|p| (p.0 - x) * (p.1 - y)).sum();
+        covariance / points.iter().map(|p| (p.0 - x) * (p.0 - x)).sum::<f64>()
+    }
+
+    /// Willinger et al. 1997: many sources with tails of index α are self-similar together with
+    /// H = (3 − α) / 2, 0.75 here, so that the slope is −0.5; without tails H is 0.5 and the slope −1.
+    #[test]
+    fn many_pareto_sources_are_self_similar_together() {
+        let heavy = variance_time_slope(Spread::Pareto { shape: 1.5 }, 100);
+        let light = variance_time_slope(Spread::Exponential, 100);
+        assert!((heavy + 0.5).abs() < 0.1, "{heavy}");
+        assert!((light + 1.0).abs() < 0.1, "{light}");
+    }
 }

@@ -284,10 +284,12 @@ impl Timed {
     fn plan(&mut self, earliest: Instant) {
         self.shape = self.wanted;
         self.pass_silence();
-        if self.keeping().is_some() {
-            // It says nothing of the time to come, and nothing is encoded that would make noise:
-            // talk is where it would be without.
-            let due = self.begins(self.slot);
+        if let Some(keep) = self.keeping() {
+            // Nothing is encoded that would make noise: talk is where it would be without. What only
+            // keeps a path alive says nothing of the time to come; what tells of silence comes in the
+            // place of speech, when that has been found to be none.
+            let heard = if keep.at_once { self.shape().steps } else { 0 };
+            let due = self.begins(self.slot + heard);
             self.due = (due <= self.stop).then(|| due.max(earliest));
             return;
         }

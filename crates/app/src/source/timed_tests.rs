@@ -218,7 +218,12 @@ fn comfort_noise_begins_with_the_silence_if_asked() {
         };
         let dice = Dice::new(9, "source");
         let mut source = Timed::speech(&speech, None, None, dice, Instant::ZERO, STOP);
-        let all: Vec<_> = units(&mut source).take(20_000).map(|(_, unit)| unit).collect();
+        let all: Vec<_> = units(&mut source).take(20_000).collect();
+        // In the place of speech it leaves when speech would have.
+        let wait = Duration::from_millis(if at_once { 20 } else { 0 });
+        let noise = all.iter().filter(|(_, unit)| unit.keep_alive);
+        assert!(noise.clone().all(|(due, unit)| *due == unit.captured + wait));
+        let all: Vec<_> = all.into_iter().map(|(_, unit)| unit).collect();
         let first = all.windows(2).filter(|pair| pair[1].keep_alive && !pair[0].keep_alive);
         let first = first.map(|pair| pair[1].slot - pair[0].slot - 1);
         let later = all.windows(2).filter(|pair| pair[1].keep_alive && pair[0].keep_alive);

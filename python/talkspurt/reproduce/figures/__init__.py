@@ -79,6 +79,7 @@ def plot(
     figure, (ax,) = sheet(title, height=height)
     draw(ax, lines, xlabel, ylabel)
     ax.margins(x=0.01)
+    ax.set_ylim(bottom=0)
     return figure
 
 
@@ -147,7 +148,7 @@ def companion(title: str, calls: Mapping[str, tuple[Case, str]]) -> Figure:
         ax.set_ylabel(label)
         ax.grid(visible=False, axis="x")
         ax.margins(y=0.15)
-    right.set_ylim(1, 4.6)
+    right.set_ylim(1, 5)
     left.set_title(title)
     return figure
 

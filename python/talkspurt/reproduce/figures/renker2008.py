@@ -62,14 +62,18 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
     )
     yield Picture("s35-15min", "X_recv and loss event rate over 15 minutes", _long(long))
     calls = {
-        "Linux,\nFIFO": (found.cases["call-beside-ccid3"], "call"),
-        "RFC 5348,\nFIFO": (found.cases["call-beside-ccid3-rfc"], "call"),
-        "Linux,\nECN at 200": (found.cases["call-beside-ccid3-ecn"], "call"),
+        words: (found.cases[f"call-beside-{name}"], "call")
+        for words, name in (
+            ("FIFO", "fifo"),
+            ("marks at 200", "marks"),
+            ("CoDel", "codel"),
+            ("FQ-CoDel", "fq-codel"),
+        )
     }
     yield Picture(
         "companion-mos",
         "Mouth-to-ear delay and MOS of a UDP call beside the transfer",
-        companion("What a caller beside the transfer would say", calls),
+        companion("What a caller beside the transfer would say, by queue", calls),
     )
 
 
