@@ -115,7 +115,7 @@ def _variation(found: Reproduction) -> Figure:
 def _talk(found: Reproduction, speed: str, title: str) -> Figure:
     figure, axes = sheet(title, height=4.0, rows=2, sharex=True, sharey=True)
     for ax, kind in zip(axes, ("tfrc", "tb"), strict=True):
-        bins = [8e-3 * b / 0.2 for b in sent_bytes(found.cases[f"talk-{kind}-{speed}"], "call")]
+        bins = [8e-3 * b / 0.2 for b in sent_bytes(found.cases[f"talk-{kind}-{speed}-inferred"], "call")]
         x = [0.2 * n for n in range(len(bins))]
         draw(ax, [Line(NAMES[kind], x, bins, COLOURS[kind], steps=True)], "", f"{NAMES[kind]} / (kb/s)")
         ax.set_xlim(100, 220)
