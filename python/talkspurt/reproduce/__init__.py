@@ -1,8 +1,8 @@
 """The studies talkspurt grew from, re-run: what was printed, what comes out, and why they differ.
 
-A study is a TOML file (what it prints and states, what was inferred, the bands of a match), a module
-that runs it, and where ns-2 can say something a script with its recorded values. ``rows`` judges,
-``checks`` finds what cannot be, ``dossier`` writes the pages.
+A study is a TOML file (what it prints and states, what was inferred, the bands of a match), a
+module that runs it, and where ns-2 can say something a script with its recorded values. ``rows``
+judges, ``checks`` finds what cannot be, ``dossier`` writes the pages.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ def offered_ceiling(paper: float, unit: str, facts: Facts) -> str | None:
 
 
 def loss_and_throughput(paper: float, unit: str, facts: Facts) -> str | None:
-    """A loss that, with the throughput printed beside it, means another offered rate than stated."""
+    """A loss that, with the throughput beside it, means another offered rate than stated."""
     throughput, stated = float(facts["throughput_bps"]), float(facts["offered_bps"])
     offered = throughput / (1 - paper / 100)
     if abs(offered - stated) <= 0.02 * stated:
@@ -104,8 +104,8 @@ def constant_delay(paper: float, unit: str, facts: Facts) -> str | None:
         return None
     if mean < floor * (1 - 1e-6):
         return (
-            f"{facts['also_where']} prints a mean of {show(mean * 1e3, 'ms')} for it, less than the "
-            f"{show(floor * 1e3, 'ms')} of a packet of {facts['packet_bytes']} bytes: what was "
+            f"{facts['also_where']} prints a mean of {show(mean * 1e3, 'ms')} for it, less than "
+            f"the {show(floor * 1e3, 'ms')} of a packet of {facts['packet_bytes']} bytes: what was "
             "traced is not the voice"
         )
     return (
@@ -150,7 +150,9 @@ def codec_standard(paper: float, unit: str, facts: Facts) -> str | None:
     standard = float(facts["standard"])
     if abs(paper - standard) <= 0.02 * standard:
         return None
-    return f"{facts['codec']} has {show(standard, unit)} ({facts['source']}), not {show(paper, unit)}"
+    return (
+        f"{facts['codec']} has {show(standard, unit)} ({facts['source']}), not {show(paper, unit)}"
+    )
 
 
 CHECKS: dict[str, Check] = {

@@ -38,7 +38,7 @@ def ours(*cases: Case) -> pl.DataFrame:
 
 
 def of_ns2(trace: Path, kinds: Iterable[str] | None = None) -> pl.DataFrame:
-    """The hops of a trace of ns-2 (``trace-all``); of these packet types only, if they are named."""
+    """The hops of a trace of ns-2 (``trace-all``); of these packet types, if named."""
     names = ("event", "time", "from", "to", "kind", "bytes", "flags", "fid", "src", "dst", "seq")
     lines = pl.read_csv(
         trace,

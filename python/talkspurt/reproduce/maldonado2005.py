@@ -1,7 +1,7 @@
 """Maldonado, Baset, Schulzrinne 2005: TFRC with a token bucket over a ladder of codecs.
 
-The text leaves out RED's parameters, the bucket's depth and the rule for stepping up, and its load of
-50 to 100 sources is two to four times what the link carries: 16 and 20 of them are run here.
+The text leaves out RED's parameters, the bucket's depth and the rule for stepping up, and its load
+of 50 to 100 sources is two to four times what the link carries: 16 and 20 of them are run here.
 """
 
 from __future__ import annotations
@@ -186,8 +186,12 @@ def beritelli(number: int) -> Table:
 
 def _call(transport: Table) -> Table:
     """A call of today beside eight TCP uploads."""
-    flows = {f"tcp-{n}": flow((f"tcp-{n}-a", f"tcp-{n}-b"), TCP, {"kind": "bulk"}) for n in range(8)}
+    flows = {
+        f"tcp-{n}": flow((f"tcp-{n}-a", f"tcp-{n}-b"), TCP, {"kind": "bulk"}) for n in range(8)
+    }
     call = voice(("call-a", "call-b"), "tb")
+    # The study's own G.729 has no impairment factor; the standard's has.
+    call["source"]["ladder"] = ["g729" if codec == "g729-10" else codec for codec in LADDER]
     call["transport"] = transport
     call["send_queue"] = {"drop": "stale", "lifetime": "100ms"}
     call["playout"] = {"buffer": "100ms"}
@@ -218,7 +222,7 @@ def values(lab: Lab) -> Values:
     notes = {
         "restart/g711-rate": "In 20 ms packets it is "
         f"{_wire_kbytes(lab.cases['codecs-inferred'], 'g711'):.3g} kB/s",
-        "fig3/comparable/64": f"64 TFRC-TB flows, most at the lowest codecs, take {100 * crowd:.0f} % "
+        "fig3/comparable/64": f"64 TFRC-TB flows, most at low codecs, take {100 * crowd:.0f} % "
         "of the link, and RED in bytes spares their short packets",
         "restart/with": "Counted: the rate quadruples in each round trip without congestion",
         "restart/without": "Counted: the rate doubles",
@@ -334,9 +338,7 @@ def _fairness(lab: Lab) -> dict[str, Value]:
         for k in ("tfrc", "tb")
         for n in MIXES
     }
-    found: dict[str, Value] = {
-        f"fig3/factor/{n}": other["tfrc", n] / tcp["tfrc", n] for n in MIXES
-    }
+    found: dict[str, Value] = {f"fig3/factor/{n}": other["tfrc", n] / tcp["tfrc", n] for n in MIXES}
     found["fig3/factor/64"] = other["tfrc", 64]
     found["fig3/few"] = tcp["tb", 1]
     found["fig3/best-codec"] = counted_kbps(lab.cases["mix-tb-1"], "other-1")

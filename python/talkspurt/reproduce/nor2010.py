@@ -1,7 +1,8 @@
 """Nor, Hassan, Almomani 2010: G.711 over DCCP's CCID 2 on a link of 300 ms.
 
-The study's simulator is ns-2, so what it states includes ns-2's CCID 2; what RFC 4341's gives stands
-in the reasons. Inferred are access links, queues, TCP's window and, for one figure, a third UDP flow.
+The study's simulator is ns-2, so what it states includes ns-2's CCID 2; what RFC 4341's gives
+stands in the reasons. Inferred are access links, queues, TCP's window and, for one figure, a third
+UDP flow.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def values(lab: Lab) -> Values:
     ccid3 = lab.cases["call-ccid3-rfc"].result.series("call")["received_packets"].to_list()
     notes = {
         "fig6/ccid3": (
-            "ns-2 reckons with packets of 500 bytes while 160 of each are received; by RFC 5348 and "
+            "ns-2 reckons with packets of 500 bytes while 160 of each arrive; by RFC 5348 and "
             f"4342, from the sizes that are sent, {_rate(ccid3):.1f} kb/s arrive"
         ),
         "fig8/slowest": "By RFC 4341 and today's send queue: "

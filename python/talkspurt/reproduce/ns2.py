@@ -1,7 +1,7 @@
 """ns-2's side: the studies' own scripts, run where ``ns`` is installed, and what they gave before.
 
 The recorded values stand beside the scripts in ``studies/NAME.ns2.json`` with their origin; as
-``python -m talkspurt.reproduce.ns2 NAME`` writes them. A script that changed makes them void.
+``python -m talkspurt.reproduce.record NAME`` writes them. A script that changed makes them void.
 """
 
 from __future__ import annotations
@@ -10,11 +10,9 @@ import hashlib
 import json
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 
@@ -93,30 +91,3 @@ def recorded(study: str) -> dict[str, Value]:
         return {}
     values: dict[str, Value] = json.loads(file.read_text(encoding="utf-8"))["values"]
     return values
-
-
-def record(study: str) -> Path:
-    """Run ns-2 and write its values beside the script."""
-    values = measured(study)
-    document = {
-        "origin": f"{_version()}, {study}.tcl",
-        "date": datetime.now(UTC).date().isoformat(),
-        "script_sha256": Script(study).sha256,
-        "values": {k: round(v, 9) if isinstance(v, float) else v for k, v in values.items()},
-    }
-    file = Path(str(FILES / f"{study}.ns2.json"))
-    file.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    return file
-
-
-def _version() -> str:
-    query = ["dpkg-query", "-W", "-f=${Version}", "ns2"]
-    if shutil.which(query[0]) is None:
-        return "ns-2"
-    found = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
-    return f"ns-2.35 (Debian ns2 {found})" if found else "ns-2"
-
-
-if __name__ == "__main__":
-    for name in sys.argv[1:]:
-        print(record(name))

@@ -1,7 +1,7 @@
 """Renker 2008, "CCID3 over WiFi": Linux's CCID 3 into an 802.11b link with a long queue.
 
-The radio is a wire here, of the rate the note measures and with the queue it estimates; what needs a
-radio (spikes at 5 and 6 Mb/s) is not to be had from it, and the rows say so.
+The radio is a wire here, of the rate the note measures and with the queue it estimates; what needs
+a radio (spikes at 5 and 6 Mb/s) is not to be had from it, and the rows say so.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _mean(case: Case, name: str, from_s: float, to_s: float) -> float:
     """Mean over a window of time; a gauge is written when it changes, and holds until then."""
     found = gauge(case, name, 0, to_s).with_columns(pl.col("time_s").clip(from_s))
     held = found["time_s"].diff().shift(-1).fill_null(to_s - float(found["time_s"][-1]))
-    return float((found["value"] * held).sum() / (to_s - from_s))
+    return float((found["value"] * held).sum()) / (to_s - from_s)
 
 
 def at(case: Case, name: str, time_s: float) -> float:
@@ -165,7 +165,9 @@ def values(lab: Lab) -> Values:
         row: f"A Linux 6.1 kernel on the same emulated path: {value:g}"
         for row, value in linux().items()
     }
-    notes["ecn/heard"] = f"Marks are heard of after {heard or float('nan'):.2f} s, drops after {first_loss:.2f} s"
+    notes["ecn/heard"] = (
+        f"Marks are heard of after {heard or float('nan'):.2f} s, drops after {first_loss:.2f} s"
+    )
     return Values(stated, inferred, notes=notes, cases={row: _cases_of(row) for row in inferred})
 
 

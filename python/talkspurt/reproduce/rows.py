@@ -32,8 +32,8 @@ class StudyFileError(ValueError):
 class Band:
     """How far from the printed value a match may be; of the bounds given, each must hold.
 
-    Where the text prints no number but makes a claim, ``at_least`` and ``at_most`` say which numbers
-    the claim admits.
+    Where the text prints no number but makes a claim, ``at_least`` and ``at_most`` say which
+    numbers the claim admits.
 
     Attributes:
         relative: share of the printed value.
@@ -171,6 +171,7 @@ def show(value: Value, unit: str = "") -> str:
         return "–"
     if isinstance(value, str):
         return value
+    value = 0.0 if abs(value) < 1e-9 else value
     digits = f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
     return f"{digits} {unit}".rstrip()
 
@@ -203,10 +204,11 @@ def judge(
 ) -> tuple[str, str]:
     """Verdict and reason of one row.
 
-    A value that comes out of the stated parameters matches. One that a check shows to be impossible,
-    or that comes out of the inferred parameters only although the stated ones are complete, cannot
-    follow from them. Where the text leaves parameters out, a value that the inferred ones give is
-    underspecified. What is left has at least its place in the order, or differs.
+    A value that comes out of the stated parameters matches. One that a check shows to be
+    impossible, or that comes out of the inferred parameters only although the stated ones are
+    complete, cannot follow from them. Where the text leaves parameters out, a value that the
+    inferred ones give is underspecified. What is left has at least its place in the order, or
+    differs.
     """
     band = spec.band.words(spec.unit)
     printed = f"printed {show(spec.paper, spec.unit)}"
@@ -230,7 +232,10 @@ def judge(
     ]
     if not given:
         if spec.missing:
-            return UNDERSPECIFIED, f"the text leaves out {', '.join(spec.missing)}; no value came out"
+            return (
+                UNDERSPECIFIED,
+                f"the text leaves out {', '.join(spec.missing)}; no value came out",
+            )
         return DIFFERS, f"{printed}; no value came out of the runs"
     said = f"{printed}, {' and '.join(given)}: outside {band}"
     if ordered:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from talkspurt import store
-from talkspurt.reproduce import NAMES, Reproduction, document, reproduce
+from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce
 from talkspurt.reproduce.rows import CLASSES, Row, show
 
 if TYPE_CHECKING:
@@ -28,7 +28,11 @@ SHORT = {
 
 def run(study: str, *, out: Path | None, as_json: bool, fresh_ns2: bool, jobs: int | None) -> None:
     """Re-run as the command line asks."""
+    from talkspurt.cli import BadInputError
+
     names = NAMES if study == "all" else (study,)
+    if fresh_ns2 and not ns2.installed():
+        raise BadInputError("--ns2: ns is not installed (Debian and Ubuntu: the package ns2)")
     folder = out if out is not None else None if as_json else Path("runs") / f"reproduce-{study}"
     if folder is None:
         found = reproduce(names, jobs=jobs, fresh_ns2=fresh_ns2, step=_say)
@@ -76,9 +80,7 @@ def _print_rows(rows: Sequence[Row], out: Console) -> None:
     for row in rows:
         values = (row.stated, row.inferred, row.ns2)
         cells = [show(value) for value in values]
-        table.add_row(
-            row.spec.id, row.spec.unit, show(row.spec.paper), *cells, SHORT[row.verdict]
-        )
+        table.add_row(row.spec.id, row.spec.unit, show(row.spec.paper), *cells, SHORT[row.verdict])
     out.print(table)
 
 

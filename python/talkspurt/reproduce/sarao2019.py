@@ -1,9 +1,9 @@
 """Sarao 2019, "Voice Transmission over Transport Layer": two nodes, 256 kb/s, 50 ms.
 
 Every cell comes out of ns-2.35 to the digit when agents are connected to agents of their own class,
-without sinks and without a listener. What follows from that is run here where an endpoint of ours can
-be brought to do it (a Request nobody answers, TFRC without feedback); two TCP senders that take each
-other's data for acknowledgements are computed event by event, and labelled as such.
+without sinks and without a listener. What follows from that is run here where an endpoint of ours
+can be brought to do it (a Request nobody answers, TFRC without feedback); two TCP senders that take
+each other's data for acknowledgements are computed event by event, and labelled as such.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ if TYPE_CHECKING:
         """Whatever holds the runs by name."""
 
         @property
-        def cases(self) -> Mapping[str, Case]: ...
+        def cases(self) -> Mapping[str, Case]:
+            """The runs."""
+            ...
 
 
 ENDS = ("west", "east")
@@ -216,7 +218,9 @@ def delays(frame: pl.DataFrame) -> pl.DataFrame:
     return (
         frame.filter(pl.col("received_s").is_not_null())
         .sort("received_s")
-        .select("received_s", "bytes", (pl.col("received_s") - pl.col("enqueued_s")).alias("delay_s"))
+        .select(
+            "received_s", "bytes", (pl.col("received_s") - pl.col("enqueued_s")).alias("delay_s")
+        )
     )
 
 
@@ -246,7 +250,7 @@ def _spread(means: pl.DataFrame, from_s: float, to_s: float) -> float:
 
 def _variation(frame: pl.DataFrame) -> float:
     bins = pl.Series(hops.binned_bps(frame, 0.1, STOP_S)[2:])
-    return float(bins.std() / bins.mean())  # type: ignore[operator]
+    return float(bins.std()) / float(bins.mean())  # type: ignore[arg-type]
 
 
 def _grows(found: pl.DataFrame) -> str:
@@ -275,10 +279,11 @@ def _size_order(frame: pl.DataFrame) -> str:
 
 
 def mistaken_tcp() -> pl.DataFrame:
-    """Two of ns-2's TCP senders that take each other's segment n for the acknowledgement of theirs.
+    """Two of ns-2's TCP senders that take each other's segments for acknowledgements.
 
-    Both sides do the same at the same times, so one is followed: what arrives at it is what it sent,
-    a link later. A SYN of 40 bytes opens; each message of the source is a segment of 1040.
+    Both sides do the same at the same times, so one is followed: what arrives at it is what it
+    sent, a link later; segment n acknowledges its own segment n. A SYN of 40 bytes opens; each
+    message of the source is a segment of 1040.
     """
     sent: list[tuple[float, float, float, int]] = []
     under_way: deque[tuple[float, int]] = deque()

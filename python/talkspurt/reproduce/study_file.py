@@ -1,10 +1,11 @@
 """A study's file: what it prints, what it states, what was inferred and why, and the bands.
 
-One TOML a study, in the package; it is read before anything runs, and nothing in it is made by a run.
+One TOML a study, in the package; it is read before anything runs, and no run writes into it.
 """
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -74,6 +75,7 @@ def parse(name: str, text: str) -> StudyFile:
     table = tomllib.loads(text)
     tables: Mapping[str, Any] = table.get("tables", {})
     rows = [spec(row) for row in [*_expanded(tables), *table.get("row", [])]]
+    rows.sort(key=_place)
     ids = [row.id for row in rows]
     twice = {id for id in ids if ids.count(id) > 1}
     if twice:
@@ -88,6 +90,12 @@ def parse(name: str, text: str) -> StudyFile:
         rows=tuple(rows),
         how=table.get("how", {}),
     )
+
+
+def _place(row: Spec) -> list[tuple[int, str]]:
+    """Figures and tables in order, Fig 7 before Fig 13, the rows of each as they are written."""
+    parts = re.split(r"(\d+)", row.id.partition("/")[0])
+    return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
 
 
 def _expanded(tables: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -73,7 +73,9 @@ def cases(lab: Lab) -> None:
         modern = {key: value for key, value in transport.items() if key != "profile"}
         speech = {"kind": "speech", "codec": "pcmu"}
         call = {"from": NODES[0], "to": NODES[-1], "transport": modern, "source": speech}
-        lab.ask(name("VoIP", protocol, "companion"), _scenario(call, *INFERRED["VoIP"][2:]), "companion")
+        lab.ask(
+            name("VoIP", protocol, "companion"), _scenario(call, *INFERRED["VoIP"][2:]), "companion"
+        )
 
 
 def _scenario(call: Table, access: str, access_delay: str, bottleneck: str, delay: str) -> Table:

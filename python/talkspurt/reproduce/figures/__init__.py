@@ -1,7 +1,7 @@
 """The studies' figures redrawn in their own axes, and the companion each of them lacks.
 
-A study draws throughput, delay or jitter; beside it stands what a listener would have made of such a
-call today: delay from mouth to ear and MOS. One module a study; here is what they share.
+A study draws throughput, delay or jitter; beside it stands what a listener would have made of such
+a call today: delay from mouth to ear and MOS. One module a study; here is what they share.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def draw(ax: Axes, lines: Sequence[Line], xlabel: str, ylabel: str, *, legend: b
     for line in lines:
         style = {"dashes": line.dashes} if line.dashes else {"linestyle": "-"}
         drawstyle = "steps-post" if line.steps else "default"
-        ax.plot(line.x, line.y, color=line.colour, label=line.label, drawstyle=drawstyle, **style)  # type: ignore[arg-type]
+        ax.plot(line.x, line.y, color=line.colour, label=line.label, drawstyle=drawstyle, **style)
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     if legend and len(lines) > 1:
@@ -112,7 +112,13 @@ def draw_bars(
         numbers = [float(v) if isinstance(v, int | float) else float("nan") for v in each]
         colour = SOURCES.get(name, INK)
         ax.bar(
-            at, numbers, width * 0.92, label=name, color=colour, hatch=HATCHES.get(name), edgecolor="w"
+            at,
+            numbers,
+            width * 0.92,
+            label=name,
+            color=colour,
+            hatch=HATCHES.get(name),
+            edgecolor="w",
         )
     ax.set_xticks(range(len(groups)), groups)
     ax.set_ylabel(ylabel)

@@ -1,4 +1,4 @@
-"""The figures of Maldonado et al. 2005: fairness, rates over time, smoothness, and talk after silence."""
+"""The figures of Maldonado et al. 2005: fairness, rates, smoothness, talk after silence."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from talkspurt.reproduce.figures import Line, Picture, companion, draw, quiet
 from talkspurt.reproduce.maldonado2005 import (
     MIX_S,
     MIXES,
+    SCALES_S,
     SEEDS,
     SPOKEN_BPS,
     mean_share,
@@ -55,7 +56,10 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         "Coefficient of variation of the sending rate against the time scale, 16 sources",
         _variation(found),
     )
-    for figure, speed, words in (("6", "slow", "no faster restart"), ("7", "fast", "faster restart")):
+    for figure, speed, words in (
+        ("6", "slow", "no faster restart"),
+        ("7", "fast", "faster restart"),
+    ):
         yield Picture(
             f"fig{figure}-{speed}",
             f"Sending rate of a call with 10 s of talk and 10 s of silence, {words}",
@@ -108,6 +112,8 @@ def _variation(found: Reproduction) -> Figure:
         lines.append(Line(NAMES[kind], list(scales), list(scales.values()), COLOURS[kind]))
     draw(ax, lines, "time scale / s", "coefficient of variation")
     ax.set_xscale("log")
+    ax.set_xticks(SCALES_S, [f"{scale:g}" for scale in SCALES_S])
+    ax.minorticks_off()
     ax.set_ylim(bottom=0)
     return figure
 
@@ -115,10 +121,17 @@ def _variation(found: Reproduction) -> Figure:
 def _talk(found: Reproduction, speed: str, title: str) -> Figure:
     figure, axes = sheet(title, height=4.0, rows=2, sharex=True, sharey=True)
     for ax, kind in zip(axes, ("tfrc", "tb"), strict=True):
-        bins = [8e-3 * b / 0.2 for b in sent_bytes(found.cases[f"talk-{kind}-{speed}-inferred"], "call")]
+        bins = [
+            8e-3 * b / 0.2 for b in sent_bytes(found.cases[f"talk-{kind}-{speed}-inferred"], "call")
+        ]
         x = [0.2 * n for n in range(len(bins))]
-        draw(ax, [Line(NAMES[kind], x, bins, COLOURS[kind], steps=True)], "", f"{NAMES[kind]} / (kb/s)")
+        draw(
+            ax,
+            [Line(NAMES[kind], x, bins, COLOURS[kind], steps=True)],
+            "",
+            f"{NAMES[kind]} / (kb/s)",
+        )
         ax.set_xlim(100, 220)
-        quiet(ax, SPOKEN_BPS / 1e3, "G.711 with IP, UDP and RTP")
+        quiet(ax, SPOKEN_BPS / 1e3, "80 kb/s")
     axes[-1].set_xlabel("time / s")
     return figure

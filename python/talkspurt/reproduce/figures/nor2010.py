@@ -34,7 +34,9 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         )
     ccid3 = found.cases["call-ccid3-inferred"]
     lines = [
-        _call(found.cases["call-100-300ms-inferred"], "CCID 2", transport_style("dccp-ccid2").colour),
+        _call(
+            found.cases["call-100-300ms-inferred"], "CCID 2", transport_style("dccp-ccid2").colour
+        ),
         _call(ccid3, "CCID 3 (ns-2's)", transport_style("dccp-ccid3").colour),
         _call(found.cases["call-ccid3-rfc"], "CCID 3 (RFC 5348)", "#1F5F7A", (5, 2), "call"),
     ]

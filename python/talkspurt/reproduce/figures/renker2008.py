@@ -77,9 +77,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
     )
 
 
-def _line(
-    case: Case, name: str, label: str, colour: str, scale: float, to_s: float = 1e9
-) -> Line:
+def _line(case: Case, name: str, label: str, colour: str, scale: float, to_s: float = 1e9) -> Line:
     values = gauge(case, name, 0, to_s)
     x = values["time_s"].to_list()
     y = (values["value"] * scale).to_list()
@@ -112,9 +110,7 @@ def _slow_start(full: Case) -> Figure:
 
 def _constant(found: Reproduction) -> Figure:
     rates = (2, 5, 6, 7)
-    figure, axes = sheet(
-        "3.2, 3.4: round-trip time at constant rates", height=6.0, rows=len(rates)
-    )
+    figure, axes = sheet("3.2, 3.4: round-trip time at constant rates", height=6.0, rows=len(rates))
     for ax, rate in zip(axes, rates, strict=True):
         draw(ax, [_line(found.cases[f"cbr-{rate}"], "srtt", "RTT", GREEN, 1e3)], "", "ms")
         ax.set_ylim(bottom=0)

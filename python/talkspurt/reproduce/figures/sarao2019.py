@@ -96,7 +96,14 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         "Least delay by packet size over TCP",
         plot(
             "Fig 16: packet size and minimal delay, TCP",
-            [Line("TCP", least["bytes"].to_list(), (1e3 * least["delay_s"]).to_list(), colour("TCP"))],
+            [
+                Line(
+                    "TCP",
+                    least["bytes"].to_list(),
+                    (1e3 * least["delay_s"]).to_list(),
+                    colour("TCP"),
+                )
+            ],
             "packet size / B",
             "minimal delay / ms",
             height=2.4,

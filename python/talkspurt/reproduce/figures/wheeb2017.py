@@ -23,7 +23,11 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
     for table, words, label, first in TABLES:
         for n, traffic in enumerate(STATED):
             ids = [f"{table}/{traffic}/{p}".lower() for p in PROTOCOLS]
-            title = f"Fig {first + n}: {words}, {traffic}" if first < 8 else f"Table 5: {words}, {traffic}"
+            title = (
+                f"Fig {first + n}: {words}, {traffic}"
+                if first < 8
+                else f"Table 5: {words}, {traffic}"
+            )
             yield Picture(
                 f"{table}-{traffic.lower()}",
                 f"{words.capitalize()} of {traffic} over the four protocols: printed, ours, ns-2's",
