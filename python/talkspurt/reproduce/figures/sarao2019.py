@@ -110,6 +110,42 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         ),
     )
 
+    yield Picture(
+        "fig17-throughput-delay",
+        "Average delay against throughput of received bits over SCTP, a point for each half second",
+        _throughput_delay(frames["SCTP"]),
+    )
+    yield Picture(
+        "fig18-sizes",
+        "Most packets of a size generated in a second over SCTP",
+        _sizes(frames["SCTP"]),
+    )
+
+
+def _throughput_delay(frame: pl.DataFrame) -> Figure:
+    bins = (
+        delays(frame)
+        .group_by((pl.col("received_s") / 0.5).floor())
+        .agg(pl.col("bytes").sum() * 8 / 0.5 / 1e3, pl.col("delay_s").mean() * 1e3)
+    )
+    figure, (ax,) = sheet("Fig 17: throughput and average delay, SCTP", height=2.6)
+    ax.plot(bins["bytes"].to_list(), bins["delay_s"].to_list(), "o", color=colour("SCTP"))
+    ax.set_xlabel("throughput of receiving bits / (kb/s)")
+    ax.set_ylabel("average delay / ms")
+    return figure
+
+
+def _sizes(frame: pl.DataFrame) -> Figure:
+    seconds = frame.group_by("bytes", pl.col("enqueued_s").floor()).len()
+    most = seconds.group_by("bytes").agg(pl.col("len").max()).sort("bytes")
+    figure, (ax,) = sheet(
+        "Fig 18: packet size and most packets generated in a second, SCTP", height=2.6
+    )
+    ax.bar(most["bytes"].to_list(), most["len"].to_list(), 18, color=colour("SCTP"))
+    ax.set_xlabel("packet size / B")
+    ax.set_ylabel("packets / s")
+    return figure
+
 
 def _jitter(frame: pl.DataFrame) -> pl.DataFrame:
     packets = hops.end_to_end(frame).filter(pl.col("received_s").is_not_null()).sort("received_s")
