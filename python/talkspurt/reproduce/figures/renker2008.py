@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from talkspurt.figures.style import sheet
 from talkspurt.reproduce.figures import Line, Picture, companion, draw, plot, quiet
-from talkspurt.reproduce.renker2008 import gauge
+from talkspurt.reproduce.renker2008 import gauge, radios
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,8 @@ TIME, RTT = "time / s", "RTT / ms"
 
 def pictures(found: Reproduction) -> Iterator[Picture]:
     """Every plot of the note."""
-    full, long, ecn = (found.cases[n] for n in ("full-3min", "full-15min", "full-ecn"))
+    radio = radios()[-1]
+    full, long, ecn = (found.cases[f"full-{n}-{radio}"] for n in ("3min", "15min", "ecn"))
     yield Picture(
         "s31-bytestream",
         "X, X_recv and X_calc, round-trip time and loss event rate of the first 20 s",
@@ -112,7 +113,12 @@ def _constant(found: Reproduction) -> Figure:
     rates = (2, 5, 6, 7)
     figure, axes = sheet("3.2, 3.4: round-trip time at constant rates", height=6.0, rows=len(rates))
     for ax, rate in zip(axes, rates, strict=True):
-        draw(ax, [_line(found.cases[f"cbr-{rate}"], "srtt", "RTT", GREEN, 1e3)], "", "ms")
+        draw(
+            ax,
+            [_line(found.cases[f"cbr-{rate}-{radios()[-1]}"], "srtt", "RTT", GREEN, 1e3)],
+            "",
+            "ms",
+        )
         ax.set_ylim(bottom=0)
         ax.set_title(f"{rate} Mb/s", loc="right", fontsize=9)
     axes[-1].set_xlabel(TIME)
