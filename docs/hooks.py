@@ -2,7 +2,8 @@
 
 The catalogue of measures becomes ``measures.md``, the words of ``--help`` become
 ``reference/cli.md``, the clauses of RFCs that are left out become ``reference/departures.md``, and
-the JSON Schema of a scenario is put beside the reference page.
+the JSON Schema of a scenario is put beside the reference page. The figures of ``networks.md`` are
+those of runs of ``scenarios/networks`` and ``scenarios/topologies``.
 """
 
 from __future__ import annotations
@@ -16,10 +17,18 @@ from typing import TYPE_CHECKING
 from mkdocs.structure.files import File
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
 COMMANDS = ((), ("run",), ("check",), ("schema",))
+SCENARIOS = Path(__file__).parent.parent / "scenarios"
+FIGURES = {
+    "steps": "delay", "loss": "fates", "jitter": "delay", "geo": "delay", "leo": "delay",
+    "dsl": "delay", "lte": "delay", "cafe": "delay",
+}  # fmt: skip
+"""Which figure of each network is shown."""
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
@@ -32,9 +41,27 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         "reference/departures.md": departures(),
         "reference/scenario.schema.json": _core.schema(),
     }
+    made |= dict(pictures())
     for path, content in made.items():
         files.append(File.generated(config, path, content=content))
     return files
+
+
+def pictures() -> Iterator[tuple[str, bytes | str]]:
+    """Figures of runs and pictures of shapes."""
+    import talkspurt
+    from talkspurt import figures
+    from talkspurt.figures.time import styles_of
+    from talkspurt.report import topology
+
+    for name, kind in FIGURES.items():
+        result = talkspurt.run(SCENARIOS / "networks" / f"{name}.toml")
+        yield f"images/networks/{name}.png", figures.png(result.figure(kind))
+    for file in sorted((SCENARIOS / "topologies").glob("*.toml")):
+        result = talkspurt.run(file)
+        drawn = topology.picture(result.topology, styles_of(result))
+        assert drawn is not None
+        yield f"images/topologies/{file.stem}.svg", topology.file(drawn)
 
 
 def measures() -> str:

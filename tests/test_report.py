@@ -8,7 +8,7 @@ from html import unescape
 import talkspurt
 from conftest import SCENARIO, SILENT, STUDY, made_study
 from talkspurt.figures import time
-from talkspurt.report import calls, page, series, single, topology
+from talkspurt.report import calls, page, series, single
 from talkspurt.report import study as study_report
 
 SPEECH_OF_NOBODY = {"kind": "speech", "codec": "pcma"}
@@ -174,35 +174,3 @@ def test_long_series_are_thinned_but_keep_their_peaks():
     chart = series.chart_of("queue", "Queue", "packets", x, [line])
     assert len(chart["x"]) == len(chart["lines"][0]["values"]) <= series.MOST_POINTS
     assert max(chart["lines"][0]["values"]) == 7.0
-
-
-def link(a, b):
-    numbers = {"rate_bps": 1e6, "delay_s": 0.01, "queue": "q", "mtu": 1500, "loss": 0.0}
-    return {"name": f"{a}-{b}", "from": a, "to": b, **numbers}
-
-
-def test_nodes_stand_in_the_order_packets_pass_them():
-    links = [link(*pair) for pair in ("ac", "bc", "cd", "de", "df")]
-    routes = [list("acde"), list("bcdf"), list("edca")]
-    places = topology.layout(list("abcdef"), links, routes)
-    assert places["a"].x == places["b"].x < places["c"].x < places["d"].x < places["e"].x
-    assert places["e"].x == places["f"].x
-    assert places["a"].y != places["b"].y
-    assert len({(p.x, p.y) for p in places.values()}) == 6
-
-
-def test_networks_that_share_nothing_are_drawn_below_each_other():
-    links = [link(*pair) for pair in ("ab", "cd")]
-    places = topology.layout(list("abcd"), links, [list("ab"), list("cd")])
-    assert places["a"].y == places["b"].y < places["c"].y == places["d"].y
-
-
-def test_rings_and_lonely_nodes_have_places_too():
-    links = [link(*pair) for pair in ("ab", "bc", "ca")]
-    places = topology.layout(list("abcz"), links, [list("abc"), list("bca"), list("cab")])
-    assert len({(p.x, p.y) for p in places.values()}) == 4
-
-
-def test_a_network_too_large_to_read_is_not_drawn():
-    names = [{"name": f"n{i}"} for i in range(100)]
-    assert topology.svg({"nodes": names, "links": [], "flows": []}, {}) is None

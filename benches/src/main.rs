@@ -48,7 +48,7 @@ fn main() {
         let file = std::env::temp_dir().join(format!("talkspurt-w4-{}.tr", std::process::id()));
         let output = Output::create(&file).expect("the folder for temporary files can be written");
         let trace = Trace::new(output, &layout(&scenario, &network), Dialect::Ns2);
-        let mut world = build(&scenario, &network, &Recordings::new(), trace);
+        let mut world = build(&scenario, &network, &Materials::new(), trace);
         let before = set_up.elapsed();
         let (never, end) = (AtomicBool::new(false), Instant::ZERO + scenario.duration);
         while world.now() < end {

@@ -91,6 +91,7 @@ fn dumbbell(
         measure: Measure::default(),
         record: Record::default(),
         nodes: IndexMap::new(),
+        topology: None,
         links,
         flows: (0..flows).map(|i| (format!("f{i}"), flow(i))).collect(),
         axes: Vec::new(),

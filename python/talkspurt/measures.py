@@ -83,7 +83,7 @@ def _points(name: str, label: str, meaning: str, formula: str) -> Measure:
 def _link(
     name: str, label: str, unit: str, scale: float, digits: int, meaning: str, formula: str
 ) -> Measure:
-    shown = {"1": "%", "packets": "", "bytes": "", "bit/s": "kbit/s"}[unit]
+    shown = {"1": "%", "packets": "", "bytes": "", "bit/s": "kbit/s", "s": "ms"}[unit]
     own = "talkspurt's own count"
     return Measure(name, "links", label, unit, shown, scale, digits, meaning, formula, own)
 
@@ -406,6 +406,15 @@ ALL: tuple[Measure, ...] = (
         "full + medium + down + too big",
     ),
     _link(
+        "marks",
+        "marked",
+        "packets",
+        1,
+        0,
+        "Packets that a queue marked with Congestion Experienced instead of dropping them.",
+        "counted by the link (RFC 3168 §5)",
+    ),
+    _link(
         "queue_mean_packets",
         "queue, mean",
         "packets",
@@ -422,6 +431,52 @@ ALL: tuple[Measure, ...] = (
         0,
         "The longest queue seen.",
         "maximum over the window",
+    ),
+    _link(
+        "sojourn_mean_s",
+        "wait, mean",
+        "s",
+        1e3,
+        1,
+        "How long packets stood in the queue (RFC 8289: sojourn time), those that left it. Kept "
+        "when `record.sojourn` asks for it.",
+        "mean of (transmission begins − packet comes)",
+    ),
+    _link(
+        "sojourn_p50_s",
+        "wait, p50",
+        "s",
+        1e3,
+        1,
+        "Half the packets stood in the queue for less.",
+        "nearest-rank quantile over packets",
+    ),
+    _link(
+        "sojourn_p95_s",
+        "wait, p95",
+        "s",
+        1e3,
+        1,
+        "95 % of the packets stood in the queue for less.",
+        "nearest-rank quantile over packets",
+    ),
+    _link(
+        "sojourn_p99_s",
+        "wait, p99",
+        "s",
+        1e3,
+        1,
+        "99 % of the packets stood in the queue for less.",
+        "nearest-rank quantile over packets",
+    ),
+    _link(
+        "sojourn_max_s",
+        "wait, longest",
+        "s",
+        1e3,
+        1,
+        "The longest that a packet stood in the queue.",
+        "maximum over packets",
     ),
 )
 

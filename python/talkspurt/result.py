@@ -107,6 +107,11 @@ JSON_LINK = (
     "queue_mean_packets",
     "queue_max_packets",
     "queue_mean_bytes",
+    "sojourn_mean_s",
+    "sojourn_p50_s",
+    "sojourn_p95_s",
+    "sojourn_p99_s",
+    "sojourn_max_s",
 )
 
 

@@ -325,12 +325,23 @@ def _write_pictures(result: Result, folder: Path, step: Callable[[str], None]) -
     from talkspurt import figures
     from talkspurt.report import single
 
+    write_topology(result, folder)
     for name, figure in figures.every(result):
         step(f"figure {name}")
         for ending, data in figures.both(figure).items():
             write_bytes(folder / FIGURES / f"{file_name(name)}.{ending}", data)
     step("report")
     write_text(folder / "report.html", single.html(result))
+
+
+def write_topology(result: Result, folder: Path) -> None:
+    """Write the picture of the network among the figures."""
+    from talkspurt.figures.time import styles_of
+    from talkspurt.report import topology
+
+    picture = topology.picture(result.topology, styles_of(result))
+    if picture:
+        write_text(folder / FIGURES / "topology.svg", topology.file(picture))
 
 
 def _copy_captures(result: Result, folder: Path) -> None:

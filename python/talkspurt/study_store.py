@@ -123,6 +123,7 @@ def _write_pictures(study: Study, folder: Path, step: Callable[[str], None]) -> 
     from talkspurt.figures import comparison
     from talkspurt.report import study as page
 
+    store.write_topology(study.runs[0], folder)
     for name, figure in comparison.every(study):
         step(f"figure {name}")
         for ending, data in figures.both(figure).items():

@@ -58,7 +58,11 @@ pub fn run(point: &Point, captures: Option<&Path>, shared: &Shared) -> Result<Fi
     let cpu = cpu_time::ThreadTime::now();
     let Point { scenario, network, .. } = point;
     let materials = build::materials(scenario)?;
-    let options = Options { packets: scenario.record.packets, gauges: scenario.record.gauges };
+    let options = Options {
+        packets: scenario.record.packets,
+        gauges: scenario.record.gauges,
+        sojourn: scenario.record.sojourn,
+    };
     let recorder = Recorder::new(layout(scenario, network), options);
     let capture = capture::open(scenario, network, captures)?;
     let watch: Watch = (recorder, (Digest::new(), capture));

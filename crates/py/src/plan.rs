@@ -7,10 +7,10 @@ use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyType};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use talkspurt_experiment::Format;
 use talkspurt_scenario::model::Scenario;
-use talkspurt_scenario::network::Routes;
+use talkspurt_scenario::network::{DirectedLink, Routes};
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
 use crate::run::{Export, Run};
@@ -169,18 +169,41 @@ impl Plan {
     }
 }
 
+/// What a link is in one direction, for drawing.
+fn direction(link: &DirectedLink) -> [(&'static str, Value); 8] {
+    [
+        ("rate_bps", link.rate.as_bps().into()),
+        ("delay_s", link.delay.as_secs_f64().into()),
+        ("jitter_s", link.jitter.as_secs_f64().into()),
+        ("queue", link.queue.to_string().into()),
+        ("loss", link.loss.into()),
+        ("bursts", link.gilbert_elliott.is_some().into()),
+        ("bit_error_rate", link.bit_error_rate.into()),
+        ("changes", link.course.is_some().into()),
+    ]
+}
+
 fn topology(scenario: &Scenario, network: &Network) -> String {
     let links: Vec<_> = scenario
         .links
         .iter()
-        .map(|(name, link)| {
-            json!({
-                "name": name, "from": link.from, "to": link.to,
-                "rate_bps": link.rate.as_bps(), "delay_s": link.delay.as_secs_f64(),
-                "jitter_s": link.jitter.as_secs_f64(),
-                "queue": link.queue.to_string(),
-                "mtu": link.mtu.as_bytes(), "loss": link.loss,
-            })
+        .enumerate()
+        .map(|(index, (name, link))| {
+            let [forth, back] = [2 * index, 2 * index + 1].map(|k| direction(&network.links[k]));
+            let mut said = json!({
+                "name": name, "from": link.from, "to": link.to, "mtu": link.mtu.as_bytes(),
+                "fails": !link.events.is_empty(),
+            });
+            let differs =
+                |(key, value): &(&str, Value)| forth.iter().any(|(k, v)| k == key && v != value);
+            let back: Map<_, _> = back
+                .into_iter()
+                .filter(differs)
+                .map(|(key, value)| (key.to_owned(), value))
+                .collect();
+            said["back"] = Value::Object(back);
+            forth.into_iter().for_each(|(key, value)| said[key] = value);
+            said
         })
         .collect();
     let flows: Vec<_> = scenario
@@ -196,6 +219,8 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
             json!({ "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to, "routes": routes })
         })
         .collect();
-    let nodes: Vec<_> = network.nodes.iter().map(|name| json!({ "name": name })).collect();
+    let colour = |name: &String| scenario.nodes.get(name).and_then(|node| node.colour.as_ref());
+    let node = |name| json!({ "name": name, "colour": colour(name) });
+    let nodes: Vec<_> = network.nodes.iter().map(node).collect();
     json!({ "nodes": nodes, "links": links, "flows": flows }).to_string()
 }

@@ -8,6 +8,7 @@ use crate::layout::Layout;
 use crate::links::{self, LinkSummary, Links};
 use crate::recorder::{EventRow, FrameTimes, GaugeRow};
 use crate::series::Series;
+use crate::sojourn::Sojourns;
 use crate::summary::FlowSummary;
 use crate::video::{self, VideoSummary};
 use crate::voice::FrameFate;
@@ -22,6 +23,7 @@ pub struct Recording {
     pub(crate) layout: Layout,
     pub(crate) series: Series,
     pub(crate) link_samples: Links,
+    pub(crate) sojourns: Option<Sojourns>,
     /// By peer.
     pub(crate) frames: Vec<Vec<FrameTimes>>,
     /// By peer.
@@ -54,7 +56,9 @@ impl Recording {
             "flows" => flows_table(&self.flows).into(),
             "links" => links::table(&self.layout, &self.links).into(),
             "series" => self.series.table(&self.layout).into(),
-            "link_series" => self.link_samples.series_table(&self.layout).into(),
+            "link_series" => {
+                self.link_samples.series_table(&self.layout, self.sojourns.as_ref()).into()
+            }
             "gauges" => self.gauges_table().into(),
             "frames" => self.frames_table().into(),
             "video_frames" => video::table(&self.layout, &self.videos).into(),

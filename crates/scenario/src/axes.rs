@@ -63,11 +63,13 @@ fn read_one(
                 found.add(path.key("path"), format!("{fixed} is the same for a whole study"));
             }
         }
+        if Path::of(&["topology"]).holds(field) {
+            found
+                .add(path.key("path"), "the shape is the same for a whole study")
+                .hint("vary its links, as in links.bottleneck.rate".to_owned());
+        }
     }
     let values = axis.key("values").map(Tree::list).unwrap_or_default();
-    if values.is_empty() {
-        found.add(path.key("values"), "an axis without values runs nothing");
-    }
     let labels = labels(axis, values, path, found);
     if found.0.len() > whole {
         return None;

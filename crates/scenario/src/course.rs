@@ -7,6 +7,7 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
 use crate::model::{Back, Link, Step, Trace};
+use crate::orbit;
 use crate::path::Path;
 use crate::problem::Findings;
 
@@ -40,6 +41,18 @@ pub(crate) fn courses(
     run: Duration,
     found: &mut Findings,
 ) -> [Option<Course>; 2] {
+    if let Some(orbit) = &link.orbit {
+        let back = link.back.as_ref();
+        let forth = (link.delay, link.loss);
+        let back = (
+            back.and_then(|back| back.delay).unwrap_or(link.delay),
+            back.and_then(|back| back.loss).unwrap_or(link.loss),
+        );
+        return [forth, back].map(|(ground, loss)| {
+            let steps = orbit::steps(orbit, ground, loss, run);
+            (!steps.is_empty()).then(|| Course::Steps(steps.into()))
+        });
+    }
     let least = Least { mtu: link.mtu, run };
     let forth = course(path, &link.steps, link.trace.as_ref(), least, found);
     let back = match &link.back {
@@ -160,7 +173,8 @@ fn csv(text: &str, least: Least) -> Result<Course, String> {
     }
     let mut steps: Vec<Step> = Vec::new();
     for (number, row) in rows {
-        let step = step(&columns, row).map_err(|fault| format!("line {number}: {fault}"))?;
+        let step =
+            step(&columns, row, least.run).map_err(|fault| format!("line {number}: {fault}"))?;
         if let Some(before) = steps.last().filter(|before| step.at <= before.at) {
             let (at, before) = (step.at, before.at);
             return Err(if at == before {
@@ -189,7 +203,7 @@ fn csv(text: &str, least: Least) -> Result<Course, String> {
     Ok(Course::Steps(steps.into()))
 }
 
-fn step(columns: &[&str], row: &str) -> Result<Step, String> {
+fn step(columns: &[&str], row: &str, run: Duration) -> Result<Step, String> {
     let cells: Vec<&str> = row.split(',').map(str::trim).collect();
     if cells.len() != columns.len() {
         return Err(format!("{} cells for {} columns", cells.len(), columns.len()));
@@ -206,6 +220,9 @@ fn step(columns: &[&str], row: &str) -> Result<Step, String> {
     let delay = cell("delay").map(parsed).transpose()?;
     if let Some(delay) = delay.filter(|delay| *delay > Duration::from_secs(3600)) {
         return Err(format!("a delay of {delay} is more than 1h"));
+    }
+    if let Some(delay) = delay.filter(|delay| *delay > run) {
+        return Err(format!("a delay of {delay} is longer than the run ({run})"));
     }
     let rate = |text: &str| text.parse::<Rate>().map_err(|fault| fault.to_string());
     Ok(Step {

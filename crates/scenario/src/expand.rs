@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::Scenario;
+use crate::model::{Flow, Scenario};
 use crate::path::{Path, Step};
 use crate::problem::{Finding, Findings};
 
@@ -43,12 +43,24 @@ pub(crate) fn expand(scenario: &mut Scenario, found: &mut Findings) -> Written {
                         found.add(path.clone(), message);
                     }
                     written.insert(own.clone(), name.clone());
-                    scenario.flows.insert(own, flow.clone());
+                    let mut one = flow.clone();
+                    number_nodes(&mut one, number);
+                    scenario.flows.insert(own, one);
                 }
             }
         }
     }
     Written(written)
+}
+
+/// In the nodes of the n-th flow, `*` is n.
+fn number_nodes(flow: &mut Flow, number: u32) {
+    let ways = flow.via.iter_mut().chain(&mut flow.paths).flatten();
+    for node in [&mut flow.from, &mut flow.to].into_iter().chain(ways) {
+        if node.contains('*') {
+            *node = node.replace('*', &number.to_string());
+        }
+    }
 }
 
 impl Written {

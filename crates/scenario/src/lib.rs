@@ -1,7 +1,7 @@
 //! The question written down: a scenario as plain data, read with all its errors at once.
 //!
-//! A scenario's way through this crate: its text becomes a `tree` that knows its lines; `set` and
-//! `axes` write into it (by paths that `place` understands); `check::shape` walks each combination
+//! A scenario's way through this crate: its text becomes a `tree` that knows its lines;
+//! `shapes` makes links of its topology; `set` and `axes` write into it (by paths that `place` understands); `check::shape` walks each combination
 //! beside the [`schema()`], serde makes a [`model::Scenario`] of it, `check` looks at its meaning,
 //! and [`network::Network`] turns names into numbers and finds the routes. [`load`] does it all and
 //! gives a [`Study`]: one [`Point`] a run. What is wrong comes back as [`Problems`].
@@ -13,6 +13,7 @@ mod expand;
 mod load;
 pub mod model;
 pub mod network;
+mod orbit;
 mod path;
 mod place;
 mod problem;
@@ -21,6 +22,7 @@ pub mod reference;
 mod resolved;
 mod schema;
 mod set;
+mod shapes;
 mod tree;
 mod words;
 

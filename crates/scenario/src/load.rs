@@ -1,6 +1,6 @@
 //! From text to runs: read, change, expand, check; every error at once.
 //!
-//! The order is: TOML → `--set` → axes → for each combination its shape, its types, its meaning.
+//! The order is: TOML → shapes → `--set` → axes → for each combination its shape, its types, its meaning.
 //! A finding that several combinations share is told once; one that only some have says which.
 
 use std::path::{Path as FilePath, PathBuf};
@@ -15,6 +15,7 @@ use crate::path::Path;
 use crate::problem::{Finding, Findings, Problem, Problems};
 use crate::schema;
 use crate::set;
+use crate::shapes::{self, Shape};
 use crate::tree::{Origin, Tree, Value};
 use crate::words::list;
 
@@ -67,11 +68,14 @@ pub fn load(
     sets: &[(String, String)],
     seed: Option<u64>,
 ) -> Result<Study, Problems> {
-    let reader = Reader { name, base, sets, schema: schema::cached() };
+    let shape = Shape::None;
+    let mut reader = Reader { name, base, sets, schema: schema::cached(), shape };
     let mut tree = Tree::parse(text)
         .map_err(|found| reader.problems(found, &Tree::text("", &Origin::default()), &[]))?;
     let mut found = Findings::default();
-    let reached = set::apply(reader.schema, &mut tree, sets, &mut found);
+    set::apply(reader.schema, &mut tree, sets, set::shapes, &mut found);
+    reader.shape = shapes::expand(reader.schema, &mut tree, &mut found);
+    let reached = set::apply(reader.schema, &mut tree, sets, |path| !set::shapes(path), &mut found);
     if let Some(seed) = seed {
         let value = Value::Integer(seed.into());
         tree.put(&Path::of(&["seed"]), Tree { value, origin: Origin::default() });
@@ -96,6 +100,7 @@ struct Reader<'a> {
     base: &'a FilePath,
     sets: &'a [(String, String)],
     schema: &'a serde_json::Value,
+    shape: Shape,
 }
 
 impl Reader<'_> {
@@ -141,7 +146,9 @@ impl Reader<'_> {
             if let Value::Table(table) = &mut tree.value {
                 table.shift_remove("axes");
             }
-            if let Some((scenario, network)) = self.one(&tree, &mut here) {
+            let one = self.one(&tree, &mut here);
+            self.shape.tell(&mut here);
+            if let Some((scenario, network)) = one {
                 good.push(Combination { settings: settings.clone(), scenario, network });
             }
             for finding in here.0 {
@@ -169,6 +176,13 @@ impl Reader<'_> {
     /// Checks one combination; findings carry their origin.
     fn one(&self, tree: &Tree, found: &mut Findings) -> Option<(Scenario, Arc<Network>)> {
         check::shape::check(self.schema, tree, &Path::default(), found);
+        if matches!(self.shape, Shape::None) && tree.key("links").is_none() {
+            let message = "missing (links by name, or a `topology` that makes them)";
+            found.add(Path::of(&["links"]), message).at(&tree.origin);
+        }
+        if matches!(self.shape, Shape::Broken) {
+            return None; // what is wrong with it was told; of the network nothing is known
+        }
         let mended;
         let tree = if found.0.is_empty() {
             tree

@@ -15,6 +15,7 @@ use crate::course::{self, Course};
 use crate::model::{
     Flow, Framing, GilbertElliott, IpVersion, Link, LinkEvent, Queue, Scenario, Transport,
 };
+use crate::orbit;
 use crate::path::Path;
 use crate::problem::{Finding, Findings, Problems};
 use crate::words::did_you_mean;
@@ -39,7 +40,7 @@ pub struct DirectedLink {
     pub to: usize,
     /// Bits sent per second.
     pub rate: Rate,
-    /// Propagation delay.
+    /// Propagation delay at the start, that over a satellite included.
     pub delay: Duration,
     /// Bound of the further, drawn delay.
     pub jitter: Duration,
@@ -180,6 +181,10 @@ impl Network {
             let mut back = back(&forth, link);
             let courses = course::courses(&Path::of(&["links", name]), link, run, found);
             [forth.course, back.course] = courses;
+            if let Some(orbit) = &link.orbit {
+                let over = orbit::first(orbit);
+                (forth.delay, back.delay) = (forth.delay + over, back.delay + over);
+            }
             links.extend([forth, back]);
         }
         let mut outgoing = vec![Vec::new(); names.len()];

@@ -7,8 +7,9 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 
+use crate::model::{DELAY_TO, LIKE};
 use crate::profiles;
-use crate::schema::{TAG, cached, named, numbers, properties, variants, words};
+use crate::schema::{TAG, cached, named, numbers, properties, resolved, schema, variants, words};
 
 /// The generated files: path from the repository's root, and text.
 ///
@@ -16,7 +17,7 @@ use crate::schema::{TAG, cached, named, numbers, properties, variants, words};
 /// Never: a schema is always JSON text.
 #[must_use]
 pub fn generated() -> [(&'static str, String); 3] {
-    let schema = serde_json::to_string_pretty(cached()).expect("a schema is JSON");
+    let schema = serde_json::to_string_pretty(&schema()).expect("a schema is JSON");
     [
         ("schema/scenario.schema.json", schema + "\n"),
         ("docs/reference/scenario.md", page()),
@@ -100,7 +101,7 @@ impl Page {
                 .is_some_and(|r| r.contains(&Json::from(key.as_str())));
             let default = default(knob, required);
             let inside = join(path, key);
-            let type_ = type_of(&inside, knob);
+            let type_ = self.type_of(&inside, knob);
             let meaning = meaning(knob);
             let _ = writeln!(rows, "| `{key}` | {type_} | {default} | {meaning} |");
         }
@@ -110,6 +111,20 @@ impl Page {
             let head = "| key | type | default | meaning |\n| --- | --- | --- | --- |\n";
             let _ = writeln!(self.text, "{head}{rows}");
         }
+    }
+
+    fn type_of(&self, path: &str, knob: &Json) -> String {
+        // What stands inside its own kind has been told where that is.
+        if knob.get("$ref").is_none() {
+            return type_of(path, knob);
+        }
+        let kinds = |forms: &Json| -> Vec<Json> {
+            let forms = forms.as_array().into_iter().flatten();
+            forms.map(|form| form["properties"][TAG].clone()).collect()
+        };
+        let own = kinds(&resolved(knob)["oneOf"]);
+        let told = self.told.iter().find(|(_, told)| kinds(told) == own);
+        told.map_or_else(|| type_of(path, knob), |(told, _)| format!("[table](#{})", anchor(told)))
     }
 
     fn inner(&mut self, path: &str, schema: &Json) {
@@ -136,6 +151,9 @@ fn place<'a>(path: &str, knob: &'a Json) -> (String, &'a Json) {
 }
 
 fn has_section(knob: &Json) -> bool {
+    if knob.get(LIKE).is_some() {
+        return false; // told there
+    }
     variants(knob).is_some() || properties(knob).is_some()
 }
 
@@ -148,6 +166,11 @@ fn type_of(path: &str, knob: &Json) -> String {
             _ => "table",
         };
         return format!("[{what}](#{})", anchor(&inside));
+    }
+    if let Some(like) = knob.get(LIKE).and_then(Json::as_str) {
+        let alike = properties(knob).is_some_and(|keys| keys.contains_key(DELAY_TO));
+        let more = if alike { format!(", and `{DELAY_TO}`") } else { String::new() };
+        return format!("[link](#{}) without its ends{more}", anchor(like));
     }
     if words(knob).is_some() {
         return "word".to_owned();

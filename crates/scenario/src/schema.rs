@@ -1,20 +1,41 @@
 //! The JSON Schema of a scenario, generated from the structs in `model`.
 //!
 //! Editors complete and check scenario files by it, the shape check walks it, and the reference
-//! page is written from it. Everything stands in place (no `$ref`), so that a field's own
-//! description is never hidden behind its type's.
+//! page is written from it. Everything stands in place, so that a field's own
+//! description is never hidden behind its type's; only what stands inside its own kind (a queue in a
+//! queue) is a `$ref`.
 
 use std::sync::OnceLock;
 
 use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
-use crate::model::Scenario;
+use crate::model::{DELAY_TO, LIKE, Scenario};
 
-/// The JSON Schema (draft 2020-12) of a scenario file.
+/// The JSON Schema (draft 2020-12) of a scenario file. Of the links of shapes it has only the keys:
+/// the rest stands with `links`.
 #[must_use]
 pub fn schema() -> Value {
-    cached().clone()
+    let mut schema = cached().clone();
+    shorten(&mut schema);
+    schema
+}
+
+fn shorten(schema: &mut Value) {
+    match schema {
+        Value::Array(list) => list.iter_mut().for_each(shorten),
+        Value::Object(map) => {
+            if map.remove(LIKE).is_some() {
+                map.remove("required");
+                let keys = map.get_mut("properties").and_then(Value::as_object_mut);
+                for (_, value) in keys.into_iter().flatten().filter(|(key, _)| *key != DELAY_TO) {
+                    *value = Value::Bool(true);
+                }
+            }
+            map.values_mut().for_each(shorten);
+        }
+        _ => {}
+    }
 }
 
 pub(crate) fn cached() -> &'static Value {
@@ -78,6 +99,13 @@ fn unwrap_optional(schema: &mut Value) {
 fn unfold(text: &str) -> String {
     let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
     paragraphs.collect::<Vec<_>>().join("\n\n")
+}
+
+/// A schema itself, where it only says where it stands.
+pub(crate) fn resolved(schema: &Value) -> &Value {
+    let place =
+        schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix('#'));
+    place.and_then(|place| cached().pointer(place)).unwrap_or(schema)
 }
 
 /// The key that names the variant of a table with several forms.

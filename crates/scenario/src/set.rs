@@ -7,15 +7,25 @@ use crate::place::fields;
 use crate::problem::Findings;
 use crate::tree::{Origin, Tree};
 
-/// Writes the changes into the tree; gives back which fields each one reached.
+/// Whether a change is one of the network's shape, of which links are still to be made.
+pub(crate) fn shapes(path: &str) -> bool {
+    Path::parse(path).is_some_and(|path| Path::of(&["topology"]).holds(&path))
+}
+
+/// Writes the changes into the tree of which this `is` true; gives back which fields each one reached.
 pub(crate) fn apply(
     schema: &Json,
     tree: &mut Tree,
     sets: &[(String, String)],
+    is: impl Fn(&str) -> bool,
     found: &mut Findings,
 ) -> Vec<Vec<Path>> {
     let mut reached = Vec::with_capacity(sets.len());
     for (number, (path, value)) in sets.iter().enumerate() {
+        if !is(path) {
+            reached.push(Vec::new());
+            continue;
+        }
         let origin = Origin { set: Some(number), ..Origin::default() };
         match fields(schema, tree, path) {
             Err(unknown) => {

@@ -52,6 +52,11 @@ KINDS: dict[str, Kind] = {
     "delay": Kind("One-way delay", "One-way delay of each flow over time", time.delay),
     "goodput": Kind("Goodput", "Goodput of each flow over time", time.goodput),
     "queue": Kind("Queue", "Packets waiting where queues are longest, over time", time.queue),
+    "sojourn": Kind(
+        "Wait in the queue",
+        "How long packets waited where queues are longest, and what their queue made of it",
+        time.sojourn,
+    ),
     "cwnd": Kind("Congestion window", "Congestion window of each flow over time", time.cwnd),
     "rates": Kind(
         "Allowed rate",

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 WEB = files("talkspurt") / "web"
+STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css")
 SCRIPTS = ("player.js", "charts.js")
 
 
@@ -52,7 +53,7 @@ def render(template: str, **values: Any) -> str:
         environment()
         .get_template(template)
         .render(
-            style=Markup(asset("vendor/uPlot.min.css") + asset("report.css")),
+            style=Markup("".join(map(asset, STYLES))),
             plotter=Markup(script_safe(asset("vendor/uPlot.iife.min.js"))),
             scripts=[Markup(script_safe(asset(name))) for name in SCRIPTS],
             version=_core.version(),

@@ -12,6 +12,8 @@ from talkspurt.result import BYTES
 from talkspurt.terminal.tables import BUSY, FRAME_DELAYS, VIDEO_COLUMNS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from markupsafe import Markup
 
     from talkspurt.result import Result
@@ -50,7 +52,7 @@ def html(result: Result) -> str:
     styles = styles_of(result)
     sounds = calls.Sounds()
     found = calls.calls_of(result, sounds)
-    picture = topology.svg(result.topology, styles)
+    picture = topology.picture(result.topology, styles)
     return page.render(
         "single.html.j2",
         result=result,
@@ -60,7 +62,8 @@ def html(result: Result) -> str:
         wavs=sounds.wavs,
         linked=sounds.links,
         fate_colours=calls.FATES,
-        topology=Markup(picture) if picture else None,
+        topology=Markup(picture.svg) if picture else None,
+        key=picture.key if picture else (),
         styles=styles,
         flows=condensed(result.flows.to_dicts())[:MOST_ROWS],
         video_columns=[measures.measure(name) for name in (*VIDEO_COLUMNS, *FRAME_DELAYS)],
@@ -68,12 +71,19 @@ def html(result: Result) -> str:
         flow_columns=[measures.measure(name) for name in FLOW_COLUMNS],
         byte_columns=[measures.measure(name) for name in BYTES],
         call_columns=[measures.measure(name) for name in CALL_COLUMNS],
-        link_columns=[measures.measure(name) for name in LINK_COLUMNS],
+        link_columns=[measures.measure(name) for name in (*LINK_COLUMNS, *_more_of_links(result))],
         charts=series.charts(result),
         gauges=tuple(m for m in measures.GAUGES if m.name in inside.shown(result)),
         figures=_stills(result),
         notes=notes([result]),
     )
+
+
+def _more_of_links(result: Result) -> Iterator[str]:
+    """Columns of links that only some runs have something in."""
+    for name in ("marks", "sojourn_mean_s", "sojourn_p99_s"):
+        if name in result.links.columns and result.links[name].drop_nulls().ne(0).any():
+            yield name
 
 
 def _links(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -42,7 +42,7 @@ def html(study: Study) -> str:
     ]
     columns = (*COLUMNS, *VIDEO) if study.flows["video_frames"].is_not_null().any() else COLUMNS
     first = study.runs[0]
-    picture = topology.svg(first.topology, styles_of(first))
+    picture = topology.picture(first.topology, styles_of(first))
     return page.render(
         "study.html.j2",
         study=study,
@@ -52,7 +52,8 @@ def html(study: Study) -> str:
         wavs=sounds.wavs,
         linked=sounds.links,
         fate_colours=calls.FATES,
-        topology=Markup(picture) if picture else None,
+        topology=Markup(picture.svg) if picture else None,
+        key=picture.key if picture else (),
         styles=styles_of(first),
         first=first,
         columns=[measures.measure(name) for name in columns],

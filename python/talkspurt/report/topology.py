@@ -1,11 +1,12 @@
-"""The network as a picture: nodes in columns in the order packets pass them, links, and routes.
+"""The network as a picture: nodes, links with what they are, and the flows' ways in their colours.
 
-No layout library: a node's column is its place on the longest route that passes it, its row
-follows its neighbours. Good for the dumbbells, chains and stars experiments are made of.
+``gather`` says what is drawn, ``layout`` where it stands. The picture takes its colours from the
+page; ``file`` makes one that stands alone.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -14,199 +15,334 @@ from typing import Any
 
 from talkspurt import measures
 from talkspurt.figures.style import FlowStyle
+from talkspurt.report.gather import Drawn, gather
+from talkspurt.report.layout import Plan, plan
+from talkspurt.report.page import asset
 
-MOST_NODES = 40
-COLUMN, ROW, MARGIN = 200.0, 98.0, 64.0
+COLUMN, ROW, MARGIN, TOP, GAP = 210.0, 102.0, 72.0, 44.0, 22.0
+LOW_ROW = 26.0
+"""Height of a row where there are too many for words."""
+MOST_ROWS_WITH_WORDS = 24
 NODE_RADIUS = 8.0
 LANE = 4.5
+LEAST = 0.6
+"""A picture is not made smaller than this; a page scrolls it."""
+LETTER = 7.6
+"""Width of a letter of a name, roughly."""
+FAN = 0.12
+"""How far from the middle, in lengths of a link, the words of links that fan out stand."""
+MOST_LINES = 12
+"""Flows drawn a line each; of more, those of one transport that go the same way share one."""
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a node is drawn."""
+class Line:
+    """One line of the picture: a flow, or several of one transport that go the same way."""
 
-    x: float
-    y: float
+    flows: tuple[str, ...]
+    transport: str
+    ends: str
+    routes: tuple[tuple[str, ...], ...]
+    style: FlowStyle
+
+    @property
+    def words(self) -> str:
+        """Whose line it is."""
+        if len(self.flows) == 1:
+            return self.flows[0]
+        return f"{len(self.flows)} flows: {self.flows[0]} … {self.flows[-1]}"
 
 
-def svg(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> str | None:
-    """The picture, or None when the network is too large to read as one."""
-    names = [node["name"] for node in topology["nodes"]]
-    if not names or len(names) > MOST_NODES:
+@dataclass(frozen=True)
+class Picture:
+    """A picture and the key to its lines."""
+
+    svg: str
+    key: tuple[Line, ...]
+
+
+def picture(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> Picture | None:
+    """The picture; None of a network without nodes."""
+    if not topology["nodes"]:
         return None
-    places = layout(
-        names, topology["links"], [route for flow in topology["flows"] for route in flow["routes"]]
-    )
-    width = max(p.x for p in places.values()) + MARGIN
-    height = max(p.y for p in places.values()) + 58
+    drawn = gather(topology)
+    lines = lines_of(topology["flows"], drawn, styles)
+    laid = plan(list(drawn.nodes), drawn.links, [r for line in lines for r in line.routes])
+    frame = Frame(laid, drawn, lines)
+    worded = frame.rows <= MOST_ROWS_WITH_WORDS
     parts = [
-        f'<svg class="topology" viewBox="0 0 {width:.0f} {height:.0f}" role="img" '
-        f'style="max-width:{width * 1.15:.0f}px" aria-label="Network and routes of the flows">',
-        *(_wire(link, places) for link in topology["links"]),
-        *_routes(topology["flows"], places, styles),
-        *(_link_words(link, places, height / 2) for link in topology["links"]),
-        *(_node(name, place) for name, place in places.items()),
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="topology" '
+        f'viewBox="0 0 {frame.width:.0f} {frame.height:.0f}" role="img" '
+        f'style="max-width:{frame.width * 1.15:.0f}px;min-width:{frame.width * LEAST:.0f}px" '
+        f'aria-label="Network and routes of the flows">',
+        *(_wire(link, frame) for link in drawn.links),
+        *_routes(lines, frame),
+        *(_link_words(link, frame, worded) for link in drawn.links),
+        *(_node(name, node, frame, worded) for name, node in drawn.nodes.items()),
+        *_alike(drawn, frame),
         "</svg>",
     ]
-    return "".join(parts)
+    return Picture("".join(parts), tuple(lines))
 
 
-def layout(
-    names: Sequence[str], links: Sequence[Mapping[str, Any]], routes: Sequence[Sequence[str]]
-) -> dict[str, Place]:
-    """A place for each node."""
-    columns = _columns(names, links, routes)
-    groups = _components(names, links)
-    places: dict[str, Place] = {}
-    top = 40.0
-    for group in groups:
-        by_column: dict[int, list[str]] = {}
-        for name in group:
-            by_column.setdefault(columns[name], []).append(name)
-        tallest = max(len(members) for members in by_column.values())
-        rows = _rows(by_column, links, tallest)
-        for name in group:
-            places[name] = Place(MARGIN + columns[name] * COLUMN, top + rows[name] * ROW)
-        top += tallest * ROW + (14 if len(groups) > 1 else 0)
-    return {name: places[name] for name in names}
+def file(picture: Picture) -> str:
+    """The picture with its colours and a key, to stand alone."""
+    head, rest = picture.svg.split(">", 1)
+    style = (
+        ".topology{--paper:#fcfcfa;--card:#fff;--ink:#24292e;--quiet:#646c75;--rule:#e2e4e6;"
+        "font-family:system-ui,'Noto Sans','DejaVu Sans',sans-serif}"
+        "@media (prefers-color-scheme:dark){.topology{--paper:#16191c;--card:#1d2125;"
+        "--ink:#e3e6e8;--quiet:#98a1aa;--rule:#33393f}}" + asset("topology.css")
+    )
+    box = head.split('viewBox="0 0 ')[1].split('"')[0]
+    width, height = map(float, box.split())
+    key = []
+    for place, line in enumerate(picture.key):
+        y = height + 6 + 18 * place
+        dashes = _dashes(line.style)
+        key.append(
+            f'<line class="route" x1="{MARGIN / 2}" y1="{y}" x2="{MARGIN / 2 + 26}" y2="{y}" '
+            f'stroke="{line.style.colour}"{dashes}/><text class="key" x="{MARGIN / 2 + 34}" '
+            f'y="{y + 4}">{escape(line.words)} – {escape(line.transport)}, '
+            f"{escape(line.ends)}</text>"
+        )
+    tall = height + 18 * len(key) + 6
+    head = head.replace(f"0 0 {box}", f"0 0 {width:.0f} {tall:.0f}")
+    head += f' width="{width:.0f}" height="{tall:.0f}"'
+    ground = f'<rect class="ground" width="{width:.0f}" height="{tall:.0f}"/>'
+    body = rest.removesuffix("</svg>")
+    return f"{head}><style>{style}</style>{ground}{body}{''.join(key)}</svg>\n"
 
 
-def _columns(
-    names: Sequence[str], links: Sequence[Mapping[str, Any]], routes: Sequence[Sequence[str]]
-) -> dict[str, int]:
-    """Longest way from a source along the routes; routes that go against earlier ones yield."""
-    after: dict[str, set[str]] = {name: set() for name in names}
-    for route in routes:
-        for a, b in pairwise(route):
-            if not _reaches(after, b, a):
-                after[a].add(b)
-    for link in links:  # nodes on no route hang behind what they are linked to
-        a, b = link["from"], link["to"]
-        if not (after[a] or after[b] or _reaches(after, b, a)) or not any((after[a], after[b])):
-            after[a].add(b)
-    column = dict.fromkeys(names, 0)
-    for _ in names:
-        for a in names:
-            for b in after[a]:
-                column[b] = max(column[b], column[a] + 1)
-    _pull_sources(column, after)
-    return column
-
-
-def _pull_sources(column: dict[str, int], after: Mapping[str, set[str]]) -> None:
-    """A node nothing leads to stands right before what it leads to, not at the far left."""
-    led_to = {b for ends in after.values() for b in ends}
-    for name, ends in after.items():
-        if name not in led_to and ends:
-            column[name] = min(column[b] for b in ends) - 1
-
-
-def _reaches(after: Mapping[str, set[str]], start: str, end: str) -> bool:
-    seen, todo = {start}, [start]
-    while todo:
-        here = todo.pop()
-        if here == end:
-            return True
-        for name in after[here] - seen:
-            seen.add(name)
-            todo.append(name)
-    return False
-
-
-def _components(names: Sequence[str], links: Sequence[Mapping[str, Any]]) -> list[list[str]]:
-    near: dict[str, list[str]] = {name: [] for name in names}
-    for link in links:
-        near[link["from"]].append(link["to"])
-        near[link["to"]].append(link["from"])
-    seen: set[str] = set()
-    groups = []
-    for name in names:
-        if name in seen:
+def lines_of(
+    flows: Sequence[Mapping[str, Any]], drawn: Drawn, styles: Mapping[str, FlowStyle]
+) -> list[Line]:
+    """The lines to draw, those of many flows gathered."""
+    lines: dict[Any, Line] = {}
+    for flow in flows:
+        name = flow["name"]
+        if name not in styles or not flow["routes"]:
             continue
-        group, todo = [], [name]
-        seen.add(name)
-        while todo:
-            here = todo.pop(0)
-            group.append(here)
-            fresh = [n for n in near[here] if n not in seen]
-            seen.update(fresh)
-            todo += list(dict.fromkeys(fresh))
-        groups.append(group)
-    return groups
+        routes = tuple(tuple(drawn.where[node] for node in route) for route in flow["routes"])
+        ends = " → ".join(drawn.nodes[drawn.where[flow[end]]]["words"] for end in ("from", "to"))
+        style = styles[name]
+        alone = len(flows) <= MOST_LINES
+        same = (name,) if alone else (flow["transport"], routes)
+        if same in lines:
+            before = lines[same]
+            lines[same] = Line((*before.flows, name), before.transport, ends, routes, before.style)
+        else:
+            if not alone:
+                style = FlowStyle(style.colour, style.marker, ())
+            lines[same] = Line((name,), flow["transport"], ends, routes, style)
+    return list(lines.values())
 
 
-def _rows(
-    by_column: Mapping[int, list[str]], links: Sequence[Mapping[str, Any]], tallest: int
-) -> dict[str, float]:
-    """Rows that follow the neighbours' mean, each column centred."""
-    rows: dict[str, float] = {}
-    near: dict[str, list[str]] = {}
-    for link in links:
-        near.setdefault(link["from"], []).append(link["to"])
-        near.setdefault(link["to"], []).append(link["from"])
+class Frame:
+    """From columns and rows to the picture's units."""
 
-    def spread(members: Sequence[str]) -> None:
-        first = (tallest - len(members)) / 2
-        for i, name in enumerate(members):
-            rows[name] = first + i
+    def __init__(self, laid: Plan, drawn: Drawn, lines: Sequence[Line]) -> None:
+        self.laid = laid
+        ends = [end for link in drawn.links for end in (link["from"], link["to"])]
+        self._degree = {name: ends.count(name) for name in laid.spots}
+        self._lines: dict[frozenset[str], list[int]] = {}
+        lanes = _lanes(lines)
+        for number in sorted(range(len(lines)), key=lanes.__getitem__):
+            passed = {frozenset(p) for route in lines[number].routes for p in pairwise(route)}
+            for pair in passed:
+                self._lines.setdefault(pair, []).append(number)
+        widest = max(len(node["words"]) for node in drawn.nodes.values())
+        self.margin = max(MARGIN, LETTER * widest / 2 + 8)
+        spots = list(laid.spots.values()) + [s for chain in laid.bends.values() for s in chain]
+        self.rows = max(spot.row for spot in spots) + 1
+        self.row = ROW if self.rows <= MOST_ROWS_WITH_WORDS else LOW_ROW
+        self._world = {name: n for n, world in enumerate(laid.worlds) for name in world}
+        self.width = max(spot.column for spot in spots) * COLUMN + 2 * self.margin
+        last = max(self.node(name)[1] for name in laid.spots)
+        self.height = max(last, max((y for link in laid.bends for _, y in self.way(*link)))) + 66
 
-    for members in by_column.values():
-        spread(members)
-    for _ in range(3):
-        for column in sorted(by_column):
+    def node(self, name: str) -> tuple[float, float]:
+        """Where a node stands."""
+        return self._at(self.laid.spots[name], self._world[name])
 
-            def wish(name: str) -> float:
-                around = [rows[n] for n in near.get(name, []) if n in rows]
-                return sum(around) / len(around) if around else rows[name]
+    def _at(self, spot: tuple[float, float], world: int) -> tuple[float, float]:
+        column, row = spot
+        return self.margin + column * COLUMN, TOP + row * self.row + world * GAP
 
-            by_column[column].sort(key=wish)
-            spread(by_column[column])
-    return rows
+    def host(self, name: str) -> bool:
+        """Whether a node has one link only."""
+        return self._degree[name] == 1
+
+    def fan(self, link: Mapping[str, Any]) -> bool:
+        """Whether a link is one of a host, beside others."""
+        ends = (link["from"], link["to"])
+        return any(map(self.host, ends)) and any(self._degree[name] > 2 for name in ends)
+
+    def middle(self, name: str) -> float:
+        """Half-way down the network a node belongs to."""
+        heights = [self.node(n)[1] for n in self.laid.worlds[self._world[name]]]
+        return (min(heights) + max(heights)) / 2
+
+    def lines_on(self, a: str, b: str) -> list[int]:
+        """The lines that run along a link, by number, in the order of their lanes."""
+        return self._lines.get(frozenset((a, b)), [])
+
+    def way(self, a: str, b: str) -> list[tuple[float, float]]:
+        """The corners of a link, from one end to the other."""
+        chain = self.laid.bends.get((a, b))
+        if chain is None:
+            chain = list(reversed(self.laid.bends.get((b, a), [])))
+        world = self._world[a]
+        return [self.node(a), *(self._at(spot, world) for spot in chain), self.node(b)]
 
 
-def _wire(link: Mapping[str, Any], places: Mapping[str, Place]) -> str:
-    a, b = places[link["from"]], places[link["to"]]
-    return f'<line class="wire" x1="{a.x:.1f}" y1="{a.y:.1f}" x2="{b.x:.1f}" y2="{b.y:.1f}"/>'
+def _wire(link: Mapping[str, Any], frame: Frame) -> str:
+    points = " ".join(f"{x:.1f},{y:.1f}" for x, y in frame.way(link["from"], link["to"]))
+    kind = "wire air" if link.get("air") else "wire"
+    return f'<polyline class="{kind}" points="{points}"/>'
 
 
-def _link_words(link: Mapping[str, Any], places: Mapping[str, Place], middle: float) -> str:
-    a, b = places[link["from"]], places[link["to"]]
-    # A link that slants is named nearer its outer end, where its neighbours are farther away.
-    share = 0.5 if a.y == b.y else 0.4 if abs(a.y - middle) > abs(b.y - middle) else 0.6
-    x, y = a.x + (b.x - a.x) * share, a.y + (b.y - a.y) * share
-    numbers = f"{measures.rate_text(link['rate_bps'])}, {measures.time_text(link['delay_s'])}"
-    title = f"{link['name']}: {numbers}, {link['queue']}, MTU {link['mtu']}, loss {link['loss']:g}"
-    return (
-        f'<g class="link-words"><title>{escape(title)}</title>'
-        f'<text x="{x:.1f}" y="{y + 21:.1f}" class="link-name">{escape(link["name"])}</text>'
-        f'<text x="{x:.1f}" y="{y + 34:.1f}">{escape(numbers)}</text>'
-        f'<text x="{x:.1f}" y="{y + 47:.1f}">{escape(link["queue"])}</text></g>'
-    )
+def words_of(link: Mapping[str, Any]) -> list[str]:
+    """What a link is, in lines: rate and delay, queue, what else happens on it."""
+    numbers = f"{_span(link['rate_bps'], measures.rate_text)}"
+    back = link.get("back") or {}
+    if "rate_bps" in back:
+        numbers = f"{numbers} ⇄ {measures.rate_text(back['rate_bps'])}"
+    numbers += f", {_span(link['delay_s'], measures.time_text)}"
+    if "delay_s" in back:
+        numbers += f" ⇄ {measures.time_text(back['delay_s'])}"
+    queue = link["queue"]
+    if "queue" in back:
+        queue += f" ⇄ {back['queue']}"
+    return [numbers, *filter(None, [queue, _happens(link)])]
 
 
-def _routes(
-    flows: Sequence[Mapping[str, Any]], places: Mapping[str, Place], styles: Mapping[str, FlowStyle]
-) -> list[str]:
-    drawn = [flow for flow in flows if flow["name"] in styles and flow["routes"]][:12]
-    passed = {flow["name"]: {node for route in flow["routes"] for node in route} for flow in drawn}
-    lines = []
-    for flow in drawn:
-        name, style = flow["name"], styles[flow["name"]]
-        # Flows that share a node run side by side; each has a lane of its own.
-        beside = [other for other in drawn if passed[other["name"]] & passed[name]]
-        shift = (beside.index(flow) - (len(beside) - 1) / 2) * LANE
-        dashes = f' stroke-dasharray="{" ".join(map(str, style.dashes))}"' if style.dashes else ""
-        for route in flow["routes"]:
-            points = " ".join(f"{places[n].x:.1f},{places[n].y + shift:.1f}" for n in route)
-            lines.append(
-                f'<polyline class="route" points="{points}" stroke="{style.colour}"{dashes}>'
-                f"<title>{escape(name)}</title></polyline>"
+def _happens(link: Mapping[str, Any]) -> str:
+    """What else happens on a link, in either direction, in a few words."""
+    ways = (link, {**link, **link.get("back", {})})
+    words = []
+    if jitter := max(way.get("jitter_s", 0.0) for way in ways):
+        words.append(f"jitter {measures.time_text(jitter)}")
+    if any(way.get("bursts") for way in ways):
+        words.append("loss in bursts")
+    elif loss := max(way.get("loss", 0.0) for way in ways):
+        words.append(f"loss {100 * loss:g} %")
+    if any(way.get("bit_error_rate") for way in ways):
+        words.append("bit errors")
+    if any(way.get("changes") for way in ways):
+        words.append("changes")
+    if link.get("fails"):
+        words.append("fails")
+    return ", ".join(words)
+
+
+def _span(value: Any, text: Any) -> str:
+    if isinstance(value, tuple):
+        least, most = value
+        if least != most:
+            return f"{text(least)} … {text(most)}"
+        value = least
+    return str(text(value))
+
+
+def _link_words(link: Mapping[str, Any], frame: Frame, worded: bool) -> str:
+    if link.get("air"):
+        return ""
+    lines = words_of(link)
+    title = f"{link['words']}: {', '.join(lines)}, MTU {link['mtu']}"
+    group = f'<g class="link-words"{{}}><title>{escape(title)}</title>'
+    if not worded:
+        return f"{group.format('')}</g>"
+    way = frame.way(link["from"], link["to"])
+    a, b = way[(len(way) - 1) // 2], way[(len(way) - 1) // 2 + 1]
+    # Links that fan out are named near their hosts, where the others are farther away.
+    near = frame.host(link["from"]) - frame.host(link["to"])
+    share = 0.5 - FAN * near if frame.fan(link) else 0.5
+    if a[0] > b[0]:
+        a, b, share = b, a, 1 - share
+    x, y = a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share
+    angle = math.degrees(math.atan2(b[1] - a[1], b[0] - a[0]))
+    below = (len(frame.lines_on(link["from"], link["to"])) - 1) / 2 * LANE
+    turned = f' transform="translate({x:.1f} {y:.1f}) rotate({angle:.1f})"'
+    # Of links that slant, those in the upper half have their words above them.
+    first = max(21, below + 16)
+    if abs(a[1] - b[1]) > 1 and y < frame.middle(link["from"]) - 1:
+        first = min(-12, -below - 8) - 13 * len(lines)
+    words = f'<text y="{first:.1f}" class="link-name">{escape(link["words"])}</text>'
+    for place, line in enumerate(lines, 1):
+        words += f'<text y="{first + 13 * place:.1f}">{escape(line)}</text>'
+    return f"{group.format(turned)}{words}</g>"
+
+
+def _lanes(lines: Sequence[Line]) -> list[int]:
+    """A lane for each line, so that none lies upon another on any link."""
+    taken: dict[frozenset[str], set[int]] = {}
+    lanes = []
+    for line in lines:
+        passed = {frozenset(pair) for route in line.routes for pair in pairwise(route)}
+        used = set().union(*(taken.get(pair, set()) for pair in passed))
+        lane = next(n for n in range(len(lines)) if n not in used)
+        for pair in passed:
+            taken.setdefault(pair, set()).add(lane)
+        lanes.append(lane)
+    return lanes
+
+
+def _dashes(style: FlowStyle) -> str:
+    return f' stroke-dasharray="{" ".join(map(str, style.dashes))}"' if style.dashes else ""
+
+
+def _routes(lines: Sequence[Line], frame: Frame) -> list[str]:
+    parts = []
+    for number, line in enumerate(lines):
+        for route in line.routes:
+            corners: list[tuple[float, float]] = []
+            for a, b in pairwise(route):
+                beside = frame.lines_on(a, b)
+                shift = (beside.index(number) - (len(beside) - 1) / 2) * LANE
+                corners += _beside(frame.way(a, b), shift)
+            points = " ".join(f"{x:.1f},{y:.1f}" for x, y in corners)
+            parts.append(
+                f'<polyline class="route" points="{points}" stroke="{line.style.colour}"'
+                f"{_dashes(line.style)}><title>{escape(line.words)}</title></polyline>"
             )
-    return lines
+    return parts
 
 
-def _node(name: str, place: Place) -> str:
+def _beside(way: Sequence[tuple[float, float]], shift: float) -> list[tuple[float, float]]:
+    """A way moved across by so much: the same side of a link, whichever way it is gone."""
+    moved = []
+    for a, b in pairwise(way):
+        left, right = sorted((a, b))
+        length = math.dist(a, b)
+        x, y = (right[1] - left[1]) / length * -shift, (right[0] - left[0]) / length * shift
+        moved += [(a[0] + x, a[1] + y), (b[0] + x, b[1] + y)]
+    return moved
+
+
+def _node(name: str, node: Mapping[str, Any], frame: Frame, worded: bool) -> str:
+    x, y = frame.node(name)
+    fill = f' style="fill:{node["colour"]}"' if node["colour"] else ""
+    radius = NODE_RADIUS if worded else NODE_RADIUS * 0.7
+    dots = ""
+    for back in (2, 1, 0) if node["count"] > 1 else (0,):  # a pile stands for several
+        dots += (
+            f'<circle class="node" cx="{x - 3 * back:.1f}" cy="{y - 3 * back:.1f}" '
+            f'r="{radius}"{fill}/>'
+        )
+    above = 16 if worded else 9
+    above += 5 if node["count"] > 1 else 0
     return (
-        f'<circle class="node" cx="{place.x:.1f}" cy="{place.y:.1f}" r="{NODE_RADIUS}"/>'
-        f'<text class="node-name" x="{place.x:.1f}" y="{place.y - 16:.1f}">{escape(name)}</text>'
+        f'<g><title>{escape(name)}</title>{dots}<text class="node-name" x="{x:.1f}" '
+        f'y="{y - above:.1f}">{escape(node["words"])}</text></g>'
     )
+
+
+def _alike(drawn: Drawn, frame: Frame) -> list[str]:
+    """Says how many networks one stands for."""
+    parts = []
+    for names, count in drawn.alike.items():
+        x = min(frame.node(name)[0] for name in names) - NODE_RADIUS
+        y = max(frame.node(name)[1] for name in names) + 34
+        parts.append(f'<text class="count" x="{x:.1f}" y="{y:.1f}">{count} ×</text>')
+    return parts

@@ -2,7 +2,7 @@
 
 The radio is a wire of the rate the note measures, with the queue it estimates, and where the engine
 has cells of 802.11 also such a cell, whose values are then the inferred ones: spikes at 5 and 6
-come from retries and changes of rate, which no wire has.
+Mb/s come from retries and changes of rate, which no wire has.
 """
 
 from __future__ import annotations

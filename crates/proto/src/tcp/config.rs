@@ -98,10 +98,11 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LossRecovery")]
     pub recovery: Option<LossRecovery>,
-    /// CUBIC leaves slow start when round trips grow longer (HyStart++, RFC 9406), as real hosts do;
-    /// other controllers never do.
-    #[serde(default = "Config::yes")]
-    pub hystart: bool,
+    /// CUBIC leaves slow start when round trips grow longer (HyStart++, RFC 9406), as real hosts do.
+    /// Absent means `true` with `cubic`; other controllers never do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub hystart: Option<bool>,
     /// A timeout is doubted, and taken back if it was needless (F-RTO, RFC 5682, with the answer of
     /// RFC 4015), as Linux does. Absent: with the recoveries `sack` and `rack`, not with the older ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +122,8 @@ pub struct Config {
     /// Initial congestion window in segments (RFC 6928 §2: min(10 MSS, max(2 MSS, 14600 B))).
     #[serde(default = "Config::default_initial_window")]
     pub initial_window: u32,
-    /// Initial slow-start threshold in segments; absent means unbounded (RFC 5681 §3.1).
+    /// Initial slow-start threshold in segments; absent means unbounded (RFC 5681 §3.1). Not with
+    /// `bbr`, whose startup ends otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<u32>,
     /// Receive buffer, which bounds the window offered (ns-2 `window_`, in bytes here).
@@ -161,12 +163,13 @@ pub struct Config {
     /// Upper bound of the retransmission timeout (RFC 6298 §2.5: at least 60 s).
     #[serde(default = "Config::default_max_rto")]
     pub max_rto: Duration,
-    /// Retransmissions of one segment before the connection is given up (RFC 9293 §3.8.3, R2).
+    /// Retransmissions of one segment before the connection is given up (RFC 9293 §3.8.3, R2); at
+    /// most 255, as of Linux's `tcp_retries2`.
     #[serde(default = "Config::default_max_retransmissions")]
     pub max_retransmissions: u32,
     /// Retransmissions of a SYN-ACK, whose receiver has not shown to be there, before the listener
     /// listens again, if they are fewer. With 7 it waits 183 s (RFC 9293 §3.8.3: R2 of a SYN is 3 min
-    /// at least; Linux `tcp_synack_retries` is 5).
+    /// at least; Linux `tcp_synack_retries` is 5); at most 255, as of Linux's.
     #[serde(default = "Config::default_max_synack_retransmissions")]
     pub max_synack_retransmissions: u32,
     /// Maximum segment lifetime; TIME-WAIT lasts twice as long (RFC 9293 §3.4.1 says 2 min).
@@ -215,7 +218,7 @@ impl Config {
         Self {
             controller,
             recovery: None,
-            hystart: true,
+            hystart: None,
             f_rto: None,
             pacing: None,
             mss: Self::default_mss(),

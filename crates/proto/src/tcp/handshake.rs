@@ -60,7 +60,9 @@ impl Tcp {
             Controller::Tahoe | Controller::Reno | Controller::Newreno | Controller::Sack => {
                 Machine::NewReno(NewReno::new(&start))
             }
-            Controller::Cubic => Machine::Cubic(Box::new(Cubic::new(&start, config.hystart))),
+            Controller::Cubic => {
+                Machine::Cubic(Box::new(Cubic::new(&start, config.hystart.unwrap_or(true))))
+            }
             // Without selective acknowledgements, which only an open connection can have agreed on.
             Controller::Bbr => Machine::NewReno(NewReno::new(&start)),
         }

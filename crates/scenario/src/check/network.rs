@@ -5,11 +5,12 @@ use std::net::IpAddr;
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_queue::Knobs as _;
 
-use super::queue::queue;
 use super::time::at_most;
 use crate::course;
-use crate::model::{GilbertElliott, Link, LinkState, Scenario, Step};
+use crate::model::{GilbertElliott, Link, LinkState, Orbit, Queue, Scenario, Step};
+use crate::orbit::LEAST_HANDOVER;
 use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
@@ -65,6 +66,14 @@ fn nodes(scenario: &Scenario, found: &mut Findings) {
                 ends.iter().copied(),
             ));
         }
+        let hex = |c: char| c.is_ascii_hexdigit();
+        let known = |colour: &&String| {
+            colour.strip_prefix('#').is_some_and(|six| six.len() == 6 && six.chars().all(hex))
+        };
+        if let Some(colour) = node.colour.as_ref().filter(|colour| !known(colour)) {
+            let hint = "write it like \"#0072b2\"".to_owned();
+            found.add(path.key("colour"), format!("{colour:?} is not a colour")).hint(hint);
+        }
         at_most(path.key("clock_offset"), node.clock_offset, Duration::from_secs(86_400), found);
         for (index, address) in node.addresses.iter().enumerate() {
             let path = path.key("addresses").index(index);
@@ -87,28 +96,48 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
     check_mtu(path.key("mtu"), link.mtu, found);
     let back = path.key("back");
     rate(path.key("rate"), link.rate, link.mtu, run, found);
-    at_most(path.key("delay"), link.delay, LONGEST_DELAY, found);
-    at_most(path.key("jitter"), link.jitter, LONGEST_DELAY, found);
-    queue(&path.key("queue"), &link.queue, found);
+    lasting(path.key("delay"), link.delay, run, found);
+    lasting(path.key("jitter"), link.jitter, run, found);
+    queue(&path.key("queue"), &link.queue, link.mtu, found);
     if let Some(reverse) = &link.back {
         if let Some(value) = reverse.rate {
             rate(back.key("rate"), value, link.mtu, run, found);
         }
         if let Some(value) = reverse.delay {
-            at_most(back.key("delay"), value, LONGEST_DELAY, found);
+            lasting(back.key("delay"), value, run, found);
         }
         if let Some(value) = reverse.jitter {
-            at_most(back.key("jitter"), value, LONGEST_DELAY, found);
+            lasting(back.key("jitter"), value, run, found);
         }
         if let Some(value) = &reverse.queue {
-            queue(&back.key("queue"), value, found);
+            queue(&back.key("queue"), value, link.mtu, found);
         }
         bursts(&back, reverse.loss.unwrap_or(0.0), reverse.gilbert_elliott, found);
         steps(&back, reverse.steps.as_deref().unwrap_or_default(), link.mtu, run, found);
     }
+    if let Some(satellites) = &link.orbit {
+        orbit(path, link, satellites, found);
+    }
     bursts(path, link.loss, link.gilbert_elliott, found);
     steps(path, &link.steps, link.mtu, run, found);
     events(path, link, run, found);
+}
+
+/// A packet under way for longer than the run would never arrive.
+fn lasting(path: Path, time: Duration, run: Duration, found: &mut Findings) {
+    if time <= LONGEST_DELAY && time > run {
+        found.add(path, format!("{time} is longer than the run ({run})"));
+    } else {
+        at_most(path, time, LONGEST_DELAY, found);
+    }
+}
+
+fn queue(path: &Path, queue: &Queue, mtu: Size, found: &mut Findings) {
+    for impossible in queue.check(mtu) {
+        let path =
+            if impossible.knob.is_empty() { path.clone() } else { path.down(&impossible.knob) };
+        found.add(path, impossible.why).hint(impossible.hint);
+    }
 }
 
 fn check_mtu(path: Path, mtu: Size, found: &mut Findings) {
@@ -148,6 +177,45 @@ fn bursts(path: &Path, loss: f64, bursts: Option<GilbertElliott>, found: &mut Fi
     }
 }
 
+fn orbit(path: &Path, link: &Link, orbit: &Orbit, found: &mut Findings) {
+    let back = link.back.as_ref();
+    let within = path.key("orbit");
+    if !link.steps.is_empty()
+        || link.trace.is_some()
+        || back.is_some_and(|back| back.steps.is_some() || back.trace.is_some())
+    {
+        found.add(within.clone(), "takes the place of `steps` and `trace`: give one of them");
+    }
+    let bursts =
+        link.gilbert_elliott.is_some() || back.is_some_and(|b| b.gilbert_elliott.is_some());
+    if bursts && orbit.gap_loss > 0.0 {
+        let message = "changes `loss`, which cannot stand beside `gilbert_elliott`";
+        found.add(within.key("gap_loss"), message);
+    }
+    match orbit.handover {
+        Some(every) if every < LEAST_HANDOVER => {
+            let message = format!("{every} is no time: at least {LEAST_HANDOVER}");
+            found.add(within.key("handover"), message);
+        }
+        Some(every) if orbit.gap >= every => {
+            let message = format!("{} is not shorter than handover ({every})", orbit.gap);
+            found.add(within.key("gap"), message);
+        }
+        Some(_) if orbit.elevations.len() < 2 => {
+            let message = "one satellite has none to hand over to: give more `elevations`";
+            found.add(within.key("handover"), message);
+        }
+        None if orbit.elevations.len() > 1 => {
+            let message = "without `handover` only the first carries the link";
+            found.add(within.key("elevations"), message);
+        }
+        None if orbit.gap_loss > 0.0 => {
+            found.add(within.key("gap_loss"), "there is no `handover` to lose packets at");
+        }
+        _ => {}
+    }
+}
+
 fn steps(path: &Path, steps: &[Step], mtu: Size, run: Duration, found: &mut Findings) {
     let mut last: Option<Duration> = None;
     for (index, step) in steps.iter().enumerate() {
@@ -167,7 +235,7 @@ fn steps(path: &Path, steps: &[Step], mtu: Size, run: Duration, found: &mut Find
             rate(path.key("rate"), value, mtu, run, found);
         }
         if let Some(value) = step.delay {
-            at_most(path.key("delay"), value, LONGEST_DELAY, found);
+            lasting(path.key("delay"), value, run, found);
         }
         last = Some(step.at);
     }

@@ -9,12 +9,13 @@ use talkspurt_proto::dccp::{Service, ServiceError};
 use super::quantity::Quantity;
 use crate::path::Path;
 use crate::problem::Findings;
-use crate::schema::{TAG, named, numbers, properties, variants, words};
+use crate::schema::{TAG, named, numbers, properties, resolved, variants, words};
 use crate::tree::{Tree, Value};
 use crate::words::{did_you_mean, list, nearest};
 
 /// Checks `tree`, which stands at `path`, against `schema`.
 pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
+    let schema = resolved(schema);
     if let Value::Datetime(_) = tree.value {
         let message = format!("{} has no place in a scenario", tree.described());
         let quantity = schema.get("format").and_then(Json::as_str).and_then(Quantity::named);
@@ -83,6 +84,7 @@ fn required(schema: &Json) -> impl Iterator<Item = &str> {
 
 /// How a value of this schema may look, for a reader who left it out.
 fn example(schema: &Json) -> Option<String> {
+    let schema = resolved(schema);
     if let Some(forms) = variants(schema) {
         let kinds: Vec<String> =
             forms.iter().map(|(kind, _)| format!("{{ kind = \"{kind}\" … }}")).collect();
@@ -191,6 +193,10 @@ fn check_list(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
         let hint = tree.as_text().map(|text| format!("did you mean [{text:?}]?"));
         return expected("a list", tree, path, hint, found);
     };
+    if elements.is_empty() && schema.get("minItems").is_some() {
+        let hint = "give at least one".to_owned();
+        found.add(path.clone(), "is empty").at(&tree.origin).hint(hint);
+    }
     for (index, element) in elements.iter().enumerate() {
         check(&schema["items"], element, &path.index(index), found);
     }

@@ -12,6 +12,8 @@ use crate::problem::Findings;
 const LEAST_MSS: u64 = 64;
 /// RFC 7323 §2.3: the window must stay below 2^30.
 const MOST_WINDOW: u64 = 1 << 30;
+/// Linux keeps such counts in 8 bits (`tcp_retries2`, `tcp_synack_retries`).
+const MOST_RETRANSMISSIONS: u32 = 255;
 /// The tick of the endpoint's clock, G in RFC 6298 §2: no round trip is measured shorter.
 const TICK: Duration = Duration::from_millis(1);
 
@@ -24,6 +26,23 @@ pub(super) fn check(path: &Path, tcp: &tcp::Config, found: &mut Findings) {
     }
     if tcp.initial_ssthresh.is_some_and(|segments| segments < 2) {
         found.add(path.key("initial_ssthresh"), "must be at least 2 segments (RFC 5681 §3.1)");
+    }
+    if tcp.initial_ssthresh.is_some() && tcp.controller == Controller::Bbr {
+        let message = "bbr has no threshold: its startup ends when the path is full";
+        found.add(path.key("initial_ssthresh"), message).hint("leave it out".to_owned());
+    }
+    if tcp.hystart.is_some() && tcp.controller != Controller::Cubic {
+        let message = format!("only cubic has it, not {}", tcp.controller.name());
+        found.add(path.key("hystart"), message).hint("leave it out".to_owned());
+    }
+    for (key, count) in [
+        ("max_retransmissions", tcp.max_retransmissions),
+        ("max_synack_retransmissions", tcp.max_synack_retransmissions),
+    ] {
+        if count > MOST_RETRANSMISSIONS {
+            let message = format!("{count} is absurd here: at most {MOST_RETRANSMISSIONS}");
+            found.add(path.key(key), message);
+        }
     }
     let recovery = tcp.loss_recovery();
     if tcp.controller == Controller::Bbr

@@ -25,7 +25,8 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<source::Config>,
     /// So many flows like this one, each with the dice of its own name: `call` becomes `call-1`,
-    /// `call-2` and so on. Without `start_spread` they start within one packet interval of each other, which
+    /// `call-2` and so on, and a `*` in the name of a node is its number: `from = "left-*"` begins the
+    /// flows of a dumbbell each at a host of its own. Without `start_spread` they start within one packet interval of each other, which
     /// for bulk means together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
@@ -74,6 +75,7 @@ pub struct Flow {
     /// paths (`sctp`): the first is the primary path, where data goes while it is sound. Each end has
     /// an address for each path, and hears of an outage of its own link at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(min = 1))]
     pub paths: Vec<Vec<String>>,
 }
 

@@ -72,6 +72,38 @@ pub enum Trace {
     Csv(TraceFile),
 }
 
+/// A satellite in the middle of a link. What it adds to `delay` is computed: light from a station to
+/// the satellite and down to another that sees it at the same elevation, both on a sphere of the
+/// Earth's equatorial radius (WGS 84).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Orbit {
+    /// Height of the satellites above ground in kilometres: 35786 is geostationary.
+    #[schemars(range(min = 100.0, max = 500_000.0))]
+    pub altitude_km: f64,
+    /// Angles above the horizon at which the satellites stand, in degrees: the first carries the link
+    /// at the start, and each hands it over to the next, the last to the first.
+    #[schemars(length(min = 1), inner(range(min = 0.0, max = 90.0)))]
+    pub elevations: Vec<f64>,
+    /// Time from one hand-over to the next, 1ms or more; the first is as long after the start. Absent
+    /// means that there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handover: Option<Duration>,
+    /// Probability that a packet is lost in the `gap` after a hand-over, in place of `loss`, 0 to 1.
+    #[serde(default)]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub gap_loss: f64,
+    /// How long a hand-over disturbs; shorter than `handover`.
+    #[serde(default = "Orbit::default_gap")]
+    pub gap: Duration,
+}
+
+impl Orbit {
+    const fn default_gap() -> Duration {
+        Duration::from_millis(50)
+    }
+}
+
 /// A file of conditions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

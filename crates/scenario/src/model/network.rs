@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use super::medium::{GilbertElliott, Step, Trace};
-use super::queue::Queue;
+use super::Queue;
+use super::medium::{GilbertElliott, Orbit, Step, Trace};
 
 /// A host or router.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +23,11 @@ pub struct Node {
     #[serde(default)]
     #[schemars(range(min = -10_000.0, max = 10_000.0))]
     pub clock_drift_ppm: f64,
+    /// Colour of the node in pictures: `#` and six hexadecimal digits, as in HTML. Absent means that
+    /// of the page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String", regex(pattern = "^#[0-9A-Fa-f]{6}$"))]
+    pub colour: Option<String>,
 }
 
 /// A link: a queue, a transmitter and a medium, in each direction.
@@ -80,6 +85,10 @@ pub struct Link {
     /// Changes read from a file, in place of `steps`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<Trace>,
+    /// A satellite on the way, in place of `steps` and `trace`: what it adds to the delay holds in both
+    /// directions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orbit: Option<Orbit>,
     /// Outages and returns, in order of time; links are up at the start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub events: Vec<LinkEvent>,
@@ -204,6 +213,7 @@ impl Link {
             reorder: false,
             steps: Vec::new(),
             trace: None,
+            orbit: None,
             events: Vec::new(),
             back: None,
         }

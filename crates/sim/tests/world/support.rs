@@ -35,7 +35,7 @@ pub(crate) fn point(text: &str) -> Point {
 pub(crate) fn link(name: &str, ends: &str, rate: &str, delay: &str, more: &str) -> String {
     let (from, to) = ends.split_once('-').expect("two ends");
     let queue =
-        if more.contains("queue") { "" } else { "queue = { kind = 'droptail', packets = 1000 }" };
+        if more.contains("queue =") { "" } else { "queue = { kind = 'droptail', packets = 1000 }" };
     format!(
         "[links.{name}]\nfrom = '{from}'\nto = '{to}'\nrate = '{rate}'\ndelay = '{delay}'\n{queue}\n{more}\n"
     )
@@ -101,7 +101,7 @@ pub(crate) fn watch(point: &Point, look: &Look, eye: impl FnMut(Instant, Place, 
 /// Runs under a further probe.
 pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run, P) {
     let Point { scenario, network, .. } = point;
-    let options = Options { packets: look.packets, gauges: true };
+    let options = Options { packets: look.packets, gauges: true, sojourn: true };
     let recorder = Recorder::new(layout(scenario, network), options);
     let probe = ((InOrder::default(), probe), (Digest::new(), recorder));
     let mut world = build(scenario, network, &look.materials, probe);

@@ -1,0 +1,247 @@
+//! PIE: proportional integral controller, enhanced (RFC 8033). The wait is measured by timestamps,
+//! as that of the last packet to leave, instead of by an estimate of the departure rate.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::packet::Packet;
+use talkspurt_proto::probe::{Control, DropReason, Probe};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::{Rate, Size};
+
+use crate::codel;
+use crate::knobs::{Impossible, Knobs, is_false, positive};
+use crate::{Discipline, Hop, Served};
+
+/// Drops or marks arrivals with a probability that a controller moves by how far the wait is from
+/// its target, and by how fast it grows. The wait is that of the last packet to leave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Packets that may wait, 1 or more.
+    #[serde(default = "codel::Config::default_packets")]
+    #[schemars(range(min = 1))]
+    pub packets: u32,
+    /// Wait to be held, above zero (RFC 8033 §4.1: QDELAY_REF).
+    #[serde(default = "Config::default_target")]
+    pub target: Duration,
+    /// Time between two moves of the probability, above zero (RFC 8033 §4.2: T_UPDATE).
+    #[serde(default = "Config::default_update")]
+    pub update: Duration,
+    /// Weight of the distance from the target, per second (RFC 8033 §4.2).
+    #[serde(default = "Config::default_alpha")]
+    #[schemars(range(min = 0.0, max = 1000.0))]
+    pub alpha: f64,
+    /// Weight of the growth of the wait, per second (RFC 8033 §4.2).
+    #[serde(default = "Config::default_beta")]
+    #[schemars(range(min = 0.0, max = 1000.0))]
+    pub beta: f64,
+    /// Time for which a burst into a quiet queue passes untouched (RFC 8033 §4.4: MAX_BURST).
+    #[serde(default = "Config::default_max_burst")]
+    pub max_burst: Duration,
+    /// Whether packets of ends that understand ECN are marked instead of dropped.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ecn: bool,
+    /// Probability from which on even those are dropped, 0 to 1 (RFC 8033 §5.1: mark_ecnth).
+    #[serde(default = "Config::default_mark_below")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub mark_below: f64,
+}
+
+impl Config {
+    const fn default_target() -> Duration {
+        Duration::from_nanos(15_000_000)
+    }
+    const fn default_update() -> Duration {
+        Duration::from_nanos(15_000_000)
+    }
+    const fn default_alpha() -> f64 {
+        0.125
+    }
+    const fn default_beta() -> f64 {
+        1.25
+    }
+    const fn default_max_burst() -> Duration {
+        Duration::from_nanos(150_000_000)
+    }
+    const fn default_mark_below() -> f64 {
+        0.1
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PIE {}", self.target)
+    }
+}
+
+impl Knobs for Config {
+    fn check(&self, _: Size) -> Vec<Impossible> {
+        [positive("target", self.target), positive("update", self.update)]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+}
+
+/// Proportional integral controller, enhanced.
+#[derive(Debug)]
+pub struct Pie {
+    waiting: VecDeque<(Instant, Packet)>,
+    bytes: u64,
+    limit: u32,
+    target: Duration,
+    every: Duration,
+    alpha: f64,
+    beta: f64,
+    max_burst: Duration,
+    ecn: bool,
+    mark_below: f64,
+    mtu: u64,
+    /// The next move of the probability.
+    next: Instant,
+    drop_prob: f64,
+    accu_prob: f64,
+    burst_allowance: Duration,
+    /// Wait of the last packet to leave.
+    wait: Duration,
+    qdelay_old: Duration,
+}
+
+impl Pie {
+    /// A queue as the scenario words it, before a link of this MTU.
+    #[must_use]
+    pub fn new(words: &Config, _: Rate, mtu: Size) -> Self {
+        Self {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            limit: words.packets,
+            target: words.target,
+            every: words.update,
+            alpha: words.alpha,
+            beta: words.beta,
+            max_burst: words.max_burst,
+            ecn: words.ecn,
+            mark_below: words.mark_below,
+            mtu: mtu.as_bytes(),
+            next: Instant::ZERO + words.update,
+            drop_prob: 0.0,
+            accu_prob: 0.0,
+            burst_allowance: words.max_burst,
+            wait: Duration::ZERO,
+            qdelay_old: Duration::ZERO,
+        }
+    }
+
+    /// The probability of a drop, as it now is.
+    #[must_use]
+    pub fn drop_prob(&self) -> f64 {
+        self.drop_prob
+    }
+
+    /// Moves the probability at every turn up to `now`; what it depends on did not change since the
+    /// last call.
+    fn catch_up(&mut self, now: Instant) {
+        while self.next <= now {
+            self.next += self.every;
+            let qdelay = if self.waiting.is_empty() { Duration::ZERO } else { self.wait };
+            self.move_probability(qdelay);
+        }
+    }
+
+    /// RFC 8033 §4.2, §4.4.
+    fn move_probability(&mut self, qdelay: Duration) {
+        let distance = qdelay.as_secs_f64() - self.target.as_secs_f64();
+        let growth = qdelay.as_secs_f64() - self.qdelay_old.as_secs_f64();
+        let mut p = (self.alpha * distance + self.beta * growth) / damping(self.drop_prob);
+        if self.drop_prob >= 0.1 {
+            p = p.min(0.02);
+        }
+        self.drop_prob += p;
+        if qdelay.is_zero() && self.qdelay_old.is_zero() {
+            self.drop_prob *= 0.98;
+        }
+        self.drop_prob = self.drop_prob.clamp(0.0, 1.0);
+        let is_quiet = |delay: Duration| delay < self.target / 2;
+        if self.drop_prob == 0.0 && is_quiet(qdelay) && is_quiet(self.qdelay_old) {
+            self.burst_allowance = self.max_burst;
+        } else {
+            self.burst_allowance = self.burst_allowance.saturating_sub(self.every);
+        }
+        self.qdelay_old = qdelay;
+    }
+
+    /// RFC 8033 §4.1, with the spreading of §5.4.
+    fn drops_early(&mut self, unity: impl FnOnce() -> f64) -> bool {
+        if self.drop_prob == 0.0 {
+            self.accu_prob = 0.0;
+        }
+        let is_short = self.qdelay_old < self.target / 2 && self.drop_prob < 0.2;
+        if !self.burst_allowance.is_zero() || is_short || self.bytes <= 2 * self.mtu {
+            return false;
+        }
+        self.accu_prob += self.drop_prob;
+        if self.accu_prob < 0.85 {
+            return false;
+        }
+        let drops = self.accu_prob >= 8.5 || unity() < self.drop_prob;
+        if drops {
+            self.accu_prob = 0.0;
+        }
+        drops
+    }
+}
+
+/// RFC 8033 §4.2: the smaller the probability, the smaller its steps.
+fn damping(drop_prob: f64) -> f64 {
+    match drop_prob {
+        p if p < 0.000_001 => 2048.0,
+        p if p < 0.000_01 => 512.0,
+        p if p < 0.000_1 => 128.0,
+        p if p < 0.001 => 32.0,
+        p if p < 0.01 => 8.0,
+        p if p < 0.1 => 2.0,
+        _ => 1.0,
+    }
+}
+
+impl Discipline for Pie {
+    fn enqueue<P: Probe>(&mut self, mut packet: Packet, hop: &mut Hop<'_, P>) -> bool {
+        self.catch_up(hop.now);
+        let marks = self.ecn && self.drop_prob < self.mark_below;
+        let why = match self.packets() >= self.limit {
+            true => Some(DropReason::Full),
+            false if !self.drops_early(|| hop.dice.unit()) => None,
+            false if marks && hop.mark(&mut packet) => None,
+            false => Some(DropReason::Early),
+        };
+        if let Some(why) = why {
+            hop.refuse(packet, why);
+            return false;
+        }
+        self.bytes += u64::from(packet.ip_bytes);
+        self.waiting.push_back((hop.now, packet));
+        true
+    }
+    fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served {
+        self.catch_up(hop.now);
+        let Some((since, packet)) = self.waiting.pop_front() else { return Served::Empty };
+        self.bytes -= u64::from(packet.ip_bytes);
+        self.wait = hop.now - since;
+        Served::Packet(packet)
+    }
+    fn control(&self) -> Control {
+        Control { drop_probability: Some(self.drop_prob), ..Control::default() }
+    }
+    fn passes_when_idle(&self) -> bool {
+        false
+    }
+    fn packets(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

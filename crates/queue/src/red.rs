@@ -1,0 +1,359 @@
+//! RED: random early detection (Floyd and Jacobson 1993), gentle (Floyd 2000) and adaptive (Floyd,
+//! Gummadi and Shenker 2001). The letters of the papers: `p_b` is the probability by the average
+//! alone, `p_a` the one with which a packet goes once the packets since the last are counted.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::math;
+use talkspurt_proto::packet::Packet;
+use talkspurt_proto::probe::{Control, DropReason, Probe};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::{Rate, Size};
+
+use crate::knobs::{Impossible, Knobs, is_false, positive, some, yes};
+use crate::{Discipline, Hop, Served};
+
+/// Random early detection: drops or marks packets with a probability that grows with the average
+/// queue (Floyd and Jacobson 1993); `adaptive` moves `max_p` so that the average stays half-way
+/// between the thresholds (Floyd, Gummadi and Shenker 2001).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Packets that may wait, 1 or more; in byte mode, so many times `mean_packet`.
+    #[schemars(range(min = 1))]
+    pub packets: u32,
+    /// Average from which on packets are dropped, in packets (in byte mode, of `mean_packet`).
+    /// Absent: half of what the link sends in `target_delay`, 5 or more (Floyd et al. 2001 §5.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_threshold: Option<f64>,
+    /// Average at which `max_p` is reached. Absent: three times `min_threshold`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_threshold: Option<f64>,
+    /// Probability of a drop just below `max_threshold`, above 0 and at most 1; where `adaptive`
+    /// begins.
+    #[serde(default = "Config::default_max_p")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max_p: f64,
+    /// Weight of a new sample in the average, above 0 and at most 1. Absent: 1 − e^(−1/C) with C the
+    /// packets of `mean_packet` that the link sends in a second (Floyd et al. 2001 §5.2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub weight: Option<f64>,
+    /// Whether the probability rises on to 1 between `max_threshold` and twice that (Floyd 2000)
+    /// instead of at once.
+    #[serde(default = "yes")]
+    pub gentle: bool,
+    /// What is averaged and weighed.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Length of a usual packet: in byte mode the unit of all that is said in packets, and always
+    /// the step in which the average of an idle queue decays (ns-2 `mean_pktsize_`).
+    #[serde(default = "Config::default_mean_packet")]
+    pub mean_packet: Size,
+    /// Whether `max_p` adapts, twice a second.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub adaptive: bool,
+    /// Delay that thresholds left out are computed for, above zero.
+    #[serde(default = "Config::default_target_delay")]
+    pub target_delay: Duration,
+    /// Whether packets of ends that understand ECN are marked instead of dropped, while the average
+    /// is not so high that every packet goes (RFC 3168 §7).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ecn: bool,
+    /// Counts as ns-2.35's `red.cc` does: the packet with which the average rises beyond
+    /// `min_threshold` passes and counts as 1, none is dropped before count · p reaches 1
+    /// (`wait_`), nor while fewer than two packets wait.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ns2: bool,
+}
+
+/// What RED averages and weighs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Packets, whatever their length.
+    #[default]
+    Packets,
+    /// Bytes: a packet twice as long is dropped twice as often (ns-2 `queue_in_bytes_`, `bytes_`).
+    Bytes,
+}
+
+impl Config {
+    const fn default_max_p() -> f64 {
+        0.1
+    }
+    const fn default_mean_packet() -> Size {
+        Size::from_bytes(1000)
+    }
+    const fn default_target_delay() -> Duration {
+        Duration::from_nanos(5_000_000)
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.adaptive { "Adaptive RED" } else { "RED" };
+        write!(f, "{name} {} packets", self.packets)
+    }
+}
+
+impl Knobs for Config {
+    fn check(&self, _: Size) -> Vec<Impossible> {
+        let mut found = Vec::new();
+        let mut add = |knob, why: &str| found.push(Impossible::new(knob, why));
+        for (key, threshold) in
+            [("min_threshold", self.min_threshold), ("max_threshold", self.max_threshold)]
+        {
+            if threshold.is_some_and(|threshold| threshold <= 0.0) {
+                add(key, "a threshold is above 0 packets");
+            }
+        }
+        match (self.min_threshold, self.max_threshold) {
+            (Some(min), Some(max)) if max <= min => {
+                add("max_threshold", &format!("{max} is not above min_threshold ({min})"));
+            }
+            (None, Some(_)) => add("min_threshold", "missing, though max_threshold is given"),
+            _ => {}
+        }
+        let highest = self.max_threshold.or(self.min_threshold.map(|min| 3.0 * min));
+        if let Some(highest) = highest.filter(|highest| *highest > f64::from(self.packets)) {
+            let why = format!(
+                "the average of a queue of {} packets never reaches the upper threshold ({highest})",
+                self.packets
+            );
+            add("packets", &why);
+        }
+        if self.max_p == 0.0 {
+            add("max_p", "with probability 0 nothing is dropped early");
+        }
+        if self.weight == Some(0.0) {
+            add("weight", "with weight 0 the average never moves");
+        }
+        found.extend(some("mean_packet", self.mean_packet));
+        found.extend(positive("target_delay", self.target_delay));
+        found
+    }
+}
+
+/// Random early detection.
+#[derive(Debug)]
+pub struct Red {
+    waiting: VecDeque<Packet>,
+    bytes: u64,
+    limit: f64,
+    min: f64,
+    max: f64,
+    max_p: f64,
+    weight: f64,
+    gentle: bool,
+    in_bytes: bool,
+    mean_bytes: f64,
+    /// Time to send a packet of mean length: the step of an idle queue's average.
+    step: Duration,
+    /// When `max_p` was last looked at, if it adapts.
+    adapted: Option<Instant>,
+    ecn: bool,
+    ns2: bool,
+    average: f64,
+    /// Packets (in byte mode, of mean length) since the last that was dropped or marked; none while
+    /// the average is below `min`, the paper's −1.
+    count: Option<f64>,
+}
+
+/// What becomes of an arrival.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Passes,
+    /// By the dice: a mark will do.
+    Early,
+    /// The average is too high for anybody.
+    Forced,
+}
+
+impl Red {
+    /// The interval of adaptation, the least and the greatest `max_p`, and the factor of decrease
+    /// (Floyd et al. 2001, figure 1).
+    const INTERVAL: Duration = Duration::from_nanos(500_000_000);
+    const LEAST: f64 = 0.01;
+    const MOST: f64 = 0.5;
+    const BETA: f64 = 0.9;
+
+    /// A queue as the scenario words it, before a transmitter of this rate.
+    #[must_use]
+    pub fn new(words: &Config, rate: Rate, _: Size) -> Self {
+        let mean = words.mean_packet.as_bytes();
+        let per_second = rate.as_bps() as f64 / (8 * mean) as f64;
+        // Floyd et al. 2001 §5.1, §5.2.
+        let auto = || (words.target_delay.as_secs_f64() * per_second / 2.0).max(5.0);
+        let min = words.min_threshold.unwrap_or_else(auto);
+        Self {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            limit: words.packets.into(),
+            min,
+            max: words.max_threshold.unwrap_or(3.0 * min),
+            max_p: words.max_p,
+            weight: words.weight.unwrap_or_else(|| 1.0 - math::exp(-1.0 / per_second)),
+            gentle: words.gentle,
+            in_bytes: words.mode == Mode::Bytes,
+            mean_bytes: mean as f64,
+            step: rate.time_for(mean).unwrap_or(Duration::MAX),
+            adapted: words.adaptive.then_some(Instant::ZERO),
+            ecn: words.ecn,
+            ns2: words.ns2,
+            average: 0.0,
+            count: None,
+        }
+    }
+
+    /// The average queue, in packets (in byte mode, of mean length).
+    #[must_use]
+    pub fn average(&self) -> f64 {
+        self.average
+    }
+
+    /// The probability of a drop below the upper threshold, as it now is.
+    #[must_use]
+    pub fn max_p(&self) -> f64 {
+        self.max_p
+    }
+
+    /// Bytes as packets of mean length.
+    fn lengths(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.mean_bytes
+    }
+
+    /// What waits, in the unit of the thresholds.
+    fn length(&self) -> f64 {
+        if self.in_bytes { self.lengths(self.bytes) } else { self.waiting.len() as f64 }
+    }
+
+    /// Floyd and Jacobson 1993 §4: an average over arrivals, with what small packets would have seen
+    /// of an idle queue put in. ns-2.35 counts whole packet times, and the arrival besides.
+    fn estimate(&mut self, now: Instant, free_at: Instant) {
+        if self.waiting.is_empty() && free_at <= now {
+            let missed = (now - free_at).as_nanos() / self.step.as_nanos().max(1);
+            self.average *= math::pow(1.0 - self.weight, missed as f64);
+        }
+        self.average += self.weight * (self.length() - self.average);
+    }
+
+    /// Floyd et al. 2001, figure 1: keeps the average within 0.4 and 0.6 of the way from `min` to
+    /// `max`. Looked at when a packet arrives, as ns-2 does.
+    fn adapt(&mut self, now: Instant) {
+        let Some(last) = self.adapted.filter(|last| now > *last + Self::INTERVAL) else { return };
+        let part = 0.4 * (self.max - self.min);
+        if self.average > self.max - part && self.max_p <= Self::MOST {
+            self.max_p += (self.max_p / 4.0).min(0.01);
+        } else if self.average < self.min + part && self.max_p >= Self::LEAST {
+            self.max_p *= Self::BETA;
+        }
+        debug_assert!(last < now);
+        self.adapted = Some(now);
+    }
+
+    /// The probability by the average alone.
+    fn p_b(&self) -> f64 {
+        if self.average < self.max {
+            self.max_p * (self.average - self.min) / (self.max - self.min)
+        } else {
+            self.max_p + (1.0 - self.max_p) * (self.average - self.max) / self.max
+        }
+    }
+
+    /// Spreads drops evenly: `count` packets have passed since the last.
+    fn p_a(&self, count: f64, unit: f64) -> f64 {
+        let p_b = self.p_b();
+        let so_far = count * p_b;
+        let p_a = if self.ns2 {
+            match so_far {
+                x if x < 1.0 => 0.0,
+                x if x < 2.0 => p_b / (2.0 - x),
+                _ => 1.0,
+            }
+        } else if so_far < 1.0 {
+            p_b / (1.0 - so_far)
+        } else {
+            1.0
+        };
+        p_a * unit
+    }
+
+    /// What becomes of a packet that counts as `unit` packets.
+    fn judge(&mut self, unit: f64, mut unity: impl FnMut() -> f64) -> Verdict {
+        let top = if self.gentle { 2.0 * self.max } else { self.max };
+        let count = match (self.count, self.ns2) {
+            (None, false) => 0.0,
+            (None, true) => unit,
+            (Some(count), _) => count + unit,
+        };
+        let first = self.count.is_none();
+        if self.average < self.min || (self.ns2 && self.waiting.len() < 2) {
+            self.count = None;
+            return Verdict::Passes;
+        }
+        if self.average >= top {
+            self.count = Some(if self.ns2 { count } else { 0.0 });
+            return Verdict::Forced;
+        }
+        if (self.ns2 && first) || unity() >= self.p_a(count, unit) {
+            self.count = Some(count);
+            return Verdict::Passes;
+        }
+        self.count = Some(0.0);
+        Verdict::Early
+    }
+}
+
+impl Discipline for Red {
+    fn enqueue<P: Probe>(&mut self, mut packet: Packet, hop: &mut Hop<'_, P>) -> bool {
+        self.estimate(hop.now, hop.free_at);
+        self.adapt(hop.now);
+        let unit = if self.in_bytes { self.lengths(packet.ip_bytes.into()) } else { 1.0 };
+        let verdict = self.judge(unit, || hop.dice.unit());
+        let why = match verdict {
+            _ if self.length() >= self.limit => Some(DropReason::Full),
+            Verdict::Passes => None,
+            Verdict::Early if self.ecn && hop.mark(&mut packet) => None,
+            Verdict::Early | Verdict::Forced => Some(DropReason::Early),
+        };
+        if let Some(why) = why {
+            hop.refuse(packet, why);
+            return false;
+        }
+        self.bytes += u64::from(packet.ip_bytes);
+        self.waiting.push_back(packet);
+        true
+    }
+    fn dequeue<P: Probe>(&mut self, _: &mut Hop<'_, P>) -> Served {
+        let Some(packet) = self.waiting.pop_front() else { return Served::Empty };
+        self.bytes -= u64::from(packet.ip_bytes);
+        Served::Packet(packet)
+    }
+    fn control(&self) -> Control {
+        let top = if self.gentle { 2.0 * self.max } else { self.max };
+        let p = match self.average {
+            average if average < self.min => 0.0,
+            average if average < top => self.p_b(),
+            _ => 1.0,
+        };
+        Control {
+            average_packets: Some(self.average),
+            drop_probability: Some(p),
+            ..Control::default()
+        }
+    }
+    /// The average is over all arrivals.
+    fn passes_when_idle(&self) -> bool {
+        false
+    }
+    fn packets(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

@@ -1,0 +1,159 @@
+//! Shapes of networks that need not be written link by link: what each is made of. The links and
+//! nodes they stand for are made in `shapes`, before anything else looks at the scenario.
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use talkspurt_proto::time::Duration;
+
+use super::network::Link;
+
+/// A network of a usual shape.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Topology {
+    /// Hosts on both sides of one link: `left-1`, `left-2` … at `west`, `right-1` … at `east`. The
+    /// links of hosts have the hosts' names; the one between is `bottleneck`.
+    Dumbbell(Dumbbell),
+    /// Nodes in a row: `node-1`, `node-2` …, joined by `hop-1`, `hop-2` ….
+    Chain(Chain),
+    /// Routers in a row, `router-1`, `router-2` …, joined by `bottleneck-1` …: `in` sends through all
+    /// of them to `out`, and `in-1` to `out-1` through `bottleneck-1` alone, `in-2` to `out-2` through
+    /// the second, and so on. The links of hosts have the hosts' names.
+    ParkingLot(ParkingLot),
+    /// Two ways from `left` to `right` that share nothing: over `north-west` and `north-east`, joined
+    /// by `north`, and over `south-west` and `south-east`, joined by `south`. The links of the two hosts
+    /// are `left-north`, `north-right`, `left-south` and `south-right`.
+    TwoPaths(TwoPaths),
+    /// A `server` at the end of a `wire` to a `base`, which reaches `station-1`, `station-2` … by a
+    /// link each, that has the station's name and goes from it to the base.
+    WirelessEdge(WirelessEdge),
+}
+
+/// A dumbbell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Dumbbell {
+    /// Hosts on the left.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub left: u32,
+    /// Hosts on the right; absent means as many as on the left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 10_000))]
+    pub right: Option<u32>,
+    /// The links between hosts and routers, from left to right.
+    pub access: Alike,
+    /// Those on the right; absent means as on the left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub right_access: Option<Alike>,
+    /// The link from west to east.
+    pub bottleneck: Single,
+}
+
+/// A chain.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Chain {
+    /// Links in the row.
+    #[schemars(range(min = 1, max = 255))]
+    pub hops: u32,
+    /// Each of them.
+    pub hop: Alike,
+}
+
+/// A parking lot.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ParkingLot {
+    /// Links between routers.
+    #[schemars(range(min = 1, max = 253))]
+    pub bottlenecks: u32,
+    /// The links between hosts and routers: `in`, `in-1` … and `out`, `out-1` ….
+    pub access: Alike,
+    /// The links between routers.
+    pub bottleneck: Alike,
+}
+
+/// Two disjoint paths.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct TwoPaths {
+    /// The four links of the two hosts, from left to right.
+    pub access: Single,
+    /// The link in the north.
+    pub north: Single,
+    /// The link in the south.
+    pub south: Single,
+}
+
+/// A wireless edge.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct WirelessEdge {
+    /// Stations.
+    #[schemars(range(min = 1, max = 10_000))]
+    pub stations: u32,
+    /// The link from the server to the base.
+    pub wire: Single,
+    /// The links from the stations to the base; `back` is the way down. They are links like any
+    /// other, with losses and steps, and share nothing.
+    pub radio: Alike,
+}
+
+/// A link without its ends: the shape knows them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Single(Map<String, Value>);
+
+/// Links that are alike, but perhaps for their delays.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Alike(Map<String, Value>);
+
+/// Marks the schema of a table whose keys are told elsewhere.
+pub(crate) const LIKE: &str = "x-like";
+/// The key with which delays of links that are alike grow.
+pub(crate) const DELAY_TO: &str = "delay_to";
+
+impl JsonSchema for Single {
+    fn schema_name() -> Cow<'static, str> {
+        "Single".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        without_ends(generator)
+    }
+}
+
+impl JsonSchema for Alike {
+    fn schema_name() -> Cow<'static, str> {
+        "Alike".into()
+    }
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut delay_to = Duration::json_schema(generator);
+        let meaning = "Propagation delay of the last of these links, at most 1h; `delay` is that of \
+                       the first, and those between lie in equal steps. Absent means that all have \
+                       the same.";
+        delay_to.insert("description".to_owned(), json!(meaning));
+        let mut link = without_ends(generator);
+        if let Some(properties) = link.get_mut("properties").and_then(Value::as_object_mut) {
+            properties.insert(DELAY_TO.to_owned(), delay_to.to_value());
+        }
+        link
+    }
+}
+
+/// The schema of a link, whose every other key a shape takes.
+fn without_ends(generator: &mut SchemaGenerator) -> Schema {
+    let mut link = Link::json_schema(generator);
+    let ends = ["from", "to"];
+    link.insert(LIKE.to_owned(), json!("links.NAME"));
+    if let Some(properties) = link.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.retain(|key, _| !ends.contains(&key.as_str()));
+    }
+    if let Some(required) = link.get_mut("required").and_then(Value::as_array_mut) {
+        required.retain(|key| key.as_str().is_none_or(|key| !ends.contains(&key)));
+    }
+    link
+}

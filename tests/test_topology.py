@@ -1,0 +1,205 @@
+"""The picture of the network: what is drawn, where it stands, what it says."""
+
+import json
+from collections import Counter
+from itertools import combinations, pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from talkspurt import _core, store
+from talkspurt.figures.style import flow_styles
+from talkspurt.report import gather, layout, topology
+
+ROOT = Path(__file__).parents[1]
+SCENARIOS = [*ROOT.glob("scenarios/*.toml"), *ROOT.glob("scenarios/*/*.toml")]
+QUEUE = 'queue = { kind = "droptail", packets = 9 }'
+
+
+def link(a, b):
+    numbers = {"rate_bps": 1e6, "delay_s": 0.01, "queue": "q", "mtu": 1500}
+    return {"name": f"{a}-{b}", "from": a, "to": b, **numbers}
+
+
+def read(text, folder="."):
+    return json.loads(_core.load(text, "network", str(folder), [], None).topology(0))
+
+
+def drawn(network):
+    styles = flow_styles({flow["name"]: flow["transport"] for flow in network["flows"]})
+    found = topology.picture(network, styles)
+    return found, ElementTree.fromstring(found.svg), ElementTree.fromstring(topology.file(found))
+
+
+def texts(svg):
+    return [text.text for text in svg.iter("{http://www.w3.org/2000/svg}text")]
+
+
+def flow(name, a, b, transport='{ kind = "tcp", controller = "cubic" }'):
+    return (
+        f'[flows.{name}]\nfrom = "{a}"\nto = "{b}"\ntransport = {transport}\n'
+        'source = { kind = "bulk" }\n'
+    )
+
+
+def dumbbell(hosts):
+    text = f"""title = "t"\nduration = "9s"
+[topology]\nkind = "dumbbell"\nleft = {hosts}
+access = {{ rate = "100Mbit/s", delay = "1ms", delay_to = "20ms", {QUEUE} }}
+bottleneck = {{ rate = "10Mbit/s", delay = "20ms", {QUEUE}, back = {{ rate = "1Mbit/s" }} }}
+[nodes]\nwest = {{ colour = "#e69f00" }}
+"""
+    for n in range(1, hosts + 1):
+        kind = '{ kind = "tcp", controller = "cubic" }' if n % 2 else '{ kind = "sctp" }'
+        text += flow(f"f-{n}", f"left-{n}", f"right-{n}", kind)
+    return read(text)
+
+
+def test_nodes_stand_in_the_order_packets_pass_them():
+    links = [link(*pair) for pair in ("ac", "bc", "cd", "de", "df")]
+    routes = [list("acde"), list("bcdf"), list("edca")]
+    spots = layout.plan(list("abcdef"), links, routes).spots
+    assert [spots[name].column for name in "abcdef"] == [0, 0, 1, 2, 3, 3]
+    # Both hosts as far from the middle, on either side.
+    assert spots["c"].row == spots["d"].row == pytest.approx(0.5, abs=1e-3)
+    assert sorted((spots["a"].row, spots["b"].row)) == pytest.approx([0, 1], abs=1e-3)
+
+
+def test_networks_that_share_nothing_are_drawn_below_each_other():
+    links = [link(*pair) for pair in ("ab", "cd")]
+    spots = layout.plan(list("abcd"), links, [list("ab"), list("cd")]).spots
+    assert spots["a"].row == spots["b"].row < spots["c"].row == spots["d"].row
+
+
+def test_rings_and_lonely_nodes_have_places_too():
+    links = [link(*pair) for pair in ("ab", "bc", "ca")]
+    spots = layout.plan(list("abcz"), links, [list("abc"), list("bca"), list("cab")]).spots
+    assert len(set(spots.values())) == 4
+
+
+def test_a_link_past_nodes_bends_round_them():
+    links = [link(*pair) for pair in ("ab", "bc", "cd", "ad")]
+    laid = layout.plan(list("abcd"), links, [list("abcd")])
+    bends = laid.bends["a", "d"]
+    assert [spot.column for spot in bends] == [1, 2]
+    for bend, node in zip(bends, "bc", strict=True):
+        assert abs(bend.row - laid.spots[node].row) >= 1
+
+
+@pytest.mark.parametrize("wishes", [[0, 0, 0, 0], [3, 0, 1], [0, 5, 5.5, 5.2, 9]])
+def test_rows_are_apart_and_as_near_to_their_wishes_as_can_be(wishes):
+    weights = [1 + n for n in range(len(wishes))]
+    rows = layout.apart(wishes, weights)
+    assert all(b - a >= 1 - 1e-9 for a, b in pairwise(rows))
+
+    def cost(places):
+        return sum(w * (p - q) ** 2 for w, p, q in zip(weights, places, wishes, strict=True))
+
+    # No row, nor any run of rows, can be moved without loss.
+    for first, last in combinations(range(len(rows) + 1), 2):
+        for step in (-1e-3, 1e-3):
+            moved = [r + step * (first <= n < last) for n, r in enumerate(rows)]
+            fits = all(b - a >= 1 - 1e-9 for a, b in pairwise(moved))
+            assert not fits or cost(moved) >= cost(rows) - 1e-12
+
+
+def test_a_small_dumbbell_is_drawn_whole():
+    found, page, alone = drawn(dumbbell(4))
+    words = texts(page)
+    assert {*(f"left-{n}" for n in range(1, 5)), "west", "east", "bottleneck"} <= set(words)
+    assert "10 Mbit/s ⇄ 1 Mbit/s, 20 ms" in words and "DropTail 9 packets" in words
+    assert [line.flows for line in found.key] == [(f"f-{n}",) for n in range(1, 5)]
+    circles = list(page.iter("{http://www.w3.org/2000/svg}circle"))
+    assert len({(c.get("cx"), c.get("cy")) for c in circles}) == 10
+    assert [c.get("style") for c in circles].count("fill:#e69f00") == 1
+    assert "f-1 – tcp-cubic, left-1 → right-1" in texts(alone)
+
+
+def test_fifty_hosts_a_side_become_one_and_keep_their_delays_and_flows():
+    found, page, _ = drawn(dumbbell(50))
+    words = texts(page)
+    assert words.count("left-1 … left-50") == 2  # the node and its links
+    assert "100 Mbit/s, 1 ms … 20 ms" in words
+    assert len(words) < 20
+    # Of each transport one line, for all its flows.
+    assert [(line.transport, len(line.flows)) for line in found.key] == [
+        ("tcp-cubic", 25),
+        ("sctp", 25),
+    ]
+    (routes,) = {line.routes for line in found.key}
+    assert routes == (("left-1", "west", "east", "right-1"),)
+
+
+def test_many_networks_that_are_alike_become_one():
+    def worlds(count, slow=None):
+        text = 'title = "t"\nduration = "9s"\n'
+        for n in range(count):
+            rate = "1Mbit/s" if n == slow else "2Mbit/s"
+            text += f'[links.{n}-line]\nfrom = "{n}-home"\nto = "{n}-office"\n'
+            text += f'rate = "{rate}"\ndelay = "5ms"\n{QUEUE}\n'
+            text += flow(f"f{n}", f"{n}-home", f"{n}-office")
+        return drawn(read(text))
+
+    assert Counter(texts(worlds(4)[1]))["2 Mbit/s, 5 ms"] == 4
+    found, page, _ = worlds(13)
+    assert {"13 ×", "…-home", "…-office", "…-line"} <= set(texts(page))
+    assert [len(line.flows) for line in found.key] == [13]
+    # One that differs is drawn for itself.
+    assert {"12 ×", "7-home", "1 Mbit/s, 5 ms"} <= set(texts(worlds(13, slow=7)[1]))
+
+
+def test_lines_that_share_a_link_run_beside_each_other():
+    _, page, _ = drawn(dumbbell(4))
+    ways = [p.get("points") for p in page.iter("{http://www.w3.org/2000/svg}polyline")]
+    middle = [
+        way.split()[2] for way in ways if way and len(way.split()) == 6
+    ]  # where each enters the bottleneck
+    heights = sorted(float(corner.split(",")[1]) for corner in middle)
+    gaps = [b - a for a, b in pairwise(heights)]
+    assert len(heights) == 4
+    assert gaps == pytest.approx([topology.LANE] * 3, abs=0.11)  # as rounded
+
+
+@pytest.mark.parametrize("file", SCENARIOS, ids=lambda file: file.stem)
+def test_every_scenario_has_a_picture_with_all_that_it_names(file):
+    network = read(file.read_text(encoding="utf-8"), file.parent)
+    found, page, alone = drawn(network)
+    assert {flow["name"] for flow in network["flows"]} == {f for k in found.key for f in k.flows}
+    words = " ".join(texts(page))
+    gathered = gather.gather(network)
+    assert set(gathered.where) == {node["name"] for node in network["nodes"]}
+    for node in gathered.nodes.values():
+        assert node["words"] in words
+    left, top, width, height = map(float, alone.get("viewBox").split())
+    assert (left, top) == (0, 0)
+    for circle in page.iter("{http://www.w3.org/2000/svg}circle"):
+        assert 0 < float(circle.get("cx")) < width and 0 < float(circle.get("cy")) < height
+
+
+def test_the_picture_lies_among_the_figures(tmp_path):
+    import talkspurt
+
+    result = talkspurt.run(ROOT / "scenarios/topologies/chain.toml")
+    store.write_topology(result, tmp_path)
+    svg = ElementTree.parse(tmp_path / "figures" / "topology.svg").getroot()
+    assert {"node-1", "node-6", "hop-5"} <= set(texts(svg))
+    assert "var(--ink)" in (svg[0].text or "")
+
+
+def test_hops_without_a_link_are_drawn_as_air():
+    network = {
+        "nodes": [{"name": name} for name in "abc"],
+        "links": [link("a", "b")],
+        "flows": [
+            {"name": "f", "transport": "udp", "from": "a", "to": "c", "routes": [list("abc")]}
+        ],
+    }
+    _, page, _ = drawn(network)
+    wires = [p.get("class") for p in page.iter("{http://www.w3.org/2000/svg}polyline")]
+    assert wires == ["wire", "wire air", "route"]
+    assert len(texts(page)) == 3 + 3  # names of nodes, and the link in three lines
+
+
+def test_a_network_without_nodes_has_no_picture():
+    assert topology.picture({"nodes": [], "links": [], "flows": []}, {}) is None
