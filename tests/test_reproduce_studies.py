@@ -135,6 +135,17 @@ def test_a_dossier_has_all_it_takes_to_check_a_row(
     assert 'href="sarao2019/index.html"' in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
+def test_a_folder_of_dossiers_is_replaced_and_is_no_result(tmp_path: Path) -> None:
+    for _ in range(2):
+        done = command("reproduce", "sarao2019", "--out", tmp_path / "out")
+        assert done.returncode == 0, done.stderr
+        assert "sarao2019" in done.stdout and "index.html" in done.stdout
+    rows = json.loads((tmp_path / "out" / "rows.json").read_text(encoding="utf-8"))
+    assert rows["study"] == "sarao2019"
+    with pytest.raises(OSError, match="open index.html"):
+        talkspurt.load(tmp_path / "out")
+
+
 @pytest.mark.parametrize("name", ["nor2010", "wheeb2017", "sarao2019", "maldonado2005"])
 def test_recorded_values_of_ns2_are_of_the_script_that_is_there(name: str) -> None:
     file = Path(str(ns2.FILES / f"{name}.ns2.json"))

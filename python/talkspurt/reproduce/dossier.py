@@ -113,7 +113,7 @@ def _row(one: Reproduction, row: Row) -> dict[str, Any]:
         "verdict": row.verdict,
         "grade": GRADES.get(row.verdict, 5),
         "reason": row.reason,
-        "band": spec.band.words(spec.unit),
+        "band": spec.band.words(spec.unit) or "the same words",
         "how": one.file.recipe(spec.id),
         "cases": [_run(one.cases[name]) for name in one.values.cases.get(spec.id, ())],
     }

@@ -81,7 +81,7 @@ class Band:
             None if self.at_least is None else f"at least {self.at_least:g}{of}",
             None if self.at_most is None else f"at most {self.at_most:g}{of}",
         ]
-        return " and ".join(part for part in parts if part) or "the same words"
+        return " and ".join(part for part in parts if part)
 
 
 @dataclass(frozen=True)
@@ -210,24 +210,25 @@ def judge(
     inferred ones give is underspecified. What is left has at least its place in the order, or
     differs.
     """
-    band = spec.band.words(spec.unit)
+    words = spec.band.words(spec.unit)
+    inside, outside = (f"within {words}", f"outside {words}") if words else ("the same", "not so")
     printed = f"printed {show(spec.paper, spec.unit)}"
     with_stated = f"the stated parameters give {show(stated, spec.unit)}"
     with_inferred = f"the inferred ones {show(inferred, spec.unit)}"
     if impossible:
         follows = spec.band.holds(spec.paper, inferred)
-        tail = f"; {with_inferred}, within {band}" if follows else ""
+        tail = f"; {with_inferred}, {inside}" if follows else ""
         return CANNOT_FOLLOW, "; ".join(impossible) + tail
     if spec.band.holds(spec.paper, stated):
-        return MATCHES, f"{printed}, {with_stated}: within {band}"
+        return MATCHES, f"{printed}, {with_stated}: {inside}"
     if spec.band.holds(spec.paper, inferred):
         if stated is not None and not spec.missing:
-            return CANNOT_FOLLOW, f"{printed}, but {with_stated}; {with_inferred}, within {band}"
+            return CANNOT_FOLLOW, f"{printed}, but {with_stated}; {with_inferred}, {inside}"
         left_out = ", ".join(spec.missing) or "what the value depends on"
-        return UNDERSPECIFIED, f"the text leaves out {left_out}; {with_inferred}, within {band}"
+        return UNDERSPECIFIED, f"the text leaves out {left_out}; {with_inferred}, {inside}"
     given = [
-        words
-        for value, words in ((stated, with_stated), (inferred, with_inferred))
+        said
+        for value, said in ((stated, with_stated), (inferred, with_inferred))
         if value is not None
     ]
     if not given:
@@ -237,7 +238,7 @@ def judge(
                 f"the text leaves out {', '.join(spec.missing)}; no value came out",
             )
         return DIFFERS, f"{printed}; no value came out of the runs"
-    said = f"{printed}, {' and '.join(given)}: outside {band}"
+    said = f"{printed}, {' and '.join(given)}: {outside}"
     if ordered:
         return SAME_ORDERING, f"{said}, but in the same order among {spec.group}"
     return DIFFERS, said
