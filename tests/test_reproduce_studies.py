@@ -142,7 +142,7 @@ def test_a_folder_of_dossiers_is_replaced_and_is_no_result(tmp_path: Path) -> No
         assert "sarao2019" in done.stdout and "index.html" in done.stdout
     rows = json.loads((tmp_path / "out" / "rows.json").read_text(encoding="utf-8"))
     assert rows["study"] == "sarao2019"
-    with pytest.raises(OSError, match="open index.html"):
+    with pytest.raises(OSError, match=r"open index\.html"):
         talkspurt.load(tmp_path / "out")
 
 

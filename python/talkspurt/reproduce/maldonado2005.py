@@ -338,8 +338,10 @@ def _fairness(lab: Lab) -> dict[str, Value]:
         for k in ("tfrc", "tb")
         for n in MIXES
     }
-    found: dict[str, Value] = {f"fig3/factor/{n}": other["tfrc", n] / tcp["tfrc", n] for n in MIXES}
-    found["fig3/factor/64"] = other["tfrc", 64]
+    found: dict[str, Value] = {
+        f"fig3/factor/{n}": other["tfrc", n] / tcp["tfrc", n] for n in (1, 8)
+    }
+    found["fig3/share/64"] = other["tfrc", 64]
     found["fig3/few"] = tcp["tb", 1]
     found["fig3/best-codec"] = counted_kbps(lab.cases["mix-tb-1"], "other-1")
     for n in (8, 64):
@@ -435,5 +437,8 @@ def ns2(script: Script) -> dict[str, Value]:
         }
         tcp = _mean([share.get(n, 0.0) for n in range(number)])
         tfrc = _mean([share.get(n, 0.0) for n in range(number, 2 * number)])
-        found[f"fig3/factor/{number}"] = tfrc if number == 64 else tfrc / tcp
+        if number == MIXES[-1]:
+            found[f"fig3/share/{number}"] = tfrc
+        else:
+            found[f"fig3/factor/{number}"] = tfrc / tcp
     return found
