@@ -213,6 +213,39 @@ def schema() -> None:
     print(_core.schema().rstrip())
 
 
+@app.command
+def reproduce(
+    study: Literal["nor2010", "wheeb2017", "maldonado2005", "sarao2019", "renker2008", "all"],
+    /,
+    *,
+    out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+    ns2: Annotated[bool, Parameter(name="--ns2", negative=())] = False,
+    jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
+) -> None:
+    """Re-run a published study: what was printed, what comes out, and a verdict with its reason.
+
+    Parameters
+    ----------
+    study
+        One of the five studies talkspurt grew from, or all of them.
+    out
+        Folder for the dossiers, scenarios and figures; runs/reproduce-STUDY unless given.
+    json
+        Print one JSON document and nothing else on standard output; dossiers are written only with
+        --out.
+    ns2
+        Run ns-2, which must be installed, instead of showing what it gave when it was recorded.
+    jobs
+        Runs at a time; all cores unless given.
+    """
+    from talkspurt.reproduce import running
+
+    if jobs is not None and jobs < 1:
+        raise BadInputError(f"--jobs {jobs}: expected 1 or more")
+    running.run(study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs)
+
+
 class BadInputError(Exception):
     """Something the user wrote cannot be; the message says what and what was expected."""
 

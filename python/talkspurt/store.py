@@ -366,6 +366,12 @@ def load(folder: Path) -> Result | Study:
         from talkspurt.study import Study
 
         return Study.of_folder(folder, manifest)
+    if manifest.get("kind") == "reproduction":
+        raise StoreError(
+            errno.EINVAL,
+            "holds the dossiers of published studies: open index.html, or read rows.json",
+            str(folder),
+        )
     return load_result(folder, manifest)
 
 

@@ -1,0 +1,190 @@
+"""Finds what a text contains and cannot be: each check says in a sentence why, or nothing.
+
+A check is told the printed value and numbers the text states, and computes. It knows no study.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from talkspurt.reproduce.rows import Spec, StudyFileError, show
+
+Facts = Mapping[str, Any]
+Check = Callable[[Any, str, Facts], "str | None"]
+"""Printed value, its unit, what the text states → why it cannot be."""
+
+SECONDS = {"s": 1.0, "ms": 1e-3}
+BITS_PER_SECOND = {"bit/s": 1.0, "kb/s": 1e3, "kbit/s": 1e3, "Mb/s": 1e6}
+
+
+def delay_floor(paper: float, unit: str, facts: Facts) -> str | None:
+    """A one-way delay shorter than propagation and the sending of one packet."""
+    propagation_s = float(facts["delay_s"])
+    sending_s = 8 * float(facts.get("packet_bytes", 0)) / float(facts.get("rate_bps", 1e300))
+    floor = (propagation_s + sending_s) / SECONDS[unit]
+    if paper >= floor * (1 - 1e-9):
+        return None
+    size = f" and {facts['packet_bytes']} bytes at the link's rate" if sending_s else ""
+    return (
+        f"a delay of {show(paper, unit)} is shorter than the link's: propagation{size} take "
+        f"{show(floor, unit)}"
+    )
+
+
+def offered_ceiling(paper: float, unit: str, facts: Facts) -> str | None:
+    """A throughput above what was offered."""
+    offered = float(facts["offered_bps"]) / BITS_PER_SECOND[unit]
+    headers = float(facts.get("header_bytes", 0)) / float(facts.get("packet_bytes", 1))
+    if paper <= offered * (1 + headers):
+        return None
+    tail = f", even with {facts['header_bytes']} bytes of headers a packet" if headers else ""
+    return (
+        f"a throughput of {show(paper, unit)} is above the {show(offered, unit)} that the source "
+        f"offers{tail}"
+    )
+
+
+def loss_and_throughput(paper: float, unit: str, facts: Facts) -> str | None:
+    """A loss that, with the throughput beside it, means another offered rate than stated."""
+    throughput, stated = float(facts["throughput_bps"]), float(facts["offered_bps"])
+    offered = throughput / (1 - paper / 100)
+    if abs(offered - stated) <= 0.02 * stated:
+        return None
+    return (
+        f"{show(paper, unit)} lost and {throughput / 1e3:g} kb/s arrived mean "
+        f"{show(offered / 1e3, 'kb/s')} offered, where {stated / 1e3:g} kb/s are stated"
+    )
+
+
+def leaves_room(paper: object, unit: str, facts: Facts) -> str | None:
+    """A link said to be filled by a load that is less than it carries."""
+    rest = float(facts["rate_bps"]) - float(facts["offered_bps"])
+    if rest <= 0:
+        return None
+    return (
+        f"{float(facts['offered_bps']) / 1e3:g} kb/s offered to a link of "
+        f"{float(facts['rate_bps']) / 1e3:g} kb/s leave {rest / 1e3:g} kb/s"
+    )
+
+
+def link_carries(paper: float, unit: str, facts: Facts) -> str | None:
+    """A load, printed as a number of on/off sources, that the link cannot carry."""
+    mean = float(facts["source_bps"])
+    if "on_s" in facts:
+        on, off = float(facts["on_s"]), float(facts["off_s"])
+        mean *= on / (on + off)
+    load, rate = paper * mean, float(facts["rate_bps"])
+    if load <= rate:
+        return None
+    return (
+        f"{show(paper)} sources of {mean / 1e3:.3g} kb/s on average offer {load / 1e6:.3g} Mb/s to "
+        f"a link of {rate / 1e6:.3g} Mb/s, {load / rate:.2g} times what it carries"
+    )
+
+
+def headers_fit(paper: float, unit: str, facts: Facts) -> str | None:
+    """Voice flows, printed as a number, whose headers alone exceed their share of the link."""
+    share = float(facts["rate_bps"]) / paper
+    headers = 8 * float(facts["header_bytes"]) / float(facts["packet_s"])
+    if headers <= share:
+        return None
+    return (
+        f"{show(paper)} flows on {float(facts['rate_bps']) / 1e3:g} kb/s have {share / 1e3:.3g} "
+        f"kb/s each, and the headers of a packet every {float(facts['packet_s']) * 1e3:g} ms alone "
+        f"are {headers / 1e3:.3g} kb/s"
+    )
+
+
+def constant_delay(paper: float, unit: str, facts: Facts) -> str | None:
+    """Delays said to vary whose printed mean is the least that a packet can take."""
+    floor = float(facts["delay_s"]) + 8 * float(facts["packet_bytes"]) / float(facts["rate_bps"])
+    mean = float(facts["mean_s"])
+    if mean > floor * (1 + 1e-6):
+        return None
+    if mean < floor * (1 - 1e-6):
+        return (
+            f"{facts['also_where']} prints a mean of {show(mean * 1e3, 'ms')} for it, less than "
+            f"the {show(floor * 1e3, 'ms')} of a packet of {facts['packet_bytes']} bytes: what was "
+            "traced is not the voice"
+        )
+    return (
+        f"{facts['also_where']} prints a mean of {show(floor * 1e3, 'ms')}, which is the least a "
+        f"packet of {facts['packet_bytes']} bytes can take: none took longer"
+    )
+
+
+def service_time(paper: object, unit: str, facts: Facts) -> str | None:
+    """A time for each packet in which the link would carry more than the text measures."""
+    implied = 8 * float(facts["packet_bytes"]) / float(facts["service_s"])
+    measured = float(facts["rate_bps"])
+    if implied <= 1.1 * measured:
+        return None
+    return (
+        f"{facts['packet_bytes']} bytes in {float(facts['service_s']) * 1e3:g} ms are "
+        f"{implied / 1e6:.3g} Mb/s, where the same text measures {measured / 1e6:g}"
+    )
+
+
+def same_as_stated(paper: float | str, unit: str, facts: Facts) -> str | None:
+    """A number or word that the text itself states differently elsewhere."""
+    stated = facts["also_stated"]
+    if paper == stated:
+        return None
+    return f"{facts['also_where']} says {show(stated, unit)}, {facts['here']} {show(paper, unit)}"
+
+
+def range_stated(paper: float, unit: str, facts: Facts) -> str | None:
+    """A number outside the range that the text itself gives for it."""
+    least, most = float(facts["least"]), float(facts["most"])
+    if least <= paper <= most:
+        return None
+    return (
+        f"{facts['also_where']} says {show(least)} to {show(most, unit)}, {facts['here']} "
+        f"{show(paper, unit)}"
+    )
+
+
+def codec_standard(paper: float, unit: str, facts: Facts) -> str | None:
+    """A codec's rate that is not the codec's."""
+    standard = float(facts["standard"])
+    if abs(paper - standard) <= 0.02 * standard:
+        return None
+    return (
+        f"{facts['codec']} has {show(standard, unit)} ({facts['source']}), not {show(paper, unit)}"
+    )
+
+
+CHECKS: dict[str, Check] = {
+    "constant_delay": constant_delay,
+    "delay_floor": delay_floor,
+    "offered_ceiling": offered_ceiling,
+    "leaves_room": leaves_room,
+    "link_carries": link_carries,
+    "loss_and_throughput": loss_and_throughput,
+    "headers_fit": headers_fit,
+    "service_time": service_time,
+    "range_stated": range_stated,
+    "same_as_stated": same_as_stated,
+    "codec_standard": codec_standard,
+}
+"""Every check by the name a study's file calls it."""
+
+
+def impossible(spec: Spec, stated: Facts) -> list[str]:
+    """What the checks of a row find; its own facts go before the study's."""
+    found = []
+    for name in spec.checks:
+        if name not in CHECKS:
+            raise StudyFileError(f"{spec.id}: no check {name!r}; there are {', '.join(CHECKS)}")
+        try:
+            sentence = CHECKS[name](spec.paper, spec.unit, {**stated, **spec.facts})
+        except KeyError as error:
+            raise StudyFileError(f"{spec.id}: check {name!r} wants {error}") from None
+        except TypeError:
+            raise StudyFileError(
+                f"{spec.id}: check {name!r} wants a number, not {spec.paper!r}"
+            ) from None
+        if sentence:
+            found.append(sentence)
+    return found

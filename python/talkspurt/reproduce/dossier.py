@@ -1,0 +1,130 @@
+"""The pages: a dossier for each study and one summary, in a folder a stranger can check from.
+
+Beside each page lie the scenarios of its runs, its figures and its script for ns-2. A row names the
+runs it rests on, their seed, digest and the command that repeats them, and how its number is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import _core, figures, store
+from talkspurt.report import page
+from talkspurt.reproduce import Reproduction, document, ns2
+from talkspurt.reproduce.figures import pictures
+from talkspurt.reproduce.rows import CLASSES, Row, show
+from talkspurt.reproduce.study_file import FILES
+
+if TYPE_CHECKING:
+    from talkspurt.reproduce.figures import Picture
+    from talkspurt.reproduce.lab import Case
+
+GRADES = {"matches": 0, "same ordering": 2, "underspecified": 3}
+"""Colours of verdicts, as the report's grades; the others are 5."""
+
+
+def write(
+    found: Sequence[Reproduction],
+    study: str,
+    folder: Path,
+    *,
+    step: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Write everything into a folder that exists."""
+    for one in found:
+        step(f"dossier of {one.file.name}")
+        _write_study(one, folder / one.file.name)
+    store.write_text(folder / "rows.json", store.to_json(document(found, study)))
+    store.write_text(folder / "index.html", summary(found))
+    header = {"talkspurt": _core.version(), "kind": "reproduction", "study": study}
+    store.write_text(folder / store.MANIFEST, store.to_json(header))
+
+
+def _write_study(one: Reproduction, folder: Path) -> None:
+    for case in one.cases.values():
+        store.write_text(folder / "scenarios" / f"{case.name}.toml", case.toml)
+    for suffix in ("toml", "tcl", "ns2.json", "linux.json"):
+        file = FILES / f"{one.file.name}.{suffix}"
+        if file.is_file():
+            store.write_text(folder / f"{one.file.name}.{suffix}", file.read_text(encoding="utf-8"))
+    drawn = list(pictures(one))
+    for picture in drawn:
+        for ending, data in figures.both(picture.figure).items():
+            store.write_bytes(folder / "figures" / f"{picture.name}.{ending}", data)
+    store.write_text(folder / "index.html", study_page(one, drawn))
+
+
+def study_page(one: Reproduction, drawn: Sequence[Picture]) -> str:
+    """The dossier of one study."""
+    from markupsafe import Markup
+
+    return page.render(
+        "dossier.html.j2",
+        **_frame(f"{one.file.name}: {one.file.title}"),
+        study=one.file,
+        rows=[_row(one, row) for row in one.rows],
+        tally=_tally(one.rows),
+        figures=[Markup(figures.inline_svg(p.figure, p.alt)) for p in drawn],
+        runs=[_run(case) for case in one.cases.values()],
+        ns2=ns2.origin(one.file.name),
+        scripted=ns2.scripted(one.file.name),
+    )
+
+
+def summary(found: Sequence[Reproduction]) -> str:
+    """The page that holds all studies side by side."""
+    every = [row for one in found for row in one.rows]
+    return page.render(
+        "dossiers.html.j2",
+        **_frame("Published studies, re-run"),
+        studies=[(one.file, len(one.rows), _tally(one.rows)) for one in found],
+        total=(len(every), _tally(every)),
+        classes=CLASSES,
+        rows=[(one.file.name, _row(one, row)) for one in found for row in one.rows],
+    )
+
+
+def _frame(title: str) -> dict[str, Any]:
+    """What every page wants, of which a dossier has nothing."""
+    return {"title": title, "wavs": {}, "fate_colours": {}}
+
+
+def _tally(rows: Sequence[Row]) -> list[tuple[str, int, int]]:
+    return [
+        (verdict, sum(row.verdict == verdict for row in rows), GRADES.get(verdict, 5))
+        for verdict in CLASSES
+    ]
+
+
+def _row(one: Reproduction, row: Row) -> dict[str, Any]:
+    spec = row.spec
+    return {
+        "id": spec.id,
+        "anchor": spec.id.replace("/", "-"),
+        "quantity": spec.quantity,
+        "where": spec.where,
+        "unit": spec.unit,
+        "paper": show(spec.paper),
+        "stated": show(row.stated),
+        "inferred": show(row.inferred),
+        "ns2": show(row.ns2),
+        "verdict": row.verdict,
+        "grade": GRADES.get(row.verdict, 5),
+        "reason": row.reason,
+        "band": spec.band.words(spec.unit) or "the same words",
+        "how": one.file.recipe(spec.id),
+        "cases": [_run(one.cases[name]) for name in one.values.cases.get(spec.id, ())],
+    }
+
+
+def _run(case: Case) -> dict[str, Any]:
+    return {
+        "name": case.name,
+        "profile": case.profile,
+        "seed": case.result.seed,
+        "digest": case.result.digest,
+        "file": f"scenarios/{case.name}.toml",
+        "command": f"talkspurt run scenarios/{case.name}.toml",
+    }

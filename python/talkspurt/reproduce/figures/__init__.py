@@ -1,0 +1,191 @@
+"""The studies' figures redrawn in their own axes, and the companion each of them lacks.
+
+A study draws throughput, delay or jitter; beside it stands what a listener would have made of such
+a call today: delay from mouth to ear and MOS. One module a study; here is what they share.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from talkspurt.figures.style import FAINT, INK, LINE_LENGTH, sheet, styled, transport_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from talkspurt.reproduce import Reproduction
+    from talkspurt.reproduce.lab import Case
+    from talkspurt.reproduce.rows import Value
+
+SOURCES = {"printed": INK, "talkspurt": "#0072B2", "ns-2": "#E69F00"}
+"""Colours of whose value a bar is."""
+HATCHES = {"printed": "", "talkspurt": "", "ns-2": "///"}
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with its words.
+
+    Attributes:
+        name: name of its file.
+        alt: what it shows, for those who cannot see it.
+        figure: the drawing.
+    """
+
+    name: str
+    alt: str
+    figure: Figure
+
+
+def pictures(found: Reproduction) -> Iterator[Picture]:
+    """Every figure of a study."""
+    module = import_module(f"talkspurt.reproduce.figures.{found.file.name}")
+    with styled():
+        yield from module.pictures(found)
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a figure."""
+
+    label: str
+    x: Sequence[float]
+    y: Sequence[float]
+    colour: str
+    dashes: tuple[float, ...] = ()
+    steps: bool = False
+
+
+def draw(ax: Axes, lines: Sequence[Line], xlabel: str, ylabel: str, *, legend: bool = True) -> None:
+    """Lines over one pair of axes."""
+    for line in lines:
+        style = {"dashes": line.dashes} if line.dashes else {"linestyle": "-"}
+        drawstyle = "steps-post" if line.steps else "default"
+        ax.plot(line.x, line.y, color=line.colour, label=line.label, drawstyle=drawstyle, **style)
+    ax.set_xlabel(xlabel)
+    ax.set_ylabel(ylabel)
+    if legend and len(lines) > 1:
+        ax.legend(handlelength=LINE_LENGTH, fontsize=8, ncols=2 if len(lines) > 4 else 1)
+
+
+def plot(
+    title: str, lines: Sequence[Line], xlabel: str, ylabel: str, *, height: float = 3.1
+) -> Figure:
+    """A figure of lines."""
+    figure, (ax,) = sheet(title, height=height)
+    draw(ax, lines, xlabel, ylabel)
+    ax.margins(x=0.01)
+    ax.set_ylim(bottom=0)
+    return figure
+
+
+def bars(
+    title: str,
+    ylabel: str,
+    groups: Sequence[str],
+    values: Mapping[str, Sequence[Value]],
+    *,
+    log: bool = False,
+) -> Figure:
+    """Bars side by side for each group: printed, ours and ns-2's."""
+    figure, (ax,) = sheet(title, height=3.0)
+    draw_bars(ax, ylabel, groups, values, log=log)
+    return figure
+
+
+def draw_bars(
+    ax: Axes,
+    ylabel: str,
+    groups: Sequence[str],
+    values: Mapping[str, Sequence[Value]],
+    *,
+    log: bool = False,
+) -> None:
+    """Bars over one pair of axes."""
+    width = 0.8 / len(values)
+    for n, (name, each) in enumerate(values.items()):
+        at = [place - 0.4 + width * (n + 0.5) for place in range(len(groups))]
+        numbers = [float(v) if isinstance(v, int | float) else float("nan") for v in each]
+        colour = SOURCES.get(name, INK)
+        ax.bar(
+            at,
+            numbers,
+            width * 0.92,
+            label=name,
+            color=colour,
+            hatch=HATCHES.get(name),
+            edgecolor="w",
+        )
+    ax.set_xticks(range(len(groups)), groups)
+    ax.set_ylabel(ylabel)
+    if log:
+        ax.set_yscale("log")
+    ax.grid(visible=False, axis="x")
+    ax.legend(fontsize=8, ncols=len(values), loc="upper left", bbox_to_anchor=(0, 1.0))
+    ax.margins(y=0.25)
+
+
+def companion(title: str, calls: Mapping[str, tuple[Case, str]]) -> Figure:
+    """Delay from mouth to ear and MOS of calls of today, one bar each."""
+    from matplotlib.figure import Figure as Sheet
+
+    figure = Sheet(figsize=(7.2, 2.7))
+    left, right = figure.subplots(1, 2)
+    names = list(calls)
+    for ax, column, scale, label in (
+        (left, "mouth_to_ear_p50_s", 1e3, "mouth to ear / ms"),
+        (right, "mos", 1.0, "MOS"),
+    ):
+        numbers = [scale * case.flow(flow, column) for case, flow in calls.values()]
+        colours = [transport_style(transport_of(*call)).colour for call in calls.values()]
+        drawn = ax.bar(range(len(names)), numbers, 0.7, color=colours)
+        texts = [
+            f"{number:.0f}" if scale > 1 else f"{number:.2f}" if number == number else "none heard"
+            for number in numbers
+        ]
+        ax.bar_label(drawn, texts, fontsize=8, padding=2)
+        ax.set_xticks(range(len(names)), names, fontsize=8)
+        if len(names) > 4:
+            ax.tick_params(axis="x", rotation=20)
+        ax.set_ylabel(label)
+        ax.grid(visible=False, axis="x")
+        ax.margins(y=0.15)
+    right.set_ylim(1, 5)
+    left.set_title(title)
+    return figure
+
+
+def transport_of(case: Case, flow: str) -> str:
+    """What carries a flow."""
+    flows = case.result.flows
+    return str(flows.filter(flows["name"] == flow)["transport"][0])
+
+
+def tabled(found: Reproduction, ids: Sequence[str]) -> dict[str, list[Value]]:
+    """Printed, ours and ns-2's values of some rows, as bars want them."""
+    rows = {row.spec.id: row for row in found.rows}
+    values: dict[str, list[Value]] = {
+        "printed": [rows[id].spec.paper for id in ids],
+        "talkspurt": [rows[id].ours for id in ids],
+    }
+    if any(rows[id].ns2 is not None for id in ids):
+        values["ns-2"] = [rows[id].ns2 for id in ids]
+    return values
+
+
+def quiet(ax: Axes, y: float, words: str) -> None:
+    """A line across with a word, for what is printed or stated."""
+    ax.axhline(y, color=FAINT, linewidth=0.9, dashes=(4, 3))
+    ax.annotate(
+        words,
+        (0.995, y),
+        xycoords=("axes fraction", "data"),
+        ha="right",
+        va="bottom",
+        fontsize=8,
+        color=INK,
+    )

@@ -1,0 +1,137 @@
+"""The figures of Maldonado et al. 2005: fairness, rates, smoothness, talk after silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from talkspurt.figures.style import DASHES, sheet, transport_style
+from talkspurt.reproduce.figures import Line, Picture, companion, draw, quiet
+from talkspurt.reproduce.maldonado2005 import (
+    MIX_S,
+    MIXES,
+    SCALES_S,
+    SEEDS,
+    SPOKEN_BPS,
+    mean_share,
+    sent_bytes,
+    variation_by_scale,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from talkspurt.reproduce import Reproduction
+
+TCP, TFRC, TB = (transport_style(name).colour for name in ("tcp", "tfrc", "tfrc-tb"))
+NAMES = {"tfrc": "TFRC", "tb": "TFRC-TB"}
+COLOURS = {"tfrc": TFRC, "tb": TB}
+
+
+def pictures(found: Reproduction) -> Iterator[Picture]:
+    """Every figure."""
+    yield Picture(
+        "fig3-fairness",
+        "Mean throughput by the fair share of TCP, TFRC and TFRC-TB, 1, 8 and 64 of each",
+        _fairness(found),
+    )
+    calls = {
+        "UDP": (found.cases["call-udp"], "call"),
+        "TFRC": (found.cases["call-tfrc"], "call"),
+        "TFRC-TB": (found.cases["call-tfrc-tb"], "call"),
+        "CCID 4": (found.cases["call-ccid4"], "call"),
+    }
+    yield Picture(
+        "companion-mos",
+        "Mouth-to-ear delay and MOS of a call beside eight uploads over the same link",
+        companion("What a caller would say, beside eight uploads", calls),
+    )
+    yield Picture(
+        "fig4-over-time",
+        "Throughput over time of four flows out of eight TCP and eight TFRC or TFRC-TB flows",
+        _over_time(found),
+    )
+    yield Picture(
+        "fig5-variation",
+        "Coefficient of variation of the sending rate against the time scale, 16 sources",
+        _variation(found),
+    )
+    for figure, speed, words in (
+        ("6", "slow", "no faster restart"),
+        ("7", "fast", "faster restart"),
+    ):
+        yield Picture(
+            f"fig{figure}-{speed}",
+            f"Sending rate of a call with 10 s of talk and 10 s of silence, {words}",
+            _talk(found, speed, f"Fig {figure}: talk and silence, {words}"),
+        )
+
+
+def _fairness(found: Reproduction) -> Figure:
+    figure, (ax,) = sheet("Fig 3: normalised mean throughput", height=3.1)
+    lines = []
+    for kind in ("tfrc", "tb"):
+        dashes = DASHES[0 if kind == "tfrc" else 1]
+        for who, colour in (("tcp", TCP), ("other", COLOURS[kind])):
+            shares = [mean_share(found.cases[f"mix-{kind}-{n}"], who) for n in MIXES]
+            label = f"TCP with {NAMES[kind]}" if who == "tcp" else NAMES[kind]
+            lines.append(Line(label, list(MIXES), shares, colour, dashes))
+    draw(ax, lines, "flows of each kind", "throughput / fair share")
+    ax.set_xscale("log", base=2)
+    ax.set_xticks(MIXES, [str(n) for n in MIXES])
+    for line in ax.get_lines():
+        line.set_marker("o")
+    quiet(ax, 1.0, "fair share")
+    return figure
+
+
+def _over_time(found: Reproduction) -> Figure:
+    figure, axes = sheet(
+        "Fig 4: flows over time, 8 of each", height=4.4, rows=2, sharex=True, sharey=True
+    )
+    for ax, kind in zip(axes, ("tfrc", "tb"), strict=True):
+        case = found.cases[f"mix-{kind}-8"]
+        lines = []
+        for n in (1, 2):
+            x = [float(second) for second in range(MIX_S)]
+            tcp = [8e-3 * b for b in case.result.series(f"tcp-{n}")["received_bytes"]]
+            other = [8e-3 * b for b in case.result.series(f"other-{n}")["received_bytes"]]
+            lines.append(Line(f"TCP {n}", x, tcp, TCP, DASHES[n - 1]))
+            lines.append(Line(f"{NAMES[kind]} {n}", x, other, COLOURS[kind], DASHES[n - 1]))
+        draw(ax, lines, "", "kb/s")
+    axes[-1].set_xlabel("time / s")
+    return figure
+
+
+def _variation(found: Reproduction) -> Figure:
+    figure, (ax,) = sheet("Fig 5: coefficient of variation, 16 sources, mean of 5 runs", height=2.9)
+    lines = []
+    for kind in ("tfrc", "tb"):
+        cases = [found.cases[f"web-{kind}-{seed}"] for seed in SEEDS]
+        scales = variation_by_scale(cases, "other")
+        lines.append(Line(NAMES[kind], list(scales), list(scales.values()), COLOURS[kind]))
+    draw(ax, lines, "time scale / s", "coefficient of variation")
+    ax.set_xscale("log")
+    ax.set_xticks(SCALES_S, [f"{scale:g}" for scale in SCALES_S])
+    ax.minorticks_off()
+    ax.set_ylim(bottom=0)
+    return figure
+
+
+def _talk(found: Reproduction, speed: str, title: str) -> Figure:
+    figure, axes = sheet(title, height=4.0, rows=2, sharex=True, sharey=True)
+    for ax, kind in zip(axes, ("tfrc", "tb"), strict=True):
+        bins = [
+            8e-3 * b / 0.2 for b in sent_bytes(found.cases[f"talk-{kind}-{speed}-inferred"], "call")
+        ]
+        x = [0.2 * n for n in range(len(bins))]
+        draw(
+            ax,
+            [Line(NAMES[kind], x, bins, COLOURS[kind], steps=True)],
+            "",
+            f"{NAMES[kind]} / (kb/s)",
+        )
+        ax.set_xlim(100, 220)
+        quiet(ax, SPOKEN_BPS / 1e3, "80 kb/s")
+    axes[-1].set_xlabel("time / s")
+    return figure

@@ -1,0 +1,107 @@
+"""What ``talkspurt reproduce`` does: re-run, print, and write the dossiers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from talkspurt import store
+from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce
+from talkspurt.reproduce.rows import CLASSES, Row, show
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+SHORT = {
+    "matches": "matches",
+    "same ordering": "same ordering",
+    "cannot follow from the stated parameters": "cannot follow",
+    "underspecified": "underspecified",
+    "differs": "differs",
+}
+"""Verdicts as a narrow table writes them."""
+
+
+def run(study: str, *, out: Path | None, as_json: bool, fresh_ns2: bool, jobs: int | None) -> None:
+    """Re-run as the command line asks."""
+    from talkspurt.cli import BadInputError
+
+    names = NAMES if study == "all" else (study,)
+    if fresh_ns2 and not ns2.installed():
+        raise BadInputError("--ns2: ns is not installed (Debian and Ubuntu: the package ns2)")
+    folder = out if out is not None else None if as_json else Path("runs") / f"reproduce-{study}"
+    if folder is None:
+        found = reproduce(names, jobs=jobs, fresh_ns2=fresh_ns2, step=_say)
+        _print(found, study, as_json=as_json)
+        return
+    from talkspurt.reproduce import dossier
+
+    # Whether the folder may be written is asked before the work, not after.
+    with store.Staging(folder) as staging:
+        found = reproduce(names, jobs=jobs, fresh_ns2=fresh_ns2, step=_say)
+        dossier.write(found, study, staging.folder, step=_say)
+        where = staging.commit()
+    _print(found, study, as_json=as_json)
+    if not as_json:
+        shown = folder if not folder.is_absolute() else where
+        print(f"Dossiers: {shown}/index.html")
+
+
+def _say(what: str) -> None:
+    if sys.stderr.isatty():
+        print(what, file=sys.stderr, flush=True)
+
+
+def _print(found: Sequence[Reproduction], study: str, *, as_json: bool) -> None:
+    if as_json:
+        text = json.dumps(document(found, study), ensure_ascii=False, allow_nan=False)
+        sys.stdout.write(text + "\n")
+        return
+    from talkspurt.terminal.tables import console
+
+    out = console()
+    if len(found) == 1:
+        _print_rows(found[0].rows, out)
+    _print_summary(found, out)
+
+
+def _print_rows(rows: Sequence[Row], out: Console) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    for name in ("row", "unit", "printed", "stated", "inferred", "ns-2", "verdict"):
+        right = name in ("stated", "inferred", "ns-2")
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in rows:
+        values = (row.stated, row.inferred, row.ns2)
+        cells = [show(value) for value in values]
+        table.add_row(row.spec.id, row.spec.unit, show(row.spec.paper), *cells, SHORT[row.verdict])
+    out.print(table)
+
+
+def _print_summary(found: Sequence[Reproduction], out: Console) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD)
+    table.add_column("study")
+    for name in ("rows", *(SHORT[verdict] for verdict in CLASSES)):
+        table.add_column(name, justify="right")
+    for one in found:
+        table.add_row(one.file.name, str(len(one.rows)), *map(str, tally(one.rows)))
+    if len(found) > 1:
+        every = [row for one in found for row in one.rows]
+        table.add_section()
+        table.add_row("all", str(len(every)), *map(str, tally(every)))
+    out.print(table)
+
+
+def tally(rows: Sequence[Row]) -> list[int]:
+    """How many rows have each verdict."""
+    counted = Counter(row.verdict for row in rows)
+    return [counted[verdict] for verdict in CLASSES]

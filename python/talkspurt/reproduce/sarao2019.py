@@ -1,0 +1,347 @@
+"""Sarao 2019, "Voice Transmission over Transport Layer": two nodes, 256 kb/s, 50 ms.
+
+Every cell comes out of ns-2.35 to the digit when agents are connected to agents of their own class,
+without sinks and without a listener. What follows from that is run here where an endpoint of ours
+can be brought to do it (a Request nobody answers, TFRC without feedback); two TCP senders that take
+each other's data for acknowledgements are computed event by event, and labelled as such.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from talkspurt.reproduce import hops
+from talkspurt.reproduce.network import NS2_TCP, Table, cbr, dccp, flow, link
+from talkspurt.reproduce.rows import Value, Values
+
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from talkspurt.reproduce.lab import Case, Lab
+    from talkspurt.reproduce.ns2 import Script
+
+    class Runs(Protocol):
+        """Whatever holds the runs by name."""
+
+        @property
+        def cases(self) -> Mapping[str, Case]:
+            """The runs."""
+            ...
+
+
+ENDS = ("west", "east")
+RATE_BPS = 256e3
+DELAY_S = 0.05
+START_S, STOP_S, END_S = 0.1, 10.0, 10.5
+TABLE2 = ("sctp", "tcp", "udp")
+PROTOCOLS = ("TCP", "UDP", "SCTP", "TFRC", "DCCP")
+
+TRANSPORTS: Mapping[str, Table] = {
+    "UDP": {"kind": "udp"},
+    "TCP": NS2_TCP,
+    "SCTP": {"kind": "sctp"},
+    "TFRC": {"kind": "tfrc", "profile": "ns2"},
+    "DCCP": dccp(2),
+}
+
+
+def cases(lab: Lab) -> None:
+    """What is run."""
+    for protocol, transport in TRANSPORTS.items():
+        name = protocol.lower()
+        voice = cbr("51.2kbit/s", "128B")
+        call = flow(ENDS, transport, voice, reverse=voice)
+        lab.ask(f"{name}-stated", _scenario({"voice": call}, "10s"))
+        speech = {"kind": "speech", "codec": "pcmu"}
+        modern = {"kind": "dccp", "ccid": 2} if protocol == "DCCP" else dict(transport)
+        modern.pop("profile", None)
+        if protocol == "TCP":
+            modern = {"kind": "tcp", "controller": "cubic"}
+        lab.ask(
+            f"{name}-companion",
+            _scenario(
+                {"voice": {**_ends(), "transport": modern, "source": speech, "reverse": speech}},
+                "10s",
+            ),
+            "companion",
+        )
+    # ns-2's first packet leaves at once, ours when its 20 ms are over.
+    times = {"start": "80ms", "stop": "10s"}
+    voice = cbr("51.2kbit/s", "128B")
+    bundling: Table = {"kind": "sctp", "nagle": True, "mtu": "1476B"}
+    for name, transport in (("udp", TRANSPORTS["UDP"]), ("sctp", bundling)):
+        call = flow(ENDS, transport, voice, reverse=voice, **times)
+        lab.ask(f"{name}-inferred", _scenario({"voice": call}, "10.5s"), "inferred")
+    # A segment for each message, sound wiring: what ns-2's TCP offers, 416 kb/s to 256.
+    segments = cbr("400kbit/s", "1000B")
+    call = flow(ENDS, NS2_TCP, segments, reverse=segments, **times)
+    lab.ask("tcp-segment-a-message", _scenario({"voice": call}, "10.5s"), "inferred")
+    # Nobody answers: each side calls over a link whose way back loses all.
+    deaf = {"back": {"loss": 1.0}}
+    request = flow(ENDS, dccp(2, request_timeout="3s"), voice, start="100ms", stop="10s")
+    lab.ask("dccp-unanswered", _scenario({"voice": request}, "10.5s", deaf), "inferred")
+    bulk = {"kind": "bulk", "packet": "1000B"}
+    greedy = flow(ENDS, TRANSPORTS["TFRC"], bulk, start="100ms", stop="10s")
+    lab.ask("tfrc-without-feedback", _scenario({"voice": greedy}, "10.5s", deaf), "inferred")
+
+
+def _ends() -> Table:
+    return {"from": ENDS[0], "to": ENDS[1]}
+
+
+def _scenario(flows: Table, duration: str, more: Table | None = None) -> Table:
+    wire = link(ENDS, "256kbit/s", "50ms", 50, **(more or {}))
+    return {
+        "duration": duration,
+        "record": {"packets": True, "interval": "100ms"},
+        "links": {"wire": wire},
+        "flows": flows,
+    }
+
+
+def values(lab: Lab) -> Values:
+    """Every row's values."""
+    stated = {p: _frame(lab.cases[f"{p.lower()}-stated"]) for p in PROTOCOLS}
+    inferred = inferred_hops(lab)
+    notes = {
+        "table3/tcp": (
+            "Computed event by event: no endpoint of ours takes data for acknowledgements. With "
+            "a segment for each message and sound wiring data packets take "
+            f"{1e3 * _data_delay_s(lab.cases['tcp-segment-a-message']):.0f} ms here"
+        ),
+        "table3/dccp": "Run here: Requests of 88 bytes that nobody answers",
+        "table3/tfrc": "Run here: packets of 1032 bytes without feedback",
+    }
+    cases = {}
+    for protocol, name in (
+        ("udp", "udp-inferred"),
+        ("sctp", "sctp-inferred"),
+        ("tfrc", "tfrc-without-feedback"),
+        ("dccp", "dccp-unanswered"),
+        ("tcp", "tcp-segment-a-message"),
+    ):
+        used = [f"{protocol}-stated", name]
+        cases[f"table3/{protocol}"] = used
+        cases |= {f"table2/{line}/{protocol}": used for line in LINES if protocol in TABLE2}
+    return Values(_rows(stated), _rows(inferred), notes=notes, cases=cases)
+
+
+LINES = {
+    "length": "length",
+    "generated-packets": "generated",
+    "sent-packets": "sent",
+    "received-packets": "received",
+    "minimal-size": "minimal size",
+    "maximal-size": "maximal size",
+    "average-size": "average size",
+    "generated-bytes": "generated bytes",
+    "sent-bytes": "sent bytes",
+    "received-bytes": "received bytes",
+}
+
+
+def inferred_hops(lab: Runs) -> dict[str, pl.DataFrame]:
+    """The hops of each protocol as the study must have wired it."""
+    return {
+        "TCP": mistaken_tcp(),
+        "UDP": _frame(lab.cases["udp-inferred"]),
+        "SCTP": _frame(lab.cases["sctp-inferred"]),
+        "TFRC": _forward(lab.cases["tfrc-without-feedback"]),
+        "DCCP": _forward(lab.cases["dccp-unanswered"]),
+    }
+
+
+def _frame(case: Case) -> pl.DataFrame:
+    return hops.ours(case)
+
+
+def _forward(case: Case) -> pl.DataFrame:
+    """The way there alone: the way back was only made to lose."""
+    return hops.ours(case).filter(pl.col("link") == "wire")
+
+
+def _data_delay_s(case: Case) -> float:
+    frame = hops.ours(case)
+    return hops.mean_delay_s(frame.filter(pl.col("bytes") > 100))
+
+
+def _rows(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
+    """The rows that can be had from the hops of the five protocols."""
+    found: dict[str, Value] = {}
+    for protocol in PROTOCOLS:
+        name = protocol.lower()
+        frame = frames[protocol]
+        found[f"table3/{name}"] = 1e3 * hops.mean_delay_s(frame)
+        if name in TABLE2:
+            counted = hops.counts(frame)
+            found |= {f"table2/{line}/{name}": counted[key] for line, key in LINES.items()}
+            found[f"table2/sending-nodes/{name}"] = float(len(ENDS))
+            found[f"table2/receiving-nodes/{name}"] = float(len(ENDS))
+    found["table2/number-of-nodes/sctp"] = found["table2/number-of-nodes/tcp"] = float(len(ENDS))
+    return found | _figures(frames)
+
+
+def _figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
+    throughput = {p: hops.throughput_bps(f, until_s=END_S) for p, f in frames.items()}
+    jitter = {p: hops.jitter_s(f) for p, f in frames.items() if f.height > 10}
+    means = {p: running_mean_s(f) for p, f in frames.items()}
+    spread = {p: 1e3 * float(delays(f)["delay_s"].std()) for p, f in frames.items()}  # type: ignore[arg-type]
+    udp = delays(frames["UDP"])["delay_s"]
+    sctp = delays(frames["SCTP"])
+    half = [_spread(means["SCTP"], a, b) for a, b in ((0.1, 5.0), (5.0, END_S))]
+    lowest = min(throughput, key=lambda p: throughput[p])
+    return {
+        "fig2/tcp-grows": _at(means["TCP"], 99.0) / _at(means["TCP"], 2.1),
+        "fig2/others-flat": max(_change(means[p]) for p in ("UDP", "TFRC", "DCCP")),
+        "fig2/sctp-calms": half[1] / half[0],
+        "fig3/highest": max(throughput, key=lambda p: throughput[p]),
+        "fig3/lowest": lowest,
+        "fig14/lowest": lowest,
+        "fig4/highest": max(jitter, key=lambda p: jitter[p]),
+        "fig4/lowest": "yes" if all(jitter["UDP"] <= j + 1e-9 for j in jitter.values()) else "no",
+        "fig6/sctp-fluctuates": spread["SCTP"],
+        "fig7/dccp-varies": spread["DCCP"],
+        "fig13/udp-latency": 1e3 * (float(udp[-1]) - float(udp[0])),
+        "fig15/sctp-fluctuates": _variation(frames["SCTP"]),
+        "fig16/size-delay": _grows(delays(frames["TCP"])),
+        "fig17/throughput-delay": _correlates(sctp),
+        "fig18/sizes": _size_order(frames["SCTP"]),
+    }
+
+
+def delays(frame: pl.DataFrame) -> pl.DataFrame:
+    """Time of arrival, delay and size of what arrived, in order of arrival."""
+    return (
+        frame.filter(pl.col("received_s").is_not_null())
+        .sort("received_s")
+        .select(
+            "received_s", "bytes", (pl.col("received_s") - pl.col("enqueued_s")).alias("delay_s")
+        )
+    )
+
+
+def running_mean_s(frame: pl.DataFrame) -> pl.DataFrame:
+    """The average delay so far, at each arrival: what the study draws over time."""
+    mean = pl.col("delay_s").cum_sum() / pl.int_range(1, pl.len() + 1)
+    return delays(frame).with_columns(mean.alias("mean_s"))
+
+
+def _at(means: pl.DataFrame, time_s: float) -> float:
+    before = means.filter(pl.col("received_s") <= time_s)
+    return float((before if before.height else means.head(1))["mean_s"][-1])
+
+
+def _change(means: pl.DataFrame) -> float:
+    later = means.filter(pl.col("received_s") >= START_S + 1.0)["mean_s"]
+    if later.len() == 0:
+        return 0.0
+    end = float(later[-1])
+    return 100 * max(abs(float(value) / end - 1) for value in later)
+
+
+def _spread(means: pl.DataFrame, from_s: float, to_s: float) -> float:
+    part = means.filter(pl.col("received_s").is_between(from_s, to_s))["mean_s"]
+    return float(part.std())  # type: ignore[arg-type]
+
+
+def _variation(frame: pl.DataFrame) -> float:
+    bins = pl.Series(hops.binned_bps(frame, 0.1, STOP_S)[2:])
+    return float(bins.std()) / float(bins.mean())  # type: ignore[arg-type]
+
+
+def _grows(found: pl.DataFrame) -> str:
+    least = found.group_by("bytes").agg(pl.col("delay_s").min()).sort("bytes")["delay_s"]
+    return "yes" if least.len() > 1 and bool((least.diff().drop_nulls() > 0).all()) else "no"
+
+
+def _correlates(found: pl.DataFrame) -> str:
+    bins = found.group_by((pl.col("received_s") / 0.5).floor()).agg(
+        pl.col("bytes").sum(), pl.col("delay_s").mean()
+    )
+    rank = bins.select(pl.corr("bytes", "delay_s", method="spearman")).item()
+    return "yes" if rank is not None and rank > 0 else "no"
+
+
+def _size_order(frame: pl.DataFrame) -> str:
+    size = pl.col("bytes")
+    kinds = pl.when(size <= 100).then(pl.lit("small")).when(size > 1300)
+    named = frame.with_columns(
+        kinds.then(pl.lit("large")).otherwise(pl.lit("between")).alias("kind"),
+        pl.col("enqueued_s").floor().alias("second"),
+    )
+    most = named.group_by("kind", "second").len().group_by("kind").agg(pl.col("len").max())
+    found: dict[str, int] = dict(most.iter_rows())
+    return " > ".join(sorted(found, key=lambda kind: -found[kind]))
+
+
+def mistaken_tcp() -> pl.DataFrame:
+    """Two of ns-2's TCP senders that take each other's segments for acknowledgements.
+
+    Both sides do the same at the same times, so one is followed: what arrives at it is what it
+    sent, a link later; segment n acknowledges its own segment n. A SYN of 40 bytes opens; each
+    message of the source is a segment of 1040.
+    """
+    sent: list[tuple[float, float, float, int]] = []
+    under_way: deque[tuple[float, int]] = deque()
+    free_s, window, acknowledged, next_segment = 0.0, 2.0, -1, 1
+    last_message = round((STOP_S - START_S) / 0.02) + 1
+
+    def send(now_s: float, size: int, number: int) -> None:
+        nonlocal free_s
+        begins_s = max(now_s, free_s)
+        free_s = begins_s + 8 * size / RATE_BPS
+        arrives_s = free_s + DELAY_S
+        sent.append((now_s, begins_s, arrives_s, size))
+        under_way.append((arrives_s, number))
+
+    send(START_S, 40, 0)
+    message = 1
+    while True:
+        message_s = START_S + 0.02 * (message - 1) if message <= last_message else 1e9
+        arrival_s = under_way[0][0] if under_way else 1e9
+        now_s = min(message_s, arrival_s)
+        if now_s > END_S:
+            break
+        if arrival_s <= message_s:
+            _, acknowledged = under_way.popleft()
+            if acknowledged > 0:
+                window = min(window + (1.0 if window < 20 else 1 / window), 1e9)
+        else:
+            message += 1
+        ready = message - 1
+        while acknowledged >= 0 and next_segment <= min(ready, acknowledged + min(int(window), 20)):
+            send(now_s, 1040, next_segment)
+            next_segment += 1
+    return _both_sides(sent)
+
+
+def _both_sides(sent: list[tuple[float, float, float, int]]) -> pl.DataFrame:
+    rows: list[dict[str, Any]] = []
+    for side in ENDS:
+        for number, (enqueued, begins, arrives, size) in enumerate(sent):
+            rows.append(
+                {
+                    "flow": side,
+                    "number": number,
+                    "link": side,
+                    "bytes": size,
+                    "enqueued_s": enqueued,
+                    "dequeued_s": begins if begins <= END_S else None,
+                    "received_s": arrives if arrives <= END_S else None,
+                }
+            )
+    return pl.DataFrame(rows)
+
+
+def ns2(script: Script) -> dict[str, Value]:
+    """The rows as ns-2 gives them, bare wiring (UDP with its sink)."""
+    frames = {}
+    for protocol in PROTOCOLS:
+        word = "CCID2" if protocol == "DCCP" else protocol
+        with script.run(word, "sound" if protocol == "UDP" else "bare") as trace:
+            frames[protocol] = hops.of_ns2(trace)
+    return _rows(frames)

@@ -1,0 +1,152 @@
+"""A study's file: what it prints, what it states, what was inferred and why, and the bands.
+
+One TOML a study, in the package; it is read before anything runs, and no run writes into it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from talkspurt.reproduce.rows import Band, Spec, StudyFileError
+
+FILES = files("talkspurt.reproduce") / "studies"
+"""Where the studies' files, ns-2 scripts and recorded values are."""
+
+
+@dataclass(frozen=True)
+class Inferred:
+    """A parameter the text leaves out or contradicts, with what was taken in its place and why."""
+
+    name: str
+    value: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class StudyFile:
+    """A study as its file tells it.
+
+    Attributes:
+        name: what it is called on the command line.
+        title: the text's title.
+        citation: authors, place and year.
+        asks: what it asks, in a sentence or two.
+        stated: parameters the text states, as the checks use them.
+        inferred: parameters it does not state.
+        rows: what it prints, row by row.
+        how: how a row's number is made from its runs, by the beginning of its id.
+    """
+
+    name: str
+    title: str
+    citation: str
+    asks: str
+    stated: Mapping[str, Any]
+    inferred: tuple[Inferred, ...]
+    rows: tuple[Spec, ...]
+    how: Mapping[str, str]
+
+    def recipe(self, id: str) -> str:
+        """How a row's number is made: that of the longest beginning there is."""
+        fitting = [start for start in self.how if id.startswith(start)]
+        return self.how[max(fitting, key=len)] if fitting else ""
+
+    def row(self, id: str) -> Spec:
+        """The row of this id."""
+        return next(row for row in self.rows if row.id == id)
+
+
+def load(name: str) -> StudyFile:
+    """The file of a study of the package."""
+    return parse(name, (FILES / f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def parse(name: str, text: str) -> StudyFile:
+    """A study's file from its text.
+
+    Raises:
+        StudyFileError: when a row is said twice, has no band or an unknown key.
+    """
+    table = tomllib.loads(text)
+    tables: Mapping[str, Any] = table.get("tables", {})
+    rows = [spec(row) for row in [*_expanded(tables), *table.get("row", [])]]
+    rows.sort(key=_place)
+    ids = [row.id for row in rows]
+    twice = {id for id in ids if ids.count(id) > 1}
+    if twice:
+        raise StudyFileError(f"{name}: said twice: {', '.join(sorted(twice))}")
+    return StudyFile(
+        name=name,
+        title=table["title"],
+        citation=table["citation"],
+        asks=table["asks"],
+        stated=table.get("stated", {}),
+        inferred=tuple(Inferred(**entry) for entry in table.get("inferred", [])),
+        rows=tuple(rows),
+        how=table.get("how", {}),
+    )
+
+
+def _place(row: Spec) -> list[tuple[int, str]]:
+    """Figures and tables in order, Fig 7 before Fig 13, the rows of each as they are written."""
+    parts = re.split(r"(\d+)", row.id.partition("/")[0])
+    return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
+
+
+def _expanded(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The rows of printed tables, a cell each: ``cells`` holds lines of numbers, ``columns`` names.
+
+    ``bands`` gives a line or a cell a band of its own; what else a table holds is the same for all
+    its rows, ``{line}`` and ``{column}`` in it standing for their names. A ``facts`` table by lines
+    adds to the facts of each line.
+    """
+    rows = []
+    for name, table in tables.items():
+        shared = {k: v for k, v in table.items() if k not in ("columns", "cells", "bands", "lines")}
+        for line, cells in table["cells"].items():
+            for column, paper in zip(table["columns"], cells, strict=True):
+                if paper == "":
+                    continue
+                words = {"line": line, "column": column}
+                row = {k: _fill(v, words) for k, v in shared.items()}
+                row["id"] = f"{name}/{line}/{column}".lower().replace(" ", "-")
+                row["paper"] = paper
+                bands = table.get("bands", {})
+                own = bands.get(f"{line}/{column}") or bands.get(line)
+                if own:
+                    row["band"] = own
+                row.update(table.get("lines", {}).get(line, {}))
+                rows.append(row)
+    return rows
+
+
+def _fill(value: Any, words: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        return value.format(**words)
+    return value
+
+
+def spec(row: Mapping[str, Any]) -> Spec:
+    """A row as the file writes it."""
+    known = set(Spec.__dataclass_fields__)
+    unknown = set(row) - known
+    if unknown:
+        raise StudyFileError(f"{row.get('id')}: unknown: {', '.join(sorted(unknown))}")
+    absent = {"id", "quantity", "unit", "paper", "where", "band"} - set(row)
+    if absent:
+        raise StudyFileError(f"{row.get('id')}: not said: {', '.join(sorted(absent))}")
+    paper = row["paper"]
+    lists = {name: tuple(row[name]) for name in ("missing", "checks") if name in row}
+    band = Band.of(row["band"])
+    if not isinstance(paper, str):
+        if isinstance(paper, bool):
+            raise StudyFileError(f"{row['id']}: write yes or no as words")
+        paper = float(paper)
+        if band == Band():
+            raise StudyFileError(f"{row['id']}: a number wants a band")
+    return Spec(**{**row, **lists, "paper": paper, "band": band})
