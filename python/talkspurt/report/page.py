@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 WEB = files("talkspurt") / "web"
-STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css")
-SCRIPTS = ("player.js", "charts.js")
+STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css", "animation.css")
+SCRIPTS = ("player.js", "charts.js", "animation.js")
 
 
 def asset(name: str) -> str:

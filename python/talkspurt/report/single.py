@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import figures, measures
 from talkspurt.figures.time import styles_of
 from talkspurt.report import calls, inside, page, series, topology
+from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
 from talkspurt.terminal.tables import BUSY
 
@@ -47,9 +48,10 @@ def html(result: Result) -> str:
     from markupsafe import Markup
 
     styles = styles_of(result)
-    sounds = calls.Sounds()
-    found = calls.calls_of(result, sounds)
     picture = topology.picture(result.topology, styles)
+    moving = animation(result, picture)
+    sounds = calls.Sounds(size=moving.size if moving else 0)
+    found = calls.calls_of(result, sounds)
     return page.render(
         "single.html.j2",
         result=result,
@@ -61,6 +63,7 @@ def html(result: Result) -> str:
         fate_colours=calls.FATES,
         topology=Markup(picture.svg) if picture else None,
         key=picture.key if picture else (),
+        animation=moving,
         styles=styles,
         flows=result.flows.head(MOST_ROWS).to_dicts(),
         links=_links(result),
