@@ -52,7 +52,7 @@ struct Hop {
 pub struct Shown {
     /// Its beginning.
     pub from: Instant,
-    /// Its end, excluded.
+    /// Its end, excluded; not after `from` if more than could be kept were there at once.
     pub to: Instant,
     /// A row for each packet and link, in order of arrival at the link.
     pub hops: Table,

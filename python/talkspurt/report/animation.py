@@ -88,7 +88,7 @@ def animation(result: Result, picture: Picture | None) -> Animation | None:
         begin, end, hops = _stretch(result, lossless)
     except _core.ScenarioError:
         return None  # a file it names has gone since
-    if hops.is_empty():
+    if hops.is_empty() or end <= begin:  # or there are more at once than can be shown
         return None
     frame = _wide(picture.frame, picture)
     shown = _Shown(result, picture, frame, hops)

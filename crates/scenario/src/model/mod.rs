@@ -118,7 +118,8 @@ pub struct Animation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<Duration>,
     /// Most packets in it, each counted on each link: the stretch ends when there are so many. At
-    /// most 20000, which a page draws smoothly; 0 for no animation.
+    /// most 20000, which a page draws smoothly; 0 for no animation, and there is none where more
+    /// are on their way at once.
     #[serde(default = "Animation::default_packets")]
     pub packets: u32,
 }
