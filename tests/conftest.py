@@ -17,6 +17,9 @@ description = "Two calls and an upload over a *slow* link."
 duration = "4s"
 seed = 3
 
+[record]
+sojourn = true
+
 [measure]
 from = "500ms"
 

@@ -19,9 +19,12 @@ GOLDEN = {
     "every-transport": "e67b36ce90cc7f0df1d2d9e29ad24a0e",
     "first-call": "e6eb751fc514d8584ed03f4cc42cd49f",
     "large-delay": "c2760c2c866c007d45779338e7bd0e08",
+    "many": "22cdb769184231a18f9ac6ffa35122d4",
     "partial-reliability": "1e1729dc5693737fa9ff1334c382d482",
+    "queues": "f6dcef8ca7aaf59da698effb5912ecea",
     "two-paths": "c3308ad0c547673346f816d76c821191",
     "two-way": "96ae0753ade5e23007168e7fd8417229",
+    "video": "b45f1bb3823ed729bb2f02bfd2a271a4",
     "which-transport": "277e44c269d74492a1da1f0486e3aa5d",
 }
 
@@ -45,12 +48,29 @@ CONTROLLERS = {
     "Beritelli": "bde002daf7b3b50f8f7455a65ed93499",
 }
 """Each value of the axis of ``controllers``, under its first seed."""
+QUEUES = {
+    "DropTail 100": "f6dcef8ca7aaf59da698effb5912ecea",
+    "DropTail 10": "4889eb229765b83d62fe634776d8e9e3",
+    "RED": "e7b58f32e1fa91d5f4ddf3bd556cbb6f",
+    "Adaptive RED": "1a0abf540f8d3ae2ba45ed1ce28af34d",
+    "CoDel": "7492586a2af356f016fbbe87f85cbc9a",
+    "CoDel, ECN": "e7031f6aaeaab78c334ff107d083378f",
+    "PIE": "1ed8496f9ff23d576ef396ab259e3254",
+    "FQ-CoDel": "be6e364efa942d586f1dc20b68ee609c",
+    "Priority": "684cd54aa5b90cb5d4399ea97b73dfbf",
+    "Policed priority": "684cd54aa5b90cb5d4399ea97b73dfbf",
+    "Shaped DropTail": "7cfb04f5044a5752d75ebe87621695bb",
+    "Shaped FQ-CoDel": "7718eb72f226d3f134c31fbec1542902",
+}
+"""And of ``queues``."""
 STUDIES = (
     "controllers",
     "every-transport",
     "large-delay",
     "partial-reliability",
+    "queues",
     "two-paths",
+    "video",
     "which-transport",
 )
 
@@ -71,3 +91,8 @@ def test_every_shipped_scenario_is_here() -> None:
 def test_every_controller_has_its_digest() -> None:
     study = talkspurt.run(SCENARIOS / "controllers.toml", set={"replications.count": 1})
     assert {run.settings["transport"]: run.digest for run in study.runs} == CONTROLLERS
+
+
+def test_every_queue_has_its_digest() -> None:
+    study = talkspurt.run(SCENARIOS / "queues.toml", set={"replications.count": 1})
+    assert {run.settings["queue"]: run.digest for run in study.runs} == QUEUES

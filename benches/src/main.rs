@@ -15,7 +15,7 @@ use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::{Dialect, Output, Stats, Trace};
 use talkspurt_scenario::Network;
-use talkspurt_sim::build::{Recordings, build};
+use talkspurt_sim::build::{Materials, build};
 use talkspurt_sim::world::World;
 
 fn main() {
@@ -30,7 +30,7 @@ fn main() {
     let set_up = ProcessTime::now();
     if name.starts_with("w2") {
         let layout = layout(&scenario, &network);
-        let mut world = build(&scenario, &network, &Recordings::new(), Stats::new(&layout));
+        let mut world = build(&scenario, &network, &Materials::new(), Stats::new(&layout));
         let before = set_up.elapsed();
         run(&mut world, scenario.duration);
         let flows = world.probe.finish(&layout);
@@ -48,7 +48,7 @@ fn main() {
         let file = std::env::temp_dir().join(format!("talkspurt-w4-{}.tr", std::process::id()));
         let output = Output::create(&file).expect("the folder for temporary files can be written");
         let trace = Trace::new(output, &layout(&scenario, &network), Dialect::Ns2);
-        let mut world = build(&scenario, &network, &Recordings::new(), trace);
+        let mut world = build(&scenario, &network, &Materials::new(), trace);
         let before = set_up.elapsed();
         let (never, end) = (AtomicBool::new(false), Instant::ZERO + scenario.duration);
         while world.now() < end {
@@ -61,7 +61,7 @@ fn main() {
         world.probe.finish().expect("the trace can be written");
         let _ = std::fs::remove_file(file);
     } else {
-        let mut world = build(&scenario, &network, &Recordings::new(), ());
+        let mut world = build(&scenario, &network, &Materials::new(), ());
         let before = set_up.elapsed();
         run(&mut world, scenario.duration);
         report(&name, &world, before, "");

@@ -91,6 +91,7 @@ fn dumbbell(
         measure: Measure::default(),
         record: Record::default(),
         nodes: IndexMap::new(),
+        topology: None,
         links,
         flows: (0..flows).map(|i| (format!("f{i}"), flow(i))).collect(),
         axes: Vec::new(),
@@ -105,6 +106,8 @@ fn link(from: &str, to: &str, rate: Rate, delay_ms: u64, packets: u32) -> Link {
 
 fn flow(i: u32, transport: transport::Config, source: source::Config) -> Flow {
     Flow {
+        count: None,
+        group: None,
         from: format!("s{i}"),
         to: format!("d{i}"),
         transport,

@@ -63,6 +63,13 @@ def _packets(
     return Measure(name, "flows", label, "packets", "", 1, 0, meaning, formula, own, better)
 
 
+def _frames(
+    name: str, label: str, meaning: str, formula: str, better: Better = "neither"
+) -> Measure:
+    own = "talkspurt's own count"
+    return Measure(name, "flows", label, "frames", "", 1, 0, meaning, formula, own, better)
+
+
 def _bytes(name: str, label: str, meaning: str, formula: str) -> Measure:
     own = "talkspurt's own count, of packets with payload"
     return Measure(name, "flows", label, "bytes", "B", 1, 0, meaning, formula, own)
@@ -76,7 +83,7 @@ def _points(name: str, label: str, meaning: str, formula: str) -> Measure:
 def _link(
     name: str, label: str, unit: str, scale: float, digits: int, meaning: str, formula: str
 ) -> Measure:
-    shown = {"1": "%", "packets": "", "bytes": "", "bit/s": "kbit/s"}[unit]
+    shown = {"1": "%", "packets": "", "bytes": "", "bit/s": "kbit/s", "s": "ms"}[unit]
     own = "talkspurt's own count"
     return Measure(name, "links", label, unit, shown, scale, digits, meaning, formula, own)
 
@@ -289,6 +296,50 @@ ALL: tuple[Measure, ...] = (
         "talkspurt's own measure",
         "lower",
     ),
+    _frames(
+        "video_frames",
+        "frames",
+        "Frames of video (of a replay: packets with one timestamp) captured in the window. Those "
+        "that were not complete and whose deadline would have come after the end of the run are "
+        "not counted.",
+        "runs of packets made at one instant of capture",
+    ),
+    _frames(
+        "video_frames_complete",
+        "complete",
+        "Frames of which every packet was delivered, late or not.",
+        "frames with as many packets delivered as made",
+        "higher",
+    ),
+    _frames(
+        "video_frames_late",
+        "late",
+        "Complete frames whose last packet came after the deadline.",
+        "delivery of the last packet − capture > deadline",
+        "lower",
+    ),
+    _seconds(
+        "frame_delay_p50_s",
+        "frame delay, median",
+        "From a frame's capture to the delivery of its last packet: send queue, the time its "
+        "packets take one after another, network and what the transport does about losses.",
+        "median over the complete frames",
+        "talkspurt's own measure",
+    ),
+    _seconds(
+        "frame_delay_p95_s",
+        "frame delay, 95 %",
+        "Nineteen of twenty complete frames took no longer than this.",
+        "95th percentile over the complete frames",
+        "talkspurt's own measure",
+    ),
+    _seconds(
+        "frame_delay_max_s",
+        "frame delay, longest",
+        "The slowest frame that was completed.",
+        "maximum over the complete frames",
+        "talkspurt's own measure",
+    ),
     Measure(
         "r_factor",
         "flows",
@@ -355,6 +406,15 @@ ALL: tuple[Measure, ...] = (
         "full + medium + down + too big",
     ),
     _link(
+        "marks",
+        "marked",
+        "packets",
+        1,
+        0,
+        "Packets that a queue marked with Congestion Experienced instead of dropping them.",
+        "counted by the link (RFC 3168 §5)",
+    ),
+    _link(
         "queue_mean_packets",
         "queue, mean",
         "packets",
@@ -371,6 +431,52 @@ ALL: tuple[Measure, ...] = (
         0,
         "The longest queue seen.",
         "maximum over the window",
+    ),
+    _link(
+        "sojourn_mean_s",
+        "wait, mean",
+        "s",
+        1e3,
+        1,
+        "How long packets stood in the queue (RFC 8289: sojourn time), those that left it. Kept "
+        "when `record.sojourn` asks for it.",
+        "mean of (transmission begins − packet comes)",
+    ),
+    _link(
+        "sojourn_p50_s",
+        "wait, p50",
+        "s",
+        1e3,
+        1,
+        "Half the packets stood in the queue for less.",
+        "nearest-rank quantile over packets",
+    ),
+    _link(
+        "sojourn_p95_s",
+        "wait, p95",
+        "s",
+        1e3,
+        1,
+        "95 % of the packets stood in the queue for less.",
+        "nearest-rank quantile over packets",
+    ),
+    _link(
+        "sojourn_p99_s",
+        "wait, p99",
+        "s",
+        1e3,
+        1,
+        "99 % of the packets stood in the queue for less.",
+        "nearest-rank quantile over packets",
+    ),
+    _link(
+        "sojourn_max_s",
+        "wait, longest",
+        "s",
+        1e3,
+        1,
+        "The longest that a packet stood in the queue.",
+        "maximum over packets",
     ),
 )
 

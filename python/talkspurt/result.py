@@ -29,7 +29,16 @@ if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
-TABLES = ("flows", "links", "series", "link_series", "gauges", "frames", "events")
+TABLES = (
+    "flows",
+    "links",
+    "series",
+    "link_series",
+    "gauges",
+    "frames",
+    "video_frames",
+    "events",
+)
 """Tables every run has; ``packets`` is there when the scenario asks for it."""
 
 BYTES = (
@@ -71,6 +80,12 @@ JSON_FLOW = (
     "loss_ratio",
     "burst_ratio",
     "longest_gap_s",
+    "video_frames",
+    "video_frames_complete",
+    "video_frames_late",
+    "frame_delay_p50_s",
+    "frame_delay_p95_s",
+    "frame_delay_max_s",
     "r_factor",
     "mos",
     "mos_lost_to_delay",
@@ -92,6 +107,11 @@ JSON_LINK = (
     "queue_mean_packets",
     "queue_max_packets",
     "queue_mean_bytes",
+    "sojourn_mean_s",
+    "sojourn_p50_s",
+    "sojourn_p95_s",
+    "sojourn_p99_s",
+    "sojourn_max_s",
 )
 
 
@@ -231,6 +251,10 @@ class Result:
     def frames(self, flow: str | None = None) -> pl.DataFrame:
         """The life of each voice frame: captured, handed over, delivered, played, and its fate."""
         return self._of("frames", flow=flow)
+
+    def video_frames(self, flow: str | None = None) -> pl.DataFrame:
+        """Each frame of video: captured, its packets, and when the last was delivered."""
+        return self._of("video_frames", flow=flow)
 
     def events(self, flow: str | None = None) -> pl.DataFrame:
         """What happened when: connections opened and closed, timeouts."""

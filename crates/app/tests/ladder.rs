@@ -22,7 +22,7 @@ fn ladder() -> Speech {
 }
 
 fn source(speech: &Speech) -> Timed {
-    Timed::speech(speech, None, Dice::new(1, "source"), Instant::ZERO, STOP)
+    Timed::speech(speech, None, None, Dice::new(1, "source"), Instant::ZERO, STOP)
 }
 
 /// Units and when they leave.
@@ -96,7 +96,7 @@ fn before_the_first_unit_the_change_is_at_once() {
 
 #[test]
 fn silence_carries_small_packets_and_talk_resumes_on_the_clock() {
-    let every = KeepAlive { every: MS * 295, size: Size::from_bytes(3) };
+    let every = KeepAlive { every: MS * 295, size: Size::from_bytes(3), at_once: false };
     let speech =
         Speech { talkspurts: Some(Talkspurts::p59()), keep_alive: Some(every), ..ladder() };
     let silent = Speech { keep_alive: None, ..speech.clone() };

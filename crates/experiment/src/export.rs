@@ -46,9 +46,9 @@ pub fn export(
     shared: &Shared,
 ) -> Result<String, String> {
     let Point { scenario, network, .. } = point;
-    let recordings = build::recordings(scenario).map_err(|error| error.to_string())?;
+    let materials = build::materials(scenario)?;
     let writer = Writer::new(point, format, folder)?;
-    let mut world = build::build(scenario, network, &recordings, (Digest::new(), writer));
+    let mut world = build::build(scenario, network, &materials, (Digest::new(), writer));
     let timetable =
         Timetable { duration: scenario.duration, interval: BARRIER, window: window(scenario) };
     let mut disk_failed = false;

@@ -5,7 +5,7 @@ use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::Duration;
 use talkspurt_record::{FlowSummary, Quality};
 use talkspurt_scenario::model::{Flow, Scenario};
-use talkspurt_sim::build::{self, Recordings};
+use talkspurt_sim::build::{self, Materials};
 use talkspurt_sim::world::World;
 
 /// The speech of one direction of a flow.
@@ -37,13 +37,13 @@ fn directions(
 /// Renders what every side of every flow said and heard.
 pub(crate) fn render<P: Probe>(
     scenario: &Scenario,
-    recordings: &Recordings,
+    materials: &Materials,
     world: &World<P>,
 ) -> Vec<Audio> {
     let mut audio = Vec::new();
     for (name, flow, source, ear) in directions(scenario) {
-        let (source::Config::Speech(speech), Some(recording)) =
-            (source, build::recording_of(source, recordings))
+        let (source::Config::Speech(speech), source::Material::Speech(recording)) =
+            (source, build::material_of(source, materials))
         else {
             continue;
         };

@@ -17,6 +17,7 @@ pub(crate) fn window(scenario: &Scenario) -> (Instant, Instant) {
 pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
     let flows = scenario.flows.iter().map(|(name, flow)| FlowInfo {
         name: name.clone(),
+        group: flow.group.clone(),
         transport: flow.transport.name(),
         from: flow.from.clone(),
         to: flow.to.clone(),
@@ -48,5 +49,5 @@ fn side(source: &source::Config) -> SideInfo {
         source::Config::Speech(speech) => Some(speech.packet),
         _ => None,
     };
-    SideInfo { source: source.kind().to_owned(), frame }
+    SideInfo { source: source.kind().to_owned(), frame, deadline: source.deadline() }
 }

@@ -60,12 +60,16 @@ pub struct Finished {
 pub fn run(point: &Point, captures: Option<&Path>, shared: &Shared) -> Result<Finished, String> {
     let cpu = cpu_time::ThreadTime::now();
     let Point { scenario, network, .. } = point;
-    let recordings = build::recordings(scenario).map_err(|error| error.to_string())?;
-    let options = Options { packets: scenario.record.packets, gauges: scenario.record.gauges };
+    let materials = build::materials(scenario)?;
+    let options = Options {
+        packets: scenario.record.packets,
+        gauges: scenario.record.gauges,
+        sojourn: scenario.record.sojourn,
+    };
     let recorder = Recorder::new(layout(scenario, network), options);
     let capture = capture::open(scenario, network, captures)?;
     let watch: Watch = (recorder, (Digest::new(), capture));
-    let mut world = build::build(scenario, network, &recordings, watch);
+    let mut world = build::build(scenario, network, &materials, watch);
     let mut disk_failed = false;
     let finished =
         drive(&mut world, &timetable(scenario), &shared.cancel, |now, counters, watch| {
@@ -80,7 +84,7 @@ pub fn run(point: &Point, captures: Option<&Path>, shared: &Shared) -> Result<Fi
     if !finished && !disk_failed {
         return Err("cancelled".to_owned());
     }
-    let audio = heard::render(scenario, &recordings, &world);
+    let audio = heard::render(scenario, &materials, &world);
     let (hops, events) = (world.hops(), world.events());
     let (recorder, (digest, capture)) = world.probe;
     if let Some(capture) = capture {

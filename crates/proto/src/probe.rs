@@ -57,9 +57,24 @@ impl DropReason {
     pub const COUNT: usize = 5;
 }
 
+/// What a queue discipline makes of its queue, as told at a sample; `None` for what it does not have.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Control {
+    /// Average queue in packets, in byte mode of mean length (RED).
+    pub average_packets: Option<f64>,
+    /// Probability of a drop or mark by the average or the controller alone, 0 to 1 (RED: p_b; RFC 8033
+    /// §4.2: drop_prob).
+    pub drop_probability: Option<f64>,
+    /// Drops or marks a second that the control law asks for, 0 while it does not drop (RFC 8289 §5.5:
+    /// √count/interval; with a law for each flow, their sum).
+    pub drops_per_second: Option<f64>,
+    /// Bytes for which there are tokens (RFC 2697 §3: Tc), when a packet last asked for some.
+    pub tokens_bytes: Option<f64>,
+}
+
 /// What one direction of a link has done since the start of the run, as told at a sample. The
 /// sums only grow, so that the values of any span are differences between its two ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct LinkCounters {
     /// Packets whose transmission began.
     pub sent_packets: u64,
@@ -81,6 +96,8 @@ pub struct LinkCounters {
     pub queue_bytes: u64,
     /// Most packets that waited at once since the last sample, those waiting then included.
     pub queue_max_packets: u32,
+    /// What the queue's discipline makes of it now.
+    pub control: Control,
 }
 
 /// What became of a frame at the playout buffer.

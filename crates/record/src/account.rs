@@ -8,6 +8,7 @@ use crate::jitter::Jitter;
 use crate::layout::Direction;
 use crate::pending::Pending;
 use crate::summary::{FlowSummary, Quality};
+use crate::video::Video;
 use crate::voice::{Fate, Voice, burst_ratio};
 
 /// The numbers of the packets (or frames) that belong to the window: they are consecutive,
@@ -35,6 +36,7 @@ pub(crate) struct Account {
     pub(crate) frames: Frames,
     pub(crate) packets: Packets,
     pub(crate) voice: Option<Voice>,
+    pub(crate) video: Option<Video>,
     pub(crate) jitter: Jitter,
     pub(crate) delay: Delay,
     pub(crate) mouth_to_ear_max: Option<Duration>,
@@ -70,7 +72,7 @@ pub(crate) struct Packets {
     pub(crate) one_frame_each: bool,
 }
 
-/// What stands before each frame of speech in a stream: RTP 12 and RFC 4571's length 2.
+/// What stands before each packet of media in a stream: RTP 12 and RFC 4571's length 2.
 const FRAMED_MEDIA_HEADER: u64 = 14;
 
 #[derive(Debug, Default)]
@@ -127,6 +129,7 @@ impl Account {
         let in_stream = self.media_in_stream();
         let mut summary = FlowSummary {
             name: direction.name(),
+            group: direction.group(),
             transport: direction.flow.transport.clone(),
             source: direction.source.source.clone(),
             from: from.to_owned(),
@@ -164,7 +167,8 @@ impl Account {
     /// Media headers inside a byte stream, which its packets do not know apart from payload: those
     /// of the window's frames, once each. What was sent again counts as payload.
     fn media_in_stream(&self) -> u64 {
-        let framed = self.voice.is_some() && !self.packets.one_frame_each;
+        let media = self.voice.is_some() || self.video.is_some();
+        let framed = media && !self.packets.one_frame_each;
         let headers = if framed { FRAMED_MEDIA_HEADER * self.frames.handed_over } else { 0 };
         headers.min(self.packets.payload)
     }

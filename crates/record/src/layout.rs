@@ -28,6 +28,8 @@ pub struct Layout {
 pub struct FlowInfo {
     /// Its name in the scenario.
     pub name: String,
+    /// The name of the many flows it is one of, if it is.
+    pub group: Option<String>,
     /// What carries it.
     pub transport: String,
     /// Node of the side that opens (side 0).
@@ -41,10 +43,12 @@ pub struct FlowInfo {
 /// What one side of a flow sends.
 #[derive(Clone, Debug)]
 pub struct SideInfo {
-    /// Kind of source: `speech`, `cbr`, `bulk`.
+    /// Kind of source: `speech`, `cbr`, `bulk` …
     pub source: String,
     /// For media that is played: the length of one frame.
     pub frame: Option<Duration>,
+    /// For frames of several packets: after how long one is late.
+    pub deadline: Option<Duration>,
 }
 
 /// One direction of a link.
@@ -134,6 +138,11 @@ impl Direction<'_> {
             0 => self.flow.name.clone(),
             _ => format!("{}.reverse", self.flow.name),
         }
+    }
+    /// The name of the many directions it is one of.
+    pub(crate) fn group(&self) -> Option<String> {
+        let group = self.flow.group.as_ref()?;
+        Some(if self.side == 0 { group.clone() } else { format!("{group}.reverse") })
     }
     /// Nodes it leads from and to.
     pub(crate) fn ends(&self) -> (&str, &str) {

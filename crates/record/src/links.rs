@@ -2,11 +2,12 @@
 //! from counters sampled while every link stands at the same instant; no packet is looked at.
 
 use arrow_array::RecordBatch;
-use talkspurt_proto::probe::{DropReason, LinkCounters};
+use talkspurt_proto::probe::{Control, DropReason, LinkCounters};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::Columns;
 use crate::layout::Layout;
+use crate::sojourn::{Bin, Sojourn, Sojourns};
 
 /// What one direction of a link did in the measure window: a row of the `links` table. A value is
 /// `None` if the window is empty or its ends were not sampled.
@@ -30,6 +31,8 @@ pub struct LinkSummary {
     pub queue_max_packets: Option<u64>,
     /// Bytes waiting, mean over time.
     pub queue_mean_bytes: Option<f64>,
+    /// How long packets waited, if that was recorded.
+    pub sojourn: Sojourn,
 }
 
 /// Samples on their way to becoming tables.
@@ -52,6 +55,8 @@ struct Row {
     link: u32,
     at: Instant,
     span: Span,
+    /// At the end of the bin.
+    control: Control,
 }
 
 /// What the counters grew by between two instants, as rates and means.
@@ -121,7 +126,8 @@ impl Links {
         let length = now - self.edge;
         for (link, (before, after)) in (0_u32..).zip(self.at_edge.iter().zip(links)) {
             let span = Span::between(before, after, length);
-            self.rows.extend(span.map(|span| Row { link, at: now, span }));
+            let control = after.control;
+            self.rows.extend(span.map(|span| Row { link, at: now, span, control }));
         }
         self.edge = now;
         self.at_edge = links.to_vec();
@@ -149,15 +155,18 @@ impl Links {
             queue_mean_packets: Some(span.queue_packets),
             queue_max_packets: Some(self.peaks[index].into()),
             queue_mean_bytes: Some(span.queue_bytes),
+            sojourn: Sojourn::default(),
         })
     }
 
     /// The `link_series` table: link by link, each in order of time. The queue is its mean length
-    /// over the bin.
-    pub(crate) fn series_table(&self, layout: &Layout) -> RecordBatch {
+    /// over the bin; what the discipline makes of it is told as it is at its end.
+    pub(crate) fn series_table(&self, layout: &Layout, sojourns: Option<&Sojourns>) -> RecordBatch {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         rows.sort_by_key(|row| row.link);
         let spans = || rows.iter().map(|row| row.span);
+        let controls = || rows.iter().map(|row| row.control);
+        let waits = || rows.iter().map(|row| sojourns.and_then(|all| all.bin(row.link, row.at)));
         let name = |row: &&Row| layout.links[row.link as usize].name.as_str();
         Columns::default()
             .text("link", rows.iter().map(name))
@@ -167,6 +176,12 @@ impl Links {
             .float("utilisation", spans().map(|span| span.utilisation))
             .count("drops", spans().map(|span| span.drops))
             .count("marks", spans().map(|span| span.marks))
+            .maybe_float("sojourn_mean_s", waits().map(|bin| bin.and_then(Bin::mean_s)))
+            .maybe_float("sojourn_max_s", waits().map(|bin| bin.and_then(Bin::max_s)))
+            .maybe_float("average_packets", controls().map(|control| control.average_packets))
+            .maybe_float("drop_probability", controls().map(|control| control.drop_probability))
+            .maybe_float("drops_per_second", controls().map(|control| control.drops_per_second))
+            .maybe_float("tokens_bytes", controls().map(|control| control.tokens_bytes))
             .finish()
     }
 }
@@ -194,5 +209,10 @@ pub(crate) fn table(layout: &Layout, rows: &[LinkSummary]) -> RecordBatch {
         .maybe_float("queue_mean_packets", rows.iter().map(|row| row.queue_mean_packets))
         .maybe_count("queue_max_packets", rows.iter().map(|row| row.queue_max_packets))
         .maybe_float("queue_mean_bytes", rows.iter().map(|row| row.queue_mean_bytes))
+        .maybe_float("sojourn_mean_s", rows.iter().map(|row| row.sojourn.mean_s))
+        .maybe_float("sojourn_p50_s", rows.iter().map(|row| row.sojourn.p50_s))
+        .maybe_float("sojourn_p95_s", rows.iter().map(|row| row.sojourn.p95_s))
+        .maybe_float("sojourn_p99_s", rows.iter().map(|row| row.sojourn.p99_s))
+        .maybe_float("sojourn_max_s", rows.iter().map(|row| row.sojourn.max_s))
         .finish()
 }

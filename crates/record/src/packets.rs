@@ -187,7 +187,14 @@ mod tests {
         let link =
             LinkInfo { name: text(), from: text(), to: text(), rate_bps: 1, delay: Duration::ZERO };
         let sides = [None, None];
-        let flow = FlowInfo { name: text(), transport: text(), from: text(), to: text(), sides };
+        let flow = FlowInfo {
+            name: text(),
+            group: None,
+            transport: text(),
+            from: text(),
+            to: text(),
+            sides,
+        };
         Layout {
             flows: vec![flow],
             links: vec![link],

@@ -11,6 +11,7 @@ use crate::links::Links;
 use crate::packets::Packets;
 use crate::recording::Recording;
 use crate::series::Series;
+use crate::sojourn::Sojourns;
 use crate::stats::{Fact, Stats, What};
 
 /// What a [`Recorder`] keeps beyond the summary, the series, frames and events.
@@ -20,6 +21,8 @@ pub struct Options {
     pub packets: bool,
     /// A row per change of a gauge: 24 bytes each, several for every packet of TCP.
     pub gauges: bool,
+    /// How long packets waited at links: 8 bytes a packet and link.
+    pub sojourn: bool,
 }
 
 /// Keeps what tables need: 8 bytes per received packet, 32 per frame of voice, and what [`Options`]
@@ -30,6 +33,7 @@ pub struct Recorder {
     stats: Stats,
     series: Series,
     links: Links,
+    sojourns: Option<Sojourns>,
     logs: Vec<Log>,
     options: Options,
     gauges: Vec<GaugeRow>,
@@ -85,6 +89,7 @@ impl Recorder {
             stats: Stats::new(&layout),
             series: Series::new(&layout),
             links: Links::new(&layout),
+            sojourns: options.sojourn.then(|| Sojourns::new(&layout)),
             logs: layout.flows.iter().flat_map(|_| [Log::default(), Log::default()]).collect(),
             options,
             gauges: Vec::new(),
@@ -121,14 +126,21 @@ impl Recorder {
         let broken = |peer: usize| logs[peer].broken || logs[peer ^ 1].broken;
         let fates =
             (0..logs.len()).map(|peer| self.stats.frame_fates(peer, broken(peer))).collect();
+        let mut sojourns = self.sojourns;
+        let mut links = self.links.summaries(&self.layout);
+        if let Some(sojourns) = &mut sojourns {
+            links.iter_mut().zip(sojourns.summaries()).for_each(|(row, all)| row.sojourn = all);
+        }
         let packets = self.packets.map(|packets| packets.rest(&self.layout));
         Recording {
             flows,
-            links: self.links.summaries(&self.layout),
+            links,
             series: self.series,
             link_samples: self.links,
+            sojourns,
             frames: logs.into_iter().map(|log| log.frames).collect(),
             fates,
+            videos: self.stats.into_videos(),
             gauges: self.gauges,
             events: self.events,
             packets,
@@ -195,7 +207,7 @@ impl Log {
 impl Probe for Recorder {
     fn wants(&self, topic: Topic) -> bool {
         match topic {
-            Topic::Hop => self.options.packets,
+            Topic::Hop => self.options.packets || self.options.sojourn,
             Topic::Gauge => self.options.gauges,
             _ => true,
         }
@@ -211,6 +223,9 @@ impl Probe for Recorder {
                 self.events.push(EventRow { at: now, peer, event: garbage_name(*garbage) });
             }
             (Place::Link(link), _) => {
+                if let Some(sojourns) = &mut self.sojourns {
+                    sojourns.take(now, place, note);
+                }
                 if let Some(packets) = &mut self.packets {
                     packets.take(now, link, note, &self.layout);
                 }
@@ -226,7 +241,7 @@ impl Probe for Recorder {
 
 /// The nearest-rank quantile, in seconds: the least value that at least `percent` of a hundred
 /// values do not exceed.
-fn quantile_s(nanos: &mut [u64], percent: usize) -> Option<f64> {
+pub(crate) fn quantile_s(nanos: &mut [u64], percent: usize) -> Option<f64> {
     let rank = (nanos.len() * percent).div_ceil(100).checked_sub(1)?;
     let (_, value, _) = nanos.select_nth_unstable(rank);
     Some(Instant::from_nanos(*value).as_secs_f64())

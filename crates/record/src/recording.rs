@@ -8,7 +8,9 @@ use crate::layout::Layout;
 use crate::links::{self, LinkSummary, Links};
 use crate::recorder::{EventRow, FrameTimes, GaugeRow};
 use crate::series::Series;
+use crate::sojourn::Sojourns;
 use crate::summary::FlowSummary;
+use crate::video::{self, VideoSummary};
 use crate::voice::FrameFate;
 
 /// Everything a [`Recorder`](crate::Recorder) kept.
@@ -21,10 +23,13 @@ pub struct Recording {
     pub(crate) layout: Layout,
     pub(crate) series: Series,
     pub(crate) link_samples: Links,
+    pub(crate) sojourns: Option<Sojourns>,
     /// By peer.
     pub(crate) frames: Vec<Vec<FrameTimes>>,
     /// By peer.
     pub(crate) fates: Vec<Vec<FrameFate>>,
+    /// By peer that sends.
+    pub(crate) videos: Vec<(usize, Vec<video::Frame>)>,
     pub(crate) gauges: Vec<GaugeRow>,
     pub(crate) events: Vec<EventRow>,
     pub(crate) packets: Option<Vec<RecordBatch>>,
@@ -32,8 +37,17 @@ pub struct Recording {
 
 impl Recording {
     /// Names that [`Self::table`] knows.
-    pub const TABLES: [&str; 8] =
-        ["flows", "links", "series", "link_series", "gauges", "frames", "events", "packets"];
+    pub const TABLES: [&str; 9] = [
+        "flows",
+        "links",
+        "series",
+        "link_series",
+        "gauges",
+        "frames",
+        "video_frames",
+        "events",
+        "packets",
+    ];
 
     /// A table by name; `None` for an unknown name, and for `packets` if they were not recorded.
     #[must_use]
@@ -42,9 +56,12 @@ impl Recording {
             "flows" => flows_table(&self.flows).into(),
             "links" => links::table(&self.layout, &self.links).into(),
             "series" => self.series.table(&self.layout).into(),
-            "link_series" => self.link_samples.series_table(&self.layout).into(),
+            "link_series" => {
+                self.link_samples.series_table(&self.layout, self.sojourns.as_ref()).into()
+            }
             "gauges" => self.gauges_table().into(),
             "frames" => self.frames_table().into(),
+            "video_frames" => video::table(&self.layout, &self.videos).into(),
             "events" => self.events_table().into(),
             "packets" => {
                 let batches = self.packets.clone()?;
@@ -137,7 +154,23 @@ fn flows_table(rows: &[FlowSummary]) -> RecordBatch {
     let columns = flows_texts(Columns::default(), rows);
     let columns = flows_counts(columns, rows);
     let columns = flows_times(columns, rows);
+    let columns = flows_video(columns, rows);
     flows_quality(columns, rows).finish()
+}
+
+fn flows_video(columns: Columns, rows: &[FlowSummary]) -> Columns {
+    let count =
+        |of: fn(&VideoSummary) -> u64| rows.iter().map(move |row| row.video.as_ref().map(of));
+    let delay = |which: usize| {
+        rows.iter().map(move |row| row.video.as_ref().and_then(|video| video.delay_s[which]))
+    };
+    columns
+        .maybe_count("video_frames", count(|video| video.frames))
+        .maybe_count("video_frames_complete", count(|video| video.complete))
+        .maybe_count("video_frames_late", count(|video| video.late))
+        .maybe_float("frame_delay_p50_s", delay(0))
+        .maybe_float("frame_delay_p95_s", delay(1))
+        .maybe_float("frame_delay_max_s", delay(2))
 }
 
 fn flows_texts(columns: Columns, rows: &[FlowSummary]) -> Columns {
@@ -147,6 +180,7 @@ fn flows_texts(columns: Columns, rows: &[FlowSummary]) -> Columns {
         .text("source", rows.iter().map(|row| row.source.as_str()))
         .text("from", rows.iter().map(|row| row.from.as_str()))
         .text("to", rows.iter().map(|row| row.to.as_str()))
+        .maybe_text("group", rows.iter().map(|row| row.group.as_deref()))
 }
 
 fn flows_counts(columns: Columns, rows: &[FlowSummary]) -> Columns {

@@ -12,6 +12,7 @@ use talkspurt_proto::time::{Duration, Instant};
 use crate::account::Account;
 use crate::layout::{Layout, RouteInfo, sender};
 use crate::summary::FlowSummary;
+use crate::video::{self, Video};
 use crate::voice::{Fate, FrameFate, Voice};
 
 /// The accounts of every direction.
@@ -62,8 +63,10 @@ impl Stats {
     #[must_use]
     pub fn new(layout: &Layout) -> Self {
         let account = |side: &Option<crate::SideInfo>| {
-            let voice = side.as_ref()?.frame.map(|frame| Voice::new(frame, layout.duration));
-            Some(Box::new(Account { voice, ..Account::default() }))
+            let side = side.as_ref()?;
+            let voice = side.frame.map(|frame| Voice::new(frame, layout.duration));
+            let video = side.deadline.map(Video::new);
+            Some(Box::new(Account { voice, video, ..Account::default() }))
         };
         Self {
             routes: layout.routes.clone(),
@@ -80,7 +83,11 @@ impl Stats {
         let seconds = layout.window().as_secs_f64();
         let rows = layout.directions().filter_map(|direction| {
             let account = self.accounts[direction.peer].as_ref()?;
-            Some(account.summary(&direction, seconds))
+            let mut summary = account.summary(&direction, seconds);
+            let end = Instant::ZERO + layout.duration;
+            let video = account.video.as_ref();
+            summary.video = video.map(|video| video.summary(layout.from, layout.to, end));
+            Some(summary)
         });
         let rows: Vec<_> = rows.collect();
         for row in &rows {
@@ -99,8 +106,8 @@ impl Stats {
                 self.received(now, peer as usize ^ 1, packet)
             }
             (Place::Link(_), Note::Dropped { packet, .. }) => self.dropped(packet),
-            (Place::Peer(peer), Note::Generated { index, captured, .. }) => {
-                self.generated(peer as usize, *index, *captured)
+            (Place::Peer(peer), Note::Generated { index, captured, bytes }) => {
+                self.generated(peer as usize, *index, *captured, *bytes)
             }
             (Place::Peer(peer), Note::HandedOver { index }) => {
                 self.left_queue(peer as usize, *index, Fate::HandedOver)
@@ -172,7 +179,7 @@ impl Stats {
         if arrived_inside {
             account.arrived_bytes += u64::from(packet.ip_bytes);
         }
-        if account.voice.is_none() {
+        if account.voice.is_none() && account.video.is_none() {
             account.jitter.arrive(packet.sent, now, inside);
         }
         Some(Fact { peer, inside, what: What::Received { bytes: packet.ip_bytes, delay } })
@@ -192,12 +199,21 @@ impl Stats {
         Some(Fact { peer, inside, what: What::Lost })
     }
 
-    fn generated(&mut self, peer: usize, index: u32, captured: Instant) -> Option<Fact> {
+    fn generated(
+        &mut self,
+        peer: usize,
+        index: u32,
+        captured: Instant,
+        bytes: u32,
+    ) -> Option<Fact> {
         let inside = self.window.holds(captured);
         let account = self.account(peer)?;
         let mut fits = account.frames.pending.open(index, true);
         if let Some(voice) = &mut account.voice {
             fits &= voice.generated(index, captured.as_nanos());
+        }
+        if let Some(video) = &mut account.video {
+            fits &= video.generated(index, captured, bytes);
         }
         if !fits {
             account.unaccounted += 1;
@@ -241,6 +257,11 @@ impl Stats {
             let media_time = voice.captured(index).map_or(now, Instant::from_nanos);
             account.jitter.arrive(media_time, now, inside);
         }
+        if let Some(video) = &mut account.video {
+            // As with a frame of speech.
+            let media_time = video.delivered(index, now)?;
+            account.jitter.arrive(media_time, now, inside);
+        }
         account.delivered_bytes += if delivered_inside { u64::from(bytes) } else { 0 };
         Some(Fact { peer, inside, what: What::Delivered { index, bytes } })
     }
@@ -269,6 +290,13 @@ impl Stats {
             }
         };
         Some(Fact { peer, inside, what })
+    }
+
+    /// The frames of several packets, by the peer that sent them.
+    pub(crate) fn into_videos(self) -> Vec<(usize, Vec<video::Frame>)> {
+        let accounts = self.accounts.into_iter().enumerate();
+        let videos = accounts.filter_map(|(peer, account)| Some((peer, account?.video?)));
+        videos.map(|(peer, video)| (peer, video.into_frames())).collect()
     }
 
     /// What became of each frame a peer sent. `broken` if its connection ended in failure, so that

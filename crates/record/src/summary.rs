@@ -1,6 +1,8 @@
 //! The account of one direction of a flow: a row of the `flows` table, and the equations that
 //! every such row must satisfy.
 
+use crate::video::VideoSummary;
+
 /// What one side of a flow sent and what became of it, over the measure window. Packets belong to
 /// the window by the time they were sent, frames by their capture, throughput and goodput by the
 /// time of delivery. Times are in seconds; `None` is a value that does not exist.
@@ -8,6 +10,8 @@
 pub struct FlowSummary {
     /// Name of the flow; `NAME.reverse` for what the answering side sends.
     pub name: String,
+    /// The name of the many flows it is one of, in the same form.
+    pub group: Option<String>,
     /// What carries it.
     pub transport: String,
     /// Kind of source.
@@ -81,6 +85,8 @@ pub struct FlowSummary {
     pub burst_ratio: Option<f64>,
     /// The longest stretch of speech of which nothing was heard, the speaker's pauses not counted.
     pub longest_gap_s: Option<f64>,
+    /// Frames of several packets, where the source makes such.
+    pub video: Option<VideoSummary>,
     /// Frames that were played, by rung of the sender's ladder, the best first; empty if it never
     /// left the best. Not a column of the table.
     pub played_by_rung: Vec<u64>,

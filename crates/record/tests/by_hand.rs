@@ -8,9 +8,10 @@ use support::{
     packet, refusal, rtp, segment, side, tell, texts, tfrc_feedback, tfrc_rtp,
 };
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{Body, Packet};
+use talkspurt_proto::packet::{Body, BodyId, Packet};
 use talkspurt_proto::probe::{
-    DropReason, Garbage, Gauge, LinkCounters, Note, Place, Playout, Probe, Topic, UNNUMBERED,
+    Control, DropReason, Garbage, Gauge, LinkCounters, Note, Place, Playout, Probe, Topic,
+    UNNUMBERED,
 };
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::{Layout, Options, Recorder, Recording, Stats};
@@ -131,7 +132,8 @@ fn a_frame_in_each_packet_of_dccp_and_tfrc() {
 }
 
 fn record(layout: Layout, script: &[Told]) -> Recording {
-    let mut recorder = Recorder::new(layout, Options { packets: true, gauges: true });
+    let mut recorder =
+        Recorder::new(layout, Options { packets: true, gauges: true, sojourn: false });
     tell(script, &mut recorder);
     recorder.finish()
 }
@@ -356,12 +358,14 @@ fn the_flows_table_has_the_columns_of_the_contract() {
     let flows = recording.table("flows").unwrap();
     assert_eq!(
         columns(&flows).join(" "),
-        "name transport source from to generated_packets queued_packets discarded_packets \
+        "name transport source from to group generated_packets queued_packets discarded_packets \
          sent_packets received_packets lost_packets in_flight_packets control_packets sent_bytes \
          received_bytes network_header_bytes transport_header_bytes media_header_bytes \
          payload_bytes throughput_bps goodput_bps delay_min_s delay_mean_s delay_p50_s \
          delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_max_s jitter_s \
-         late_packets missing_packets loss_ratio burst_ratio longest_gap_s r_factor mos \
+         late_packets missing_packets loss_ratio burst_ratio longest_gap_s video_frames \
+         video_frames_complete video_frames_late frame_delay_p50_s frame_delay_p95_s \
+         frame_delay_max_s r_factor mos \
          mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_note"
     );
     assert_eq!(floats(&flows, "mos"), [Some(4.41), None, None]);
@@ -435,6 +439,11 @@ fn counters(sent: u64, busy_ms: u64, area: u64, peak: u32, full: u64) -> LinkCou
         queue_packets: 0,
         queue_bytes: 0,
         queue_max_packets: peak,
+        control: Control {
+            average_packets: Some(busy_ms as f64),
+            drop_probability: Some(0.5),
+            ..Control::default()
+        },
     }
 }
 
@@ -459,7 +468,8 @@ fn links_are_differences_between_samples() {
     assert_eq!(
         columns(&links).join(" "),
         "name from to rate_bps utilisation sent_packets sent_bytes drops drops_full drops_early \
-         drops_medium drops_down drops_too_big marks queue_mean_packets queue_max_packets queue_mean_bytes"
+         drops_medium drops_down drops_too_big marks queue_mean_packets queue_max_packets queue_mean_bytes \
+         sojourn_mean_s sojourn_p50_s sojourn_p95_s sojourn_p99_s sojourn_max_s"
     );
     assert_eq!(texts(&links, "name"), ["wire", "wire.back"].map(|name| Some(name.to_owned())));
     assert_eq!(texts(&links, "from")[1].as_deref(), Some("bob"));
@@ -478,8 +488,9 @@ fn links_are_differences_between_samples() {
 
     let series = recording.table("link_series").unwrap();
     assert_eq!(
-        columns(&series),
-        ["link", "time_s", "queue_packets", "queue_bytes", "utilisation", "drops", "marks"]
+        columns(&series).join(" "),
+        "link time_s queue_packets queue_bytes utilisation drops marks sojourn_mean_s sojourn_max_s \
+         average_packets drop_probability drops_per_second tokens_bytes"
     );
     assert_eq!(floats(&series, "time_s")[..4], [1.0, 2.0, 3.0, 4.0].map(Some));
     assert_eq!(floats(&series, "utilisation")[..4], [0.5, 0.5, 0.8, 0.2].map(Some));
@@ -488,6 +499,62 @@ fn links_are_differences_between_samples() {
     // The first bin holds what the counters began with: 1 + 2 + 3 + 4.
     assert_eq!(counts(&series, "drops")[..4], [10, 1, 2, 0].map(Some));
     assert_eq!(counts(&series, "marks")[..4], [0, 10, 20, 0].map(Some));
+    // As they are at the end of the bin.
+    assert_eq!(floats(&series, "average_packets")[..4], [500.0, 1000.0, 1800.0, 2000.0].map(Some));
+    assert_eq!(floats(&series, "drop_probability")[..4], [Some(0.5); 4]);
+    assert_eq!(floats(&series, "tokens_bytes")[..4], [None; 4]);
+    assert_eq!(floats(&series, "sojourn_mean_s")[..4], [None; 4]);
+}
+
+#[test]
+fn how_long_packets_stood_in_queues() {
+    let layout = Layout { from: ms(1500), ..call_and_bulk() };
+    let recorder =
+        |sojourn| Recorder::new(layout.clone(), Options { sojourn, ..Options::default() });
+    assert!(!recorder(false).wants(Topic::Hop));
+    let mut recorder = recorder(true);
+    assert!(recorder.wants(Topic::Hop));
+    // (slot of the body, came, went on, in ms): a slot is used again, one is dropped in between,
+    // and they leave out of turn. The window begins at 1500 ms, and bins are a second long.
+    let stays =
+        [(7, 900, 1000), (3, 1400, 1500), (7, 1450, 1501), (3, 1900, 2000), (4, 1910, 1930)];
+    let mut told = Vec::new();
+    for (slot, came, went) in stays {
+        let label = Packet { body: BodyId(slot), ..packet(0, 0, 200, ms(came)) };
+        told.push((ms(came), label, false));
+        told.push((ms(went), label, true));
+    }
+    told.sort_by_key(|(at, ..)| *at);
+    for (at, packet, leaves) in told {
+        let (packet, packets, bytes) = (&packet, 1, 200);
+        let note = match leaves {
+            true => Note::Dequeued { packet, packets, bytes },
+            false => Note::Enqueued { packet, packets, bytes },
+        };
+        recorder.record(at, Place::Link(0), &note);
+    }
+    let lost = Packet { body: BodyId(3), ..packet(0, 0, 200, ms(2100)) };
+    let note = Note::Enqueued { packet: &lost, packets: 1, bytes: 200 };
+    recorder.record(ms(2100), Place::Link(0), &note);
+    for at in [1000, 1500, 2000, 3000, 4000] {
+        let counters = counters(0, 0, 0, 0, 0);
+        recorder.sample(ms(at), &[counters, counters]);
+    }
+    let recording = recorder.finish();
+    let links = recording.table("links").unwrap();
+    // 51, 100 and 20 ms.
+    let mean = floats(&links, "sojourn_mean_s");
+    assert!((mean[0].unwrap() - 0.057).abs() < 1e-12 && mean[1].is_none(), "{mean:?}");
+    assert_eq!(floats(&links, "sojourn_p50_s"), [Some(0.051), None]);
+    for column in ["sojourn_p95_s", "sojourn_p99_s", "sojourn_max_s"] {
+        assert_eq!(floats(&links, column), [Some(0.1), None]);
+    }
+    let series = recording.table("link_series").unwrap();
+    let means = floats(&series, "sojourn_mean_s");
+    assert_eq!((means[0], means[2], means[4]), (Some(0.1), None, None));
+    // 100, 51, 100 and 20 ms.
+    assert!((means[1].unwrap() - 0.067_75).abs() < 1e-12);
+    assert_eq!(floats(&series, "sojourn_max_s")[..3], [Some(0.1), Some(0.1), None]);
 }
 
 #[test]

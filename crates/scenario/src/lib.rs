@@ -9,6 +9,7 @@
 mod axes;
 mod check;
 pub mod course;
+mod expand;
 mod load;
 pub mod model;
 pub mod network;

@@ -6,10 +6,9 @@
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
-use talkspurt_app::source;
-
 use crate::axes::{self, Axis, ResolvedAxis};
 use crate::check;
+use crate::expand;
 use crate::model::{Replications, Scenario};
 use crate::network::Network;
 use crate::path::Path;
@@ -201,12 +200,14 @@ impl Reader<'_> {
                 return None;
             }
         };
+        let mut expanded = Findings::default();
+        let written = expand::expand(&mut scenario, &mut expanded);
         for flow in scenario.flows.values_mut() {
             flow.send_queue.packets.get_or_insert(flow.transport.waiting_packets());
             let sources = std::iter::once(&mut flow.source).chain(flow.reverse.as_mut());
             for source in sources {
-                if let source::Config::Speech(speech) = source {
-                    speech.file = speech.file.as_deref().map(|file| self.absolute(file));
+                if let Some(file) = source.file_mut() {
+                    *file = self.absolute(file);
                 }
             }
         }
@@ -216,7 +217,9 @@ impl Reader<'_> {
                 *trace.file_mut() = self.absolute(trace.file());
             }
         }
-        let (network, wrong) = check::meaning(&scenario);
+        let (network, mut wrong) = check::meaning(&scenario);
+        wrong.0.splice(0..0, expanded.0);
+        written.restore(&mut wrong);
         for mut finding in wrong.0 {
             finding.origin.get_or_insert_with(|| tree.origin_of(&finding.path).clone());
             found.0.push(finding);

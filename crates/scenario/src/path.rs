@@ -28,9 +28,10 @@ impl Path {
     pub(crate) fn key(&self, key: &str) -> Self {
         self.and(Step::Key(key.to_owned()))
     }
-    /// This path and the keys below it, written with dots.
-    pub(crate) fn down(&self, keys: &str) -> Self {
-        keys.split('.').fold(self.clone(), |path, key| path.key(key))
+    /// This path and the steps below it, as people write them.
+    pub(crate) fn down(&self, steps: &str) -> Self {
+        let below = Self::parse(steps).expect("steps of our own are well written");
+        Self([self.0.as_slice(), &below.0].concat())
     }
     /// This path and another below it.
     #[must_use]

@@ -6,7 +6,7 @@
 use serde_json::Value as Json;
 
 use crate::path::{Path, Step};
-use crate::schema::{TAG, named, properties, variants};
+use crate::schema::{TAG, named, properties, resolved, variants};
 use crate::tree::Tree;
 use crate::words::{did_you_mean, list};
 
@@ -34,6 +34,7 @@ fn follow(
     so_far: &Path,
     fields: &mut Vec<Path>,
 ) -> Result<(), Unknown> {
+    let schema = resolved(schema);
     let Some((step, rest)) = rest.split_first() else {
         fields.push(so_far.clone());
         return Ok(());

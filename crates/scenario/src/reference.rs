@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 
 use crate::model::{DELAY_TO, LIKE};
 use crate::profiles;
-use crate::schema::{TAG, cached, named, numbers, properties, schema, variants, words};
+use crate::schema::{TAG, cached, named, numbers, properties, resolved, schema, variants, words};
 
 /// The generated files: path from the repository's root, and text.
 ///
@@ -101,7 +101,7 @@ impl Page {
                 .is_some_and(|r| r.contains(&Json::from(key.as_str())));
             let default = default(knob, required);
             let inside = join(path, key);
-            let type_ = type_of(&inside, knob);
+            let type_ = self.type_of(&inside, knob);
             let meaning = meaning(knob);
             let _ = writeln!(rows, "| `{key}` | {type_} | {default} | {meaning} |");
         }
@@ -111,6 +111,20 @@ impl Page {
             let head = "| key | type | default | meaning |\n| --- | --- | --- | --- |\n";
             let _ = writeln!(self.text, "{head}{rows}");
         }
+    }
+
+    fn type_of(&self, path: &str, knob: &Json) -> String {
+        // What stands inside its own kind has been told where that is.
+        if knob.get("$ref").is_none() {
+            return type_of(path, knob);
+        }
+        let kinds = |forms: &Json| -> Vec<Json> {
+            let forms = forms.as_array().into_iter().flatten();
+            forms.map(|form| form["properties"][TAG].clone()).collect()
+        };
+        let own = kinds(&resolved(knob)["oneOf"]);
+        let told = self.told.iter().find(|(_, told)| kinds(told) == own);
+        told.map_or_else(|| type_of(path, knob), |(told, _)| format!("[table](#{})", anchor(told)))
     }
 
     fn inner(&mut self, path: &str, schema: &Json) {

@@ -1,8 +1,9 @@
 //! The JSON Schema of a scenario, generated from the structs in `model`.
 //!
 //! Editors complete and check scenario files by it, the shape check walks it, and the reference
-//! page is written from it. Everything stands in place (no `$ref`), so that a field's own
-//! description is never hidden behind its type's.
+//! page is written from it. Everything stands in place, so that a field's own
+//! description is never hidden behind its type's; only what stands inside its own kind (a queue in a
+//! queue) is a `$ref`.
 
 use std::sync::OnceLock;
 
@@ -98,6 +99,13 @@ fn unwrap_optional(schema: &mut Value) {
 fn unfold(text: &str) -> String {
     let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
     paragraphs.collect::<Vec<_>>().join("\n\n")
+}
+
+/// A schema itself, where it only says where it stands.
+pub(crate) fn resolved(schema: &Value) -> &Value {
+    let place =
+        schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix('#'));
+    place.and_then(|place| cached().pointer(place)).unwrap_or(schema)
 }
 
 /// The key that names the variant of a table with several forms.

@@ -240,3 +240,23 @@ fn mistakes_in_a_shape_are_told_once_and_where_they_stand() {
     ];
     insta::assert_snapshot!(all.join("\n\n"));
 }
+
+/// A flow for each host of a dumbbell, written once; without the host, the mistake is told once.
+#[test]
+fn many_flows_have_hosts_of_their_own() {
+    let text = |hosts: u32| {
+        format!(
+            "title = 'many'\nduration = '2s'\n[topology]\nkind = 'dumbbell'\nleft = {hosts}\n\
+             access = {{ rate = '100Mbit/s', delay = '1ms', queue = {{ kind = 'droptail', packets = 9 }} }}\n\
+             bottleneck = {{ rate = '1Mbit/s', delay = '1ms', queue = {{ kind = 'droptail', packets = 9 }} }}\n\
+             [flows.up]\ncount = 3\nfrom = 'left-*'\nto = 'right-*'\n\
+             transport = {{ kind = 'udp' }}\nsource = {{ kind = 'cbr', rate = '64kbit/s', packet = '200B' }}\n"
+        )
+    };
+    let study = load(&text(3), "many", Path::new("."), &[], None).expect("sound");
+    let flows = &study.points[0].scenario.flows;
+    let ends: Vec<_> = flows.values().map(|flow| (flow.from.as_str(), flow.to.as_str())).collect();
+    assert_eq!(ends, [("left-1", "right-1"), ("left-2", "right-2"), ("left-3", "right-3")]);
+    let problems = load(&text(2), "many", Path::new("."), &[], None).expect_err("no third host");
+    assert!(problems.to_string().contains("flows.up.from: no link reaches a node \"left-3\""), "{problems}");
+}

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use talkspurt_app::clock::Clock;
-use talkspurt_app::peer::{self, MediaSink, Peer};
-use talkspurt_app::recording::{Recording, RecordingError};
-use talkspurt_app::source;
+use talkspurt_app::peer::{self, MediaSink, Peer, Sink};
+use talkspurt_app::recording::Recording;
+use talkspurt_app::source::{self, Capture, FrameTrace, Material};
 use talkspurt_app::transport::{self, Side};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{self, PathId};
@@ -24,48 +24,66 @@ use crate::link::{self, Link};
 use crate::medium::Medium;
 use crate::world::{Change, Parts, Route, World};
 
-/// The recordings of a scenario, read once each: by file and codec name.
-pub type Recordings = BTreeMap<(PathBuf, &'static str), Arc<Recording>>;
+/// What the sources of a scenario need from files, read once each: by file and what is taken from
+/// it, a codec's name or a synchronisation source.
+pub type Materials = BTreeMap<(PathBuf, String), Material>;
 
-/// Reads the recordings a scenario names.
+/// Reads the files that the sources of a scenario name.
 ///
 /// # Errors
 /// The first that cannot be read.
-pub fn recordings(scenario: &Scenario) -> Result<Recordings, RecordingError> {
-    let mut recordings = Recordings::new();
+pub fn materials(scenario: &Scenario) -> Result<Materials, String> {
+    let mut materials = Materials::new();
     for flow in scenario.flows.values() {
         for source in [Some(&flow.source), flow.reverse.as_ref()].into_iter().flatten() {
-            if let Some((key, speech)) = key(source)
-                && !recordings.contains_key(&key)
-            {
-                let recording = Recording::open(&key.0, speech.codec)?;
-                recordings.insert(key, Arc::new(recording));
-            }
+            let Some(key) = key(source).filter(|key| !materials.contains_key(key)) else {
+                continue;
+            };
+            let file = &key.0;
+            let named = |fault: String| format!("{}: {fault}", file.display());
+            let material = match source {
+                source::Config::Speech(speech) => {
+                    let recording = Recording::open(file, speech.codec);
+                    Material::Speech(Arc::new(recording.map_err(|fault| fault.to_string())?))
+                }
+                source::Config::Video(_) => {
+                    Material::Frames(Arc::new(FrameTrace::open(file).map_err(named)?))
+                }
+                source::Config::Replay(replay) => {
+                    let capture = Capture::open(file, replay.ssrc).map_err(named)?;
+                    Material::Packets(Arc::new(capture))
+                }
+                _ => continue,
+            };
+            materials.insert(key, material);
         }
     }
-    Ok(recordings)
+    Ok(materials)
 }
 
-fn key(source: &source::Config) -> Option<((PathBuf, &'static str), &source::Speech)> {
-    match source {
-        source::Config::Speech(speech) => {
-            Some(((speech.file.clone()?, speech.codec.name()), speech))
-        }
-        _ => None,
-    }
+fn key(source: &source::Config) -> Option<(PathBuf, String)> {
+    let file = source.file()?.to_owned();
+    Some((
+        file,
+        match source {
+            source::Config::Speech(speech) => speech.codec.name().to_owned(),
+            source::Config::Replay(replay) => format!("{:?}", replay.ssrc),
+            _ => String::new(),
+        },
+    ))
 }
 
-/// The recording of a source, if it has one.
+/// What a source has from its file.
 #[must_use]
-pub fn recording_of(source: &source::Config, recordings: &Recordings) -> Option<Arc<Recording>> {
-    recordings.get(&key(source)?.0).cloned()
+pub fn material_of(source: &source::Config, materials: &Materials) -> Material {
+    key(source).and_then(|key| materials.get(&key).cloned()).unwrap_or_default()
 }
 
 /// What the parts of a world are made from.
 struct Plan<'a> {
     scenario: &'a Scenario,
     network: &'a Network,
-    recordings: &'a Recordings,
+    materials: &'a Materials,
 }
 
 /// A world at time zero.
@@ -73,12 +91,12 @@ struct Plan<'a> {
 pub fn build<P: Probe>(
     scenario: &Scenario,
     network: &Arc<Network>,
-    recordings: &Recordings,
+    materials: &Materials,
     probe: P,
 ) -> World<P> {
     let links = network.links.iter().enumerate();
     let links = links.map(|(index, link)| self::link(scenario.seed, index as u32, link)).collect();
-    let plan = Plan { scenario, network, recordings };
+    let plan = Plan { scenario, network, materials };
     let mut peers = Vec::with_capacity(2 * scenario.flows.len());
     for (number, (name, flow)) in scenario.flows.iter().enumerate() {
         peers.extend(pair(&plan, number, name, flow));
@@ -128,7 +146,7 @@ fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
 
 /// Both ends of flow `number`.
 fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
-    let Plan { scenario, network, recordings } = plan;
+    let Plan { scenario, network, materials } = plan;
     let paths = &network.routes[number];
     let start = start(scenario, name, flow);
     let stop = Instant::ZERO + flow.stop.unwrap_or(scenario.duration).min(scenario.duration);
@@ -148,7 +166,7 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
     [Side::Opens, Side::Answers].map(|side| {
         let (own, other) = if side == Side::Opens { (0, 1) } else { (1, 0) };
         let run = [start, stop].map(|at| clocks[other].local(at));
-        let sink = sources[other].and_then(|source| sink(source, flow, run));
+        let sink = sources[other].and_then(|source| sink(source, materials, flow, run));
         Peer::new(peer::Parts {
             place: Place::Peer((2 * number + own) as u32),
             side,
@@ -163,7 +181,7 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
             sizing: flow.sizing,
             start,
             stop,
-            source: sources[own].map(|source| (source.clone(), recording_of(source, recordings))),
+            source: sources[own].map(|source| (source.clone(), material_of(source, materials))),
             send_queue: flow.send_queue,
             sink,
             rtcp: flow.rtcp.clone(),
@@ -193,17 +211,24 @@ fn fitted(flow: &Flow, mtu: Size) -> transport::Config {
     transport
 }
 
-/// What plays the speech of a source that starts and stops then, by its own clock.
-fn sink(source: &source::Config, flow: &Flow, [start, stop]: [Instant; 2]) -> Option<MediaSink> {
-    let source::Config::Speech(speech) = source else { return None };
+/// What becomes of the media of a source that starts and stops then, by its own clock.
+fn sink(
+    source: &source::Config,
+    materials: &Materials,
+    flow: &Flow,
+    [start, stop]: [Instant; 2],
+) -> Option<Sink> {
+    let source::Config::Speech(speech) = source else {
+        return source.packet_format(&material_of(source, materials)).map(Sink::Counted);
+    };
     let origin = start + speech.lead;
     let frames = stop.saturating_since(origin).as_nanos() / speech.packet.as_nanos() + 1;
-    Some(MediaSink {
+    Some(Sink::Played(MediaSink {
         encodings: speech.encodings(),
         playout: flow.playout,
         origin,
         keep: if speech.file.is_some() { frames as usize } else { 0 },
-    })
+    }))
 }
 
 fn clock(scenario: &Scenario, node: &str) -> Clock {

@@ -7,10 +7,10 @@
 
 pub mod build;
 pub mod capacity;
-pub mod discipline;
 pub mod drive;
 pub mod link;
 pub mod medium;
-pub mod pool;
 pub mod schedule;
 pub mod world;
+
+pub use talkspurt_queue::{self as discipline, pool};

@@ -57,6 +57,12 @@ pub struct Parts {
 pub struct Link {
     parts: Parts,
     up: bool,
+    /// Packets in the queue: asked after each change, not each time.
+    waiting: u32,
+    /// Whether a packet that need not wait passes the queue unseen.
+    passes_when_idle: bool,
+    /// The medium only delays, the same for each packet.
+    is_plain: bool,
     /// The transmitter is free from this instant on.
     free_at: Instant,
     /// A shaper's next turn, if its queue said so.
@@ -82,7 +88,11 @@ impl Link {
     /// A link that is up and empty.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
+        let is_plain = parts.medium.is_none() && parts.loss == 0.0 && parts.jitter.is_zero();
         Self {
+            waiting: 0,
+            passes_when_idle: parts.queue.passes_when_idle(),
+            is_plain,
             parts,
             up: true,
             free_at: Instant::ZERO,
@@ -109,16 +119,14 @@ impl Link {
                 Some(medium) if medium.reorder => Some(self.overtaken(*arrival, medium)),
                 _ => Some(*arrival),
             },
-            None if self.up && self.parts.queue.packets() > 0 => {
-                Some(self.wait_until.unwrap_or(self.free_at))
-            }
+            None if self.up && self.waiting > 0 => Some(self.wait_until.unwrap_or(self.free_at)),
             None => None,
         }
     }
 
     /// The next arrival, or when what still waits could arrive at the earliest.
     fn overtaken(&self, arrival: Instant, medium: &Medium) -> Instant {
-        if !self.up || self.parts.queue.packets() == 0 {
+        if !self.up || self.waiting == 0 {
             return arrival;
         }
         arrival.min(self.wait_until.unwrap_or(self.free_at) + medium.least_delay)
@@ -127,7 +135,15 @@ impl Link {
     /// Performs every dequeue whose turn is at or before `now`.
     #[inline]
     pub fn advance<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
-        while self.free_at <= now && self.parts.queue.packets() > 0 && self.up {
+        if self.waiting > 0 && self.free_at <= now && self.up {
+            self.serve(now, pool, probe);
+        }
+    }
+
+    /// [`Link::advance`], where something waits.
+    #[inline(never)]
+    fn serve<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
+        while self.waiting > 0 && self.free_at <= now {
             // What waited for its turn when the link went down goes no earlier than it came up.
             let turn = self.wait_until.take().map_or(self.free_at, |turn| turn.max(self.free_at));
             if turn > now {
@@ -145,7 +161,9 @@ impl Link {
                 marks: &mut self.counters.marks,
                 free_at: self.free_at,
             };
-            match self.parts.queue.dequeue(&mut hop) {
+            let served = self.parts.queue.dequeue(&mut hop);
+            self.waiting = self.parts.queue.packets();
+            match served {
                 Served::Packet(packet) => self.transmit(turn, packet, pool, probe),
                 Served::Wait(until) => {
                     self.wait_until = Some(until);
@@ -175,8 +193,8 @@ impl Link {
             self.hop(now, pool, probe).refuse(packet, DropReason::TooBig);
             return quote.map_or(Offered::Taken, |quote| Offered::TooBig(packet, quote));
         }
-        let idle = self.free_at <= now && self.parts.queue.packets() == 0;
-        if idle && self.parts.queue.passes_when_idle() {
+        let idle = self.free_at <= now && self.waiting == 0;
+        if idle && self.passes_when_idle {
             self.note_enqueued(now, &packet, 1, u64::from(packet.ip_bytes), probe);
             self.transmit(now, packet, pool, probe);
             return Offered::Taken;
@@ -192,14 +210,16 @@ impl Link {
             marks: &mut self.counters.marks,
             free_at: self.free_at,
         };
-        if self.parts.queue.enqueue(packet, &mut hop) {
-            let (packets, bytes) = (self.parts.queue.packets(), self.parts.queue.bytes());
+        let kept = self.parts.queue.enqueue(packet, &mut hop);
+        self.waiting = self.parts.queue.packets();
+        if kept {
             if !idle {
-                self.counters.queue_max_packets = self.counters.queue_max_packets.max(packets);
+                self.counters.queue_max_packets = self.counters.queue_max_packets.max(self.waiting);
             }
-            self.note_enqueued(now, &packet, packets, bytes, probe);
+            self.note_enqueued(now, &packet, self.waiting, self.parts.queue.bytes(), probe);
         }
-        if idle {
+        // A shaper that waits is asked again: the newcomer may go before those that lack tokens.
+        if idle || self.wait_until.take().is_some() {
             self.free_at = now;
             self.advance(now, pool, probe);
         }
@@ -247,24 +267,25 @@ impl Link {
     pub fn counters(&self, now: Instant) -> LinkCounters {
         let mut counters = self.counters;
         counters.busy = counters.busy.saturating_sub(self.free_at.saturating_since(now));
-        let (packets, bytes) = (self.parts.queue.packets(), self.parts.queue.bytes());
+        let (packets, bytes) = (self.waiting, self.parts.queue.bytes());
         let span = u128::from(now.saturating_since(self.queue_since).as_nanos());
         counters.queue_area_packets += u128::from(packets) * span;
         counters.queue_area_bytes += u128::from(bytes) * span;
         counters.queue_packets = packets;
         counters.queue_bytes = bytes;
+        counters.control = self.parts.queue.control();
         counters
     }
 
     /// Starts the record of the longest queue anew.
     pub fn forget_maximum(&mut self) {
-        self.counters.queue_max_packets = self.parts.queue.packets();
+        self.counters.queue_max_packets = self.waiting;
     }
 
     /// Packets inside: waiting or on the medium.
     #[must_use]
     pub fn inside(&self) -> u64 {
-        u64::from(self.parts.queue.packets()) + self.flight.len() as u64
+        u64::from(self.waiting) + self.flight.len() as u64
     }
 
     /// Packets whose transmission was begun.
@@ -306,7 +327,7 @@ impl Link {
         probe: &mut P,
     ) {
         if probe.wants(Topic::Hop) {
-            let (packets, bytes) = (self.parts.queue.packets(), self.parts.queue.bytes());
+            let (packets, bytes) = (self.waiting, self.parts.queue.bytes());
             let note = Note::Dequeued { packet: &packet, packets, bytes };
             probe.record(start, Place::Link(self.parts.index), &note);
         }
@@ -316,18 +337,10 @@ impl Link {
         self.counters.sent_bytes += u64::from(packet.ip_bytes);
         self.counters.busy += finish - start;
         self.free_at = finish;
-        if self.parts.medium.is_some() {
+        if !self.is_plain {
             return self.cross(start, finish, wire_bytes, packet, pool, probe);
         }
-        if self.parts.loss > 0.0 && self.parts.dice.chance(self.parts.loss) {
-            return self.hop(start, pool, probe).refuse(packet, DropReason::Medium);
-        }
-        let mut arrival = finish + self.parts.delay;
-        if !self.parts.jitter.is_zero() {
-            arrival += self.parts.jitter_dice.span(self.parts.jitter);
-            arrival = self.flight.back().map_or(arrival, |(before, _)| arrival.max(*before));
-        }
-        self.flight.push_back((arrival, packet));
+        self.flight.push_back((finish + self.parts.delay, packet));
         // Counted where it lies: a byte changed in a label about to be copied stalls the copy.
         if let Some((_, flying)) = self.flight.back_mut() {
             flying.hop += 1;
@@ -345,7 +358,13 @@ impl Link {
         pool: &mut Pool,
         probe: &mut P,
     ) {
-        let Some(medium) = &mut self.parts.medium else { return };
+        let Some(medium) = &mut self.parts.medium else {
+            if self.parts.loss > 0.0 && self.parts.dice.chance(self.parts.loss) {
+                return self.hop(start, pool, probe).refuse(packet, DropReason::Medium);
+            }
+            packet.hop += 1;
+            return self.fly(finish + self.parts.delay, packet, false);
+        };
         let reorder = medium.reorder;
         let Some(delay) = medium.crosses(finish, wire_bytes, self.parts.delay) else {
             return self.hop(start, pool, probe).refuse(packet, DropReason::Medium);
@@ -385,9 +404,8 @@ impl Link {
     fn note_queue(&mut self, now: Instant) {
         let span = u128::from((now - self.queue_since).as_nanos());
         self.queue_since = now;
-        let packets = self.parts.queue.packets();
-        if packets > 0 {
-            self.counters.queue_area_packets += u128::from(packets) * span;
+        if self.waiting > 0 {
+            self.counters.queue_area_packets += u128::from(self.waiting) * span;
             self.counters.queue_area_bytes += u128::from(self.parts.queue.bytes()) * span;
         }
     }

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from talkspurt.figures import inside, quality, speech, time
+from talkspurt.figures import inside, quality, speech, time, video
 from talkspurt.figures.style import inline_svg, png, styled, svg
 
 if TYPE_CHECKING:
@@ -52,6 +52,11 @@ KINDS: dict[str, Kind] = {
     "delay": Kind("One-way delay", "One-way delay of each flow over time", time.delay),
     "goodput": Kind("Goodput", "Goodput of each flow over time", time.goodput),
     "queue": Kind("Queue", "Packets waiting where queues are longest, over time", time.queue),
+    "sojourn": Kind(
+        "Wait in the queue",
+        "How long packets waited where queues are longest, and what their queue made of it",
+        time.sojourn,
+    ),
     "cwnd": Kind("Congestion window", "Congestion window of each flow over time", time.cwnd),
     "rates": Kind(
         "Allowed rate",
@@ -73,6 +78,11 @@ KINDS: dict[str, Kind] = {
     ),
     "delay_ecdf": Kind(
         "How long frames take", "Share of voice frames delivered within a time", speech.delay_ecdf
+    ),
+    "frame_delay": Kind(
+        "How long frames of video take",
+        "Delay of each frame of video, and which were never complete, over time",
+        video.frame_delay,
     ),
     "mos": Kind("MOS", "MOS of each call and what it lost to delay, loss and codec", quality.mos),
     "fates": Kind(

@@ -125,6 +125,8 @@ def _one_queue(ax: Axes, rows: pl.DataFrame, name: str, colour: str) -> None:
     x, y = rows["time_s"].to_numpy(), rows["queue_packets"].to_numpy()
     ax.fill_between(x, 0, y, color=colour, alpha=0.55, linewidth=0, step="pre")
     ax.step(x, y, where="pre", color=INK, linewidth=0.6)
+    if "average_packets" in rows.columns and rows["average_packets"].drop_nulls().len():
+        ax.plot(x, rows["average_packets"].to_numpy(), color=ORANGE, linewidth=1.1)
     ax.set_ylabel(f"{name}\npackets", fontsize=8)
     drops = rows.filter(rows["drops"] > 0)
     if not drops.is_empty():
@@ -135,6 +137,48 @@ def _one_queue(ax: Axes, rows: pl.DataFrame, name: str, colour: str) -> None:
             f"{int(drops['drops'].sum())} dropped", (1, 1), xycoords="axes fraction",
             xytext=(6, 0), textcoords="offset points", va="center", color=DROP, fontsize=8.5,
         )  # fmt: skip
+
+
+def sojourn(result: Result, flow: str | None, link: str | None) -> Figure | None:
+    """How long packets waited at a link (the bottlenecks unless named), mean and longest.
+
+    Beside it what its discipline made of that: the probability of a drop, or drops a second.
+    """
+    del flow
+    names = [link] if link else bottlenecks(result)
+    kept = {name: result.link_series(name) for name in names}
+    kept = {n: r for n, r in kept.items() if "sojourn_max_s" in r.columns}
+    kept = {n: r for n, r in kept.items() if r["sojourn_max_s"].drop_nulls().len()}
+    if not kept:
+        return None
+    title = "Wait in the queue: mean of each bin, shaded up to its longest"
+    figure, axes = sheet(title, height=1.2 + 1.35 * len(kept), rows=len(kept), sharex=True)
+    for ax, (name, rows), colour in zip(axes, kept.items(), QUEUE_COLOURS, strict=False):
+        waits(ax, rows, colour)
+        ax.set_ylabel(f"{name}\nms", fontsize=8)
+    axes[-1].set_xlim(0, result.duration_s)
+    axes[-1].set_xlabel("time / s")
+    return figure
+
+
+CONTROLS = {"drop_probability": "p", "drops_per_second": "drops/s"}
+"""What a discipline aims at, and its unit."""
+
+
+def waits(ax: Axes, rows: pl.DataFrame, colour: str) -> None:
+    """Draw the waits of one link, and against the right axis what its discipline aims at."""
+    x, mean, high = (rows[c].to_numpy() for c in ("time_s", "sojourn_mean_s", "sojourn_max_s"))
+    ax.fill_between(x, mean * 1e3, high * 1e3, color=colour, alpha=0.35, linewidth=0)
+    ax.plot(x, mean * 1e3, color=INK, linewidth=0.9)
+    ax.set_ylim(bottom=0)
+    for column, unit in CONTROLS.items():
+        if rows[column].drop_nulls().len():
+            right = ax.twinx()
+            right.plot(x, rows[column].to_numpy(), color=DROP, linewidth=0.6, alpha=0.7)
+            # In the lower third, but for rare peaks.
+            right.set_ylim(0, 3 * (rows[column].quantile(0.98) or 1.0))
+            right.set_ylabel(unit, color=DROP, fontsize=8)
+            right.tick_params(labelsize=7)
 
 
 def cwnd(result: Result, flow: str | None, link: str | None) -> Figure | None:

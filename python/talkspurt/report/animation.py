@@ -33,7 +33,6 @@ STACK = 56.0
 """Room for a queue beside its link."""
 PAD = STACK + 36.0
 NEVER = 2**32 - 1
-FATES = ("queued", "in_flight", "received", "full", "early", "medium", "down", "too_big")
 MOST_NAMES = 3
 
 
@@ -174,7 +173,6 @@ class _Shown:
             "lanes": places,
             "links": list(links.values()),
             "flows": [{"name": name, "colour": colour} for name, colour in flows.items()],
-            "fates": FATES,
         }
 
     def _world(
@@ -227,7 +225,8 @@ def _columns(rows: pl.DataFrame) -> dict[str, Any]:
     last = max(int(nanos[name].max() or base) for name in times)  # type: ignore[arg-type]
     tick = (last - base) // (NEVER - 1) + 1
     ticks = nanos.select(((pl.col(name) - base) // tick).fill_null(NEVER) for name in times)
-    fates = rows["fate"].replace_strict({name: n for n, name in enumerate(FATES)})
+    fates = rows["fate"].unique(maintain_order=True).to_list()
+    fate = rows["fate"].replace_strict({name: n for n, name in enumerate(fates)})
     return {
         "base_ns": base,
         "tick_ns": tick,
@@ -239,7 +238,8 @@ def _columns(rows: pl.DataFrame) -> dict[str, Any]:
         "ended": _packed(
             ticks.select(pl.min_horizontal("received_s", "dropped_s")).to_series(), pl.UInt32
         ),
-        "fate": _packed(fates, pl.UInt8),
+        "fate": _packed(fate, pl.UInt8),
+        "fates": fates,
     }
 
 

@@ -41,6 +41,7 @@ def charts(result: Result) -> list[dict[str, Any]]:
         _goodput_chart(result, names, styles),
         _late_chart(result, calls, styles),
         _queue_chart(result),
+        _sojourn_chart(result),
         _cwnd_chart(result, styles),
         *inside.charts(result),
     ]
@@ -176,6 +177,18 @@ def _queue_chart(result: Result) -> dict[str, Any] | None:
         x = rows["time_s"].to_list()
         lines.append(line_of(link, colour, (), rows["queue_packets"].to_list(), peak=True))
     return chart_of("queue", "Packets waiting where queues are longest", "packets", x, lines)
+
+
+def _sojourn_chart(result: Result) -> dict[str, Any] | None:
+    lines = []
+    x: list[float] = []
+    for link, colour in zip(bottlenecks(result), QUEUE_COLOURS, strict=False):
+        rows = result.link_series(link)
+        if "sojourn_max_s" in rows.columns and rows["sojourn_max_s"].drop_nulls().len():
+            x = rows["time_s"].to_list()
+            values = [None if v is None else v * 1e3 for v in rows["sojourn_max_s"].to_list()]
+            lines.append(line_of(link, colour, (), values, peak=True))
+    return chart_of("sojourn", "Longest wait in a queue", "ms", x, lines)
 
 
 def _cwnd_chart(result: Result, styles: Mapping[str, FlowStyle]) -> dict[str, Any] | None:

@@ -6,12 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import figures, measures
 from talkspurt.figures.time import styles_of
+from talkspurt.groups import condensed
 from talkspurt.report import calls, inside, page, series, topology
 from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
-from talkspurt.terminal.tables import BUSY
+from talkspurt.terminal.tables import BUSY, FRAME_DELAYS, VIDEO_COLUMNS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from markupsafe import Markup
 
     from talkspurt.result import Result
@@ -37,7 +40,7 @@ CALL_COLUMNS = (
     "mos_lost_to_codec",
 )
 LINK_COLUMNS = ("utilisation", "drops", "queue_mean_packets", "queue_max_packets")
-STILL = ("mos", "delay_ecdf")
+STILL = ("mos", "delay_ecdf", "frame_delay")
 """Figures the page shows as pictures; the others it plays or draws itself."""
 MOST_ROWS = 60
 MOST_LINKS = 200
@@ -65,17 +68,25 @@ def html(result: Result) -> str:
         key=picture.key if picture else (),
         animation=moving,
         styles=styles,
-        flows=result.flows.head(MOST_ROWS).to_dicts(),
+        flows=condensed(result.flows.to_dicts())[:MOST_ROWS],
+        video_columns=[measures.measure(name) for name in (*VIDEO_COLUMNS, *FRAME_DELAYS)],
         links=_links(result),
         flow_columns=[measures.measure(name) for name in FLOW_COLUMNS],
         byte_columns=[measures.measure(name) for name in BYTES],
         call_columns=[measures.measure(name) for name in CALL_COLUMNS],
-        link_columns=[measures.measure(name) for name in LINK_COLUMNS],
+        link_columns=[measures.measure(name) for name in (*LINK_COLUMNS, *_more_of_links(result))],
         charts=series.charts(result),
         gauges=tuple(m for m in measures.GAUGES if m.name in inside.shown(result)),
         figures=_stills(result),
         notes=notes([result]),
     )
+
+
+def _more_of_links(result: Result) -> Iterator[str]:
+    """Columns of links that only some runs have something in."""
+    for name in ("marks", "sojourn_mean_s", "sojourn_p99_s"):
+        if name in result.links.columns and result.links[name].drop_nulls().ne(0).any():
+            yield name
 
 
 def _links(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -27,6 +27,7 @@ COLUMNS = (
     "jitter_s",
     "goodput_bps",
 )
+VIDEO = ("video_frames", "video_frames_complete", "video_frames_late", "frame_delay_p50_s")
 MOST_ROWS = 200
 
 
@@ -39,6 +40,7 @@ def html(study: Study) -> str:
         for i, run in enumerate(study.runs)
         if run.replicate == 0
     ]
+    columns = (*COLUMNS, *VIDEO) if study.flows["video_frames"].is_not_null().any() else COLUMNS
     first = study.runs[0]
     picture = topology.picture(first.topology, styles_of(first))
     moving = animation(first, picture)
@@ -58,8 +60,8 @@ def html(study: Study) -> str:
         of=_of(first),
         styles=styles_of(first),
         first=first,
-        columns=[measures.measure(name) for name in COLUMNS],
-        rows=_rows(study.summary(COLUMNS).to_dicts(), [a.name for a in study.axes])[:MOST_ROWS],
+        columns=[measures.measure(name) for name in columns],
+        rows=_rows(study.summary(columns).to_dicts(), [a.name for a in study.axes])[:MOST_ROWS],
         differences=_differences(study),
         figures=[
             Markup(figures.inline_svg(drawn, _said_of(name)))

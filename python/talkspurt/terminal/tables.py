@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from talkspurt import measures
+from talkspurt.groups import condensed
 from talkspurt.measures import measure
 from talkspurt.study import some_of_all
 
@@ -43,11 +44,17 @@ def console() -> Console:
 
 
 def print_result(result: Result, out: Console | None = None) -> None:
-    """Calls, flows and links of one run."""
+    """Calls, video, flows and links of one run."""
     out = out or console()
-    rows = result.flows.to_dicts()
+    rows = condensed(result.flows.to_dicts())
     calls = [row for row in rows if row["r_factor"] is not None]
-    for table in (_calls(calls) if calls else None, _flows(rows), _links(result.links.to_dicts())):
+    videos = [row for row in rows if row["video_frames"] is not None]
+    for table in (
+        _calls(calls) if calls else None,
+        _videos(videos) if videos else None,
+        _flows(rows),
+        _links(result.links.to_dicts()),
+    ):
         if table is not None:
             out.print(table)
             out.print()
@@ -106,6 +113,25 @@ def _call(row: dict[str, Any]) -> list[str | Text]:
     ]
 
 
+VIDEO_COLUMNS = ("video_frames", "video_frames_complete", "video_frames_late")
+FRAME_DELAYS = ("frame_delay_p50_s", "frame_delay_p95_s", "frame_delay_max_s")
+
+
+def _videos(rows: list[dict[str, Any]]) -> Table:
+    headers = ("frames", "complete", "late", "delay p50", "p95", "longest")
+    table = _table("Video", ("flow", "over"), headers)
+    return _fill(table, [_video(row) for row in rows])
+
+
+def _video(row: dict[str, Any]) -> list[str | Text]:
+    return [
+        row["name"],
+        row["transport"],
+        *(measure(k).show(row[k]) for k in VIDEO_COLUMNS),
+        *(measures.time_text(row[k]) for k in FRAME_DELAYS),
+    ]
+
+
 def _flows(rows: list[dict[str, Any]]) -> Table:
     headers = ("goodput", "delay p50", "p95", "jitter", "sent", "lost", "late")
     table = _table("Flows", ("flow", "over"), headers)
@@ -156,6 +182,11 @@ def print_study(study: Study, out: Console | None = None) -> None:
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
         shown.append(_wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True))
+    videos = set(study.flows.drop_nulls("video_frames")["name"].to_list())
+    if videos:
+        of_frames = (*VIDEO_COLUMNS, *FRAME_DELAYS)
+        of_videos = [r for r in study.summary(of_frames).to_dicts() if r["flow"] in videos]
+        shown.append(_wide(study, "Video", of_videos, of_frames))
     shown.append(_wide(study, "Flows", summary, FLOW_COLUMNS))
     columns = CALL_COLUMNS if calls else FLOW_COLUMNS
     for axis, frame in study.comparisons(columns).items():

@@ -1,4 +1,5 @@
-//! The way in: from the transport through RTP and the jitter buffer to the ear.
+//! The way in: from the transport through RTP and the jitter buffer to the ear. Packets whose media
+//! is not played go to `packets`.
 
 use bytes::Bytes;
 use talkspurt_proto::dice::Dice;
@@ -9,9 +10,19 @@ use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, rtp};
 
 use super::Parts;
+use super::packets::Packets;
 use crate::clock::Clock;
-use crate::codec::{COMFORT_NOISE, Codec, Encoding};
+use crate::codec::{COMFORT_NOISE, Encoding};
 use crate::{playout, source};
+
+/// What becomes of the media that the other side sends.
+#[derive(Clone, Debug)]
+pub enum Sink {
+    /// It is played.
+    Played(MediaSink),
+    /// It is counted.
+    Counted(source::PacketFormat),
+}
 
 /// What a peer plays when the other side sends speech.
 #[derive(Clone, Debug)]
@@ -31,6 +42,7 @@ pub struct MediaSink {
 #[derive(Debug)]
 pub(super) struct Incoming {
     media: Option<Media>,
+    packets: Option<Packets>,
     /// Unit of a stream without media, to number what is delivered.
     unit_bytes: u64,
     bytes: u64,
@@ -67,9 +79,13 @@ enum Content {
 }
 
 /// The RTP sender of one side of a flow, from which the other side learns the first timestamp.
-pub(super) fn media_sender(seed: u64, name: &str, codec: Codec) -> rtp::Sender {
+pub(super) fn media_sender(
+    seed: u64,
+    name: &str,
+    (payload_type, clock_hz): (u8, u32),
+) -> rtp::Sender {
     let mut dice = Dice::new(seed, &format!("{name}/rtp"));
-    rtp::Sender::new(codec.payload_type(), codec.rtp_clock(), &mut dice)
+    rtp::Sender::new(payload_type, clock_hz, &mut dice)
 }
 
 impl Media {
@@ -83,7 +99,7 @@ impl Media {
             step,
             samples: codec.samples_for(step) as u32,
             concealment: sink.encodings.iter().map(delay).max().unwrap_or_default(),
-            origin: media_sender(seed, other, codec),
+            origin: media_sender(seed, other, (codec.payload_type(), codec.rtp_clock())),
             latest: 0,
             rtp: rtp::Receiver::announced(codec.rtp_clock()),
             buffer: playout::Buffer::new(sink.playout, step, longest.unwrap_or(step)),
@@ -109,30 +125,39 @@ impl Media {
             None => None,
         }
     }
+}
 
-    /// The number of a packet from 0, by the sequence number nearest to the latest (RFC 3550 A.1).
-    fn number(&mut self, sequence: u16) -> u32 {
-        let offset = sequence.wrapping_sub(self.origin.first_sequence());
-        let ahead = offset.wrapping_sub(self.latest as u16) as i16;
-        let number = self.latest.saturating_add_signed(i32::from(ahead));
-        self.latest = self.latest.max(number);
-        number
-    }
+/// The number of a packet from 0, by the sequence number nearest to the latest (RFC 3550 A.1).
+pub(super) fn number(origin: &rtp::Sender, latest: &mut u32, sequence: u16) -> u32 {
+    let offset = sequence.wrapping_sub(origin.first_sequence());
+    let ahead = offset.wrapping_sub(*latest as u16) as i16;
+    let number = latest.saturating_add_signed(i32::from(ahead));
+    *latest = number.max(*latest);
+    number
 }
 
 impl Incoming {
     pub(super) fn new(parts: &Parts) -> Self {
         let stream = parts.transport.is_stream();
-        let sink = parts.sink.clone();
-        let media = sink.map(|sink| Media::new(sink, parts.seed, &parts.other));
-        let speaks = matches!(parts.source, Some((crate::source::Config::Speech(_), _)));
-        let deframer = (stream && (speaks || media.is_some())).then(Deframer::default);
+        let (media, packets) = match parts.sink.clone() {
+            None => (None, None),
+            Some(Sink::Played(sink)) => (Some(Media::new(sink, parts.seed, &parts.other)), None),
+            Some(Sink::Counted(format)) => {
+                (None, Some(Packets::new(format, parts.seed, &parts.other)))
+            }
+        };
+        let speaks = parts.source.as_ref().is_some_and(|(source, _)| source.is_media());
+        let deframer = (stream && (speaks || parts.sink.is_some())).then(Deframer::default);
         let unit_bytes = u64::from(parts.transport.unit_bytes());
-        Self { media, unit_bytes, bytes: 0, stream, deframer }
+        Self { media, packets, unit_bytes, bytes: 0, stream, deframer }
     }
 
     pub(super) fn rtp(&mut self) -> Option<&mut rtp::Receiver> {
-        self.media.as_mut().map(|media| &mut media.rtp)
+        match (&mut self.media, &mut self.packets) {
+            (Some(media), _) => Some(&mut media.rtp),
+            (None, Some(packets)) => Some(packets.rtp()),
+            (None, None) => None,
+        }
     }
 
     pub(super) fn is_stream(&self) -> bool {
@@ -211,6 +236,9 @@ impl Incoming {
         packet: rtp::Packet,
         probe: &mut Stamped<'_, P>,
     ) {
+        if let Some(packets) = &mut self.packets {
+            return packets.on_rtp(local, &packet, probe);
+        }
         let Some(media) = &mut self.media else { return };
         // RFC 3550 §5.1: a payload type that is not understood is ignored.
         let Some(content) = media.content(&packet) else {
@@ -219,7 +247,7 @@ impl Incoming {
         };
         media.rtp.on_packet(local, &packet);
         let slot = media.origin.media_offset(packet.timestamp) / media.samples.max(1);
-        let index = media.number(packet.sequence);
+        let index = number(&media.origin, &mut media.latest, packet.sequence);
         if probe.wants(Topic::Gauge) {
             let note = Note::Gauge { gauge: Gauge::Jitter, value: media.rtp.jitter_seconds() };
             probe.record(local, probe.place, &note);
@@ -257,6 +285,7 @@ impl Incoming {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::codec::Codec;
     use crate::transport::{self, Side};
     use talkspurt_proto::packet::IpVersion;
     use talkspurt_proto::probe::Place;
@@ -279,12 +308,12 @@ mod tests {
             stop: Instant::HORIZON,
             source: None,
             send_queue: crate::send_queue::Config::default(),
-            sink: Some(MediaSink {
+            sink: Some(Sink::Played(MediaSink {
                 encodings: vec![Encoding { codec, packet }],
                 playout,
                 origin: Instant::ZERO,
                 keep,
-            }),
+            })),
             rtcp: rtcp::Config::default(),
             seed: 1,
             name: "to".to_owned(),
@@ -297,7 +326,7 @@ mod tests {
         const KEEP: usize = (1 << 20) + 2;
         let parts = listener(KEEP);
         let mut incoming = Incoming::new(&parts);
-        let mut sender = media_sender(parts.seed, &parts.other, Codec::Pcmu);
+        let mut sender = media_sender(parts.seed, &parts.other, (0, 8000));
         for slot in [0, KEEP as u64 - 1, KEEP as u64] {
             let payload = Payload::Real(vec![7; 160].into());
             let packet = sender.packet(slot as u32 * 160, false, payload);

@@ -7,7 +7,7 @@ use talkspurt_proto::probe::{Garbage, Note, Place, Playout, Probe, Stamped};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, udp};
 
-use super::{Action, MediaSink, News, Parts, Peer, Sizing};
+use super::{Action, MediaSink, News, Parts, Peer, Sink, Sizing};
 use crate::clock::Clock;
 use crate::codec::Codec;
 use crate::source::{self, Speech};
@@ -60,6 +60,7 @@ pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
     let opens = side == Side::Opens;
     let sink =
         MediaSink { encodings: speech().encodings(), playout, origin: Instant::ZERO, keep: 0 };
+    let sink = Sink::Played(sink);
     Parts {
         place: Place::Peer(u32::from(!opens)),
         side,
@@ -71,7 +72,7 @@ pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
         sizing: Sizing::Rfc,
         start: Instant::ZERO,
         stop: Instant::ZERO + MS * 400,
-        source: opens.then(|| (source::Config::Speech(speech()), None)),
+        source: opens.then(|| (source::Config::Speech(speech()), source::Material::None)),
         send_queue: send_queue::Config::default(),
         sink: (!opens).then_some(sink),
         rtcp: rtcp::Config { enabled: false, ..rtcp::Config::default() },
@@ -183,7 +184,7 @@ fn by_the_senders_clock_the_longest_packet_sets_the_delay() {
 fn what_was_not_agreed_on_is_ignored() {
     let mut eye = Eye::default();
     let mut to = Peer::new(parts(Side::Answers, playout::Config::default()));
-    let mut sender = super::incoming::media_sender(1, "from", Codec::G729);
+    let mut sender = super::incoming::media_sender(1, "from", (18, 8000));
     let payload = talkspurt_proto::packet::Payload::Virtual { offset: 0, len: 20 };
     let packet = sender.packet(0, true, payload);
     let body = Body::Udp(Frame::Rtp(packet));

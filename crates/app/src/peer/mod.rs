@@ -7,16 +7,16 @@ mod incoming;
 #[cfg(test)]
 mod ladder_tests;
 mod outgoing;
+mod packets;
 #[cfg(test)]
 mod parting_tests;
 mod sizing;
 
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use incoming::Incoming;
-pub use incoming::MediaSink;
+pub use incoming::{MediaSink, Sink};
 use outgoing::Outgoing;
 pub use sizing::Sizing;
 use talkspurt_proto::dice::Dice;
@@ -28,7 +28,7 @@ use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rtcp, rtp};
 
 use crate::clock::Clock;
-use crate::recording::Recording;
+use crate::codec::Encoding;
 use crate::send_queue;
 use crate::source;
 use crate::transport::{self, Side, Transport};
@@ -57,12 +57,12 @@ pub struct Parts {
     /// When its sources stop, in true time.
     pub stop: Instant,
     /// What it sends.
-    pub source: Option<(source::Config, Option<Arc<Recording>>)>,
+    pub source: Option<(source::Config, source::Material)>,
     /// Frames that may wait for the transport.
     pub send_queue: send_queue::Config,
-    /// What it plays, if the other side sends speech.
-    pub sink: Option<MediaSink>,
-    /// RTCP of a flow with speech.
+    /// What becomes of media, if the other side sends any.
+    pub sink: Option<Sink>,
+    /// RTCP of a flow with media.
     pub rtcp: rtcp::Config,
     /// Seed of the run and name of the flow and side: the roots of its random streams.
     pub seed: u64,
@@ -70,6 +70,15 @@ pub struct Parts {
     pub name: String,
     /// The same of the other side.
     pub other: String,
+}
+
+impl Parts {
+    /// The stream that both sides of a conversation draw from, and whether this one opens the flow.
+    fn conversation(&self) -> (Dice, bool) {
+        let opens = self.side == Side::Opens;
+        let opener = if opens { &self.name } else { &self.other };
+        (Dice::new(self.seed, &format!("{opener}/conversation")), opens)
+    }
 }
 
 /// News for a peer.
@@ -156,9 +165,10 @@ impl Peer {
         let rungs = parts.source.as_ref().map_or_else(Vec::new, |(source, _)| source.rungs());
         let transport = parts.transport.build(parts.side, parts.version, dice("transport"), &rungs);
         let transport = transport.over_paths(&parts.addresses);
-        let outgoing = parts.source.as_ref().map(|(config, recording)| {
-            Outgoing::new(config, recording.clone(), &parts, dice("source"))
-        });
+        let outgoing = parts
+            .source
+            .as_ref()
+            .map(|(config, material)| Outgoing::new(config, material, &parts, dice("source")));
         let rtcp = reports(&parts, outgoing.as_ref(), start, dice("rtcp"));
         Self {
             place: parts.place,
@@ -383,10 +393,10 @@ impl Peer {
     }
 }
 
-/// The RTCP of a flow with speech. Its bandwidth is that of one direction's packets in their best
+/// The RTCP of a flow with media. Its bandwidth is that of one direction's packets in their best
 /// encoding, headers included (RFC 3550 §6.2); a side that only listens reports under an SSRC of its
-/// own. A side whose
-/// half of a stream is plain data sends none: nothing there would tell the two apart (RFC 4571 §2).
+/// own. A side whose half of a stream is plain data sends none: nothing there would tell the two
+/// apart (RFC 4571 §2).
 fn reports(
     parts: &Parts,
     outgoing: Option<&Outgoing>,
@@ -394,18 +404,22 @@ fn reports(
     mut dice: Dice,
 ) -> Option<rtcp::Session> {
     let sender = outgoing.and_then(Outgoing::rtp);
-    let listens = parts.sink.as_ref().and_then(|sink| sink.encodings.first().copied());
-    let speaks = match &parts.source {
-        Some((source::Config::Speech(speech), _)) => speech.encodings().first().copied(),
-        _ => None,
-    };
+    let best = |encodings: &[Encoding]| encodings.first().map(|best| best.rung());
+    let listens = parts.sink.as_ref().and_then(|sink| match sink {
+        Sink::Played(sink) => best(&sink.encodings),
+        Sink::Counted(format) => Some(format.mean),
+    });
+    let speaks = parts.source.as_ref().and_then(|(source, material)| match source {
+        source::Config::Speech(speech) => best(&speech.encodings()),
+        other => other.packet_format(material).map(|format| format.mean),
+    });
     if parts.transport.is_stream() && parts.source.is_some() && speaks.is_none() {
         return None;
     }
-    let best = speaks.or(listens).filter(|_| parts.rtcp.enabled)?;
+    let mean = speaks.or(listens).filter(|_| parts.rtcp.enabled)?;
     let lower_layers = parts.transport.header_bytes() + parts.version.header_bytes();
-    let bits = 8 * (u64::from(best.rung().packet_bytes) + u64::from(lower_layers));
-    let bandwidth = Rate::from_bps(bits * 1_000_000_000 / best.packet.as_nanos().max(1));
+    let bits = 8 * (u64::from(mean.packet_bytes) + u64::from(lower_layers));
+    let bandwidth = Rate::from_bps(bits * 1_000_000_000 / mean.interval.as_nanos().max(1));
     let ssrc = sender.map_or_else(|| dice.bits() as u32, rtp::Sender::ssrc);
     let cname = parts.name.clone();
     Some(rtcp::Session::new(&parts.rtcp, bandwidth, lower_layers, ssrc, cname, start, dice))

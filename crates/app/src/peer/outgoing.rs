@@ -1,7 +1,5 @@
 //! The way out: source, RTP, send queue, and into the transport as it has room.
 
-use std::sync::Arc;
-
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::{Frame, Payload};
@@ -12,10 +10,9 @@ use talkspurt_proto::{rfc4571, rtcp, rtp};
 use super::Parts;
 use super::incoming::media_sender;
 use crate::clock::Clock;
-use crate::codec::{COMFORT_NOISE, Encoding};
-use crate::recording::Recording;
+use crate::codec::COMFORT_NOISE;
 use crate::send_queue::SendQueue;
-use crate::source::{self, Source, Unit};
+use crate::source::{self, Material, Setting, Source, Unit};
 use crate::transport::Transport;
 
 #[derive(Debug)]
@@ -32,8 +29,9 @@ pub(super) struct Outgoing {
 #[derive(Debug)]
 struct Media {
     rtp: rtp::Sender,
-    encodings: Vec<Encoding>,
-    /// Samples in a step of the media clock.
+    /// Payload type of each encoding, the best first.
+    payload_types: Vec<u8>,
+    /// Ticks of RTP's clock in a step of the media clock.
     samples: u32,
     /// The encoding on the record; the first is where everybody begins.
     marked: u8,
@@ -42,7 +40,7 @@ struct Media {
 impl Outgoing {
     pub(super) fn new(
         config: &source::Config,
-        recording: Option<Arc<Recording>>,
+        material: &Material,
         parts: &Parts,
         dice: Dice,
     ) -> Self {
@@ -50,15 +48,24 @@ impl Outgoing {
         let media = match config {
             source::Config::Speech(speech) => {
                 let encodings = speech.encodings();
-                let mut rtp = media_sender(parts.seed, &parts.name, speech.codec);
+                let codec = speech.codec;
+                let clock = (codec.payload_type(), codec.rtp_clock());
+                let mut rtp = media_sender(parts.seed, &parts.name, clock);
                 rtp.anchor(start + speech.lead, 0);
-                let samples = speech.codec.samples_for(source::step(&encodings)) as u32;
-                Some(Media { rtp, encodings, samples, marked: 0 })
+                let samples = codec.samples_for(source::step(&encodings)) as u32;
+                let payload_types = encodings.iter().map(|it| it.codec.payload_type()).collect();
+                Some(Media { rtp, payload_types, samples, marked: 0 })
             }
-            _ => None,
+            _ => config.packet_format(material).map(|format| {
+                let clock = (format.payload_type, format.clock_hz);
+                let mut rtp = media_sender(parts.seed, &parts.name, clock);
+                rtp.anchor(start, 0);
+                Media { rtp, payload_types: vec![format.payload_type], samples: 1, marked: 0 }
+            }),
         };
+        let setting = Setting { dice, conversation: parts.conversation(), start, stop };
         Self {
-            source: config.build(recording, parts.transport.unit_bytes(), dice, start, stop),
+            source: config.build(material, parts.transport.unit_bytes(), setting),
             queue: SendQueue::new(parts.send_queue),
             media,
             stream: parts.transport.is_stream(),
@@ -84,10 +91,7 @@ impl Outgoing {
 
     /// When it has something to do, by the local clock.
     pub(super) fn due(&self, local: Instant) -> Option<Instant> {
-        match &self.source {
-            Source::Timed(timed) => timed.due(),
-            Source::Bulk(bulk) => Some(bulk.start()).filter(|start| *start > local),
-        }
+        self.source.due(local)
     }
 
     pub(super) fn generated(&self) -> u32 {
@@ -95,11 +99,7 @@ impl Outgoing {
     }
 
     pub(super) fn is_done(&self, local: Instant) -> bool {
-        let exhausted = match &self.source {
-            Source::Timed(timed) => timed.due().is_none(),
-            Source::Bulk(bulk) => bulk.is_done(local),
-        };
-        exhausted && self.queue.is_empty()
+        self.source.is_done(local) && self.queue.is_empty()
     }
 
     #[inline]
@@ -116,9 +116,9 @@ impl Outgoing {
         }
         let prefix = self.prefix();
         match &mut self.source {
-            Source::Timed(timed) => {
+            source @ (Source::Timed(_) | Source::Paced(_)) => {
                 let mut fresh = false;
-                while let Some(unit) = timed.take(local) {
+                while let Some(unit) = source.take(local) {
                     self.generated += 1;
                     if let Some(media) = &mut self.media {
                         mark_encoding(local, media, &unit, probe);
@@ -140,7 +140,8 @@ impl Outgoing {
                     self.drain(local, transport, probe);
                 }
             }
-            Source::Bulk(bulk) if self.look => {
+            // After a pause nothing else calls for a look.
+            Source::Bulk(bulk) if self.look || bulk.pauses() => {
                 while let Some(unit) = bulk.take(local, transport.room(), transport.largest()) {
                     self.generated += 1;
                     note_generated(local, clock, &unit, probe);
@@ -216,8 +217,8 @@ fn in_stream(frame: &Frame) -> Option<Frame> {
 
 fn frame(media: Option<&mut Media>, unit: Unit) -> Frame {
     let Some(media) = media else { return Frame::Data(unit.payload) };
-    let codec = media.encodings[usize::from(unit.encoding)].codec;
-    media.rtp.encode_as(if unit.keep_alive { COMFORT_NOISE } else { codec.payload_type() });
+    let own = media.payload_types[usize::from(unit.encoding)];
+    media.rtp.encode_as(if unit.keep_alive { COMFORT_NOISE } else { own });
     // RFC 3550 §5.1: the timestamp has the lower 32 bits.
     let timestamp = (unit.slot as u32).wrapping_mul(media.samples);
     Frame::Rtp(media.rtp.packet(timestamp, unit.marker, unit.payload))

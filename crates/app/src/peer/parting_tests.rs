@@ -93,7 +93,10 @@ fn frames_that_fit_no_packet_go_instead_of_blocking_the_queue() {
 fn bulk_data_is_cut_to_the_path() {
     let mut parts = parts(Side::Opens, crate::playout::Config::default());
     let total = Some(talkspurt_proto::units::Size::from_bytes(1100));
-    parts.source = Some((source::Config::Bulk(source::BulkConfig { total, packet: None }), None));
+    parts.source = Some((
+        source::Config::Bulk(source::BulkConfig { total, ..Default::default() }),
+        source::Material::None,
+    ));
     parts.stop = Instant::ZERO + MS * 8000;
     let eye = narrow(parts);
     assert_eq!(eye.lengths, [1000, 24, 24, 24, 24, 4]);

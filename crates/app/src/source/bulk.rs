@@ -1,10 +1,13 @@
-//! As much data as the transport will carry.
+//! As much data as the transport will carry: throughout, for a while between pauses, or transfer
+//! after transfer.
 
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::math::round_u64;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::time::Instant;
 
 use super::Unit;
-use super::config;
+use super::config::{self, Pauses, Web};
 
 /// A greedy source; its unit is one full segment.
 #[derive(Debug)]
@@ -15,20 +18,71 @@ pub struct Bulk {
     index: u32,
     start: Instant,
     stop: Instant,
+    cycle: Option<Box<Cycle>>,
+}
+
+/// Greed that comes and goes.
+#[derive(Debug)]
+struct Cycle {
+    dice: Dice,
+    /// When it begins again, or began.
+    resumes: Instant,
+    burst: Burst,
+}
+
+/// What ends a time of greed.
+#[derive(Debug)]
+enum Burst {
+    /// An instant.
+    Until(Pauses, Instant),
+    /// So many bytes.
+    Left(Web, u64),
 }
 
 impl Bulk {
     /// A source of units of `unit_bytes`.
     #[must_use]
-    pub fn new(config: &config::Bulk, unit_bytes: u32, start: Instant, stop: Instant) -> Self {
+    pub fn new(
+        config: &config::Bulk,
+        unit_bytes: u32,
+        dice: Dice,
+        start: Instant,
+        stop: Instant,
+    ) -> Self {
         let left = config.total.map_or(u64::MAX, talkspurt_proto::units::Size::as_bytes);
-        Self { unit_bytes: unit_bytes.max(1), offset: 0, left, index: 0, start, stop }
+        let cycle = config.pauses.map(|pauses| Cycle::pauses(pauses, dice, start));
+        Self::of(unit_bytes, left, cycle, start, stop)
     }
 
-    /// When it begins.
+    /// Transfer after transfer in units of `unit_bytes`, the last of each as long as it must be.
     #[must_use]
-    pub fn start(&self) -> Instant {
-        self.start
+    pub fn web(config: &Web, unit_bytes: u32, dice: Dice, start: Instant, stop: Instant) -> Self {
+        Self::of(unit_bytes, u64::MAX, Some(Cycle::web(config, dice, start)), start, stop)
+    }
+
+    /// Nothing at all.
+    #[must_use]
+    pub fn silent(stop: Instant) -> Self {
+        Self::of(1, 0, None, stop, stop)
+    }
+
+    fn of(unit_bytes: u32, left: u64, cycle: Option<Cycle>, start: Instant, stop: Instant) -> Self {
+        let unit_bytes = unit_bytes.max(1);
+        Self { unit_bytes, offset: 0, left, index: 0, start, stop, cycle: cycle.map(Box::new) }
+    }
+
+    /// When it begins, or begins again, if that is to come.
+    #[must_use]
+    pub fn resumes(&self, now: Instant) -> Option<Instant> {
+        let at = self.cycle.as_ref().map_or(self.start, |cycle| cycle.resumes);
+        Some(at).filter(|at| *at > now)
+    }
+
+    /// True if a pause may have ended since room was last looked for.
+    #[inline]
+    #[must_use]
+    pub fn pauses(&self) -> bool {
+        self.cycle.is_some()
     }
 
     /// The next unit, if it is time and `room` bytes suffice for it. Where a packet carries no more
@@ -36,7 +90,10 @@ impl Bulk {
     /// ever.
     #[inline]
     pub fn take(&mut self, now: Instant, room: usize, largest: usize) -> Option<Unit> {
-        let len = u64::from(self.unit_bytes).min(self.left).min(largest as u64);
+        let mut len = u64::from(self.unit_bytes).min(self.left).min(largest as u64);
+        if let Some(cycle) = &mut self.cycle {
+            len = len.min(cycle.may_send(now));
+        }
         if len == 0 || (len as usize) > room || now < self.start || now >= self.stop {
             return None;
         }
@@ -54,6 +111,9 @@ impl Bulk {
         self.offset += len;
         self.left -= len;
         self.index = self.index.checked_add(1).expect(super::UNITS_FIT);
+        if let Some(cycle) = &mut self.cycle {
+            cycle.sent(now, len);
+        }
         Some(unit)
     }
 
@@ -61,5 +121,137 @@ impl Bulk {
     #[must_use]
     pub fn is_done(&self, now: Instant) -> bool {
         self.left == 0 || now >= self.stop
+    }
+}
+
+impl Cycle {
+    fn pauses(pauses: Pauses, mut dice: Dice, start: Instant) -> Self {
+        let until = start + pauses.spread.span(pauses.on, &mut dice);
+        Self { dice, resumes: start, burst: Burst::Until(pauses, until) }
+    }
+
+    fn web(web: &Web, mut dice: Dice, start: Instant) -> Self {
+        let size = transfer(web, &mut dice);
+        Self { dice, resumes: start, burst: Burst::Left(web.clone(), size) }
+    }
+
+    /// Bytes that may go now.
+    fn may_send(&mut self, now: Instant) -> u64 {
+        if let Burst::Until(pauses, until) = &mut self.burst {
+            while now >= *until {
+                self.resumes = *until + pauses.spread.span(pauses.off, &mut self.dice);
+                *until = self.resumes + pauses.spread.span(pauses.on, &mut self.dice);
+            }
+        }
+        match &self.burst {
+            _ if now < self.resumes => 0,
+            Burst::Until(..) => u64::MAX,
+            Burst::Left(_, left) => *left,
+        }
+    }
+
+    fn sent(&mut self, now: Instant, bytes: u64) {
+        let Burst::Left(web, left) = &mut self.burst else { return };
+        *left -= bytes;
+        if *left == 0 {
+            self.resumes = now + web.thinks.span(web.think, &mut self.dice);
+            *left = transfer(web, &mut self.dice);
+        }
+    }
+}
+
+/// The size of a transfer, one byte at least.
+fn transfer(web: &Web, dice: &mut Dice) -> u64 {
+    round_u64(web.sizes.draw(web.size.as_bytes() as f64, dice)).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::config::Spread;
+    use super::*;
+    use talkspurt_proto::time::Duration;
+    use talkspurt_proto::units::Size;
+
+    const STOP: Instant = Instant::from_nanos(200_000_000_000_000);
+    const MS: Duration = Duration::from_millis(1);
+
+    /// Units of a transport that takes one every millisecond: when, and how long.
+    fn units(bulk: &mut Bulk, count: usize) -> Vec<(u64, usize)> {
+        let (mut now, mut taken) = (Instant::ZERO, Vec::new());
+        while taken.len() < count {
+            now = bulk.resumes(now).unwrap_or(now);
+            if let Some(unit) = bulk.take(now, 5000, 5000) {
+                taken.push((now.as_nanos(), unit.payload.len()));
+            }
+            now += MS;
+        }
+        taken
+    }
+
+    #[test]
+    fn pauses_begin_and_end_when_they_should() {
+        let pauses = Pauses { on: MS * 10, off: MS * 30, spread: Spread::Constant };
+        let config = config::Bulk { pauses: Some(pauses), ..config::Bulk::endless() };
+        let mut bulk = Bulk::new(&config, 1000, Dice::new(1, "bulk"), Instant::ZERO, STOP);
+        let times: Vec<u64> = units(&mut bulk, 30).iter().map(|(at, _)| at / 1_000_000).collect();
+        let expected: Vec<u64> = (0..10).chain(40..50).chain(80..90).collect();
+        assert_eq!(times, expected);
+        // Nobody asked for a long time: the pauses went on all the same.
+        let ms = |ms| Instant::ZERO + MS * ms;
+        assert!(bulk.take(ms(4005), 1000, 1000).is_some());
+        assert!(bulk.take(ms(4010), 1000, 1000).is_none());
+        assert_eq!(bulk.resumes(ms(4010)), Some(ms(4040)));
+    }
+
+    #[test]
+    fn transfers_are_cut_into_units_and_followed_by_thought() {
+        let web = Web {
+            size: Size::from_bytes(2500),
+            sizes: Spread::Constant,
+            think: MS * 100,
+            thinks: Spread::Constant,
+            packet: None,
+        };
+        let mut bulk = Bulk::web(&web, 1000, Dice::new(1, "web"), Instant::ZERO, STOP);
+        let ms = |ms: u64| ms * 1_000_000;
+        let expected = [
+            (0, 1000),
+            (ms(1), 1000),
+            (ms(2), 500),
+            (ms(102), 1000),
+            (ms(103), 1000),
+            (ms(104), 500),
+        ];
+        assert_eq!(units(&mut bulk, 6), expected);
+    }
+
+    /// Sizes of transfers: P(X > x) = (k/x)^1.5 with k = 4000, and thoughts of an exponential
+    /// distribution's mean.
+    #[test]
+    fn transfers_and_thoughts_have_their_distributions() {
+        const COUNT: usize = 20_000;
+        let web = Web {
+            size: Size::from_bytes(12_000),
+            sizes: Spread::Pareto { shape: 1.5 },
+            think: Duration::from_secs(1),
+            thinks: Spread::Exponential,
+            packet: None,
+        };
+        let mut bulk = Bulk::web(&web, u32::MAX, Dice::new(2, "web"), Instant::ZERO, STOP);
+        let (mut now, mut sizes, mut thought) = (Instant::ZERO, Vec::new(), 0.0);
+        while sizes.len() < COUNT {
+            let unit = bulk.take(now, usize::MAX, usize::MAX).expect("its turn has come");
+            sizes.push(unit.payload.len());
+            let next = bulk.resumes(now).expect("time to think");
+            thought += (next - now).as_secs_f64();
+            now = next;
+        }
+        for (bound, expected) in [(3999, 1.0), (16_000, 0.125), (400_000, 0.001)] {
+            let beyond = sizes.iter().filter(|size| **size > bound).count() as f64;
+            let error = (expected * (1.0 - expected) / COUNT as f64).sqrt();
+            assert!((beyond / COUNT as f64 - expected).abs() <= 4.0 * error, "{bound}: {beyond}");
+        }
+        let mean = thought / COUNT as f64;
+        assert!((mean - 1.0).abs() < 4.0 / (COUNT as f64).sqrt(), "{mean}");
     }
 }

@@ -1,6 +1,13 @@
-//! The knobs of the sources.
+//! The knobs of the sources: speech, constant and on/off bit rate and bulk here, what is drawn in
+//! `random`, video and captured packets in `packets`.
+
+mod packets;
+mod random;
 
 use std::path::PathBuf;
+
+pub use packets::{Replay, Video};
+pub use random::{Conversation, Pauses, Poisson, Spread, Web};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -17,10 +24,18 @@ pub enum Config {
     Speech(Speech),
     /// Packets of one size at one rate.
     Cbr(Cbr),
-    /// Constant bit rate in exponentially distributed talkspurts and silences.
+    /// Constant bit rate in talkspurts and silences of exponential or other lengths.
     OnOff(OnOff),
-    /// As much data as the transport will carry.
+    /// Packets of one size at the instants of a Poisson process.
+    Poisson(Poisson),
+    /// Frames of video, cut into RTP packets.
+    Video(Video),
+    /// RTP packets from a capture.
+    Replay(Replay),
+    /// As much data as the transport will carry, perhaps with pauses.
     Bulk(Bulk),
+    /// Short transfers and pauses between them.
+    Web(Web),
 }
 
 /// Speech, encoded and packetised.
@@ -53,7 +68,12 @@ pub struct Speech {
     /// Talk and silence in turn, nothing being sent in silence; only without a `file`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub talkspurts: Option<Talkspurts>,
-    /// Small packets in the silences of `talkspurts`, which keep the transport's idea of the path
+    /// Talk and silence as two people have them who take turns; only without a `file`, and in both
+    /// directions with the same values, for one chain drives them. Each side counts its time by its
+    /// own clock.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<Conversation>,
+    /// Small packets in the silences of `talkspurts` or `conversation`, which keep the transport's idea of the path
     /// alive; absent: nothing is sent in silence. They are packets of comfort noise (RFC 3389) and
     /// count as frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -67,7 +87,7 @@ pub struct Speech {
     pub noise: Duration,
 }
 
-/// Exponentially distributed talk and silence.
+/// Talk and silence, each of a drawn length.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Talkspurts {
@@ -77,6 +97,9 @@ pub struct Talkspurts {
     /// Mean length of a silence (ITU-T P.59: 1.587 s).
     #[serde(default = "OnOff::default_off")]
     pub off: Duration,
+    /// How both spread about their means.
+    #[serde(default)]
+    pub spread: Spread,
 }
 
 /// Packets in silence.
@@ -88,11 +111,15 @@ pub struct KeepAlive {
     pub every: Duration,
     /// Payload of one (RFC 3389 §3: a byte of noise level, and up to 11 of spectrum).
     pub size: Size,
+    /// The first in the place of the first packet that is not speech (RFC 3389 §4: comfort noise is
+    /// transmitted at the beginning of a silence), and each when speech would have left; else the
+    /// first after `every`.
+    pub at_once: bool,
 }
 
 impl Default for KeepAlive {
     fn default() -> Self {
-        Self { every: Duration::from_millis(300), size: Size::from_bytes(1) }
+        Self { every: Duration::from_millis(300), size: Size::from_bytes(1), at_once: false }
     }
 }
 
@@ -109,7 +136,7 @@ pub struct Cbr {
     pub noise: Duration,
 }
 
-/// Exponential on/off.
+/// Constant bit rate, on and off.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OnOff {
@@ -123,6 +150,9 @@ pub struct OnOff {
     /// Mean length of a silence (ITU-T P.59: 1.587 s).
     #[serde(default = "OnOff::default_off")]
     pub off: Duration,
+    /// How both lengths spread about their means.
+    #[serde(default)]
+    pub spread: Spread,
     /// Seeded processing noise: each packet leaves up to this long after its turn, in order.
     #[serde(default = "default_noise")]
     pub noise: Duration,
@@ -139,6 +169,9 @@ pub struct Bulk {
     /// 1000 B. TCP cuts its stream by its own `mss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<Size>,
+    /// Greedy for a while, then silent for a while, and so on; absent: greedy throughout.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pauses: Option<Pauses>,
 }
 
 const fn default_noise() -> Duration {
@@ -148,7 +181,7 @@ impl Bulk {
     /// Data without end.
     #[must_use]
     pub const fn endless() -> Self {
-        Self { total: None, packet: None }
+        Self { total: None, packet: None, pauses: None }
     }
 }
 impl Speech {
@@ -180,6 +213,7 @@ impl Speech {
             packet: Self::default_packet(),
             repeat: false,
             talkspurts: None,
+            conversation: None,
             keep_alive: None,
             lead: Duration::ZERO,
             noise: default_noise(),
@@ -190,7 +224,7 @@ impl Talkspurts {
     /// Means of ITU-T P.59: 1.004 s of talk, 1.587 s of silence.
     #[must_use]
     pub const fn p59() -> Self {
-        Self { on: OnOff::default_on(), off: OnOff::default_off() }
+        Self { on: OnOff::default_on(), off: OnOff::default_off(), spread: Spread::Exponential }
     }
 }
 impl OnOff {

@@ -149,12 +149,17 @@ pub fn segment(seq: u32, len: u32) -> Body {
 }
 
 pub fn side(source: &str, frame_ms: Option<u64>) -> Option<SideInfo> {
-    Some(SideInfo { source: source.into(), frame: frame_ms.map(Duration::from_millis) })
+    Some(SideInfo {
+        source: source.into(),
+        frame: frame_ms.map(Duration::from_millis),
+        deadline: None,
+    })
 }
 
 pub fn flow(name: &str, transport: &str, sides: [Option<SideInfo>; 2]) -> FlowInfo {
     FlowInfo {
         name: name.into(),
+        group: None,
         transport: transport.into(),
         from: "alice".into(),
         to: "bob".into(),

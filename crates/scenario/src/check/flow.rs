@@ -1,12 +1,12 @@
 //! Flows: ends that exist, sources their transport can carry, packets that fit, times in order.
 
 use talkspurt_app::codec::Encoding;
-use talkspurt_app::source;
+use talkspurt_app::source::{self, Spread};
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use super::{sctp, tcp, time::at_most};
+use super::{sctp, tcp, time::at_most, traffic};
 use crate::model::{Flow, IpVersion, Scenario, SendDrop, SendQueue, Sizing, Transport};
 use crate::network::{Network, Routes};
 use crate::path::Path;
@@ -17,10 +17,10 @@ const LEAST_MTU_V6: Size = Size::from_bytes(1280);
 /// RFC 4571 §2: the length in front of a frame on a stream has 16 bits.
 const LONGEST_FRAME: u64 = 65_535;
 /// Longest processing noise and playout buffer that still mean what they say.
-const MOST_NOISE: Duration = Duration::from_secs(1);
-const MOST_BUFFER: Duration = Duration::from_secs(60);
+pub(super) const MOST_NOISE: Duration = Duration::from_secs(1);
+pub(super) const MOST_BUFFER: Duration = Duration::from_secs(60);
 /// Shortest mean of talk and silence.
-const LEAST_SPURT: Duration = Duration::from_millis(1);
+pub(super) const LEAST_SPURT: Duration = Duration::from_millis(1);
 /// What packets of speech are measured in, and what one usually holds (RFC 3551 §4.2).
 const TEN_MS: Duration = Duration::from_millis(10);
 const TWENTY_MS: Duration = Duration::from_millis(20);
@@ -108,7 +108,7 @@ fn bucket(path: &Path, flow: &Flow, found: &mut Findings) {
     let rungs = std::iter::once(&flow.source).chain(&flow.reverse).map(|it| it.rungs().len());
     let most = rungs.max().unwrap_or(0);
     if most == 0 {
-        let message = "bulk data has no rate of its own for a bucket to hold";
+        let message = "this source has no one rate for a bucket to hold";
         found.add(path, message).hint("leave it out, or use another source".to_owned());
     } else if let Some(rung) = bucket.initial_rung.filter(|rung| usize::from(*rung) >= most) {
         let message =
@@ -158,10 +158,10 @@ fn times(path: &Path, flow: &Flow, run: Duration, found: &mut Findings) {
 }
 
 /// One side of a flow: what its source is checked beside.
-struct Side<'a> {
-    path: Path,
-    flow: &'a Flow,
-    run: Duration,
+pub(super) struct Side<'a> {
+    pub(super) path: Path,
+    pub(super) flow: &'a Flow,
+    pub(super) run: Duration,
     /// Least MTU and least rate on its way, if there is one.
     least: Option<(Size, Rate)>,
 }
@@ -177,9 +177,13 @@ impl Side<'_> {
             source::Config::OnOff(on_off) => {
                 self.clocked(on_off.rate, on_off.packet, found);
                 at_most(self.path.key("noise"), on_off.noise, MOST_NOISE, found);
-                spurts(&self.path, on_off.on, on_off.off, found);
+                spurts(&self.path, on_off.on, on_off.off, on_off.spread, found);
             }
+            source::Config::Poisson(poisson) => self.clocked(poisson.rate, poisson.packet, found),
+            source::Config::Video(video) => self.video(video, found),
+            source::Config::Replay(replay) => self.replay(replay, found),
             source::Config::Bulk(bulk) => self.bulk(bulk, found),
+            source::Config::Web(web) => self.web(web, found),
         }
     }
 
@@ -204,7 +208,10 @@ impl Side<'_> {
                 let message = "a recording has its own pauses; leave out `file` or `talkspurts`";
                 found.add(path.clone(), message);
             }
-            spurts(&path, talkspurts.on, talkspurts.off, found);
+            spurts(&path, talkspurts.on, talkspurts.off, talkspurts.spread, found);
+        }
+        if let Some(conversation) = &speech.conversation {
+            self.conversation(speech, conversation, found);
         }
         if speech.repeat && speech.file.is_none() {
             found.add(path.key("repeat"), "nothing to repeat: there is no `file`");
@@ -295,7 +302,7 @@ impl Side<'_> {
     fn keep_alive(&self, speech: &source::Speech, found: &mut Findings) {
         let Some(keep_alive) = speech.keep_alive else { return };
         let path = self.path.key("keep_alive");
-        if speech.talkspurts.is_none() {
+        if speech.talkspurts.is_none() && speech.conversation.is_none() {
             let message = "there is no silence to keep the flow alive in: give `talkspurts`";
             found.add(path.clone(), message);
         }
@@ -309,7 +316,7 @@ impl Side<'_> {
         }
     }
 
-    fn bulk(&self, bulk: &source::BulkConfig, found: &mut Findings) {
+    pub(super) fn bulk(&self, bulk: &source::BulkConfig, found: &mut Findings) {
         // What one packet carries, and what waits inside the transport.
         let (unit, held) = match &self.flow.transport {
             Transport::Udp(_) => {
@@ -330,6 +337,9 @@ impl Side<'_> {
                 (unit, held)
             }
         };
+        if let Some(pauses) = bulk.pauses {
+            spurts(&self.path.key("pauses"), pauses.on, pauses.off, pauses.spread, found);
+        }
         if bulk.packet.is_some_and(|packet| packet.as_bytes() == 0) {
             found.add(self.path.key("packet"), "a packet of 0 bytes carries nothing");
             return;
@@ -354,7 +364,7 @@ impl Side<'_> {
     }
 
     /// A source that sends packets of one size by its own clock.
-    fn clocked(&self, rate: Rate, packet: Size, found: &mut Findings) {
+    pub(super) fn clocked(&self, rate: Rate, packet: Size, found: &mut Findings) {
         self.fits(packet.as_bytes(), 0, found);
         if packet.as_bytes() == 0 {
             found.add(self.path.key("packet"), "a packet of 0 bytes carries nothing");
@@ -379,13 +389,17 @@ impl Side<'_> {
     }
 
     /// How long the source may send.
-    fn lasts(&self) -> Duration {
+    pub(super) fn lasts(&self) -> Duration {
         self.flow.stop.unwrap_or(self.run).min(self.run).saturating_sub(self.flow.start)
     }
 
     /// A frame that a datagram or a stream, there behind a `prefix`, must hold.
-    fn fits(&self, frame: u64, prefix: u64, found: &mut Findings) {
-        let path = self.path.key("packet");
+    pub(super) fn fits(&self, frame: u64, prefix: u64, found: &mut Findings) {
+        self.fits_at(self.path.key("packet"), frame, prefix, found);
+    }
+
+    /// The same, told of the field at `path`.
+    pub(super) fn fits_at(&self, path: Path, frame: u64, prefix: u64, found: &mut Findings) {
         if frame > LONGEST_FRAME {
             let message = format!("{frame} bytes do not fit a frame of 65535 (RFC 4571 §2)");
             found.add(path, message);
@@ -429,17 +443,18 @@ impl Side<'_> {
 }
 
 /// Talk and silence in turn: much shorter ones are never heard, only drawn without end.
-fn spurts(path: &Path, on: Duration, off: Duration, found: &mut Findings) {
+pub(super) fn spurts(path: &Path, on: Duration, off: Duration, how: Spread, found: &mut Findings) {
     for (key, mean) in [("on", on), ("off", off)] {
         if mean < LEAST_SPURT {
             let message = format!("{mean} is too short a mean for talk or silence: at least 1ms");
             found.add(path.key(key), message);
         }
     }
+    traffic::spread(&path.key("spread"), how, found);
 }
 
 /// Units are numbered in 32 bits.
-fn countable(path: Path, units: u128, found: &mut Findings) {
+pub(super) fn countable(path: Path, units: u128, found: &mut Findings) {
     if units > MOST_UNITS {
         let message = format!(
             "makes up to {units} packets in the run; at most {MOST_UNITS} can be told apart"

@@ -1,19 +1,20 @@
 //! What is checked before anything runs: the shape first, then the meaning.
 //!
 //! `shape` looks at keys and types, `quantity` at numbers with units. The others look at the typed
-//! scenario: `time` at the run and its windows, `network` at nodes and links, `queue` at what waits for them, `flow` at what runs
-//! over them, `tcp` and `sctp` at the knobs of transports (those of DCCP and TFRC are checked by the
-//! machines themselves), `recording` at the files it needs.
+//! scenario: `time` at the run and its windows, `network` at nodes and links, `flow` at what
+//! runs over them, `traffic` at what is drawn or read from a trace, `tcp` and `sctp` at the knobs of
+//! transports (those of DCCP, TFRC and queues are checked by the machines themselves), `recording` at
+//! the files it needs.
 
 mod flow;
 mod network;
 mod quantity;
-mod queue;
 mod recording;
 mod sctp;
 pub(crate) mod shape;
 mod tcp;
 mod time;
+mod traffic;
 
 use talkspurt_proto::time::Duration;
 

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_queue::Knobs as _;
 
-use super::queue::queue;
 use super::time::at_most;
 use crate::course;
-use crate::model::{GilbertElliott, Link, LinkState, Orbit, Scenario, Step};
+use crate::model::{GilbertElliott, Link, LinkState, Orbit, Queue, Scenario, Step};
 use crate::orbit::LEAST_HANDOVER;
 use crate::path::Path;
 use crate::problem::Findings;
@@ -98,7 +98,7 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
     rate(path.key("rate"), link.rate, link.mtu, run, found);
     lasting(path.key("delay"), link.delay, run, found);
     lasting(path.key("jitter"), link.jitter, run, found);
-    queue(&path.key("queue"), &link.queue, found);
+    queue(&path.key("queue"), &link.queue, link.mtu, found);
     if let Some(reverse) = &link.back {
         if let Some(value) = reverse.rate {
             rate(back.key("rate"), value, link.mtu, run, found);
@@ -110,7 +110,7 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
             lasting(back.key("jitter"), value, run, found);
         }
         if let Some(value) = &reverse.queue {
-            queue(&back.key("queue"), value, found);
+            queue(&back.key("queue"), value, link.mtu, found);
         }
         bursts(&back, reverse.loss.unwrap_or(0.0), reverse.gilbert_elliott, found);
         steps(&back, reverse.steps.as_deref().unwrap_or_default(), link.mtu, run, found);
@@ -129,6 +129,14 @@ fn lasting(path: Path, time: Duration, run: Duration, found: &mut Findings) {
         found.add(path, format!("{time} is longer than the run ({run})"));
     } else {
         at_most(path, time, LONGEST_DELAY, found);
+    }
+}
+
+fn queue(path: &Path, queue: &Queue, mtu: Size, found: &mut Findings) {
+    for impossible in queue.check(mtu) {
+        let path =
+            if impossible.knob.is_empty() { path.clone() } else { path.down(&impossible.knob) };
+        found.add(path, impossible.why).hint(impossible.hint);
     }
 }
 

@@ -9,12 +9,13 @@ use talkspurt_proto::dccp::{Service, ServiceError};
 use super::quantity::Quantity;
 use crate::path::Path;
 use crate::problem::Findings;
-use crate::schema::{TAG, named, numbers, properties, variants, words};
+use crate::schema::{TAG, named, numbers, properties, resolved, variants, words};
 use crate::tree::{Tree, Value};
 use crate::words::{did_you_mean, list, nearest};
 
 /// Checks `tree`, which stands at `path`, against `schema`.
 pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
+    let schema = resolved(schema);
     if let Value::Datetime(_) = tree.value {
         let message = format!("{} has no place in a scenario", tree.described());
         let quantity = schema.get("format").and_then(Json::as_str).and_then(Quantity::named);
@@ -83,6 +84,7 @@ fn required(schema: &Json) -> impl Iterator<Item = &str> {
 
 /// How a value of this schema may look, for a reader who left it out.
 fn example(schema: &Json) -> Option<String> {
+    let schema = resolved(schema);
     if let Some(forms) = variants(schema) {
         let kinds: Vec<String> =
             forms.iter().map(|(kind, _)| format!("{{ kind = \"{kind}\" … }}")).collect();

@@ -2,22 +2,28 @@
 //!
 //! These structs are the one source of truth: parsing, the JSON Schema, the reference page and the
 //! resolved scenario are all derived from them. The network stands in `network` and `medium`, what
-//! waits for its links in `queue`, shapes of it in `topology`, what runs over it in `flow`, what is varied in `study`.
+//! runs over it in `flow`, shapes of it in `topology`, what is varied in `study`; what waits for links
+//! has its words beside the machines, in `talkspurt_queue`.
 
 mod flow;
 mod medium;
 mod network;
-mod queue;
 mod study;
 mod topology;
 
 pub use flow::{Flow, IpVersion, SendDrop, SendQueue, Sizing, Transport};
 pub use medium::{GilbertElliott, Orbit, Step, Trace, TraceFile};
 pub use network::{Back, Framing, Link, LinkEvent, LinkState, Node};
-pub use queue::{Codel, DropTail, FqCodel, Pie, Queue, Red, RedMode};
 pub use study::{Axis, Replications};
 pub use topology::{Alike, Chain, Dumbbell, ParkingLot, Single, Topology, TwoPaths, WirelessEdge};
 pub(crate) use topology::{DELAY_TO, LIKE};
+
+pub use talkspurt_queue::Config as Queue;
+pub use talkspurt_queue::codel::Config as Codel;
+pub use talkspurt_queue::drop_tail::Config as DropTail;
+pub use talkspurt_queue::fq_codel::Config as FqCodel;
+pub use talkspurt_queue::pie::Config as Pie;
+pub use talkspurt_queue::red::{Config as Red, Mode as RedMode};
 
 use indexmap::IndexMap;
 use schemars::JsonSchema;
@@ -97,6 +103,10 @@ pub struct Record {
     /// makes several with every acknowledgement.
     #[serde(default = "Record::default_gauges")]
     pub gauges: bool,
+    /// Keep how long each packet waited at each link (its sojourn time, RFC 8289 §3), for the columns of
+    /// links and their series: 8 bytes of memory a packet and link.
+    #[serde(default)]
+    pub sojourn: bool,
     /// Links whose packets are captured as pcapng (both ends' view of the wire), by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pcapng: Vec<String>,
@@ -156,6 +166,7 @@ impl Default for Record {
             interval: Self::default_interval(),
             packets: false,
             gauges: Self::default_gauges(),
+            sojourn: false,
             pcapng: Vec::new(),
             animation: Animation::default(),
         }

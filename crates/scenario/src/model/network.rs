@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
+use super::Queue;
 use super::medium::{GilbertElliott, Orbit, Step, Trace};
-use super::queue::Queue;
 
 /// A host or router.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -12,6 +12,7 @@ mod run;
 mod stage;
 mod study;
 mod text;
+mod traffic;
 mod transports;
 
 /// A good scenario.

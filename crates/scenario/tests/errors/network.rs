@@ -173,6 +173,17 @@ fn queues() {
         "kind = \"fq_codel\", queues = 0, quantum = \"0B\"",
         "kind = \"pie\", target = \"0s\", update = \"0s\"",
         "kind = \"pie\", alpha = -1, mark_below = 1.1",
+        "kind = \"priority\", bands = []",
+        "kind = \"priority\", bands = [{ dscp = [46], queue = { kind = \"codel\", target = \"0s\" } }]",
+        "kind = \"priority\", bands = [{ dscp = [99], queue = { kind = \"codel\" } }, { queue = { kind = \"pi\" } }]",
+        "kind = \"priority\", bands = [{ dscp = [46, 8], queue = { kind = \"codel\" } }, { dscp = [8], queue = { kind = \"pie\" } }, { queue = { kind = \"pie\" } }, { queue = { kind = \"pie\" } }]",
+        "kind = \"policer\", rate = \"0bit/s\", burst = \"0B\", excess_burst = \"0B\", yellow_dscp = 64, queue = { kind = \"codel\" }",
+        "kind = \"policer\", rate = \"2Mbit/s\", burst = \"2kB\", excess_burst = \"2kB\", peak_rate = \"1Mbit/s\", peak_burst = \"2kB\", queue = { kind = \"codel\" }",
+        "kind = \"policer\", rate = \"2Mbit/s\", burst = \"2kB\", peak_rate = \"1Mbit/s\", yellow_dscp = 1, queue = { kind = \"codel\" }",
+        "kind = \"policer\", rate = \"2Mbit/s\", burst = \"2kB\", peak_burst = \"2kB\", yellow_dscp = 1, queue = { kind = \"codel\" }",
+        "kind = \"policer\", rate = \"2Mbit/s\", burst = \"2kB\"",
+        "kind = \"shaper\", rate = \"0bit/s\", burst = \"1499B\", queue = { kind = \"priority\", bands = [{ queue = { kind = \"droptail\" } }] }",
+        "kind = \"shaper\", rate = \"2Mbit/s\", burst = \"2kB\", peak_rate = \"1Mbit/s\", queue = { kind = \"codel\" }",
     ]));
     let fits = [
         "kind = \"droptail\", time = \"100ms\"",
@@ -180,6 +191,8 @@ fn queues() {
         "kind = \"codel\"",
         "kind = \"fq_codel\"",
         "kind = \"pie\"",
+        "kind = \"policer\", rate = \"64kbit/s\", burst = \"400B\", red_dscp = 0, queue = { kind = \"codel\" }",
+        "kind = \"shaper\", rate = \"1Mbit/s\", burst = \"3kB\", queue = { kind = \"priority\", bands = [{ dscp = [46], queue = { kind = \"codel\" } }, { queue = { kind = \"pie\" } }] }",
     ];
     for queue in fits {
         assert!(with(&[queue]).contains("no problem"), "{queue}");

@@ -3,6 +3,7 @@
 //! module a theme; each builds its worlds from a few lines of scenario through [`support`].
 
 mod bbr;
+mod buckets;
 mod cancel;
 mod capacities;
 mod clocks;
@@ -10,11 +11,13 @@ mod closed_forms;
 mod conservation;
 mod determinism;
 mod late_service;
+mod lone_link;
 mod media;
 mod outages;
 mod path_mtu;
 mod paths;
 mod peers;
+mod queueing;
 mod queues;
 mod sctp;
 mod speech;

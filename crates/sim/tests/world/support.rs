@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 
 use bytes::Bytes;
 use talkspurt_app::recording::Recording;
-use talkspurt_app::source;
+use talkspurt_app::source::{self, Material};
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::{
@@ -18,7 +18,7 @@ use talkspurt_record::{
 };
 use talkspurt_scenario::model::Scenario;
 use talkspurt_scenario::{Network, Point};
-use talkspurt_sim::build::{Recordings, build};
+use talkspurt_sim::build::{Materials, build};
 use talkspurt_sim::drive::{Timetable, drive};
 
 pub(crate) fn ms(milliseconds: u64) -> Instant {
@@ -35,7 +35,7 @@ pub(crate) fn point(text: &str) -> Point {
 pub(crate) fn link(name: &str, ends: &str, rate: &str, delay: &str, more: &str) -> String {
     let (from, to) = ends.split_once('-').expect("two ends");
     let queue =
-        if more.contains("queue") { "" } else { "queue = { kind = 'droptail', packets = 1000 }" };
+        if more.contains("queue =") { "" } else { "queue = { kind = 'droptail', packets = 1000 }" };
     format!(
         "[links.{name}]\nfrom = '{from}'\nto = '{to}'\nrate = '{rate}'\ndelay = '{delay}'\n{queue}\n{more}\n"
     )
@@ -86,7 +86,7 @@ pub(crate) struct Look {
     pub(crate) packets: bool,
     /// Further edges at which every link is settled.
     pub(crate) settle_every: Option<Duration>,
-    pub(crate) recordings: Recordings,
+    pub(crate) materials: Materials,
 }
 
 pub(crate) fn run(text: &str) -> Run {
@@ -101,10 +101,10 @@ pub(crate) fn watch(point: &Point, look: &Look, eye: impl FnMut(Instant, Place, 
 /// Runs under a further probe.
 pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run, P) {
     let Point { scenario, network, .. } = point;
-    let options = Options { packets: look.packets, gauges: true };
+    let options = Options { packets: look.packets, gauges: true, sojourn: true };
     let recorder = Recorder::new(layout(scenario, network), options);
     let probe = ((InOrder::default(), probe), (Digest::new(), recorder));
-    let mut world = build(scenario, network, &look.recordings, probe);
+    let mut world = build(scenario, network, &look.materials, probe);
     let timetable = Timetable {
         duration: scenario.duration,
         interval: look.settle_every.unwrap_or(scenario.record.interval),
@@ -128,7 +128,7 @@ pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run
 
 /// Runs without accounts and gives the counters of every direction at the end.
 pub(crate) fn counters(point: &Point) -> Vec<LinkCounters> {
-    let mut world = build(&point.scenario, &point.network, &Recordings::new(), ());
+    let mut world = build(&point.scenario, &point.network, &Materials::new(), ());
     world.run_until(Instant::ZERO + point.scenario.duration, &AtomicBool::new(false));
     world.settle();
     world.assert_conservation();
@@ -153,7 +153,7 @@ pub(crate) fn speak(
     speech.file = Some(file.clone());
     speech.repeat = repeat;
     let recording = Arc::new(Recording::from_pcm(pcm.to_vec(), speech.codec));
-    look.recordings.insert((file, speech.codec.name()), recording);
+    look.materials.insert((file, speech.codec.name().to_owned()), Material::Speech(recording));
 }
 
 fn window(scenario: &Scenario) -> (Instant, Instant) {
@@ -164,6 +164,7 @@ fn window(scenario: &Scenario) -> (Instant, Instant) {
 fn layout(scenario: &Scenario, network: &Network) -> Layout {
     let flows = scenario.flows.iter().map(|(name, flow)| FlowInfo {
         name: name.clone(),
+        group: flow.group.clone(),
         transport: flow.transport.name().to_owned(),
         from: flow.from.clone(),
         to: flow.to.clone(),
@@ -194,7 +195,7 @@ fn side(source: &source::Config) -> SideInfo {
         source::Config::Speech(speech) => Some(speech.packet),
         _ => None,
     };
-    SideInfo { source: source.kind().to_owned(), frame }
+    SideInfo { source: source.kind().to_owned(), frame, deadline: source.deadline() }
 }
 
 /// Asserts what [`Probe::record`] promises: notes of one place come in order of time.

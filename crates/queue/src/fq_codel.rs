@@ -1,14 +1,72 @@
 //! FQ-CoDel: a CoDel queue for each flow, and turns between them (RFC 8290).
 
 use std::collections::VecDeque;
+use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use talkspurt_proto::packet::Packet;
-use talkspurt_proto::probe::{DropReason, Probe};
+use talkspurt_proto::probe::{Control, DropReason, Probe};
+use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
-use talkspurt_scenario::model;
 
-use super::codel::{Lane, Law};
-use super::{Discipline, Hop, Served};
+use crate::codel::{self, Lane, Law, law_fits};
+use crate::knobs::{Impossible, Knobs, some, yes};
+use crate::{Discipline, Hop, Served};
+
+/// Queues with controlled delay, one for each flow by its hash; a deficit round robin serves them,
+/// those of new flows first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Packets that may wait in all queues, 1 or more; beyond that the longest queue loses up to
+    /// half its packets, 64 at most (RFC 8290 §5.2.1, §4.1.2).
+    #[serde(default = "Config::default_packets")]
+    #[schemars(range(min = 1))]
+    pub packets: u32,
+    /// Queues, 1 or more; flows whose hashes agree share one (RFC 8290 §5.2.4).
+    #[serde(default = "Config::default_queues")]
+    #[schemars(range(min = 1, max = 65_536))]
+    pub queues: u32,
+    /// Bytes a queue may send in its turn, 1B or more (RFC 8290 §5.2.3).
+    #[serde(default = "Config::default_quantum")]
+    pub quantum: Size,
+    /// As of CoDel, in each queue.
+    #[serde(default = "codel::Config::default_target")]
+    pub target: Duration,
+    /// As of CoDel, in each queue.
+    #[serde(default = "codel::Config::default_interval")]
+    pub interval: Duration,
+    /// Whether packets of ends that understand ECN are marked instead of dropped (RFC 8290 §5.2.6).
+    #[serde(default = "yes")]
+    pub ecn: bool,
+}
+
+impl Config {
+    const fn default_packets() -> u32 {
+        10_240
+    }
+    const fn default_queues() -> u32 {
+        1024
+    }
+    const fn default_quantum() -> Size {
+        Size::from_bytes(1514)
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "FQ-CoDel {}, {}", self.target, self.interval)
+    }
+}
+
+impl Knobs for Config {
+    fn check(&self, _: Size) -> Vec<Impossible> {
+        let mut found = law_fits(self.target, self.interval);
+        found.extend(some("quantum", self.quantum));
+        found
+    }
+}
 
 /// Most packets that the longest queue loses at once (RFC 8290 §4.1.2).
 const MOST_AT_ONCE: u32 = 64;
@@ -38,8 +96,8 @@ pub struct FqCodel {
 impl FqCodel {
     /// Queues as the scenario words them, before a link of this MTU.
     #[must_use]
-    pub fn new(words: &model::FqCodel, _: Rate, mtu: Size) -> Self {
-        let model::FqCodel { packets, queues, quantum, target, interval, ecn } = *words;
+    pub fn new(words: &Config, _: Rate, mtu: Size) -> Self {
+        let Config { packets, queues, quantum, target, interval, ecn } = *words;
         Self {
             flows: std::iter::repeat_with(Flow::default).take(queues as usize).collect(),
             new: VecDeque::new(),
@@ -114,6 +172,10 @@ impl Discipline for FqCodel {
     }
     fn passes_when_idle(&self) -> bool {
         false
+    }
+    fn control(&self) -> Control {
+        let rate = self.flows.iter().map(|flow| flow.lane.drops_per_second(&self.law)).sum();
+        Control { drops_per_second: Some(rate), ..Control::default() }
     }
     fn packets(&self) -> u32 {
         self.packets

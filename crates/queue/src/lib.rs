@@ -1,28 +1,42 @@
-//! Queue disciplines: who may wait for the transmitter, and who goes next.
+//! Queue disciplines: who may wait for a transmitter, who goes next, and who is dropped or marked.
 //!
-//! A new discipline is a file here: a struct with [`Discipline`] and a `new` that reads its words in
-//! the scenario; it gets one line in `disciplines!`. The only way to drop a packet is
-//! [`Hop::refuse`], so none can vanish; the only way to mark one is [`Hop::mark`], so each is
-//! counted.
+//! A discipline is a file here: its words in a scenario ([`Knobs`]) and its machine ([`Discipline`]),
+//! beside each other; a `mod` and one line in `disciplines!` name it. The only way to drop a packet is
+//! [`Hop::refuse`], so none can vanish; the only way to mark one is [`Hop::mark`], so each is counted.
+//! `docs/adding-a-queue.md` adds one step by step.
 
-mod codel;
-mod drop_tail;
-mod fq_codel;
-mod pie;
-mod red;
+// So that the file in `docs/adding-a-queue.md` reads the same here and as the test that compiles it.
+extern crate self as talkspurt_queue;
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-queue.md")]
+mod adding_a_queue {}
+
+mod bucket;
+pub mod codel;
+pub mod drop_tail;
+pub mod fq_codel;
+mod knobs;
+pub mod pie;
+pub mod policer;
+pub mod pool;
+pub mod priority;
+pub mod red;
+pub mod shaper;
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Ecn, Packet};
-use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{Control, DropReason, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::{Rate, Size};
-use talkspurt_scenario::model;
 
 use crate::pool::Pool;
 
-pub use codel::Codel;
-pub use drop_tail::DropTail;
-pub use fq_codel::FqCodel;
+pub use knobs::{Impossible, Knobs};
 pub use pie::Pie;
 pub use red::Red;
 
@@ -89,28 +103,57 @@ pub trait Discipline {
     fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool;
     /// The transmitter is free.
     fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served;
-    /// Whether a packet that finds the queue empty and the transmitter idle passes unseen.
+    /// Whether a packet that finds the queue empty and the transmitter idle passes unseen; the same
+    /// for all its life.
     fn passes_when_idle(&self) -> bool;
     /// Packets waiting.
     fn packets(&self) -> u32;
     /// Bytes waiting.
     fn bytes(&self) -> u64;
+    /// What it makes of the queue by now, for the record.
+    fn control(&self) -> Control {
+        Control::default()
+    }
 }
 
 macro_rules! disciplines {
-    ($($(#[$doc:meta])* $name:ident <- $words:ident,)*) => {
+    ($($(#[$doc:meta])* $name:ident($file:ident),)*) => {
+        /// A queue discipline.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        #[schemars(rename = "Queue")]
+        pub enum Config {
+            $($(#[$doc])* $name($file::Config),)*
+        }
+
         /// Any discipline, without a virtual call.
         #[derive(Debug)]
         pub enum Queue {
-            $($(#[$doc])* $name($name),)*
+            $($(#[$doc])* $name($file::$name),)*
         }
 
         impl Queue {
             /// The queue that a scenario asks for, before a transmitter of this rate and MTU.
             #[must_use]
-            pub fn new(words: &model::Queue, rate: Rate, mtu: Size) -> Self {
-                match words {
-                    $(model::Queue::$words(words) => Self::$name($name::new(words, rate, mtu)),)*
+            pub fn new(config: &Config, rate: Rate, mtu: Size) -> Self {
+                match config {
+                    $(Config::$name(config) => Self::$name($file::$name::new(config, rate, mtu)),)*
+                }
+            }
+        }
+
+        impl Knobs for Config {
+            fn check(&self, mtu: Size) -> Vec<Impossible> {
+                match self {
+                    $(Self::$name(config) => config.check(mtu),)*
+                }
+            }
+        }
+
+        impl fmt::Display for Config {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                match self {
+                    $(Self::$name(config) => config.fmt(f),)*
                 }
             }
         }
@@ -126,16 +169,22 @@ macro_rules! disciplines {
 }
 
 disciplines! {
-    /// First in, first out.
-    DropTail <- Droptail,
-    /// Random early detection.
-    Red <- Red,
-    /// Controlled delay.
-    Codel <- Codel,
-    /// Controlled delay of each flow by itself.
-    FqCodel <- FqCodel,
-    /// Proportional integral controller, enhanced.
-    Pie <- Pie,
+    /// First in, first out, dropping what does not fit.
+    Droptail(drop_tail),
+    /// Random early detection (Floyd and Jacobson 1993).
+    Red(red),
+    /// Controlled delay (RFC 8289).
+    Codel(codel),
+    /// A queue with controlled delay for each flow, served in turns (RFC 8290).
+    FqCodel(fq_codel),
+    /// Proportional integral controller, enhanced (RFC 8033).
+    Pie(pie),
+    /// Strict priority between classes by their code points (RFC 2474).
+    Priority(priority),
+    /// A token bucket that drops or re-marks what exceeds it, before a queue (RFC 2697, 2698).
+    Policer(policer),
+    /// A token bucket that delays what exceeds it, behind a queue (RFC 2475 §2.3.3.3).
+    Shaper(shaper),
 }
 
 impl Discipline for Queue {
@@ -158,5 +207,8 @@ impl Discipline for Queue {
     #[inline]
     fn bytes(&self) -> u64 {
         dispatch!(self, queue => queue.bytes())
+    }
+    fn control(&self) -> Control {
+        dispatch!(self, queue => queue.control())
     }
 }

@@ -1,14 +1,74 @@
 //! CoDel: controlled delay (RFC 8289). Names are those of its pseudocode, §5.
 
 use std::collections::VecDeque;
+use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use talkspurt_proto::packet::Packet;
-use talkspurt_proto::probe::{DropReason, Probe};
+use talkspurt_proto::probe::{Control, DropReason, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
-use talkspurt_scenario::model;
 
-use super::{Discipline, Hop, Served};
+use crate::knobs::{Impossible, Knobs, is_false, positive};
+use crate::{Discipline, Hop, Served};
+
+/// Controlled delay: once packets have waited longer than `target` for an `interval`, one is
+/// dropped from the head, and others after interval/√2, interval/√3 … until the wait is short again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Packets that may wait, 1 or more.
+    #[serde(default = "Config::default_packets")]
+    #[schemars(range(min = 1))]
+    pub packets: u32,
+    /// Wait that is acceptable for longer than an interval, above zero (RFC 8289 §4.3).
+    #[serde(default = "Config::default_target")]
+    pub target: Duration,
+    /// Time of the order of the longest usual round trip, longer than `target` (RFC 8289 §4.2).
+    #[serde(default = "Config::default_interval")]
+    pub interval: Duration,
+    /// Whether packets of ends that understand ECN are marked instead of dropped.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ecn: bool,
+}
+
+impl Config {
+    pub(crate) const fn default_packets() -> u32 {
+        1000
+    }
+    pub(crate) const fn default_target() -> Duration {
+        Duration::from_nanos(5_000_000)
+    }
+    pub(crate) const fn default_interval() -> Duration {
+        Duration::from_nanos(100_000_000)
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CoDel {}, {}", self.target, self.interval)
+    }
+}
+
+impl Knobs for Config {
+    fn check(&self, _: Size) -> Vec<Impossible> {
+        law_fits(self.target, self.interval)
+    }
+}
+
+/// What the target and the interval of a law cannot be.
+pub(super) fn law_fits(target: Duration, interval: Duration) -> Vec<Impossible> {
+    let mut found = Vec::new();
+    found.extend(positive("target", target));
+    found.extend(positive("interval", interval));
+    if interval <= target && !interval.is_zero() {
+        let why = format!("{interval} is not longer than target ({target})");
+        let hint = "the target is 5 to 10% of the interval (RFC 8289 §4.3)";
+        found.push(Impossible::new("interval", why).hint(hint));
+    }
+    found
+}
 
 /// What the law is made of, the same for every queue under it.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +119,14 @@ impl Lane {
 
     pub(super) fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Drops a second that the law asks for.
+    pub(super) fn drops_per_second(&self, law: &Law) -> f64 {
+        if !self.dropping {
+            return 0.0;
+        }
+        f64::from(self.count).sqrt() / law.interval.as_secs_f64()
     }
 
     /// RFC 8289 §5.4, `dodequeue`: the head, and whether it may be dropped.
@@ -126,8 +194,8 @@ pub struct Codel {
 impl Codel {
     /// A queue as the scenario words it, before a link of this MTU.
     #[must_use]
-    pub fn new(words: &model::Codel, _: Rate, mtu: Size) -> Self {
-        let model::Codel { target, interval, ecn, packets } = *words;
+    pub fn new(words: &Config, _: Rate, mtu: Size) -> Self {
+        let Config { target, interval, ecn, packets } = *words;
         let law = Law { target, interval, ecn, max_packet: mtu.as_bytes() };
         Self { lane: Lane::default(), law, limit: packets }
     }
@@ -148,6 +216,10 @@ impl Discipline for Codel {
     /// A packet that need not wait ends a spell of drops.
     fn passes_when_idle(&self) -> bool {
         false
+    }
+    fn control(&self) -> Control {
+        let rate = self.lane.drops_per_second(&self.law);
+        Control { drops_per_second: Some(rate), ..Control::default() }
     }
     fn packets(&self) -> u32 {
         self.lane.packets()

@@ -2,14 +2,89 @@
 //! as that of the last packet to leave, instead of by an estimate of the departure rate.
 
 use std::collections::VecDeque;
+use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use talkspurt_proto::packet::Packet;
-use talkspurt_proto::probe::{DropReason, Probe};
+use talkspurt_proto::probe::{Control, DropReason, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
-use talkspurt_scenario::model;
 
-use super::{Discipline, Hop, Served};
+use crate::codel;
+use crate::knobs::{Impossible, Knobs, is_false, positive};
+use crate::{Discipline, Hop, Served};
+
+/// Drops or marks arrivals with a probability that a controller moves by how far the wait is from
+/// its target, and by how fast it grows. The wait is that of the last packet to leave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Packets that may wait, 1 or more.
+    #[serde(default = "codel::Config::default_packets")]
+    #[schemars(range(min = 1))]
+    pub packets: u32,
+    /// Wait to be held, above zero (RFC 8033 §4.1: QDELAY_REF).
+    #[serde(default = "Config::default_target")]
+    pub target: Duration,
+    /// Time between two moves of the probability, above zero (RFC 8033 §4.2: T_UPDATE).
+    #[serde(default = "Config::default_update")]
+    pub update: Duration,
+    /// Weight of the distance from the target, per second (RFC 8033 §4.2).
+    #[serde(default = "Config::default_alpha")]
+    #[schemars(range(min = 0.0, max = 1000.0))]
+    pub alpha: f64,
+    /// Weight of the growth of the wait, per second (RFC 8033 §4.2).
+    #[serde(default = "Config::default_beta")]
+    #[schemars(range(min = 0.0, max = 1000.0))]
+    pub beta: f64,
+    /// Time for which a burst into a quiet queue passes untouched (RFC 8033 §4.4: MAX_BURST).
+    #[serde(default = "Config::default_max_burst")]
+    pub max_burst: Duration,
+    /// Whether packets of ends that understand ECN are marked instead of dropped.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ecn: bool,
+    /// Probability from which on even those are dropped, 0 to 1 (RFC 8033 §5.1: mark_ecnth).
+    #[serde(default = "Config::default_mark_below")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub mark_below: f64,
+}
+
+impl Config {
+    const fn default_target() -> Duration {
+        Duration::from_nanos(15_000_000)
+    }
+    const fn default_update() -> Duration {
+        Duration::from_nanos(15_000_000)
+    }
+    const fn default_alpha() -> f64 {
+        0.125
+    }
+    const fn default_beta() -> f64 {
+        1.25
+    }
+    const fn default_max_burst() -> Duration {
+        Duration::from_nanos(150_000_000)
+    }
+    const fn default_mark_below() -> f64 {
+        0.1
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PIE {}", self.target)
+    }
+}
+
+impl Knobs for Config {
+    fn check(&self, _: Size) -> Vec<Impossible> {
+        [positive("target", self.target), positive("update", self.update)]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+}
 
 /// Proportional integral controller, enhanced.
 #[derive(Debug)]
@@ -38,7 +113,7 @@ pub struct Pie {
 impl Pie {
     /// A queue as the scenario words it, before a link of this MTU.
     #[must_use]
-    pub fn new(words: &model::Pie, _: Rate, mtu: Size) -> Self {
+    pub fn new(words: &Config, _: Rate, mtu: Size) -> Self {
         Self {
             waiting: VecDeque::new(),
             bytes: 0,
@@ -156,6 +231,9 @@ impl Discipline for Pie {
         self.bytes -= u64::from(packet.ip_bytes);
         self.wait = hop.now - since;
         Served::Packet(packet)
+    }
+    fn control(&self) -> Control {
+        Control { drop_probability: Some(self.drop_prob), ..Control::default() }
     }
     fn passes_when_idle(&self) -> bool {
         false

@@ -3,15 +3,140 @@
 //! alone, `p_a` the one with which a packet goes once the packets since the last are counted.
 
 use std::collections::VecDeque;
+use std::fmt;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use talkspurt_proto::math;
 use talkspurt_proto::packet::Packet;
-use talkspurt_proto::probe::{DropReason, Probe};
+use talkspurt_proto::probe::{Control, DropReason, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
-use talkspurt_scenario::model::{self, RedMode};
 
-use super::{Discipline, Hop, Served};
+use crate::knobs::{Impossible, Knobs, is_false, positive, some, yes};
+use crate::{Discipline, Hop, Served};
+
+/// Random early detection: drops or marks packets with a probability that grows with the average
+/// queue (Floyd and Jacobson 1993); `adaptive` moves `max_p` so that the average stays half-way
+/// between the thresholds (Floyd, Gummadi and Shenker 2001).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Packets that may wait, 1 or more; in byte mode, so many times `mean_packet`.
+    #[schemars(range(min = 1))]
+    pub packets: u32,
+    /// Average from which on packets are dropped, in packets (in byte mode, of `mean_packet`).
+    /// Absent: half of what the link sends in `target_delay`, 5 or more (Floyd et al. 2001 §5.1).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_threshold: Option<f64>,
+    /// Average at which `max_p` is reached. Absent: three times `min_threshold`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_threshold: Option<f64>,
+    /// Probability of a drop just below `max_threshold`, above 0 and at most 1; where `adaptive`
+    /// begins.
+    #[serde(default = "Config::default_max_p")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub max_p: f64,
+    /// Weight of a new sample in the average, above 0 and at most 1. Absent: 1 − e^(−1/C) with C the
+    /// packets of `mean_packet` that the link sends in a second (Floyd et al. 2001 §5.2).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0.0, max = 1.0))]
+    pub weight: Option<f64>,
+    /// Whether the probability rises on to 1 between `max_threshold` and twice that (Floyd 2000)
+    /// instead of at once.
+    #[serde(default = "yes")]
+    pub gentle: bool,
+    /// What is averaged and weighed.
+    #[serde(default)]
+    pub mode: Mode,
+    /// Length of a usual packet: in byte mode the unit of all that is said in packets, and always
+    /// the step in which the average of an idle queue decays (ns-2 `mean_pktsize_`).
+    #[serde(default = "Config::default_mean_packet")]
+    pub mean_packet: Size,
+    /// Whether `max_p` adapts, twice a second.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub adaptive: bool,
+    /// Delay that thresholds left out are computed for, above zero.
+    #[serde(default = "Config::default_target_delay")]
+    pub target_delay: Duration,
+    /// Whether packets of ends that understand ECN are marked instead of dropped, while the average
+    /// is not so high that every packet goes (RFC 3168 §7).
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ecn: bool,
+    /// Counts as ns-2.35's `red.cc` does: the packet with which the average rises beyond
+    /// `min_threshold` passes and counts as 1, none is dropped before count · p reaches 1
+    /// (`wait_`), nor while fewer than two packets wait.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ns2: bool,
+}
+
+/// What RED averages and weighs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Mode {
+    /// Packets, whatever their length.
+    #[default]
+    Packets,
+    /// Bytes: a packet twice as long is dropped twice as often (ns-2 `queue_in_bytes_`, `bytes_`).
+    Bytes,
+}
+
+impl Config {
+    const fn default_max_p() -> f64 {
+        0.1
+    }
+    const fn default_mean_packet() -> Size {
+        Size::from_bytes(1000)
+    }
+    const fn default_target_delay() -> Duration {
+        Duration::from_nanos(5_000_000)
+    }
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = if self.adaptive { "Adaptive RED" } else { "RED" };
+        write!(f, "{name} {} packets", self.packets)
+    }
+}
+
+impl Knobs for Config {
+    fn check(&self, _: Size) -> Vec<Impossible> {
+        let mut found = Vec::new();
+        let mut add = |knob, why: &str| found.push(Impossible::new(knob, why));
+        for (key, threshold) in
+            [("min_threshold", self.min_threshold), ("max_threshold", self.max_threshold)]
+        {
+            if threshold.is_some_and(|threshold| threshold <= 0.0) {
+                add(key, "a threshold is above 0 packets");
+            }
+        }
+        match (self.min_threshold, self.max_threshold) {
+            (Some(min), Some(max)) if max <= min => {
+                add("max_threshold", &format!("{max} is not above min_threshold ({min})"));
+            }
+            (None, Some(_)) => add("min_threshold", "missing, though max_threshold is given"),
+            _ => {}
+        }
+        let highest = self.max_threshold.or(self.min_threshold.map(|min| 3.0 * min));
+        if let Some(highest) = highest.filter(|highest| *highest > f64::from(self.packets)) {
+            let why = format!(
+                "the average of a queue of {} packets never reaches the upper threshold ({highest})",
+                self.packets
+            );
+            add("packets", &why);
+        }
+        if self.max_p == 0.0 {
+            add("max_p", "with probability 0 nothing is dropped early");
+        }
+        if self.weight == Some(0.0) {
+            add("weight", "with weight 0 the average never moves");
+        }
+        found.extend(some("mean_packet", self.mean_packet));
+        found.extend(positive("target_delay", self.target_delay));
+        found
+    }
+}
 
 /// Random early detection.
 #[derive(Debug)]
@@ -58,7 +183,7 @@ impl Red {
 
     /// A queue as the scenario words it, before a transmitter of this rate.
     #[must_use]
-    pub fn new(words: &model::Red, rate: Rate, _: Size) -> Self {
+    pub fn new(words: &Config, rate: Rate, _: Size) -> Self {
         let mean = words.mean_packet.as_bytes();
         let per_second = rate.as_bps() as f64 / (8 * mean) as f64;
         // Floyd et al. 2001 §5.1, §5.2.
@@ -73,7 +198,7 @@ impl Red {
             max_p: words.max_p,
             weight: words.weight.unwrap_or_else(|| 1.0 - math::exp(-1.0 / per_second)),
             gentle: words.gentle,
-            in_bytes: words.mode == RedMode::Bytes,
+            in_bytes: words.mode == Mode::Bytes,
             mean_bytes: mean as f64,
             step: rate.time_for(mean).unwrap_or(Duration::MAX),
             adapted: words.adaptive.then_some(Instant::ZERO),
@@ -207,6 +332,19 @@ impl Discipline for Red {
         let Some(packet) = self.waiting.pop_front() else { return Served::Empty };
         self.bytes -= u64::from(packet.ip_bytes);
         Served::Packet(packet)
+    }
+    fn control(&self) -> Control {
+        let top = if self.gentle { 2.0 * self.max } else { self.max };
+        let p = match self.average {
+            average if average < self.min => 0.0,
+            average if average < top => self.p_b(),
+            _ => 1.0,
+        };
+        Control {
+            average_packets: Some(self.average),
+            drop_probability: Some(p),
+            ..Control::default()
+        }
     }
     /// The average is over all arrivals.
     fn passes_when_idle(&self) -> bool {

@@ -1,0 +1,53 @@
+//! RTP that is counted and not played: video, and what was captured. The recorder, which knows which
+//! packets make a frame, tells what became of the frames.
+
+use talkspurt_proto::probe::{Garbage, Gauge, Note, Probe, Stamped, Topic};
+use talkspurt_proto::rtp;
+use talkspurt_proto::time::Instant;
+
+use super::incoming::{media_sender, number};
+use crate::source::PacketFormat;
+
+#[derive(Debug)]
+pub(super) struct Packets {
+    format: PacketFormat,
+    /// The other side's RTP sender before its first packet: what signalling would have told.
+    origin: rtp::Sender,
+    /// Number of the latest packet, extended beyond 16 bits.
+    latest: u32,
+    rtp: rtp::Receiver,
+}
+
+impl Packets {
+    pub(super) fn new(format: PacketFormat, seed: u64, other: &str) -> Self {
+        let origin = media_sender(seed, other, (format.payload_type, format.clock_hz));
+        Self { format, origin, latest: 0, rtp: rtp::Receiver::announced(format.clock_hz) }
+    }
+
+    pub(super) fn rtp(&mut self) -> &mut rtp::Receiver {
+        &mut self.rtp
+    }
+
+    pub(super) fn on_rtp<P: Probe>(
+        &mut self,
+        local: Instant,
+        packet: &rtp::Packet,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        // RFC 3550 §5.1: a payload type that is not understood is ignored.
+        if packet.payload_type != self.format.payload_type {
+            probe.record(local, probe.place, &Note::Garbage(Garbage::Unexpected));
+            return;
+        }
+        self.rtp.on_packet(local, packet);
+        let index = number(&self.origin, &mut self.latest, packet.sequence);
+        if probe.wants(Topic::Gauge) {
+            let note = Note::Gauge { gauge: Gauge::Jitter, value: self.rtp.jitter_seconds() };
+            probe.record(local, probe.place, &note);
+        }
+        if probe.wants(Topic::Frame) {
+            let bytes = packet.payload.len() as u32;
+            probe.record(local, probe.place, &Note::Delivered { index, bytes });
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Packets in a capture file: pcap (draft-ietf-opsawg-pcap) and pcapng (draft-ietf-opsawg-pcapng),
+//! and the IP packet in the frame of a link.
+
+use std::ops::Range;
+
+/// A frame as captured.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Packet<'a> {
+    pub(super) nanos: u64,
+    link: u32,
+    bytes: &'a [u8],
+}
+
+/// All frames of a file.
+pub(super) fn packets(file: &[u8]) -> Result<Vec<Packet<'_>>, String> {
+    let cut = || "ends in the middle of a packet".to_owned();
+    match file.first_chunk::<4>() {
+        Some([0x0a, 0x0d, 0x0d, 0x0a]) => pcapng(file).ok_or_else(cut)?,
+        Some([0xd4, 0xc3, 0xb2, 0xa1]) => pcap(file, Order::Little, 1000).ok_or_else(cut),
+        Some([0xa1, 0xb2, 0xc3, 0xd4]) => pcap(file, Order::Big, 1000).ok_or_else(cut),
+        Some([0x4d, 0x3c, 0xb2, 0xa1]) => pcap(file, Order::Little, 1).ok_or_else(cut),
+        Some([0xa1, 0xb2, 0x3c, 0x4d]) => pcap(file, Order::Big, 1).ok_or_else(cut),
+        _ => Err("is neither pcap nor pcapng".to_owned()),
+    }
+}
+
+/// The IP packet in a frame, by the kind of link.
+pub(super) fn ip<'a>(packet: &Packet<'a>) -> Option<&'a [u8]> {
+    let bytes = packet.bytes;
+    let behind = |at: usize, mut skip: usize| {
+        let mut kind = super::be16(bytes, at)?;
+        // IEEE 802.1Q: a tag, and the type behind it.
+        while matches!(kind, 0x8100 | 0x88a8) {
+            kind = super::be16(bytes, skip + 2)?;
+            skip += 4;
+        }
+        matches!(kind, 0x0800 | 0x86dd).then(|| bytes.get(skip..))?
+    };
+    match packet.link {
+        // BSD loopback: a family of four bytes.
+        0 => bytes.get(4..),
+        // Ethernet.
+        1 => behind(12, 14),
+        // Raw IP.
+        12 | 101 | 228 | 229 => Some(bytes),
+        // Linux cooked, versions 1 and 2.
+        113 => behind(14, 16),
+        276 => behind(0, 20),
+        _ => None,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Order {
+    Little,
+    Big,
+}
+
+impl Order {
+    fn u16(self, bytes: &[u8], at: usize) -> Option<u16> {
+        let raw = *bytes.get(at..)?.first_chunk()?;
+        Some(match self {
+            Self::Little => u16::from_le_bytes(raw),
+            Self::Big => u16::from_be_bytes(raw),
+        })
+    }
+    fn u32(self, bytes: &[u8], at: usize) -> Option<u32> {
+        let raw = *bytes.get(at..)?.first_chunk()?;
+        Some(match self {
+            Self::Little => u32::from_le_bytes(raw),
+            Self::Big => u32::from_be_bytes(raw),
+        })
+    }
+}
+
+/// `None` if the file ends too early.
+fn pcap(file: &[u8], order: Order, unit: u64) -> Option<Vec<Packet<'_>>> {
+    // The upper bits of the link type say how long the frame's check sequence is.
+    let link = order.u32(file, 20)? & 0xffff;
+    let (mut at, mut packets) = (24, Vec::new());
+    while at < file.len() {
+        let seconds = u64::from(order.u32(file, at)?);
+        let fraction = u64::from(order.u32(file, at + 4)?);
+        let length = order.u32(file, at + 8)? as usize;
+        let bytes = file.get(span(at + 16, length)?)?;
+        packets.push(Packet { nanos: seconds * 1_000_000_000 + fraction * unit, link, bytes });
+        at += 16 + length;
+    }
+    Some(packets)
+}
+
+/// An interface of a section: its kind of link, and how many of its ticks make a second.
+#[derive(Clone, Copy)]
+struct Interface {
+    link: u32,
+    ticks: u128,
+}
+
+/// `None` if the file ends too early; an error if it says what cannot be.
+fn pcapng(file: &[u8]) -> Option<Result<Vec<Packet<'_>>, String>> {
+    let (mut at, mut order) = (0, Order::Little);
+    let (mut interfaces, mut packets): (Vec<Interface>, Vec<Packet<'_>>) = (Vec::new(), Vec::new());
+    while at < file.len() {
+        if file.get(at..at + 4)? == [0x0a, 0x0d, 0x0d, 0x0a] {
+            // §4.1: the magic says how the section writes its numbers; its interfaces are its own.
+            order = if file.get(at + 8..at + 12)? == [0x1a, 0x2b, 0x3c, 0x4d] {
+                Order::Big
+            } else {
+                Order::Little
+            };
+            interfaces.clear();
+        }
+        let kind = order.u32(file, at)?;
+        let length = order.u32(file, at + 4)? as usize;
+        if length < 12 {
+            return Some(Err(format!("has a block of {length} bytes")));
+        }
+        let block = file.get(span(at, length)?)?;
+        match kind {
+            1 => interfaces.push(interface(order, block)?),
+            6 => {
+                let number = order.u32(block, 8)?;
+                let Some(interface) = interfaces.get(number as usize) else {
+                    return Some(Err(format!(
+                        "has a packet of interface {number}, which is not there"
+                    )));
+                };
+                let high = u64::from(order.u32(block, 12)?);
+                let ticks = u128::from(high << 32 | u64::from(order.u32(block, 16)?));
+                let captured = order.u32(block, 20)? as usize;
+                let bytes = block.get(span(28, captured)?)?;
+                let nanos = u64::try_from(ticks * 1_000_000_000 / interface.ticks).ok()?;
+                packets.push(Packet { nanos, link: interface.link, bytes });
+            }
+            3 => return Some(Err("has packets without a time (simple packet blocks)".to_owned())),
+            _ => {}
+        }
+        at += length;
+    }
+    Some(Ok(packets))
+}
+
+/// §4.2: the kind of link, and among the options the resolution of its clock (9, by default
+/// microseconds).
+fn interface(order: Order, block: &[u8]) -> Option<Interface> {
+    let link = u32::from(order.u16(block, 8)?);
+    let (mut at, mut ticks) = (16, 1_000_000_u128);
+    while at + 4 <= block.len() - 4 {
+        let (code, length) = (order.u16(block, at)?, usize::from(order.u16(block, at + 2)?));
+        if code == 0 {
+            break;
+        }
+        if code == 9 {
+            let resolution = *block.get(at + 4)?;
+            let exponent = u32::from(resolution & 0x7f).min(38);
+            ticks = if resolution >> 7 == 1 { 1 << exponent } else { 10_u128.pow(exponent) };
+        }
+        at += 4 + length.next_multiple_of(4);
+    }
+    Some(Interface { link, ticks })
+}
+
+fn span(from: usize, length: usize) -> Option<Range<usize>> {
+    Some(from..from.checked_add(length)?)
+}

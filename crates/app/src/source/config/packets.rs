@@ -1,0 +1,78 @@
+//! Knobs of what comes in RTP packets of uneven sizes: video, and what was captured.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::{Rate, Size};
+
+use super::default_noise;
+
+/// Video: frames, each cut into RTP packets that leave together, the last with the marker (RFC 3551
+/// §5). What the payload format of a codec adds to a packet is not counted. A frame that a network
+/// delivers is one of which every packet was delivered.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Video {
+    /// Sizes of the frames of an encoder, relative to the scenario's folder: a CSV with the columns
+    /// `time` (a duration, growing from line to line), `size` and, if known, `type` (one letter).
+    /// Either this or `rate`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file: Option<PathBuf>,
+    /// Start the file over when it ends, until the flow stops.
+    #[serde(default)]
+    pub repeat: bool,
+    /// Constant bit rate of payload: every frame is as large as the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// With `rate`: time from a frame to the next. The start of the flow, too, is spread over so
+    /// much. Absent: 40 ms, which is 25 frames a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub frame: Option<Duration>,
+    /// Longest payload of a packet; a frame's packets are filled one after another. RTP's header of
+    /// 12 bytes comes on top.
+    #[serde(default = "Video::default_packet")]
+    pub packet: Size,
+    /// A frame complete later than this after its capture is late (ITU-T G.1010 has 400 ms as the
+    /// limit for a videophone's delay).
+    #[serde(default = "default_deadline")]
+    pub deadline: Duration,
+    /// Seeded processing noise: each frame leaves up to this long after its capture, in order.
+    #[serde(default = "default_noise")]
+    pub noise: Duration,
+}
+
+impl Video {
+    const fn default_packet() -> Size {
+        Size::from_bytes(1200)
+    }
+    /// Time from a frame to the next where no file says so.
+    #[must_use]
+    pub fn frame(&self) -> Duration {
+        self.frame.unwrap_or(Duration::from_millis(40))
+    }
+}
+
+/// The RTP packets of one source in a capture, sent again with their sizes and at their times. Media
+/// is not decoded: packets of one timestamp are a frame, captured when its first packet was.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// Capture (pcap or pcapng) of RTP over UDP, relative to the scenario's folder.
+    pub file: PathBuf,
+    /// Whose packets, if the capture holds several sources: its synchronisation source (SSRC).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ssrc: Option<u32>,
+    /// Ticks of the media clock a second, for jitter. Absent: what RFC 3551 has for the payload
+    /// type, or 90000.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clock: Option<u32>,
+    /// A frame complete later than this after its capture is late.
+    #[serde(default = "default_deadline")]
+    pub deadline: Duration,
+}
+
+const fn default_deadline() -> Duration {
+    Duration::from_millis(400)
+}

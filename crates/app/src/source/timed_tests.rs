@@ -1,0 +1,237 @@
+//! Sources with a clock, by the instants and sizes of their units.
+
+use super::*;
+use crate::codec::Codec;
+use crate::source::{KeepAlive, Spread, Talkspurts};
+use proptest::prelude::*;
+
+const STOP: Instant = Instant::from_nanos(200_000_000_000_000);
+
+fn cbr(noise: Duration, seed: u64) -> Timed {
+    let cbr = Cbr { rate: Rate::from_bps(64_000), packet: Size::from_bytes(160), noise };
+    Timed::cbr(&cbr, Dice::new(seed, "source"), Instant::from_nanos(7), STOP)
+}
+
+/// Units with the instants at which they leave.
+fn units(source: &mut Timed) -> impl Iterator<Item = (Instant, Unit)> {
+    std::iter::from_fn(|| {
+        let due = source.due()?;
+        assert!(source.take(Instant::from_nanos(due.as_nanos() - 1)).is_none());
+        Some((due, source.take(due).expect("its turn has come")))
+    })
+}
+
+#[test]
+fn a_unit_leaves_when_its_last_sample_is_there() {
+    for (index, (due, unit)) in units(&mut cbr(Duration::ZERO, 1)).take(1000).enumerate() {
+        let captured = Instant::from_nanos(7) + Duration::from_millis(20) * index as u64;
+        assert_eq!((unit.index as usize, unit.slot as usize), (index, index));
+        assert_eq!((unit.captured, due), (captured, captured + Duration::from_millis(20)));
+        assert_eq!(unit.marker, index == 0);
+        assert_eq!(unit.payload, Payload::Virtual { offset: 160 * index as u64, len: 160 });
+    }
+}
+
+#[test]
+fn the_last_unit_is_complete_by_the_stop() {
+    let last = |stop: u64| {
+        let cbr = Cbr {
+            rate: Rate::from_bps(64_000),
+            packet: Size::from_bytes(160),
+            noise: Duration::ZERO,
+        };
+        let stop = Instant::from_nanos(stop);
+        units(&mut Timed::cbr(&cbr, Dice::new(1, "source"), Instant::ZERO, stop)).count()
+    };
+    assert_eq!([last(1_000_000_000), last(999_999_999), last(1)], [50, 49, 0]);
+}
+
+proptest! {
+    #[test]
+    fn noise_is_bounded_seeded_and_keeps_order(ms in 0_u64..100, seed: u64) {
+        let noise = Duration::from_millis(ms);
+        let dues = |seed| -> Vec<_> {
+            units(&mut cbr(noise, seed)).take(200).map(|(due, _)| due).collect()
+        };
+        let noisy = dues(seed);
+        for (due, turn) in noisy.iter().zip(dues_without_noise()) {
+            prop_assert!(*due >= turn && *due - turn <= noise.saturating_sub(Duration::from_nanos(1)));
+        }
+        prop_assert!(noisy.is_sorted());
+        prop_assert_eq!(&noisy, &dues(seed));
+        prop_assert!(ms == 0 || noisy != dues(seed ^ 1));
+    }
+}
+
+fn dues_without_noise() -> impl Iterator<Item = Instant> {
+    (1_u64..).map(|turn| Instant::from_nanos(7) + Duration::from_millis(20) * turn)
+}
+
+/// Talk and silence of units of 5 ms, in seconds.
+fn spurts(source: &mut Timed, count: usize) -> (Vec<f64>, Vec<f64>) {
+    let (mut talk, mut silence) = (Vec::new(), Vec::new());
+    let (mut began, mut last) = (0, 0);
+    for (_, unit) in units(source) {
+        if unit.marker && unit.index > 0 {
+            talk.push((last + 1 - began) as f64 * 0.005);
+            silence.push((unit.slot - last - 1) as f64 * 0.005);
+            began = unit.slot;
+        }
+        assert_eq!(unit.marker, unit.slot == began);
+        last = unit.slot;
+        if talk.len() == count {
+            break;
+        }
+    }
+    (talk, silence)
+}
+
+/// Mean and standard deviation.
+fn moments(values: &[f64]) -> (f64, f64) {
+    let n = values.len() as f64;
+    let mean = values.iter().sum::<f64>() / n;
+    let square = values.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n;
+    (mean, square.sqrt())
+}
+
+#[test]
+fn talkspurts_have_the_means_of_p59() {
+    const COUNT: usize = 10_000;
+    let on_off = OnOff {
+        rate: Rate::from_bps(64_000),
+        packet: Size::from_bytes(40),
+        on: Talkspurts::p59().on,
+        off: Talkspurts::p59().off,
+        noise: Duration::ZERO,
+        spread: Spread::Exponential,
+    };
+    let mut source = Timed::on_off(&on_off, Dice::new(5, "source"), Instant::ZERO, STOP);
+    let (talk, silence) = spurts(&mut source, COUNT);
+    // Spurts too short to begin a unit vanish, one in 400 and 630: they join their neighbours.
+    for (values, mean, blur) in [(talk, 1.004, 0.005), (silence, 1.587, 0.005)] {
+        let (measured, deviation) = moments(&values);
+        // An exponential's deviation is its mean: the standard error is 1 %; four of them.
+        assert!((measured / mean - 1.0).abs() < 0.04 + blur, "{measured}");
+        assert!((deviation / measured - 1.0).abs() < 0.08, "{deviation}");
+        let beyond = values.iter().filter(|x| **x > mean).count() as f64 / COUNT as f64;
+        assert!((beyond - 0.3679).abs() < 0.02, "{beyond}");
+    }
+}
+
+#[test]
+fn slots_go_on_beyond_32_bits() {
+    let on_off = OnOff {
+        rate: Rate::from_bps(8_000_000_000),
+        packet: Size::from_bytes(1),
+        on: Duration::from_micros(1),
+        off: Duration::from_secs(5),
+        noise: Duration::ZERO,
+        spread: Spread::Exponential,
+    };
+    let mut source = Timed::on_off(&on_off, Dice::new(3, "source"), Instant::ZERO, STOP);
+    let (mut spurts, mut last) = (0, None);
+    for (due, unit) in units(&mut source).take(200_000) {
+        // An interval is a nanosecond: the slot says when, and every unit has its own.
+        assert_eq!(unit.captured, Instant::from_nanos(unit.slot));
+        assert_eq!(due, Instant::from_nanos(unit.slot + 1));
+        assert!(last < Some(unit.slot), "{last:?} {}", unit.slot);
+        spurts += u64::from(unit.marker);
+        last = Some(unit.slot);
+    }
+    let mean_gap = last.expect("units") as f64 / spurts as f64;
+    assert!(last > Some(10 << 32), "{last:?}");
+    // 200 gaps: the standard error is 7 %; three of them.
+    assert!((4e9..6e9).contains(&mean_gap), "{mean_gap}");
+}
+
+fn speech(samples: usize, repeat: bool) -> Timed {
+    let pcm: Vec<i16> = (0..samples).map(|x| (x * 7 % 20_000) as i16).collect();
+    let recording = Recording::from_pcm(pcm, Codec::Pcma);
+    let speech = Speech {
+        repeat,
+        lead: Duration::from_secs(1),
+        noise: Duration::ZERO,
+        ..Speech::unheard(Codec::Pcma)
+    };
+    let dice = Dice::new(1, "source");
+    Timed::speech(&speech, Some(Arc::new(recording)), None, dice, Instant::ZERO, STOP)
+}
+
+#[test]
+fn a_recording_ends_or_starts_over() {
+    let lengths = |repeat: bool| -> Vec<usize> {
+        let mut source = speech(340, repeat);
+        units(&mut source).take(7).map(|(_, unit)| unit.payload.len()).collect()
+    };
+    assert_eq!(lengths(false), [160, 160, 20]);
+    assert_eq!(lengths(true), [160; 7]);
+    let mut source = speech(340, true);
+    let all: Vec<_> = units(&mut source).take(6).map(|(_, unit)| unit.payload).collect();
+    assert_eq!(all[..3], all[3..]);
+    let Payload::Real(last) = &all[2] else { panic!("recorded") };
+    assert!(last[19..].iter().all(|code| *code == last[19]));
+    assert_eq!(units(&mut speech(0, true)).count(), 0);
+    // The lead comes first.
+    assert_eq!(speech(340, false).due(), Some(Instant::ZERO + Duration::from_millis(1020)));
+}
+
+/// Lengths of talk and silence with a Pareto tail: P(X > x) = (k/x)^1.5 with k = mean / 3.
+#[test]
+fn pareto_talkspurts_have_the_tail_of_their_shape() {
+    const COUNT: usize = 10_000;
+    let on_off = OnOff {
+        rate: Rate::from_bps(64_000),
+        packet: Size::from_bytes(40),
+        on: Duration::from_millis(1500),
+        off: Duration::from_millis(3000),
+        spread: Spread::Pareto { shape: 1.5 },
+        noise: Duration::ZERO,
+    };
+    let mut source = Timed::on_off(&on_off, Dice::new(6, "source"), Instant::ZERO, STOP);
+    let (talk, silence) = spurts(&mut source, COUNT);
+    for (values, least) in [(talk, 0.5), (silence, 1.0)] {
+        // A length is blurred by the 5 ms of a unit.
+        assert!(values.iter().all(|x| *x >= least - 0.0051));
+        for times in [2.0, 4.0, 16.0] {
+            let expected = talkspurt_proto::math::pow(times, -1.5);
+            let beyond = values.iter().filter(|x| **x > least * times).count() as f64;
+            let error = (expected * (1.0 - expected) / COUNT as f64).sqrt();
+            let blur = expected * 1.5 * 0.005 / (least * times);
+            let share = beyond / COUNT as f64;
+            assert!((share - expected).abs() < 4.0 * error + blur, "{share} beyond {times} k");
+        }
+    }
+}
+
+/// RFC 3389 §4: at the beginning of a silence a packet of comfort noise is transmitted, its
+/// timestamp the beginning of the noise.
+#[test]
+fn comfort_noise_begins_with_the_silence_if_asked() {
+    let gaps = |at_once: bool| -> Vec<(u64, u64)> {
+        let every = Duration::from_millis(200);
+        let keep_alive = Some(KeepAlive { every, at_once, ..KeepAlive::default() });
+        let speech = Speech {
+            talkspurts: Some(Talkspurts::p59()),
+            keep_alive,
+            noise: Duration::ZERO,
+            ..Speech::unheard(Codec::Pcmu)
+        };
+        let dice = Dice::new(9, "source");
+        let mut source = Timed::speech(&speech, None, None, dice, Instant::ZERO, STOP);
+        let all: Vec<_> = units(&mut source).take(20_000).collect();
+        // In the place of speech it leaves when speech would have.
+        let wait = Duration::from_millis(if at_once { 20 } else { 0 });
+        let noise = all.iter().filter(|(_, unit)| unit.keep_alive);
+        assert!(noise.clone().all(|(due, unit)| *due == unit.captured + wait));
+        let all: Vec<_> = all.into_iter().map(|(_, unit)| unit).collect();
+        let first = all.windows(2).filter(|pair| pair[1].keep_alive && !pair[0].keep_alive);
+        let first = first.map(|pair| pair[1].slot - pair[0].slot - 1);
+        let later = all.windows(2).filter(|pair| pair[1].keep_alive && pair[0].keep_alive);
+        let later = later.map(|pair| pair[1].slot - pair[0].slot);
+        assert!(all.iter().all(|unit| !(unit.marker && unit.keep_alive)));
+        first.zip(later).collect()
+    };
+    // Slots are 20 ms.
+    assert!(gaps(true).len() > 100 && gaps(true).iter().all(|gap| *gap == (0, 10)));
+    assert!(gaps(false).len() > 100 && gaps(false).iter().all(|gap| *gap == (10, 10)));
+}

@@ -1,0 +1,61 @@
+//! A token bucket, exact: what RFC 2697, RFC 2698 and shapers are made of.
+//!
+//! Tokens are counted in billionths of a bit, so that a nanosecond at any whole rate is a whole
+//! number of them and nothing is ever rounded.
+
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::{Rate, Size};
+
+/// Billionths of a bit in a byte.
+const PER_BYTE: u128 = 8_000_000_000;
+
+/// Tokens that come at a rate and are kept up to a depth; it begins full.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bucket {
+    rate_bps: u64,
+    depth: u128,
+    level: u128,
+    at: Instant,
+}
+
+impl Bucket {
+    pub(crate) fn new(rate: Rate, depth: Size) -> Self {
+        let depth = u128::from(depth.as_bytes()) * PER_BYTE;
+        Self { rate_bps: rate.as_bps(), depth, level: depth, at: Instant::ZERO }
+    }
+
+    /// Takes in what came up to `now`; what did not fit comes back.
+    pub(crate) fn fill(&mut self, now: Instant) -> u128 {
+        let nanos = now.saturating_since(self.at).as_nanos();
+        self.at = now;
+        self.add(u128::from(self.rate_bps) * u128::from(nanos))
+    }
+
+    /// Adds tokens; what did not fit comes back.
+    pub(crate) fn add(&mut self, tokens: u128) -> u128 {
+        let level = self.level + tokens;
+        self.level = level.min(self.depth);
+        level - self.level
+    }
+
+    /// Whether there are tokens for so many bytes.
+    pub(crate) fn holds(&self, bytes: u32) -> bool {
+        self.level >= u128::from(bytes) * PER_BYTE
+    }
+
+    pub(crate) fn take(&mut self, bytes: u32) {
+        self.level -= u128::from(bytes) * PER_BYTE;
+    }
+
+    /// When there will be tokens for so many bytes, not more than its depth, if none is taken.
+    pub(crate) fn ready(&self, bytes: u32) -> Instant {
+        let lacking = (u128::from(bytes) * PER_BYTE).saturating_sub(self.level);
+        let nanos = lacking.div_ceil(u128::from(self.rate_bps.max(1)));
+        self.at + Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
+    /// Tokens in bytes, as they were when it was last looked at.
+    pub(crate) fn level_bytes(&self) -> f64 {
+        self.level as f64 / PER_BYTE as f64
+    }
+}

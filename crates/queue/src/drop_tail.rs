@@ -1,0 +1,126 @@
+//! DropTail: first in, first out; what does not fit is dropped on arrival.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::packet::Packet;
+use talkspurt_proto::probe::{DropReason, Probe};
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::{Rate, Size};
+
+use crate::knobs::{Impossible, Knobs, is_false, positive};
+use crate::{Discipline, Hop, Served};
+
+/// Limits of a DropTail queue; the packet in transmission is not counted. At least one is given.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Packets that may wait, 1 or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1))]
+    pub packets: Option<u32>,
+    /// Bytes (of IP packets) that may wait, 1B or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes: Option<Size>,
+    /// Time that what waits may take to send, link framing not counted, above zero: with `rate`, a
+    /// number of bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<Duration>,
+    /// Counts as ns-2.35 does: a queue of N `packets` holds N − 1, for its `DropTail::enque` drops
+    /// when the queue with the newcomer would be N long.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub ns2: bool,
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let packets = self.packets.map(|packets| format!("{packets} packets"));
+        let bytes = self.bytes.map(|bytes| bytes.to_string());
+        let time = self.time.map(|time| time.to_string());
+        let limits: Vec<_> = [packets, bytes, time].into_iter().flatten().collect();
+        write!(f, "DropTail {}", limits.join(", "))
+    }
+}
+
+impl Knobs for Config {
+    fn check(&self, _: Size) -> Vec<Impossible> {
+        let mut found = Vec::new();
+        if self.packets.is_none() && self.bytes.is_none() && self.time.is_none() {
+            let why = "a droptail queue needs a limit: `packets`, `bytes` or `time`";
+            found.push(Impossible::new("", why).hint("for example packets = 50"));
+        }
+        if self.bytes == Some(Size::from_bytes(0)) {
+            let why =
+                "a queue for 0 bytes drops all that must wait; give a packet's length or more";
+            found.push(Impossible::new("bytes", why));
+        }
+        found.extend(self.time.and_then(|time| positive("time", time)));
+        if self.ns2 && self.packets.is_none_or(|packets| packets < 2) {
+            let why = "a queue of N packets holds N − 1 in ns-2; give `packets`, 2 or more";
+            found.push(Impossible::new("ns2", why));
+        }
+        found
+    }
+}
+
+/// First in, first out; what does not fit is dropped on arrival. The packet in transmission does
+/// not count.
+#[derive(Debug)]
+pub struct Droptail {
+    waiting: VecDeque<Packet>,
+    bytes: u64,
+    limit_packets: u32,
+    limit_bytes: u64,
+}
+
+impl Droptail {
+    /// A queue within these limits, before a transmitter of this rate.
+    #[must_use]
+    pub fn new(words: &Config, rate: Rate, _: Size) -> Self {
+        let bytes = words.bytes.map_or(u64::MAX, Size::as_bytes);
+        let in_time = words.time.map_or(u64::MAX, |time| {
+            let bits = u128::from(rate.as_bps()) * u128::from(time.as_nanos()) / 1_000_000_000;
+            u64::try_from(bits / 8).unwrap_or(u64::MAX)
+        });
+        Self {
+            waiting: VecDeque::new(),
+            bytes: 0,
+            limit_packets: words.packets.map_or(u32::MAX, |packets| packets - u32::from(words.ns2)),
+            limit_bytes: bytes.min(in_time),
+        }
+    }
+}
+
+impl Discipline for Droptail {
+    #[inline]
+    fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool {
+        let bytes = self.bytes + u64::from(packet.ip_bytes);
+        if self.waiting.len() as u32 >= self.limit_packets || bytes > self.limit_bytes {
+            hop.refuse(packet, DropReason::Full);
+            return false;
+        }
+        self.bytes = bytes;
+        self.waiting.push_back(packet);
+        true
+    }
+    #[inline]
+    fn dequeue<P: Probe>(&mut self, _: &mut Hop<'_, P>) -> Served {
+        let Some(packet) = self.waiting.pop_front() else { return Served::Empty };
+        self.bytes -= u64::from(packet.ip_bytes);
+        Served::Packet(packet)
+    }
+    #[inline]
+    fn passes_when_idle(&self) -> bool {
+        true
+    }
+    #[inline]
+    fn packets(&self) -> u32 {
+        self.waiting.len() as u32
+    }
+    #[inline]
+    fn bytes(&self) -> u64 {
+        self.bytes
+    }
+}

@@ -1,0 +1,204 @@
+//! A policer: a meter of one or two token buckets colours each arrival green, yellow or red, as the
+//! single-rate (RFC 2697) and the two-rate three colour marker (RFC 2698) do, colour-blind. Red packets
+//! are dropped or re-marked; the others wait in the queue behind it.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::packet::Packet;
+use talkspurt_proto::probe::{Control, DropReason, Probe};
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::units::{Rate, Size};
+
+use crate::bucket::Bucket;
+use crate::knobs::{Impossible, Knobs, some};
+use crate::{Discipline, Hop, Queue, Served};
+
+/// A meter before a queue. Bytes are those of IP packets. With `rate` and `burst` alone a packet is
+/// green or red; with `excess_burst` (RFC 2697) or `peak_rate` and `peak_burst` (RFC 2698) there is
+/// yellow between them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Rate at which tokens come, above zero (RFC 2697: CIR, committed information rate).
+    pub rate: Rate,
+    /// Bytes that may come at once, 1B or more (RFC 2697: CBS, committed burst size).
+    pub burst: Size,
+    /// Bytes beyond, saved up while the bucket of `burst` is full (RFC 2697: EBS, excess burst size);
+    /// packets that need them are yellow. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excess_burst: Option<Size>,
+    /// Rate beyond which packets are red, while those between it and `rate` are yellow, `rate` or more
+    /// (RFC 2698: PIR, peak information rate). Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_rate: Option<Rate>,
+    /// Bytes that may come at once at `peak_rate`, with which it is given (RFC 2698: PBS, peak burst
+    /// size).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_burst: Option<Size>,
+    /// Code point written into yellow packets. Absent: they keep their own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 63))]
+    pub yellow_dscp: Option<u8>,
+    /// Code point written into red packets. Absent: they are dropped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 63))]
+    pub red_dscp: Option<u8>,
+    /// What those wait in that are not dropped.
+    pub queue: Box<crate::Config>,
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "policed to {}, {}; {}", self.rate, self.burst, self.queue)
+    }
+}
+
+impl Knobs for Config {
+    fn check(&self, mtu: Size) -> Vec<Impossible> {
+        let mut found = Vec::new();
+        if self.rate.as_bps() == 0 {
+            found.push(Impossible::new("rate", "no tokens would ever come"));
+        }
+        let sizes =
+            [("excess_burst", self.excess_burst), ("peak_burst", self.peak_burst)].into_iter();
+        found.extend(some("burst", self.burst));
+        found.extend(sizes.filter_map(|(key, size)| some(key, size?)));
+        match (self.peak_rate, self.peak_burst) {
+            (Some(_), None) => {
+                found.push(Impossible::new("peak_burst", "missing beside peak_rate"))
+            }
+            (None, Some(_)) => {
+                found.push(Impossible::new("peak_rate", "missing beside peak_burst"))
+            }
+            (Some(peak), Some(_)) if peak < self.rate => {
+                let why = format!("{peak} is below rate ({})", self.rate);
+                found.push(Impossible::new("peak_rate", why));
+            }
+            _ => {}
+        }
+        if self.excess_burst.is_some() && self.peak_rate.is_some() {
+            let why = "a meter has an excess burst (RFC 2697) or a peak rate (RFC 2698), not both";
+            found.push(Impossible::new("excess_burst", why));
+        }
+        if self.yellow_dscp.is_some() && self.excess_burst.is_none() && self.peak_rate.is_none() {
+            let why = "without excess_burst or peak_rate no packet is yellow";
+            found.push(Impossible::new("yellow_dscp", why));
+        }
+        found.extend(self.queue.check(mtu).into_iter().map(|inner| inner.within("queue")));
+        found
+    }
+}
+
+/// What a packet is to a meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Colour {
+    Green,
+    Yellow,
+    Red,
+}
+
+/// What holds the tokens besides the bucket of the committed rate.
+#[derive(Debug)]
+enum Second {
+    None,
+    /// Filled by what the first cannot take (RFC 2697 §3).
+    Excess(Bucket),
+    /// With a rate of its own (RFC 2698 §3).
+    Peak(Bucket),
+}
+
+/// A meter that drops or re-marks, before a queue.
+#[derive(Debug)]
+pub struct Policer {
+    committed: Bucket,
+    second: Second,
+    yellow_dscp: Option<u8>,
+    red_dscp: Option<u8>,
+    queue: Box<Queue>,
+}
+
+impl Policer {
+    /// A meter as the scenario words it, before a queue for a transmitter of this rate and MTU.
+    #[must_use]
+    pub fn new(config: &Config, rate: Rate, mtu: Size) -> Self {
+        let second = match (config.excess_burst, config.peak_rate, config.peak_burst) {
+            (Some(burst), ..) => Second::Excess(Bucket::new(Rate::from_bps(0), burst)),
+            (None, Some(rate), Some(burst)) => Second::Peak(Bucket::new(rate, burst)),
+            _ => Second::None,
+        };
+        Self {
+            committed: Bucket::new(config.rate, config.burst),
+            second,
+            yellow_dscp: config.yellow_dscp,
+            red_dscp: config.red_dscp,
+            queue: Box::new(Queue::new(&config.queue, rate, mtu)),
+        }
+    }
+
+    /// RFC 2697 §3 and RFC 2698 §3, colour-blind.
+    fn colour(&mut self, now: Instant, bytes: u32) -> Colour {
+        let over = self.committed.fill(now);
+        let is_green = self.committed.holds(bytes);
+        let colour = match &mut self.second {
+            Second::None if is_green => Colour::Green,
+            Second::None => Colour::Red,
+            Second::Excess(excess) => {
+                excess.add(over);
+                if is_green {
+                    Colour::Green
+                } else if excess.holds(bytes) {
+                    excess.take(bytes);
+                    Colour::Yellow
+                } else {
+                    Colour::Red
+                }
+            }
+            Second::Peak(peak) => {
+                peak.fill(now);
+                if !peak.holds(bytes) {
+                    return Colour::Red;
+                }
+                peak.take(bytes);
+                if is_green { Colour::Green } else { Colour::Yellow }
+            }
+        };
+        if colour == Colour::Green {
+            self.committed.take(bytes);
+        }
+        colour
+    }
+}
+
+impl Discipline for Policer {
+    fn enqueue<P: Probe>(&mut self, mut packet: Packet, hop: &mut Hop<'_, P>) -> bool {
+        let dscp = match self.colour(hop.now, packet.ip_bytes) {
+            Colour::Green => None,
+            Colour::Yellow => self.yellow_dscp,
+            Colour::Red if self.red_dscp.is_none() => {
+                hop.refuse(packet, DropReason::Early);
+                return false;
+            }
+            Colour::Red => self.red_dscp,
+        };
+        packet.dscp = dscp.unwrap_or(packet.dscp);
+        self.queue.enqueue(packet, hop)
+    }
+    fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served {
+        self.queue.dequeue(hop)
+    }
+    /// Every packet is metered.
+    fn passes_when_idle(&self) -> bool {
+        false
+    }
+    fn packets(&self) -> u32 {
+        self.queue.packets()
+    }
+    fn bytes(&self) -> u64 {
+        self.queue.bytes()
+    }
+    fn control(&self) -> Control {
+        Control { tokens_bytes: Some(self.committed.level_bytes()), ..self.queue.control() }
+    }
+}

@@ -1,0 +1,128 @@
+//! A shaper: packets leave the queue only as fast as tokens come, in bursts no longer than the bucket
+//! is deep. The next packet is taken out of the queue before its tokens are there, as Linux' tbf does,
+//! and waits by itself.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use talkspurt_proto::packet::Packet;
+use talkspurt_proto::probe::{Control, Probe};
+use talkspurt_proto::units::{Rate, Size};
+
+use crate::bucket::Bucket;
+use crate::knobs::{Impossible, Knobs};
+use crate::{Discipline, Hop, Queue, Served};
+
+/// A token bucket behind a queue: in any span of time t no more than `burst` + `rate` · t leaves, in
+/// bytes of IP packets. It moves the bottleneck to where the queue is.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Rate at which tokens come, above zero; of use if below the link's.
+    pub rate: Rate,
+    /// Bytes that may leave at once, the link's MTU or more.
+    pub burst: Size,
+    /// Rate at which a burst leaves, `rate` or more, a packet at a time. Absent: the link's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_rate: Option<Rate>,
+    /// What packets wait in.
+    pub queue: Box<crate::Config>,
+}
+
+impl fmt::Display for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}; shaped to {}, {}", self.queue, self.rate, self.burst)
+    }
+}
+
+impl Knobs for Config {
+    fn check(&self, mtu: Size) -> Vec<Impossible> {
+        let mut found = Vec::new();
+        if self.rate.as_bps() == 0 {
+            found.push(Impossible::new("rate", "no packet would ever leave"));
+        }
+        if self.burst < mtu {
+            let why = format!("a packet of the link's MTU ({mtu}) never finds its tokens");
+            found.push(Impossible::new("burst", why));
+        }
+        if let Some(peak) = self.peak_rate.filter(|peak| *peak < self.rate) {
+            let why = format!("{peak} is below rate ({})", self.rate);
+            found.push(Impossible::new("peak_rate", why));
+        }
+        found.extend(self.queue.check(mtu).into_iter().map(|inner| inner.within("queue")));
+        found
+    }
+}
+
+/// A token bucket behind a queue.
+#[derive(Debug)]
+pub struct Shaper {
+    bucket: Bucket,
+    /// Of the peak rate, as deep as the longest packet.
+    peak: Option<Bucket>,
+    queue: Box<Queue>,
+    /// Out of the queue and waiting for tokens.
+    next: Option<Packet>,
+}
+
+impl Shaper {
+    /// A shaper as the scenario words it, before a transmitter of this rate and MTU.
+    #[must_use]
+    pub fn new(config: &Config, rate: Rate, mtu: Size) -> Self {
+        Self {
+            bucket: Bucket::new(config.rate, config.burst),
+            peak: config.peak_rate.map(|rate| Bucket::new(rate, mtu)),
+            queue: Box::new(Queue::new(&config.queue, rate.min(config.rate), mtu)),
+            next: None,
+        }
+    }
+}
+
+impl Discipline for Shaper {
+    fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool {
+        let free_at = hop.free_at;
+        if let Some(next) = &self.next {
+            // The queue is not idle while one that came out of it waits.
+            hop.free_at = free_at.max(self.bucket.ready(next.ip_bytes));
+        }
+        let kept = self.queue.enqueue(packet, hop);
+        hop.free_at = free_at;
+        kept
+    }
+    fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served {
+        let next = match self.next.take() {
+            Some(packet) => packet,
+            None => match self.queue.dequeue(hop) {
+                Served::Packet(packet) => packet,
+                other => return other,
+            },
+        };
+        let bytes = next.ip_bytes;
+        let mut ready = hop.now;
+        for bucket in [Some(&mut self.bucket), self.peak.as_mut()].into_iter().flatten() {
+            bucket.fill(hop.now);
+            ready = ready.max(bucket.ready(bytes));
+        }
+        if ready > hop.now {
+            self.next = Some(next);
+            return Served::Wait(ready);
+        }
+        self.bucket.take(bytes);
+        self.peak.iter_mut().for_each(|peak| peak.take(bytes));
+        Served::Packet(next)
+    }
+    /// Every packet takes tokens.
+    fn passes_when_idle(&self) -> bool {
+        false
+    }
+    fn packets(&self) -> u32 {
+        self.queue.packets() + u32::from(self.next.is_some())
+    }
+    fn bytes(&self) -> u64 {
+        self.queue.bytes() + self.next.as_ref().map_or(0, |next| u64::from(next.ip_bytes))
+    }
+    fn control(&self) -> Control {
+        Control { tokens_bytes: Some(self.bucket.level_bytes()), ..self.queue.control() }
+    }
+}

@@ -1,0 +1,180 @@
+//! Frames that come in several packets: which were complete, and how long that took.
+//!
+//! Packets made at one instant of capture, one after another, are a frame.
+
+use talkspurt_proto::time::{Duration, Instant};
+
+use crate::columns::{Columns, Moment};
+use crate::layout::Layout;
+
+/// The frames of one direction.
+#[derive(Clone, Debug)]
+pub(crate) struct Video {
+    deadline: Duration,
+    frames: Vec<Frame>,
+    /// By packet, whether it was delivered.
+    delivered: Vec<bool>,
+}
+
+/// One frame.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Frame {
+    captured: Instant,
+    /// Number of its first packet.
+    first: u32,
+    packets: u32,
+    bytes: u64,
+    delivered: u32,
+    /// When the last of its packets was delivered, once all were.
+    complete: Option<Instant>,
+}
+
+/// What is known of the frames of a window at the end of the run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct VideoSummary {
+    /// Frames captured, apart from those whose deadline would have come after the end of the run
+    /// and that were not complete.
+    pub frames: u64,
+    /// Of these, those of which every packet was delivered, late or not.
+    pub complete: u64,
+    /// Of these, those complete after the deadline.
+    pub late: u64,
+    /// From capture to the delivery of the last packet, of complete frames: median, 95th percentile
+    /// and greatest, in seconds; nearest-rank.
+    pub delay_s: [Option<f64>; 3],
+}
+
+impl Video {
+    pub(crate) fn new(deadline: Duration) -> Self {
+        Self { deadline, frames: Vec::new(), delivered: Vec::new() }
+    }
+
+    /// A packet was made; false if it is not the next one.
+    pub(crate) fn generated(&mut self, index: u32, captured: Instant, bytes: u32) -> bool {
+        if index as usize != self.delivered.len() {
+            return false;
+        }
+        self.delivered.push(false);
+        let present = self.frames.last_mut().filter(|frame| frame.captured == captured);
+        match present {
+            Some(frame) => {
+                frame.packets += 1;
+                frame.bytes += u64::from(bytes);
+            }
+            None => self.frames.push(Frame {
+                captured,
+                first: index,
+                packets: 1,
+                bytes: bytes.into(),
+                delivered: 0,
+                complete: None,
+            }),
+        }
+        true
+    }
+
+    /// A packet was delivered; when it was captured, or `None` for a duplicate or one that was never
+    /// sent.
+    pub(crate) fn delivered(&mut self, index: u32, now: Instant) -> Option<Instant> {
+        let delivered = self.delivered.get_mut(index as usize).filter(|delivered| !**delivered)?;
+        *delivered = true;
+        let after = self.frames.partition_point(|frame| frame.first <= index);
+        let frame = &mut self.frames[after - 1];
+        frame.delivered += 1;
+        if frame.delivered == frame.packets {
+            frame.complete = Some(now);
+        }
+        Some(frame.captured)
+    }
+
+    /// The account of the frames captured in `from..to` of a run that ended at `end`.
+    pub(crate) fn summary(&self, from: Instant, to: Instant, end: Instant) -> VideoSummary {
+        let window =
+            self.frames.iter().filter(|frame| from <= frame.captured && frame.captured < to);
+        let judged = window
+            .filter(|frame| frame.complete.is_some() || frame.captured + self.deadline <= end);
+        let (mut found, mut delays) = (VideoSummary::default(), Vec::new());
+        for frame in judged {
+            found.frames += 1;
+            let Some(complete) = frame.complete else { continue };
+            let delay = complete.saturating_since(frame.captured);
+            found.complete += 1;
+            found.late += u64::from(delay > self.deadline);
+            delays.push(delay);
+        }
+        delays.sort_unstable();
+        found.delay_s = [50, 95, 100].map(|percent| {
+            let rank = (delays.len() * percent).div_ceil(100).checked_sub(1)?;
+            Some(delays[rank].as_secs_f64())
+        });
+        found
+    }
+}
+
+/// The `video_frames` table of these directions' frames.
+pub(crate) fn table(layout: &Layout, videos: &[(usize, Vec<Frame>)]) -> arrow_array::RecordBatch {
+    let names: Vec<(usize, String)> =
+        layout.directions().map(|direction| (direction.peer, direction.name())).collect();
+    let name = |peer: usize| {
+        names.iter().find(|(other, _)| *other == peer).map_or("", |(_, name)| name.as_str())
+    };
+    let rows = || videos.iter().flat_map(|(_, frames)| frames);
+    let flows = videos.iter().flat_map(|(peer, frames)| frames.iter().map(|_| name(*peer)));
+    let indices = videos.iter().flat_map(|(_, frames)| 0..frames.len() as u64);
+    Columns::default()
+        .text("flow", flows)
+        .count("index", indices)
+        .time("captured_s", rows().map(|frame| frame.captured))
+        .count("packets", rows().map(|frame| u64::from(frame.packets)))
+        .count("bytes", rows().map(|frame| frame.bytes))
+        .count("delivered_packets", rows().map(|frame| u64::from(frame.delivered)))
+        .maybe_time(
+            "complete_s",
+            rows().map(|frame| frame.complete.map_or(Moment::NEVER, Moment::from)),
+        )
+        .finish()
+}
+
+impl Video {
+    pub(crate) fn into_frames(self) -> Vec<Frame> {
+        self.frames
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: u64) -> Instant {
+        Instant::ZERO + Duration::from_millis(ms)
+    }
+
+    /// Five frames of two packets every 40 ms: the first complete after 30 ms, the second late, the
+    /// third with a packet missing, the fourth complete out of order and with a duplicate, the fifth
+    /// undecided at the end.
+    #[test]
+    fn frames_are_complete_with_their_last_packet() {
+        let mut video = Video::new(Duration::from_millis(100));
+        for frame in 0..5_u32 {
+            for packet in 0..2 {
+                assert!(video.generated(2 * frame + packet, ms(40 * u64::from(frame)), 700));
+            }
+        }
+        assert!(!video.generated(11, ms(200), 700));
+        for (index, at) in [(0, 10), (1, 30), (2, 50), (3, 141), (4, 100), (7, 150), (8, 170)] {
+            let captured = video.delivered(index, ms(at));
+            assert_eq!(captured, Some(ms(u64::from(index) / 2 * 40)));
+        }
+        assert_eq!(video.delivered(7, ms(155)), None);
+        assert_eq!(video.delivered(6, ms(160)), Some(ms(120)));
+        assert_eq!(video.delivered(99, ms(160)), None);
+        let all = video.summary(ms(0), ms(1000), ms(200));
+        let delay_s = [Some(0.040), Some(0.101), Some(0.101)];
+        assert_eq!(all, VideoSummary { frames: 4, complete: 3, late: 1, delay_s });
+        // The deadline of the fifth is at 260 ms.
+        assert_eq!(video.summary(ms(0), ms(1000), ms(260)).frames, 5);
+        assert_eq!(video.summary(ms(40), ms(120), ms(260)).frames, 2);
+        let none = video.summary(ms(500), ms(600), ms(700));
+        assert_eq!(none, VideoSummary::default());
+    }
+}

@@ -1,0 +1,98 @@
+//! Many flows written as one: `count = 500` becomes 500 flows, before anything is checked.
+//!
+//! What is found wrong with one of them is wrong with the one that was written, and said once.
+
+use std::collections::BTreeMap;
+
+use crate::model::{Flow, Scenario};
+use crate::path::{Path, Step};
+use crate::problem::{Finding, Findings};
+
+/// Flows of one `count` at most: more than the schedule has slots for.
+const MOST: u32 = 30_000;
+
+/// Names as written, by the names they became.
+pub(crate) struct Written(BTreeMap<String, String>);
+
+/// Writes out every flow with a `count`.
+pub(crate) fn expand(scenario: &mut Scenario, found: &mut Findings) -> Written {
+    let mut written = BTreeMap::new();
+    if scenario.flows.values().all(|flow| flow.count.is_none()) {
+        return Written(written);
+    }
+    let flows = std::mem::take(&mut scenario.flows);
+    let names: Vec<String> = flows.keys().cloned().collect();
+    for (name, mut flow) in flows {
+        let path = Path::of(&["flows", &name, "count"]);
+        match flow.count.take() {
+            None => {
+                scenario.flows.insert(name, flow);
+            }
+            Some(count @ (0 | MOST..)) => {
+                let message = format!("{count} flows: at least 1, and fewer than {MOST}");
+                found.add(path, message);
+                scenario.flows.insert(name, flow);
+            }
+            Some(count) => {
+                flow.group = Some(name.clone());
+                for number in 1..=count {
+                    let own = format!("{name}-{number}");
+                    if names.contains(&own) {
+                        let message =
+                            format!("makes a flow {own:?}, and there is one of that name");
+                        found.add(path.clone(), message);
+                    }
+                    written.insert(own.clone(), name.clone());
+                    let mut one = flow.clone();
+                    number_nodes(&mut one, number);
+                    scenario.flows.insert(own, one);
+                }
+            }
+        }
+    }
+    Written(written)
+}
+
+/// In the nodes of the n-th flow, `*` is n.
+fn number_nodes(flow: &mut Flow, number: u32) {
+    let ways = flow.via.iter_mut().chain(&mut flow.paths).flatten();
+    for node in [&mut flow.from, &mut flow.to].into_iter().chain(ways) {
+        if node.contains('*') {
+            *node = node.replace('*', &number.to_string());
+        }
+    }
+}
+
+impl Written {
+    /// Findings about a flow of a `count` become findings about what was written, each once.
+    pub(crate) fn restore(&self, found: &mut Findings) {
+        if self.0.is_empty() {
+            return;
+        }
+        for finding in &mut found.0 {
+            finding.path = self.path(&finding.path);
+        }
+        let mut kept = 0;
+        for index in 0..found.0.len() {
+            let (before, rest) = found.0.split_at(index);
+            let same =
+                |other: &Finding| other.path == rest[0].path && other.message == rest[0].message;
+            if !before[..kept].iter().any(same) {
+                found.0.swap(kept, index);
+                kept += 1;
+            }
+        }
+        found.0.truncate(kept);
+    }
+
+    fn path(&self, path: &Path) -> Path {
+        let mut path = path.clone();
+        if let [Step::Key(table), Step::Key(name), ..] = &mut path.0[..]
+            && table == "flows"
+            && let Some(written) = self.0.get(name)
+        {
+            written.clone_into(name);
+        }
+        path
+    }
+}

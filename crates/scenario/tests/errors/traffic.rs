@@ -1,0 +1,120 @@
+//! Sources: what is drawn, frames and captures from files, conversations, and many flows as one.
+
+use talkspurt_scenario::load;
+
+use crate::{GOOD, each, stage, told};
+
+/// Files of the stage for [`traffic`].
+fn traffic_files() {
+    let stage = stage::folder();
+    for (name, text) in [
+        ("back.csv", "# sizes\ntime,type,size\n0ms,I,10kB\n40ms,P,1kB\n20ms,P,1kB\n"),
+        ("zero.csv", "time,size\n0ms,10kB\n0ms,1kB\n"),
+        ("units.csv", "time,size\n0ms,10kB\n40ms,8kbit\n"),
+        ("good.csv", "time,size\n0ms,10kB\n40ms,1kB\n"),
+    ] {
+        std::fs::write(stage.join(name), text).expect("temporary file");
+    }
+    let mut pcap = vec![0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0];
+    pcap.resize(20, 0);
+    pcap.push(1);
+    pcap.resize(24, 0);
+    std::fs::write(stage.join("empty.pcap"), pcap).expect("temporary file");
+}
+
+#[test]
+fn traffic() {
+    traffic_files();
+    let file = "file = \"../speech/call.wav\"\ncodec = \"pcmu\"\npacket = \"20ms\"";
+    let sensor = "kind = \"cbr\", rate = \"64kbit/s\", packet = \"160B\"";
+    let bulk = "kind = \"bulk\"";
+    for good in [
+        "kind = \"video\", file = \"good.csv\", repeat = true",
+        "kind = \"video\", rate = \"1Mbit/s\", frame = \"33ms\"",
+        "kind = \"poisson\", rate = \"1Mbit/s\", packet = \"500B\"",
+        "kind = \"on_off\", rate = \"64kbit/s\", packet = \"160B\", \
+         spread = { kind = \"pareto\", shape = 1.5 }",
+    ] {
+        assert_eq!(told(&GOOD.replace(sensor, good), &[]), "no problem");
+    }
+    for good in [
+        "kind = \"bulk\", pauses = { on = \"2s\", off = \"1s\" }",
+        "kind = \"web\"",
+        "kind = \"web\", sizes = { kind = \"lognormal\", sigma = 1.5 }, thinks = { kind = \"constant\" }",
+    ] {
+        assert_eq!(told(&GOOD.replace(bulk, good), &[]), "no problem");
+    }
+    let both = GOOD.replace(file, "codec = \"pcmu\"\nconversation = {}").replace(
+        "[flows.upload]",
+        "[flows.call.reverse]\nkind = \"speech\"\ncodec = \"pcmu\"\n\
+                                    conversation = {}\n\n[flows.upload]",
+    );
+    assert_eq!(told(&both, &[]), "no problem");
+    let other = both.replacen("conversation = {}", "conversation = { interruption = 0.5 }", 1);
+    insta::assert_snapshot!("conversations", told(&other, &[]));
+    insta::assert_snapshot!(each(&[
+        // No mean.
+        (
+            sensor,
+            "kind = \"on_off\", rate = \"64kbit/s\", packet = \"160B\", spread = { kind = \"pareto\", shape = 1.0 }"
+        ),
+        (
+            bulk,
+            "kind = \"bulk\", pauses = { on = \"1s\", off = \"0s\", spread = { kind = \"lognormal\", sigma = 0.0 } }"
+        ),
+        (
+            bulk,
+            "kind = \"web\", size = \"0B\", sizes = { kind = \"pareto\", shape = 0.9 }, think = \"0s\""
+        ),
+        (sensor, "kind = \"web\""),
+        (sensor, "kind = \"poisson\", rate = \"0bit/s\", packet = \"500B\""),
+        (sensor, "kind = \"poisson\", rate = \"64kbit/s\", packet = \"1500B\""),
+        // Frames.
+        (sensor, "kind = \"video\""),
+        (sensor, "kind = \"video\", file = \"good.csv\", rate = \"1Mbit/s\""),
+        (sensor, "kind = \"video\", file = \"back.csv\""),
+        (sensor, "kind = \"video\", file = \"zero.csv\""),
+        (sensor, "kind = \"video\", file = \"units.csv\""),
+        (sensor, "kind = \"video\", file = \"none.csv\""),
+        (sensor, "kind = \"video\", rate = \"1Mbps\""),
+        (sensor, "kind = \"video\", rate = \"1bit/s\""),
+        (sensor, "kind = \"video\", rate = \"1Mbit/s\", packet = \"1461B\", repeat = true"),
+        // Captures.
+        (sensor, "kind = \"replay\", file = \"empty.pcap\""),
+        (sensor, "kind = \"replay\", file = \"good.csv\""),
+        // Conversations.
+        (file, "codec = \"pcmu\"\nconversation = { interruption = 1.5, double_talk = \"0s\" }"),
+        (
+            file,
+            "file = \"../speech/call.wav\"\ncodec = \"pcmu\"\ntalkspurts = {}\nconversation = {}"
+        ),
+        // Many.
+        ("[flows.sensor]", "[flows.sensor]\ncount = 0"),
+        ("[flows.sensor]", "[flows.sensor]\ncount = 30000"),
+        ("[flows.sensor]", "[flows.sensor]\ncount = 2.5"),
+        ("[flows.sensor]", "[flows.sensor]\ndscp = 46\ncount = 3\nstart = \"70s\""),
+    ]));
+    let twice = GOOD.replace("[flows.upload]", "[flows.sensor-2]\nfrom = \"home\"\nto = \"east\"\n\
+        transport = { kind = \"udp\" }\nsource = { kind = \"cbr\", rate = \"64kbit/s\", packet = \"160B\" }\n\n[flows.upload]")
+        .replace("[flows.sensor]", "[flows.sensor]\ncount = 3");
+    insta::assert_snapshot!("names_of_many", told(&twice, &[]));
+}
+
+/// Each of many flows has the values that were written, a name of its own and its group.
+#[test]
+fn many_flows_are_written_as_one() {
+    let text = GOOD.replace("[flows.sensor]", "[flows.sensor]\ncount = 500\nstart_spread = \"5s\"");
+    let study = load(&text, "many.toml", &stage::folder(), &[], None).expect("a good scenario");
+    let flows = &study.points[0].scenario.flows;
+    let names: Vec<&str> = flows.keys().map(String::as_str).collect();
+    assert_eq!(
+        (names.len(), &names[..3], names[501]),
+        (502, &["call", "upload", "sensor-1"][..], "sensor-500")
+    );
+    let one = &flows["sensor-77"];
+    assert_eq!((one.group.as_deref(), one.count), (Some("sensor"), None));
+    assert_eq!(study.points[0].network.routes.len(), 502);
+    let resolved = talkspurt_scenario::to_toml(&study.points[0].scenario);
+    let again = load(&resolved, "again.toml", &stage::folder(), &[], None).expect("resolved");
+    assert_eq!(again.points[0].scenario, study.points[0].scenario);
+}

@@ -1,0 +1,108 @@
+//! One link under scripted arrivals: what becomes of each packet, and when. For the disciplines that
+//! theory and RFCs speak about in bytes, code points and instants.
+
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::packet::{Body, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::{Rate, Size};
+use talkspurt_scenario::model::{self, Framing};
+use talkspurt_sim::capacity::Capacity;
+use talkspurt_sim::discipline::Queue;
+use talkspurt_sim::link::{Link, Parts};
+use talkspurt_sim::pool::Pool;
+
+use crate::support::{flow, link, point, scenario};
+
+/// A packet on its way to the link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) at: Instant,
+    pub(crate) bytes: u32,
+    pub(crate) dscp: u8,
+}
+
+/// What became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Its transmission began then, with this code point.
+    Sent(Instant, u8),
+    Dropped(DropReason),
+}
+
+impl Fate {
+    pub(crate) fn start(self) -> Option<Instant> {
+        match self {
+            Self::Sent(start, _) => Some(start),
+            Self::Dropped(_) => None,
+        }
+    }
+}
+
+/// The words of a queue, before a link of this MTU.
+pub(crate) fn words(toml: &str, mtu: u32) -> model::Queue {
+    let more = format!("mtu = '{mtu}B'\nqueue = {{ {toml} }}");
+    let udp = "{ kind = 'cbr', rate = '8kbit/s', packet = '20B' }";
+    let parts = [link("l", "a-z", "1Mbit/s", "0s", &more), flow("f", "a-z", "udp", udp, "")];
+    point(&scenario("1s", &parts)).scenario.links["l"].queue.clone()
+}
+
+/// What a link does with arrivals in order of time, each by its number.
+pub(crate) fn fates(queue: &str, rate: Rate, mtu: u32, arrivals: &[Arrival]) -> Vec<Fate> {
+    let mut link = Link::new(Parts {
+        index: 0,
+        queue: Queue::new(&words(queue, mtu), rate, Size::from_bytes(mtu.into())),
+        capacity: Capacity::fixed(rate),
+        delay: Duration::ZERO,
+        framing: Framing::None,
+        mtu,
+        medium: None,
+        jitter: Duration::ZERO,
+        loss: 0.0,
+        dice: Dice::new(1, "loss"),
+        jitter_dice: Dice::new(1, "jitter"),
+        queue_dice: Dice::new(1, "queue"),
+    });
+    let (mut pool, mut journal) = (Pool::default(), Journal(vec![None; arrivals.len()]));
+    for (number, arrival) in (0..).zip(arrivals) {
+        let body = pool.put(Body::Udp(Frame::Data(Payload::default())));
+        let Arrival { at, bytes, dscp } = *arrival;
+        let packet = Packet {
+            body,
+            ip_bytes: bytes,
+            route: 0,
+            flow: 0,
+            number,
+            hop: 0,
+            ecn: Ecn::NotEct,
+            dscp,
+            version: IpVersion::V4,
+            sent: at,
+        };
+        let _ = link.offer(at, packet, &mut pool, &mut journal);
+        // What has arrived makes room in memory.
+        while let Some(packet) = link.arrived(at).copied() {
+            link.let_go(at, &packet, &mut journal);
+            pool.take(packet.body);
+        }
+    }
+    link.advance(Instant::HORIZON, &mut pool, &mut journal);
+    journal.0.into_iter().map(|fate| fate.expect("every packet ends somewhere")).collect()
+}
+
+struct Journal(Vec<Option<Fate>>);
+
+impl Probe for Journal {
+    fn wants(&self, _: Topic) -> bool {
+        true
+    }
+    fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
+        let (packet, fate) = match note {
+            Note::Dequeued { packet, .. } => (packet, Fate::Sent(now, packet.dscp)),
+            Note::Dropped { packet, why } => (packet, Fate::Dropped(*why)),
+            _ => return,
+        };
+        let before = self.0[packet.number as usize].replace(fate);
+        assert_eq!(before, None, "{packet:?} ends twice");
+    }
+}

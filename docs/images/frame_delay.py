@@ -1,0 +1,32 @@
+"""Draws frame-delay.png: the frames of the first runs of scenarios/video.toml, by transport."""
+
+from pathlib import Path
+
+import talkspurt
+from talkspurt.figures.style import styled, transport_style
+from talkspurt.figures.video import draw
+
+HERE = Path(__file__).parent
+
+
+def main() -> None:
+    """Run the scenario and draw it."""
+    from matplotlib import pyplot
+
+    study = talkspurt.run(HERE.parent.parent / "scenarios" / "video.toml")
+    runs = [run for run in study.runs if run.replicate == 0]
+    with styled():
+        figure, panels = pyplot.subplots(len(runs), 1, figsize=(8, 9), sharex=True)
+        for ax, run in zip(panels, runs, strict=True):
+            flow = run.flows.row(0, named=True)
+            draw(ax, run.video_frames("video"), transport_style(flow["transport"]), "video")
+            ax.set_title(run.settings["pictures over"], loc="left", fontsize=10)
+            ax.set_ylabel("frame delay / ms")
+            ax.set_ylim(bottom=0)
+        panels[-1].set_xlim(0, runs[0].duration_s)
+        panels[-1].set_xlabel("time / s   (ticks: frames that were never complete)")
+        figure.savefig(HERE / "frame-delay.png", dpi=110, metadata={"Software": None})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""Many flows as one row: what `count` in a scenario wrote as one stands in tables as one.
+
+Counts are summed, everything else is a mean over the flows that have it, and texts stay where all
+agree. Each flow has its own row in the Parquet files and in JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+MANY = 5
+"""Groups of fewer flows are shown flow by flow."""
+SUMS = ("_packets", "_bytes", "_bps", "_frames", "_complete", "_late")
+
+
+def condensed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The rows of the flows table, groups of ``MANY`` flows or more as one row each.
+
+    ``first`` is the name of the first flow of a row, whose style stands for all.
+    """
+    every = [{**row, "first": row["name"]} for row in rows]
+    sizes: dict[str, int] = {}
+    for row in every:
+        if group := row.get("group"):
+            sizes[group] = sizes.get(group, 0) + 1
+    shown: list[dict[str, Any]] = []
+    done: set[str] = set()
+    for row in every:
+        group = row.get("group")
+        if not group or sizes[group] < MANY:
+            shown.append(row)
+        elif group not in done:
+            done.add(group)
+            shown.append(_one([other for other in every if other.get("group") == group], group))
+    return shown
+
+
+def _one(rows: list[dict[str, Any]], group: str) -> dict[str, Any]:
+    return {column: _value(column, rows, group) for column in rows[0]}
+
+
+def _value(column: str, rows: list[dict[str, Any]], group: str) -> Any:
+    if column == "name":
+        return f"{group} × {len(rows)}"
+    if column == "first":
+        return rows[0]["name"]
+    values = [row[column] for row in rows if row[column] is not None]
+    if not values or isinstance(values[0], str):
+        return values[0] if len(set(values)) == 1 else None
+    return sum(values) if column.endswith(SUMS) else sum(values) / len(values)
