@@ -141,3 +141,28 @@ def test_many_hosts_that_are_alike_share_a_lane(pytestconfig):
     links = made.data["links"]
     assert (len(links), len(made.data["lanes"])) == (4 * 4 + 2, 6)
     assert all(lane["points"] for lane in made.data["lanes"])
+
+
+def test_every_kind_of_drop_is_there_with_its_instant(folder):
+    trouble = {
+        "duration": "8s",
+        "links.sky.queue": {"kind": "codel"},
+        "links.sky.loss": 0.02,
+        "links.sky.events": [{"at": "6s", "state": "down"}, {"at": "6100ms", "state": "up"}],
+        "record.animation.from": "0s",
+    }
+    trouble["record.packets"] = True
+    result = talkspurt.run(folder / "controlled.toml", set=trouble)
+    rows = unpacked(shown(result).data)
+    packets = result.packets()
+    assert rows.height == packets.height < 20000, "the whole run is shown"
+    link = result.links.row(by_predicate=pl.col("name") == "sky", named=True)
+    for kind in ("early", "medium", "down"):
+        ours = rows.filter(link="sky", fate=kind)
+        assert ours.height == link[f"drops_{kind}"] > 0, kind
+        assert ours["ended"].is_not_null().all()
+    # CoDel drops when it takes a packet from the queue, the medium when it leaves, an outage in flight.
+    early, medium, down = (rows.filter(link="sky", fate=k) for k in ("early", "medium", "down"))
+    assert (early["ended"] > early["enqueued"]).all() and early["dequeued"].is_null().all()
+    assert (medium["ended"] == medium["dequeued"]).all()
+    assert (down["ended"] - 6.0).abs().max() < 0.11

@@ -22,13 +22,13 @@ const BARRIER: Duration = Duration::from_millis(50);
 /// Words for what could not be read, or "cancelled".
 pub fn stretch(point: &Point, lossless: bool, shared: &Shared) -> Result<Shown, String> {
     let Point { scenario, network, .. } = point;
-    let recordings = build::recordings(scenario).map_err(|error| error.to_string())?;
+    let materials = build::materials(scenario)?;
     let asked = &scenario.record.animation;
     let window = window(scenario);
     let from = asked.from.map(|from| Instant::ZERO + from).or(lossless.then_some(window.0));
     let to = Instant::ZERO + asked.to.unwrap_or(scenario.duration);
     let probe = Stretch::new(layout(scenario, network), from, to, asked.packets as usize);
-    let mut world = build::build(scenario, network, &recordings, probe);
+    let mut world = build::build(scenario, network, &materials, probe);
     let timetable = Timetable { duration: scenario.duration, interval: BARRIER, window };
     let mut told = None;
     let finished = drive(&mut world, &timetable, &shared.cancel, |now, _, probe| {
