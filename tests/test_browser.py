@@ -4,11 +4,13 @@ import os
 import random
 import shutil
 import time
+from itertools import pairwise
 
 import polars as pl
 import pytest
 
 import talkspurt
+from talkspurt.report import animation
 
 REQUIRED = bool(os.environ.get("TALKSPURT_REQUIRE_BROWSER"))
 CHROMIUM = (
@@ -180,6 +182,7 @@ def moving(folder, tmp_path_factory):
 
 
 ASK = "(stage, [what, ...about]) => stage.animation[what](...about)"
+BAD = (0xB3, 0x40, 0x0A)
 STAGE_PIXELS = "stage => stage.querySelector('.moving canvas').toDataURL()"
 
 
@@ -206,6 +209,45 @@ def test_packets_stand_where_the_table_says(browser, moving):
         assert flew > 300 and waited > 300, "or nothing was compared"
 
 
+INKED = """(stage, [colour, below]) => {
+  const canvas = stage.querySelector(".moving canvas");
+  const to = Math.floor(below * canvas.height / stage.querySelector("svg").viewBox.baseVal.height);
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, to).data;
+  let count = 0;
+  for (let i = 0; i < pixels.length; i += 4) {
+    const same = !colour || colour.every((value, k) => Math.abs(value - pixels[i + k]) < 3);
+    if (pixels[i + 3] > 200 && same) count++;
+  }
+  return count;
+}"""
+
+
+def test_a_queue_stands_as_high_as_packets_wait(browser, moving):
+    result, file = moving
+    packets = result.packets().filter(pl.col("link") == "sky", pl.col("fate") != "full")
+    with Visit(browser, file) as visit:
+        page = visit.page
+        stage = page.query_selector(".stage")
+        page.select_option("[data-part=world]", "0")
+        begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
+        seen = {}
+        dice = random.Random(6)
+        for t in (dice.uniform(begin, end) for _ in range(300)):
+            entered = packets.filter(pl.col("enqueued_s") <= t)
+            waiting = entered.filter(~(pl.col("dequeued_s") <= t).fill_null(False)).height
+            stage.evaluate(ASK, ["show", t])
+            said = page.inner_text("[data-part=now]")
+            back = stage.evaluate(ASK, ["on", "sky.back", t])["waiting"]
+            assert said.startswith(f"{waiting + back} waiting, ")
+            # Above the link stands its queue, and nothing else.
+            seen[waiting] = stage.evaluate(INKED, [None, animation.PAD - 10])
+        assert len(seen) > 5
+        assert seen.pop(0) == 0
+        heights = [seen[waiting] for waiting in sorted(seen)]
+        assert heights[-1] > 4 * heights[0]
+        assert all(b > a - 25 for a, b in pairwise(heights)), "numbers take their ink too"
+
+
 def test_drops_appear_at_their_instants(browser, moving):
     result, file = moving
     with Visit(browser, file) as visit:
@@ -229,8 +271,14 @@ def test_drops_appear_at_their_instants(browser, moving):
             assert stage.evaluate(ASK, ["time"]) == pytest.approx(instant, abs=1e-9)
             after = stage.evaluate(STAGE_PIXELS)
             stage.evaluate(ASK, ["show", instant - 1e-6])
-            assert stage.evaluate(STAGE_PIXELS) != after, "a cross is drawn at the instant"
+            assert stage.evaluate(STAGE_PIXELS) != after
             stage.evaluate(ASK, ["show", instant])
+        # A cross is drawn at the instant, and not before.
+        stage.evaluate(ASK, ["show", told[0]])
+        assert stage.evaluate(INKED, [BAD, 1000]) > 5
+        stage.evaluate(ASK, ["show", told[0] - 1e-6])
+        assert stage.evaluate(INKED, [BAD, 1000]) == 0
+        stage.evaluate(ASK, ["show", instant])
         page.click("[data-part=before]")
         assert stage.evaluate(ASK, ["time"]) == pytest.approx(sorted(set(told))[3], abs=1e-9)
 
