@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-COMMANDS = ((), ("run",), ("check",), ("schema",))
+COMMANDS = ((), ("run",), ("check",), ("export",), ("metrics",), ("schema",))
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 FIGURES = {
     "steps": "delay", "loss": "fates", "jitter": "delay", "geo": "delay", "leo": "delay",
@@ -67,6 +67,7 @@ def pictures() -> Iterator[tuple[str, bytes | str]]:
 def measures() -> str:
     """The page of measures."""
     from talkspurt.measures import ALL, GAUGES, VERDICTS
+    from talkspurt.metrics import ALL as METRICS
 
     lines = [
         "# Measures",
@@ -81,6 +82,18 @@ def measures() -> str:
             unit = "" if m.unit == "1" else f" in {m.unit}"
             lines += ["", f"### {m.label}", "", f"`{m.name}`{unit}. {m.meaning}", ""]
             lines += [f"*{m.formula}*  ", f"Source: {m.source}."]
+    lines += ["", "## Computed when asked for", ""]
+    lines += [
+        "`talkspurt metrics RUN NAME`, or `talkspurt.metrics.compute(result, name)`. Letters are "
+        "those of the study of voice over TCP, UDP, SCTP, DCCP and TFRC; those over packets, "
+        "lengths and bins of time need a run with `record.packets = true`.",
+        "",
+        "| | name | along | up | unit | formula | source |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for one in METRICS:
+        cells = (one.study, f"`{one.name}`", one.x, one.y, one.unit, one.formula, one.source)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     lines += ["", "## What users would say", "", "ITU-T G.107 Annex B, Table B.1.", ""]
     lines += ["| R from | |", "|---:|---|"]
     lines += [f"| {v.from_r:g} | {v.words} |" for v in VERDICTS[:-1]]

@@ -1,4 +1,4 @@
-"""The command line: ``talkspurt run``, ``check``, ``export`` and ``schema``.
+"""The command line: ``run``, ``check``, ``export``, ``metrics`` and ``schema``.
 
 It parses words and prints answers; everything it does can be done from Python. Polars, matplotlib
 and the report are imported only by the commands that need them, so that ``--help`` is quick.
@@ -119,6 +119,46 @@ def export(
     for file in sorted(where.iterdir()):
         if file.name != "manifest.json":
             print(where.joinpath(file.name) if out is None else out / file.name)
+
+
+@app.command
+def metrics(
+    run: Path | None = None,
+    name: str | None = None,
+    /,
+    *,
+    flow: str | None = None,
+    bin: float = 1.0,
+    json: Annotated[bool, Parameter(name="--json", negative=())] = False,
+) -> None:
+    """List every measure and metric, or compute one from a result, as CSV.
+
+    Parameters
+    ----------
+    run
+        Folder of a result; without it, all that there is to ask for is listed.
+    name
+        A metric, or its letter in the study of voice over transports: m, or delay_over_time.
+    flow
+        One flow; all unless given.
+    bin
+        Width of a bin in seconds, for what is counted over time.
+    json
+        Print JSON in the place of text.
+    """
+    from talkspurt.terminal import catalogue
+
+    if bin <= 0:
+        raise BadInputError(f"--bin {bin:g}: expected seconds, more than 0")
+    if run is None:
+        catalogue.print_list(as_json=json)
+        return
+    if name is None:
+        raise BadInputError("which metric? `talkspurt metrics` lists them")
+    try:
+        catalogue.print_metric(run, name, flow, bin, as_json=json)
+    except KeyError as error:
+        raise BadInputError(str(error.args[0])) from None
 
 
 @app.command

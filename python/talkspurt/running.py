@@ -26,6 +26,7 @@ def run(
     """Run a scenario as the command line asks."""
     question = read(scenario, set=_pairs(sets), seed=seed)
     folder = out if out is not None else None if as_json else Path("runs") / question.name
+    answer: Result | Study
     if folder is None:
         with Bar(question.plan.title) as bar:
             answer = entry.answer(question, jobs=jobs, on_progress=bar.on_progress)
@@ -34,7 +35,7 @@ def run(
     # Whether the folder may be written is asked before the work, not after.
     if entry.is_study(question.plan):
         with store.Resumable(folder, study_store.key(question), len(question.plan)) as unfinished:
-            answer: Result | Study = _study_into(question, unfinished, jobs, report=report)
+            answer = _study_into(question, unfinished, jobs, report=report)
             where = unfinished.commit()
     else:
         with store.Staging(folder) as staging:

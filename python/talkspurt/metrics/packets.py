@@ -1,0 +1,157 @@
+"""Packets from end to end: one row a packet, and what may be said of them over time and by size.
+
+All here is of IP packets of one direction of a flow, whatever they carry, from the instant a packet
+reaches its first link to that at which it leaves its last, as analysts of ns-2's traces count.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from talkspurt.result import Result
+
+
+def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
+    """One row for each packet of a direction, in order of sending.
+
+    Columns: ``number``, ``ip_bytes``, ``sent_s``, ``received_s`` (null if it never was),
+    ``delay_s`` (end to end), ``processing_s`` (in nodes: waiting and being transmitted after the
+    first link), ``jitter_s`` (of arrivals in order: the change of delay since the packet that came
+    before, RFC 3550 §6.4.1's D without its sign), ``smoothed_jitter_s`` (RFC 3550 A.8 over all
+    packets, whatever they carry) and ``received_bytes`` (the sum so far).
+
+    Raises:
+        KeyError: when the flow does not exist or the run has no packet table.
+    """
+    rows = result.packets(flow).filter(pl.col("side") == side)
+    ends = _ends(result)
+    (known,) = (one for one in result.topology["flows"] if one["name"] == flow)
+    last = known["to"] if side == "from" else known["from"]
+    final = [name for name, end in ends.items() if end == last]
+    wait = (pl.col("dequeued_s") - pl.col("enqueued_s")).alias("wait")
+    packets = (
+        rows.with_columns(wait)
+        .group_by("number")
+        .agg(
+            pl.col("ip_bytes").first(),
+            pl.col("enqueued_s").min().alias("sent_s"),
+            pl.col("received_s").filter(pl.col("link").is_in(final)).max(),
+            # A node's work begins when a packet has arrived there; the first is its sender.
+            pl.col("wait").sort_by("enqueued_s").slice(1).sum().alias("processing_s"),
+        )
+        .with_columns((pl.col("received_s") - pl.col("sent_s")).alias("delay_s"))
+    )
+    arrived = (
+        packets.filter(pl.col("received_s").is_not_null())
+        .sort("received_s", "number")
+        .with_columns(
+            pl.col("delay_s").diff().abs().alias("jitter_s"),
+            pl.col("ip_bytes").cum_sum().alias("received_bytes"),
+        )
+    )
+    smoothed, j = [], 0.0
+    for change in arrived["jitter_s"]:
+        j += ((change or 0.0) - j) / 16
+        smoothed.append(j)
+    arrived = arrived.with_columns(pl.Series("smoothed_jitter_s", smoothed, dtype=pl.Float64))
+    extra = arrived.select("number", "jitter_s", "smoothed_jitter_s", "received_bytes")
+    return packets.join(extra, on="number", how="left").sort("sent_s", "number")
+
+
+def _ends(result: Result) -> dict[str, str]:
+    """Where each direction of a link leads to."""
+    ends = {}
+    for link in result.topology["links"]:
+        ends[link["name"]] = link["to"]
+        ends[f"{link['name']}.back"] = link["from"]
+    return ends
+
+
+def over_time(result: Result, flow: str, side: str = "from", bin_s: float = 1.0) -> pl.DataFrame:
+    """Bins of time; packets count where they were sent, arrivals where they arrived.
+
+    Columns: ``time_s`` (start of the bin), ``generated_packets`` (by the source),
+    ``sent_packets``, ``sent_bps``, ``received_packets``, ``received_bps``, ``forwarded_packets``
+    and ``forwarded_bps`` (sent on by nodes between the ends), ``delay_min_s``, ``delay_mean_s``,
+    ``delay_max_s``, ``jitter_mean_s`` and ``processing_mean_s`` (of arrivals).
+    """
+
+    def binned(column: str) -> pl.Expr:
+        return ((pl.col(column) / bin_s).floor() * bin_s).alias("time_s")
+
+    packets = life(result, flow, side)
+    sent = packets.group_by(binned("sent_s")).agg(
+        pl.len().alias("sent_packets"), (pl.col("ip_bytes").sum() * 8 / bin_s).alias("sent_bps")
+    )
+    arrived = packets.filter(pl.col("received_s").is_not_null())
+    received = arrived.group_by(binned("received_s")).agg(
+        pl.len().alias("received_packets"),
+        (pl.col("ip_bytes").sum() * 8 / bin_s).alias("received_bps"),
+        pl.col("delay_s").min().alias("delay_min_s"),
+        pl.col("delay_s").mean().alias("delay_mean_s"),
+        pl.col("delay_s").max().alias("delay_max_s"),
+        pl.col("jitter_s").mean().alias("jitter_mean_s"),
+        pl.col("processing_s").mean().alias("processing_mean_s"),
+    )
+    hops = result.packets(flow).filter(
+        (pl.col("side") == side) & pl.col("dequeued_s").is_not_null()
+    )
+    first = hops.group_by("number").agg(pl.col("dequeued_s").min().alias("first"))
+    forwarded = hops.join(first, on="number").filter(pl.col("dequeued_s") > pl.col("first"))
+    forwarded = forwarded.group_by(binned("dequeued_s")).agg(
+        pl.len().alias("forwarded_packets"),
+        (pl.col("ip_bytes").sum() * 8 / bin_s).alias("forwarded_bps"),
+    )
+    bins = pl.DataFrame({"time_s": [i * bin_s for i in range(_bins(result, bin_s))]})
+    table = bins
+    for part in (_generated(result, flow, side, bin_s), sent, received, forwarded):
+        table = table.join(part, on="time_s", how="left")
+    counts = [name for name in table.columns if name.endswith(("_packets", "_bps"))]
+    return table.with_columns(pl.col(counts).fill_null(0))
+
+
+def _bins(result: Result, bin_s: float) -> int:
+    import math
+
+    return max(1, math.ceil(result.duration_s / bin_s - 1e-9))
+
+
+def _generated(result: Result, flow: str, side: str, bin_s: float) -> pl.DataFrame:
+    """Units made by the source, from the series, whose bins are named by their ends."""
+    name = flow if side == "from" else f"{flow}.reverse"
+    series = result.series().filter(pl.col("flow") == name)
+    time = (((pl.col("time_s") / bin_s - 1e-9).ceil() - 1) * bin_s).alias("time_s")
+    return series.group_by(time).agg(pl.col("generated_packets").sum())
+
+
+def by_size(result: Result, flow: str, side: str = "from", bin_s: float = 1.0) -> pl.DataFrame:
+    """Lengths of packets and what became of them.
+
+    Columns: ``ip_bytes``, ``sent_packets``, ``received_packets``, ``sent_max_bps`` (in the busiest
+    bin), ``received_mean_bps`` (over the run) and ``delay_mean_s``.
+    """
+    packets = life(result, flow, side)
+    busiest = (
+        packets.group_by("ip_bytes", (pl.col("sent_s") / bin_s).floor().alias("bin"))
+        .agg(pl.col("ip_bytes").sum().alias("bytes"))
+        .group_by("ip_bytes")
+        .agg((pl.col("bytes").max() * 8 / bin_s).alias("sent_max_bps"))
+    )
+    return (
+        packets.group_by("ip_bytes")
+        .agg(
+            pl.len().alias("sent_packets"),
+            pl.col("received_s").count().alias("received_packets"),
+            pl.col("delay_s").mean().alias("delay_mean_s"),
+        )
+        .with_columns(
+            (pl.col("ip_bytes") * pl.col("received_packets") * 8 / result.duration_s).alias(
+                "received_mean_bps"
+            )
+        )
+        .join(busiest, on="ip_bytes")
+        .sort("ip_bytes")
+    )

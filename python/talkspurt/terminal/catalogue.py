@@ -1,0 +1,53 @@
+"""What ``talkspurt metrics`` prints: the catalogue, or a metric as CSV."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from pathlib import Path
+
+from talkspurt import measures
+
+
+def print_list(*, as_json: bool) -> None:
+    """Measures of every run, and metrics that are computed when asked for."""
+    from talkspurt import metrics
+
+    there = [*measures.ALL, *measures.GAUGES]
+    if as_json:
+        document = {
+            "measures": [dataclasses.asdict(one) for one in there],
+            "metrics": [dataclasses.asdict(one) for one in metrics.ALL],
+        }
+        print(json.dumps(document, ensure_ascii=False))
+        return
+    print("In every result, by table (docs: Measures has formulas and sources):")
+    for table in ("flows", "links", "gauges"):
+        print(f"\n{table}")
+        for one in (one for one in there if one.table == table):
+            unit = "" if one.unit == "1" else f" ({one.unit})"
+            print(f"  {one.name:<24} {one.label}{unit}")
+    print("\nComputed when asked for: talkspurt metrics RUN NAME [--flow FLOW]")
+    print("(P: of a run with --set record.packets=true; letters are those of the study of voice)\n")
+    for metric in metrics.ALL:
+        needs = "P" if metric.needs_packets else " "
+        unit = f" ({metric.unit})" if metric.unit not in ("", "1") else ""
+        what = f"{metric.y} against {metric.x}" if metric.x else "a number of each flow"
+        print(f"  {metric.study:<2} {needs} {metric.name:<30} {what}{unit}")
+        print(f"       {metric.formula}")
+
+
+def print_metric(run: Path, name: str, flow: str | None, bin_s: float, *, as_json: bool) -> None:
+    """One metric of a result."""
+    from talkspurt import _core, metrics, store
+    from talkspurt.study import Study
+
+    result = store.load(run)
+    if isinstance(result, Study):
+        raise _core.RunError(f"{run} is a study: name one of the runs in {run}/runs")
+    table = metrics.compute(result, name, flow, bin_s)
+    if as_json:
+        print(json.dumps(table.to_dicts(), ensure_ascii=False, allow_nan=False))
+    else:
+        sys.stdout.write(table.write_csv())

@@ -1,0 +1,204 @@
+"""Metrics computed when asked for: on paper, by awk's kind of counting, and against formulas."""
+
+import itertools
+import json
+import math
+
+import pytest
+
+import talkspurt
+from command import talkspurt as command
+from talkspurt import exporting, metrics
+from talkspurt.metrics import catalogue, packets, sharing
+
+PAPER = """
+title = "On paper"
+duration = "4s"
+record = { packets = true, interval = "500ms" }
+[links.near]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+queue = { kind = "droptail", packets = 100 }
+[links.far]
+from = "b"
+to = "c"
+rate = "500kbit/s"
+delay = "20ms"
+queue = { kind = "droptail", packets = 100 }
+[flows.beat]
+from = "a"
+to = "c"
+transport = { kind = "udp" }
+source = { kind = "cbr", rate = "80kbit/s", packet = "972B", noise = "0ms" }
+"""
+"""IP packets of 1000 bytes every 97.2 ms: 8 ms on the first link, 16 ms on the second."""
+
+
+@pytest.fixture(scope="module")
+def paper():
+    return talkspurt.run(PAPER)
+
+
+def test_a_packet_alone_takes_what_paper_says(paper):
+    life = packets.life(paper, "beat")
+    arrived = life.filter(life["received_s"].is_not_null())
+    assert arrived.height > 35
+    # 8 + 10 + 16 + 20 ms; the node between works only by sending, which it does at once.
+    assert arrived["delay_s"].to_list() == pytest.approx([0.054] * arrived.height, abs=1e-9)
+    assert arrived["processing_s"].to_list() == pytest.approx([0.0] * arrived.height, abs=1e-9)
+    assert arrived["jitter_s"].to_list()[1:] == pytest.approx(
+        [0.0] * (arrived.height - 1), abs=1e-9
+    )
+    assert arrived["received_bytes"].to_list() == [1000 * (i + 1) for i in range(arrived.height)]
+
+
+def test_bins_hold_every_packet_once(paper):
+    life = packets.life(paper, "beat")
+    table = packets.over_time(paper, "beat", bin_s=0.5)
+    assert table.height == 8
+    assert table["sent_packets"].sum() == life.height
+    assert table["received_packets"].sum() == life["received_s"].count()
+    assert table["generated_packets"].sum() == paper.flows["generated_packets"][0]
+    # Every packet but the last is sent on by the one node between.
+    assert abs(table["forwarded_packets"].sum() - life.height) <= 1
+    full = table.filter(table["received_packets"] == 5)
+    assert set(full["received_bps"]) == {5 * 8000 / 0.5}
+    (row,) = packets.by_size(paper, "beat").to_dicts()
+    assert (row["ip_bytes"], row["sent_packets"]) == (1000, life.height)
+    assert row["delay_mean_s"] == pytest.approx(0.054)
+    assert row["received_mean_bps"] == pytest.approx(8000 * row["received_packets"] / 4)
+
+
+def test_active_rate_is_over_first_to_last(paper):
+    (row,) = metrics.compute(paper, "active_rate").to_dicts()
+    received = packets.life(paper, "beat")["received_s"].count()
+    assert row["value"] == pytest.approx(8000 * received / ((received - 1) * 0.0972))
+
+
+def test_delays_are_those_of_an_ns2_trace(tmp_path):
+    queue = PAPER.replace("500kbit/s", "90kbit/s").replace(
+        "[flows.beat]", '[flows.other]\nfrom = "a"\nto = "c"\ntransport = { kind = "udp" }\n'
+        'source = { kind = "on_off", rate = "60kbit/s", packet = "300B" }\n[flows.beat]'
+    )  # fmt: skip
+    result = talkspurt.run(queue)
+    result.save(tmp_path / "run")
+    trace = exporting.export(tmp_path / "run", "ns2", None) / "trace.tr"
+    # As the awk scripts of ns-2's users do: first "+" of a packet at its source, "r" at its end.
+    began, delays = {}, {}
+    for line in trace.read_text().splitlines():
+        act, time, a, b, _, _, _, flow, *_, number, uid = line.split()
+        if act == "+" and (a, flow) == ("0", "1"):
+            began[uid] = float(time)
+        if act == "r" and (b, flow) == ("2", "1"):
+            delays[int(number)] = float(time) - began[uid]
+    life = packets.life(result, "beat")
+    ours = {
+        number: delay
+        for number, delay in life.select("number", "delay_s").iter_rows()
+        if delay is not None
+    }
+    assert ours == pytest.approx(delays, abs=2e-9)
+    assert len(ours) > 20
+    order = sorted(delays, key=lambda number: began_at(life, number))
+    changes = [abs(delays[b] - delays[a]) for a, b in itertools.pairwise(order)]
+    table = metrics.compute(result, "q", "beat").filter(
+        metrics.compute(result, "q", "beat")["jitter_s"].is_not_null()
+    )
+    assert table["jitter_s"].to_list() == pytest.approx(changes, abs=4e-9)
+    smoothed = 0.0
+    for change in changes:
+        smoothed += (change - smoothed) / 16
+    last = metrics.compute(result, "t", "beat").drop_nulls()["smoothed_jitter_s"][-1]
+    assert last == pytest.approx(smoothed, rel=1e-6)
+
+
+def began_at(life, number):
+    return life.filter(life["number"] == number)["received_s"][0]
+
+
+def test_every_metric_of_the_study_can_be_had(paper):
+    letters = [one.study for one in catalogue.ALL if one.study]
+    assert letters == [*"abcdefghijklmnopqrstuvwxyz", "aa", "bb"]
+    for one in catalogue.ALL:
+        table = metrics.compute(paper, one.name)
+        assert table.columns == ["flow", *([one.x] if one.x else []), one.y]
+        assert table.height > 0
+        assert one.formula and one.source
+
+
+# Jain, Chiu and Hawe 1984, §2: k of n users share alike and the others have nothing: k/n.
+@pytest.mark.parametrize(("k", "n"), [(1, 1), (1, 4), (3, 4), (10, 10)])
+def test_fairness_of_k_of_n(k, n):
+    assert sharing.jain([5.0] * k + [0.0] * (n - k)) == pytest.approx(k / n)
+
+
+def test_variation_by_hand():
+    # 1, 3: mean 2, deviation 1; over two bins, all alike.
+    values = [1.0, 3.0] * 8
+    assert sharing.coefficient_of_variation(values, 1) == pytest.approx(0.5)
+    assert sharing.coefficient_of_variation(values, 2) == 0
+    assert math.isnan(sharing.coefficient_of_variation(values, 16))
+
+
+def test_equivalence_by_hand():
+    assert sharing.equivalence([1, 2, 0, 0], [2, 1, 0, 4], 1) == pytest.approx((0.5 + 0.5 + 0) / 3)
+    assert sharing.equivalence([1, 2, 4, 4], [2, 1, 4, 4], 2) == 1
+
+
+def test_convergence_is_from_when_it_stays():
+    times = [0.0, 1.0, 2.0, 3.0, 4.0]
+    assert sharing.converged_s(times, [5, 10, 5, 10, 10.9], 10) == 3.0
+    assert sharing.converged_s(times, [10, 10, 10, 10, 12], 10) is None
+
+
+# RFC 8083 §4.3 with the law of Mathis et al.: 1000 B, 100 ms, p = 1.5 %: 8000 / (0.1 · 0.1) bit/s.
+def test_the_circuit_breaker_needs_three_intervals_in_a_row():
+    assert sharing.tcp_rate_bps(1000, 0.1, 0.015) == pytest.approx(8e5)
+    over, under = 8.1e6, 7.9e6
+    loss, rtt = [0.015] * 6, [0.1] * 6
+    assert sharing.circuit_breaker([over] * 3, loss[:3], rtt[:3], 1000) == 2
+    rates = [over, over, under, over, over, over]
+    assert sharing.circuit_breaker(rates, loss, rtt, 1000) == 5
+    assert sharing.circuit_breaker([over] * 6, [0.0] * 6, rtt, 1000) is None
+
+
+def test_a_flow_that_floods_would_be_stopped_and_a_call_would_not():
+    scenario = (
+        PAPER.replace("4s", "40s").replace("500kbit/s", "500kbit/s")
+        + '[flows.flood]\nfrom = "a"\nto = "c"\ntransport = { kind = "udp" }\n'
+        'source = { kind = "cbr", rate = "950kbit/s", packet = "200B" }\n'
+    )
+    result = talkspurt.run(scenario)
+    found = dict(metrics.compute(result, "circuit_breaker").iter_rows())
+    # 0.95 of 0.5 Mbit/s: half is lost, and s / (R √(2p/3)) is some 30 kbit/s behind a full queue.
+    assert found["flood"] == pytest.approx(15.0)
+    assert found["beat"] is None
+
+
+def test_the_command_lists_and_computes(tmp_path, paper):
+    paper.save(tmp_path / "run", report=False)
+    listed = command("metrics")
+    assert listed.returncode == 0
+    assert "delay_over_time" in listed.stdout and "mos" in listed.stdout
+    document = json.loads(command("metrics", "--json").stdout)
+    assert len(document["metrics"]) == len(catalogue.ALL)
+    told = command("metrics", tmp_path / "run", "m", "--flow", "beat")
+    assert told.stdout.splitlines()[0] == "flow,sent_s,delay_s"
+    for words, complaint in [
+        (("metrics", tmp_path / "run", "delay_over_tme"), "did you mean 'delay_over_time'"),
+        (("metrics", tmp_path / "run", "m", "--flow", "bet"), "no flow 'bet'"),
+        (("metrics", tmp_path / "run"), "which metric?"),
+        (("metrics", tmp_path / "run", "m", "--bin", "0"), "--bin 0"),
+    ]:
+        done = command(*words)
+        assert done.returncode == 2
+        assert complaint in done.stderr
+
+
+def test_without_packets_it_says_how_to_have_them(tmp_path):
+    result = talkspurt.run(PAPER.replace("packets = true, ", ""))
+    with pytest.raises(KeyError, match=r"record\.packets=true"):
+        metrics.compute(result, "m")
+    assert metrics.compute(result, "fairness")["value"].to_list() == [1.0]
