@@ -1,10 +1,16 @@
 """The report in a real browser: it draws, it plays, and it asks the network for nothing."""
 
 import os
+import random
 import shutil
 import time
+from itertools import pairwise
 
+import polars as pl
 import pytest
+
+import talkspurt
+from talkspurt.report import animation
 
 REQUIRED = bool(os.environ.get("TALKSPURT_REQUIRE_BROWSER"))
 CHROMIUM = (
@@ -64,7 +70,9 @@ class Visit:
         self.page.on("pageerror", lambda error: self.said.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(file.as_uri())
-        self.page.wait_for_selector("html[data-players=ready][data-charts=ready]", state="attached")
+        self.page.wait_for_selector(
+            "html[data-players=ready][data-charts=ready][data-animation=ready]", state="attached"
+        )
 
     def __enter__(self):
         return self
@@ -164,3 +172,167 @@ def test_a_telephone_shows_it_without_scrolling_sideways(browser, reports, which
     with Visit(browser, reports[which], viewport={"width": 360, "height": 740}) as visit:
         assert visit.page.evaluate("document.documentElement.scrollWidth") <= 360
         assert visit.page.inner_text("h1") == "Small"
+
+
+@pytest.fixture(scope="module")
+def moving(folder, tmp_path_factory):
+    """A report of two networks, and the table of every packet in them."""
+    result = talkspurt.run(folder / "controlled.toml", set={"record.packets": True})
+    return result, result.report(tmp_path_factory.mktemp("moving") / "run.html")
+
+
+ASK = "(stage, [what, ...about]) => stage.animation[what](...about)"
+BAD = (0xB3, 0x40, 0x0A)
+STAGE_PIXELS = "stage => stage.querySelector('.moving canvas').toDataURL()"
+
+
+def test_packets_stand_where_the_table_says(browser, moving):
+    result, file = moving
+    packets = result.packets()
+    with Visit(browser, file) as visit:
+        stage = visit.page.query_selector(".stage")
+        begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
+        dice = random.Random(5)
+        flew = waited = 0
+        for _ in range(60):
+            t = dice.uniform(begin, end)
+            for link in ("sky", "sky.back", "ground", "ground.back"):
+                here = packets.filter(pl.col("link") == link, pl.col("enqueued_s") <= t)
+                left = here.filter(pl.col("dequeued_s") <= t)
+                flying = left.filter(~(pl.col("received_s") <= t).fill_null(False)).height
+                waiting = here.filter(
+                    ~(pl.col("dequeued_s") <= t).fill_null(False), pl.col("fate") != "full"
+                ).height
+                found = stage.evaluate(ASK, ["on", link, t])
+                assert found == {"waiting": waiting, "flying": flying}, (link, t)
+                flew, waited = flew + flying, waited + waiting
+        assert flew > 300 and waited > 300, "or nothing was compared"
+
+
+INKED = """(stage, [colour, below]) => {
+  const canvas = stage.querySelector(".moving canvas");
+  const to = Math.floor(below * canvas.height / stage.querySelector("svg").viewBox.baseVal.height);
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, to).data;
+  let count = 0;
+  for (let i = 0; i < pixels.length; i += 4) {
+    const same = !colour || colour.every((value, k) => Math.abs(value - pixels[i + k]) < 3);
+    if (pixels[i + 3] > 200 && same) count++;
+  }
+  return count;
+}"""
+
+
+def test_a_queue_stands_as_high_as_packets_wait(browser, moving):
+    result, file = moving
+    packets = result.packets().filter(pl.col("link") == "sky", pl.col("fate") != "full")
+    with Visit(browser, file) as visit:
+        page = visit.page
+        stage = page.query_selector(".stage")
+        page.select_option("[data-part=world]", "0")
+        begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
+        seen = {}
+        dice = random.Random(6)
+        for t in (dice.uniform(begin, end) for _ in range(300)):
+            entered = packets.filter(pl.col("enqueued_s") <= t)
+            waiting = entered.filter(~(pl.col("dequeued_s") <= t).fill_null(False)).height
+            stage.evaluate(ASK, ["show", t])
+            said = page.inner_text("[data-part=now]")
+            back = stage.evaluate(ASK, ["on", "sky.back", t])["waiting"]
+            assert said.startswith(f"{waiting + back} waiting, ")
+            # Above the link stands its queue, and nothing else.
+            seen[waiting] = stage.evaluate(INKED, [None, animation.PAD - 10])
+        assert len(seen) > 5
+        assert seen.pop(0) == 0
+        heights = [seen[waiting] for waiting in sorted(seen)]
+        assert heights[-1] > 4 * heights[0]
+        assert all(b > a - 25 for a, b in pairwise(heights)), "numbers take their ink too"
+
+
+def test_drops_appear_at_their_instants(browser, moving):
+    result, file = moving
+    with Visit(browser, file) as visit:
+        page = visit.page
+        stage = page.query_selector(".stage")
+        begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
+        every = []
+        for world, link in enumerate(("sky", "ground")):
+            page.select_option("[data-part=world]", str(world))
+            told = stage.evaluate(ASK, ["drops"])
+            names = [link, f"{link}.back"]
+            full = result.packets().filter(pl.col("link").is_in(names), pl.col("fate") == "full")
+            full = full.filter(pl.col("enqueued_s").is_between(begin, end))
+            assert told == pytest.approx(sorted(full["enqueued_s"]), abs=1e-8)
+            every += told
+        assert len(every) > 5
+        # Step by step through those of the network shown.
+        stage.evaluate(ASK, ["show", begin])
+        for instant in sorted(set(told))[:5]:
+            page.click("[data-part=next]")
+            assert stage.evaluate(ASK, ["time"]) == pytest.approx(instant, abs=1e-9)
+            after = stage.evaluate(STAGE_PIXELS)
+            stage.evaluate(ASK, ["show", instant - 1e-6])
+            assert stage.evaluate(STAGE_PIXELS) != after
+            stage.evaluate(ASK, ["show", instant])
+        # A cross is drawn at the instant, and not before.
+        stage.evaluate(ASK, ["show", told[0]])
+        assert stage.evaluate(INKED, [BAD, 1000]) > 5
+        stage.evaluate(ASK, ["show", told[0] - 1e-6])
+        assert stage.evaluate(INKED, [BAD, 1000]) == 0
+        stage.evaluate(ASK, ["show", instant])
+        page.click("[data-part=before]")
+        assert stage.evaluate(ASK, ["time"]) == pytest.approx(sorted(set(told))[3], abs=1e-9)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_animation_moves_with_slider_clock_and_keys(browser, moving, scheme):
+    with Visit(browser, moving[1], color_scheme=scheme) as visit:
+        page = visit.page
+        stage = page.query_selector(".stage")
+        pictures = []
+        slider = page.query_selector("[data-part=slider]")
+        for place in (200, 900, 1700):
+            slider.evaluate(
+                "(s, v) => { s.value = v; s.dispatchEvent(new Event('input')); }", place
+            )
+            pictures.append(stage.evaluate(STAGE_PIXELS))
+        assert len(set(pictures)) == 3
+        slider.focus()
+        before = stage.evaluate(ASK, ["time"])
+        page.keyboard.press("ArrowLeft")
+        assert stage.evaluate(ASK, ["time"]) < before
+        page.keyboard.press("Space")
+        before = stage.evaluate(ASK, ["time"])
+        until(lambda: stage.evaluate(ASK, ["time"]) > before)
+        page.keyboard.press("Space")
+        page.wait_for_timeout(50)
+        still = stage.evaluate(ASK, ["time"])
+        page.wait_for_timeout(200)
+        assert stage.evaluate(ASK, ["time"]) == still
+        page.keyboard.press("n")
+        assert stage.evaluate(ASK, ["time"]) in stage.evaluate(ASK, ["drops"])
+        assert visit.said == []
+
+
+def test_the_animation_does_not_start_by_itself(browser, moving):
+    with Visit(browser, moving[1], reduced_motion="reduce") as visit:
+        stage = visit.page.query_selector(".stage")
+        stage.scroll_into_view_if_needed()
+        before = stage.evaluate(ASK, ["time"])
+        visit.page.wait_for_timeout(300)
+        assert stage.evaluate(ASK, ["time"]) == before
+
+
+def test_without_scripts_the_network_is_a_still_picture(browser, moving):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(moving[1].as_uri())
+    assert page.is_visible("#network svg.topology")
+    assert not page.is_visible(".stage")
+    assert page.is_visible("#packets noscript p")
+    context.close()
+
+
+def test_a_study_shows_packets_of_its_first_run(browser, reports):
+    with Visit(browser, reports["study"]) as visit:
+        assert visit.page.is_visible(".stage canvas")
+        assert "Of the first run, delay = 20ms." in visit.page.inner_text("#packets .lead")

@@ -75,6 +75,9 @@ class Plan:
     def export(self, i: int, format: str, folder: str) -> Export:
         """Start run ``i`` and write it into ``folder`` as "pcapng", "ns2", "nam" or "qlog"."""
 
+    def stretch(self, i: int, lossless: bool) -> Stretch:
+        """Start run ``i`` as far as the end of the stretch that its scenario shows."""
+
 class Run:
     """A run under way."""
 
@@ -96,6 +99,15 @@ class Export:
     def cancel(self) -> None: ...
     def result(self) -> str:
         """Digest of the run that was written; raises RunError."""
+
+class Stretch:
+    """A run on its way to the end of the stretch that is shown."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long; true when it has ended."""
+    def cancel(self) -> None: ...
+    def result(self) -> tuple[float, float, ArrowStream]:
+        """Beginning and end in seconds, and a row for each packet and link; raises RunError."""
 
 class Outcome:
     """The records of a finished run."""

@@ -78,6 +78,12 @@ pub(crate) struct Table {
     batches: Batches,
 }
 
+impl Table {
+    pub(crate) fn new(batches: Batches) -> Self {
+        Self { batches }
+    }
+}
+
 #[pymethods]
 impl Table {
     /// The Arrow C stream; a requested schema is ignored, as the interface allows.

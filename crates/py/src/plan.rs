@@ -13,7 +13,7 @@ use talkspurt_scenario::model::{Scenario, Source};
 use talkspurt_scenario::network::DirectedLink;
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
-use crate::run::{Export, Run};
+use crate::run::{Export, Run, Stretch};
 
 static SCENARIO_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -166,6 +166,11 @@ impl Plan {
             other => return Err(PyValueError::new_err(format!("{other}: no such format"))),
         };
         Ok(Export::start(self.point(index)?.clone(), format, folder))
+    }
+    /// Starts one run as far as the end of the stretch that its scenario shows; where it begins
+    /// depends on whether the run is `lossless`, unless the scenario says.
+    fn stretch(&self, index: usize, lossless: bool) -> PyResult<Stretch> {
+        Ok(Stretch::start(self.point(index)?.clone(), lossless))
     }
 }
 

@@ -8,10 +8,11 @@ use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
 use talkspurt_experiment::{Finished, Format, Shared};
+use talkspurt_record::Shown;
 use talkspurt_scenario::Point;
 
 use crate::RunError;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Table};
 
 /// What a run's thread and Python share.
 #[derive(Debug, Default)]
@@ -141,6 +142,37 @@ impl Export {
     /// The digest of the run that was written; waits for its end. Can be asked once.
     fn result(&self, py: Python<'_>) -> PyResult<String> {
         self.0.result(py)
+    }
+}
+
+/// The packets of a stretch at work.
+#[pyclass(frozen)]
+pub(crate) struct Stretch(Worker<Shown>);
+
+impl Stretch {
+    pub(crate) fn start(point: Point, lossless: bool) -> Self {
+        let stretch = move |point: &Point, shared: &Shared| {
+            talkspurt_experiment::stretch(point, lossless, shared)
+        };
+        Self(Worker::start(point, stretch))
+    }
+}
+
+#[pymethods]
+impl Stretch {
+    /// Waits at most this many seconds; true when the stretch has ended.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        self.0.wait(py, seconds)
+    }
+    /// Asks it to stop; `result` then raises RunError("cancelled").
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+    /// Its beginning and end in seconds, and a table of its packets; waits for its end. Can be asked
+    /// once.
+    fn result(&self, py: Python<'_>) -> PyResult<(f64, f64, Table)> {
+        let shown = self.0.result(py)?;
+        Ok((shown.from.as_secs_f64(), shown.to.as_secs_f64(), Table::new(shown.hops)))
     }
 }
 

@@ -85,8 +85,12 @@ pub(crate) struct Moment(u64);
 impl Moment {
     pub(crate) const NEVER: Self = Self(u64::MAX);
 
+    pub(crate) fn instant(self) -> Option<Instant> {
+        (self != Self::NEVER).then(|| Instant::from_nanos(self.0))
+    }
+
     fn as_secs_f64(self) -> Option<f64> {
-        (self != Self::NEVER).then(|| Instant::from_nanos(self.0).as_secs_f64())
+        self.instant().map(Instant::as_secs_f64)
     }
 }
 

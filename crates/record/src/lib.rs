@@ -5,7 +5,8 @@
 //! fingerprint of the run. [`Stats`] turns notes into accounts per direction of a flow and keeps
 //! no packet; it is the probe of large runs. [`Recorder`] is `Stats` plus whatever needs memory:
 //! exact delays, time series, frames, gauges, events and, when asked, a row per packet and hop.
-//! [`pcapng`], [`Trace`] and [`Qlog`] write what happened for other tools while it happens.
+//! [`pcapng`], [`Trace`] and [`Qlog`] write what happened for other tools while it happens;
+//! [`Stretch`] keeps the packets of a part of the run.
 //! At the end the accounts become [`FlowSummary`]s and the tables Arrow batches.
 //!
 //! A *direction* is what one peer sends: it has the index of that peer, `2 * flow + side`.
@@ -27,6 +28,7 @@ mod recording;
 mod series;
 mod sojourn;
 mod stats;
+mod stretch;
 mod summary;
 mod trace;
 mod video;
@@ -43,6 +45,7 @@ pub use recorder::{Options, Recorder};
 pub use recording::Recording;
 pub use sojourn::Sojourn;
 pub use stats::Stats;
+pub use stretch::{Shown, Stretch};
 pub use summary::{FlowSummary, Quality};
 pub use trace::{Dialect, Trace};
 pub use video::VideoSummary;

@@ -45,7 +45,7 @@ struct Row {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum HopFate {
+pub(crate) enum HopFate {
     Queued,
     InFlight,
     Received,
@@ -53,7 +53,7 @@ enum HopFate {
 }
 
 impl HopFate {
-    const fn name(self) -> &'static str {
+    pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
             Self::InFlight => "in_flight",

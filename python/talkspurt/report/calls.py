@@ -1,8 +1,8 @@
 """What a report plays: for each call both recordings, the fate of each frame, and its numbers.
 
 The same recording sent over several transports is in the page once. A report holds 24 calls and
-ten megabytes of sound at most; other calls are links to the files beside it. A call whose source
-has no recording has everything but the sound.
+ten megabytes of sound and packets at most; other calls are links to the files beside it. A call
+whose source has no recording has everything but the sound.
 """
 
 from __future__ import annotations
@@ -68,7 +68,10 @@ class Link:
 
 @dataclass
 class Sounds:
-    """The recordings of a page, each once, until the page is full; then links to files."""
+    """The recordings of a page, each once, until the page is full; then links to files.
+
+    ``size`` begins with what else is large on the page.
+    """
 
     wavs: dict[str, str] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)

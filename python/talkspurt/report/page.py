@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from markupsafe import Markup
 
 WEB = files("talkspurt") / "web"
-STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css")
+STYLES = ("vendor/uPlot.min.css", "report.css", "topology.css", "animation.css")
 SCRIPTS = ("player.js", "charts.js")
 
 
@@ -49,13 +49,14 @@ def render(template: str, **values: Any) -> str:
 
     from talkspurt import _core, measures
 
+    scripts = (*SCRIPTS, "animation.js") if values.get("animation") else SCRIPTS
     return (
         environment()
         .get_template(template)
         .render(
             style=Markup("".join(map(asset, STYLES))),
             plotter=Markup(script_safe(asset("vendor/uPlot.iife.min.js"))),
-            scripts=[Markup(script_safe(asset(name))) for name in SCRIPTS],
+            scripts=[Markup(script_safe(asset(name))) for name in scripts],
             version=_core.version(),
             measures=measures.ALL,
             verdicts=measures.VERDICTS,

@@ -8,6 +8,7 @@ from talkspurt import figures, measures
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
 from talkspurt.report import calls, inside, page, series, topology
+from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
 from talkspurt.terminal.tables import BUSY, FRAME_DELAYS, VIDEO_COLUMNS
 
@@ -50,9 +51,10 @@ def html(result: Result) -> str:
     from markupsafe import Markup
 
     styles = styles_of(result)
-    sounds = calls.Sounds()
-    found = calls.calls_of(result, sounds)
     picture = topology.picture(result.topology, styles)
+    moving = animation(result, picture)
+    sounds = calls.Sounds(size=moving.size if moving else 0)
+    found = calls.calls_of(result, sounds)
     return page.render(
         "single.html.j2",
         result=result,
@@ -64,6 +66,7 @@ def html(result: Result) -> str:
         fate_colours=calls.FATES,
         topology=Markup(picture.svg) if picture else None,
         key=picture.key if picture else (),
+        animation=moving,
         styles=styles,
         flows=condensed(result.flows.to_dicts())[:MOST_ROWS],
         video_columns=[measures.measure(name) for name in (*VIDEO_COLUMNS, *FRAME_DELAYS)],

@@ -8,6 +8,7 @@ from talkspurt import figures, measures, study_store
 from talkspurt.figures import comparison
 from talkspurt.figures.time import styles_of
 from talkspurt.report import calls, page, topology
+from talkspurt.report.animation import animation
 from talkspurt.report.single import notes
 from talkspurt.terminal.tables import with_interval
 
@@ -34,7 +35,6 @@ def html(study: Study) -> str:
     """The page."""
     from markupsafe import Markup
 
-    sounds = calls.Sounds()
     heard = [
         (study_store.run_folder(i, run.settings, run.replicate), run)
         for i, run in enumerate(study.runs)
@@ -43,6 +43,8 @@ def html(study: Study) -> str:
     columns = (*COLUMNS, *VIDEO) if study.flows["video_frames"].is_not_null().any() else COLUMNS
     first = study.runs[0]
     picture = topology.picture(first.topology, styles_of(first))
+    moving = animation(first, picture)
+    sounds = calls.Sounds(size=moving.size if moving else 0)
     return page.render(
         "study.html.j2",
         study=study,
@@ -54,6 +56,8 @@ def html(study: Study) -> str:
         fate_colours=calls.FATES,
         topology=Markup(picture.svg) if picture else None,
         key=picture.key if picture else (),
+        animation=moving,
+        of=_of(first),
         styles=styles_of(first),
         first=first,
         columns=[measures.measure(name) for name in columns],
@@ -67,6 +71,12 @@ def html(study: Study) -> str:
         runs=_run_rows(study),
         notes=notes(_one_of_each(study)),
     )
+
+
+def _of(run: Result) -> str:
+    """Which run of the study the animation shows."""
+    settings = ", ".join(f"{axis} = {label}" for axis, label in run.settings.items())
+    return f" Of the first run{', ' if settings else ''}{settings}."
 
 
 def _said_of(figure: str) -> str:

@@ -7,7 +7,7 @@ page; ``file`` makes one that stands alone.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
@@ -34,6 +34,9 @@ FAN = 0.12
 MOST_LINES = 12
 """Flows drawn a line each; of more, those of one transport that go the same way share one."""
 
+Box = tuple[float, float, float, float]
+"""Left, top, width and height."""
+
 
 @dataclass(frozen=True)
 class Line:
@@ -55,10 +58,12 @@ class Line:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture and the key to its lines."""
+    """A picture, the key to its lines, and what it was drawn from."""
 
     svg: str
     key: tuple[Line, ...]
+    drawn: Drawn
+    frame: Frame
 
 
 def picture(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> Picture | None:
@@ -82,7 +87,23 @@ def picture(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> Pic
         *_alike(drawn, frame),
         "</svg>",
     ]
-    return Picture("".join(parts), tuple(lines))
+    return Picture("".join(parts), tuple(lines), drawn, frame)
+
+
+def ground(drawn: Drawn, frame: Frame, world: Collection[str], box: Box) -> str:
+    """One of the networks without the flows' ways, as the ground for what moves on it."""
+    worded = frame.rows <= MOST_ROWS_WITH_WORDS
+    links = [link for link in drawn.links if link["from"] in world]
+    x, y, width, height = box
+    parts = [
+        f'<svg class="topology" viewBox="{x:.0f} {y:.0f} {width:.0f} {height:.0f}" '
+        f'style="min-width:{width * LEAST:.0f}px" aria-hidden="true">',
+        *(_wire(link, frame) for link in links),
+        *(_link_words(link, frame, worded) for link in links),
+        *(_node(name, node, frame, worded) for name, node in drawn.nodes.items() if name in world),
+        "</svg>",
+    ]
+    return "".join(parts)
 
 
 def file(picture: Picture) -> str:
@@ -141,8 +162,11 @@ def lines_of(
 class Frame:
     """From columns and rows to the picture's units."""
 
-    def __init__(self, laid: Plan, drawn: Drawn, lines: Sequence[Line]) -> None:
+    def __init__(
+        self, laid: Plan, drawn: Drawn, lines: Sequence[Line], column: float = COLUMN
+    ) -> None:
         self.laid = laid
+        self.column = column
         ends = [end for link in drawn.links for end in (link["from"], link["to"])]
         self._degree = {name: ends.count(name) for name in laid.spots}
         self._lines: dict[frozenset[str], list[int]] = {}
@@ -157,7 +181,8 @@ class Frame:
         self.rows = max(spot.row for spot in spots) + 1
         self.row = ROW if self.rows <= MOST_ROWS_WITH_WORDS else LOW_ROW
         self._world = {name: n for n, world in enumerate(laid.worlds) for name in world}
-        self.width = max(spot.column for spot in spots) * COLUMN + 2 * self.margin
+        self.columns = max(spot.column for spot in spots)
+        self.width = self.columns * column + 2 * self.margin
         last = max(self.node(name)[1] for name in laid.spots)
         self.height = max(last, max((y for link in laid.bends for _, y in self.way(*link)))) + 66
 
@@ -167,7 +192,7 @@ class Frame:
 
     def _at(self, spot: tuple[float, float], world: int) -> tuple[float, float]:
         column, row = spot
-        return self.margin + column * COLUMN, TOP + row * self.row + world * GAP
+        return self.margin + column * self.column, TOP + row * self.row + world * GAP
 
     def host(self, name: str) -> bool:
         """Whether a node has one link only."""

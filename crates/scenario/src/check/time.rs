@@ -2,7 +2,7 @@
 
 use talkspurt_proto::time::{Duration, Instant};
 
-use crate::model::{Cell, Flow, Scenario};
+use crate::model::{Animation, Cell, Flow, Scenario};
 use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
@@ -20,6 +20,7 @@ pub(super) fn check(scenario: &Scenario, run: Duration, found: &mut Findings) {
     duration(scenario, found);
     measure(scenario, run, found);
     record(scenario, run, found);
+    animation(&scenario.record.animation, run, found);
 }
 
 /// Every replication has a seed of its own, counted up from the scenario's.
@@ -55,6 +56,25 @@ fn measure(scenario: &Scenario, end: Duration, found: &mut Findings) {
     if window.from >= to.min(end) {
         let message = format!("{} leaves nothing to measure before {}", window.from, to.min(end));
         found.add(Path::of(&["measure", "from"]), message);
+    }
+}
+
+fn animation(animation: &Animation, end: Duration, found: &mut Findings) {
+    let path = |key| Path::of(&["record", "animation", key]);
+    let to = animation.to.unwrap_or(end);
+    if to > end {
+        found.add(path("to"), format!("{to} is after the end of the run ({end})"));
+    }
+    let from = animation.from.unwrap_or_default();
+    if from >= to.min(end) {
+        let key = if animation.from.is_some() { "from" } else { "to" };
+        found.add(path(key), format!("nothing is left to show from {from} to {}", to.min(end)));
+    }
+    let most = Animation::MOST_PACKETS;
+    if animation.packets > most {
+        let message =
+            format!("{} are more than a page can show: at most {most}", animation.packets);
+        found.add(path("packets"), message);
     }
 }
 

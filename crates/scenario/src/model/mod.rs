@@ -115,6 +115,41 @@ pub struct Record {
     /// Links whose packets are captured as pcapng (both ends' view of the wire), by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pcapng: Vec<String>,
+    /// The packets that a report shows moving.
+    #[serde(default)]
+    pub animation: Animation,
+}
+
+/// The stretch of the run whose packets a report shows moving. Nothing is recorded for it: when the
+/// report is made, the run is done again as far as the stretch's end.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Animation {
+    /// Where the stretch begins; absent means shortly before the first packet is dropped in the
+    /// window of measurement, or at its beginning when none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from: Option<Duration>,
+    /// Where it ends at the latest; absent means the end of the run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub to: Option<Duration>,
+    /// Most packets in it, each counted on each link: the stretch ends when there are so many. At
+    /// most 20000, which a page draws smoothly; 0 for no animation, and there is none where more
+    /// are on their way at once.
+    #[serde(default = "Animation::default_packets")]
+    pub packets: u32,
+}
+
+impl Animation {
+    /// Most packets that a page shows: 20 000 were drawn 48 times a second on a plain canvas.
+    pub const MOST_PACKETS: u32 = 20_000;
+    const fn default_packets() -> u32 {
+        Self::MOST_PACKETS
+    }
+}
+impl Default for Animation {
+    fn default() -> Self {
+        Self { from: None, to: None, packets: Self::MOST_PACKETS }
+    }
 }
 
 impl Scenario {
@@ -138,6 +173,7 @@ impl Default for Record {
             gauges: Self::default_gauges(),
             sojourn: false,
             pcapng: Vec::new(),
+            animation: Animation::default(),
         }
     }
 }

@@ -56,3 +56,20 @@ fn more_than_can_be_kept_or_counted() {
     assert!(until("43202s").contains("hours of recorded speech"));
     assert_eq!(until("43201s"), "no problem");
 }
+
+#[test]
+fn animation() {
+    let with = |more: &[(&str, &str)]| told(GOOD, more);
+    let (from, to) = ("record.animation.from", "record.animation.to");
+    let told = [
+        with(&[(to, "61s"), ("record.animation.packets", "20001")]),
+        with(&[(from, "60s")]),
+        with(&[(from, "20s"), (to, "20s")]),
+        with(&[(to, "0s")]),
+    ];
+    insta::assert_snapshot!(told.join("\n\n"));
+    assert_eq!(
+        with(&[(from, "20s"), (to, "60s"), ("record.animation.packets", "0")]),
+        "no problem"
+    );
+}

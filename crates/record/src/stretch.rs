@@ -1,0 +1,209 @@
+//! A stretch of a run, packet by packet: when each came to a link, left its queue, and arrived or was
+//! dropped. The rest of the run leaves nothing in memory but what is on its way.
+//!
+//! A link's notes carry the place of a packet's body in the driver's pool, which no other packet has
+//! until this one is gone: what is known of a packet stands there, and no search is needed.
+
+use std::collections::VecDeque;
+
+use talkspurt_proto::packet::Packet;
+use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
+use talkspurt_proto::time::Instant;
+
+use crate::columns::{Columns, Moment, Table};
+use crate::layout::Layout;
+use crate::packets::HopFate;
+
+/// A probe that keeps the packets of a stretch.
+#[derive(Debug)]
+pub struct Stretch {
+    layout: Layout,
+    /// Everything that was on a link from here on is kept.
+    from: Instant,
+    to: Instant,
+    most: usize,
+    /// Whether the stretch has begun; until then only what was there last is kept.
+    begun: bool,
+    /// By place of the body.
+    known: Vec<Hop>,
+    under_way: usize,
+    gone: VecDeque<Hop>,
+    next: u64,
+}
+
+/// A packet's way over one link.
+#[derive(Clone, Copy, Debug)]
+struct Hop {
+    enqueued: Instant,
+    dequeued: Moment,
+    ended: Moment,
+    /// Counted in the order in which they came.
+    order: u64,
+    sender: u32,
+    number: u32,
+    link: u32,
+    ip_bytes: u32,
+    fate: HopFate,
+    under_way: bool,
+}
+
+/// What a [`Stretch`] kept.
+#[derive(Debug)]
+pub struct Shown {
+    /// Its beginning.
+    pub from: Instant,
+    /// Its end, excluded; not after `from` if more than could be kept were there at once.
+    pub to: Instant,
+    /// A row for each packet and link, in order of arrival at the link.
+    pub hops: Table,
+}
+
+/// Of the packets kept, the part that may come before the first drop, as a divisor.
+const BEFORE: usize = 4;
+
+impl Stretch {
+    /// At most `most` packets, counted on each link, that are there between `from` and `to`; without
+    /// `from` those around the first that is dropped in the window of measurement.
+    #[must_use]
+    pub fn new(layout: Layout, from: Option<Instant>, to: Instant, most: usize) -> Self {
+        Self {
+            layout,
+            from: from.unwrap_or(Instant::ZERO),
+            to,
+            most,
+            begun: from.is_some(),
+            known: Vec::new(),
+            under_way: 0,
+            gone: VecDeque::new(),
+            next: 0,
+        }
+    }
+
+    /// Whether no more is to come, when everything before `now` has been told.
+    #[must_use]
+    pub fn complete(&self, now: Instant) -> bool {
+        let kept = self.gone.len() + self.under_way;
+        now >= self.to || (self.begun && now > self.from && kept >= self.most)
+    }
+
+    /// What was kept, when everything before `now` has been told.
+    #[must_use]
+    pub fn finish(self, now: Instant) -> Shown {
+        let (from, mut to) = (self.from, self.to.min(now));
+        let under_way = self.known.into_iter().filter(|hop| hop.under_way);
+        let mut hops: Vec<Hop> = self.gone.into_iter().chain(under_way).collect();
+        hops.retain(|hop| hop.enqueued < to);
+        hops.sort_by_key(|hop| (hop.enqueued, hop.order));
+        if let Some(beyond) = hops.get(self.most) {
+            to = beyond.enqueued;
+            hops.retain(|hop| hop.enqueued < to);
+        }
+        Shown { from, to, hops: table(&hops, &self.layout) }
+    }
+
+    fn begin(&mut self, now: Instant, link: u32, packet: &Packet) {
+        let Some(sender) = self.layout.sender(packet) else { return };
+        let hop = Hop {
+            enqueued: now,
+            dequeued: Moment::NEVER,
+            ended: Moment::NEVER,
+            order: self.next,
+            sender: sender as u32,
+            number: packet.number,
+            link,
+            ip_bytes: packet.ip_bytes,
+            fate: HopFate::Queued,
+            under_way: true,
+        };
+        self.next += 1;
+        self.under_way += 1;
+        let place = packet.body.0 as usize;
+        if place >= self.known.len() {
+            self.known.resize(place + 1, Hop { under_way: false, ..hop });
+        }
+        self.known[place] = hop;
+    }
+
+    /// The hop under way of a packet on this link.
+    fn hop(&mut self, link: u32, packet: &Packet) -> Option<&mut Hop> {
+        let hop = self.known.get_mut(packet.body.0 as usize)?;
+        (hop.under_way && hop.link == link && hop.number == packet.number).then_some(hop)
+    }
+
+    fn end(&mut self, now: Instant, link: u32, packet: &Packet, fate: HopFate) {
+        let Some(hop) = self.hop(link, packet) else { return };
+        (hop.ended, hop.fate, hop.under_way) = (now.into(), fate, false);
+        let hop = *hop;
+        self.under_way -= 1;
+        if self.begun {
+            if now >= self.from {
+                self.gone.push_back(hop);
+            }
+            return;
+        }
+        self.gone.push_back(hop);
+        if matches!(fate, HopFate::Dropped(_)) && now >= self.layout.from {
+            self.begun = true;
+        } else if self.gone.len() > self.most / BEFORE {
+            // Who is forgotten was gone by then: from there on all are known.
+            let forgotten = self.gone.pop_front().and_then(|hop| hop.ended.instant());
+            self.from = forgotten.map_or(self.from, |ended| self.from.max(ended));
+        }
+    }
+
+    fn dropped(&mut self, now: Instant, link: u32, packet: &Packet, why: DropReason) {
+        // Who is refused at the door was not told of before.
+        if self.hop(link, packet).is_none() {
+            self.begin(now, link, packet);
+        }
+        self.end(now, link, packet, HopFate::Dropped(why));
+    }
+}
+
+impl Probe for Stretch {
+    #[inline]
+    fn wants(&self, topic: Topic) -> bool {
+        matches!(topic, Topic::Hop | Topic::Drop | Topic::Packet)
+    }
+
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        let Place::Link(link) = place else { return };
+        match *note {
+            Note::Enqueued { packet, .. } => self.begin(now, link, packet),
+            Note::Dequeued { packet, .. } => {
+                if let Some(hop) = self.hop(link, packet) {
+                    (hop.dequeued, hop.fate) = (now.into(), HopFate::InFlight);
+                }
+            }
+            Note::Arrived { packet } => self.end(now, link, packet, HopFate::Received),
+            Note::Dropped { packet, why } => self.dropped(now, link, packet, why),
+            Note::Copied { packet, .. } => {
+                self.begin(now, link, packet);
+                if let Some(hop) = self.hop(link, packet) {
+                    (hop.dequeued, hop.fate) = (now.into(), HopFate::InFlight);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+fn table(hops: &[Hop], layout: &Layout) -> Table {
+    let ended = |wanted: fn(&HopFate) -> bool| {
+        let ended = move |hop: &Hop| if wanted(&hop.fate) { hop.ended } else { Moment::NEVER };
+        hops.iter().map(ended)
+    };
+    Columns::default()
+        .text("flow", hops.iter().map(|hop| layout.peer_name(hop.sender).0))
+        .text("side", hops.iter().map(|hop| layout.peer_name(hop.sender).1))
+        .count("number", hops.iter().map(|hop| hop.number.into()))
+        .text("link", hops.iter().map(|hop| layout.links[hop.link as usize].name.as_str()))
+        .count("ip_bytes", hops.iter().map(|hop| hop.ip_bytes.into()))
+        .time("enqueued_s", hops.iter().map(|hop| hop.enqueued))
+        .maybe_time("dequeued_s", hops.iter().map(|hop| hop.dequeued))
+        .maybe_time("received_s", ended(|fate| matches!(fate, HopFate::Received)))
+        .maybe_time("dropped_s", ended(|fate| matches!(fate, HopFate::Dropped(_))))
+        .text("fate", hops.iter().map(|hop| hop.fate.name()))
+        .finish()
+        .into()
+}

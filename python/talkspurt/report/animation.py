@@ -1,0 +1,247 @@
+"""The packets of a stretch of the run as the page's animation takes them.
+
+Nothing is recorded for it: a run is its scenario and its seed, and is done again as far as the
+stretch's end (``record.animation``). The page gets one row for each packet and link, in columns of
+numbers, and the lanes on which they move: a lane for each direction between two nodes drawn.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import _core
+from talkspurt.figures.time import styles_of
+from talkspurt.report import topology
+from talkspurt.report.gather import components
+from talkspurt.result import recorded
+from talkspurt.scenario import read
+
+if TYPE_CHECKING:
+    import polars as pl
+    from markupsafe import Markup
+
+    from talkspurt.report.topology import Frame, Picture
+    from talkspurt.result import Result
+
+WIDTH = 940.0
+"""Networks of few columns are drawn so wide, so that packets have room to move."""
+STACK = 56.0
+"""Room for a queue beside its link."""
+PAD = STACK + 36.0
+NEVER = 2**32 - 1
+MOST_NAMES = 3
+
+
+@dataclass(frozen=True)
+class World:
+    """One of the networks that share nothing.
+
+    Attributes:
+        words: what it is called, by the flows in it.
+        ground: its picture, on which packets are drawn.
+        drops: packets dropped in it during the stretch.
+        hops: packets in it, counted on each link.
+    """
+
+    words: str
+    ground: Markup
+    drops: int
+    hops: int
+
+
+@dataclass(frozen=True)
+class Animation:
+    """What the page needs.
+
+    Attributes:
+        worlds: the networks with traffic.
+        first: which of them is shown first: the one with the most drops.
+        lead: what stretch it is, and why this one.
+        data: what the script needs.
+    """
+
+    worlds: tuple[World, ...]
+    first: int
+    lead: str
+    data: Mapping[str, Any]
+
+    @property
+    def size(self) -> int:
+        """How many characters it takes of the page, roughly."""
+        return sum(len(part) for part in self.data.values() if isinstance(part, str))
+
+
+def animation(result: Result, picture: Picture | None) -> Animation | None:
+    """The animation; None where there is nothing to show, or the run cannot be done again."""
+    asked = recorded(result.scenario).get("animation", {})
+    if picture is None or not asked.get("packets"):
+        return None
+    if result.manifest["talkspurt"] != _core.version():
+        return None
+    lossless = not result.links["drops"].sum()
+    try:
+        begin, end, hops = _stretch(result, lossless)
+    except _core.ScenarioError:
+        return None  # a file it names has gone since
+    if hops.is_empty() or end <= begin:  # or there are more at once than can be shown
+        return None
+    frame = _wide(picture.frame, picture)
+    shown = _Shown(result, picture, frame, hops)
+    if not shown.worlds:
+        return None
+    first = max(range(len(shown.worlds)), key=lambda n: (shown.worlds[n].drops, -n))
+    data = {**shown.data, "from": begin, "to": end, "room": STACK, **_columns(shown.rows)}
+    lead = _lead(begin, end, shown.rows.height, lossless, "from" in asked)
+    return Animation(tuple(shown.worlds), first, lead, data)
+
+
+def _stretch(result: Result, lossless: bool) -> tuple[float, float, pl.DataFrame]:
+    import polars as pl
+
+    job = read(result.scenario).plan.stretch(0, lossless)
+    try:
+        while not job.wait(0.05):
+            pass
+    except BaseException:
+        job.cancel()
+        job.wait(60.0)
+        raise
+    begin, end, table = job.result()
+    return begin, end, pl.DataFrame(table)
+
+
+def _lead(begin: float, end: float, count: int, lossless: bool, asked: bool) -> str:
+    why = (
+        "as the scenario asks"
+        if asked
+        else "from the beginning of the window of measurement, in which none was dropped"
+        if lossless
+        else "around the first that is dropped in the window of measurement"
+    )
+    many = f"{count:,}".replace(",", "\u202f")
+    return f"{many} packets, counted on each link, from {begin:.5g} s to {end:.5g} s: {why}."
+
+
+def _wide(frame: Frame, picture: Picture) -> Frame:
+    """The same places with longer links, where there is room for them."""
+    room = (WIDTH - 2 * frame.margin) / max(frame.columns, 1)
+    return topology.Frame(frame.laid, picture.drawn, picture.key, max(topology.COLUMN, room))
+
+
+class _Shown:
+    """Worlds, lanes and links of those packets that are drawn."""
+
+    def __init__(self, result: Result, picture: Picture, frame: Frame, hops: pl.DataFrame) -> None:
+        import polars as pl
+
+        self._frame, self._drawn = frame, picture.drawn
+        where = picture.drawn.where
+        net = result.topology
+        parts = components([node["name"] for node in net["nodes"]], net["links"])
+        part = {name: n for n, names in enumerate(parts) for name in names}
+        lanes: dict[tuple[str, str], int] = {}
+        links: dict[str, dict[str, Any]] = {}
+        busy = set(hops["link"].unique())
+        for link in net["links"]:
+            ends = (where[link["from"]], where[link["to"]])
+            if part[ends[0]] != part[link["from"]]:
+                continue  # of a network that another stands for
+            back = {**link, **link.get("back", {}), "name": f"{link['name']}.back"}
+            for way, at in ((ends, link), (ends[::-1], back)):
+                if at["name"] in busy:
+                    lane = lanes.setdefault(way, len(lanes))
+                    links[at["name"]] = {key: at[key] for key in ("name", "rate_bps", "delay_s")}
+                    links[at["name"]]["lane"] = lane
+        styles = styles_of(result)
+        flows = {f["name"]: styles[f["name"]].colour for f in net["flows"] if f["name"] in styles}
+        self.rows = hops.filter(
+            pl.col("link").is_in(list(links)) & pl.col("flow").is_in(list(flows))
+        )
+        self.rows = self.rows.with_columns(
+            pl.col("link").replace_strict({n: i for i, n in enumerate(links)}).alias("link_index"),
+            pl.col("flow").replace_strict({n: i for i, n in enumerate(flows)}).alias("flow_index"),
+        )
+        self.worlds: list[World] = []
+        places: list[dict[str, Any]] = [{} for _ in lanes]
+        for names in frame.laid.worlds:
+            self._world(names, lanes, links, places)
+        self.data = {
+            "lanes": places,
+            "links": list(links.values()),
+            "flows": [{"name": name, "colour": colour} for name, colour in flows.items()],
+        }
+
+    def _world(
+        self,
+        names: Sequence[str],
+        lanes: Mapping[tuple[str, str], int],
+        links: Mapping[str, Mapping[str, Any]],
+        places: list[dict[str, Any]],
+    ) -> None:
+        import polars as pl
+        from markupsafe import Markup
+
+        inside = {number: way for way, number in lanes.items() if way[0] in names}
+        mine = [name for name, link in links.items() if link["lane"] in inside]
+        rows = self.rows.filter(pl.col("link").is_in(mine))
+        if rows.is_empty():
+            return
+        heights = [self._frame.node(name)[1] for name in names]
+        for number, way in inside.items():
+            corners = self._frame.way(*way)
+            heights += [y for _, y in corners]
+            words = self._drawn.nodes[way[0]]["words"]
+            places[number] = {
+                "world": len(self.worlds),
+                "points": [[round(x, 1), round(y, 1)] for x, y in corners],
+                "stack": self._beside(words, corners),
+            }
+        top, bottom = min(heights) - PAD, max(heights) + PAD
+        box = (0.0, top, self._frame.width, bottom - top)
+        ground = Markup(topology.ground(self._drawn, self._frame, set(names), box))
+        drops = rows["dropped_s"].count()
+        said = rows["flow"].unique(maintain_order=True).to_list()
+        words = ", ".join(said[:MOST_NAMES]) + (" …" if len(said) > MOST_NAMES else "")
+        self.worlds.append(World(f"{words} ({drops} dropped)", ground, drops, rows.height))
+
+    def _beside(self, words: str, corners: Sequence[tuple[float, float]]) -> float:
+        """How far along a link its queue stands: clear of the node and, above it, of its name."""
+        (ax, ay), (bx, by) = corners[:2]
+        name = topology.LETTER * len(words) / 2 + 10 if bx > ax else 0.0
+        return round(min(max(22.0, name), 0.4 * math.hypot(bx - ax, by - ay)), 1)
+
+
+def _columns(rows: pl.DataFrame) -> dict[str, Any]:
+    """Columns of numbers in base64; times in ticks since the first packet."""
+    import polars as pl
+
+    times = ("enqueued_s", "dequeued_s", "received_s", "dropped_s")
+    nanos = rows.select((pl.col(name) * 1e9).round().cast(pl.Int64) for name in times)
+    base = int(nanos["enqueued_s"].min() or 0)  # type: ignore[arg-type]
+    last = max(int(nanos[name].max() or base) for name in times)  # type: ignore[arg-type]
+    tick = (last - base) // (NEVER - 1) + 1
+    ticks = nanos.select(((pl.col(name) - base) // tick).fill_null(NEVER) for name in times)
+    fates = rows["fate"].unique(maintain_order=True).to_list()
+    fate = rows["fate"].replace_strict({name: n for n, name in enumerate(fates)})
+    return {
+        "base_ns": base,
+        "tick_ns": tick,
+        "flow": _packed(rows["flow_index"], pl.UInt16),
+        "link": _packed(rows["link_index"], pl.UInt16),
+        "bytes": _packed(rows["ip_bytes"], pl.UInt32),
+        "enqueued": _packed(ticks["enqueued_s"], pl.UInt32),
+        "dequeued": _packed(ticks["dequeued_s"], pl.UInt32),
+        "ended": _packed(
+            ticks.select(pl.min_horizontal("received_s", "dropped_s")).to_series(), pl.UInt32
+        ),
+        "fate": _packed(fate, pl.UInt8),
+        "fates": fates,
+    }
+
+
+def _packed(column: pl.Series, kind: Any) -> str:
+    return base64.b64encode(column.cast(kind).to_numpy().tobytes()).decode()
