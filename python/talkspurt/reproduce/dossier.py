@@ -88,7 +88,7 @@ def summary(found: Sequence[Reproduction]) -> str:
 
 def _frame(title: str) -> dict[str, Any]:
     """What every page wants, of which a dossier has nothing."""
-    return {"title": title, "wavs": {}, "fate_colours": {}}
+    return {"title": title, "wavs": {}, "fate_colours": {}, "animation": None}
 
 
 def _tally(rows: Sequence[Row]) -> list[tuple[str, int, int]]:

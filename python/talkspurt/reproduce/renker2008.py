@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt import _core
 from talkspurt.reproduce.network import Table, link
 from talkspurt.reproduce.rows import Value, Values, show
 from talkspurt.reproduce.study_file import FILES
@@ -50,14 +49,13 @@ FIFO: Table = {"kind": "droptail", "packets": 1000}
 RATES = (2, 5, 6, 7)
 
 
-def radios() -> tuple[str, ...]:
-    """What stands for the note's radio: a wire, and a cell where the engine has cells."""
-    return ("wire", "cell") if '"cells"' in _core.schema() else ("wire",)
+RADIOS = ("wire", "cell")
+"""What stands for the note's radio, the inferred one last."""
 
 
 def cases(lab: Lab) -> None:
     """What is run."""
-    for radio in radios():
+    for radio in RADIOS:
         lab.ask(f"full-3min-{radio}", path(radio, BULK, 180), "inferred")
         lab.ask(f"full-15min-{radio}", path(radio, BULK, 920), "inferred")
         for rate in RATES:
@@ -146,8 +144,8 @@ def _most(frame: pl.DataFrame) -> float:
 
 def values(lab: Lab) -> Values:
     """Every row's values."""
-    found = {radio: _measured(lab, radio) for radio in radios()}
-    inferred = found[radios()[-1]]
+    found = {radio: _measured(lab, radio) for radio in RADIOS}
+    inferred = found[RADIOS[-1]]
     notes = {row: f"A Linux 6.1 kernel on the wire: {value:g}" for row, value in linux().items()}
     if len(found) > 1:
         for row, value in found["wire"].items():
@@ -221,7 +219,7 @@ def _cases_of(row: str) -> list[str]:
         "ecn": ["full-ecn", "full-3min"],
         "cbr6": ["cbr-6", "cbr-2"],
     }.get(kind, [kind.replace("cbr", "cbr-")])
-    return [f"{stem}-{radio}" for stem in stems for radio in radios()]
+    return [f"{stem}-{radio}" for stem in stems for radio in RADIOS]
 
 
 def linux() -> Mapping[str, float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from talkspurt.figures.style import sheet
 from talkspurt.reproduce.figures import Line, Picture, companion, draw, plot, quiet
-from talkspurt.reproduce.renker2008 import gauge, radios
+from talkspurt.reproduce.renker2008 import RADIOS, gauge
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,7 +21,7 @@ TIME, RTT = "time / s", "RTT / ms"
 
 def pictures(found: Reproduction) -> Iterator[Picture]:
     """Every plot of the note."""
-    radio = radios()[-1]
+    radio = RADIOS[-1]
     full, long, ecn = (found.cases[f"full-{n}-{radio}"] for n in ("3min", "15min", "ecn"))
     yield Picture(
         "s31-bytestream",
@@ -115,7 +115,7 @@ def _constant(found: Reproduction) -> Figure:
     for ax, rate in zip(axes, rates, strict=True):
         draw(
             ax,
-            [_line(found.cases[f"cbr-{rate}-{radios()[-1]}"], "srtt", "RTT", GREEN, 1e3)],
+            [_line(found.cases[f"cbr-{rate}-{RADIOS[-1]}"], "srtt", "RTT", GREEN, 1e3)],
             "",
             "ms",
         )
