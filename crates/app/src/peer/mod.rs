@@ -277,11 +277,14 @@ impl Peer {
         self.outgoing.as_ref().map_or(0, Outgoing::generated)
     }
 
+    #[inline]
     fn feed<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
         if self.opens.is_some() {
             return;
         }
-        self.send_report(local, probe);
+        if self.report.is_some() {
+            self.send_report(local, probe);
+        }
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.feed(local, &self.clock, &mut self.transport, probe);
         }
