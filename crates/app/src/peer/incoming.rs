@@ -41,8 +41,8 @@ pub struct MediaSink {
 
 #[derive(Debug)]
 pub(super) struct Incoming {
-    media: Option<Media>,
-    packets: Option<Packets>,
+    media: Option<Box<Media>>,
+    packets: Option<Box<Packets>>,
     /// Unit of a stream without media, to number what is delivered.
     unit_bytes: u64,
     bytes: u64,
@@ -142,9 +142,11 @@ impl Incoming {
         let stream = parts.transport.is_stream();
         let (media, packets) = match parts.sink.clone() {
             None => (None, None),
-            Some(Sink::Played(sink)) => (Some(Media::new(sink, parts.seed, &parts.other)), None),
+            Some(Sink::Played(sink)) => {
+                (Some(Box::new(Media::new(sink, parts.seed, &parts.other))), None)
+            }
             Some(Sink::Counted(format)) => {
-                (None, Some(Packets::new(format, parts.seed, &parts.other)))
+                (None, Some(Box::new(Packets::new(format, parts.seed, &parts.other))))
             }
         };
         let speaks = parts.source.as_ref().is_some_and(|(source, _)| source.is_media());
@@ -179,7 +181,7 @@ impl Incoming {
         local: Instant,
         clock: &Clock,
         frame: Frame,
-        session: &mut Option<rtcp::Session>,
+        session: &mut Option<Box<rtcp::Session>>,
         probe: &mut Stamped<'_, P>,
     ) {
         let Frame::Data(payload) = frame else {
@@ -214,7 +216,7 @@ impl Incoming {
         local: Instant,
         clock: &Clock,
         frame: Frame,
-        session: &mut Option<rtcp::Session>,
+        session: &mut Option<Box<rtcp::Session>>,
         probe: &mut Stamped<'_, P>,
     ) {
         match (frame, session) {
