@@ -175,20 +175,19 @@ impl Account {
 
     pub(crate) fn count_losses(&self, summary: &mut FlowSummary) {
         let Some(voice) = &self.voice else { return };
-        let heard =
-            || voice.heard(self.frames.cohort.first, self.frames.cohort.end, self.mouth_to_ear_max);
+        let Cohort { first, end } = self.frames.cohort;
+        let heard: Vec<_> = voice.heard(first, end, self.mouth_to_ear_max).collect();
         let (mut missing, mut late, mut judged) = (0_u64, 0_u64, 0_u64);
-        for (_, fate) in heard() {
+        for (_, fate) in &heard {
             missing += u64::from(fate.is_missing());
-            late += u64::from(fate == Fate::Late);
+            late += u64::from(*fate == Fate::Late);
             judged += 1;
         }
-        let window = self.frames.cohort;
-        summary.played_by_rung = voice.played_by_rung(window.first, window.end);
+        summary.played_by_rung = voice.played_by_rung(first, end);
         summary.missing_packets = Some(missing);
         summary.late_packets = Some(late);
         summary.loss_ratio = (judged > 0).then(|| (missing + late) as f64 / judged as f64);
-        summary.burst_ratio = burst_ratio(heard().map(|(_, fate)| fate.is_unheard()));
-        summary.longest_gap_s = voice.longest_gap(heard()).map(Duration::as_secs_f64);
+        summary.burst_ratio = burst_ratio(heard.iter().map(|(_, fate)| fate.is_unheard()));
+        summary.longest_gap_s = voice.longest_gap(heard.into_iter()).map(Duration::as_secs_f64);
     }
 }

@@ -197,8 +197,22 @@ impl Link {
         if idle && self.passes_when_idle {
             self.note_enqueued(now, &packet, 1, u64::from(packet.ip_bytes), probe);
             self.transmit(now, packet, pool, probe);
-            return Offered::Taken;
+        } else {
+            self.enqueue(now, packet, idle, pool, probe);
         }
+        Offered::Taken
+    }
+
+    /// [`Link::offer`], where the queue is asked. `idle`: nothing waits and the transmitter is free.
+    #[inline(never)]
+    fn enqueue<P: Probe>(
+        &mut self,
+        now: Instant,
+        packet: Packet,
+        idle: bool,
+        pool: &mut Pool,
+        probe: &mut P,
+    ) {
         self.note_queue(now);
         let mut hop = Hop {
             now,
@@ -223,7 +237,6 @@ impl Link {
             self.free_at = now;
             self.advance(now, pool, probe);
         }
-        Offered::Taken
     }
 
     /// The packet that arrives at the far end at `now`, if one does; then [`Link::let_go`].

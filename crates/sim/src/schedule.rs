@@ -28,7 +28,8 @@ impl Schedule {
     #[must_use]
     pub fn new(nodes: usize) -> Self {
         assert!(nodes <= MAX_NODES, "{nodes} nodes do not fit the schedule");
-        let leaves = nodes.next_power_of_two();
+        // Any number of leaves does: those behind the last power of two lie one level deeper.
+        let leaves = nodes.max(1);
         Self { tree: vec![NEVER; 2 * leaves].into_boxed_slice(), leaves }
     }
 
@@ -48,18 +49,16 @@ impl Schedule {
             Some(at) if at < Instant::HORIZON => at.as_nanos() << NODE_BITS | u64::from(node),
             _ => NEVER,
         };
-        let mut place = self.leaves + node as usize;
-        if self.tree[place] == key {
-            return;
-        }
-        self.tree[place] = key;
-        while place > 1 {
-            let winner = self.tree[place].min(self.tree[place ^ 1]);
-            place >>= 1;
-            if self.tree[place] == winner {
+        // Borrowed once: behind `self` its address and length would be read anew after each write.
+        let tree = &mut *self.tree;
+        let (mut place, mut winner) = (self.leaves + node as usize, key);
+        while tree[place] != winner {
+            tree[place] = winner;
+            if place == 1 {
                 return;
             }
-            self.tree[place] = winner;
+            winner = winner.min(tree[place ^ 1]);
+            place >>= 1;
         }
     }
 }

@@ -41,8 +41,8 @@ pub struct MediaSink {
 
 #[derive(Debug)]
 pub(super) struct Incoming {
-    media: Option<Media>,
-    packets: Option<Packets>,
+    media: Option<Box<Media>>,
+    packets: Option<Box<Packets>>,
     /// Unit of a stream without media, to number what is delivered.
     unit_bytes: u64,
     bytes: u64,
@@ -54,6 +54,8 @@ pub(super) struct Incoming {
 #[derive(Debug)]
 struct Media {
     sink: MediaSink,
+    /// Payload type and length of each encoding's packets.
+    formats: Vec<(u8, usize)>,
     /// The step of the media clock, and the samples in it.
     step: Duration,
     samples: u32,
@@ -95,7 +97,9 @@ impl Media {
         let longest = sink.encodings.iter().map(|encoding| encoding.packet).max();
         let delay =
             |encoding: &Encoding| encoding.codec.concealment_delay(sink.playout.concealment);
+        let format = |it: &Encoding| (it.codec.payload_type(), it.payload_bytes());
         Self {
+            formats: sink.encodings.iter().map(format).collect(),
             step,
             samples: codec.samples_for(step) as u32,
             concealment: sink.encodings.iter().map(delay).max().unwrap_or_default(),
@@ -112,13 +116,10 @@ impl Media {
     /// What a packet is, by its payload type and, where two encodings share one (G.723.1's rates),
     /// its length; `None` if it was not agreed on.
     fn content(&self, packet: &rtp::Packet) -> Option<Content> {
-        let of_type = |encoding: &Encoding| encoding.codec.payload_type() == packet.payload_type;
-        let encodings = &self.sink.encodings;
-        let exact = |encoding: &Encoding| {
-            of_type(encoding) && encoding.payload_bytes() == packet.payload.len()
-        };
+        let exact = (packet.payload_type, packet.payload.len());
+        let found = self.formats.iter().position(|format| *format == exact);
         // The last packet of a recording may be shorter than the others.
-        let found = encodings.iter().position(exact).or_else(|| encodings.iter().position(of_type));
+        let found = found.or_else(|| self.formats.iter().position(|(kind, _)| *kind == exact.0));
         match found {
             Some(encoding) => Some(Content::Speech(encoding)),
             None if packet.payload_type == COMFORT_NOISE => Some(Content::Noise),
@@ -141,9 +142,11 @@ impl Incoming {
         let stream = parts.transport.is_stream();
         let (media, packets) = match parts.sink.clone() {
             None => (None, None),
-            Some(Sink::Played(sink)) => (Some(Media::new(sink, parts.seed, &parts.other)), None),
+            Some(Sink::Played(sink)) => {
+                (Some(Box::new(Media::new(sink, parts.seed, &parts.other))), None)
+            }
             Some(Sink::Counted(format)) => {
-                (None, Some(Packets::new(format, parts.seed, &parts.other)))
+                (None, Some(Box::new(Packets::new(format, parts.seed, &parts.other))))
             }
         };
         let speaks = parts.source.as_ref().is_some_and(|(source, _)| source.is_media());
@@ -178,7 +181,7 @@ impl Incoming {
         local: Instant,
         clock: &Clock,
         frame: Frame,
-        session: &mut Option<rtcp::Session>,
+        session: &mut Option<Box<rtcp::Session>>,
         probe: &mut Stamped<'_, P>,
     ) {
         let Frame::Data(payload) = frame else {
@@ -213,7 +216,7 @@ impl Incoming {
         local: Instant,
         clock: &Clock,
         frame: Frame,
-        session: &mut Option<rtcp::Session>,
+        session: &mut Option<Box<rtcp::Session>>,
         probe: &mut Stamped<'_, P>,
     ) {
         match (frame, session) {

@@ -151,7 +151,8 @@ pub struct Peer {
     parts_by: Option<Instant>,
     outgoing: Option<Outgoing>,
     incoming: Incoming,
-    rtcp: Option<rtcp::Session>,
+    /// Boxed, as the ways of media are: of data there are more peers than of calls.
+    rtcp: Option<Box<rtcp::Session>>,
     /// The latest report, while the transport has no room for it.
     report: Option<Frame>,
 }
@@ -277,11 +278,14 @@ impl Peer {
         self.outgoing.as_ref().map_or(0, Outgoing::generated)
     }
 
+    #[inline]
     fn feed<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
         if self.opens.is_some() {
             return;
         }
-        self.send_report(local, probe);
+        if self.report.is_some() {
+            self.send_report(local, probe);
+        }
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.feed(local, &self.clock, &mut self.transport, probe);
         }
@@ -402,7 +406,7 @@ fn reports(
     outgoing: Option<&Outgoing>,
     start: Instant,
     mut dice: Dice,
-) -> Option<rtcp::Session> {
+) -> Option<Box<rtcp::Session>> {
     let sender = outgoing.and_then(Outgoing::rtp);
     let best = |encodings: &[Encoding]| encodings.first().map(|best| best.rung());
     let listens = parts.sink.as_ref().and_then(|sink| match sink {
@@ -422,7 +426,9 @@ fn reports(
     let bandwidth = Rate::from_bps(bits * 1_000_000_000 / mean.interval.as_nanos().max(1));
     let ssrc = sender.map_or_else(|| dice.bits() as u32, rtp::Sender::ssrc);
     let cname = parts.name.clone();
-    Some(rtcp::Session::new(&parts.rtcp, bandwidth, lower_layers, ssrc, cname, start, dice))
+    let session =
+        rtcp::Session::new(&parts.rtcp, bandwidth, lower_layers, ssrc, cname, start, dice);
+    Some(Box::new(session))
 }
 
 fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {

@@ -19,7 +19,7 @@ use crate::transport::Transport;
 pub(super) struct Outgoing {
     source: Source,
     queue: SendQueue,
-    media: Option<Media>,
+    media: Option<Box<Media>>,
     stream: bool,
     generated: u32,
     /// The transport may have more room than when last looked at.
@@ -54,13 +54,14 @@ impl Outgoing {
                 rtp.anchor(start + speech.lead, 0);
                 let samples = codec.samples_for(source::step(&encodings)) as u32;
                 let payload_types = encodings.iter().map(|it| it.codec.payload_type()).collect();
-                Some(Media { rtp, payload_types, samples, marked: 0 })
+                Some(Box::new(Media { rtp, payload_types, samples, marked: 0 }))
             }
             _ => config.packet_format(material).map(|format| {
                 let clock = (format.payload_type, format.clock_hz);
                 let mut rtp = media_sender(parts.seed, &parts.name, clock);
                 rtp.anchor(start, 0);
-                Media { rtp, payload_types: vec![format.payload_type], samples: 1, marked: 0 }
+                let payload_types = vec![format.payload_type];
+                Box::new(Media { rtp, payload_types, samples: 1, marked: 0 })
             }),
         };
         let setting = Setting { dice, conversation: parts.conversation(), start, stop };
@@ -125,7 +126,7 @@ impl Outgoing {
                     }
                     note_generated(local, clock, &unit, probe);
                     let index = unit.index;
-                    let frame = frame(self.media.as_mut(), unit);
+                    let frame = frame(self.media.as_deref_mut(), unit);
                     if self.queue.is_empty() && frame.wire_bytes() + prefix <= transport.room() {
                         hand_over(local, index, frame, prefix > 0, transport, probe);
                         continue;

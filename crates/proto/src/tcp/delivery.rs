@@ -130,12 +130,10 @@ impl Tcp {
     /// §4.1.2.4: CheckIfApplicationLimited, before the application writes, an acknowledgement is
     /// taken or a timer runs out.
     pub(super) fn check_if_application_limited(&mut self) {
-        let nothing_unsent = self.tx.nxt >= self.tx.end();
-        let window = self.cc.window();
         if let Some(Selective { board, delivery: Some(delivery), .. }) =
             self.selective.as_deref_mut()
-            && nothing_unsent
-            && board.pipe() < window
+            && self.tx.nxt >= self.tx.end()
+            && board.pipe() < self.cc.window()
             && !board.has_pending()
         {
             delivery.mark_app_limited(board.pipe());

@@ -132,9 +132,11 @@ impl Scoreboard {
             resent: false,
             ambiguous: false,
         };
-        self.sums.add(&Sums::of(&record));
+        self.sums.all += record.len();
         self.records.push_back(record);
-        self.snapshots.extend(snapshot);
+        if let Some(snapshot) = snapshot {
+            self.snapshots.push_back(snapshot);
+        }
     }
 
     /// What was found lost since it was last asked.
@@ -202,7 +204,11 @@ impl Scoreboard {
         while let Some(front) = self.records.front().copied().filter(|front| front.start < una) {
             self.records.pop_front();
             let snapshot = self.snapshots.pop_front();
-            self.sums.remove(&Sums::of(&front));
+            if front.sacked || front.lost || front.resent {
+                self.sums.remove(&Sums::of(&front));
+            } else {
+                self.sums.all -= front.len();
+            }
             if !front.sacked {
                 news.delivered += front.end.min(una).since(front.start);
                 if !front.ambiguous {
@@ -237,6 +243,9 @@ impl Scoreboard {
     ) {
         let known = self.seen.iter().find(|(start, end)| *start <= left && left < *end);
         let from = known.map_or(left, |(_, end)| *end);
+        if right <= from {
+            return;
+        }
         for i in self.index(from).. {
             let Some(record) = self.records.get(i).filter(|record| record.end <= right) else {
                 break;
@@ -277,6 +286,9 @@ impl Scoreboard {
     /// RFC 6675 §4, IsLost, for every segment: lost are those below three separate runs of sacked
     /// ones, or below more than two segments' worth of sacked bytes. Gives the bytes newly lost.
     pub(super) fn mark(&mut self, mss: u64) -> u64 {
+        if self.sums.sacked_segments == 0 {
+            return 0;
+        }
         let before = self.sums.lost;
         let (mut bytes, mut runs, mut in_run) = (0, 0, false);
         for i in (0..self.index(self.high.back(1)).saturating_add(1)).rev() {
@@ -373,8 +385,10 @@ impl Scoreboard {
     /// NextSeg rule 3: the first segment below a sacked one that was not sent again.
     pub(super) fn next_hole(&self) -> Option<(Seq, Seq)> {
         let hole = |record: &&Record| !record.sacked && !record.resent;
-        let below = self.records.iter().take_while(|record| record.end < self.high);
-        below.into_iter().find(hole).map(|record| (record.start, record.end))
+        // What was judged before is sacked, or lost and sent again unless it is pending.
+        let from = if self.has_pending() { 0 } else { self.index(self.marked) };
+        let mut below = self.records.range(from..).take_while(|record| record.end < self.high);
+        below.find(hole).map(|record| (record.start, record.end))
     }
 
     /// NextSeg rule 4: the last segment that has not arrived.
@@ -467,6 +481,9 @@ mod tests {
                 let pending = |r: &&Record| r.lost && !r.sacked && !r.resent;
                 let first = board.records.iter().find(pending).map(|r| r.start);
                 prop_assert_eq!(board.next_lost().map(|found| found.0), first);
+                let hole = |r: &&Record| r.end < board.high && !r.sacked && !r.resent;
+                let first = board.records.iter().find(hole).map(|r| r.start);
+                prop_assert_eq!(board.next_hole().map(|found| found.0), first);
             }
         }
     }

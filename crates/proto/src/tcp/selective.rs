@@ -89,6 +89,9 @@ impl Tcp {
             return;
         }
         self.check_if_application_limited();
+        if self.tx.una == self.tx.max && self.brings_only_data(segment) {
+            return;
+        }
         let Blocks { blocks, count, duplicate } = self.read_blocks(now, segment, ack, probe);
         // Taken out and put back: the rest of the endpoint is needed beside it.
         let Some(mut selective) = self.selective.take() else { return };
@@ -155,6 +158,13 @@ impl Tcp {
             self.timers.rto = Some(now + self.rtt.rto());
         }
         self.schedule_probe(now);
+    }
+
+    /// Where nothing is in flight, data without blocks has nothing to say to this side's sender: most
+    /// of what a receiver gets.
+    #[inline]
+    fn brings_only_data(&self, segment: &Segment) -> bool {
+        segment.sack.is_none() && !segment.payload.is_empty() && self.recovery.doubt.is_none()
     }
 
     /// Marks what the blocks, or RACK, say is lost; gives the bytes newly lost.

@@ -127,6 +127,12 @@ impl Sender {
         self.writable_at = (self.stream.released() + step).min(self.stream.written());
     }
 
+    /// All there is to send was sent and acknowledged.
+    #[inline]
+    pub(super) fn is_drained(&self) -> bool {
+        self.una == self.max && self.nxt == self.end() + u64::from(self.fin)
+    }
+
     /// SND.UNA moves to `ack`; true if the application should hear of room.
     #[inline]
     pub(super) fn acknowledge(&mut self, ack: Seq) -> bool {
@@ -155,7 +161,10 @@ impl Tcp {
             | State::FinWait1
             | State::Closing
             | State::LastAck => {
-                if self.pacing.is_some() && self.waits_for_its_turn(now) {
+                if self.tx.is_drained() {
+                    self.timers.persist = None;
+                    None
+                } else if self.pacing.is_some() && self.waits_for_its_turn(now) {
                     None
                 } else if self.selective.is_some() {
                     self.next_selective(now)
