@@ -22,6 +22,7 @@ GOLDEN = {
     "many": "22cdb769184231a18f9ac6ffa35122d4",
     "partial-reliability": "1e1729dc5693737fa9ff1334c382d482",
     "queues": "f6dcef8ca7aaf59da698effb5912ecea",
+    "sources": "ec798b5f92dc1db937826408c71e49c4",
     "two-paths": "c3308ad0c547673346f816d76c821191",
     "two-way": "96ae0753ade5e23007168e7fd8417229",
     "video": "b45f1bb3823ed729bb2f02bfd2a271a4",

@@ -260,3 +260,28 @@ def test_the_page_of_many_flows_has_a_row_for_each_group(many: Result, tmp_path:
     page = many.report(tmp_path / "report.html").read_text()
     assert "call × 500" in page
     assert "call-77<" not in page
+
+
+def test_what_the_text_of_sources_says() -> None:
+    run = talkspurt.run(Path(__file__).parent.parent / "scenarios" / "sources.toml")
+    assert isinstance(run, talkspurt.Result)
+
+    def rates(flow: str) -> list[float]:
+        return [8 * sent / 0.2 for sent in run.series(flow)["sent_bytes"]]
+
+    # Speech is on and off, and in a conversation two take turns, and now and then talk at once.
+    assert 0.2 < sum(rate == 0 for rate in rates("talkspurts")) / 150 < 0.8
+    sides = [[rate > 0 for rate in rates(f"conversation{side}")] for side in ("", ".reverse")]
+    both = sum(a and b for a, b in zip(*sides, strict=True))
+    one = sum(a != b for a, b in zip(*sides, strict=True))
+    assert 0 < both < one
+    # Poisson packets scatter about their rate: 200 kbit/s of 500 bytes and headers of 28.
+    mean = sum(rates("poisson")) / 150
+    assert mean == pytest.approx(200e3 * 528 / 500, rel=0.05)
+    assert max(rates("poisson")) > 1.3 * mean
+    # Who takes what there is has 2 Mbit/s while it has something to send, and then nothing.
+    busy = sorted(run.series("pauses")["goodput_bps"], reverse=True)
+    # Of 1500 bytes 1448 are payload.
+    assert all(1.85e6 < rate <= 2e6 for rate in busy[:50])
+    assert busy[-30:] == [0.0] * 30
+    assert max(rates("web")) > 10 * sum(rates("web")) / 150
