@@ -2,7 +2,7 @@
 //! nam's events. Times are seconds to the nanosecond; integers are formatted here, a line costs no
 //! allocation.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use talkspurt_proto::packet::Ecn;
@@ -244,9 +244,13 @@ fn head(layout: &Layout, nodes: &BTreeMap<String, u16>) -> String {
              n -t 0 -s {number} -S DLABEL -l \"{name}\" -L \"\"\n"
         ));
     }
-    // nam draws one link for both directions.
-    for link in layout.links.iter().step_by(2) {
+    // nam draws one link for both directions; of a cell, each transmitter is one.
+    let mut drawn = BTreeSet::new();
+    for link in &layout.links {
         let (from, to) = (nodes[&link.from], nodes[&link.to]);
+        if !drawn.insert((from.min(to), from.max(to))) {
+            continue;
+        }
         let (rate, delay) = (link.rate_bps, link.delay.as_secs_f64());
         line(format_args!("l -t * -s {from} -d {to} -S UP -r {rate} -D {delay} -c black\n"));
         for (from, to) in [(from, to), (to, from)] {
