@@ -7,7 +7,9 @@ which are recorded, are copied.
 
 from __future__ import annotations
 
+import errno
 import shutil
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -107,11 +109,9 @@ def _check_room(result: Result, to: str, target: Path) -> None:
     free = shutil.disk_usage(place).free
     if need > 0.9 * free:
         raise store.StoreError(
-            28, f"{to} takes about {_size(need)} and {_size(free)} are free", str(target)
+            errno.ENOSPC, f"{to} takes about {_size(need)} and {_size(free)} are free", str(target)
         )
     if need > 100e6:
-        import sys
-
         print(f"talkspurt: {to} takes about {_size(need)}", file=sys.stderr)
 
 

@@ -40,7 +40,6 @@ pub struct Trace {
     waiting: Vec<Line>,
     text: Vec<u8>,
     next_uid: u32,
-    hops: u64,
 }
 
 /// What a packet is called: an index into [`lines::WORDS`].
@@ -92,7 +91,6 @@ impl Trace {
             waiting: Vec::new(),
             text: Vec::new(),
             next_uid: 0,
-            hops: 0,
         }
     }
 
@@ -199,7 +197,6 @@ impl Trace {
         if act == Act::Enqueued {
             known.link = link;
         }
-        self.hops += u64::from(act == Act::Dequeued);
         self.waiting.push(line);
     }
 }
