@@ -73,6 +73,29 @@ def means(page: Page, rows: pl.DataFrame) -> None:
     page.table(["queue", *(heading for heading, *_ in COLUMNS)], lines)
 
 
+def round_trips(page: Page, rows: pl.DataFrame) -> None:
+    """A table of the smoothed round-trip time, the queue and X."""
+    columns = (
+        ("RTT, mean / ms", "rtt_mean", 1e3, 1),
+        ("95 % of the time below / ms", "rtt_p95", 1e3, 1),
+        ("longest / ms", "rtt_max", 1e3, 0),
+        ("queue, mean / packets", "queue_mean", 1.0, 0),
+        ("longest / packets", "queue_max", 1.0, 0),
+        ("least X / (Mbit/s)", "x_least", 1e-6, 2),
+        ("most X / (Mbit/s)", "x_most", 1e-6, 2),
+    )
+    page.table(
+        ["queue", *(heading for heading, *_ in columns)],
+        [
+            [
+                queue,
+                *(over(some(rows, queue=queue), n).show(d, scale) for _, n, scale, d in columns),
+            ]
+            for queue in QUEUES
+        ],
+    )
+
+
 def differences(page: Page, rows: pl.DataFrame) -> None:
     """A table of differences from the FIFO, seed by seed."""
     found = {name: paired(rows, "queue", "FIFO", name) for _, name, *_ in COLUMNS}
@@ -301,6 +324,8 @@ def start(page: Page, wire: Asked, traces: Traces) -> None:
     marks = some(wire.rows, signal="marks", ends="linux")
     means(page, marks)
     differences(page, marks)
+    page.text("Round-trip times as the sender smooths them, over the whole run; X from 30 s on:")
+    round_trips(page, marks)
     page.figure("rtt", rtt_figure(traces), "Round-trip time over time behind five queues")
     fifo, step = (some(marks, queue=queue) for queue in ("FIFO", "step at 200"))
     late = [over(each, "late_s") for each in (fifo, step)]
