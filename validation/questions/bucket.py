@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 from bucket_figures import SCALES_S
-from bucket_page import PACKET_BYTES, QUESTION, write
+from bucket_page import QUESTION, write
+from bucket_rows import PACKET_BYTES
 from common import Page, ask, begin
 
 if TYPE_CHECKING:

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
-
 import polars as pl
+from bucket_answer import answer
 from bucket_figures import SCALES_S, maps, opinions, scales, spaced, words
-from common import Asked, Interval, Page, paired
-
-DEPTH, STEP = "8kB", "2s"
-"""What the page recommends, and what `bucket-transports` has."""
-SETTINGS = [
-    (rate, delay) for rate in ("3Mbit/s", "1500kbit/s", "1Mbit/s") for delay in ("20ms", "100ms")
-]
-PAYS = SETTINGS[:3]
-"""Where a fair rate pays for G.711 most of the time."""
-LADDERS = {
-    "five": (
-        ("G.711", 200, 20),
-        ("G.726", 120, 20),
-        ("G.728", 80, 20),
-        ("G.729", 65, 20),
-        ("G.723.1", 64, 30),
-    ),
-    "three": (("G.711", 200, 20), ("G.729A", 60, 20), ("G.723.1", 64, 30)),
-}
-"""Codecs: name, bytes of a packet with RTP, UDP and IP, and its milliseconds of speech."""
-PACKET_BYTES = 200
-G711, G729A = "from G.711", "from G.729A"
-TB, WIDE, TFRC, BARE = "TFRC-TB", "TFRC-TB, wide start", "TFRC", "TFRC, bare ladder"
-FIVE, FIVE_BARE = "TFRC-TB, five codecs", "no bucket, five codecs"
-CCID4, CCID4_TB, UDP = "DCCP CCID 4", "DCCP CCID 4 with bucket", "UDP"
+from bucket_rows import (
+    BARE,
+    CCID4,
+    CCID4_TB,
+    DEPTH,
+    FIVE,
+    FIVE_BARE,
+    G711,
+    G729A,
+    LADDERS,
+    PACKET_BYTES,
+    SETTINGS,
+    STEP,
+    TB,
+    TFRC,
+    UDP,
+    WIDE,
+    at,
+    beside,
+    of,
+    over,
+    rates,
+    signed,
+    turned,
+)
+from common import Asked, Page
 
 QUESTION = """\
 Maldonado, Baset and Schulzrinne (2005) put a token bucket over TFRC and a ladder of codecs
@@ -42,168 +41,6 @@ TCP and four on/off sources with heavy tails, at three rates of the bottleneck a
 Numbers are means over seeds with 95 % intervals (Student's), of a run the mean over its eight
 calls; differences are taken seed by seed, and where settings are put together the mean over them is
 taken first."""
-
-
-def at(rows: pl.DataFrame, **setting: str) -> pl.DataFrame:
-    """The rows of a setting; `_` in a name of an axis stands for a space."""
-    for name, label in setting.items():
-        rows = rows.filter(pl.col(name.replace("_", " ")) == label)
-    return rows
-
-
-def of(rows: pl.DataFrame, setting: tuple[str, str]) -> pl.DataFrame:
-    """The rows of a rate and a delay."""
-    return at(rows, bottleneck=setting[0], one_way=setting[1])
-
-
-def together(rows: pl.DataFrame, value: str, *keys: str) -> pl.DataFrame:
-    """Means over all that varies but `keys`, for each replicate."""
-    return rows.group_by(*keys, "replicate", maintain_order=True).agg(pl.col(value).mean())
-
-
-def over(rows: pl.DataFrame, value: str) -> Interval:
-    """Mean and interval over the seeds, settings put together."""
-    return Interval.of(together(rows, value)[value].to_list())
-
-
-def beside(rows: pl.DataFrame, axis: str, baseline: str, label: str, value: str) -> Interval:
-    """Difference from a baseline along an axis, settings put together, seed by seed."""
-    return paired(together(rows, value, axis), axis, baseline, value)[label]
-
-
-def turned(one: Interval) -> Interval:
-    """A difference taken the other way round."""
-    return Interval(-one.mean, -one.high, -one.low, one.count)
-
-
-def rates(ladder: str) -> list[float]:
-    """What each codec needs with its headers, in kbit/s."""
-    return [8 * size / time for _, size, time in LADDERS[ladder]]
-
-
-def answer(page: Page, bucket: Asked, transports: Asked) -> None:
-    """The answer first."""
-    page.heading("Answer")
-    three = at(bucket.rows, ladder="three")
-    rows = at(transports.rows, codecs=G711)
-    here = at(three, depth=DEPTH, step_up=STEP)
-    flap = at(three, depth="0B", step_up=STEP)
-    quick = at(three, depth="0B", step_up="0s")
-    page.claim(
-        f"**A bucket of {spaced(DEPTH)}, and up after {spaced(STEP)}.** Calls score "
-        f"{over(here, 'mos').show(2)} with it, and change codec "
-        f"{over(here, 'switches').show(1)} times a minute. Of the other depths and steps tried "
-        "only one scores higher by a hundredth or more, no bucket at all and steps up at once: "
-        f"{over(quick, 'mos').show(2)}, with {over(quick, 'switches').show(0)} changes a "
-        f"minute. Without a bucket and up after {spaced(STEP)} it is "
-        f"{over(flap, 'mos').show(2)}.",
-        all(
-            over(mine, "mos").mean < over(here, "mos").mean + 0.01
-            for mine in each(three.filter((pl.col("depth") != "0B") | (pl.col("step up") != "0s")))
-        ),
-        over(quick, "mos").mean > over(here, "mos").mean + 0.01,
-        beside(at(three, step_up=STEP), "depth", "0B", DEPTH, "mos").low > 0,
-    )
-    climb = {
-        n: over(of(at(bucket.rows, ladder=n, depth=DEPTH, step_up=STEP), SETTINGS[1]), "best")
-        for n in LADDERS
-    }
-    paid = over(of(at(rows, transport=TB), SETTINGS[1]), "x_calc")
-    page.claim(
-        "**More than either, the ladder decides.** RFC 5348 limits X to twice what was "
-        "received, so a codec that needs more than twice the rate of the next cannot be "
-        f"climbed to. At {words(SETTINGS[1])}, where the throughput equation would pay for "
-        f"G.711 more than twice over, calls spend {climb['five'].show(0, 100)} % of their time "
-        f"on it with the study's five codecs, and {climb['three'].show(0, 100)} % with three.",
-        climb["five"].low > 0.95,
-        climb["three"].high < 0.05,
-        max(a / b for a, b in steps("five")) < 2 < max(a / b for a, b in steps("three")),
-        paid.low > 2e3 * rates("three")[0],
-    )
-    beats = beside(rows, "transport", TFRC, TB, "mos")
-    gains = {s: beside(of(rows, s), "transport", TFRC, TB, "mos") for s in SETTINGS}
-    better, worse = split(gains)
-    plain = [over(of(at(rows, transport=TFRC), s), "discarded") for s in SETTINGS]
-    page.claim(
-        f"**It beats TFRC for a caller with G.711**, by {beats.show(2, sign=True)} MOS over the "
-        f"six settings, and where it matters: by {spread(better)} in the {number(better)} where "
-        "the fair rate does not pay for the codec, and TFRC's sender throws away "
-        f"{100 * min(one.mean for one in plain[3:]):.0f} % of the speech or more. In the "
-        f"{number(worse)} where it does pay, TFRC-TB is worse by "
-        f"{spread([turned(one) for one in worse])}: it starts low and climbs slowly, or not at "
-        "all.",
-        beats.low > 0,
-        len(better) + len(worse) == len(SETTINGS),
-        all(gains[s].low > 0 for s in SETTINGS[3:]),
-        all(gains[s].high < 0 for s in PAYS),
-        all(one.low > 0.05 for one in plain[3:]),
-        all(one.high < 0.01 for one in plain[:3]),
-        all(over(of(at(rows, transport=TB), s), "best").mean < 0.8 for s in PAYS),
-    )
-    ccid4 = beside(rows, "transport", CCID4, TB, "mos")
-    against = {s: beside(of(rows, s), "transport", CCID4, TB, "mos") for s in SETTINGS}
-    won, lost = split(against)
-    uploads = beside(rows, "transport", CCID4, TB, "upload_share")
-    page.claim(
-        f"**It does not beat CCID 4 with G.711**: {ccid4.show(2, sign=True)} MOS over the six, "
-        f"better by {spread(won)} at 1 Mbit/s and worse by "
-        f"{spread([turned(one) for one in lost])} elsewhere. What it does better is to leave "
-        f"something: an upload has {uploads.show(2, sign=True)} of a fair share more beside it.",
-        ccid4.low < 0.02,
-        all(against[s].low > 0 for s in SETTINGS[4:]),
-        all(against[s].high < 0 for s in SETTINGS[:4]),
-        uploads.low > 0,
-    )
-    bare = beside(rows, "transport", BARE, TB, "mos")
-    low = pl.concat([at(rows, transport=TB), at(transports.rows, codecs=G729A, transport=TFRC)])
-    lowly = paired(together(low, "mos", "transport"), "transport", TFRC, "mos")[TB]
-    page.claim(
-        "**The bucket buys quiet, not opinion.** Beside a bare ladder that follows every "
-        f"change of X it is worth {bare.show(2, sign=True)} MOS, for "
-        f"{over(at(rows, transport=TB), 'switches').show(1)} changes of codec a minute instead "
-        f"of {over(at(rows, transport=BARE), 'switches').show(0)}, of which the E-model knows "
-        "nothing. And whoever takes G.729A over plain TFRC and stays with it is worse off by "
-        f"{lowly.show(2)} MOS only.",
-        bare.high < 0.05,
-        over(at(rows, transport=TB), "switches").high
-        < over(at(rows, transport=BARE), "switches").low / 10,
-        lowly.high < 0.1,
-    )
-
-
-def each(rows: pl.DataFrame) -> Iterable[pl.DataFrame]:
-    """The rows of each depth and step."""
-    return (mine for _, mine in rows.group_by("depth", "step up", maintain_order=True))
-
-
-def steps(ladder: str) -> list[tuple[float, float]]:
-    """Each codec's rate and the next one's."""
-    found = rates(ladder)
-    return list(pairwise(found))
-
-
-def split(found: dict[tuple[str, str], Interval]) -> tuple[list[Interval], list[Interval]]:
-    """Those above zero, and those below."""
-    return (
-        [one for one in found.values() if one.low > 0],
-        [one for one in found.values() if one.high < 0],
-    )
-
-
-def signed(value: float) -> str:
-    """A number with its sign."""
-    return f"{value:+.3f}".replace("-", "−")
-
-
-def spread(found: Sequence[Interval]) -> str:
-    """From the least mean to the greatest."""
-    means = sorted(one.mean for one in found)
-    return f"{means[0]:.2f} to {means[-1]:.2f}"
-
-
-def number(found: Sequence[Interval]) -> str:
-    """How many, in words."""
-    return ("none", "one", "two", "three", "four", "five", "six")[len(found)]
 
 
 def depth_and_step(page: Page, bucket: Asked) -> None:
@@ -241,7 +78,9 @@ def depth_and_step(page: Page, bucket: Asked) -> None:
                 ("upload_share", 2),
                 ("jain", 2),
             )
-            lines.append([f"{depth}, {step}", *(over(mine, n).show(d) for n, d in columns)])
+            lines.append(
+                [f"{spaced(depth)}, {spaced(step)}", *(over(mine, n).show(d) for n, d in columns)]
+            )
     page.text("The same with intervals, three codecs:")
     page.table(header, lines)
     most = max(
@@ -325,7 +164,7 @@ def tokens(page: Page, asked: Asked) -> None:
         ["depth", "MOS, none asked for", "half full", "full", "changes / min, none", "full"],
         [
             [
-                depth,
+                spaced(depth),
                 over(at(asked.rows, depth=depth, tokens="none"), "mos").show(2),
                 found["half"].show(3, sign=True),
                 found["full"].show(3, sign=True),
@@ -382,8 +221,8 @@ def trap(page: Page, bucket: Asked, transports: Asked) -> None:
         "A wider start helps there: an initial window of 4200 bytes, which RFC 3390 grants a "
         "TCP and CCID 4 has too, in place of four packets of speech is worth "
         f"{wide.show(2, sign=True)} MOS at {words(setting)} and {whole.show(2, sign=True)} over "
-        "the six settings. It is no way back after a fall: of their time calls have G.711 for "
-        f"{over(at(rows, transport=WIDE), 'best').show(0, 100)} %.",
+        "the six settings. Even so calls have G.711 there for "
+        f"{over(at(rows, transport=WIDE), 'best').show(0, 100)} % of the time only.",
         wide.low > 0,
         whole.low > 0,
         over(at(rows, transport=WIDE), "best").high < 0.95,
