@@ -1,0 +1,69 @@
+"""What one process costs: CPU time of all of it, user and system, as the kernel accounts it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+Cost = dict[str, Any]
+"""``cpu_s``, ``wall_s``, ``peak_mb``, and ``said``: the JSON object that the program printed last.
+
+``peak_mb`` is never below this process's own peak, for a child begins as its parent; a program that
+tells its own ``peak_kb`` is believed instead."""
+
+
+class FailedError(Exception):
+    """A program did not do what it was started for; the message says which and what it said."""
+
+
+def cost(
+    command: Sequence[str | Path],
+    *,
+    cwd: Path | None = None,
+    env: Mapping[str, str] | None = None,
+) -> Cost:
+    """Run a program and wait for it; it goes when we are interrupted.
+
+    Raises:
+        FailedError: it could not be started, or ended with another status than 0.
+    """
+    words = [str(word) for word in command]
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        before = time.monotonic()
+        try:
+            child = subprocess.Popen(words, stdout=out, stderr=err, cwd=cwd, env=env)
+        except OSError as error:
+            raise FailedError(f"{words[0]} could not be started: {error}") from None
+        try:
+            _, status, used = os.wait4(child.pid, 0)
+            child.returncode = os.waitstatus_to_exitcode(status)
+        finally:
+            if child.returncode is None:
+                child.kill()
+                child.wait()
+        wall_s = time.monotonic() - before
+        out.seek(0)
+        err.seek(0)
+        text, words_of_failure = out.read(), err.read()
+    if child.returncode != 0:
+        tail = "\n".join(words_of_failure.splitlines()[-5:])
+        raise FailedError(f"{' '.join(words)}\nended with status {child.returncode}\n{tail}")
+    said = last_object(text)
+    peak_mb = said["peak_kb"] / 1e3 if "peak_kb" in said else used.ru_maxrss / 1e3
+    cpu_s = used.ru_utime + used.ru_stime
+    return {"cpu_s": cpu_s, "wall_s": wall_s, "peak_mb": peak_mb, "said": said}
+
+
+def last_object(text: str) -> dict[str, Any]:
+    """The JSON object on the last line that is one; empty if there is none."""
+    for line in reversed(text.splitlines()):
+        if line.startswith("{"):
+            said: dict[str, Any] = json.loads(line)
+            return said
+    return {}
