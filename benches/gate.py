@@ -69,9 +69,9 @@ class Limits:
         """The file."""
         counts = "".join(f"{name} = {count}\n" for name, count in self.instructions.items())
         return (
-            "# Instructions that a packet-hop may cost (callgrind, x86-64 baseline, profile\n"
-            "# release) and by what share more before the gate fails. A commit that raises a number\n"
-            f"# says why. Written by `{UPDATE}`.\n"
+            "# Instructions that a packet-hop may cost (callgrind, x86-64 baseline, release), and\n"
+            "# by what share more before the gate fails. A commit that raises a number says why.\n"
+            f"# Written by `{UPDATE}`.\n"
             f'tolerance = {self.tolerance}\nrustc = "{self.rustc}"\n\n[instructions]\n{counts}'
         )
 

@@ -47,8 +47,7 @@ pub(crate) enum Extra {
 
 impl Watch {
     /// Names, for those who ask.
-    pub(crate) const NAMES: &str =
-        "nothing|stats|digest|series|gauges|sojourn|packets|ns2|pcapng";
+    pub(crate) const NAMES: &str = "nothing|stats|digest|series|gauges|sojourn|packets|ns2|pcapng";
 
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -166,16 +165,18 @@ impl Runner<'_> {
         };
         let recorder = Recorder::new(layout(self.scenario, self.network), options);
         let interval = self.scenario.record.interval;
-        let (world, seen) = self.looked(recorder, interval, |now, counters, recorder: &mut Recorder| {
-            recorder.sample(now, counters);
-        });
+        let (world, seen) =
+            self.looked(recorder, interval, |now, counters, recorder: &mut Recorder| {
+                recorder.sample(now, counters);
+            });
         drop(world.probe.finish());
         seen
     }
 
     fn traced(&self) -> Result<Seen, String> {
         let folder = Folder::new()?;
-        let output = Output::create(folder.0.join("trace.tr")).map_err(|error| error.to_string())?;
+        let output =
+            Output::create(folder.0.join("trace.tr")).map_err(|error| error.to_string())?;
         let trace = Trace::new(output, &layout(self.scenario, self.network), Dialect::Ns2);
         let (world, mut seen) =
             self.looked(trace, BARRIER, |now, _, trace: &mut Trace| trace.settle(now));

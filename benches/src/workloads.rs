@@ -33,9 +33,7 @@ pub(crate) fn by_name(name: &str, seconds: Option<u64>, noise: bool) -> Option<S
     let core = |rate, queue| Core { rate, queue, noise };
     let scenario = match (stem, number) {
         ("w1", "") => bulk(50, &core(mbps(100), drop_tail(250)), seconds.unwrap_or(100)),
-        ("w4", "" | "pcapng") => {
-            bulk(50, &core(mbps(100), drop_tail(250)), seconds.unwrap_or(20))
-        }
+        ("w4", "" | "pcapng") => bulk(50, &core(mbps(100), drop_tail(250)), seconds.unwrap_or(20)),
         ("w2", "") => voice(500, seconds.unwrap_or(100)),
         ("w2", _) => voice(count()?, seconds.unwrap_or(100)),
         ("w3", "") => {
