@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import tempfile
 import time
@@ -12,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 Cost = dict[str, Any]
-"""``cpu_s``, ``wall_s``, ``peak_mb``, and ``said``: the JSON object that the program printed last.
+"""``cpu_s``, ``wall_s``, ``peak_mb``, ``bound``, and ``said``: the last JSON object it printed.
 
-``peak_mb`` is never below this process's own peak, for a child begins as its parent; a program that
-tells its own ``peak_kb`` is believed instead."""
+A child begins as its parent, so that its ``peak_mb`` is never below this process's own: then it is
+only a ``bound``. A program that tells its own ``peak_kb`` is believed instead."""
 
 
 class FailedError(Exception):
@@ -35,6 +36,7 @@ def cost(
     """
     words = [str(word) for word in command]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        ours = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         before = time.monotonic()
         try:
             child = subprocess.Popen(words, stdout=out, stderr=err, cwd=cwd, env=env)
@@ -55,9 +57,14 @@ def cost(
         tail = "\n".join(words_of_failure.splitlines()[-5:])
         raise FailedError(f"{' '.join(words)}\nended with status {child.returncode}\n{tail}")
     said = last_object(text)
-    peak_mb = said["peak_kb"] / 1e3 if "peak_kb" in said else used.ru_maxrss / 1e3
-    cpu_s = used.ru_utime + used.ru_stime
-    return {"cpu_s": cpu_s, "wall_s": wall_s, "peak_mb": peak_mb, "said": said}
+    peak_kb = said.get("peak_kb", used.ru_maxrss)
+    return {
+        "cpu_s": used.ru_utime + used.ru_stime,
+        "wall_s": wall_s,
+        "peak_mb": peak_kb / 1e3,
+        "bound": "peak_kb" not in said and peak_kb <= ours,
+        "said": said,
+    }
 
 
 def last_object(text: str) -> dict[str, Any]:

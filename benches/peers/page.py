@@ -24,6 +24,8 @@ def page(results: Results, load: Sequence[float]) -> str:
 def _lines(results: Results, load: Sequence[float]) -> Iterator[str]:
     yield HEAD
     yield tables.alone(results)
+    yield ""
+    yield tables.asked(results)
     yield PEERS
     yield tables.peers(results)
     yield NOTES
@@ -52,7 +54,8 @@ def _starts(results: Results) -> Iterator[str]:
     for words, (key, asked) in rows.items():
         if results.numbered(key):
             wall, cpu, peak = (results.middle(key, w) for w in ("wall_s", "cpu_s", "peak_mb"))
-            yield f"| {words} | {wall:.2f} s | {cpu:.2f} s | {peak:.0f} MB | {asked} |"
+            met = "met" if wall <= float(asked.split()[0]) else "**not met**"
+            yield f"| {words} | {wall:.2f} s | {cpu:.2f} s | {peak:.0f} MB | {asked}: {met} |"
     if study := results.done.get("study"):
         yield (
             f"| {product.CALLS} calls of 60 s as a study, on two cores, `--no-report` | "
