@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -83,10 +84,10 @@ class Results:
         """What came of all repetitions of a step."""
         return [value for name, value in self.done.items() if name.rpartition(" #")[0] == key]
 
-    def middle(self, key: str, what: str) -> float | None:
-        """The median of ``cpu_s``, ``wall_s`` or ``peak_mb`` over repetitions."""
+    def middle(self, key: str, what: str) -> float:
+        """The median of ``cpu_s``, ``wall_s`` or ``peak_mb`` over repetitions; NaN without any."""
         costs = self.numbered(key)
-        return median(one[what] for one in costs) if costs else None
+        return median(one[what] for one in costs) if costs else math.nan
 
     def outcome(self, match: Match) -> Outcome | None:
         """What came of a match, if there is a pair and what it needs to be judged."""

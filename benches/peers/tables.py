@@ -186,12 +186,12 @@ def watches(results: Results) -> str:
         each = results.done.get(f"instructions while {watch}")
         cpu, peak = (median(one[what] for one in costs) for what in ("cpu_s", "peak_mb"))
         said = costs[0]["said"]
-        more = 1e6 * (peak - (base["peak_mb"] or 0)) / said["hops"]
+        more = 1e6 * (peak - base["peak_mb"]) / said["hops"]
         written = said.get("written_bytes")
         rows.append([
             watch, f"{each:,.0f}" if each else "–",
             f"{each - least:+,.0f}" if each and least else "–",
-            f"{cpu:.3f}", f"{cpu / base['cpu_s']:.2f}" if base["cpu_s"] else "–", f"{peak:.1f}",
+            f"{cpu:.3f}", f"{cpu / base['cpu_s']:.2f}", f"{peak:.1f}",
             f"{more:.1f}", f"{written / said['hops']:.0f}" if written else "–",
         ])  # fmt: skip
     return table(
