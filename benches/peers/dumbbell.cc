@@ -129,7 +129,7 @@ main(int argc, char** argv)
     routers.Get(0)->GetObject<TrafficControlLayer>()->TraceConnectWithoutContext("TcDrop", onDrop);
 
     std::string sockets = voice ? "ns3::UdpSocketFactory" : "ns3::TcpSocketFactory";
-    auto uniform = CreateObject<UniformRandomVariable>();
+    Ptr<UniformRandomVariable> uniform = voice ? CreateObject<UniformRandomVariable>() : nullptr;
     for (uint32_t i = 0; i < flows; i++)
     {
         auto near = join(from.Get(i), routers.Get(0), 100, "1ms", 1000, noise);
