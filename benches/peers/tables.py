@@ -168,9 +168,12 @@ def records(results: Results) -> str:
         rows.append([
             match.peer, f"{cpu[1]:.2f}", f"{cpu[0]:.2f}", f"{ratio}: {met}",
             f"{there['said']['hops'] / cpu[1] / 1e6:.2f}", f"{written / 1e6:,.0f}",
+            f"{written / there['said']['hops']:.0f}",
         ])  # fmt: skip
     return table(
-        "written as | CPU s | CPU s of ns-2's trace | ratio | M hops / CPU s | MB on disk", rows
+        "written as | CPU s | CPU s of ns-2's trace | ratio | M hops / CPU s | MB on disk | "
+        "bytes a hop",
+        rows,
     )
 
 
