@@ -12,6 +12,8 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 
+from benches.cost import FailedError
+
 LENGTHS = {"w1": (2, 6), "w2": (1, 2), "w3": (4, 12), "w3d": (4, 8), "w4": (2, 4)}
 """Simulated seconds of the shorter and the longer run; w1's are such that the ramp of slow start,
 which ends within them, weighs little."""
@@ -35,10 +37,14 @@ def per_hop(
 
 
 def counted(command: Sequence[str]) -> tuple[int, str]:
-    """Instructions that a program takes, and what it prints."""
+    """Instructions that a program takes, and what it prints.
+
+    Raises:
+        FailedError: it failed, or callgrind did not count.
+    """
     valgrind = ["valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null"]
     done = subprocess.run([*valgrind, *command], check=False, capture_output=True, text=True)
     found = re.search(r"Collected\s*:\s*(\d+)", done.stderr)
     if done.returncode != 0 or found is None:
-        raise SystemExit(f"{' '.join(command)} under callgrind:\n{done.stderr}")
+        raise FailedError(f"{' '.join(command)} under callgrind:\n{done.stderr}")
     return int(found.group(1)), done.stdout

@@ -31,10 +31,7 @@ def main() -> None:
     head = f"{'':10}{'M hops':>9}{'CPU s':>8}{'M hops/CPU s':>14}{'instr./hop':>12}"
     print(f"{head}{'peak MB':>9}{'set-up s':>10}")
     for name, words in WORKLOADS.items():
-        try:
-            best = min((cost([program, name]) for _ in range(TIMES)), key=lambda run: run["cpu_s"])
-        except FailedError as error:
-            sys.exit(str(error))
+        best = min((cost([program, name]) for _ in range(TIMES)), key=lambda run: run["cpu_s"])
         hops, cpu = best["said"]["hops"] / 1e6, best["cpu_s"]
         lengths = callgrind.LENGTHS.get(name)
         each = "–"
@@ -51,4 +48,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except FailedError as error:
+        sys.exit(str(error))

@@ -130,8 +130,8 @@ NOTES = """
   Without it the order of equal times settles who loses at a full queue
   ([why](validation/peers.md)); where it says no noise, they agree all the same.
 * ns-3 is slow, so its runs are short, and so are ours beside it. It has no TFRC and no DCCP, and
-  takes a minute and a half for a second of W5 with 1000 flows; both are left out. Calls that
-  pause begin with talk in both, or eight seconds would not agree.
+  takes a minute and a half for a second of W5 with 1000 flows; both are left out. Its calls that
+  pause begin with talk, as ours do, or eight seconds would not agree.
 * ns-2's hops come from one more run, with monitors, whose events are the same.
 * Statistics of W2: delay, jitter, loss and MOS of each call here; loss in ns-2; delay, jitter and
   loss in ns-3's FlowMonitor. W4 writes ns-2's trace here and in ns-2, and ns-3's ascii trace in
