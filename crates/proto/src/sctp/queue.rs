@@ -104,6 +104,9 @@ impl Queue {
 
     /// The stream whose message goes next.
     fn pick(&self) -> Option<u16> {
+        if self.streams.len() == 1 {
+            return self.streams.keys().next().copied();
+        }
         let front = |stream: &u16| self.streams.get(stream).and_then(VecDeque::front);
         // RFC 9260 §6.9: without interleaving, a message that has begun is finished first.
         if let Some(turn) = self.turn
