@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use crate::time::{Duration, Instant};
 
-use super::average::{self, Weighed};
+use super::average::{Closed, Weighed};
 use super::config::Parameters;
 
 /// How many closed intervals are kept: with the open one, those of the longest Loss Intervals
@@ -90,6 +90,8 @@ pub struct LossHistory {
     event: Option<Mark>,
     /// Newest first.
     closed: VecDeque<(Interval, Weighed)>,
+    /// Their sums.
+    sums: Closed,
 }
 
 impl LossHistory {
@@ -113,6 +115,7 @@ impl LossHistory {
             open: Interval::default(),
             event: None,
             closed: VecDeque::new(),
+            sums: Closed::default(),
         }
     }
 
@@ -245,13 +248,13 @@ impl LossHistory {
         closing.short = self.is_short(at);
         // RFC 5348 §5.5: the general discount becomes part of those there were.
         if self.discounting && !self.closed.is_empty() {
-            let weighed = self.closed.iter().map(|(_, weighed)| weighed);
-            let general = average::general_discount(self.counted(&closing), weighed, self.n);
+            let general = self.sums.general_discount(self.counted(&closing));
             self.closed.iter_mut().for_each(|(_, weighed)| weighed.discount *= general);
         }
         let weighed = Weighed { length: self.counted(&closing), discount: 1.0 };
         self.closed.push_front((closing, weighed));
         self.closed.truncate(KEPT_INTERVALS);
+        self.sum_up();
         self.open = Interval { start: at.seq, ..Interval::default() };
         self.event = Some(at);
     }
@@ -282,6 +285,11 @@ impl LossHistory {
         if let Some((_, weighed)) = self.closed.back_mut() {
             weighed.length = data_length.max(1.0);
         }
+        self.sum_up();
+    }
+
+    fn sum_up(&mut self) {
+        self.sums = Closed::of(self.closed.iter().map(|(_, weighed)| weighed), self.n);
     }
 
     /// Loss event rate p, 0 without loss (RFC 5348 §5.4).
@@ -294,7 +302,7 @@ impl LossHistory {
     #[must_use]
     pub fn mean_interval(&self) -> Option<f64> {
         let closed = self.closed.iter().map(|(_, weighed)| weighed);
-        average::mean_interval(self.counted(&self.open), &closed, self.n, self.discounting)
+        self.sums.mean_interval(self.counted(&self.open), closed, self.n, self.discounting)
     }
 
     /// The intervals, newest first: the open one, then at most [`KEPT_INTERVALS`] closed ones. The
@@ -347,7 +355,8 @@ pub fn loss_event_rate(open: f64, closed: &[f64], parameters: &Parameters) -> f6
     let closed: Vec<_> =
         closed.iter().map(|length| Weighed { length: *length, discount: 1.0 }).collect();
     let n = parameters.loss_intervals.clamp(1, KEPT_INTERVALS);
-    average::mean_interval(open, &closed.iter(), n, false).map_or(0.0, |mean| 1.0 / mean.max(1.0))
+    let sums = Closed::of(closed.iter(), n);
+    sums.mean_interval(open, closed.iter(), n, false).map_or(0.0, |mean| 1.0 / mean.max(1.0))
 }
 
 /// The length of an interval of `data_length` packets, `drop_count` of them lost, in the average:

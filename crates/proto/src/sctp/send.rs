@@ -191,8 +191,16 @@ impl Sender {
         let (mut highest, mut open) = (None, 0);
         for (at, change) in depth.into_iter().enumerate().take(self.sent.len()) {
             open += change;
+            let status = self.sent[at].status;
+            // Most are where they were: only what changes is looked at.
+            if matches!(
+                (status, open > 0),
+                (Status::Flying | Status::Marked, false) | (Status::Acked, true)
+            ) {
+                continue;
+            }
             let facts = self.sent[at].facts();
-            match (facts.status, open > 0) {
+            match (status, open > 0) {
                 (Status::Flying | Status::Marked, true) => {
                     self.take_off(facts, paths);
                     on_acked(now, facts, &mut paths[facts.path]);
