@@ -456,6 +456,27 @@ fn section_5_1_the_first_data_is_acknowledged_at_once() {
     assert_eq!(sacks, [50, 150 + 50 + 200].map(|after| start + ms(after)));
 }
 
+/// ns-2.35 (sctp/sctp.cc, `eSendNewDataChunks`): however much waits, it leaves when a SACK comes in.
+#[test]
+fn new_data_may_wait_for_sacks() {
+    let mut pair = Pair::connected(&Config { ack_clocked: true, ..plain() });
+    let start = pair.now;
+    for number in 0..13 {
+        pair.send(Client, number, 100);
+    }
+    pair.drive_for(ms(500));
+    let sent: Vec<_> = pair.sent_by(Client).filter(|s| s.has_data()).collect();
+    // The first alone; with its SACK two packets of eight and four chunks, though eight would have
+    // filled a packet before.
+    let seen: Vec<_> = sent.iter().map(|s| (s.at, s.data().count())).collect();
+    assert_eq!(seen, [(start, 1), (start + ms(100), 8), (start + ms(100), 4)]);
+    // Nothing in flight: a message need not wait for a SACK that will not come.
+    let later = pair.now;
+    pair.send(Client, 14, 100);
+    pair.drive_for(ms(10));
+    assert_eq!(pair.sent_by(Client).filter(|s| s.has_data()).last().unwrap().at, later);
+}
+
 #[test]
 fn section_7_2_1_slow_start_and_the_initial_window() {
     // PMDCS 1016: min(4 · 1016, max(2 · 1016, 4404)) = 4064.
