@@ -114,6 +114,20 @@ def constant_delay(paper: float, unit: str, facts: Facts) -> str | None:
     )
 
 
+def full_queue(paper: float, unit: str, facts: Facts) -> str | None:
+    """A round trip at which a queue overflows that is shorter than the queue."""
+    packets, bits = float(facts["queue_packets"]), 8 * float(facts["packet_bytes"])
+    held = packets * bits / float(facts["rate_bps"]) / SECONDS[unit]
+    if paper >= held:
+        return None
+    fit = paper * SECONDS[unit] * float(facts["rate_bps"]) / bits
+    return (
+        f"{show(packets)} packets, {facts['also_where']}, hold {show(held, unit)} at "
+        f"{float(facts['rate_bps']) / 1e6:g} Mb/s, and one is lost at a round trip of "
+        f"{show(paper, unit)}, which {fit:.0f} hold"
+    )
+
+
 def service_time(paper: object, unit: str, facts: Facts) -> str | None:
     """A time for each packet in which the link would carry more than the text measures."""
     implied = 8 * float(facts["packet_bytes"]) / float(facts["service_s"])
@@ -163,6 +177,7 @@ CHECKS: dict[str, Check] = {
     "link_carries": link_carries,
     "loss_and_throughput": loss_and_throughput,
     "headers_fit": headers_fit,
+    "full_queue": full_queue,
     "service_time": service_time,
     "range_stated": range_stated,
     "same_as_stated": same_as_stated,
