@@ -183,8 +183,8 @@ CASES = [
     ),
     Case(
         "TFRC", network({"tfrc": flow(TFRC, BULK)}, "60s"), 0.03, 0.08,
-        PARTED + "; ns-2's rate swings more, loses every ten seconds and keeps a shorter queue. The "
-        "delay's band was 3 % while roots had another weight than ns-2's",
+        PARTED + "; ns-2's rate swings more, loses every ten seconds and keeps a shorter queue. "
+        "The delay's band was 3 % while roots had another weight than ns-2's",
     ),
     Case(
         "TFRC, 1 % lost", network({"tfrc": flow(TFRC, BULK)}, "300s", loss=0.01),
