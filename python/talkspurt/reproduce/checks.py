@@ -25,11 +25,10 @@ def delay_floor(paper: float, unit: str, facts: Facts) -> str | None:
     floor = (propagation_s + sending_s) / SECONDS[unit]
     if paper >= floor * (1 - 1e-9):
         return None
-    size = f" and {facts['packet_bytes']} bytes at the link's rate" if sending_s else ""
-    return (
-        f"a delay of {show(paper, unit)} is shorter than the link's: propagation{size} take "
-        f"{show(floor, unit)}"
-    )
+    takes = "propagation takes"
+    if sending_s:
+        takes = f"propagation and {facts['packet_bytes']} bytes at the link's rate take"
+    return f"a delay of {show(paper, unit)} is shorter than the link's: {takes} {show(floor, unit)}"
 
 
 def offered_ceiling(paper: float, unit: str, facts: Facts) -> str | None:

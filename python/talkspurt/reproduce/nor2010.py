@@ -152,7 +152,7 @@ def values(lab: Lab) -> Values:
     }
     notes["fig8/20"] = f"By RFC 4341: {rfc[20]:g} s"
     used = {row: [f"call-{row.split('/')[1]}-300ms-{p}" for p in found] for row in ("fig8/20",)}
-    for row in found["stated"]:
+    for row in (*found["stated"], *found["inferred"]):
         used.setdefault(row, _cases_of(row))
     return Values(found["stated"], found["inferred"], notes=notes, cases=used)
 

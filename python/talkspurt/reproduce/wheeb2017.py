@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.reproduce import hops
+from talkspurt.reproduce import hops, study_file
 from talkspurt.reproduce import ns2 as peer
 from talkspurt.reproduce.network import Table, cbr, dccp, flow, link
-from talkspurt.reproduce.rows import Value, Values
+from talkspurt.reproduce.rows import Value, Values, show
 
 if TYPE_CHECKING:
     from talkspurt.reproduce.lab import Lab
@@ -129,8 +129,17 @@ def _notes(rows: Mapping[str, Value]) -> dict[str, str]:
     )
     notes = {f"table4/data/{p.lower()}": links for p in PROTOCOLS[1:]}
     theirs = peer.recorded("wheeb2017")
-    same = [row for row, value in rows.items() if isinstance(value, str) and value == theirs[row]]
-    return notes | dict.fromkeys(same, "ns-2 says the same with the same parameters")
+    for spec in study_file.load("wheeb2017").rows:
+        ours, other = rows[spec.id], theirs[spec.id]
+        if spec.id in notes or spec.band.holds(spec.paper, ours):
+            continue
+        if isinstance(ours, str) or isinstance(other, str) or ours is None or other is None:
+            near = ours == other
+        else:
+            near = abs(ours / other - 1) <= 0.05
+        if near:
+            notes[spec.id] = f"ns-2 gives {show(other)} with the same parameters"
+    return notes
 
 
 def data(frame: pl.DataFrame, sender: str) -> pl.DataFrame:
