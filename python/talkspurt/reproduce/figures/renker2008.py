@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from talkspurt.figures.style import sheet
 from talkspurt.reproduce.figures import Line, Picture, companion, draw, plot, quiet
-from talkspurt.reproduce.renker2008 import RATES, gauge, linux_series
+from talkspurt.reproduce.renker2008 import RATES, STARTED_S, gauge, linux_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -145,7 +145,10 @@ def _constant(found: Reproduction) -> Figure:
             _kernel(f"cbr-{rate}", "rtt_ms", 1.0, "wire, Linux"),
         ]
         draw(ax, lines, "", "ms", legend=rate == RATES[0])
-        ax.set_ylim(bottom=0)
+        # Of the start and of the guest's stalls, longer than all else, only the foot is to be seen.
+        own = [point for line in lines[:2] for point in zip(line.x, line.y, strict=True)]
+        later = [y for x, y in own if x >= STARTED_S]
+        ax.set_ylim(0, 1.25 * max(later))
         ax.set_title(f"{rate} Mb/s", loc="right", fontsize=9)
     axes[-1].set_xlabel(TIME)
     return figure
