@@ -162,6 +162,18 @@ def test_a_dossier_has_all_it_takes_to_check_a_row(
     assert 'href="sarao2019/index.html"' in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
+def test_a_dossier_says_whence_a_kernels_series_comes(
+    all_but_the_long: dict[str, Reproduction], tmp_path: Path
+) -> None:
+    dossier.write([all_but_the_long["renker2008"]], "renker2008", tmp_path)
+    page = (tmp_path / "renker2008" / "index.html").read_text(encoding="utf-8")
+    recorded = json.loads(
+        (tmp_path / "renker2008" / "renker2008.linux.json").read_text(encoding="utf-8")
+    )
+    assert recorded["origin"] in page and recorded["licence"] in page
+    assert 'href="renker2008.linux.json"' in page
+
+
 def test_a_folder_of_dossiers_is_replaced_and_is_no_result(tmp_path: Path) -> None:
     for _ in range(2):
         done = command("reproduce", "sarao2019", "--out", tmp_path / "out")
