@@ -18,6 +18,8 @@ pub const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
 /// By how much the window counter grows in a round trip (RFC 4342 §8.1).
 const COUNTS_PER_RTT: u64 = 4;
+/// Values of the four bits in which a packet bears it.
+const COUNTER_SPACE: u64 = 16;
 
 /// A packet that arrived, data or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,8 @@ pub struct LossHistory {
     n: usize,
     discounting: bool,
     short_intervals: bool,
+    first_interval_lasts: bool,
+    counter_wraps: bool,
     rtt: Duration,
     /// The last packet below which everything is decided.
     decided: Option<Mark>,
@@ -109,6 +113,8 @@ impl LossHistory {
             n: parameters.loss_intervals.clamp(1, KEPT_INTERVALS),
             discounting: parameters.history_discounting,
             short_intervals: parameters.short_intervals,
+            first_interval_lasts: parameters.first_interval_lasts,
+            counter_wraps: parameters.counter_wraps,
             rtt: DEFAULT_RTT,
             decided: None,
             waiting: Vec::new(),
@@ -228,7 +234,11 @@ impl LossHistory {
         let Some(event) = self.event else { return true };
         match (event.counter, loss.counter) {
             // RFC 4342 §10.2: more than a round trip of window counts later.
-            (Some(from), Some(to)) => to.saturating_sub(from) > COUNTS_PER_RTT,
+            (Some(from), Some(to)) => {
+                let grown = to.saturating_sub(from);
+                let grown = if self.counter_wraps { grown % COUNTER_SPACE } else { grown };
+                grown > COUNTS_PER_RTT
+            }
             // RFC 5348 §5.2: T_old + R_i >= T_new is the same event.
             _ => loss.time.saturating_since(event.time) > self.rtt,
         }
@@ -246,6 +256,10 @@ impl LossHistory {
     fn begin(&mut self, at: Mark) {
         let mut closing = self.open;
         closing.short = self.is_short(at);
+        if !self.first_interval_lasts {
+            // What came before the first loss began with none.
+            self.closed.retain(|(interval, _)| interval.loss_length > 0);
+        }
         // RFC 5348 §5.5: the general discount becomes part of those there were.
         if self.discounting && !self.closed.is_empty() {
             let general = self.sums.general_discount(self.counted(&closing));
