@@ -126,6 +126,7 @@ impl Recorder {
         let broken = |peer: usize| logs[peer].broken || logs[peer ^ 1].broken;
         let fates =
             (0..logs.len()).map(|peer| self.stats.frame_fates(peer, broken(peer))).collect();
+        let rungs = (0..logs.len()).map(|peer| self.stats.frame_rungs(peer)).collect();
         let mut sojourns = self.sojourns;
         let mut links = self.links.summaries(&self.layout);
         if let Some(sojourns) = &mut sojourns {
@@ -140,6 +141,7 @@ impl Recorder {
             sojourns,
             frames: logs.into_iter().map(|log| log.frames).collect(),
             fates,
+            rungs,
             videos: self.stats.into_videos(),
             gauges: self.gauges,
             events: self.events,

@@ -301,6 +301,15 @@ impl Stats {
         videos.map(|(peer, video)| (peer, video.into_frames())).collect()
     }
 
+    /// The rung of the ladder each frame of a peer was sent in; empty for one that never changed it.
+    pub(crate) fn frame_rungs(&self, peer: usize) -> Vec<u8> {
+        let Some(Some(account)) = self.accounts.get(peer) else { return Vec::new() };
+        let Some(voice) = account.voice.as_ref().filter(|voice| voice.has_rungs()) else {
+            return Vec::new();
+        };
+        (0..voice.fates.len() as u32).map(|index| voice.rung(index)).collect()
+    }
+
     /// What became of each frame a peer sent. `broken` if its connection ended in failure, so that
     /// a stream will not deliver what it holds.
     pub(crate) fn frame_fates(&self, peer: usize, broken: bool) -> Vec<FrameFate> {
