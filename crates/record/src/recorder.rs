@@ -1,6 +1,5 @@
 //! The probe of `talkspurt run`: the accounts of [`Stats`] and whatever else needs memory.
 
-use arrow_array::RecordBatch;
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::probe::{Garbage, Gauge, LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
@@ -104,12 +103,6 @@ impl Recorder {
     /// other times, or twice, does no harm.
     pub fn sample(&mut self, now: Instant, links: &[LinkCounters]) {
         self.links.sample(now, links);
-    }
-
-    /// A finished batch of the `packets` table, so that it need not wait in memory for the end of
-    /// the run. Those not taken are in [`Recording::table`].
-    pub fn take_packets(&mut self) -> Option<RecordBatch> {
-        self.packets.as_mut()?.finished(&self.layout)
     }
 
     /// Closes every account.
