@@ -58,6 +58,15 @@ def test_the_same_figure_is_the_same_svg(result, controlled, kind):
     assert figures.png(result.figure(kind)).startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("kind", ["delay", "mos_over_time", "fates"])
+def test_the_same_figure_is_the_same_pdf(result, kind):
+    first, second = (figures.pdf(result.figure(kind)) for _ in range(2))
+    assert first == second
+    assert first.startswith(b"%PDF-")
+    assert b"CreationDate" not in first
+    assert b"/FontFile2" in first, "fonts are embedded, as TrueType"
+
+
 def test_figures_of_one_flow_show_that_flow(result):
     words = [text.get_text() for text in result.figure("delay", flow="tcp-call").axes[0].texts]
     assert words == ["tcp-call"]

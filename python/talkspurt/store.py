@@ -328,7 +328,7 @@ def _write_pictures(result: Result, folder: Path, step: Callable[[str], None]) -
     write_topology(result, folder)
     for name, figure in figures.every(result):
         step(f"figure {name}")
-        for ending, data in figures.both(figure).items():
+        for ending, data in figures.formats(figure).items():
             write_bytes(folder / FIGURES / f"{file_name(name)}.{ending}", data)
     step("report")
     write_text(folder / "report.html", single.html(result))

@@ -126,7 +126,7 @@ def _write_pictures(study: Study, folder: Path, step: Callable[[str], None]) -> 
     store.write_topology(study.runs[0], folder)
     for name, figure in comparison.every(study):
         step(f"figure {name}")
-        for ending, data in figures.both(figure).items():
+        for ending, data in figures.formats(figure).items():
             store.write_bytes(folder / store.FIGURES / f"{name}.{ending}", data)
     step("report")
     store.write_text(folder / "report.html", page.html(study))

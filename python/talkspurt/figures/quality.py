@@ -1,12 +1,14 @@
-"""Figures of opinion: each call's MOS, and the points that delay, loss and codec took from it."""
+"""Figures of opinion: each call's MOS, what took from it, and how it went over time."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from talkspurt import measures
-from talkspurt.figures.style import CAUSE_COLOURS, sheet
+from talkspurt.figures.style import CAUSE_COLOURS, FAINT, label_ends, sheet
 from talkspurt.figures.time import MOST, styles_of
+from talkspurt.measures import time_text
+from talkspurt.metrics import opinion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,3 +65,45 @@ def _finish(figure: Figure, shown: list[dict[str, object]]) -> None:
         Patch(color=c, alpha=0.85, label=f"lost to {cause}") for cause, c in CAUSE_COLOURS.items()
     ]
     figure.legend(handles=keys, loc="outside lower right", ncols=3, fontsize=8)
+
+
+def mos_over_time(result: Result, flow: str | None, link: str | None) -> Figure | None:
+    """MOS of each window of each call, as a step as wide as the window."""
+    del link
+    width = opinion.window_s(result)
+    calls = [flow] if flow else result.calls
+    windows = {call: opinion.over_time(result, call, width) for call in calls[:MOST]}
+    windows = {call: rows for call, rows in windows.items() if rows["mos"].drop_nulls().len()}
+    if not windows:
+        return None
+    styles = styles_of(result)
+    figure, (ax,) = sheet(f"MOS of each window of {time_text(width)}")
+    ax.axhline(BEST_MOS, color=FAINT, linewidth=0.9, linestyle=":")
+    ends = []
+    for place, (call, rows) in enumerate(windows.items()):
+        style = styles[call]
+        # Calls that fare alike lie on each other: each is thinner than those below it.
+        line = {**style.line(), "linewidth": 3.6 - 2.6 * place / max(len(windows) - 1, 1)}
+        # A step from a window's start to its end, and none over windows without speech.
+        for start, mos in rows.select("time_s", "mos").drop_nulls().iter_rows():
+            until = min(start + width, result.duration_s)
+            ax.plot([start, until], [mos, mos], **line, solid_capstyle="butt")
+        there = rows.drop_nulls("mos")
+        joined = zip(there.rows(named=True), there.rows(named=True)[1:], strict=False)
+        for before, after in joined:
+            if after["time_s"] - before["time_s"] < 1.5 * width:
+                at = after["time_s"]
+                ax.plot([at, at], [before["mos"], after["mos"]], color=style.colour, linewidth=0.6)
+        ends.append((result.duration_s, float(there["mos"][-1]), call, style.colour))
+    ax.set_xlim(0, result.duration_s)
+    ax.set_ylim(0.9, 4.55)
+    ax.set_yticks([1, 2, 3, 4, BEST_MOS], ["1", "2", "3", "4", "4.41"])
+    ax.set_xlabel("time / s")
+    ax.set_ylabel("MOS")
+    label_ends(ax, ends)
+    if len(calls) > MOST:
+        ax.annotate(
+            f"{MOST} of {len(calls)} calls shown", (1, 1), xycoords="axes fraction",
+            xytext=(0, 4), textcoords="offset points", ha="right", fontsize=8,
+        )  # fmt: skip
+    return figure
