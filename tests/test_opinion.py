@@ -94,8 +94,8 @@ def test_figure_and_chart_show_the_same(lossy):
     steps = [line.get_ydata()[0] for line in ax.lines if len(set(line.get_xdata())) == 2]
     assert steps[1:] == pytest.approx(known)  # the first is the line of the best there is
     chart = next(chart for chart in series.charts(lossy) if chart["name"] == "mos")
-    assert chart["x"][:2] == [1.5, 3.0]
-    assert chart["lines"][0]["values"] == pytest.approx(known, abs=1e-4)
+    assert chart["x"][:3] == [0.0, 1.5, 3.0]
+    assert chart["lines"][0]["values"] == pytest.approx([known[0], *known], abs=1e-4)
 
 
 def test_what_is_no_speech_has_none(result):

@@ -76,6 +76,8 @@ def chart_of(
         "note": note,
         "explained": [],
         "logarithmic": False,
+        "range": None,
+        "stepped": False,
     }
 
 
@@ -174,7 +176,7 @@ def _late_chart(
 def _mos_chart(
     result: Result, calls: Sequence[str], styles: Mapping[str, FlowStyle]
 ) -> dict[str, Any] | None:
-    """MOS of windows, each at its end."""
+    """MOS of windows, each a step up to its end."""
     width = opinion.window_s(result)
     windows = {call: opinion.over_time(result, call, width) for call in calls}
     starts = sorted({start for rows in windows.values() for start in rows["time_s"]})
@@ -182,10 +184,12 @@ def _mos_chart(
     for call, rows in windows.items():
         values = _on(starts, rows, "mos")
         if any(value is not None for value in values):
+            values = [values[0], *values]  # a step begins where the one before ends
             lines.append(line_of(call, styles[call].colour, styles[call].dashes, values))
-    x = [min(start + width, result.duration_s) for start in starts]
+    x = [*starts[:1], *(min(start + width, result.duration_s) for start in starts)]
     title = f"MOS of each window of {time_text(width)}"
-    return chart_of("mos", title, "", x, lines, "Each point stands at the end of its window.")
+    made = chart_of("mos", title, "", x, lines)
+    return made and {**made, "stepped": True, "range": (0.9, 4.6)}
 
 
 def _queue_chart(result: Result) -> dict[str, Any] | None:
