@@ -237,3 +237,16 @@ def test_two_long_axes_make_a_map():
     assert shown == [[11.8] * 4, [91.8] * 4]
     assert [name for name, _ in comparison.every(study) if name.endswith("-map")]
     assert comparison.over_two_axes(made_study({"udp": [4.0]}, 1), "mos") is None
+
+
+def test_figures_are_pdf_where_asked_for(result, study, tmp_path):
+    def endings(folder):
+        names = [file.name for file in (folder / "figures").iterdir()]
+        return {name.rpartition(".")[2] for name in names if not name.startswith("topology")}
+
+    assert endings(result.save(tmp_path / "plain")) == {"svg", "png"}
+    for one in (result, study):
+        folder = one.save(tmp_path / "pdf", pdf=True)
+        assert endings(folder) == {"svg", "png", "pdf"}
+        svgs, pdfs = (len(list((folder / "figures").glob(f"*.{e}"))) for e in ("svg", "pdf"))
+        assert svgs - 1 == pdfs, "the network's picture is SVG alone"

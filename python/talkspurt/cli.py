@@ -38,6 +38,7 @@ def run(
     seed: int | None = None,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
     report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
+    pdf: Annotated[bool, Parameter(name="--pdf", negative=())] = False,
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
 ) -> None:
     """Run a scenario; print what came of each flow and write everything else into a folder.
@@ -58,6 +59,8 @@ def run(
         --out.
     report
         Whether to draw figures and write report.html.
+    pdf
+        Write each figure as PDF, too, beside SVG and PNG.
     jobs
         Runs at a time, when there are axes or replications; all cores unless given.
     """
@@ -65,9 +68,12 @@ def run(
 
     if jobs is not None and jobs < 1:
         raise BadInputError(f"--jobs {jobs}: expected 1 or more")
+    if pdf and not report:
+        raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
     running.run(
-        scenario, out=out, sets=set or [], seed=seed, as_json=json, report=report, jobs=jobs
-    )
+        scenario, out=out, sets=set or [], seed=seed, as_json=json, report=report, pdf=pdf,
+        jobs=jobs,
+    )  # fmt: skip
 
 
 @app.command

@@ -138,9 +138,13 @@ def every(result: Result) -> Iterator[tuple[str, Figure]]:
                     yield (f"{name}-{flow}" if flow else name), drawn
 
 
-def formats(figure: Figure) -> dict[str, bytes]:
-    """The figure as SVG, PDF and PNG, by file ending."""
-    return {"svg": svg(figure), "pdf": pdf(figure), "png": png(figure)}
+def formats(figure: Figure, *, as_pdf: bool = False) -> dict[str, bytes]:
+    """The figure as SVG and PNG, and as PDF if asked for, by file ending.
+
+    A PDF takes several times as long as the others: its fonts are cut to what is used of them.
+    """
+    made = {"svg": svg(figure), "png": png(figure)}
+    return made | {"pdf": pdf(figure)} if as_pdf else made
 
 
 __all__ = [
