@@ -138,11 +138,11 @@ ALL: tuple[Metric, ...] = (
            "TFRC or CCID 3 kept itself", "RFC 5348 §5.2 to 5.4"),
     Metric("rate_over_run", "flows", "", "value", "bit/s",
            "bits received over the length of the run: all IP packets, as in active_rate",
-           "one of two numbers that studies call throughput"),
+           "talkspurt's own; studies call this, active_rate or throughput_bps throughput. The last "
+           "is of packets with payload, over the window"),
     Metric("active_rate", "flows", "", "value", "bit/s",
            "bits received over the time from the first arrival to the last",
-           "beside throughput_bps, which is over the window, and rate_over_run; studies call all "
-           "three throughput"),
+           "talkspurt's own; see rate_over_run"),
     _rmcat("sending_rate", "sent_bps", "bit/s", "8 × bytes sent in a bin / its width", "1", 0.2),
     _rmcat("receiving_rate", "received_bps", "bit/s",
            "8 × bytes received in a bin / its width", "1", 0.2),
