@@ -82,6 +82,18 @@ def test_rates_hold_every_bit(busy):
         table = metrics.compute(busy, metric, "beat")
         assert table["time_s"].to_list() == pytest.approx([0.2 * i for i in range(50)])
         assert table[y].sum() * 0.2 == pytest.approx(8 * busy.flows[column][0])
+    # 972 bytes of data every 97.2 ms are 80 kbit/s; a frame of G.711 has 160 every 20 ms.
+    made = metrics.compute(busy, "generating_rate", "beat", 10.0)["generated_bps"]
+    assert made.to_list() == [8 * 972 * busy.flows["generated_packets"][0] / 10]
+    made = metrics.compute(busy, "generating_rate", "call")["generated_bps"].to_list()
+    assert made[1:] == pytest.approx([64e3] * 9)
+    sent = packets.life(busy, "beat").height
+    assert metrics.compute(busy, "sent_packet_rate", "beat")["sent_packets"].sum() == sent
+    passed = busy.packets("beat").filter(pl.col("link") == "far")["dequeued_s"].count()
+    told = metrics.compute(busy, "forwarded_packet_rate", "beat")["forwarded_packets"]
+    assert told.sum() == passed
+    bits = metrics.compute(busy, "forwarded_rate", "beat")["forwarded_bps"]
+    assert bits.to_list() == pytest.approx([8000 * count for count in told])
     goodput = metrics.compute(busy, "goodput_over_time", "beat", 0.5)
     assert goodput["goodput_bps"].mean() == pytest.approx(busy.flows["goodput_bps"][0])
     # A packet of 1000 bytes every 97.2 ms is two or three in 200 ms, but where the flow begins.
