@@ -112,6 +112,21 @@ def test_bins_must_be_of_the_series(busy, tmp_path):
     assert metrics.compute(coarse, "sending_rate", "beat").height == 20
 
 
+def test_a_result_of_an_older_version_is_told_so(busy, tmp_path):
+    busy.save(tmp_path / "run", report=False)
+    file = tmp_path / "run" / "series.parquet"
+    pl.read_parquet(file).drop("discarded_packets").write_parquet(file)
+    told = command("metrics", tmp_path / "run", "lost_over_time")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "have no discarded_packets: an older talkspurt made it" in told.stderr
+    # Frames without encodings are of one encoding.
+    file = file.with_name("frames.parquet")
+    pl.read_parquet(file).drop("encoding").write_parquet(file)
+    old = talkspurt.load(tmp_path / "run")
+    known = metrics.compute(busy, "mos_over_time", "call")
+    assert metrics.compute(old, "mos_over_time", "call").equals(known)
+
+
 def test_a_packets_time_is_its_waits_and_what_paper_says_of_the_rest(busy):
     for flow in ("beat", "call"):
         life = packets.life(busy, flow).drop_nulls("received_s")

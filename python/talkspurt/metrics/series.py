@@ -56,7 +56,16 @@ def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     """Counts of ``SUMS``, and ``generated_bps``, ``sent_bps``, ``received_bps``, ``goodput_bps``.
 
     ``throughput_ratio`` is what this flow received over the mean of what all flows did.
+
+    Raises:
+        ValueError: when the result is of a version whose series count less.
     """
+    missing = [name for name in SUMS if name not in result.series().columns]
+    if missing:
+        raise ValueError(
+            f"the series of this result have no {missing[0]}: an older talkspurt made it; run "
+            "scenario.toml in it again"
+        )
     width = sharing.bin_width(result)
     bits = pl.col("goodput_bps") * (pl.col("time_s") - _start(width))
     table = (
