@@ -2,7 +2,7 @@
 
 A run is its scenario and its seed, so nothing has to be recorded for an export: the run is done
 again, its packets are written while they move, and its digest says that it was the same. Tables,
-which are recorded, are copied.
+which are recorded, are copied. Nothing here holds a whole run in memory.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from talkspurt.scenario import read
 from talkspurt.study import Study
 from talkspurt.terminal.progress import Bar
 
-Format = Literal["pcapng", "ns2", "nam", "qlog", "csv"]
+Format = Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv"]
 
-BYTES_A_HOP = {"ns2": 3 * 75, "nam": 4 * 110}
-"""Of a trace, for each packet on each link: lines times their usual length."""
+BYTES_A_HOP = {"ns2": 3 * 75, "nam": 4 * 110, "parquet": 22}
+"""For each packet on each link: of a trace lines times their usual length, of a table a row."""
 BYTES_A_PACKET = {"pcapng": 64, "qlog": 2 * 150}
 """Of a capture, what stands around the packet itself; of a qlog, two events."""
 
@@ -52,6 +52,8 @@ def export(source: Path, to: Format, out: Path | None) -> Path:
         _check_room(result, to, target)
     with store.Staging(target) as staging:
         digest = _again(result, source, to, staging.folder)
+        if result and to == "parquet":
+            _copy_tables(source, staging.folder)
         manifest = {"talkspurt": __version__, "kind": "export", "to": to, "digest": digest}
         store.write_text(staging.folder / store.MANIFEST, store.to_json(manifest))
         return staging.commit()
@@ -75,11 +77,15 @@ def _again(result: Result | None, source: Path, to: str, folder: Path) -> str:
         raise _core.RunError(
             f"{source} asks for {len(question.plan)} runs: run it, and name one of its results"
         )
-    job = question.plan.export(0, to, str(folder))
-    with Bar(f"{question.plan.title}: {to}") as bar, _stopped(job):
-        while not job.wait(0.05):
-            bar.on_progress(engine.Progress(fraction=job.progress(), finished=0, total=1))
-    digest = job.result()
+    with Bar(f"{question.plan.title}: {to}") as bar:
+        if to == "parquet":
+            digest = _write_packets(question.plan.rows(0), folder / "packets", bar)
+        else:
+            job = question.plan.export(0, to, str(folder))
+            with _stopped(job):
+                while not job.wait(0.05):
+                    bar.on_progress(_progress(job))
+            digest = job.result()
     if result and digest != result.digest:
         raise _core.RunError(
             f"{source}: done again, the run is another ({digest}, and was {result.digest}): "
@@ -89,8 +95,31 @@ def _again(result: Result | None, source: Path, to: str, folder: Path) -> str:
     return digest
 
 
+def _progress(job: _core.Export | _core.Rows) -> engine.Progress:
+    return engine.Progress(fraction=job.progress(), finished=0, total=1)
+
+
+def _write_packets(job: _core.Rows, folder: Path, bar: Bar) -> str:
+    """A file for each batch of packets, in order: together one data set. The run's digest."""
+    import polars as pl
+
+    with store.writing(folder):
+        folder.mkdir()
+    count = 0
+    with _stopped(job):
+        while True:
+            ended = job.wait(0.0)
+            batch = job.batch(0.0 if ended else 0.05)
+            if batch is not None:
+                store.write_table(folder / f"{count:05}.parquet", pl.DataFrame(batch))
+                count += 1
+            elif ended:
+                return job.result()
+            bar.on_progress(_progress(job))
+
+
 @contextmanager
-def _stopped(job: _core.Export) -> Iterator[None]:
+def _stopped(job: _core.Export | _core.Rows) -> Iterator[None]:
     """Whatever ends the wait ends the work."""
     try:
         yield
@@ -117,7 +146,7 @@ def _check_room(result: Result, to: str, target: Path) -> None:
 
 def _estimate(result: Result, to: str) -> float:
     hops = float(result.manifest["hops"])
-    if to in BYTES_A_HOP:
+    if to in BYTES_A_HOP:  # of Parquet, the tables that are copied are small beside the packets
         return hops * BYTES_A_HOP[to]
     if to == "pcapng":
         return hops * BYTES_A_PACKET[to] + float(result.links["sent_bytes"].sum() or 0)
@@ -134,18 +163,25 @@ def _size(count: float) -> str:
     return f"{count:.1f} TB"
 
 
+def _copy_tables(source: Path, folder: Path) -> None:
+    for name in TABLES:
+        file = folder / f"{name}.parquet"
+        with store.writing(file):
+            shutil.copyfile(source / file.name, file)
+
+
 def _tables(result: Result | None, source: Path, target: Path) -> Path:
     if result is None:
         raise _core.RunError(f"{source}: csv is made of the tables of a result: run it first")
+    import polars as pl
+
     with store.Staging(target) as staging:
         for name in (*TABLES, "packets"):
-            try:
-                table = result.table(name)
-            except KeyError:
-                continue
+            table = source / f"{name}.parquet"
             file = staging.folder / f"{name}.csv"
-            with store.writing(file):
-                table.write_csv(file)
+            if table.exists():
+                with store.writing(file):
+                    pl.scan_parquet(table).sink_csv(file)
         manifest = {"talkspurt": __version__, "kind": "export", "to": "csv"}
         manifest["digest"] = result.digest
         store.write_text(staging.folder / store.MANIFEST, store.to_json(manifest))

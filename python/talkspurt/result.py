@@ -325,10 +325,17 @@ class Result:
         target.write_text(single.html(self), encoding="utf-8")
         return target
 
-    def save(self, directory: str | os.PathLike[str], *, report: bool = True) -> Path:
+    def save(
+        self, directory: str | os.PathLike[str], *, report: bool = True, pdf: bool = False
+    ) -> Path:
         """Write everything into a folder, whole or not at all; returns where it is.
 
         A folder that talkspurt wrote before is replaced; any other is left alone.
+
+        Args:
+            directory: where.
+            report: whether to draw figures and write the report.
+            pdf: write each figure as PDF, too, beside SVG and PNG.
 
         Raises:
             talkspurt.store.StoreError: when the folder is somebody else's or cannot be written.
@@ -336,7 +343,7 @@ class Result:
         from talkspurt import store
 
         with store.Staging(Path(directory)) as staging:
-            store.write_result(self, staging.folder, report=report)
+            store.write_result(self, staging.folder, report=report, pdf=pdf)
             return staging.commit()
 
     def to_json(self) -> dict[str, Any]:

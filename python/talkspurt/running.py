@@ -21,6 +21,7 @@ def run(
     seed: int | None,
     as_json: bool,
     report: bool,
+    pdf: bool,
     jobs: int | None,
 ) -> None:
     """Run a scenario as the command line asks."""
@@ -35,11 +36,11 @@ def run(
     # Whether the folder may be written is asked before the work, not after.
     if entry.is_study(question.plan):
         with store.Resumable(folder, study_store.key(question), len(question.plan)) as unfinished:
-            answer = _study_into(question, unfinished, jobs, report=report)
+            answer = _study_into(question, unfinished, jobs, report=report, pdf=pdf)
             where = unfinished.commit()
     else:
         with store.Staging(folder) as staging:
-            answer = _run_into(question, staging, report=report)
+            answer = _run_into(question, staging, report=report, pdf=pdf)
             where = staging.commit()
     _print(answer, as_json)
     if not as_json:
@@ -56,21 +57,23 @@ def sets_of(sets: list[str]) -> list[tuple[str, str]]:
         raise BadInputError(f"--set: {error}") from None
 
 
-def _run_into(question: Question, staging: store.Staging, *, report: bool) -> Result | Study:
+def _run_into(
+    question: Question, staging: store.Staging, *, report: bool, pdf: bool
+) -> Result | Study:
     """One run, and what came of it written."""
     with Bar(question.plan.title) as bar:
         answer = entry.answer(
             question, on_progress=bar.on_progress, captures_in=lambda _: staging.folder
         )
         assert isinstance(answer, Result)
-        store.write_result(answer, staging.folder, report=report, step=bar.on_step)
+        store.write_result(answer, staging.folder, report=report, pdf=pdf, step=bar.on_step)
     # Tables on the terminal are read before the folder is renamed.
     _ = answer.flows, answer.links
     return answer
 
 
 def _study_into(
-    question: Question, unfinished: store.Resumable, jobs: int | None, *, report: bool
+    question: Question, unfinished: store.Resumable, jobs: int | None, *, report: bool, pdf: bool
 ) -> Study:
     """Runs written as they end, so that a study need not fit into memory, and none done twice."""
     plan = question.plan
@@ -97,7 +100,7 @@ def _study_into(
             there=there,
         )
         assert isinstance(answer, Study)
-        study_store.write_study(answer, unfinished.folder, report=report, step=bar.on_step)
+        study_store.write_study(answer, unfinished.folder, report=report, pdf=pdf, step=bar.on_step)
     for result in answer.runs:
         _ = result.flows, result.links
     return answer

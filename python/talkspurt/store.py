@@ -299,6 +299,7 @@ def write_result(
     folder: Path,
     *,
     report: bool = True,
+    pdf: bool = False,
     step: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Write one run into a folder that exists; ``step`` hears what is written next."""
@@ -316,19 +317,21 @@ def write_result(
         write_bytes(folder / AUDIO / file_name(name, "sent.wav"), audio.sent_wav())
         write_bytes(folder / AUDIO / file_name(name, "received.wav"), audio.received_wav())
     if report:
-        _write_pictures(result, folder, step)
+        _write_pictures(result, folder, step, pdf=pdf)
     header = {"name": result.name, "title": result.title, "description": result.description}
     write_text(folder / MANIFEST, to_json({**result.manifest, **header}))
 
 
-def _write_pictures(result: Result, folder: Path, step: Callable[[str], None]) -> None:
+def _write_pictures(
+    result: Result, folder: Path, step: Callable[[str], None], *, pdf: bool
+) -> None:
     from talkspurt import figures
     from talkspurt.report import single
 
     write_topology(result, folder)
     for name, figure in figures.every(result):
         step(f"figure {name}")
-        for ending, data in figures.both(figure).items():
+        for ending, data in figures.formats(figure, as_pdf=pdf).items():
             write_bytes(folder / FIGURES / f"{file_name(name)}.{ending}", data)
     step("report")
     write_text(folder / "report.html", single.html(result))

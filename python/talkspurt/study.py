@@ -276,8 +276,15 @@ class Study:
         counts = dict.fromkeys(("count", "replications"), pl.Int64())
         return pl.DataFrame(rows, schema={**schema, **counts, **numbers})
 
-    def save(self, directory: str | os.PathLike[str], *, report: bool = True) -> Path:
+    def save(
+        self, directory: str | os.PathLike[str], *, report: bool = True, pdf: bool = False
+    ) -> Path:
         """Write everything into a folder, whole or not at all; returns where it is.
+
+        Args:
+            directory: where.
+            report: whether to draw figures and write the report.
+            pdf: write each figure as PDF, too, beside SVG and PNG.
 
         Raises:
             talkspurt.store.StoreError: when the folder is somebody else's or cannot be written.
@@ -285,7 +292,7 @@ class Study:
         from talkspurt import store, study_store
 
         with store.Staging(Path(directory)) as staging:
-            study_store.write_study(self, staging.folder, report=report)
+            study_store.write_study(self, staging.folder, report=report, pdf=pdf)
             return staging.commit()
 
     def report(self, path: str | os.PathLike[str]) -> Path:

@@ -32,6 +32,7 @@ def write_study(
     folder: Path,
     *,
     report: bool = True,
+    pdf: bool = False,
     step: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Write a study into a folder that exists; runs already in it are not written again."""
@@ -57,7 +58,7 @@ def write_study(
     for axis, frame in study.comparisons().items():
         store.write_table(folder / f"differences-{store.file_name(axis)}.parquet", frame)
     if report:
-        _write_pictures(study, folder, step)
+        _write_pictures(study, folder, step, pdf=pdf)
     store.write_text(folder / store.MANIFEST, store.to_json(_manifest(study, runs)))
 
 
@@ -118,7 +119,7 @@ def keep_run(run: Result, folder: Path) -> Result:
     return store.load_result(folder)
 
 
-def _write_pictures(study: Study, folder: Path, step: Callable[[str], None]) -> None:
+def _write_pictures(study: Study, folder: Path, step: Callable[[str], None], *, pdf: bool) -> None:
     from talkspurt import figures
     from talkspurt.figures import comparison
     from talkspurt.report import study as page
@@ -126,7 +127,7 @@ def _write_pictures(study: Study, folder: Path, step: Callable[[str], None]) -> 
     store.write_topology(study.runs[0], folder)
     for name, figure in comparison.every(study):
         step(f"figure {name}")
-        for ending, data in figures.both(figure).items():
+        for ending, data in figures.formats(figure, as_pdf=pdf).items():
             store.write_bytes(folder / store.FIGURES / f"{name}.{ending}", data)
     step("report")
     store.write_text(folder / "report.html", page.html(study))

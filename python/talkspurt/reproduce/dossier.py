@@ -52,7 +52,7 @@ def _write_study(one: Reproduction, folder: Path) -> None:
             store.write_text(folder / f"{one.file.name}.{suffix}", file.read_text(encoding="utf-8"))
     drawn = list(pictures(one))
     for picture in drawn:
-        for ending, data in figures.both(picture.figure).items():
+        for ending, data in figures.formats(picture.figure, as_pdf=True).items():
             store.write_bytes(folder / "figures" / f"{picture.name}.{ending}", data)
     store.write_text(folder / "index.html", study_page(one, drawn))
 
