@@ -74,13 +74,18 @@ def ask(name: str, measure: Callable[[Result], Iterable[Row]] = lambda _: ()) ->
         given = {**result.settings, "replicate": result.replicate, "seed": result.seed}
         rows[i] = [{**given, **row} for row in measure(result)]
         held = {table: result.table(table) for table in HELD}
-        return replace(result, _read_table=held.get, _tables={}, _captures=None)
+        # Whatever else reads from the run would keep all of it in memory.
+        return replace(result, _read_table=held.get, _read_audio=_silent, _tables={})
 
     with Bar(question.plan.title) as bar:
         study = entry.answer(question, on_progress=bar.on_progress, keep=keep)
     assert isinstance(study, Study)
     measured = [row for i in sorted(rows) for row in rows[i]]
     return Asked(name, study, pl.DataFrame(measured, infer_schema_length=None))
+
+
+def _silent(_: str) -> None:
+    """Nothing is to be heard of runs whose tables are kept alone."""
 
 
 # Statistics.
