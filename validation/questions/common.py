@@ -10,7 +10,9 @@ from __future__ import annotations
 import argparse
 import datetime
 import hashlib
+import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -118,7 +120,9 @@ class Interval:
         return self.low > 0 or self.high < 0
 
     def show(self, digits: int = 2, scale: float = 1.0, *, sign: bool = False) -> str:
-        """As in `0.31 [0.12, 0.50]`; with a sign where it is a difference."""
+        """As in `0.31 [0.12, 0.50]`, with a sign where it is a difference; 0 where all are."""
+        if self.low == self.high == 0:
+            return "0"
         form = f"{'+' if sign else ''}.{digits}f"
         mean, low, high = (
             format(number * scale, form).replace("-", "−")
@@ -166,7 +170,7 @@ class Page:
         """`question` is what the page answers, in a sentence or two."""
         self.name = name
         self.file = PAGES / f"{name}.md"
-        self._head = [f"# {title}", "", self._written(), "", question]
+        self._head = [f"# {title}", "", self._written(), "", *_flow(question)]
         self._body: list[str] = []
         self._figures: dict[Path, bytes] = {}
         self.claims = 0
@@ -182,7 +186,11 @@ class Page:
 
     def text(self, words: str) -> None:
         """What was done and what words mean: nothing that the runs could contradict."""
-        self._body += ["", words]
+        self._body += ["", *_flow(words)]
+
+    def code(self, *lines: str) -> None:
+        """Lines that stay as they are."""
+        self._body += ["", "```text", *lines, "```"]
 
     def claim(self, words: str, *holds: bool) -> None:
         """A paragraph about what came out, and what must be true for it.
@@ -190,19 +198,22 @@ class Page:
         Raises:
             UntrueError: where something is not; the page is not written then.
         """
-        if not holds or not all(holds):
-            missing = [i for i, held in enumerate(holds) if not held]
-            raise UntrueError(f"{self.name}: not so ({missing} of {len(holds)}): {words}")
-        self.claims += len(holds)
-        self._body += ["", words]
+        self._hold(words, holds)
+        self._body += ["", *_flow(words)]
 
     def claims_list(self, *claims: tuple[str, bool]) -> None:
         """Claims as a list, each with what must be true for it."""
+        self._body.append("")
         for words, held in claims:
-            if not held:
-                raise UntrueError(f"{self.name}: not so: {words}")
-        self.claims += len(claims)
-        self._body += ["", *(f"* {words}" for words, _ in claims)]
+            self._hold(words, (held,))
+            self._body += _flow(words, "* ")
+
+    def _hold(self, words: str, holds: Sequence[bool]) -> None:
+        untrue = [i for i, held in enumerate(holds, 1) if not held]
+        if untrue or not holds:
+            which = ", ".join(map(str, untrue)) or "nothing was given"
+            raise UntrueError(f"{self.name}: not so ({which} of {len(holds)}): {words}")
+        self.claims += len(holds)
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         """A table; all columns but the first to the right."""
@@ -250,6 +261,18 @@ class Page:
             )
         lines.append(f"| again | `.venv/bin/python validation/questions/{self.name}.py` |")
         return lines
+
+
+def _flow(words: str, bullet: str = "") -> list[str]:
+    """A paragraph in lines, however it was broken; no-break spaces stay."""
+    return textwrap.wrap(
+        re.sub(r"[ \n]+", " ", words).strip(" "),
+        100,
+        initial_indent=bullet,
+        subsequent_indent=" " * len(bullet),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def begin(name: str, words: str) -> None:
