@@ -12,7 +12,7 @@ from common import Interval
 from ssthresh_law import NONE, PROFILES, Law, Path
 
 from talkspurt.figures import styled
-from talkspurt.figures.style import FAINT, INK, transport_style
+from talkspurt.figures.style import FAINT, INK, LINE_LENGTH, transport_style
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,7 +40,7 @@ def settling(laws: Sequence[Law], packets_per_s: float) -> Figure:
                 ax.set_xticks([2, 5, 10, 20, 50, 100, 300])
                 ax.set_xticklabels(["2", "5", "10", "20", "50", "100", "none"])
                 ax.minorticks_off()
-                ax.set_ylim(0, 39)
+                ax.set_ylim(0, 41)
             grid[-1][i].set_xlabel("initial ssthresh / packets")
         for ax in grid[:, 0]:
             ax.set_ylabel("time to settle / s")
@@ -136,5 +136,5 @@ def harm(shown: pl.DataFrame, senders: Sequence[str]) -> Figure:
             ax.set_xlabel("initial ssthresh / packets")
             ax.set_title(words)
         axes[0].set_ylabel("packets lost")
-        axes[0].legend(fontsize=7.5, loc="upper left")
+        axes[0].legend(fontsize=7.5, loc="upper left", handlelength=LINE_LENGTH)
     return figure
