@@ -1,4 +1,4 @@
-"""The studies behind docs/questions: they can be run, and their pages say what was asserted."""
+"""The pages of docs/questions say what was asserted, and the closed form of one is near ns-2."""
 
 import sys
 from itertools import pairwise
@@ -6,8 +6,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-
-import talkspurt
 
 ROOT = Path(__file__).parents[1]
 SCENARIOS = sorted((ROOT / "scenarios" / "questions").glob("*.toml"))
@@ -21,12 +19,6 @@ def validation(monkeypatch):
     yield
     for name in ("common", "made", "ssthresh_law"):
         sys.modules.pop(name, None)
-
-
-@pytest.mark.parametrize("file", SCENARIOS, ids=lambda file: file.stem)
-def test_a_study_can_be_run_and_has_seeds_enough_for_intervals(file):
-    plan = talkspurt.read(file).plan
-    assert plan.axes and plan.replications >= 3
 
 
 @pytest.mark.parametrize("file", PAGES, ids=lambda file: file.stem)
