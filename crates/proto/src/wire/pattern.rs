@@ -1,15 +1,18 @@
 //! The bytes of a virtual payload: a function of the offset in its stream and nothing else.
 //!
-//! The stream is the sequence of 64-bit big-endian words whose value is their own offset: byte `o`
-//! is byte `o mod 8` of the word `o − o mod 8`. In a hex dump the position in the stream can be
-//! read off, and a receiver can check every byte.
+//! The stream is a sequence of words of eight bytes, each its own offset modulo 2³² as hexadecimal
+//! digits: byte `o` is digit `o mod 8` of the word `o − o mod 8`. In a dump the position in the stream
+//! can be read off, a receiver can check every byte, and none of the heuristics by which Wireshark
+//! guesses at protocols takes it for one; binary numbers look like the headers of several.
 
 use crate::packet::Payload;
 
 /// The byte at this offset.
 #[must_use]
 pub const fn byte_at(offset: u64) -> u8 {
-    (offset & !7).to_be_bytes()[(offset & 7) as usize]
+    let word = offset as u32 & !7;
+    let digit = word >> (28 - 4 * (offset & 7) as u32) & 0xf;
+    b"0123456789abcdef"[digit as usize]
 }
 
 /// Appends the payload's bytes, real or virtual.
