@@ -203,7 +203,7 @@ def metrics(
         raise BadInputError("which metric? `talkspurt metrics` lists them")
     try:
         catalogue.print_metric(run, name, flow, bin, as_json=json)
-    except KeyError as error:
+    except (KeyError, ValueError) as error:
         raise BadInputError(str(error.args[0])) from None
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from talkspurt.metrics import packets, sharing
+from talkspurt.metrics import breaker, packets, sharing
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
@@ -61,10 +61,10 @@ def _cross(letter: str, name: str, shape: Shape, x: str, y: str, unit: str, form
 
 ALL: tuple[Metric, ...] = (
     _cross("a", "sent_rate_vs_jitter", "over_time", "sent_bps", "jitter_mean_s", "s", _D),
-    _cross("b", "generated_rate", "over_time", "time_s", "generated_packets", "packets",
-           "units the source made in a bin"),
-    _cross("c", "received_packet_rate", "over_time", "time_s", "received_packets", "packets",
-           "IP packets that arrived in a bin"),
+    _cross("b", "generated_rate", "over_time", "time_s", "generated_pps", "packets/s",
+           "units the source made in a bin over its width"),
+    _cross("c", "received_packet_rate", "over_time", "time_s", "received_pps", "packets/s",
+           "IP packets that arrived in a bin over its width"),
     _cross("d", "jitter_vs_number", "packets", "number", "jitter_s", "s", _D),
     _cross("e", "size_vs_greatest_rate", "by_size", "ip_bytes", "sent_max_bps", "bit/s",
            "bits sent in packets of this length in the busiest bin, over its width"),
@@ -116,7 +116,9 @@ ALL: tuple[Metric, ...] = (
            "(Σ x)² / (n Σ x²) of the flows' throughputs in the window",
            "Jain, Chiu and Hawe 1984; RFC 5166 §2.4"),
     Metric("normalised_throughput", "flows", "", "value", "1",
-           "throughput over the mean of all flows'", "RFC 5166 §2.4"),
+           "throughput over the flow's max-min fair share of the links on its way, every flow "
+           "taking what it can get; absent for a flow over a cell",
+           "RFC 5166 §2.4; Bertsekas and Gallager 1992 §6.5.2"),
     Metric("variation", "scales", "scale_s", "cov", "1",
            "standard deviation over mean of the received rate, averaged over each time scale",
            "Floyd, Handley, Padhye and Widmer 2000 §4.1.1"),
@@ -128,10 +130,11 @@ ALL: tuple[Metric, ...] = (
            "its mean over the last quarter of the window; absent if it never does",
            "RFC 5166 §2.5 asks for convergence times and names no band"),
     Metric("circuit_breaker", "flows", "", "value", "s",
-           "when the flow would have had to stop: after three intervals of RTCP, 5 s each, in each "
-           "of which it sent more than ten times s / (R √(2p/3)); absent if never. p is the share "
-           "of its packets lost in the interval, R twice its mean delay",
-           "RFC 8083 §4.3"),
+           "when the flow would have had to stop: after three intervals of RTCP in a row, 5 s "
+           "each, in each of which it sent more than ten times s / (R √(2p/3)), or nothing "
+           "arrived; absent if never. p is the share of its packets lost in the interval, R twice "
+           "the mean delay of those that arrived, or the last known",
+           "RFC 8083 §4.1 and §4.3"),
 )  # fmt: skip
 
 
@@ -156,6 +159,7 @@ def compute(result: Result, name: str, flow: str | None = None, bin_s: float = 1
 
     Raises:
         KeyError: when there is no such metric or flow, or no packet table that it needs.
+        ValueError: when a bin is no multiple of those of the series that a metric needs.
     """
     one = metric(name)
     names = [flow] if flow is not None else result.flows["name"].to_list()
@@ -171,6 +175,11 @@ def compute(result: Result, name: str, flow: str | None = None, bin_s: float = 1
     parts = []
     for wanted in names:
         table = _table(result, one, wanted, bin_s)
+        if one.y == "generated_pps" and table[one.y].null_count() == table.height:
+            raise ValueError(
+                f"{one.name} comes from the time series: a bin of {bin_s:g} s is no multiple of "
+                f"record.interval, {sharing.bin_width(result):g} s"
+            )
         across = [one.x] if one.x else []
         parts.append(table.select(pl.lit(wanted).alias("flow"), *across, one.y))
     return pl.concat(parts, how="vertical_relaxed")
@@ -209,13 +218,6 @@ def _throughputs(result: Result) -> list[float]:
     return [float(rate or 0.0) for rate in result.flows["throughput_bps"]]
 
 
-def _normalised(result: Result, flow: str) -> float:
-    all_of_them = _throughputs(result)
-    own = float(result.flows.filter(pl.col("name") == flow)["throughput_bps"][0] or 0.0)
-    total = math.fsum(all_of_them)
-    return own * len(all_of_them) / total if total else math.nan
-
-
 def _a_second(result: Result) -> int:
     return max(1, round(1.0 / sharing.bin_width(result)))
 
@@ -240,35 +242,11 @@ def _convergence(result: Result, flow: str) -> float | None:
     return sharing.converged_s(times, seconds, target) if target else None
 
 
-def _breaker(result: Result, flow: str) -> float | None:
-    """By intervals of five seconds of the series; RFC 3550 §6.2 has no shorter ones by default."""
-    low, high = sharing.window(result)
-    interval = 5.0
-    series = result.series(flow).filter((pl.col("time_s") > low) & (pl.col("time_s") <= high))
-    bins = series.group_by(((pl.col("time_s") - low) / interval - 1e-9).floor().alias("bin")).agg(
-        pl.col("sent_packets").sum(),
-        pl.col("sent_bytes").sum(),
-        pl.col("lost_packets").sum(),
-        pl.col("delay_mean_s").mean(),
-    )
-    bins = bins.filter((pl.col("sent_packets") > 0) & pl.col("delay_mean_s").is_not_null())
-    bins = bins.sort("bin")
-    if bins.is_empty():
-        return None
-    found = sharing.circuit_breaker(
-        (bins["sent_bytes"] * 8 / interval).to_list(),
-        (bins["lost_packets"] / bins["sent_packets"]).to_list(),
-        (2 * bins["delay_mean_s"]).to_list(),
-        float(bins["sent_bytes"].sum()) / float(bins["sent_packets"].sum()),
-    )
-    return None if found is None else low + (float(bins["bin"][found]) + 1) * interval
-
-
 _NUMBERS: dict[str, Callable[[Result, str], float | None]] = {
     "active_rate": _active,
     "fairness": lambda result, _: sharing.jain(_throughputs(result)),
-    "normalised_throughput": _normalised,
+    "normalised_throughput": sharing.normalised_throughput,
     "equivalence": _equivalence,
     "convergence": _convergence,
-    "circuit_breaker": _breaker,
+    "circuit_breaker": breaker.stopped_s,
 }
