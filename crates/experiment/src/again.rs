@@ -13,7 +13,7 @@ use crate::Shared;
 use crate::layout::window;
 
 /// How often links are settled, so that what they told can be put in order.
-pub(crate) const BARRIER: Duration = Duration::from_millis(50);
+pub const BARRIER: Duration = Duration::from_millis(50);
 
 /// Runs a point under a probe, which is asked at each barrier whether it has `enough`; the probe, and
 /// the instant before which everything has been told to it.
