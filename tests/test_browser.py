@@ -4,6 +4,7 @@ import os
 import random
 import shutil
 import time
+from collections import Counter
 from itertools import pairwise
 
 import polars as pl
@@ -310,6 +311,35 @@ def test_the_animation_moves_with_slider_clock_and_keys(browser, moving, scheme)
         assert stage.evaluate(ASK, ["time"]) == still
         page.keyboard.press("n")
         assert stage.evaluate(ASK, ["time"]) in stage.evaluate(ASK, ["drops"])
+        assert visit.said == []
+
+
+@pytest.fixture(scope="module")
+def air(pytestconfig, tmp_path_factory):
+    """A report of a cell whose queues drop nobody, and the table of every packet in it."""
+    sets = {"axes": [], "replications.count": 1, "duration": "8s", "record.packets": True}
+    sets |= {"record.animation.from": "6s", "record.animation.packets": 3000}
+    result = talkspurt.run(pytestconfig.rootpath / "scenarios/wireless-cell.toml", set=sets)
+    return result, result.report(tmp_path_factory.mktemp("air") / "run.html")
+
+
+def test_packets_cross_the_air_from_whom_to_whom(browser, air):
+    result, file = air
+    packets = result.packets().filter(~pl.col("fate").is_in(["full", "retries"]))
+    with Visit(browser, file) as visit:
+        stage = visit.page.query_selector(".stage")
+        begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
+        dice = random.Random(7)
+        waited = Counter()
+        for t in (dice.uniform(begin, end) for _ in range(100)):
+            for link in ("cafe.ap", "cafe.laptop", "cafe.phone", "line.back"):
+                here = packets.filter(pl.col("link") == link, pl.col("enqueued_s") <= t)
+                left = here.filter(pl.col("dequeued_s") <= t)
+                flying = left.filter(~(pl.col("received_s") <= t).fill_null(False)).height
+                found = stage.evaluate(ASK, ["on", link, t])
+                assert found == {"waiting": here.height - left.height, "flying": flying}, (link, t)
+                waited[link] += found["waiting"] + found["flying"]
+        assert waited["cafe.ap"] > 500 and waited["cafe.laptop"] > 5, "or nothing was compared"
         assert visit.said == []
 
 

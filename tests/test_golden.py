@@ -27,7 +27,7 @@ GOLDEN = {
     "two-way": "96ae0753ade5e23007168e7fd8417229",
     "video": "b45f1bb3823ed729bb2f02bfd2a271a4",
     "which-transport": "277e44c269d74492a1da1f0486e3aa5d",
-    "wireless-cell": "855a1013bd68d388cd132ea4d9505123",
+    "wireless-cell": "5ee7e5246ed0e1fa02d876972868df2e",
 }
 
 

@@ -8,8 +8,8 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
-from talkspurt import exporting, metrics
-from talkspurt.metrics import catalogue, packets, sharing
+from talkspurt import exporting, metrics, quantity
+from talkspurt.metrics import breaker, catalogue, packets, sharing
 
 PAPER = """
 title = "On paper"
@@ -156,14 +156,114 @@ def test_convergence_is_from_when_it_stays():
 
 
 # RFC 8083 §4.3 with the law of Mathis et al.: 1000 B, 100 ms, p = 1.5 %: 8000 / (0.1 · 0.1) bit/s.
+def reports(*rates, loss=0.015, rtt_s=0.1):
+    return [
+        r if r is None else breaker.Report(5.0 * n, r, loss, rtt_s) for n, r in enumerate(rates)
+    ]
+
+
+OVER, UNDER = 8.1e6, 7.9e6
+
+
 def test_the_circuit_breaker_needs_three_intervals_in_a_row():
-    assert sharing.tcp_rate_bps(1000, 0.1, 0.015) == pytest.approx(8e5)
-    over, under = 8.1e6, 7.9e6
-    loss, rtt = [0.015] * 6, [0.1] * 6
-    assert sharing.circuit_breaker([over] * 3, loss[:3], rtt[:3], 1000) == 2
-    rates = [over, over, under, over, over, over]
-    assert sharing.circuit_breaker(rates, loss, rtt, 1000) == 5
-    assert sharing.circuit_breaker([over] * 6, [0.0] * 6, rtt, 1000) is None
+    assert breaker.tcp_rate_bps(1000, 0.1, 0.015) == pytest.approx(8e5)
+    assert breaker.stopped(reports(OVER, OVER, OVER), 1000).until_s == 10
+    assert breaker.stopped(reports(OVER, OVER, UNDER, OVER, OVER, OVER), 1000).until_s == 25
+    assert breaker.stopped(reports(OVER, OVER, None, OVER), 1000) is None, "it was silent"
+    assert breaker.stopped(reports(*6 * [OVER], loss=0.0), 1000) is None
+
+
+def test_where_nothing_arrives_the_media_time_out_and_the_round_trip_is_the_last():
+    dead = reports(UNDER, UNDER, UNDER, loss=1.0, rtt_s=None)
+    assert breaker.stopped(dead, 1000).until_s == 10
+    assert breaker.stopped(dead[:2], 1000) is None
+    # Two over the bound and one in which nothing came: with the round-trip time known before, it is
+    # the third, for all is lost and 8.1 Mbit/s are more than ten times 0.1 Mbit/s.
+    mixed = [*reports(OVER, OVER), breaker.Report(10.0, OVER, 1.0, None)]
+    assert breaker.stopped(mixed, 1000).until_s == 10
+    assert breaker.stopped([mixed[2], *mixed[:2]], 1000) is None, "none was known yet"
+
+
+def line(duration, interval, more, flow='rate = "80kbit/s", packet = "972B", noise = "0ms"'):
+    return talkspurt.run(
+        f'title = "t"\nduration = "{duration}"\nrecord = {{ interval = "{interval}" }}\n'
+        '[links.near]\nfrom = "a"\nto = "b"\nrate = "1Mbit/s"\ndelay = "10ms"\n'
+        f'queue = {{ kind = "droptail", packets = 100 }}\n{more}\n'
+        '[flows.beat]\nfrom = "a"\nto = "b"\ntransport = { kind = "udp" }\n'
+        f'source = {{ kind = "cbr", {flow} }}\n'
+    )
+
+
+def test_a_flow_of_which_nothing_arrives_would_have_to_stop():
+    result = line("38s", "500ms", "loss = 1.0")
+    (row,) = metrics.compute(result, "circuit_breaker").to_dicts()
+    assert row["value"] == pytest.approx(15.0)
+    told, size = breaker.reports(result, "beat")
+    # A packet of 1000 B every 97.2 ms, in the last, shorter interval too.
+    assert size == 1000
+    assert [report.sent_bps for report in told] == pytest.approx([8000 / 0.0972] * 8, rel=0.03)
+    assert told[-1].until_s == 38
+
+
+def test_delays_of_an_interval_count_by_packets():
+    # Ten times the packets while the queue is full as before.
+    result = line("5s", "100ms", "", 'rate = "1200kbit/s", packet = "972B"')
+    ((report,), _) = breaker.reports(result, "beat")
+    flow = result.flows.row(0, named=True)
+    assert report.rtt_s == pytest.approx(2 * flow["delay_mean_s"])
+
+
+def test_bins_finer_than_the_series_are_refused_where_it_is_needed(paper):
+    with pytest.raises(ValueError, match=r"0\.2 s is no multiple of record\.interval, 0\.5 s"):
+        metrics.compute(paper, "generated_rate", bin_s=0.2)
+    table = metrics.compute(paper, "generated_rate", bin_s=1.0)
+    made = paper.flows["generated_packets"][0]
+    assert table["generated_pps"].sum() == made
+    assert metrics.compute(paper, "generated_rate", bin_s=2.0)["generated_pps"].sum() == made / 2
+    assert metrics.compute(paper, "received_packet_rate", bin_s=0.25)["received_pps"].max() == 12
+
+
+def test_fair_shares_are_max_min_fair():
+    # One flow over both links beside one on each: the narrow link gives 0.5 each, and the wide one
+    # what is left (Bertsekas and Gallager's parking lot).
+    links = "".join(
+        f'[links.{name}]\nfrom = "{a}"\nto = "{b}"\nrate = "{rate}"\ndelay = "1ms"\n'
+        'queue = { kind = "droptail", packets = 50 }\n'
+        for name, a, b, rate in (("one", "a", "b", "1Mbit/s"), ("two", "b", "c", "3Mbit/s"))
+    )
+    flows = "".join(
+        f'[flows.{name}]\nfrom = "{a}"\nto = "{b}"\ntransport = {{ kind = "udp" }}\n'
+        f'source = {{ kind = "cbr", rate = "{rate}", packet = "972B" }}\n{more}'
+        for name, a, b, rate, more in (
+            (
+                "both",
+                "a",
+                "c",
+                "100kbit/s",
+                'reverse = { kind = "cbr", rate = "50kbit/s", packet = "99B" }\n',
+            ),
+            ("near", "a", "b", "400kbit/s", ""),
+            ("far", "b", "c", "2000kbit/s", ""),
+        )
+    )
+    result = talkspurt.run('title = "t"\nduration = "9s"\n' + links + flows)
+    shares = sharing.fair_shares(result)
+    assert shares == pytest.approx(
+        {"both": 0.5e6, "near": 0.5e6, "far": 2.5e6, "both.reverse": 1e6}
+    )
+    found = dict(metrics.compute(result, "normalised_throughput").iter_rows())
+    rates = dict(result.flows.select("name", "throughput_bps").iter_rows())
+    assert found == pytest.approx({name: rates[name] / shares[name] for name in shares})
+    assert found["far"] == pytest.approx(2e6 * 1000 / 972 / 2.5e6, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1500us", 0.0015), ("2µs", 2e-6), ("0.1ms", 0.0001), ("2.5s", 2.5), ("1min", 60.0)],
+)
+def test_durations_are_read_alike_everywhere(text, expected):
+    assert quantity.seconds(text) == expected
+    assert sharing.seconds is quantity.seconds
 
 
 def test_a_flow_that_floods_would_be_stopped_and_a_call_would_not():

@@ -7,14 +7,17 @@ every packet takes the same time, so that what Wireshark reckons there is what t
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 import talkspurt
+from talkspurt import exporting
 
 SCENARIO = Path(__file__).parent.parent / "scenarios" / "first-call.toml"
 CHECKS = [word for layer in ("ip", "udp", "tcp") for word in ("-o", f"{layer}.check_checksum:TRUE")]
@@ -25,7 +28,7 @@ if shutil.which("tshark") is None and not os.environ.get("TALKSPURT_REQUIRE_TSHA
 
 def tshark(capture: Path, *words: str) -> str:
     """What tshark prints of a capture."""
-    command = ["tshark", "-r", str(capture), *CHECKS, "-d", "udp.port==5004,rtp", *words]
+    command = ["tshark", "-r", str(capture), *CHECKS, "-d", "udp.port==49152,rtp", *words]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
@@ -59,3 +62,97 @@ def test_wireshark_finds_every_packet_sound(run: tuple[talkspurt.Result, Path]) 
     wrong = "_ws.malformed || ip.checksum.status == 0 || udp.checksum.status == 0"
     assert tshark(capture, "-Y", f"{wrong} || tcp.checksum.status == 0") == ""
     assert tshark(capture, "-Y", "_ws.expert.group == 0x07000000") == ""  # group Malformed
+
+
+MANY = """
+title = "Every transport, many flows"
+duration = "4s"
+{links}
+[flows.speech]
+count = 150
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "speech", codec = "pcmu" }}
+[flows.datagrams]
+count = 150
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "cbr", rate = "32kbit/s", packet = "200B" }}
+"""
+FLOW = """
+[flows.{name}]
+from = "a"
+to = "b"
+transport = {transport}
+source = {source}
+"""
+BULK = '{ kind = "bulk" }'
+SPEECH = '{ kind = "speech", codec = "pcmu" }'
+OVER = {
+    "bulk": ('{ kind = "tcp", controller = "sack" }', BULK),
+    "cubic": ('{ kind = "tcp", controller = "cubic", mss = "1000B" }', BULK),
+    "stream": ('{ kind = "tcp", controller = "newreno" }', SPEECH),
+    "sctp": ('{ kind = "sctp" }', BULK),
+    "messages": ('{ kind = "sctp", ordered = false }', SPEECH),
+    "ccid2": ('{ kind = "dccp", ccid = 2 }', BULK),
+    "ccid3": ('{ kind = "dccp", ccid = 3 }', SPEECH),
+    "tfrc": ('{ kind = "tfrc" }', BULK),
+}
+LINK = """
+[links.line]
+from = "a"
+to = "b"
+rate = "20Mbit/s"
+delay = "10ms"
+jitter = "{jitter}"
+reorder = {reorder}
+queue = {{ kind = "droptail", packets = 100 }}
+"""
+READ = {
+    "raw:ip:udp:data",
+    "raw:ip:tcp",
+    "raw:ip:tcp:data",
+    "raw:ip:sctp",
+    "raw:ip:sctp:data",
+    "raw:ip:dccp",
+    "raw:ip:dccp:data",
+    "raw:ip:udp:rtcp",
+    "raw:ip:dccp:rtcp",
+}
+
+
+@pytest.mark.parametrize(
+    ("jitter", "reorder"), [("0s", "false"), ("80ms", "true"), ("80ms", "false")]
+)
+def test_of_many_flows_nothing_is_taken_for_another_protocol_nor_out_of_order(
+    tmp_path: Path, jitter: str, reorder: str
+) -> None:
+    text = MANY.format(links=LINK.format(jitter=jitter, reorder=reorder))
+    for name, (transport, source) in OVER.items():
+        text += FLOW.format(name=name, transport=transport, source=source)
+    result = talkspurt.run(text)
+    assert isinstance(result, talkspurt.Result)
+    result.save(tmp_path / "run", report=False)
+    capture = exporting.export(tmp_path / "run", "pcapng", None) / "line.pcapng"
+    read = [*CHECKS, "-o", "sctp.checksum:TRUE", "-o", "dccp.check_checksum:TRUE"]
+    fields = [
+        word
+        for field in ("frame.protocols", "frame.time_epoch", "_ws.malformed")
+        for word in ("-e", field)
+    ]
+    told = subprocess.run(
+        ["tshark", "-n", "-r", str(capture), *read, "-T", "fields", *fields],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    rows = [line.split("\t") for line in told.splitlines()]
+    assert len(rows) > 30_000
+    # SCTP bundles messages.
+    assert {re.sub("(:data)+$", ":data", row[0]) for row in rows} - READ == set()
+    assert {row[2] for row in rows} == {""}
+    times = [float(row[1]) for row in rows]
+    assert all(b >= a for a, b in pairwise(times))
+    wrong = " || ".join(f'{layer}.checksum.status == "Bad"' for layer in ("ip", "udp", "tcp"))
+    wrong += ' || sctp.checksum.status == "Bad" || dccp.checksum.status == "Bad"'
+    assert tshark(capture, *read, "-Y", f"{wrong} || _ws.malformed") == ""

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use talkspurt_experiment::{captures, layout, score};
+use talkspurt_experiment::{BARRIER, captures, layout, score};
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::{Dialect, Digest, FlowSummary, Options, Output, Recorder, Stats, Trace};
@@ -15,9 +15,6 @@ use talkspurt_scenario::model::Scenario;
 use talkspurt_sim::build::{Materials, build};
 use talkspurt_sim::drive::{Timetable, drive};
 use talkspurt_sim::world::World;
-
-/// How often links are settled while a trace is written.
-const BARRIER: Duration = Duration::from_millis(50);
 
 /// What looks on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,7 +148,7 @@ impl Runner<'_> {
         let set_up_s = (self.cpu_s)();
         let duration = self.scenario.duration;
         let window = (Instant::ZERO, Instant::ZERO + duration);
-        let timetable = Timetable { duration, interval, window };
+        let timetable = Timetable { duration, interval, window, settle: None };
         drive(&mut world, &timetable, &AtomicBool::new(false), look);
         let seen = seen(&world, set_up_s);
         (world, seen)
@@ -178,8 +175,7 @@ impl Runner<'_> {
         let output =
             Output::create(folder.0.join("trace.tr")).map_err(|error| error.to_string())?;
         let trace = Trace::new(output, &layout(self.scenario, self.network), Dialect::Ns2);
-        let (world, mut seen) =
-            self.looked(trace, BARRIER, |now, _, trace: &mut Trace| trace.settle(now));
+        let (world, mut seen) = self.looked(trace, BARRIER, |_, _, _| {});
         world.probe.finish().map_err(|error| error.to_string())?;
         seen.more = folder.written();
         Ok(seen)
@@ -189,7 +185,7 @@ impl Runner<'_> {
         let folder = Folder::new()?;
         let names = self.scenario.links.keys();
         let captures = captures(names, self.scenario, self.network, &folder.0)?;
-        let (world, mut seen) = self.plain(captures);
+        let (world, mut seen) = self.looked(captures, BARRIER, |_, _, _| {});
         world.probe.finish().map_err(|error| error.to_string())?;
         seen.more = folder.written();
         Ok(seen)

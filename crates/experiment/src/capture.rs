@@ -36,11 +36,7 @@ pub fn of<'a>(
         let back = format!("{name}.back");
         let file = Pcapng::create(&path, &[name, &back])
             .map_err(|error| format!("{}: {error}", path.display()))?;
-        let both = &network.links[forth..=forth + 1];
-        let lag = both.iter().map(|link| {
-            link.delay + link.rate.time_for(link.mtu.as_bytes() + 64).unwrap_or_default()
-        });
-        probe.tap(file, &[forth as u32, forth as u32 + 1], lag.max().unwrap_or_default());
+        probe.tap(file, &[forth as u32, forth as u32 + 1]);
     }
     Ok(probe)
 }
@@ -63,15 +59,33 @@ pub(crate) fn file_name(name: &str) -> String {
     name.chars().map(|letter| if plain(letter) { letter } else { '_' }).collect()
 }
 
-/// Addresses and ports of every route's packets: flow n uses ports 5004 + 2n (RTP's even ports,
-/// RFC 3550 §11) at both ends, and on its path k the k-th address of each.
+/// Even dynamic ports that Wireshark 4.0 takes for some protocol's over UDP or TCP (`tshark -G decodes`;
+/// it knows none over DCCP or SCTP).
+const TAKEN: [u16; 11] =
+    [54328, 56000, 56500, 57000, 57032, 57500, 57532, 59000, 59032, 59500, 59532];
+
+/// Even ports, as RTP's are (RFC 3550 §11), of the dynamic range, which no protocol may be assigned
+/// (RFC 6335 §6), so that Wireshark makes nothing else of their packets.
+fn free_ports() -> Vec<u16> {
+    (49_152..=u16::MAX).step_by(2).filter(|port| !TAKEN.contains(port)).collect()
+}
+
+/// The ports of flow n: the n-th at both ends; of flows for which there are no more, another pair.
+fn ports(flow: usize, free: &[u16]) -> (u16, u16) {
+    let (first, round) = (flow % free.len(), flow / free.len());
+    (free[first], free[(first + round) % free.len()])
+}
+
+/// Addresses and ports of every route's packets; on its path k a flow uses the k-th address of each
+/// end.
 fn ends(scenario: &Scenario, network: &Network) -> Vec<((u32, u32), Ends)> {
+    let free = free_ports();
     let ways = network.ways().zip(0_u32..).map(|(way, route)| {
         let flow = &scenario.flows[way.flow];
-        let port = (5004 + 2 * way.flow % 60_000) as u16;
+        let (src_port, dst_port) = ports(way.flow, &free);
         let address = |node| network.address(node, flow.ip, way.path.into());
         let (src, dst) = (address(&flow.from), address(&flow.to));
-        let forth = Ends { src, dst, src_port: port, dst_port: port };
+        let forth = Ends { src, dst, src_port, dst_port };
         let ends = if way.side == 0 { forth } else { forth.reversed() };
         ((way.flow as u32, route), ends)
     });
@@ -82,4 +96,21 @@ fn ends(scenario: &Scenario, network: &Network) -> Vec<((u32, u32), Ends)> {
 fn routers(network: &Network) -> Vec<Router> {
     let addresses = network.links.iter().map(|link| &network.addresses[link.from]);
     addresses.map(|known| (known.v4[0], known.v6[0])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn flows_however_many_have_ports_of_their_own() {
+        let free = free_ports();
+        // As many as the schedule has slots for.
+        let pairs: BTreeSet<_> = (0..32_768).map(|flow| ports(flow, &free)).collect();
+        assert_eq!(pairs.len(), 32_768);
+        assert!(pairs.iter().all(|(a, b)| a % 2 == 0 && b % 2 == 0 && *a.min(b) >= 49_152));
+        assert_eq!(ports(3, &free), (49_158, 49_158));
+    }
 }

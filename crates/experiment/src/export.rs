@@ -1,23 +1,17 @@
-//! A run once more, for the eyes of another tool: the same packets, written while they move, with
-//! nothing kept in memory but what happened since the links were last settled.
+//! A run once more, for the eyes of another tool: the same packets, written while they move.
 
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
-use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::time::Instant;
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{Dialect, Digest, Output, Qlog, Trace};
 use talkspurt_scenario::Point;
-use talkspurt_sim::build;
-use talkspurt_sim::drive::{Timetable, drive};
 
 use crate::Shared;
+use crate::again::again;
 use crate::capture::{self, file_name};
-use crate::layout::{layout, window};
-
-/// How often links are settled, so that their lines can be put in order.
-const BARRIER: Duration = Duration::from_millis(50);
+use crate::layout::layout;
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,25 +39,9 @@ pub fn export(
     folder: &Path,
     shared: &Shared,
 ) -> Result<String, String> {
-    let Point { scenario, network, .. } = point;
-    let materials = build::materials(scenario)?;
-    let writer = Writer::new(point, format, folder)?;
-    let mut world = build::build(scenario, network, &materials, (Digest::new(), writer));
-    let timetable =
-        Timetable { duration: scenario.duration, interval: BARRIER, window: window(scenario) };
-    let mut disk_failed = false;
-    let finished = drive(&mut world, &timetable, &shared.cancel, |now, _, (_, writer)| {
-        shared.passed.store(now.as_nanos(), Ordering::Relaxed);
-        writer.settle(now);
-        if writer.failed() && !disk_failed {
-            disk_failed = true;
-            shared.cancel.store(true, Ordering::Relaxed);
-        }
-    });
-    if !finished && !disk_failed {
-        return Err("cancelled".to_owned());
-    }
-    let (digest, writer) = world.probe;
+    let watch = (Digest::new(), Writer::new(point, format, folder)?);
+    // A writer inside a probe cannot fail upward: it stops the run, and tells below.
+    let ((digest, writer), _) = again(point, watch, shared, |_, (_, writer)| writer.failed())?;
     writer.finish()?;
     Ok(digest.hex())
 }
@@ -85,12 +63,6 @@ impl Writer {
             Format::Qlog => Qlog::create(folder, &layout, &scenario.title, file_name)
                 .map(Self::Qlog)
                 .map_err(|error| error.to_string()),
-        }
-    }
-
-    fn settle(&mut self, now: Instant) {
-        if let Self::Trace(trace) = self {
-            trace.settle(now);
         }
     }
 
@@ -126,6 +98,14 @@ impl Probe for Writer {
             Self::Captures(captures) => captures.record(now, place, note),
             Self::Trace(trace) => trace.record(now, place, note),
             Self::Qlog(qlog) => qlog.record(now, place, note),
+        }
+    }
+
+    fn settled(&mut self, now: Instant) {
+        match self {
+            Self::Captures(captures) => captures.settled(now),
+            Self::Trace(trace) => trace.settled(now),
+            Self::Qlog(qlog) => qlog.settled(now),
         }
     }
 }

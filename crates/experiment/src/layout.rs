@@ -1,5 +1,7 @@
 //! What the recorder looks at: flows, links and routes by name.
 
+use std::collections::BTreeMap;
+
 use talkspurt_app::source;
 use talkspurt_proto::time::Instant;
 use talkspurt_record::{FlowInfo, Layout, LinkInfo, RouteInfo, SideInfo};
@@ -23,10 +25,12 @@ pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
         to: flow.to.clone(),
         sides: [Some(side(&flow.source)), flow.reverse.as_ref().map(side)],
     });
-    let links = network.links.iter().map(|link| LinkInfo {
+    let mut receivers = receivers(scenario, network);
+    let links = network.links.iter().enumerate().map(|(index, link)| LinkInfo {
         name: link.name.clone(),
         from: network.nodes[link.from].clone(),
-        to: network.far_end(link),
+        to: network.far_ends(link).iter().map(|node| network.nodes[*node].clone()).collect(),
+        receivers: receivers.remove(&index).unwrap_or_default(),
         rate_bps: link.rate.as_bps(),
         delay: link.delay,
     });
@@ -42,6 +46,23 @@ pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
         duration: scenario.duration,
         interval: scenario.record.interval,
     }
+}
+
+/// Of each access point's transmitter, to which of its stations it takes the packets of a route.
+fn receivers(scenario: &Scenario, network: &Network) -> BTreeMap<usize, BTreeMap<u32, usize>> {
+    let stations: BTreeMap<usize, &[usize]> =
+        network.cells.iter().map(|cell| (cell.first_link, &cell.stations[..])).collect();
+    let mut receivers: BTreeMap<usize, BTreeMap<u32, usize>> = BTreeMap::new();
+    for (route, way) in (0_u32..).zip(network.ways()) {
+        let end = network.last_node(&scenario.flows[way.flow], way.side);
+        for (at, link) in way.links.iter().enumerate() {
+            let Some(stations) = stations.get(link) else { continue };
+            let receiver = network.receiver(way.links, at, end);
+            let number = stations.iter().position(|station| *station == receiver);
+            receivers.entry(*link).or_default().extend(number.map(|number| (route, number)));
+        }
+    }
+    receivers
 }
 
 fn side(source: &source::Config) -> SideInfo {

@@ -3,9 +3,10 @@
 //! [`run`] is the way through: it builds the world of a point, drives it to its end while the
 //! recorder looks on, renders what was heard and scores it. `layout` tells the recorder what it
 //! looks at, `capture` writes what Wireshark reads, `heard` is for the
-//! ear. `export` runs a point once more for the eyes of another tool, `rows` for its packets as a table of
-//! any length, `stretch` for those who read the report.
+//! ear. `again` runs a point once more, `export` for the eyes of another tool, `rows` for its packets as a
+//! table of any length, `stretch` for those who read the report.
 
+mod again;
 mod capture;
 mod export;
 mod heard;
@@ -16,6 +17,7 @@ mod stretch;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+pub use again::BARRIER;
 pub use capture::of as captures;
 pub use export::{Format, export};
 pub use heard::{Audio, Heard, opinion, score};
@@ -71,19 +73,19 @@ pub fn run(point: &Point, captures: Option<&Path>, shared: &Shared) -> Result<Fi
     };
     let recorder = Recorder::new(layout(scenario, network), options);
     let capture = capture::open(scenario, network, captures)?;
+    let timetable = timetable(scenario, capture.is_some());
     let watch: Watch = (recorder, (Digest::new(), capture));
     let mut world = build::build(scenario, network, &materials, watch);
     let mut disk_failed = false;
-    let finished =
-        drive(&mut world, &timetable(scenario), &shared.cancel, |now, counters, watch| {
-            watch.0.sample(now, counters);
-            shared.passed.store(now.as_nanos(), Ordering::Relaxed);
-            if watch.1.1.as_ref().is_some_and(CaptureProbe::failed) && !disk_failed {
-                // A writer inside a probe cannot fail upward: it stops the run, and tells below.
-                disk_failed = true;
-                shared.cancel.store(true, Ordering::Relaxed);
-            }
-        });
+    let finished = drive(&mut world, &timetable, &shared.cancel, |now, counters, watch| {
+        watch.0.sample(now, counters);
+        shared.passed.store(now.as_nanos(), Ordering::Relaxed);
+        if watch.1.1.as_ref().is_some_and(CaptureProbe::failed) && !disk_failed {
+            // A writer inside a probe cannot fail upward: it stops the run, and tells below.
+            disk_failed = true;
+            shared.cancel.store(true, Ordering::Relaxed);
+        }
+    });
     if !finished && !disk_failed {
         return Err("cancelled".to_owned());
     }
@@ -109,10 +111,11 @@ pub fn run(point: &Point, captures: Option<&Path>, shared: &Shared) -> Result<Fi
     })
 }
 
-fn timetable(scenario: &Scenario) -> Timetable {
+fn timetable(scenario: &Scenario, captured: bool) -> Timetable {
     Timetable {
         duration: scenario.duration,
         interval: scenario.record.interval,
         window: layout::window(scenario),
+        settle: captured.then_some(again::BARRIER),
     }
 }

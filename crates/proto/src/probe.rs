@@ -339,6 +339,8 @@ pub trait Probe {
     fn wants(&self, topic: Topic) -> bool;
     /// Takes a note. Notes of one place come in order of time; those of different places need not.
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>);
+    /// Everything before `now` has been told; what waited to be put in order need wait no longer.
+    fn settled(&mut self, _now: Instant) {}
 }
 
 impl Probe for () {
@@ -357,6 +359,9 @@ impl<T: Probe + ?Sized> Probe for &mut T {
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         (**self).record(now, place, note);
     }
+    fn settled(&mut self, now: Instant) {
+        (**self).settled(now);
+    }
 }
 
 impl<A: Probe, B: Probe> Probe for (A, B) {
@@ -371,6 +376,10 @@ impl<A: Probe, B: Probe> Probe for (A, B) {
             self.1.record(now, place, note);
         }
     }
+    fn settled(&mut self, now: Instant) {
+        self.0.settled(now);
+        self.1.settled(now);
+    }
 }
 
 impl<T: Probe> Probe for Option<T> {
@@ -380,6 +389,11 @@ impl<T: Probe> Probe for Option<T> {
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         if let Some(probe) = self {
             probe.record(now, place, note);
+        }
+    }
+    fn settled(&mut self, now: Instant) {
+        if let Some(probe) = self {
+            probe.settled(now);
         }
     }
 }

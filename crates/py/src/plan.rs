@@ -204,6 +204,8 @@ fn speech(source: &Source) -> Option<serde_json::Value> {
     }))
 }
 
+/// Nodes, links and flows for drawing: links with what differs on the way back, the transmitters of
+/// cells with where they lead, flows with their nodes and the links they pass, by side.
 fn topology(scenario: &Scenario, network: &Network) -> String {
     let mut links: Vec<_> = scenario
         .links
@@ -227,18 +229,24 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
             said
         })
         .collect();
-    // Hops over the air, each drawn as a link: stations, then contenders.
+    // Transmitters in cells send one way only; a station's or contenders' is drawn as a link.
+    let mut access_points = Vec::new();
     for transmitter in network.links.iter().filter(|link| link.in_cell) {
         let cell = &network.cells[transmitter.link];
-        if transmitter.from != cell.access_point {
-            links.push(json!({
-                "name": transmitter.name,
-                "from": network.nodes[cell.access_point],
-                "to": network.nodes[transmitter.from],
-                "rate_bps": transmitter.rate.as_bps(), "delay_s": 0.0, "jitter_s": 0.0,
-                "queue": transmitter.queue.to_string(),
-                "mtu": transmitter.mtu.as_bytes(), "loss": 0.0,
-            }));
+        let mut said = json!({
+            "name": transmitter.name, "from": network.nodes[transmitter.from],
+            "rate_bps": transmitter.rate.as_bps(), "delay_s": 0.0, "jitter_s": 0.0,
+            "queue": transmitter.queue.to_string(),
+            "mtu": transmitter.mtu.as_bytes(), "loss": 0.0,
+        });
+        if transmitter.from == cell.access_point {
+            let to = cell.stations.iter().map(|node| network.nodes[*node].as_str());
+            said["to"] = to.collect();
+            access_points.push(said);
+        } else {
+            said["to"] = network.nodes[transmitter.to].as_str().into();
+            said["contends"] = (!cell.stations.contains(&transmitter.from)).into();
+            links.push(said);
         }
     }
     let flows: Vec<_> = scenario
@@ -253,15 +261,25 @@ fn topology(scenario: &Scenario, network: &Network) -> String {
             let routes: Vec<_> = paths.iter().map(|path| passed(&path.forward, &flow.to)).collect();
             let back: Vec<_> =
                 paths.iter().map(|path| passed(&path.backward, &flow.from)).collect();
+            let names = |links: &[usize]| -> Vec<_> {
+                links.iter().map(|link| &network.links[*link].name).collect()
+            };
+            let hops = json!({
+                "from": paths.iter().map(|path| names(&path.forward)).collect::<Vec<_>>(),
+                "to": paths.iter().map(|path| names(&path.backward)).collect::<Vec<_>>(),
+            });
             let units = [Some(&flow.source), flow.reverse.as_ref()].map(|source| speech(source?));
             json!({
                 "name": name, "transport": flow.transport.name(), "from": flow.from, "to": flow.to,
-                "routes": routes, "back": back, "speech": units,
+                "routes": routes, "back": back, "links": hops, "speech": units,
             })
         })
         .collect();
     let colour = |name: &String| scenario.nodes.get(name).and_then(|node| node.colour.as_ref());
     let node = |name| json!({ "name": name, "colour": colour(name) });
     let nodes: Vec<_> = network.nodes.iter().map(node).collect();
-    json!({ "nodes": nodes, "links": links, "flows": flows }).to_string()
+    let all = json!({
+        "nodes": nodes, "links": links, "access_points": access_points, "flows": flows,
+    });
+    all.to_string()
 }

@@ -1,6 +1,9 @@
 //! What the records are about: the flows, links and routes of a run by name, and its windows of
 //! time. The caller writes it down once, before the run.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -58,12 +61,29 @@ pub struct LinkInfo {
     pub name: String,
     /// Node it leads from.
     pub from: String,
-    /// Node it leads to.
-    pub to: String,
+    /// Nodes it leads to: one, or the stations that an access point sends to.
+    pub to: Vec<String>,
+    /// Of one that leads to several: to which of them it takes the packets of a route, by the route's
+    /// number.
+    pub receivers: BTreeMap<u32, usize>,
     /// Bits per second.
     pub rate_bps: u64,
     /// Propagation delay.
     pub delay: Duration,
+}
+
+/// Nodes that a table names one by one.
+const MOST_NAMED: usize = 4;
+
+impl LinkInfo {
+    /// Where it leads to, for tables.
+    pub(crate) fn far_end(&self) -> Cow<'_, str> {
+        match &self.to[..] {
+            [one] => one.into(),
+            several if several.len() > MOST_NAMED => format!("{} stations", several.len()).into(),
+            few => few.join(", ").into(),
+        }
+    }
 }
 
 /// Who sends on a route.

@@ -33,6 +33,7 @@ mod stats;
 mod stretch;
 mod summary;
 mod trace;
+mod under_way;
 mod video;
 mod voice;
 

@@ -6,7 +6,7 @@ use talkspurt_proto::probe::{Control, DropReason, LinkCounters};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::columns::Columns;
-use crate::layout::Layout;
+use crate::layout::{Layout, LinkInfo};
 use crate::sojourn::{Bin, Sojourn, Sojourns};
 
 /// What one direction of a link did in the measure window: a row of the `links` table. A value is
@@ -139,7 +139,7 @@ impl Links {
 
     pub(crate) fn summaries(&self, layout: &Layout) -> Vec<LinkSummary> {
         let named = |name: &str| LinkSummary { name: name.to_owned(), ..LinkSummary::default() };
-        let summary = |(index, info): (usize, &crate::LinkInfo)| {
+        let summary = |(index, info): (usize, &LinkInfo)| {
             self.summary(index, layout.window(), &info.name).unwrap_or_else(|| named(&info.name))
         };
         layout.links.iter().enumerate().map(summary).collect()
@@ -195,12 +195,13 @@ impl Links {
 /// The `links` table.
 pub(crate) fn table(layout: &Layout, rows: &[LinkSummary]) -> RecordBatch {
     let infos = || layout.links.iter();
+    let far_ends: Vec<_> = infos().map(LinkInfo::far_end).collect();
     let drops =
         |why: DropReason| rows.iter().map(move |row| row.drops.map(|drops| drops[why as usize]));
     Columns::default()
         .text("name", rows.iter().map(|row| row.name.as_str()))
         .text("from", infos().map(|link| link.from.as_str()))
-        .text("to", infos().map(|link| link.to.as_str()))
+        .text("to", far_ends.iter().map(AsRef::as_ref))
         .count("rate_bps", infos().map(|link| link.rate_bps))
         .maybe_float("utilisation", rows.iter().map(|row| row.utilisation))
         .maybe_count("sent_packets", rows.iter().map(|row| row.sent_packets))

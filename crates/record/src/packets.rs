@@ -185,8 +185,14 @@ mod tests {
 
     fn layout() -> Layout {
         let text = String::new;
-        let link =
-            LinkInfo { name: text(), from: text(), to: text(), rate_bps: 1, delay: Duration::ZERO };
+        let link = LinkInfo {
+            name: text(),
+            from: text(),
+            to: vec![text()],
+            receivers: BTreeMap::new(),
+            rate_bps: 1,
+            delay: Duration::ZERO,
+        };
         let sides = [None, None];
         let flow = FlowInfo {
             name: text(),

@@ -1,8 +1,5 @@
 //! A stretch of a run, packet by packet: when each came to a link, left its queue, and arrived or was
 //! dropped. The rest of the run leaves nothing in memory but what is on its way.
-//!
-//! A link's notes carry the place of a packet's body in the driver's pool, which no other packet has
-//! until this one is gone: what is known of a packet stands there, and no search is needed.
 
 use std::collections::VecDeque;
 
@@ -13,6 +10,7 @@ use talkspurt_proto::time::Instant;
 use crate::columns::{Columns, Moment, Table};
 use crate::layout::Layout;
 use crate::packets::HopFate;
+use crate::under_way::UnderWay;
 
 /// A probe that keeps the packets of a stretch.
 #[derive(Debug)]
@@ -24,9 +22,7 @@ pub struct Stretch {
     most: usize,
     /// Whether the stretch has begun; until then only what was there last is kept.
     begun: bool,
-    /// By place of the body.
-    known: Vec<Hop>,
-    under_way: usize,
+    under_way: UnderWay<Hop>,
     gone: VecDeque<Hop>,
     next: u64,
 }
@@ -44,7 +40,6 @@ struct Hop {
     link: u32,
     ip_bytes: u32,
     fate: HopFate,
-    under_way: bool,
 }
 
 /// What a [`Stretch`] kept.
@@ -72,8 +67,7 @@ impl Stretch {
             to,
             most,
             begun: from.is_some(),
-            known: Vec::new(),
-            under_way: 0,
+            under_way: UnderWay::default(),
             gone: VecDeque::new(),
             next: 0,
         }
@@ -82,7 +76,7 @@ impl Stretch {
     /// Whether no more is to come, when everything before `now` has been told.
     #[must_use]
     pub fn complete(&self, now: Instant) -> bool {
-        let kept = self.gone.len() + self.under_way;
+        let kept = self.gone.len() + self.under_way.count();
         now >= self.to || (self.begun && now > self.from && kept >= self.most)
     }
 
@@ -90,7 +84,7 @@ impl Stretch {
     #[must_use]
     pub fn finish(self, now: Instant) -> Shown {
         let (from, mut to) = (self.from, self.to.min(now));
-        let under_way = self.known.into_iter().filter(|hop| hop.under_way);
+        let under_way = self.under_way.into_all();
         let mut hops: Vec<Hop> = self.gone.into_iter().chain(under_way).collect();
         hops.retain(|hop| hop.enqueued < to);
         hops.sort_by_key(|hop| (hop.enqueued, hop.order));
@@ -113,28 +107,22 @@ impl Stretch {
             link,
             ip_bytes: packet.ip_bytes,
             fate: HopFate::Queued,
-            under_way: true,
         };
         self.next += 1;
-        self.under_way += 1;
-        let place = packet.body.0 as usize;
-        if place >= self.known.len() {
-            self.known.resize(place + 1, Hop { under_way: false, ..hop });
-        }
-        self.known[place] = hop;
+        self.under_way.keep(packet, hop);
     }
 
     /// The hop under way of a packet on this link.
     fn hop(&mut self, link: u32, packet: &Packet) -> Option<&mut Hop> {
-        let hop = self.known.get_mut(packet.body.0 as usize)?;
-        (hop.under_way && hop.link == link && hop.number == packet.number).then_some(hop)
+        self.under_way.get_mut(packet).filter(|hop| hop.link == link)
     }
 
     fn end(&mut self, now: Instant, link: u32, packet: &Packet, fate: HopFate) {
-        let Some(hop) = self.hop(link, packet) else { return };
-        (hop.ended, hop.fate, hop.under_way) = (now.into(), fate, false);
-        let hop = *hop;
-        self.under_way -= 1;
+        if self.hop(link, packet).is_none() {
+            return;
+        }
+        let Some(mut hop) = self.under_way.take(packet) else { return };
+        (hop.ended, hop.fate) = (now.into(), fate);
         if self.begun {
             if now >= self.from {
                 self.gone.push_back(hop);

@@ -1,10 +1,10 @@
 //! Traces of every link as other tools read them: ns-2's and nam's text. qlog stands in `qlog`.
 //!
 //! Links tell of their packets late, so lines wait until the driver says that everything before an
-//! instant has been told ([`Trace::settle`]); then they are sorted by time, at equal times what
+//! instant has been told (`settled`); then they are sorted by time, at equal times what
 //! arrives first (r, +, -, d), then by link, and written. Memory holds what happened between two
 //! such calls. A link's note carries a label only: what kind of packet it is, its number and its ends
-//! are kept from the note of its sending, by the place of its body in the driver's pool.
+//! are kept from the note of its sending.
 
 mod lines;
 
@@ -20,6 +20,7 @@ use talkspurt_proto::time::Instant;
 
 use crate::file::Output;
 use crate::layout::Layout;
+use crate::under_way::UnderWay;
 use lines::{Act, Line, Lines};
 
 pub use lines::Dialect;
@@ -30,13 +31,12 @@ pub struct Trace {
     lines: Lines,
     output: Output,
     /// Of each route: the nodes it begins and ends at.
-    ends: Vec<(u16, u16)>,
+    ends: Vec<(u32, u32)>,
     /// Of each route: what ns-2 would call the packets of its source.
     words: Vec<Word>,
     /// Of each route: sequence number of the SYN seen on it.
     initial: Vec<u32>,
-    /// What is known of the packet whose body is at this place.
-    known: Vec<Known>,
+    known: UnderWay<Known>,
     waiting: Vec<Line>,
     text: Vec<u8>,
     next_uid: u32,
@@ -48,15 +48,12 @@ pub(crate) type Word = u8;
 /// What its label does not say of a packet.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    flow: u32,
-    route: u32,
-    number: u32,
     uid: u32,
     seq: u64,
     /// Link that has enqueued it last.
     link: u32,
-    src: u16,
-    dst: u16,
+    src: u32,
+    dst: u32,
     word: Word,
     /// ECN-Echo and CWR of its transport's header.
     echoes: u8,
@@ -87,15 +84,15 @@ impl Trace {
             ends: ends.collect(),
             words: words.collect(),
             initial: vec![0; layout.routes.len()],
-            known: Vec::new(),
+            known: UnderWay::default(),
             waiting: Vec::new(),
             text: Vec::new(),
             next_uid: 0,
         }
     }
 
-    /// Says that everything before `now` has been told: it is written.
-    pub fn settle(&mut self, now: Instant) {
+    /// Writes what was before `now`.
+    fn write_before(&mut self, now: Instant) {
         self.waiting.sort_by_key(|line| (line.at, line.act, line.link));
         let ready = self.waiting.partition_point(|line| line.at < now.as_nanos());
         for line in &self.waiting[..ready] {
@@ -121,7 +118,7 @@ impl Trace {
     /// # Errors
     /// The first thing that could not be written.
     pub fn finish(mut self) -> io::Result<()> {
-        self.settle(Instant::from_nanos(u64::MAX));
+        self.write_before(Instant::from_nanos(u64::MAX));
         self.output.finish()
     }
 
@@ -156,30 +153,23 @@ impl Trace {
         self.keep(packet, body, lines::UDP, 0, (router, sender));
     }
 
-    fn keep(&mut self, packet: &Packet, body: &Body, plain: Word, seq: u64, ends: (u16, u16)) {
-        let place = packet.body.0 as usize;
-        let Packet { flow, route, number, .. } = *packet;
+    fn keep(&mut self, packet: &Packet, body: &Body, plain: Word, seq: u64, ends: (u32, u32)) {
         let (word, echoes) = (word(body, plain), echoes(body));
         let uid = self.next_uid;
         self.next_uid = uid.wrapping_add(1);
         let (src, dst) = ends;
-        let known = Known { flow, route, number, uid, seq, link: NOWHERE, src, dst, word, echoes };
-        if place >= self.known.len() {
-            self.known.resize(place + 1, known);
-        }
-        self.known[place] = known;
+        let known = Known { uid, seq, link: NOWHERE, src, dst, word, echoes };
+        self.known.keep(packet, known);
     }
 
     fn on_link(&mut self, now: Instant, link: u32, act: Act, packet: &Packet) {
-        let Some(known) = self.known.get_mut(packet.body.0 as usize) else { return };
-        if (known.flow, known.route, known.number) != (packet.flow, packet.route, packet.number) {
-            return;
-        }
+        let Some(known) = self.known.get_mut(packet) else { return };
         let mut line = Line {
             at: now.as_nanos(),
             seq: known.seq,
             uid: known.uid,
             link,
+            to: self.lines.receiver(link, packet.route, known.dst),
             ip_bytes: packet.ip_bytes,
             flow: packet.flow,
             src: known.src,
@@ -231,14 +221,18 @@ impl Probe for Trace {
             _ => {}
         }
     }
+
+    fn settled(&mut self, now: Instant) {
+        self.write_before(now);
+    }
 }
 
 /// Numbers of the nodes, in the order in which links name them.
-fn nodes(layout: &Layout) -> BTreeMap<String, u16> {
+fn nodes(layout: &Layout) -> BTreeMap<String, u32> {
     let mut nodes = BTreeMap::new();
     for link in &layout.links {
-        for name in [&link.from, &link.to] {
-            let next = nodes.len() as u16;
+        for name in std::iter::once(&link.from).chain(&link.to) {
+            let next = u32::try_from(nodes.len()).expect("a layout has fewer nodes");
             nodes.entry(name.clone()).or_insert(next);
         }
     }

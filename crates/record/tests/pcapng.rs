@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe};
-use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints};
 use talkspurt_proto::{dccp, tfrc};
 use talkspurt_record::pcapng::{CaptureProbe, Direction, Pcapng, Remarks};
@@ -159,7 +159,7 @@ fn a_packet_is_written_as_it_is_on_the_link() {
     let disk = Disk::of(10_000);
     let mut probe = CaptureProbe::new([((3, ROUTE), ends())]);
     let file = Pcapng::to(disk.clone(), &["a"]).expect("room");
-    probe.tap(file, &[7], Duration::ZERO);
+    probe.tap(file, &[7]);
     sent(&mut probe, 1, &label(9, 0, Ecn::Ect0));
     dequeued(&mut probe, 2, 6, &label(9, 0, Ecn::Ect0));
     // At the second link it has one link behind it and was marked on the way.
@@ -179,7 +179,7 @@ fn a_packet_is_written_as_it_is_on_the_link() {
 fn dccp_and_tfrc_are_written_too() {
     let disk = Disk::of(10_000);
     let mut probe = CaptureProbe::new([((3, ROUTE), ends())]);
-    probe.tap(Pcapng::to(disk.clone(), &["a"]).expect("room"), &[0], Duration::ZERO);
+    probe.tap(Pcapng::to(disk.clone(), &["a"]).expect("room"), &[0]);
     let payload = Frame::Data(Payload::Real(Bytes::from_static(b"speech")));
     let (seq, ack) = (dccp::WireSeq::Extended(1), dccp::WireSeq::Extended(2));
     let (kind, options) = (dccp::Kind::DataAck { ack }, dccp::Options::default());
@@ -208,27 +208,30 @@ fn both_directions_of_a_link_come_in_order_of_time() {
     let disk = Disk::of(10_000);
     let mut probe = CaptureProbe::new([((3, ROUTE), ends())]);
     let file = Pcapng::to(disk.clone(), &["a", "a.back"]).expect("room");
-    probe.tap(file, &[0, 1], Duration::from_millis(5));
+    probe.tap(file, &[0, 1]);
     for number in 0..4 {
         sent(&mut probe, 0, &label(number, 0, Ecn::NotEct));
     }
-    // Link 1 tells late, within its lag, of what began earlier.
+    // Link 1 tells late, however late, of what began earlier.
     dequeued(&mut probe, 10, 0, &label(0, 0, Ecn::NotEct));
-    dequeued(&mut probe, 12, 0, &label(1, 0, Ecn::NotEct));
+    dequeued(&mut probe, 120, 0, &label(1, 0, Ecn::NotEct));
     dequeued(&mut probe, 8, 1, &label(2, 0, Ecn::NotEct));
-    assert_eq!(packets(&disk).len(), 0, "nothing is settled before 12 − 5 ms");
-    dequeued(&mut probe, 14, 0, &label(3, 0, Ecn::NotEct));
-    assert_eq!(packets(&disk).len(), 1, "8 ms is, at 14 ms");
+    assert_eq!(packets(&disk).len(), 0, "nothing is settled");
+    probe.settled(at(120));
+    assert_eq!(packets(&disk).len(), 2, "what began at 120 ms may have company");
+    dequeued(&mut probe, 120, 1, &label(3, 0, Ecn::NotEct));
+    sent(&mut probe, 130, &label(4, 0, Ecn::NotEct));
+    dequeued(&mut probe, 140, 0, &label(4, 0, Ecn::NotEct));
     probe.finish().expect("room");
     let order: Vec<(u32, u32)> = packets(&disk).iter().map(|seen| (seen.0, seen.1)).collect();
-    assert_eq!(order, [(1, 8), (0, 10), (0, 12), (0, 14)]);
+    assert_eq!(order, [(1, 8), (0, 10), (0, 120), (1, 120), (0, 140)]);
 }
 
 #[test]
 fn a_body_is_never_taken_for_anothers() {
     let disk = Disk::of(10_000);
     let mut probe = CaptureProbe::new([((3, ROUTE), ends())]);
-    probe.tap(Pcapng::to(disk.clone(), &["a"]).expect("room"), &[0], Duration::ZERO);
+    probe.tap(Pcapng::to(disk.clone(), &["a"]).expect("room"), &[0]);
     let (first, second) = (label(1, 0, Ecn::NotEct), label(5, 0, Ecn::NotEct));
     assert_eq!(first.body, second.body, "the pool used the same place twice");
     sent(&mut probe, 1, &first);
@@ -255,11 +258,12 @@ fn a_body_is_never_taken_for_anothers() {
 #[test]
 fn a_full_disk_is_told_once_and_stops_nothing() {
     let mut probe = CaptureProbe::new([((3, ROUTE), ends())]);
-    probe.tap(Pcapng::to(Disk::of(250), &["a"]).expect("room"), &[0], Duration::ZERO);
+    probe.tap(Pcapng::to(Disk::of(250), &["a"]).expect("room"), &[0]);
     for number in 0..10 {
         sent(&mut probe, u64::from(number), &label(number, 0, Ecn::NotEct));
         dequeued(&mut probe, u64::from(number), 0, &label(number, 0, Ecn::NotEct));
     }
+    probe.settled(at(10));
     assert!(probe.failed());
     assert_eq!(probe.finish().expect_err("full").kind(), io::ErrorKind::StorageFull);
 }

@@ -296,19 +296,30 @@ impl Network {
         self.shortest(from, to, &mut BTreeMap::new())
     }
 
-    /// The node at a link's far end by name; of an access point's transmitter, its stations.
+    /// The nodes a link leads to: one, or of an access point's transmitter its stations.
     #[must_use]
-    pub fn far_end(&self, link: &DirectedLink) -> String {
+    pub fn far_ends(&self, link: &DirectedLink) -> Vec<usize> {
         let cell = link.in_cell.then(|| &self.cells[link.link]);
         match cell.filter(|cell| cell.access_point == link.from) {
-            Some(cell) if cell.stations.len() > 4 => format!("{} stations", cell.stations.len()),
-            Some(cell) => {
-                let names: Vec<&str> =
-                    cell.stations.iter().map(|n| self.nodes[*n].as_str()).collect();
-                names.join(", ")
-            }
-            None => self.nodes[link.to].clone(),
+            Some(cell) => cell.stations.clone(),
+            None => vec![link.to],
         }
+    }
+
+    /// The node that a hop leads to, by its place on a way and the node at the way's end; the hop's
+    /// link does not tell if it is an access point's.
+    #[must_use]
+    pub fn receiver(&self, way: &[usize], at: usize, end: usize) -> usize {
+        way.get(at + 1).map_or(end, |next| self.links[*next].from)
+    }
+
+    /// The node at the end of a flow's ways, of those that this side sends on.
+    ///
+    /// # Panics
+    /// For a flow whose end no link names.
+    #[must_use]
+    pub fn last_node(&self, flow: &Flow, side: usize) -> usize {
+        self.numbers[if side == 0 { &flow.to } else { &flow.from }]
     }
 
     /// The least MTU along a route.

@@ -108,7 +108,7 @@ pub fn build<P: Probe>(
     let routes = network.ways().map(|way| Route {
         sender: (2 * way.flow + way.side) as u32,
         path: PathId(way.path),
-        steps: steps(network, way.links, end(scenario, network, way.flow, way.side)),
+        steps: steps(network, way.links, network.last_node(&scenario.flows[way.flow], way.side)),
     });
     World::new(
         Parts {
@@ -267,13 +267,6 @@ fn way_back(network: &Arc<Network>, scenario: &Scenario) -> crate::world::WayBac
     })
 }
 
-/// The node where the packets of a flow's side end.
-fn end(scenario: &Scenario, network: &Network, flow: usize, side: usize) -> usize {
-    let flow = &scenario.flows[flow];
-    let node = network.node(if side == 0 { &flow.to } else { &flow.from });
-    node.expect("flows end at nodes of the network")
-}
-
 /// A way to a node as the world goes it: a transmitter in a cell becomes the hop to whom the next
 /// link begins with.
 fn steps(network: &Network, way: &[usize], end: usize) -> Vec<u32> {
@@ -282,7 +275,7 @@ fn steps(network: &Network, way: &[usize], end: usize) -> Vec<u32> {
         if !network.links[link].in_cell {
             return link as u32;
         }
-        let to = way.get(at + 1).map_or(end, |next| network.links[*next].from);
+        let to = network.receiver(way, at, end);
         let hop = hops.iter().position(|(_, hop)| *hop == (link, to));
         let plain = network.links.iter().filter(|link| !link.in_cell).count();
         (plain + hop.expect("a way in a cell leads from or to its access point")) as u32

@@ -16,18 +16,24 @@ pub struct Timetable {
     pub interval: Duration,
     /// The window of measurement.
     pub window: (Instant, Instant),
+    /// How often links are settled between these edges, for probes that put notes in order.
+    pub settle: Option<Duration>,
 }
 
 impl Timetable {
     /// The next edge after `now`: end of a bin, edge of the window, end of the run.
     fn after(&self, now: Instant) -> Instant {
-        let bins = now.as_nanos() / self.interval.as_nanos().max(1) + 1;
         let end = Instant::ZERO + self.duration;
-        [Instant::ZERO + self.interval * bins, self.window.0, self.window.1]
+        [multiple_after(now, self.interval), self.window.0, self.window.1]
             .into_iter()
             .filter(|edge| *edge > now)
             .fold(end, Instant::min)
     }
+}
+
+/// The next multiple of `width` after `now`.
+fn multiple_after(now: Instant, width: Duration) -> Instant {
+    Instant::ZERO + width * (now.as_nanos() / width.as_nanos().max(1) + 1)
 }
 
 /// Runs `world` to its end; at every edge the links are settled and their counters shown.
@@ -42,10 +48,17 @@ pub fn drive<P: Probe>(
     look(Instant::ZERO, &world.counters(), &mut world.probe);
     while world.now() < end {
         let cancelled = cancel.load(Ordering::Relaxed);
-        if cancelled || !world.run_until(timetable.after(world.now()), cancel) {
+        let edge = timetable.after(world.now());
+        let stop =
+            timetable.settle.map_or(edge, |width| multiple_after(world.now(), width).min(edge));
+        if cancelled || !world.run_until(stop, cancel) {
             return false;
         }
         world.settle();
+        world.probe.settled(stop);
+        if stop < edge {
+            continue;
+        }
         let counters = world.counters();
         world.forget_maxima();
         look(world.now(), &counters, &mut world.probe);

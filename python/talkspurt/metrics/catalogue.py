@@ -74,10 +74,10 @@ def _rmcat(name: str, y: str, unit: str, formula: str, item: str, bin_s: float =
 
 ALL: tuple[Metric, ...] = (
     _cross("a", "sent_rate_vs_jitter", "over_time", "sent_bps", "jitter_mean_s", "s", _D),
-    _cross("b", "generated_rate", "over_time", "time_s", "generated_packets", "packets",
-           "units the source made in a bin"),
-    _cross("c", "received_packet_rate", "over_time", "time_s", "received_packets", "packets",
-           "IP packets that arrived in a bin"),
+    _cross("b", "generated_rate", "over_time", "time_s", "generated_pps", "packets/s",
+           "units the source made in a bin over its width"),
+    _cross("c", "received_packet_rate", "over_time", "time_s", "received_pps", "packets/s",
+           "IP packets that arrived in a bin over its width"),
     _cross("d", "jitter_vs_number", "packets", "number", "jitter_s", "s", _D),
     _cross("e", "size_vs_greatest_rate", "by_size", "ip_bytes", "sent_max_bps", "bit/s",
            "bits sent in packets of this length in the busiest bin, over its width"),
@@ -210,7 +210,9 @@ ALL: tuple[Metric, ...] = (
     Metric("least_over_greatest", "flows", "", "value", "1",
            "least throughput / greatest, of all flows: ε-fair is 1 − ε or more", "RFC 5166 §2.3"),
     Metric("normalised_throughput", "flows", "", "value", "1",
-           "throughput over the mean of all flows'", "RFC 5166 §2.3"),
+           "throughput over the flow's max-min fair share of the links on its way, every flow "
+           "taking what it can get; absent for a flow over a cell",
+           "RFC 5166 §2.3; Bertsekas and Gallager 1992 §6.5.2"),
     Metric("variation", "scales", "scale_s", "cov", "1",
            "standard deviation over mean of the received rate, averaged over each time scale",
            "Floyd, Handley, Padhye and Widmer 2000 §4.1.1; RFC 5166 §2.2"),
@@ -226,10 +228,11 @@ ALL: tuple[Metric, ...] = (
            "more than (1 + δ)/2 of what both do, δ = 0.1; absent if they never do",
            "δ-fair convergence time: Bansal, Balakrishnan, Floyd and Shenker 2001; RFC 5166 §2.3"),
     Metric("circuit_breaker", "flows", "", "value", "s",
-           "when the flow would have had to stop: after three intervals of RTCP, 5 s each, in each "
-           "of which it sent more than ten times s / (R √(2p/3)); absent if never. p is the share "
-           "of its packets lost in the interval, R twice its mean delay",
-           "RFC 8083 §4.3"),
+           "when the flow would have had to stop: after three intervals of RTCP in a row, 5 s "
+           "each, in each of which it sent more than ten times s / (R √(2p/3)), or nothing "
+           "arrived; absent if never. p is the share of its packets lost in the interval, R twice "
+           "the mean delay of those that arrived, or the last known",
+           "RFC 8083 §4.1 and §4.3"),
 )  # fmt: skip
 
 

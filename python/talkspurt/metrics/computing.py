@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.metrics import losses, opinion, packets, series, sharing
+from talkspurt.metrics import breaker, losses, opinion, packets, series, sharing
 from talkspurt.metrics.catalogue import metric
 
 if TYPE_CHECKING:
@@ -53,6 +53,11 @@ def compute(
     parts = []
     for wanted in [asked] if asked is not None else there:
         table = _table(result, one, wanted, bin_s)
+        if one.y == "generated_pps" and table[one.y].null_count() == table.height:
+            raise ValueError(
+                f"{one.name} comes from the time series: a bin of {bin_s or one.bin_s:g} s is no "
+                f"multiple of record.interval, {sharing.bin_width(result):g} s"
+            )
         across = [one.x] if one.x else []
         parts.append(table.select(pl.lit(wanted).alias(kind), *across, one.y))
     return pl.concat(parts, how="vertical_relaxed")
@@ -139,13 +144,6 @@ def _throughputs(result: Result) -> list[float]:
     return [float(rate or 0.0) for rate in result.flows["throughput_bps"]]
 
 
-def _normalised(result: Result, flow: str) -> float:
-    all_of_them = _throughputs(result)
-    own = float(result.flows.filter(pl.col("name") == flow)["throughput_bps"][0] or 0.0)
-    total = math.fsum(all_of_them)
-    return own * len(all_of_them) / total if total else math.nan
-
-
 def _a_second(result: Result) -> int:
     return max(1, round(1.0 / sharing.bin_width(result)))
 
@@ -179,30 +177,6 @@ def _fair_convergence(result: Result, flow: str) -> float | None:
     return sharing.fair_after_s(times, mine, its)
 
 
-def _breaker(result: Result, flow: str) -> float | None:
-    """By intervals of five seconds of the series; RFC 3550 §6.2 has no shorter ones by default."""
-    low, high = sharing.window(result)
-    interval = 5.0
-    series = result.series(flow).filter((pl.col("time_s") > low) & (pl.col("time_s") <= high))
-    bins = series.group_by(((pl.col("time_s") - low) / interval - 1e-9).floor().alias("bin")).agg(
-        pl.col("sent_packets").sum(),
-        pl.col("sent_bytes").sum(),
-        pl.col("lost_packets").sum(),
-        pl.col("delay_mean_s").mean(),
-    )
-    bins = bins.filter((pl.col("sent_packets") > 0) & pl.col("delay_mean_s").is_not_null())
-    bins = bins.sort("bin")
-    if bins.is_empty():
-        return None
-    found = sharing.circuit_breaker(
-        (bins["sent_bytes"] * 8 / interval).to_list(),
-        (bins["lost_packets"] / bins["sent_packets"]).to_list(),
-        (2 * bins["delay_mean_s"]).to_list(),
-        float(bins["sent_bytes"].sum()) / float(bins["sent_packets"].sum()),
-    )
-    return None if found is None else low + (float(bins["bin"][found]) + 1) * interval
-
-
 _NUMBERS: dict[str, Callable[[Result, str], float | None]] = {
     "active_rate": _active,
     "rate_over_run": _over_run,
@@ -213,9 +187,9 @@ _NUMBERS: dict[str, Callable[[Result, str], float | None]] = {
     "oscillations": _oscillations,
     "fairness": lambda result, _: sharing.jain(_throughputs(result)),
     "least_over_greatest": lambda result, _: sharing.least_over_greatest(_throughputs(result)),
-    "normalised_throughput": _normalised,
+    "normalised_throughput": sharing.normalised_throughput,
     "equivalence": _equivalence,
     "convergence": _convergence,
     "fair_convergence": _fair_convergence,
-    "circuit_breaker": _breaker,
+    "circuit_breaker": breaker.stopped_s,
 }

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from talkspurt.metrics.sharing import bin_width
+
 if TYPE_CHECKING:
     from talkspurt.result import Result
 
@@ -28,10 +30,8 @@ def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
         KeyError: when the flow does not exist or the run has no packet table.
     """
     rows = result.packets(flow).filter(pl.col("side") == side)
-    ends = _ends(result)
     (known,) = (one for one in result.topology["flows"] if one["name"] == flow)
-    last = known["to"] if side == "from" else known["from"]
-    final = [name for name, end in ends.items() if end == last]
+    final = [links[-1] for links in known["links"][side]]
     wait = (pl.col("dequeued_s") - pl.col("enqueued_s")).alias("wait")
     packets = (
         rows.with_columns(wait)
@@ -63,20 +63,12 @@ def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
     return packets.join(extra, on="number", how="left").sort("sent_s", "number")
 
 
-def _ends(result: Result) -> dict[str, str]:
-    """Where each direction of a link leads to."""
-    ends = {}
-    for link in result.topology["links"]:
-        ends[link["name"]] = link["to"]
-        ends[f"{link['name']}.back"] = link["from"]
-    return ends
-
-
 def over_time(result: Result, flow: str, side: str = "from", bin_s: float = 1.0) -> pl.DataFrame:
     """Bins of time; packets count where they were sent, arrivals where they arrived.
 
-    Columns: ``time_s`` (start of the bin), ``generated_packets`` (by the source),
-    ``sent_packets``, ``sent_bps``, ``received_packets``, ``received_bps``, ``forwarded_packets``
+    Columns: ``time_s`` (start of the bin), ``generated_packets`` and ``generated_pps`` (by the
+    source; null unless ``bin_s`` is a multiple of the series' bins), ``sent_packets``,
+    ``sent_bps``, ``received_packets``, ``received_pps``, ``received_bps``, ``forwarded_packets``
     and ``forwarded_bps`` (sent on by nodes between the ends), ``delay_min_s``, ``delay_mean_s``,
     ``delay_max_s``, ``jitter_mean_s``, ``processing_mean_s`` and ``queueing_mean_s`` (of arrivals).
     """
@@ -91,6 +83,7 @@ def over_time(result: Result, flow: str, side: str = "from", bin_s: float = 1.0)
     arrived = packets.filter(pl.col("received_s").is_not_null())
     received = arrived.group_by(binned("received_s")).agg(
         pl.len().alias("received_packets"),
+        (pl.len() / bin_s).alias("received_pps"),
         (pl.col("ip_bytes").sum() * 8 / bin_s).alias("received_bps"),
         pl.col("delay_s").min().alias("delay_min_s"),
         pl.col("delay_s").mean().alias("delay_mean_s"),
@@ -110,10 +103,11 @@ def over_time(result: Result, flow: str, side: str = "from", bin_s: float = 1.0)
     )
     bins = pl.DataFrame({"time_s": [i * bin_s for i in range(_bins(result, bin_s))]})
     table = bins
-    for part in (_generated(result, flow, side, bin_s), sent, received, forwarded):
+    for part in (sent, received, forwarded):
         table = table.join(part, on="time_s", how="left")
-    counts = [name for name in table.columns if name.endswith(("_packets", "_bps"))]
-    return table.with_columns(pl.col(counts).fill_null(0))
+    counts = [name for name in table.columns if name.endswith(("_packets", "_pps", "_bps"))]
+    table = table.with_columns(pl.col(counts).fill_null(0))
+    return table.join(_generated(result, flow, side, bin_s), on="time_s", how="left")
 
 
 def _bins(result: Result, bin_s: float) -> int:
@@ -124,10 +118,15 @@ def _bins(result: Result, bin_s: float) -> int:
 
 def _generated(result: Result, flow: str, side: str, bin_s: float) -> pl.DataFrame:
     """Units made by the source, from the series, whose bins are named by their ends."""
+    columns = {"time_s": pl.Float64, "generated_packets": pl.Int64, "generated_pps": pl.Float64}
+    bins = bin_s / bin_width(result)
+    if abs(bins - round(bins)) > 1e-6:
+        return pl.DataFrame(schema=columns)
     name = flow if side == "from" else f"{flow}.reverse"
     series = result.series().filter(pl.col("flow") == name)
     time = (((pl.col("time_s") / bin_s - 1e-9).ceil() - 1) * bin_s).alias("time_s")
-    return series.group_by(time).agg(pl.col("generated_packets").sum())
+    made = pl.col("generated_packets").sum()
+    return series.group_by(time).agg(made, (made / bin_s).alias("generated_pps"))
 
 
 def by_size(result: Result, flow: str, side: str = "from", bin_s: float = 1.0) -> pl.DataFrame:

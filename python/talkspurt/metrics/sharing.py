@@ -7,23 +7,17 @@ the window of measurement is the run's own.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from talkspurt.quantity import seconds
 from talkspurt.result import recorded
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
-
-UNITS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-
-
-def seconds(text: str) -> float:
-    """A time of a resolved scenario in seconds, as "1min" or "2.5s"."""
-    number = text.rstrip("abcdefghijklmnopqrstuvwxyzµ")
-    return float(number) * UNITS[text[len(number) :]]
 
 
 def rates(result: Result, flow: str, column: str = "received_bytes") -> list[float]:
@@ -142,35 +136,40 @@ def active_throughput_bps(result: Result, flow: str, side: str = "from") -> floa
     return 8 * float(arrived["ip_bytes"].sum()) / (max(times) - min(times))
 
 
-def fair_share(result: Result, flows: Iterable[str], capacity_bps: float) -> dict[str, float]:
-    """Throughput of each flow over what it would have if all had the same of the capacity."""
-    names = list(flows)
-    table = result.flows.filter(pl.col("name").is_in(names))
-    share = capacity_bps / len(names)
-    return {name: rate / share for name, rate in table.select("name", "throughput_bps").iter_rows()}
+def fair_shares(result: Result) -> dict[str, float]:
+    """What each direction of a flow would have if the links were shared fairly, in bit/s.
 
-
-def tcp_rate_bps(packet_bytes: float, rtt_s: float, loss: float) -> float:
-    """What a TCP would get (RFC 8083 §4.3, of Mathis et al. 1997): s / (R √(2p/3)), in bit/s."""
-    return 8 * packet_bytes / (rtt_s * math.sqrt(2 * loss / 3))
-
-
-def circuit_breaker(
-    sent_bps: Sequence[float],
-    loss: Sequence[float],
-    rtt_s: Sequence[float],
-    packet_bytes: float,
-    intervals: int = 3,
-) -> int | None:
-    """RFC 8083 §4.3: the first reporting interval after which the sender must stop, or None.
-
-    It stops when it has sent more than ten times what a TCP would get in each of so many
-    consecutive intervals (CB_INTERVAL; at least 3) with loss.
+    Fair is max-min fair (Bertsekas and Gallager, Data Networks, 1992, §6.5.2), each flow taking
+    what it can get: none can have more but from another that has no more than it. On one bottleneck
+    that is its rate over the number of flows there. Rates are those of links at the run's start; a
+    flow over a cell, whose channel has no rate of its own, has none, nor takes from others; of
+    several paths the primary one counts.
     """
-    over = 0
-    for index, (rate, p, rtt) in enumerate(zip(sent_bps, loss, rtt_s, strict=True)):
-        too_much = p > 0 and rate > 10 * tcp_rate_bps(packet_bytes, rtt, p)
-        over = over + 1 if too_much else 0
-        if over >= intervals:
-            return index
-    return None
+    rates: dict[str, float] = {}
+    for link in result.topology["links"]:
+        rates[link["name"]] = link["rate_bps"]
+        rates[f"{link['name']}.back"] = link.get("back", {}).get("rate_bps", link["rate_bps"])
+    air = {hop["name"] for hop in result.topology["access_points"]}
+    air |= {link["name"] for link in result.topology["links"] if "contends" in link}
+    there = set(result.flows["name"])
+    ways = {}
+    for flow in result.topology["flows"]:
+        for side, name in (("from", flow["name"]), ("to", f"{flow['name']}.reverse")):
+            if name in there and not air.intersection(flow["links"][side][0]):
+                ways[name] = flow["links"][side][0]
+    shares = {}
+    while ways:
+        crowd = Counter(link for way in ways.values() for link in way)
+        share, tightest = min((max(rates[link], 0.0) / n, link) for link, n in crowd.items())
+        for name in [name for name, way in ways.items() if tightest in way]:
+            shares[name] = share
+            for link in ways.pop(name):
+                rates[link] -= share
+    return shares
+
+
+def normalised_throughput(result: Result, flow: str) -> float | None:
+    """Throughput of a flow over its fair share; None without one, see :func:`fair_shares`."""
+    share = fair_shares(result).get(flow)
+    rate = result.flows.filter(pl.col("name") == flow)["throughput_bps"][0]
+    return float(rate or 0.0) / share if share else None

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from talkspurt.ns2 import quantity
+from talkspurt import quantity
 from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.tcl import Tcl, number
 

@@ -12,8 +12,8 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any
 
-from talkspurt import __version__
-from talkspurt.ns2 import network, quantity, source, transport
+from talkspurt import __version__, quantity
+from talkspurt.ns2 import network, source, transport
 from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.tcl import Tcl, number

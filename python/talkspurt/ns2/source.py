@@ -12,7 +12,7 @@ import wave
 from dataclasses import dataclass
 from typing import Any
 
-from talkspurt.ns2 import quantity
+from talkspurt import quantity
 from talkspurt.ns2.reading import Part
 from talkspurt.ns2.tcl import Tcl, number
 

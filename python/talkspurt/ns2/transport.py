@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from talkspurt.ns2 import quantity
+from talkspurt import quantity
 from talkspurt.ns2.reading import Part
 from talkspurt.ns2.source import Source
 from talkspurt.ns2.tcl import number

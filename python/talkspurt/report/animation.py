@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -87,9 +87,12 @@ def animation(result: Result, picture: Picture | None) -> Animation | str:
             f"the run was made by talkspurt {made_by}, and cannot be done again by this one, "
             f"{_core.version()}."
         )
-    lossless = not result.links["drops"].sum()
+    lossless = not _drops(result)
     try:
         begin, end, hops = _stretch(result, lossless)
+        if not lossless and "from" not in asked and hops["dropped_s"].is_null().all():
+            lossless = True
+            begin, end, hops = _stretch(result, lossless)
     except _core.ScenarioError:
         return (
             "a file that the scenario names is no longer there, and the run cannot be done again."
@@ -110,6 +113,15 @@ def _shown(result: Result, picture: Picture | None, hops: pl.DataFrame) -> _Show
         return None
     shown = _Shown(result, picture, _wide(picture.frame, picture), hops)
     return shown if shown.worlds else None
+
+
+def _drops(result: Result) -> int:
+    """Packets dropped in the window of measurement; what contenders give up are none."""
+    import polars as pl
+
+    contenders = [link["name"] for link in result.topology["links"] if link.get("contends")]
+    drops = result.links.filter(~pl.col("name").is_in(contenders))["drops"].sum()
+    return int(drops or 0)
 
 
 def _stretch(result: Result, lossless: bool) -> tuple[float, float, pl.DataFrame]:
@@ -157,25 +169,32 @@ class _Shown:
         parts = components([node["name"] for node in net["nodes"]], net["links"])
         part = {name: n for n, names in enumerate(parts) for name in names}
         lanes: dict[tuple[str, str], int] = {}
-        links: dict[str, dict[str, Any]] = {}
-        busy = set(hops["link"].unique())
-        for link in net["links"]:
-            ends = (where[link["from"]], where[link["to"]])
-            if part[ends[0]] != part[link["from"]]:
-                continue  # of a network that another stands for
-            back = {**link, **link.get("back", {}), "name": f"{link['name']}.back"}
-            for way, at in ((ends, link), (ends[::-1], back)):
-                if at["name"] in busy:
-                    lane = lanes.setdefault(way, len(lanes))
-                    links[at["name"]] = {key: at[key] for key in ("name", "rate_bps", "delay_s")}
-                    links[at["name"]]["lane"] = lane
+        links: dict[tuple[str, tuple[str, str]], dict[str, Any]] = {}
+        stacks: dict[str, int] = {}
+        entries: list[tuple[str, str, str, int]] = []
+        here = hops.select("link", "flow", "side").unique(maintain_order=True)
+        busy = {link: group.rows() for (link,), group in here.group_by("link", maintain_order=True)}
+        for at, receivers in _transmitters(net):
+            for _, flow, side in busy.get(at["name"], []):
+                to = receivers.get((flow, side), at["to"])
+                way = (where[at["from"]], where[to])
+                if part[way[0]] != part[at["from"]]:
+                    continue  # of a network that another stands for
+                lane = lanes.setdefault(way, len(lanes))
+                number = len(links)
+                shown = links.setdefault((at["name"], way), {"number": number})
+                # What one transmitter sends waits in one queue, wherever it goes.
+                shown |= {"lane": lane, "stack": stacks.setdefault(at["name"], lane)}
+                shown |= {key: at[key] for key in ("name", "rate_bps", "delay_s")}
+                entries.append((at["name"], flow, side, shown["number"]))
         styles = styles_of(result)
         flows = {f["name"]: styles[f["name"]].colour for f in net["flows"] if f["name"] in styles}
-        self.rows = hops.filter(
-            pl.col("link").is_in(list(links)) & pl.col("flow").is_in(list(flows))
+        key = ["link", "flow", "side"]
+        known = pl.DataFrame(entries, schema=[*key, "link_index"], orient="row")
+        self.rows = hops.filter(pl.col("flow").is_in(list(flows))).join(
+            known, on=key, how="inner", maintain_order="left"
         )
         self.rows = self.rows.with_columns(
-            pl.col("link").replace_strict({n: i for i, n in enumerate(links)}).alias("link_index"),
             pl.col("flow").replace_strict({n: i for i, n in enumerate(flows)}).alias("flow_index"),
         )
         self.worlds: list[World] = []
@@ -192,15 +211,15 @@ class _Shown:
         self,
         names: Sequence[str],
         lanes: Mapping[tuple[str, str], int],
-        links: Mapping[str, Mapping[str, Any]],
+        links: Mapping[Any, Mapping[str, Any]],
         places: list[dict[str, Any]],
     ) -> None:
         import polars as pl
         from markupsafe import Markup
 
         inside = {number: way for way, number in lanes.items() if way[0] in names}
-        mine = [name for name, link in links.items() if link["lane"] in inside]
-        rows = self.rows.filter(pl.col("link").is_in(mine))
+        mine = [link["number"] for link in links.values() if link["lane"] in inside]
+        rows = self.rows.filter(pl.col("link_index").is_in(mine))
         if rows.is_empty():
             return
         heights = [self._frame.node(name)[1] for name in names]
@@ -226,6 +245,24 @@ class _Shown:
         (ax, ay), (bx, by) = corners[:2]
         name = topology.LETTER * len(words) / 2 + 10 if bx > ax else 0.0
         return round(min(max(22.0, name), 0.4 * math.hypot(bx - ax, by - ay)), 1)
+
+
+def _transmitters(
+    net: Mapping[str, Any],
+) -> Iterator[tuple[Mapping[str, Any], dict[tuple[str, str], str]]]:
+    """What sends in one direction; of an access point, to whom, by flow and side."""
+    for link in net["links"]:
+        yield link, {}
+        back = {**link, **link.get("back", {}), "name": f"{link['name']}.back"}
+        yield {**back, "from": link["to"], "to": link["from"]}, {}
+    for hop in net["access_points"]:
+        receivers = {}
+        for flow in net["flows"]:
+            for side, ways in (("from", flow["routes"]), ("to", flow["back"])):
+                for names, nodes in zip(flow["links"][side], ways, strict=True):
+                    if hop["name"] in names:
+                        receivers[flow["name"], side] = nodes[names.index(hop["name"]) + 1]
+        yield {**hop, "to": hop["to"][0]}, receivers
 
 
 def _columns(rows: pl.DataFrame) -> dict[str, Any]:

@@ -64,6 +64,7 @@ const parts = Object.fromEntries([...stage.querySelectorAll("[data-part]")].map(
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const lanes = data.lanes.map((place) => (place.points ? laneOf(place) : null));
 const laneOfLink = data.links.map((link) => lanes[link.lane]);
+const stackOfLink = data.links.map((link) => lanes[link.stack]); // where its queue stands
 const [start, end] = [toTicks(data.from), toTicks(data.to)];
 const sending = Float64Array.from(rows.bytes, (bytes, i) => ticksToSend(i, bytes));
 const flows = data.flows;
@@ -71,17 +72,22 @@ const colours = [...new Set(flows.map((flow) => flow.colour))];
 const colourOf = flows.map((flow) => flow.colour);
 const state = { t: start, world: 0, speed: 1, playing: false, drops: [] };
 
+/** Whether a packet's instants say how long it was on its way; in the air until it was given up, too. */
+function timed(i) {
+  const still = rows.dequeued[i] === NEVER || rows.ended[i] === NEVER;
+  return !still && (!dropped(i) || data.links[rows.link[i]].delay_s === 0);
+}
+
 function ticksToSend(i, bytes) {
   const { rate_bps } = data.links[rows.link[i]];
   const ticks = rate_bps ? (bytes * 8 * 1e9) / rate_bps / data.tick_ns : 0;
-  return rows.dequeued[i] === NEVER || rows.ended[i] === NEVER || dropped(i) ? ticks : Math.min(ticks, rows.ended[i] - rows.dequeued[i]);
+  return timed(i) ? Math.min(ticks, rows.ended[i] - rows.dequeued[i]) : ticks;
 }
 
 /** How far along its link a packet's two ends are, 0 to 1. */
 function ends(i, t) {
   const delay = (data.links[rows.link[i]].delay_s * 1e9) / data.tick_ns;
-  const arrived = rows.ended[i] !== NEVER && !dropped(i);
-  const travel = Math.max(arrived ? rows.ended[i] - rows.dequeued[i] - sending[i] : delay, 1e-9);
+  const travel = Math.max(timed(i) ? rows.ended[i] - rows.dequeued[i] - sending[i] : delay, 1e-9);
   const gone = t - rows.dequeued[i];
   const share = (ticks) => Math.min(Math.max(ticks / travel, 0), 1);
   return [share(gone - sending[i]), share(gone)];
@@ -97,7 +103,7 @@ function measureQueues() {
   changes.sort((a, b) => a[0] - b[0] || a[1] - b[1]);
   const length = new Map(lanes.map((lane) => [lane, 0]));
   for (const [, by, link] of changes) {
-    const lane = laneOfLink[link];
+    const lane = stackOfLink[link];
     length.set(lane, length.get(lane) + by);
     lane.most = Math.max(lane.most, length.get(lane));
   }
@@ -135,7 +141,7 @@ function paint() {
   for (let i = 0; i < count && rows.enqueued[i] <= t; i++) {
     const lane = laneOfLink[rows.link[i]];
     if (lane.world !== state.world) continue;
-    if (waits(i, t)) lane.queue.push(i);
+    if (waits(i, t)) stackOfLink[rows.link[i]].queue.push(i);
     else if (flies(i, t)) lane.flying.push(i);
     else if (dropped(i) && rows.ended[i] <= t && t < rows.ended[i] + fall) falling.push(i);
   }
@@ -194,8 +200,8 @@ function upright(x, y) {
 
 /** A dropped packet: a cross where it was lost, and the packet falling from there. */
 function paintDrop(i, share) {
-  const lane = laneOfLink[rows.link[i]];
   const flew = rows.dequeued[i] <= rows.ended[i];
+  const lane = (flew ? laneOfLink : stackOfLink)[rows.link[i]];
   const way = flew ? ends(i, rows.ended[i])[1] * lane.length : lane.stack;
   along(lane, partOf(lane, way));
   upright(way, flew ? -ASIDE.lane : -ASIDE.stack - (lane.queue.length + 0.5) * lane.step);
@@ -358,8 +364,8 @@ stage.animation = {
   time: () => toSeconds(state.t),
   drops: () => state.drops.map((i) => toSeconds(rows.ended[i])),
   on(link, seconds) {
-    const [t, which] = [toTicks(seconds), data.links.findIndex(({ name }) => name === link)];
-    const ours = [...rows.link.keys()].filter((i) => rows.link[i] === which);
+    const t = toTicks(seconds);
+    const ours = [...rows.link.keys()].filter((i) => data.links[rows.link[i]].name === link);
     return { waiting: ours.filter((i) => waits(i, t)).length, flying: ours.filter((i) => flies(i, t)).length };
   },
   paint,

@@ -1,15 +1,28 @@
 //! The bytes of a virtual payload: a function of the offset in its stream and nothing else.
 //!
-//! The stream is the sequence of 64-bit big-endian words whose value is their own offset: byte `o`
-//! is byte `o mod 8` of the word `o − o mod 8`. In a hex dump the position in the stream can be
-//! read off, and a receiver can check every byte.
+//! The stream is a sequence of words of eight bytes, each its own offset modulo 2³² as hexadecimal
+//! digits: byte `o` is digit `o mod 8` of the word `o − o mod 8`. In a dump the position in the stream
+//! can be read off, a receiver can check every byte, and none of the heuristics by which Wireshark
+//! guesses at protocols takes it for one; binary numbers look like the headers of several.
 
 use crate::packet::Payload;
 
 /// The byte at this offset.
 #[must_use]
 pub const fn byte_at(offset: u64) -> u8 {
-    (offset & !7).to_be_bytes()[(offset & 7) as usize]
+    word(offset)[(offset & 7) as usize]
+}
+
+/// The word that a byte stands in.
+const fn word(offset: u64) -> [u8; 8] {
+    // A nibble a byte: halves, quarters and eighths are moved apart.
+    let mut digits = offset & 0xffff_fff8;
+    digits = (digits | digits << 16) & 0x0000_ffff_0000_ffff;
+    digits = (digits | digits << 8) & 0x00ff_00ff_00ff_00ff;
+    digits = (digits | digits << 4) & 0x0f0f_0f0f_0f0f_0f0f;
+    // 1 where a nibble is ten or more: a letter stands 39 behind where its digit would.
+    let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101;
+    (digits + 0x3030_3030_3030_3030 + letters * 39).to_be_bytes()
 }
 
 /// Appends the payload's bytes, real or virtual.
@@ -27,7 +40,7 @@ fn emit_from(offset: u64, len: u64, out: &mut Vec<u8>) {
     let words = (skipped as u64 + len).div_ceil(8);
     out.reserve(8 * words as usize);
     for word in 0..words {
-        out.extend_from_slice(&(offset & !7).wrapping_add(8 * word).to_be_bytes());
+        out.extend_from_slice(&self::word(offset.wrapping_add(8 * word)));
     }
     out.drain(first..first + skipped);
     out.truncate(first + len as usize);
@@ -42,6 +55,13 @@ pub fn matches(offset: u64, bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_word_is_its_offset_in_digits() {
+        assert_eq!(word(0x1_dead_beef), *b"deadbee8");
+        assert_eq!(word(0x2_0123_4567), *b"01234560");
+        assert_eq!(word(0x9876_5abc), *b"98765ab8");
+    }
 
     #[test]
     fn words_hold_the_bytes_of_their_offsets() {

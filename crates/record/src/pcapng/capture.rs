@@ -2,11 +2,12 @@
 //! TTL, ECN field and DSCP it has there.
 //!
 //! A link's notes carry the label only, so the body is kept from the note of its sending until it
-//! is received or dropped, under its handle in the driver's pool ([`Packet::body`]), which is one
-//! packet's alone for that time. Flow, route and number are kept beside it and compared, so a body
-//! is never taken for another's. Addresses and ports come from a table by (flow, route): a route
-//! is one direction, and ports are a flow's. A router's answer has the ends of the packet it
-//! refused, turned round, and the router's address for its source.
+//! is received or dropped. Links tell of their packets late; they wait until all that was before has
+//! been told (`settled`), and the file is in order of time: memory holds what was sent since.
+//!
+//! Addresses and ports come from a table by (flow, route): a route is one direction, and ports are a
+//! flow's. A router's answer has the ends of the packet it refused, turned round, and the router's
+//! address for its source.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,10 +15,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use talkspurt_proto::packet::{Body, IpVersion, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
-use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends};
 
 use super::{Pcapng, Remarks};
+use crate::under_way::UnderWay;
 
 /// Captures of chosen links, one file for one or more of them (a link's two directions).
 #[derive(Debug, Default)]
@@ -26,8 +28,7 @@ pub struct CaptureProbe {
     routers: Vec<Router>,
     taps: BTreeMap<u32, Tap>,
     files: Vec<Sorted>,
-    bodies: BTreeMap<u32, Kept>,
-    now: Instant,
+    bodies: UnderWay<Kept>,
     unwritten: u64,
 }
 
@@ -43,24 +44,10 @@ struct Tap {
 
 #[derive(Debug)]
 struct Kept {
-    identity: Identity,
     /// Source address: that of `ends`, or a router's.
     src: IpAddr,
     ends: Ends,
     body: Body,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Identity {
-    flow: u32,
-    route: u32,
-    number: u32,
-}
-
-impl Identity {
-    const fn of(packet: &Packet) -> Self {
-        Self { flow: packet.flow, route: packet.route, number: packet.number }
-    }
 }
 
 /// A file whose packets wait until no earlier one can come: readers such as Wireshark's TCP
@@ -68,22 +55,15 @@ impl Identity {
 #[derive(Debug)]
 struct Sorted {
     file: Pcapng,
-    lag: Duration,
-    next: u64,
-    waiting: BTreeMap<(Instant, u64), (u32, Vec<u8>)>,
+    /// When, on which interface, what.
+    waiting: Vec<(Instant, u32, Vec<u8>)>,
 }
 
 impl Sorted {
-    fn push(&mut self, now: Instant, interface: u32, bytes: Vec<u8>) {
-        self.waiting.insert((now, self.next), (interface, bytes));
-        self.next += 1;
-    }
-
-    fn write_until(&mut self, until: Instant) {
-        while let Some(first) = self.waiting.first_entry()
-            && first.key().0 <= until
-        {
-            let ((at, _), (interface, bytes)) = first.remove_entry();
+    fn write_before(&mut self, now: Instant) {
+        self.waiting.sort_by_key(|(at, ..)| *at);
+        let ready = self.waiting.partition_point(|(at, ..)| *at < now);
+        for (at, interface, bytes) in self.waiting.drain(..ready) {
             self.file.packet(interface, at, &bytes, bytes.len() as u32, Remarks::default());
         }
     }
@@ -105,12 +85,10 @@ impl CaptureProbe {
         self
     }
 
-    /// Captures these links into `file`, the first as its interface 0, and so on. `lag` is how
-    /// long after a transmission began a link may tell of it at the latest (its propagation delay
-    /// and the transmission of its longest packet); the file is then in order of time.
-    pub fn tap(&mut self, file: Pcapng, links: &[u32], lag: Duration) {
+    /// Captures these links into `file`, the first as its interface 0, and so on.
+    pub fn tap(&mut self, file: Pcapng, links: &[u32]) {
         let index = self.files.len();
-        self.files.push(Sorted { file, lag, next: 0, waiting: BTreeMap::new() });
+        self.files.push(Sorted { file, waiting: Vec::new() });
         self.taps.extend(
             links.iter().zip(0..).map(|(link, interface)| (*link, Tap { file: index, interface })),
         );
@@ -135,7 +113,7 @@ impl CaptureProbe {
     /// The first that could not be written; the others are completed all the same.
     pub fn finish(self) -> io::Result<()> {
         let finished = self.files.into_iter().map(|mut sorted| {
-            sorted.write_until(Instant::from_nanos(u64::MAX));
+            sorted.write_before(Instant::from_nanos(u64::MAX));
             sorted.file.finish()
         });
         // All are finished before the first failure is told.
@@ -161,22 +139,11 @@ impl CaptureProbe {
     }
 
     fn keep(&mut self, packet: &Packet, src: IpAddr, ends: Ends, body: &Body) {
-        let kept = Kept { identity: Identity::of(packet), src, ends, body: body.clone() };
-        self.bodies.insert(packet.body.0, kept);
-    }
-
-    fn release(&mut self, packet: &Packet) {
-        if self.kept(packet).is_some() {
-            self.bodies.remove(&packet.body.0);
-        }
-    }
-
-    fn kept(&self, packet: &Packet) -> Option<&Kept> {
-        self.bodies.get(&packet.body.0).filter(|kept| kept.identity == Identity::of(packet))
+        self.bodies.keep(packet, Kept { src, ends, body: body.clone() });
     }
 
     fn bytes(&self, packet: &Packet) -> Option<Vec<u8>> {
-        let Kept { src, ends, body, .. } = self.kept(packet)?;
+        let Kept { src, ends, body, .. } = self.bodies.get(packet)?;
         let mut bytes = Vec::new();
         wire::emit_from(*src, packet, body, ends, &mut bytes).ok()?;
         Some(bytes)
@@ -185,13 +152,10 @@ impl CaptureProbe {
     fn on_dequeued(&mut self, now: Instant, link: u32, packet: &Packet) {
         let Some(tap) = self.taps.get(&link).copied() else { return };
         let bytes = self.bytes(packet);
-        let sorted = &mut self.files[tap.file];
         match bytes {
-            Some(bytes) => sorted.push(now, tap.interface, bytes),
+            Some(bytes) => self.files[tap.file].waiting.push((now, tap.interface, bytes)),
             None => self.unwritten += 1,
         }
-        let settled = self.now.as_nanos().saturating_sub(sorted.lag.as_nanos());
-        sorted.write_until(Instant::from_nanos(settled));
     }
 }
 
@@ -201,7 +165,6 @@ impl Probe for CaptureProbe {
     }
 
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
-        self.now = self.now.max(now);
         match (place, note) {
             (_, Note::Sent { packet, body } | Note::Copied { packet, body }) => {
                 self.on_sent(packet, body);
@@ -210,12 +173,16 @@ impl Probe for CaptureProbe {
                 self.on_answered(link, refused, packet, body);
             }
             (_, Note::Received { packet, .. } | Note::Dropped { packet, .. }) => {
-                self.release(packet);
+                self.bodies.take(packet);
             }
             (Place::Link(link), Note::Dequeued { packet, .. }) => {
                 self.on_dequeued(now, link, packet);
             }
             _ => {}
         }
+    }
+
+    fn settled(&mut self, now: Instant) {
+        self.files.iter_mut().for_each(|sorted| sorted.write_before(now));
     }
 }

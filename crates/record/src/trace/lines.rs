@@ -39,22 +39,23 @@ pub(super) struct Line {
     pub(super) link: u32,
     pub(super) ip_bytes: u32,
     pub(super) flow: u32,
-    pub(super) src: u16,
-    pub(super) dst: u16,
+    pub(super) src: u32,
+    pub(super) dst: u32,
+    /// Which of the nodes that the link leads to.
+    pub(super) to: u32,
     pub(super) act: Act,
     pub(super) word: Word,
     pub(super) flags: u8,
 }
 
-const _: () = assert!(size_of::<Line>() <= 40);
+const _: () = assert!(size_of::<Line>() <= 48);
 
 /// ns-2's words for kinds of packet (`packet_t` in its `common/packet.h`); ns-2 knows no RTCP apart, no
 /// Sync of DCCP and no ICMP.
-const WORDS: [&str; 21] = [
+const WORDS: [&str; 20] = [
     "udp",
     "cbr",
     "exp",
-    "pareto",
     "rtp",
     "rtcp",
     "tcp",
@@ -74,15 +75,15 @@ const WORDS: [&str; 21] = [
     "icmp",
 ];
 pub(super) const UDP: Word = 0;
-pub(super) const RTP: Word = 4;
-pub(super) const RTCP: Word = 5;
-pub(super) const TCP: Word = 6;
-pub(super) const ACK: Word = 7;
-pub(super) const SCTP: Word = 8;
-pub(super) const TFRC: Word = 9;
-pub(super) const TFRC_ACK: Word = 10;
-pub(super) const DCCP: Word = 11;
-pub(super) const ICMP: Word = 20;
+pub(super) const RTP: Word = 3;
+pub(super) const RTCP: Word = 4;
+pub(super) const TCP: Word = 5;
+pub(super) const ACK: Word = 6;
+pub(super) const SCTP: Word = 7;
+pub(super) const TFRC: Word = 8;
+pub(super) const TFRC_ACK: Word = 9;
+pub(super) const DCCP: Word = 10;
+pub(super) const ICMP: Word = 19;
 
 /// ns-2's flags: C of an ECN-Echo, A of a window reduced, E of a mark, N of an ECN-capable packet.
 pub(super) const ECHO: u8 = 1;
@@ -104,7 +105,6 @@ pub(super) fn source(kind: Option<&str>) -> Word {
     let word = match kind {
         Some("cbr") => "cbr",
         Some("on_off") => "exp",
-        Some("pareto") => "pareto",
         _ => "udp",
     };
     WORDS.iter().position(|known| *known == word).unwrap_or_default() as Word
@@ -114,25 +114,38 @@ pub(super) fn source(kind: Option<&str>) -> Word {
 #[derive(Debug)]
 pub(super) struct Lines {
     dialect: Dialect,
-    /// Of each link: the number of the node before it, and both ends as the dialect has them.
-    links: Vec<(u16, Vec<u8>)>,
+    links: Vec<Wire>,
     flags: Vec<[u8; 7]>,
+}
+
+/// A link.
+#[derive(Debug)]
+struct Wire {
+    from: u32,
+    /// The nodes it leads to.
+    to: Vec<u32>,
+    /// For each of them, both ends as the dialect has them.
+    texts: Vec<Vec<u8>>,
+    /// Where there are several: which of them the packets of a route go to.
+    receivers: BTreeMap<u32, usize>,
 }
 
 impl Lines {
     /// The text of these links, and what stands before the first line.
     pub(super) fn new(
         layout: &Layout,
-        nodes: &BTreeMap<String, u16>,
+        nodes: &BTreeMap<String, u32>,
         dialect: Dialect,
     ) -> (Self, Vec<u8>) {
         let links = layout.links.iter().map(|link| {
-            let (from, to) = (nodes[&link.from], nodes[&link.to]);
-            let text = match dialect {
-                Dialect::Ns2 => format!(" {from} {to} "),
-                Dialect::Nam => format!(" -s {from} -d {to} -p "),
+            let from = nodes[&link.from];
+            let to: Vec<u32> = link.to.iter().map(|name| nodes[name]).collect();
+            let text = |to: &u32| match dialect {
+                Dialect::Ns2 => format!(" {from} {to} ").into_bytes(),
+                Dialect::Nam => format!(" -s {from} -d {to} -p ").into_bytes(),
             };
-            (from, text.into_bytes())
+            let texts = to.iter().map(text).collect();
+            Wire { from, to, texts, receivers: link.receivers.clone() }
         });
         let flags = (0..16_u8).map(|bits| {
             let letter = |bit, letter| if bits & bit != 0 { letter } else { b'-' };
@@ -149,8 +162,24 @@ impl Lines {
     }
 
     /// The node before a link.
-    pub(super) fn from(&self, link: u32) -> u16 {
-        self.links[link as usize].0
+    pub(super) fn from(&self, link: u32) -> u32 {
+        self.links[link as usize].from
+    }
+
+    /// Which of the nodes that a link leads to takes the packets of a route: that of a route which no
+    /// flow has (a router's answer) is the node it ends at.
+    #[inline]
+    pub(super) fn receiver(&self, link: u32, route: u32, end: u32) -> u32 {
+        let wire = &self.links[link as usize];
+        if wire.to.len() < 2 {
+            return 0;
+        }
+        let known = wire.receivers.get(&route).copied();
+        known.or_else(|| wire.to.iter().position(|node| *node == end)).unwrap_or_default() as u32
+    }
+
+    fn ends(&self, line: &Line) -> &[u8] {
+        &self.links[line.link as usize].texts[line.to as usize]
     }
 
     /// Appends the text of a line.
@@ -170,7 +199,7 @@ impl Lines {
     fn ns2(&self, line: &Line, text: &mut Vec<u8>) {
         text.extend_from_slice(&[b"r+-d"[line.act as usize], b' ']);
         seconds(line.at, text);
-        text.extend_from_slice(&self.links[line.link as usize].1);
+        text.extend_from_slice(self.ends(line));
         text.extend_from_slice(WORDS[usize::from(line.word)].as_bytes());
         text.push(b' ');
         integer(line.ip_bytes.into(), text);
@@ -194,7 +223,7 @@ impl Lines {
     fn nam(&self, letter: u8, line: &Line, text: &mut Vec<u8>) {
         text.extend_from_slice(&[letter, b' ', b'-', b't', b' ']);
         seconds(line.at, text);
-        text.extend_from_slice(&self.links[line.link as usize].1);
+        text.extend_from_slice(self.ends(line));
         text.extend_from_slice(WORDS[usize::from(line.word)].as_bytes());
         let numbers: [(&[u8], u64); 4] = [
             (b" -e ", line.ip_bytes.into()),
@@ -225,7 +254,7 @@ const COLOURS: [&str; 7] =
     ["blue", "DarkOrange", "SeaGreen", "magenta", "SkyBlue", "firebrick", "black"];
 
 /// What nam wants to know first: its version, addresses, colours of flows, nodes, and links.
-fn head(layout: &Layout, nodes: &BTreeMap<String, u16>) -> String {
+fn head(layout: &Layout, nodes: &BTreeMap<String, u32>) -> String {
     let mut text = String::from(
         "V -t * -v 1.0a5 -a 0\nA -t * -n 1 -p 0 -o 0x7fffffff -c 30 -a 1\n\
          A -t * -h 1 -m 1073741823 -s 0\n",
@@ -246,8 +275,9 @@ fn head(layout: &Layout, nodes: &BTreeMap<String, u16>) -> String {
     }
     // nam draws one link for both directions; of a cell, each transmitter is one.
     let mut drawn = BTreeSet::new();
-    for link in &layout.links {
-        let (from, to) = (nodes[&link.from], nodes[&link.to]);
+    let hops = layout.links.iter().flat_map(|link| link.to.iter().map(move |to| (link, to)));
+    for (link, to) in hops {
+        let (from, to) = (nodes[&link.from], nodes[to]);
         if !drawn.insert((from.min(to), from.max(to))) {
             continue;
         }

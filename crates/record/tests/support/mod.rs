@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 
+use std::collections::BTreeMap;
+
 use arrow_array::{Array, Float64Array, Int64Array, StringArray};
 use bytes::Bytes;
 use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote};
@@ -172,7 +174,8 @@ pub fn layout(flows: Vec<FlowInfo>, from: Instant, to: Instant, end: Instant) ->
     let link = |name: &str, from: &str, to: &str| LinkInfo {
         name: name.into(),
         from: from.into(),
-        to: to.into(),
+        to: vec![to.into()],
+        receivers: BTreeMap::new(),
         rate_bps: 1_000_000,
         delay: Duration::from_millis(10),
     };

@@ -79,6 +79,8 @@ pub struct Cell {
     packets_wait: bool,
     /// Packets understood, with the instants of that and the links they were sent on.
     flight: VecDeque<(Instant, u32, Packet)>,
+    /// Packets at their retry limit, with the end of their last transmission and whose it was.
+    given_up: Vec<(Instant, usize, Packet)>,
     tally: Tally,
 }
 
@@ -115,6 +117,7 @@ impl Cell {
             next_start: None,
             packets_wait: false,
             flight: VecDeque::new(),
+            given_up: Vec::new(),
             tally: Tally::default(),
         };
         for (transmitter, backoff) in cell.transmitters.iter_mut().zip(&mut cell.backoffs) {
@@ -153,7 +156,17 @@ impl Cell {
     /// so that frames of one instant collide.
     pub fn advance<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
         while let Some(at) = self.next_start.filter(|at| *at < now) {
+            self.drop_before(at, pool, probe);
             self.start(at, pool, probe);
+        }
+        self.drop_before(now, pool, probe);
+    }
+
+    /// Drops the packets given up whose last transmission ended before `now`.
+    fn drop_before<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
+        while let Some(next) = self.given_up.iter().position(|(end, ..)| *end < now) {
+            let (end, index, packet) = self.given_up.remove(next);
+            self.transmitters[index].hop(end, pool, probe).0.refuse(packet, DropReason::Retries);
         }
     }
 
@@ -233,14 +246,15 @@ impl Cell {
         }
     }
 
-    /// Packets inside: waiting, in the hands of a transmitter, or understood and not yet passed on.
+    /// Packets inside: waiting, in the hands of a transmitter, understood and not yet passed on, or
+    /// given up while still on the air.
     #[must_use]
     pub fn inside(&self) -> u64 {
         let held = self.transmitters.iter().map(|one| {
             let in_hands = one.frame.is_some_and(|frame| frame.packet.is_some());
             u64::from(one.waiting().0) + u64::from(in_hands)
         });
-        held.sum::<u64>() + self.flight.len() as u64
+        held.sum::<u64>() + (self.flight.len() + self.given_up.len()) as u64
     }
 
     /// Packets whose transmission was begun, contenders' included.
@@ -287,8 +301,8 @@ impl Cell {
         }
         match starting[..] {
             [] => {}
-            [one] => self.alone(one, at, pool, probe),
-            _ => self.collide(&starting, at, pool, probe),
+            [one] => self.alone(one, at),
+            _ => self.collide(&starting, at),
         }
         self.starting = starting;
         self.plan();
@@ -306,7 +320,7 @@ impl Cell {
         }
     }
 
-    fn alone<P: Probe>(&mut self, index: usize, at: Instant, pool: &mut Pool, probe: &mut P) {
+    fn alone(&mut self, index: usize, at: Instant) {
         let rate = self.choose(index, at);
         let exchange = self.exchange(index, rate, at);
         self.busy_until = exchange.end;
@@ -328,7 +342,7 @@ impl Cell {
             self.look_on(index);
         } else {
             let sent_data = exchange.data_at.is_some();
-            self.fail(index, exchange.after_rts, sent_data, exchange.resume.0, at, pool, probe);
+            self.fail(index, exchange.after_rts, sent_data, exchange.end, exchange.resume.0);
         }
     }
 
@@ -407,13 +421,7 @@ impl Cell {
         }
     }
 
-    fn collide<P: Probe>(
-        &mut self,
-        starting: &[usize],
-        at: Instant,
-        pool: &mut Pool,
-        probe: &mut P,
-    ) {
+    fn collide(&mut self, starting: &[usize], at: Instant) {
         let (mut end, mut sent) = (at, Vec::with_capacity(starting.len()));
         for &index in starting {
             let rate = self.choose(index, at);
@@ -429,28 +437,25 @@ impl Cell {
                 let receiver = transmitter.receiver();
                 transmitter.parts.rates[receiver].learn(rate, false);
             }
-            sent.push((own_end + times.timeout, announced));
+            sent.push((own_end, times.timeout, announced));
             end = end.max(own_end);
         }
         self.busy_until = end;
         self.hold(starting, at, end + self.timing.after_collision);
-        for (&index, (timeout, announced)) in starting.iter().zip(sent) {
-            let resume = timeout.max(end) + self.timing.difs;
-            self.fail(index, false, !announced, resume, at, pool, probe);
+        for (&index, (own_end, timeout, announced)) in starting.iter().zip(sent) {
+            let resume = (own_end + timeout).max(end) + self.timing.difs;
+            self.fail(index, false, !announced, own_end, resume);
         }
     }
 
-    /// A transmission was in vain: the frame is tried again or given up.
-    #[expect(clippy::too_many_arguments, reason = "the circumstances of one failure")]
-    fn fail<P: Probe>(
+    /// A transmission that ended at `end` was in vain: the frame is tried again or given up.
+    fn fail(
         &mut self,
         index: usize,
         after_rts: bool,
         sent_data: bool,
+        end: Instant,
         resume: Instant,
-        at: Instant,
-        pool: &mut Pool,
-        probe: &mut P,
     ) {
         let (transmitter, backoff) = (&mut self.transmitters[index], &mut self.backoffs[index]);
         let Some(frame) = &mut transmitter.frame else { return };
@@ -459,7 +464,7 @@ impl Cell {
         frame.unacknowledged += u32::from(sent_data);
         // §10.3.4.4: at either limit the frame is dropped, and the window is small again.
         if frame.failed.0 >= self.retry_limits.0 || frame.failed.1 >= self.retry_limits.1 {
-            transmitter.give_up(at, pool, probe);
+            self.given_up.extend(transmitter.give_up().map(|packet| (end, index, packet)));
             backoff.done(&mut transmitter.parts.dice);
         } else {
             transmitter.counters.retries += 1;

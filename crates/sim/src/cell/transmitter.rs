@@ -160,16 +160,14 @@ impl Transmitter {
         true
     }
 
-    /// Gives up the frame in its hands. What was understood, though not acknowledged, is not lost.
-    pub(super) fn give_up<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
-        let Some(frame) = self.frame.take() else { return };
-        match frame.packet {
-            Some(packet) => self.hop(now, pool, probe).0.refuse(packet, DropReason::Retries),
-            None if self.is_saturated() && !frame.counted => {
-                self.counters.drops[DropReason::Retries as usize] += 1;
-            }
-            None => {}
+    /// Gives up the frame in its hands; the packet that is lost by that. What was understood, though
+    /// not acknowledged, is not.
+    pub(super) fn give_up(&mut self) -> Option<Packet> {
+        let frame = self.frame.take()?;
+        if frame.packet.is_none() && self.is_saturated() && !frame.counted {
+            self.counters.drops[DropReason::Retries as usize] += 1;
         }
+        frame.packet
     }
 
     /// A transmission keeps the channel busy.

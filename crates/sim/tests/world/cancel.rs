@@ -24,6 +24,7 @@ fn a_quiet_run_stops_at_the_next_edge() {
         duration: Duration::from_secs(3600),
         interval: Duration::from_millis(1),
         window: (Instant::ZERO, ms(3_600_000)),
+        settle: None,
     };
     let cancel = AtomicBool::new(false);
     let mut looks = 0;

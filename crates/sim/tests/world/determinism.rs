@@ -85,7 +85,7 @@ fn who_looks_on_changes_nothing() {
     let mut capture = CaptureProbe::new(routes);
     let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("who-looks-on.pcapng");
     let file = Pcapng::create(&path, &["xcore", "xcore.back"]).expect("a file");
-    capture.tap(file, &[2, 3], Duration::from_millis(50));
+    capture.tap(file, &[2, 3]);
     let (captured, capture) = support::watch_with(&point(&text), &Look::default(), capture);
     capture.finish().expect("written");
     assert!(std::fs::metadata(&path).expect("written").len() > 100_000);

@@ -109,6 +109,7 @@ pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run
         duration: scenario.duration,
         interval: look.settle_every.unwrap_or(scenario.record.interval),
         window: window(scenario),
+        settle: look.settle_every,
     };
     let never = AtomicBool::new(false);
     let finished = drive(&mut world, &timetable, &never, |now, counters, probe| {
@@ -173,7 +174,8 @@ fn layout(scenario: &Scenario, network: &Network) -> Layout {
     let links = network.links.iter().map(|link| LinkInfo {
         name: link.name.clone(),
         from: network.nodes[link.from].clone(),
-        to: network.far_end(link),
+        to: network.far_ends(link).iter().map(|n| network.nodes[*n].clone()).collect(),
+        receivers: BTreeMap::new(),
         rate_bps: link.rate.as_bps(),
         delay: link.delay,
     });

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use talkspurt_proto::math;
 use talkspurt_proto::packet::Body;
 use talkspurt_proto::probe::{DropReason, Note, Place};
-use talkspurt_proto::time::Duration;
+use talkspurt_proto::time::{Duration, Instant};
 
 use crate::support::{Look, Run, flow, link, point, run, scenario, watch};
 
@@ -138,6 +138,45 @@ fn what_nobody_understands_is_given_up_at_the_retry_limit() {
         assert_eq!(link.collisions, Some(0));
         assert_eq!(run.flow("up").lost_packets, 90);
     }
+}
+
+/// A frame of 164 B takes 192 and 120 µs at 11 Mbit/s, one of 564 B 192 and 411 µs.
+#[test]
+fn what_is_given_up_is_dropped_when_it_has_left_the_air() {
+    let lost = |stations: &[&str], more: &[String]| {
+        let mut parts = vec![
+            cafe(stations, "short_retry_limit = 1"),
+            cbr("up", "laptop-net", "8kbit/s", 100, "start_spread = '0s'\nstop = '1s'"),
+        ];
+        parts.extend_from_slice(more);
+        let mut told: [Vec<_>; 2] = Default::default();
+        watch(&point(&scenario("2s", &parts)), &Look::default(), |now, place, note| match note {
+            Note::Dequeued { packet, .. } => told[0].push((place, packet.flow, now)),
+            Note::Dropped { packet, .. } => told[1].push((place, packet.flow, now)),
+            _ => {}
+        });
+        for all in &mut told {
+            all.sort_unstable_by_key(|(_, flow, now)| (*flow, *now));
+        }
+        told
+    };
+    let micros = Duration::from_micros;
+    let [began, dropped] = lost(&["laptop = { snr_db = -20.0 }"], &[]);
+    let ends = |began: &[(Place, u32, Instant)], airtimes: [u64; 2]| -> Vec<_> {
+        let end = |(place, flow, at): &(Place, u32, Instant)| {
+            (*place, *flow, *at + micros(192 + airtimes[*flow as usize]))
+        };
+        began.iter().map(end).collect()
+    };
+    assert_eq!(began.len(), 10);
+    assert_eq!(dropped, ends(&began, [120, 0]));
+    // Of two that collide, each at its own end; nobody else loses a frame.
+    let other = "start_spread = '0s'\nstop = '1s'";
+    let both = [cbr("two", "phone-net", "40kbit/s", 500, other)];
+    let [began, dropped] = lost(&["laptop", "phone"], &both);
+    let began: Vec<_> = began.into_iter().filter(|(place, ..)| *place != Place::Link(0)).collect();
+    assert_eq!(began.len(), 20);
+    assert_eq!(dropped, ends(&began, [120, 411]));
 }
 
 /// The chance of a frame is that of its bytes; the acknowledgement's is added. With RTS the long

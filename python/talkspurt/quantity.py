@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-SECONDS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 BITS = {"bit/s": 1, "kbit/s": 1_000, "Mbit/s": 1_000_000, "Gbit/s": 1_000_000_000}
 BYTES = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
 QUANTITY = re.compile(r"([0-9.]+)\s*(\S+)")
@@ -20,7 +20,7 @@ def _parts(text: str) -> tuple[str, str]:
 def seconds(text: str) -> float:
     """A duration in seconds."""
     number, unit = _parts(text)
-    # In nanoseconds first: 0.1 ms is then the double nearest to 0.0001.
+    # A scenario's times are whole nanoseconds: 0.1 ms is then the double nearest to 0.0001.
     return round(float(number) * SECONDS[unit] * 1e9) / 1e9
 
 

@@ -1,0 +1,115 @@
+//! What a probe knows of packets under way, by the place of their bodies in the driver's pool.
+//!
+//! A link's notes carry a packet's label only. Its body has a place in the pool ([`Packet::body`]) that
+//! no other packet has until it is gone, so what the label does not say stands at that place, and no
+//! search is needed. Flow, route and number stand beside it and are compared: nothing is taken for
+//! another's. Memory follows the most that were ever under way at once.
+
+use talkspurt_proto::packet::Packet;
+
+/// What is known of each packet under way.
+#[derive(Debug)]
+pub(crate) struct UnderWay<T> {
+    places: Vec<Option<(Identity, T)>>,
+    count: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Identity {
+    flow: u32,
+    route: u32,
+    number: u32,
+}
+
+impl Identity {
+    const fn of(packet: &Packet) -> Self {
+        Self { flow: packet.flow, route: packet.route, number: packet.number }
+    }
+}
+
+impl<T> Default for UnderWay<T> {
+    fn default() -> Self {
+        Self { places: Vec::new(), count: 0 }
+    }
+}
+
+impl<T> UnderWay<T> {
+    /// Keeps this of a packet, in place of what was known of whoever had its place before.
+    pub(crate) fn keep(&mut self, packet: &Packet, known: T) {
+        let place = packet.body.0 as usize;
+        if place >= self.places.len() {
+            self.places.resize_with(place + 1, || None);
+        }
+        let before = self.places[place].replace((Identity::of(packet), known));
+        self.count += usize::from(before.is_none());
+    }
+
+    /// What is known of a packet.
+    pub(crate) fn get(&self, packet: &Packet) -> Option<&T> {
+        let (identity, known) = self.places.get(packet.body.0 as usize)?.as_ref()?;
+        (*identity == Identity::of(packet)).then_some(known)
+    }
+
+    /// What is known of a packet, to be changed.
+    pub(crate) fn get_mut(&mut self, packet: &Packet) -> Option<&mut T> {
+        let (identity, known) = self.places.get_mut(packet.body.0 as usize)?.as_mut()?;
+        (*identity == Identity::of(packet)).then_some(known)
+    }
+
+    /// Forgets a packet and says what was known of it.
+    pub(crate) fn take(&mut self, packet: &Packet) -> Option<T> {
+        let place = self.places.get_mut(packet.body.0 as usize)?;
+        let (_, known) = place.take_if(|(identity, _)| *identity == Identity::of(packet))?;
+        self.count -= 1;
+        Some(known)
+    }
+
+    /// How many packets something is known of.
+    pub(crate) const fn count(&self) -> usize {
+        self.count
+    }
+
+    /// All that is known.
+    pub(crate) fn into_all(self) -> impl Iterator<Item = T> {
+        self.places.into_iter().flatten().map(|(_, known)| known)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talkspurt_proto::packet::{BodyId, Ecn, IpVersion};
+    use talkspurt_proto::time::Instant;
+
+    fn label(place: u32, number: u32) -> Packet {
+        Packet {
+            body: BodyId(place),
+            ip_bytes: 100,
+            route: 0,
+            flow: 0,
+            number,
+            hop: 0,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            version: IpVersion::V4,
+            sent: Instant::ZERO,
+        }
+    }
+
+    #[test]
+    fn a_place_is_one_packets_at_a_time() {
+        let mut known = UnderWay::default();
+        known.keep(&label(3, 1), "first");
+        assert_eq!(known.get(&label(3, 2)), None, "another's");
+        known.keep(&label(3, 2), "second");
+        assert_eq!(known.get(&label(3, 1)), None);
+        assert_eq!(known.take(&label(3, 1)), None);
+        assert_eq!(known.get_mut(&label(3, 2)), Some(&mut "second"));
+        assert_eq!(known.count(), 1);
+        known.keep(&label(0, 9), "third");
+        assert_eq!(known.take(&label(3, 2)), Some("second"));
+        assert_eq!(known.count(), 1);
+        assert_eq!(known.take(&label(3, 2)), None);
+        assert_eq!(known.into_all().collect::<Vec<_>>(), ["third"]);
+    }
+}

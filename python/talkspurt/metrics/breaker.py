@@ -1,0 +1,116 @@
+"""RTP's circuit breakers (RFC 8083): whether, and when, a flow would have had to stop sending.
+
+What a sender would know from RTCP is taken from the time series of a run, interval by interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from talkspurt.metrics import sharing
+
+if TYPE_CHECKING:
+    from talkspurt.result import Result
+
+INTERVAL_S = 5.0
+"""Between reports: RTCP's least by default (RFC 3550 §6.2)."""
+CB_INTERVAL = 3
+"""Intervals in a row after which a breaker trips; never fewer (RFC 8083 §4.1 and §4.3)."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a sender knows at the end of an interval.
+
+    Attributes:
+        until_s: the end of the interval.
+        sent_bps: what it sent.
+        loss: share of its packets lost.
+        rtt_s: round-trip time; None if none was measured, for nothing arrived.
+    """
+
+    until_s: float
+    sent_bps: float
+    loss: float
+    rtt_s: float | None
+
+
+def tcp_rate_bps(packet_bytes: float, rtt_s: float, loss: float) -> float:
+    """What a TCP would get (RFC 8083 §4.3, of Mathis et al. 1997): s / (R √(2p/3)), in bit/s."""
+    return 8 * packet_bytes / (rtt_s * math.sqrt(2 * loss / 3))
+
+
+def stopped(reports: Sequence[Report | None], packet_bytes: float) -> Report | None:
+    """The report after which the sender must stop, or None.
+
+    It stops when in each of ``CB_INTERVAL`` intervals in a row nothing arrived (§4.1, media
+    timeout), or it sent more than ten times what a TCP would get, with loss (§4.3, congestion).
+    Where nothing arrived, the round-trip time is the last that was known. None among the reports is
+    an interval in which nothing was sent: what was in a row is then no longer.
+    """
+    unheard = over = 0
+    rtt_s: float | None = None
+    for report in reports:
+        if report is None:
+            unheard = over = 0
+            continue
+        unheard = unheard + 1 if report.rtt_s is None else 0
+        rtt_s = rtt_s if report.rtt_s is None else report.rtt_s
+        much = rtt_s and report.loss > 0
+        if much and report.sent_bps > 10 * tcp_rate_bps(packet_bytes, rtt_s or 0.0, report.loss):
+            over += 1
+        else:
+            over = 0
+        if max(unheard, over) >= CB_INTERVAL:
+            return report
+    return None
+
+
+def reports(result: Result, flow: str) -> tuple[list[Report | None], float]:
+    """The intervals of the window of measurement, and the mean length of a packet in bytes.
+
+    Packets are counted where they were sent, losses where they happened; R is twice the mean delay
+    of the packets that arrived. The last interval may be shorter than the others.
+    """
+    low, high = sharing.window(result)
+    series = result.series(flow).sort("time_s")
+    begin = pl.col("time_s").shift(fill_value=0.0)
+    series = series.with_columns((pl.col("time_s") - begin).alias("width_s"), begin.alias("begin"))
+    series = series.filter((pl.col("begin") >= low - 1e-9) & (pl.col("time_s") <= high + 1e-9))
+    delays = pl.col("delay_mean_s") * pl.col("received_packets")
+    bins = (
+        series.group_by(((pl.col("begin") - low) / INTERVAL_S + 1e-9).floor().alias("bin"))
+        .agg(
+            pl.col("time_s").max().alias("until_s"),
+            pl.col("width_s", "sent_packets", "sent_bytes", "lost_packets").sum(),
+            pl.col("received_packets").sum(),
+            delays.sum().alias("delays_s"),
+        )
+        .sort("bin")
+    )
+    packets = float(bins["sent_packets"].sum())
+    size = float(bins["sent_bytes"].sum()) / packets if packets else math.nan
+    return [_report(row) for row in bins.iter_rows(named=True)], size
+
+
+def _report(row: dict[str, float]) -> Report | None:
+    if not row["sent_packets"]:
+        return None
+    received = row["received_packets"]
+    return Report(
+        until_s=row["until_s"],
+        sent_bps=8 * row["sent_bytes"] / row["width_s"],
+        loss=min(1.0, row["lost_packets"] / row["sent_packets"]),
+        rtt_s=2 * row["delays_s"] / received if received else None,
+    )
+
+
+def stopped_s(result: Result, flow: str) -> float | None:
+    """When a flow would have had to stop, in seconds of the run; None if never."""
+    report = stopped(*reports(result, flow))
+    return None if report is None else report.until_s
