@@ -122,6 +122,8 @@ def _constant(found: Reproduction) -> Figure:
         ax.set_ylim(bottom=0)
         ax.set_title(f"{rate} Mb/s", loc="right", fontsize=9)
     axes[-1].set_xlabel(TIME)
+    for ax in axes:
+        ax.set_ylabel(RTT)
     return figure
 
 
