@@ -255,6 +255,31 @@ def test_a_run_of_any_length_takes_the_same_memory(tmp_path: Path) -> None:
     assert took["16s"] < 1.2 * took["4s"]
 
 
+@pytest.mark.parametrize("error", [KeyboardInterrupt, talkspurt.store.StoreError(28, "full")])
+def test_what_is_stopped_leaves_nothing_and_stops_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    jobs = []
+    write = exporting._write_packets
+    monkeypatch.setattr(
+        exporting, "_write_packets", lambda job, *to: jobs.append(job) or write(job, *to)
+    )
+
+    def fail(file: Path, table: pl.DataFrame) -> None:
+        raise error
+
+    monkeypatch.setattr(talkspurt.store, "write_table", fail)
+    scenario = tmp_path / "long.toml"
+    scenario.write_text(BUSY.format(length="1h"))
+    with pytest.raises(type(error) if isinstance(error, Exception) else KeyboardInterrupt):
+        exporting.export(scenario, "parquet", tmp_path / "out")
+    assert list(tmp_path.iterdir()) == [scenario]
+    (job,) = jobs
+    with pytest.raises(talkspurt.RunError, match="cancelled"):
+        job.result()
+    assert job.progress() < 0.5
+
+
 def test_csv_is_the_tables(run: Path) -> None:
     folder = exporting.export(run, "csv", None)
     result = talkspurt.load(run)

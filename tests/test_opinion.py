@@ -91,8 +91,9 @@ def test_figure_and_chart_show_the_same(lossy):
     assert opinion.window_s(lossy) == 1.5
     known = opinion.over_time(lossy, "call", 1.5)["mos"].to_list()
     (ax,) = lossy.figure("mos_over_time", flow="call").axes
-    steps = [line.get_ydata()[0] for line in ax.lines if len(set(line.get_xdata())) == 2]
-    assert steps[1:] == pytest.approx(known)  # the first is the line of the best there is
+    steps = ax.collections[0].get_segments()
+    assert [y for ((_, y), _) in steps] == pytest.approx(known)
+    assert [x for (_, (x, _)) in steps] == pytest.approx([*(1.5 * i for i in range(1, 14)), 20.0])
     chart = next(chart for chart in series.charts(lossy) if chart["name"] == "mos")
     assert chart["x"][:3] == [0.0, 1.5, 3.0]
     assert chart["lines"][0]["values"] == pytest.approx([known[0], *known], abs=1e-4)

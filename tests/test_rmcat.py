@@ -82,6 +82,18 @@ def test_rates_hold_every_bit(busy):
         table = metrics.compute(busy, metric, "beat")
         assert table["time_s"].to_list() == pytest.approx([0.2 * i for i in range(50)])
         assert table[y].sum() * 0.2 == pytest.approx(8 * busy.flows[column][0])
+    # 972 bytes of data every 97.2 ms are 80 kbit/s; a frame of G.711 has 160 every 20 ms.
+    made = metrics.compute(busy, "generating_rate", "beat", 10.0)["generated_bps"]
+    assert made.to_list() == [8 * 972 * busy.flows["generated_packets"][0] / 10]
+    made = metrics.compute(busy, "generating_rate", "call")["generated_bps"].to_list()
+    assert made[1:] == pytest.approx([64e3] * 9)
+    sent = packets.life(busy, "beat").height
+    assert metrics.compute(busy, "sent_packet_rate", "beat")["sent_packets"].sum() == sent
+    passed = busy.packets("beat").filter(pl.col("link") == "far")["dequeued_s"].count()
+    told = metrics.compute(busy, "forwarded_packet_rate", "beat")["forwarded_packets"]
+    assert told.sum() == passed
+    bits = metrics.compute(busy, "forwarded_rate", "beat")["forwarded_bps"]
+    assert bits.to_list() == pytest.approx([8000 * count for count in told])
     goodput = metrics.compute(busy, "goodput_over_time", "beat", 0.5)
     assert goodput["goodput_bps"].mean() == pytest.approx(busy.flows["goodput_bps"][0])
     # A packet of 1000 bytes every 97.2 ms is two or three in 200 ms, but where the flow begins.
@@ -98,6 +110,21 @@ def test_bins_must_be_of_the_series(busy, tmp_path):
     assert "multiple of the series' 0.1 s (record.interval)" in told.stderr
     coarse = talkspurt.run(BUSY.replace("packets = true", 'interval = "500ms"'))
     assert metrics.compute(coarse, "sending_rate", "beat").height == 20
+
+
+def test_a_result_of_an_older_version_is_told_so(busy, tmp_path):
+    busy.save(tmp_path / "run", report=False)
+    file = tmp_path / "run" / "series.parquet"
+    pl.read_parquet(file).drop("discarded_packets").write_parquet(file)
+    told = command("metrics", tmp_path / "run", "lost_over_time")
+    assert (told.returncode, told.stdout) == (2, "")
+    assert "have no discarded_packets: an older talkspurt made it" in told.stderr
+    # Frames without encodings are of one encoding.
+    file = file.with_name("frames.parquet")
+    pl.read_parquet(file).drop("encoding").write_parquet(file)
+    old = talkspurt.load(tmp_path / "run")
+    known = metrics.compute(busy, "mos_over_time", "call")
+    assert metrics.compute(old, "mos_over_time", "call").equals(known)
 
 
 def test_a_packets_time_is_its_waits_and_what_paper_says_of_the_rest(busy):

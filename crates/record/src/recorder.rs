@@ -179,7 +179,7 @@ impl Recorder {
 impl Log {
     fn frame(&mut self, now: Instant, what: What) {
         match what {
-            What::Generated { captured } => self.frames.push(FrameTimes {
+            What::Generated { captured, .. } => self.frames.push(FrameTimes {
                 captured: captured.into(),
                 handed_over: Moment::NEVER,
                 delivered: Moment::NEVER,

@@ -31,6 +31,7 @@ struct Bin {
     received: u32,
     lost: u32,
     late: u32,
+    generated_bytes: u64,
     sent_bytes: u64,
     received_bytes: u64,
     delivered_bytes: u64,
@@ -57,7 +58,10 @@ impl Series {
             return;
         };
         match fact.what {
-            What::Generated { .. } => bin.generated += 1,
+            What::Generated { bytes, .. } => {
+                bin.generated += 1;
+                bin.generated_bytes += u64::from(bytes);
+            }
             What::Sent { bytes } => {
                 bin.sent += 1;
                 bin.sent_bytes += u64::from(bytes);
@@ -101,6 +105,7 @@ impl Series {
             .text("flow", names.iter().flat_map(|name| (0..count).map(|_| name.as_str())))
             .time("time_s", names.iter().flat_map(|_| ends.iter().copied()))
             .count("generated_packets", bins().map(|bin| bin.generated.into()))
+            .count("generated_bytes", bins().map(|bin| bin.generated_bytes))
             .count("discarded_packets", bins().map(|bin| bin.discarded.into()))
             .count("sent_packets", bins().map(|bin| bin.sent.into()))
             .count("sent_bytes", bins().map(|bin| bin.sent_bytes))

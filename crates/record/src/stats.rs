@@ -34,7 +34,7 @@ pub(crate) struct Fact {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
-    Generated { captured: Instant },
+    Generated { captured: Instant, bytes: u32 },
     HandedOver { index: u32 },
     Discarded,
     Delivered { index: u32, bytes: u32 },
@@ -225,7 +225,7 @@ impl Stats {
             account.frames.cohort.admit(index);
             account.frames.generated += 1;
         }
-        Some(Fact { peer, inside, what: What::Generated { captured } })
+        Some(Fact { peer, inside, what: What::Generated { captured, bytes } })
     }
 
     fn left_queue(&mut self, peer: usize, index: u32, fate: Fate) -> Option<Fact> {

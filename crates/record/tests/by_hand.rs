@@ -242,6 +242,7 @@ fn series_of_a_call() {
             "flow",
             "time_s",
             "generated_packets",
+            "generated_bytes",
             "discarded_packets",
             "sent_packets",
             "sent_bytes",
@@ -260,6 +261,7 @@ fn series_of_a_call() {
     // Frames come out of the source when handed over: 0 at 980, 1 to 7 in the second bin, 8 at
     // 2980, 9 and 10 in the last.
     assert_eq!(four("generated_packets"), [1, 7, 1, 2].map(Some));
+    assert_eq!(four("generated_bytes"), [160, 1120, 160, 320].map(Some));
     assert_eq!(four("discarded_packets"), [0, 1, 0, 0].map(Some));
     assert_eq!(four("sent_packets"), [1, 6, 1, 1].map(Some));
     assert_eq!(four("sent_bytes"), [200, 1200, 200, 200].map(Some));

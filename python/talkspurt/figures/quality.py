@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from talkspurt import measures
 from talkspurt.figures.style import CAUSE_COLOURS, FAINT, label_ends, sheet
@@ -69,6 +69,8 @@ def _finish(figure: Figure, shown: list[dict[str, object]]) -> None:
 
 def mos_over_time(result: Result, flow: str | None, link: str | None) -> Figure | None:
     """MOS of each window of each call, as a step as wide as the window."""
+    import numpy as np
+
     del link
     width = opinion.window_s(result)
     calls = [flow] if flow else result.calls
@@ -82,19 +84,18 @@ def mos_over_time(result: Result, flow: str | None, link: str | None) -> Figure 
     ends = []
     for place, (call, rows) in enumerate(windows.items()):
         style = styles[call]
-        # Calls that fare alike lie on each other: each is thinner than those below it.
-        line = {**style.line(), "linewidth": 3.6 - 2.6 * place / max(len(windows) - 1, 1)}
-        # A step from a window's start to its end, and none over windows without speech.
-        for start, mos in rows.select("time_s", "mos").drop_nulls().iter_rows():
-            until = min(start + width, result.duration_s)
-            ax.plot([start, until], [mos, mos], **line, solid_capstyle="butt")
         there = rows.drop_nulls("mos")
-        joined = zip(there.rows(named=True), there.rows(named=True)[1:], strict=False)
-        for before, after in joined:
-            if after["time_s"] - before["time_s"] < 1.5 * width:
-                at = after["time_s"]
-                ax.plot([at, at], [before["mos"], after["mos"]], color=style.colour, linewidth=0.6)
-        ends.append((result.duration_s, float(there["mos"][-1]), call, style.colour))
+        starts, mos = there["time_s"].to_numpy(), there["mos"].to_numpy()
+        # A step from a window's start to its end, and none over windows without speech. Calls that
+        # fare alike lie on each other: each is thinner than those below it.
+        width_pt = 3.6 - 2.6 * place / max(len(windows) - 1, 1)
+        dashes: Any = (0, style.dashes) if style.dashes else "solid"
+        until = (starts + width).clip(max=result.duration_s)
+        ax.hlines(mos, starts, until, colors=style.colour, linestyles=dashes, linewidth=width_pt)
+        next_door = np.diff(starts) < 1.5 * width
+        sides = (starts[1:][next_door], mos[:-1][next_door], mos[1:][next_door])
+        ax.vlines(*sides, colors=style.colour, linewidth=0.6)
+        ends.append((result.duration_s, float(mos[-1]), call, style.colour))
     ax.set_xlim(0, result.duration_s)
     ax.set_ylim(0.9, 4.55)
     ax.set_yticks([1, 2, 3, 4, BEST_MOS], ["1", "2", "3", "4", "4.41"])

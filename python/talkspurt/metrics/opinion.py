@@ -8,9 +8,7 @@ gives the call's score.
 from __future__ import annotations
 
 import json
-import math
 import tomllib
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -18,8 +16,6 @@ import polars as pl
 from talkspurt import _core
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from talkspurt.result import Result
 
 SCHEMA = {
@@ -34,7 +30,9 @@ SCHEMA = {
 
 
 def window_s(result: Result) -> float:
-    """A window for figures: 5 s, in short runs a twelfth of them and half a second at least."""
+    """A window for figures: 5 s, and so many that a figure can show them: some 12 to 120."""
+    if result.duration_s > 600:
+        return float(round(result.duration_s / 120))
     return min(5.0, max(0.5, round(result.duration_s / 6) / 2))
 
 
@@ -56,43 +54,48 @@ def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     # What was not delivered, and would have been played after the end, is not judged.
     decided = pl.col("fate").is_in(["played", "late", "discarded"]).fill_null(value=True)
     due = pl.col("captured_s") + longest < result.duration_s - 1e-9
-    frames = frames.filter(decided | due)
-    windows = frames.group_by(
-        (pl.col("captured_s") / bin_s + 1e-9).floor().alias("window"), maintain_order=True
-    )
-    usual = _median(delays.to_list())
+    asked = json.dumps(told)
+    usual = delays.quantile(0.5, "lower")  # the nearest-rank median, as everywhere
     rows = []
-    for (window,), part in windows:
-        assert isinstance(window, float)
-        unheard = [fate in UNHEARD for fate in part["fate"]]
-        played = part.filter(pl.col("fate") == "played")
-        ear = _median((played["playout_s"] - played["captured_s"]).to_list())
-        loss, burst = sum(unheard) / len(unheard), burst_ratio(unheard)
-        asked = (json.dumps(told), bool(back), _rungs(played), ear if ear is not None else usual)
-        r_factor, mos = _core.opinion(*asked, loss, burst)
-        rows.append((window * bin_s, len(unheard), ear, loss, burst, r_factor, mos))
+    for row in _windows(frames.filter(decided | due), bin_s).iter_rows(named=True):
+        count, lost, ear = row["frames"], row["lost"], row["mouth_to_ear_s"]
+        # ITU-T G.107 §7.4: mean length of runs of losses, over that of losses at random.
+        burst = lost / row["runs"] * (1 - lost / count) if lost else None
+        heard = (row["rungs"], ear if ear is not None else usual, lost / count, burst)
+        r_factor, mos = _core.opinion(asked, bool(back), *heard)
+        rows.append((row["time_s"], count, ear, lost / count, burst, r_factor, mos))
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
+def _windows(frames: pl.DataFrame, bin_s: float) -> pl.DataFrame:
+    """Of each window: frames, those lost and their runs, the median delay, and rungs played."""
+    unheard = pl.col("fate").is_in(UNHEARD).fill_null(value=False)
+    played = pl.col("fate") == "played"
+    known = "encoding" in frames.columns and frames["encoding"].max() is not None
+    most = frames["encoding"].max() if known else None
+    rungs = range(most + 1 if isinstance(most, int) else 0)
+    return (
+        frames.with_columns(unheard.alias("unheard"))
+        .group_by(
+            ((pl.col("captured_s") / bin_s + 1e-9).floor() * bin_s).alias("time_s"),
+            maintain_order=True,
+        )
+        .agg(
+            pl.len().alias("frames"),
+            pl.col("unheard").sum().alias("lost"),
+            (pl.col("unheard") & ~pl.col("unheard").shift(fill_value=False)).sum().alias("runs"),
+            (pl.col("playout_s") - pl.col("captured_s"))
+            .filter(played)
+            .quantile(0.5, "lower")
+            .alias("mouth_to_ear_s"),
+            *((played & (pl.col("encoding") == rung)).sum().alias(f"rung{rung}") for rung in rungs),
+        )
+        .with_columns(
+            pl.concat_list(f"rung{rung}" for rung in rungs).alias("rungs")
+            if rungs
+            else pl.lit([], dtype=pl.List(pl.UInt32)).alias("rungs")
+        )
+    )
+
+
 UNHEARD = ("late", "lost", "discarded", "queued", "in_flight")
-
-
-def _rungs(played: pl.DataFrame) -> list[int]:
-    """Frames played in each rung of the ladder; none of a source that has no ladder."""
-    if "encoding" not in played.columns or played["encoding"].null_count() == played.height:
-        return []
-    rungs: list[int] = played["encoding"].to_list()
-    return [rungs.count(rung) for rung in range(max(rungs) + 1)]
-
-
-def _median(values: Sequence[float]) -> float | None:
-    """The nearest-rank median, as everywhere."""
-    return sorted(values)[math.ceil(len(values) / 2) - 1] if values else None
-
-
-def burst_ratio(lost: Sequence[bool]) -> float | None:
-    """ITU-T G.107 §7.4: mean length of runs of losses, over that of losses at random."""
-    runs = [len(list(run)) for gone, run in groupby(lost) if gone]
-    if not runs:
-        return None
-    return sum(runs) / len(runs) * (1 - sum(runs) / len(lost))

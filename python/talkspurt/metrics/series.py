@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SUMS = (
     "generated_packets",
+    "generated_bytes",
     "discarded_packets",
     "sent_packets",
     "received_packets",
@@ -52,18 +53,26 @@ def _start(bin_s: float) -> pl.Expr:
 
 
 def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
-    """Counts of ``SUMS`` in each bin, ``sent_bps``, ``received_bps`` and ``goodput_bps``.
+    """Counts of ``SUMS``, and ``generated_bps``, ``sent_bps``, ``received_bps``, ``goodput_bps``.
 
     ``throughput_ratio`` is what this flow received over the mean of what all flows did.
+
+    Raises:
+        ValueError: when the result is of a version whose series count less.
     """
+    missing = [name for name in SUMS if name not in result.series().columns]
+    if missing:
+        raise ValueError(
+            f"the series of this result have no {missing[0]}: an older talkspurt made it; run "
+            "scenario.toml in it again"
+        )
     width = sharing.bin_width(result)
     bits = pl.col("goodput_bps") * (pl.col("time_s") - _start(width))
-    there = [name for name in SUMS if name in result.series().columns]
     table = (
         result.series(flow)
         .group_by(_start(bin_s))
         .agg(
-            *(pl.col(name).sum() for name in there),
+            *(pl.col(name).sum() for name in SUMS),
             bits.sum().alias("goodput"),
         )
     )
@@ -80,7 +89,8 @@ def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
         table.join(mean, on="time_s")
         .select(
             "time_s",
-            *there,
+            *SUMS,
+            (8 * pl.col("generated_bytes") / length).alias("generated_bps"),
             (8 * pl.col("sent_bytes") / length).alias("sent_bps"),
             (8 * pl.col("received_bytes") / length).alias("received_bps"),
             (pl.col("goodput") / length).alias("goodput_bps"),
