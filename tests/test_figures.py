@@ -123,6 +123,14 @@ def test_a_transport_has_one_colour_and_its_flows_differ_in_dashes():
     assert styles["a"].marker != styles["b"].marker
 
 
+def test_no_two_of_fifteen_flows_over_one_transport_look_alike():
+    styles = style.flow_styles({f"flow-{n}": "tcp" for n in range(15)})
+    assert len({(s.colour, s.dashes) for s in styles.values()}) == 15
+    assert len({s.colour for s in list(styles.values())[:5]}) == 1
+    assert style.shade("#D55E00", -0.45) == "#753400"
+    assert style.shade("#000000", 0.4) == "#666666"
+
+
 def test_transports_are_known_by_their_longest_name():
     assert style.transport_style("tcp/newreno") == style.TRANSPORTS["tcp"]
     assert style.transport_style("dccp_ccid3") == style.TRANSPORTS["dccp-ccid3"]

@@ -109,8 +109,20 @@ def flow_styles(transports: Mapping[str, str]) -> dict[str, FlowStyle]:
         style = transport_style(transport)
         place = seen.get(style.colour, 0)
         seen[style.colour] = place + 1
-        styles[flow] = FlowStyle(style.colour, style.marker, DASHES[place % len(DASHES)])
+        shaded = shade(style.colour, SHADES[place // len(DASHES) % len(SHADES)])
+        styles[flow] = FlowStyle(shaded, style.marker, DASHES[place % len(DASHES)])
     return styles
+
+
+SHADES = (0.0, -0.45, 0.4)
+"""How far a colour goes to black (below 0) or white when the dashes come round again."""
+
+
+def shade(colour: str, share: float) -> str:
+    """A colour mixed with black or white."""
+    end = 255 if share > 0 else 0
+    parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(part + abs(share) * (end - part)):02X}" for part in parts)
 
 
 # Any: matplotlib types each of its three hundred settings by name.

@@ -120,7 +120,7 @@ def _rows(rows: list[dict[str, Any]], axes: list[str]) -> list[dict[str, Any]]:
             (*key, row["flow"]), {"settings": key, "flow": row["flow"], "cells": {}}
         )
         mean, spread = intervals.texts(row)
-        spread = spread.replace(" … ", "\u00a0…\u00a0").replace(" of ", "\u00a0of\u00a0")
+        spread = spread.replace(" … ", "\u00a0… ").replace(" of ", "\u00a0of\u00a0")
         line["cells"][row["measure"]] = {"row": row, "mean": mean, "spread": spread}
     for line in found.values():
         r_factor = line["cells"].get("r_factor")

@@ -178,7 +178,8 @@ def _unrated(calls: Mapping[str, tuple[Case, str]]) -> Iterator[str]:
         row = case.result.flows.filter(name=flow).row(0, named=True)
         if row["mos"] is None:
             words = name.replace("\n", " ")
-            yield f"{words} has no MOS: {row['quality_note'] or 'nothing of it was heard'}."
+            reason = (row["quality_note"] or "nothing of it was heard").split("; ")[0]
+            yield f"{words} has no MOS: {reason.removeprefix('no score: ')}."
 
 
 def transport_of(case: Case, flow: str) -> str:
