@@ -16,6 +16,7 @@ mod stretch;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+pub use capture::of as captures;
 pub use export::{Format, export};
 pub use heard::{Audio, Heard, opinion, score};
 pub use layout::layout;

@@ -37,6 +37,8 @@ pub struct Feedback {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     history: LossHistory,
+    /// Its loss event rate.
+    rate: f64,
     nominal_bytes: Option<u32>,
     header_bytes: u32,
     feedback_per_rtt: u64,
@@ -74,6 +76,7 @@ impl Receiver {
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             history: LossHistory::new(parameters),
+            rate: 0.0,
             nominal_bytes: parameters.nominal_bytes,
             header_bytes: parameters.header_bytes,
             feedback_per_rtt: u64::from(parameters.feedback_per_rtt.max(1)),
@@ -97,7 +100,7 @@ impl Receiver {
         if let Some(rtt) = arrival.rtt {
             self.set_rtt(rtt);
         }
-        let previous = self.history.loss_event_rate();
+        let previous = self.rate;
         // RFC 5348 §6.1 step 1
         let begun = self.history.on_packet(now, arrival);
         self.last = Some((arrival.seq, now));
@@ -112,6 +115,7 @@ impl Receiver {
         }
         // RFC 5348 §6.1 steps 2 and 3
         let rate = self.history.loss_event_rate();
+        self.rate = rate;
         if begun || rate > previous {
             self.due = true;
         }
@@ -267,7 +271,7 @@ impl Receiver {
             last,
             delay: now.saturating_since(arrived),
             receive_rate: crate::math::round_u64(rate),
-            loss_event_rate: self.history.loss_event_rate(),
+            loss_event_rate: self.rate,
         })
     }
 
