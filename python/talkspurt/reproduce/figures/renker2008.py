@@ -45,7 +45,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
                 _kernel("full", "equation_rate_bps", 1e-6),
             ],
             TIME,
-            "Mb/s",
+            "X_calc / (Mb/s)",
             height=2.5,
         ),
     )
@@ -115,7 +115,7 @@ def _first(full: Case) -> Figure:
         _line(full, "equation_rate", "X_calc", VERMILLION, 1e-6, 20),
         _kernel("full", "equation_rate_bps", 1e-6, "X_calc, Linux", 20),
     ]
-    draw(axes[0], rates, "", "Mb/s")
+    draw(axes[0], rates, "", "rate / (Mb/s)")
     round_trips = [
         _line(full, "srtt", "talkspurt", GREEN, 1e3, 20),
         _kernel("full", "rtt_ms", 1.0, "Linux", 20),
@@ -144,15 +144,13 @@ def _constant(found: Reproduction) -> Figure:
             _line(found.cases[f"cbr-{rate}-wire"], "srtt", "wire", GREEN, 1e3),
             _kernel(f"cbr-{rate}", "rtt_ms", 1.0, "wire, Linux"),
         ]
-        draw(ax, lines, "", "ms", legend=rate == RATES[0])
+        draw(ax, lines, "", RTT, legend=rate == RATES[0])
         # Of the start and of the guest's stalls, longer than all else, only the foot is to be seen.
         own = [point for line in lines[:2] for point in zip(line.x, line.y, strict=True)]
         later = [y for x, y in own if x >= STARTED_S]
         ax.set_ylim(0, 1.25 * max(later))
         ax.set_title(f"{rate} Mb/s", loc="right", fontsize=9)
     axes[-1].set_xlabel(TIME)
-    for ax in axes:
-        ax.set_ylabel(RTT)
     return figure
 
 
