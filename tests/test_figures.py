@@ -215,6 +215,16 @@ def test_where_all_have_one_colour_the_longest_axis_goes_across():
     assert sharing.across(study).name == "messages"
 
 
+def test_a_course_of_numbers_goes_across_before_names():
+    names = tuple(f"queue {n}" for n in range(5))
+    course = varied({"queue": names, "others": ("1", "4", "16")}, lambda *_: 3.0)
+    assert sharing.across(course).name == "others"
+    two = varied({"queue": names, "others": ("1", "4")}, lambda *_: 3.0)
+    assert sharing.across(two).name == "queue"
+    (ax,) = comparison.over_axis(two, "mos").axes
+    assert len(means(ax)) == 2 * len(names)
+
+
 def test_labels_that_do_not_fit_beside_each_other_slope():
     def rotations(names):
         figure = comparison.over_axis(made_study({name: [3.0] for name in names}, 1), "mos")

@@ -1,7 +1,7 @@
 """Figures of a study: each measure over an axis, with intervals.
 
 The axis across is one that does not change the transport, so that transports are told apart as
-everywhere else, by colour and marker: of such axes one of numbers, and of those the longest. When
+everywhere else, by colour and marker: of such axes one of three numbers or more, and then the longest. When
 only the transport varies, it goes across, and each point has its own transport's look.
 """
 

@@ -133,7 +133,9 @@ def across(study: Study) -> Axis | None:
     there = list(study.axes) if len(colours) == 1 else keeping or list(study.axes[:1])
 
     def rank(axis: Axis) -> tuple[bool, int]:
-        return (axis in keeping and bool(scale.numbers(axis.labels)), len(axis.labels))
+        # Two numbers make no course; names of which there are more tell more across.
+        course = len(axis.labels) > 2 and bool(scale.numbers(axis.labels))
+        return (axis in keeping and course, len(axis.labels))
 
     varied = [axis for axis in there if len(axis.labels) > 1] or there
     return max(varied, key=rank) if varied else None

@@ -236,11 +236,19 @@ def _headed(name: str) -> str:
 def _cells(
     key: tuple[str, ...], found: dict[str, Row], columns: Sequence[str], verdicts: bool
 ) -> list[str | Text]:
-    shown: list[str | Text] = [*key, *(intervals.text(found.get(name)) for name in columns)]
+    shown: list[str | Text] = [*key, *(_cell(found.get(name)) for name in columns)]
     if verdicts:
         said = measures.verdict(found["r_factor"]["mean"]) if "r_factor" in found else None
         shown.append(Text(said.short, style=GRADE_STYLES[said.grade]) if said else Text("–"))
     return shown
+
+
+def _cell(row: Row | None) -> str:
+    """A mean with half its interval; the ends of one that was cut stand below, to be less wide."""
+    mean, spread = intervals.texts(row)
+    if "[" in spread:
+        return "\n".join((mean, *spread.replace("] (", "]\n(").split("\n")))
+    return f"{mean} {spread}".rstrip()
 
 
 BOTH = {
