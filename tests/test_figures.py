@@ -346,16 +346,13 @@ def test_lines_of_one_panel_and_colour_differ_in_dashes_and_fill():
     assert len({str(line._dash_pattern) for line in joining(ax)}) == 3
     assert len({fill for *_, fill in means(ax)}) == 3
     legend = figure.legends[0]
-    assert [text.get_text() for text in legend.get_texts()] == [
-        "call · rfc",
-        "call · ns2",
-        "call · linux",
-    ]
+    assert [text.get_text() for text in legend.get_texts()] == ["rfc", "ns2", "linux"]
+    assert figure.get_suptitle() == "MOS · call"
 
 
 def test_what_is_too_much_for_a_figure_is_named():
     names = tuple(f"setting {n}" for n in range(sharing.MOST_PANELS + 3))
-    study = varied({"delay": ("1ms", "2ms"), "setting": names}, lambda *_: 3.0)
+    study = varied({"delay": ("1ms", "2ms", "3ms"), "setting": names}, lambda *_: 3.0)
     figure = comparison.over_axis(study, "mos")
     assert len([ax for ax in figure.axes if ax.get_visible()]) == sharing.MOST_PANELS
     words = comparison.notes_of(figure)

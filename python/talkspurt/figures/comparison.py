@@ -1,8 +1,8 @@
 """Figures of a study: each measure over an axis, with intervals.
 
 The axis across is one that does not change the transport, so that transports are told apart as
-everywhere else, by colour and marker: of such axes one of three numbers or more, and then the longest. When
-only the transport varies, it goes across, and each point has its own transport's look.
+everywhere else, by colour and marker: of such axes one of three numbers or more, and then the
+longest. When only the transport varies, it goes across, and each point looks as its own transport.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _drawn(study: Study, axis: Axis, lines: Sequence[Line], shown: Measure) -> F
     flows = len({line.key[0] for line in lines}) if by_flow else 1
     columns = _columns(len(drawn), len(parts) // flows, axis, numbers)
     unit = f" / {shown.shown_unit}" if shown.shown_unit else ""
-    of = f" · {min(entries)}" if len(entries) == 1 and "" not in entries else ""
+    of = "" if len({line.key[0] for line in lines}) > 1 else f" · {lines[0].key[0]}"
     figure, grid = panels(
         f"{shown.label}{unit}{of}",
         len(drawn),
@@ -128,7 +128,7 @@ def _drawn(study: Study, axis: Axis, lines: Sequence[Line], shown: Measure) -> F
     inside_all = [inside for _, inside in drawn]
     _heights(grid, inside_all, shown, shared=not by_flow)
     if len(entries) > 1:
-        _legend(figure, entries, looks)
+        _legend(figure, entries, looks, joined=numbers is not None)
     seen = [row for inside in inside_all for line in inside for row in line.rows]
     not_drawn = left_out("panel", [_words(keys, shared, part) for part, _ in rest])
     note(figure, *_said(seen), not_drawn)
@@ -170,22 +170,27 @@ def _heights(
 
 
 def _legend(
-    figure: Figure, entries: Mapping[str, Sequence[Line]], looks: Mapping[str, int]
+    figure: Figure,
+    entries: Mapping[str, Sequence[Line]],
+    looks: Mapping[str, int],
+    *,
+    joined: bool,
 ) -> None:
-    """A line for each; in ink where its colour differs from panel to panel."""
+    """A line or a marker for each; in ink where its colour differs from panel to panel."""
     from matplotlib.lines import Line2D
 
     handles = []
     for words, lines in entries.items():
         styles = {line.style for line in lines}
-        style = styles.pop() if len(styles) == 1 else TransportStyle(INK, "")
+        style = styles.pop() if len(styles) == 1 else TransportStyle(INK, "o")
         look = looks[words]
         dashes = DASHES[look]
         drawn: dict[str, Any] = {"color": style.colour, "marker": style.marker, "lw": 1.2}
         drawn |= {"fillstyle": FILLS[look], "markerfacecoloralt": "none"}
-        drawn["ls"] = (0, dashes) if dashes else "-"
+        drawn["ls"] = "none" if not joined else (0, dashes) if dashes else "-"
         handles.append(Line2D([], [], label=words, **drawn))
-    figure.legend(handles=handles, loc="outside right upper", fontsize=8, handlelength=LINE_LENGTH)
+    length = LINE_LENGTH if joined else None
+    figure.legend(handles=handles, loc="outside right upper", fontsize=8, handlelength=length)
 
 
 def _said(rows: Sequence[Row]) -> Iterator[str]:

@@ -44,8 +44,8 @@ class Line:
 
     @property
     def mixed(self) -> bool:
-        """Whether its transport varies along it."""
-        return len(set(self.transports)) > 1
+        """Whether its transport varies along it, to another look."""
+        return len(set(map(transport_style, self.transports))) > 1
 
     @property
     def style(self) -> TransportStyle:
@@ -64,16 +64,18 @@ class Sharing:
     """Lines shared out over panels.
 
     Attributes:
-        apart: the parts of the lines' keys that have panels of their own; 0 is the flow.
+        varied: the parts of the lines' keys in which they differ; 0 is the flow.
+        apart: those of them that have panels of their own.
         parts: the lines of each panel, by those parts.
     """
 
+    varied: Places
     apart: Places
     parts: Mapping[Key, Sequence[Line]]
 
     def entry(self, line: Line) -> str:
         """What a line's panel does not say of it: its name in the legend."""
-        return " · ".join(k for i, k in enumerate(line.key) if i not in self.apart)
+        return " · ".join(line.key[i] for i in self.varied if i not in self.apart)
 
     def looks(self) -> dict[str, int]:
         """Which dashes and fill each entry has: others than those it meets in a panel."""
@@ -99,14 +101,14 @@ class Sharing:
 def share_out(lines: Sequence[Line]) -> Sharing:
     """Over as few panels as will do; by flow if there are settings to compare for each."""
     length = len(lines[0].key)
-    varied = [i for i in range(length) if len({line.key[i] for line in lines}) > 1]
+    varied = tuple(i for i in range(length) if len({line.key[i] for line in lines}) > 1)
     ways: list[Sharing] = []
     for size in range(len(varied) + 1):
         for apart in combinations(varied, size):
             parts: dict[Key, list[Line]] = {}
             for line in lines:
                 parts.setdefault(tuple(line.key[i] for i in apart), []).append(line)
-            ways.append(Sharing(apart, parts))
+            ways.append(Sharing(varied, apart, parts))
 
     def rank(way: Sharing) -> tuple[bool, int]:
         by_flow = len(varied) > 1 and 0 in way.apart and len(way.parts) <= MOST_PANELS
