@@ -156,6 +156,10 @@ fn rates(kind: Kind) -> Vec<Row> {
         row("`minimum_timeout`", of(|p| span(p.minimum_timeout))),
         row("`feedback_per_rtt`", of(|p| p.feedback_per_rtt.to_string())),
         row("*later packets that make one lost*", of(|p| p.ndupack.to_string())),
+        row(
+            "*feedback leaves with a packet, not by a timer*",
+            of(|p| p.feedback_on_arrival.to_string()),
+        ),
     ];
     // RFC 4342: the options and the counter of DCCP's half-connections.
     if kind != Kind::Tfrc {

@@ -172,6 +172,10 @@ pub struct Parameters {
     pub ndupack: u32,
     /// Feedback packets in a round trip (RFC 5348 §6.2: one).
     pub feedback_per_rtt: u32,
+    /// Feedback leaves with the packet that arrives a round trip or more after the last, and a timer
+    /// of one and a half only makes up for silence: ns-2's TFRC (`tfrc-sink.cc`, `recv` and `nextpkt`).
+    /// RFC 5348 §6.2 has a timer of one.
+    pub feedback_on_arrival: bool,
     /// An acknowledgement moves the window counter four beyond the packet it acknowledges (RFC 4342
     /// §8.1, a SHOULD).
     pub counter_follows_acks: bool,
@@ -213,6 +217,7 @@ impl Parameters {
             counter_wraps: false,
             ndupack: 3,
             feedback_per_rtt: 1,
+            feedback_on_arrival: false,
             counter_follows_acks: true,
             elapsed_time: true,
             loss_intervals_option: true,
@@ -232,6 +237,7 @@ impl Parameters {
                 rtt_weight: 0.95,
                 root_weight: 0.95,
                 ndupack: 1,
+                feedback_on_arrival: true,
                 idle: Idle::Rfc3448,
                 ..rfc
             },
@@ -292,6 +298,7 @@ impl Config {
             counter_wraps: base.counter_wraps,
             ndupack: base.ndupack,
             feedback_per_rtt: self.feedback_per_rtt.unwrap_or(base.feedback_per_rtt),
+            feedback_on_arrival: base.feedback_on_arrival,
             counter_follows_acks: self.counter_follows_acks.unwrap_or(base.counter_follows_acks),
             elapsed_time: self.elapsed_time.unwrap_or(base.elapsed_time),
             loss_intervals_option: self.loss_intervals_option.unwrap_or(base.loss_intervals_option),

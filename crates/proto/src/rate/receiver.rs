@@ -42,6 +42,7 @@ pub struct Receiver {
     nominal_bytes: Option<u32>,
     header_bytes: u32,
     feedback_per_rtt: u64,
+    on_arrival: bool,
     rtt: Option<Duration>,
     /// Mean bytes of a data packet.
     size: Option<f64>,
@@ -80,6 +81,7 @@ impl Receiver {
             nominal_bytes: parameters.nominal_bytes,
             header_bytes: parameters.header_bytes,
             feedback_per_rtt: u64::from(parameters.feedback_per_rtt.max(1)),
+            on_arrival: parameters.feedback_on_arrival,
             rtt: None,
             size: None,
             last: None,
@@ -161,6 +163,10 @@ impl Receiver {
             // RFC 4342 §10.3
             let step = COUNTS_PER_RTT.div_ceil(self.feedback_per_rtt);
             self.due |= to.saturating_sub(from) >= step;
+        } else if self.on_arrival {
+            let since = self.reported.map(|(at, _)| now.saturating_since(at));
+            self.due |= since >= Some(self.period());
+            self.quiet = false;
         } else if self.quiet {
             // RFC 5348 §6.2: a timer that finds nothing to report starts again; here it stands
             // still and is put where it would be by now.
@@ -190,6 +196,11 @@ impl Receiver {
 
     fn period(&self) -> Duration {
         (self.rtt_or_default() / self.feedback_per_rtt).max(Duration::from_nanos(1))
+    }
+
+    /// After how long without feedback the timer expires.
+    fn patience(&self) -> Duration {
+        if self.on_arrival { self.period() + self.period() / 2 } else { self.period() }
     }
 
     /// Length of the interval before the first loss (RFC 5348 §6.3.1): the loss event rate at which
@@ -244,7 +255,7 @@ impl Receiver {
         }
         if self.bytes > 0 {
             self.due = true;
-            self.timer = Some(now + self.period());
+            self.timer = Some(now + self.patience());
         } else {
             self.quiet = true;
         }
@@ -266,7 +277,7 @@ impl Receiver {
         self.bytes = 0;
         self.due = false;
         self.quiet = false;
-        self.timer = Some(now + self.period());
+        self.timer = Some(now + self.patience());
         Some(Feedback {
             last,
             delay: now.saturating_since(arrived),

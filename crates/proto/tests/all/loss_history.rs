@@ -187,6 +187,32 @@ fn feedback_by_window_counter() {
     assert!(arrive(7, 13));
 }
 
+/// Packets every 40 ms, a round trip of 100: RFC 5348 §6.2 reports by a timer of a round trip; ns-2's
+/// TFRC with the first packet a round trip or more after the last report, and in silence by a timer of one
+/// and a half.
+#[test]
+fn feedback_by_timer_and_by_arrival() {
+    let reports = |profile| {
+        let mut receiver = Receiver::new(&Config::default().resolve(profile, Kind::Tfrc));
+        let mut told = Vec::new();
+        for now in 0..700 {
+            let (time, seq) = (at(now), now / 40);
+            if now % 40 == 0 && seq <= 10 {
+                let packet = Arrival { counter: None, rtt: Some(ms(100)), ..data(seq, 0) };
+                receiver.on_packet(time, &packet, &mut ());
+            }
+            receiver.on_timeout(time);
+            if receiver.wants_feedback(time) {
+                receiver.feedback(time);
+                told.push(now);
+            }
+        }
+        told
+    };
+    assert_eq!(reports(Profile::Rfc), [0, 100, 200, 300, 400]);
+    assert_eq!(reports(Profile::Ns2), [0, 120, 240, 360, 510]);
+}
+
 /// A gap of any length costs little and leaves the newest intervals.
 #[test]
 fn an_endless_gap() {
