@@ -233,8 +233,8 @@ each. Four rules of ns-2's source account for what there was between the two:
 * Its CCID 3 compares the four bits of the window counter (`dccp_tfrc.cc`, `tfrc_recv_updateLI`): a
   loss 16 to 20 quarters of a round trip after the last event's first counts to that event, as if
   it were 0 to 4. So does the profile; without it the loss event rate was 0.0091 here.
-* Its TFRC averages the roots of round-trip times with the weight of the times, 0.95, and takes one
-  later packet for proof of a loss. So does the profile.
+* Its TFRC averages the roots of round-trip times with the weight of the times, 0.95, takes one later
+  packet for proof of a loss, and reports with a packet instead of by a timer. So does the profile.
 * Its TCP adds 1/cwnd for each acknowledgement, sends whole packets, and rounds half a window down
   to whole packets. Ours counts bytes (RFC 5681 §3.1). Windows alone, without any other rule of TCP,
   lose {-cost(tahoe=True):.1%} by that in Tahoe and {-cost(tahoe=False):.1%} in Reno

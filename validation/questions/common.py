@@ -215,9 +215,11 @@ class Page:
             raise UntrueError(f"{self.name}: not so ({which} of {len(holds)}): {words}")
         self.claims += len(holds)
 
-    def table(self, header: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-        """A table; all columns but the first to the right."""
-        rule = ["---", *["---:"] * (len(header) - 1)]
+    def table(
+        self, header: Sequence[str], rows: Iterable[Sequence[object]], *, words: bool = False
+    ) -> None:
+        """A table; all columns but the first to the right, unless they hold words."""
+        rule = ["---", *["---" if words else "---:"] * (len(header) - 1)]
         cells = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
         lines = ["| " + " | ".join(row) + " |" for row in ([*header], rule, *cells)]
         self._body += ["", *lines]

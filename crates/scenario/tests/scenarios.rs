@@ -49,7 +49,9 @@ fn study(name: &str) -> Study {
 fn every_point_of_every_scenario_is_written_out_and_read_back() {
     for (name, text) in shipped() {
         let study = load(&text, &name, &beside(&name), &[], None).unwrap_or_else(|p| panic!("{p}"));
-        for point in &study.points {
+        // Those of a large study differ in a few values: a hundred of them, from end to end.
+        let step = study.points.len().div_ceil(100);
+        for point in study.points.iter().step_by(step) {
             let resolved = to_toml(&point.scenario);
             let elsewhere = Path::new("/nowhere");
             let again = load(&resolved, "resolved.toml", elsewhere, &[], None)
