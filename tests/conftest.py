@@ -137,12 +137,13 @@ def write_wav(path, pcm, rate=8000):
         out.writeframes(pcm)
 
 
-def made(settings, replicate, mos):
-    """A result of which only one flow's MOS is known."""
+def made(settings, replicate, mos, flows=(("call", "udp"),), **columns):
+    """A result of which only the flows' MOS is known, one for all, and further columns."""
+    names, transports = zip(*flows, strict=True)
     flows = pl.DataFrame(
-        {"name": ["call"], "transport": ["udp"], "mos": [mos]},
+        {"name": names, "transport": transports, "mos": [mos] * len(names)},
         schema={"name": pl.String, "transport": pl.String, "mos": pl.Float64},
-    )
+    ).with_columns(pl.Series(name, values) for name, values in columns.items())
     return Result(
         name="made", title="", description="", settings=settings, replicate=replicate, seed=replicate,
         scenario="", topology={}, manifest={}, _read_table={"flows": flows}.get, _read_audio=lambda _: None,

@@ -114,6 +114,23 @@ def test_waveforms_and_charts_are_painted(browser, reports, which, scheme):
             assert canvas.evaluate(PAINTED) >= 3
 
 
+@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("which", PAGES)
+def test_what_is_wider_than_the_page_is_scrolled_by_keyboard(browser, reports, which, width):
+    with Visit(browser, reports[which], viewport={"width": width, "height": 800}) as visit:
+        assert visit.page.evaluate("document.documentElement.scrollWidth") == width
+        regions = visit.page.query_selector_all("[role=region]")
+        wider = [r for r in regions if r.evaluate("r => r.scrollWidth > r.clientWidth")]
+        assert bool(wider) == (width == 390), "a study's tables fit into a page of 1200"
+        for region in wider:
+            assert region.get_attribute("aria-label")
+            assert "gradient" in region.evaluate("r => getComputedStyle(r).backgroundImage")
+        if wider:
+            wider[0].focus()
+            visit.page.keyboard.press("ArrowRight")
+            until(lambda: wider[0].evaluate("r => r.scrollLeft") > 0)
+
+
 def test_legends_are_dashed_as_their_lines(browser, reports):
     with Visit(browser, reports["run"]) as visit:
         chart = visit.page.query_selector("#chart-delay")

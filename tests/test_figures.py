@@ -1,6 +1,7 @@
 """Figures: each kind draws, the same figure gives the same bytes, one colour for each transport."""
 
 import re
+from itertools import product
 
 import polars as pl
 import pytest
@@ -8,7 +9,8 @@ import pytest
 import talkspurt
 from conftest import made, made_study
 from talkspurt import figures
-from talkspurt.figures import comparison, inside, style
+from talkspurt.figures import comparison, inside, maps, panel, scale, sharing, style
+from talkspurt.reproduce.figures import companion
 from talkspurt.study import Axis, Study
 
 INSIDE = ("rates", "window", "bucket")
@@ -122,6 +124,14 @@ def test_a_transport_has_one_colour_and_its_flows_differ_in_dashes():
     assert styles["a"].marker != styles["b"].marker
 
 
+def test_no_two_of_fifteen_flows_over_one_transport_look_alike():
+    styles = style.flow_styles({f"flow-{n}": "tcp" for n in range(15)})
+    assert len({(s.colour, s.dashes) for s in styles.values()}) == 15
+    assert len({s.colour for s in list(styles.values())[:5]}) == 1
+    assert style.shade("#D55E00", -0.45) == "#753400"
+    assert style.shade("#000000", 0.4) == "#666666"
+
+
 def test_transports_are_known_by_their_longest_name():
     assert style.transport_style("tcp/newreno") == style.TRANSPORTS["tcp"]
     assert style.transport_style("dccp_ccid3") == style.TRANSPORTS["dccp-ccid3"]
@@ -189,7 +199,9 @@ def test_a_study_has_a_figure_for_each_measure_over_its_first_axis(study):
     assert "mos" in names
     assert "goodput_bps" in names
     figure = comparison.over_axis(study, "mos")
-    assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["20ms", "200ms"]
+    (ax,) = figure.axes
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["20", "200"]
+    assert ax.get_xlabel() == "delay / ms"
 
 
 def test_where_all_have_one_colour_the_longest_axis_goes_across():
@@ -200,7 +212,17 @@ def test_where_all_have_one_colour_the_longest_axis_goes_across():
         for messages in axes[1].labels
     ]
     study = Study("made", "", "", axes, 1, 0.95, "", runs)
-    assert comparison.across(study).name == "messages"
+    assert sharing.across(study).name == "messages"
+
+
+def test_a_course_of_numbers_goes_across_before_names():
+    names = tuple(f"queue {n}" for n in range(5))
+    course = varied({"queue": names, "others": ("1", "4", "16")}, lambda *_: 3.0)
+    assert sharing.across(course).name == "others"
+    two = varied({"queue": names, "others": ("1", "4")}, lambda *_: 3.0)
+    assert sharing.across(two).name == "queue"
+    (ax,) = comparison.over_axis(two, "mos").axes
+    assert len(means(ax)) == 2 * len(names)
 
 
 def test_labels_that_do_not_fit_beside_each_other_slope():
@@ -229,14 +251,174 @@ def test_two_long_axes_make_a_map():
         }
     )  # fmt: skip
     figure = comparison.over_two_axes(study, "delay_p95_s")
-    (ax,) = figure.axes
-    assert [label.get_text() for label in ax.get_yticklabels()] == ["10ms", "50ms", "90ms"]
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("rate", "delay")
+    ax, bar = figure.axes
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["10", "50", "90"]
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("rate / kbit/s", "delay / ms")
+    assert bar.get_ylabel() == figure.get_suptitle() == "delay, 95 % / ms"
     # 200 bytes and 28 of headers take 1.824 ms at 1 Mbit/s.
     shown = [[float(text.get_text()) for text in ax.texts[4 * row : 4 * row + 4]] for row in (0, 2)]
     assert shown == [[11.8] * 4, [91.8] * 4]
     assert [name for name, _ in comparison.every(study) if name.endswith("-map")]
     assert comparison.over_two_axes(made_study({"udp": [4.0]}, 1), "mos") is None
+
+
+DELAYS = ("1ms", "5ms", "20ms", "50ms", "100ms", "150ms", "200ms", "400ms")
+RATES = tuple(f"{2**n * 64}kbit/s" for n in range(9))
+
+
+def varied(axes, score, *, replications=2, flows=(("call", "udp"),)):
+    """A study over axes, by name, of which every flow's MOS is made."""
+    runs = [
+        made(dict(zip(axes, labels, strict=True)), n, score(*labels, n), flows)
+        for labels in product(*axes.values())
+        for n in range(replications)
+    ]
+    found = tuple(Axis(name, f"made.{name}", labels) for name, labels in axes.items())
+    return Study("made", "", "", found, replications, 0.95, "", runs)
+
+
+def means(ax):
+    """The points of a panel: where, how dashed and how filled."""
+    return [
+        (line.get_xdata()[0], line.get_ydata()[0], line.get_color(), line.get_fillstyle())
+        for line in ax.get_lines()
+        if line.get_zorder() == 3
+    ]
+
+
+def joining(ax):
+    """The lines from value to value."""
+    return [line for line in ax.get_lines() if len(set(line.get_xdata())) > 1]
+
+
+def test_numbers_are_read_with_their_units():
+    assert scale.numbers(["500us", "20ms", "1s"]) == pytest.approx([0.0005, 0.02, 1.0])
+    assert scale.numbers(["64kbit/s", "2Mbit/s"]) == [64e3, 2e6]
+    assert scale.numbers(["1", "4", "16"]) == [1, 4, 16]
+    for names in (["FIFO 300", "FQ-CoDel"], ["20ms", "20kbit/s"], ["1s", "1000ms"], ["20ms"]):
+        assert scale.numbers(names) is None
+    assert scale.ticks(["128kbit/s", "1Mbit/s", "10Mbit/s"]) == (["0.128", "1", "10"], "Mbit/s")
+    assert scale.ticks(["FIFO", "RED"]) == (["FIFO", "RED"], "")
+
+
+def test_numbers_too_close_on_a_linear_scale_stand_on_a_logarithmic_one():
+    assert scale.scale([20, 300]) == scale.scale([1, 4, 16]) == "linear"
+    assert scale.scale(scale.numbers(DELAYS)) == "log"
+    assert scale.scale([0, 1, 10, 100, 1000]) == "symlog"
+    assert scale.scale([float(n) for n in range(50)]) == "linear"  # a logarithm were worse
+
+
+def test_numbers_stand_where_they_belong_and_names_are_not_joined():
+    study = varied({"delay": DELAYS}, lambda _, n: 3.0 + n)
+    (ax,) = comparison.over_axis(study, "mos").axes
+    assert ax.get_xscale() == "log"
+    assert [at for at, *_ in means(ax)] == pytest.approx(scale.numbers(DELAYS))
+    (line,) = joining(ax)
+    assert len(line.get_xdata()) == len(DELAYS)
+    assert len(ax.collections) == 1, "a band"
+    named = varied({"queue": ("FIFO 300", "FQ-CoDel", "PIE")}, lambda _, n: 3.0 + n)
+    (ax,) = comparison.over_axis(named, "mos").axes
+    assert [at for at, *_ in means(ax)] == [0, 1, 2]
+    assert not joining(ax) and not ax.collections
+
+
+@pytest.mark.parametrize("rates", [RATES, tuple(f"profile {letter}" for letter in "abcdefghi")])
+def test_nothing_is_left_out_and_no_two_lines_of_a_panel_look_alike(rates):
+    flows = (("voice", "udp"), ("upload", "tcp"))
+    study = varied({"delay": DELAYS, "rate": rates}, lambda *_: 3.0, flows=flows)
+    figure = comparison.over_axis(study, "mos")
+    drawn = [ax for ax in figure.axes if ax.get_visible()]
+    assert sum(len(means(ax)) for ax in drawn) == len(DELAYS) * len(rates) * len(flows)
+    for ax in drawn:
+        looks = [
+            (line.get_color(), line.get_linestyle(), str(line._dash_pattern))
+            for line in joining(ax)
+        ]
+        assert len(set(looks)) == len(looks) > 0
+    assert len({ax.get_title("left") for ax in drawn}) == len(drawn)
+    assert "Not drawn" not in comparison.notes_of(figure)
+
+
+def test_lines_of_one_panel_and_colour_differ_in_dashes_and_fill():
+    study = varied({"delay": DELAYS, "profile": ("rfc", "ns2", "linux")}, lambda *_: 3.0)
+    figure = comparison.over_axis(study, "mos")
+    (ax,) = figure.axes
+    assert len({str(line._dash_pattern) for line in joining(ax)}) == 3
+    assert len({fill for *_, fill in means(ax)}) == 3
+    legend = figure.legends[0]
+    assert [text.get_text() for text in legend.get_texts()] == ["rfc", "ns2", "linux"]
+    assert figure.get_suptitle() == "MOS · call"
+
+
+def test_what_is_too_much_for_a_figure_is_named():
+    names = tuple(f"setting {n}" for n in range(sharing.MOST_PANELS + 3))
+    study = varied({"delay": ("1ms", "2ms", "3ms"), "setting": names}, lambda *_: 3.0)
+    figure = comparison.over_axis(study, "mos")
+    assert len([ax for ax in figure.axes if ax.get_visible()]) == sharing.MOST_PANELS
+    words = comparison.notes_of(figure)
+    assert "Not drawn: 3 panels" in words
+    assert all(name in words for name in names[-3:])
+    flows = tuple((f"flow-{n}", "udp") for n in range(maps.MOST_MAPS + 1))
+    study = varied({"a": ("1", "2", "3"), "b": ("1", "2", "3")}, lambda *_: 3.0, flows=flows)
+    assert f"1 flow: {flows[-1][0]}" in comparison.notes_of(comparison.over_two_axes(study, "mos"))
+
+
+def test_an_interval_that_was_cut_ends_in_an_arrowhead():
+    # ± 12.7 of Student on a scale from 1 to 4.5.
+    study = varied(
+        {"delay": ("20ms", "90ms")}, lambda label, n: 2.0 + n if label == "20ms" else 3.0
+    )
+    figure = comparison.over_axis(study, "mos")
+    (ax,) = figure.axes
+    heads = {
+        line.get_marker(): line.get_ydata()[0]
+        for line in ax.get_lines()
+        if line.get_marker() in (panel.UP, panel.DOWN)
+    }
+    assert heads == {panel.DOWN: 1.0, panel.UP: 4.5}
+    band = ax.collections[0].get_paths()[0].vertices[:, 1]
+    assert (band.min(), band.max()) == (1.0, 4.5)
+    assert comparison.CUT_OFF in comparison.notes_of(figure)
+    assert comparison.NO_BAR in comparison.notes_of(figure), "at 90 ms both were the same"
+    calm = varied({"delay": ("20ms", "90ms")}, lambda _, n: 3.0 + 0.01 * n)
+    assert comparison.notes_of(comparison.over_axis(calm, "mos")) == ""
+
+
+def test_where_the_transport_varies_each_point_looks_like_its_own():
+    kinds = ("udp", "tcp", "sctp")
+    runs = [made({"over": kind}, n, 3.0 + n, (("call", kind),)) for kind in kinds for n in (0, 1)]
+    study = Study("made", "", "", (Axis("over", "x", kinds),), 2, 0.95, "", runs)
+    (ax,) = comparison.over_axis(study, "mos").axes
+    assert [colour for _, _, colour, _ in means(ax)] == [style.TRANSPORTS[k].colour for k in kinds]
+    assert not joining(ax)
+
+
+def test_each_map_has_colours_of_its_own_and_no_exponents():
+    flows = (("voice", "udp"), ("upload", "tcp"))
+    axes = (Axis("a", "made.a", ("1", "2", "3")), Axis("b", "made.b", ("1", "2", "3")))
+    scores = {(a, b): int(a) + int(b) / 9 for a in axes[0].labels for b in axes[1].labels}
+    runs = [
+        made({"a": a, "b": b}, 0, 3.0, flows, goodput_bps=[64e3 * score, 90.8e6 * score])
+        for (a, b), score in scores.items()
+    ]
+    study = Study("made", "", "", axes, 1, 0.95, "", runs)
+    figure = maps.over_two_axes(study, "goodput_bps")
+    images = [ax.get_images()[0] for ax in figure.axes if ax.get_images()]
+    assert [image.norm.vmax for image in images] == pytest.approx([64 * 10 / 3, 90.8e3 * 10 / 3])
+    assert figure.get_suptitle() == "goodput / kbit/s"
+    assert [ax.get_title("left") for ax in figure.axes if ax.get_images()] == ["voice", "upload"]
+    assert {ax.get_ylabel() for ax in figure.axes if not ax.get_images()} == {"goodput / kbit/s"}
+    texts = [text.get_text() for ax in figure.axes for text in ax.texts]
+    assert "100\u202f889" in texts
+    assert not [text for text in texts if "e" in text]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(90800.0, "90\u202f800"), (11.824, "11.8"), (4.405, "4.41"), (0.0, "0"), (-2.5, "−2.50"), (0.012, "0.012")],
+)  # fmt: skip
+def test_numbers_in_squares_are_short_and_have_no_exponent(value, text):
+    assert maps.brief(value) == text
 
 
 def test_figures_are_pdf_where_asked_for(result, study, tmp_path):
@@ -250,3 +432,29 @@ def test_figures_are_pdf_where_asked_for(result, study, tmp_path):
         assert endings(folder) == {"svg", "png", "pdf"}
         svgs, pdfs = (len(list((folder / "figures").glob(f"*.{e}"))) for e in ("svg", "pdf"))
         assert svgs - 1 == pdfs, "the network's picture is SVG alone"
+
+
+class Kept:
+    """A run as a dossier keeps it."""
+
+    def __init__(self, result):
+        self.result = result
+
+    def flow(self, name, column):
+        value = self.result.flows.filter(name=name)[column][0]
+        return float("nan") if value is None else value
+
+
+def test_a_dossier_says_why_a_call_has_no_score(folder):
+    # ITU-T G.113 has no factor for what losses do to G.728 concealed in this way.
+    unrated = {"kind": "speech", "codec": "g728"}
+    lossy = {"flows.call.source": unrated, "links.sky.loss": 0.05}
+    run = talkspurt.run(folder / "small.toml", set=lossy)
+    row = run.flows.filter(name="call").row(0, named=True)
+    assert row["mos"] is None
+    figure = companion("What", {"G.728": (Kept(run), "call"), "TCP": (Kept(run), "tcp-call")})
+    words = comparison.notes_of(figure)
+    assert words.startswith("G.728 has no MOS: ")
+    assert row["quality_note"].split("; ")[0].removeprefix("no score: ") in words
+    assert "TCP" not in words
+    assert "none" in [text.get_text() for text in figure.axes[1].texts]

@@ -1,5 +1,6 @@
-"""The README shows what the first call prints, and not what it once printed."""
+"""The README shows what the first call prints, and the first page of the documentation all others."""
 
+import re
 from pathlib import Path
 
 from command import talkspurt
@@ -25,3 +26,11 @@ def test_the_table_of_the_first_call_is_what_it_prints(tmp_path):
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     block = next(block for block in readme.split("```\n") if block.startswith("call "))
     assert table(block) == table(done.stdout)
+
+
+def test_the_first_page_leads_to_every_other():
+    nav = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("nav:", 1)[1].split("hooks:")[0]
+    pages = set(re.findall(r": (\S+\.md)$", nav, re.MULTILINE)) - {"index.md"}
+    index = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    assert len(pages) > 20
+    assert pages - set(re.findall(r"\]\((\S+\.md)\)", index)) == set()

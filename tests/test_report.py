@@ -91,11 +91,50 @@ def test_the_report_says_where_the_bytes_go(result):
 def test_a_mean_of_some_replications_says_so():
     study = made_study({"udp": [4.0, 3.0, None], "tcp": [3.5, 2.5, 1.0]}, 3)
     cells = {
-        line["settings"]: line["cells"]["mos"]["text"]
+        line["settings"]: line["cells"]["mos"]["spread"].replace("\u00a0", " ")
         for line in study_report._rows(study.summary(["mos"]).to_dicts(), ["over"])
     }
     assert cells["udp",].endswith("(2 of 3)")
     assert "of" not in cells["tcp",]
+
+
+CROWD = SILENT.replace("[flows.call]\n", "[flows.call]\ncount = 6\n")
+"""The same with six silent calls."""
+
+
+def test_what_count_wrote_many_times_has_one_card(folder):
+    (folder / "crowd.toml").write_text(CROWD, encoding="utf-8")
+    crowd = talkspurt.run(folder / "crowd.toml")
+    cards = re.findall(r'<article class="call".*?</article>', single.html(crowd), re.DOTALL)
+    titles = [re.search("<h3>(.*?)</h3>", card)[1] for card in cards]
+    assert titles == ["call × 6", "tcp-call"]
+    of_group = crowd.flows.filter(group="call")
+    assert f"<b>{of_group['mos'].mean():.2f}</b>" in cards[0]
+    worst = of_group.sort("mos")["name"][0]
+    assert f"the worst of them, {worst}" in unescape(cards[0])
+    fates = json.loads(unescape(re.search(r'class="strip" data-call="(.*?)"', cards[0])[1]))[
+        "fates"
+    ]
+    assert sum(frames for _, frames in fates) == crowd.frames(worst).height
+
+
+def test_what_may_be_wider_than_the_page_is_a_region_with_a_name(result, study):
+    for html in (single.html(result), study_report.html(study)):
+        body = html[html.index("<main>") :]
+        regions = re.findall('<div class="wide"(.*?)>', body)
+        assert all(re.search('role="region" aria-label="[^"]+" tabindex="0"', r) for r in regions)
+        assert body.count("<table") == len(re.findall(r'class="wide"[^>]*><table', body)) > 0
+        assert body.count('class="still"') == body.count('class="still"><div class="wide"') > 0
+
+
+def test_a_table_that_is_cut_says_so(study, monkeypatch):
+    assert "The first" not in study_report.html(study)
+    monkeypatch.setattr(study_report, "MOST_ROWS", 2)
+    html = study_report.html(study)
+    assert "The first 2 of 6 rows" in html
+    assert "The first 2 of 3 rows" in html  # of the differences
+    every = html[html.index("<caption>Every setting") :]
+    assert every[: every.index("</table>")].count("<tr>") == 1 + 2
 
 
 def test_charts_hold_the_series(result):

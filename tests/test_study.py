@@ -6,8 +6,8 @@ import pytest
 
 import talkspurt
 from conftest import made_study
+from talkspurt import intervals
 from talkspurt.study import bootstrap, student
-from talkspurt.terminal import tables
 
 
 # Two-sided quantiles of Student's t as printed in statistical tables (e.g. NIST/SEMATECH e-Handbook
@@ -98,9 +98,9 @@ def test_a_mean_of_fewer_than_all_replications_says_of_how_many():
         (3, 3),
         (0, 3),
     ]
-    assert tables.with_interval("mos", rows["udp"]).endswith(" (2 of 3)")
-    assert "of" not in tables.with_interval("mos", rows["tcp"])
-    assert tables.with_interval("mos", rows["sctp"]) == "–"
+    assert intervals.text(rows["udp"]).endswith(" (2 of 3)")
+    assert "of" not in intervals.text(rows["tcp"])
+    assert intervals.text(rows["sctp"]) == "–"
     (pair,) = study.differences("over", names=["mos"]).filter(over="tcp").to_dicts()
     assert (pair["count"], pair["replications"]) == (2, 3)
 

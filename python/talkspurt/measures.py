@@ -30,6 +30,8 @@ class Measure:
         formula: how it is computed.
         source: where the definition comes from.
         better: which way is good.
+        least: the least it can be, in the stored unit.
+        most: the most it can be.
     """
 
     name: str
@@ -43,12 +45,16 @@ class Measure:
     formula: str
     source: str
     better: Better = "neither"
+    least: float = 0.0
+    most: float = math.inf
 
     def show(self, value: float | None, *, unit: bool = False) -> str:
         """The value as text in the shown unit; a dash where there is none."""
         if value is None or not math.isfinite(value):
             return "–"
-        text = f"{value * self.scale:,.{self.digits}f}".replace(",", "\u202f")
+        # Adding zero after rounding makes −0.00 what it is.
+        rounded = round(value * self.scale, self.digits) + 0.0
+        text = f"{rounded:,.{self.digits}f}".replace(",", "\u202f").replace("-", "−")
         return f"{text} {self.shown_unit}".rstrip() if unit else text
 
     @property
@@ -308,6 +314,7 @@ ALL: tuple[Measure, ...] = (
         "(missing + late) ÷ judged frames",
         "ITU-T G.107 §7.4 (Ppl); loss and discard as in RFC 3611 §4.7.1",
         "lower",
+        most=1.0,
     ),
     Measure(
         "burst_ratio",
@@ -394,6 +401,7 @@ ALL: tuple[Measure, ...] = (
         "R = Ro − Is − Id − Ie,eff + A, kept within 0 … 100",
         "ITU-T G.107 §7.1",
         "higher",
+        most=100.0,
     ),
     Measure(
         "mos",
@@ -408,6 +416,8 @@ ALL: tuple[Measure, ...] = (
         "MOS = 1 + 0.035 R + R (R − 60)(100 − R) · 7·10⁻⁶",
         "ITU-T G.107 Annex B",
         "higher",
+        least=1.0,
+        most=4.5,
     ),
     _points(
         "mos_lost_to_delay",
@@ -883,4 +893,5 @@ def _scaled(value: float | None, units: tuple[tuple[str, float], ...], zero: str
     # 999.95 ms must not become "1e+03 ms": choose the unit by the rounded value.
     name, size = next(((n, s) for n, s in units if abs(value) >= s * 0.9995), units[-1])
     shown = value / size
-    return f"{shown:.3g} {name}" if abs(shown) < 999.5 else f"{shown:.0f} {name}"
+    text = f"{shown:.3g} {name}" if abs(shown) < 999.5 else f"{shown:.0f} {name}"
+    return text.replace("-", "−")

@@ -177,8 +177,9 @@ class Study:
 
         One row per setting, flow and measure: the axes, ``flow``, ``measure``, ``count`` (of
         replications with a value), ``replications`` (that were run), ``mean``, ``low``, ``high``
-        (ends of the interval, null with fewer than two values) and ``deviation`` (sample standard
-        deviation).
+        (ends of the interval as computed, null with fewer than two values: Student's may lie beyond
+        what the measure can be, which tables and figures do not show) and ``deviation`` (sample
+        standard deviation; 0 where all are the same, which says nothing of how sure the mean is).
         """
         rows = []
         for settings, flow, values in self._cells(names):
@@ -325,12 +326,6 @@ class Study:
         return notebook.study(self)
 
 
-def some_of_all(row: Mapping[str, Any]) -> str:
-    """How many replications a mean is of, as in "2 of 3"; nothing when it is of all."""
-    count, replications = row["count"], row["replications"]
-    return f"{count} of {replications}" if count < replications else ""
-
-
 def _paired(values: dict[int, float | None], base: dict[int, float | None]) -> list[float]:
     found = ((value, base.get(replicate)) for replicate, value in values.items())
     return [value - other for value, other in found if value is not None and other is not None]
@@ -341,11 +336,14 @@ def student(
 ) -> tuple[float | None, float | None, float | None]:
     """Mean, half width of Student's confidence interval, and sample standard deviation.
 
-    mean ± t(n − 1, (1 + confidence) / 2) · s / √n; no interval from fewer than two numbers.
+    mean ± t(n − 1, (1 + confidence) / 2) · s / √n; no interval from fewer than two numbers. Of
+    equal numbers width and deviation are 0, to the last bit.
     """
     n = len(numbers)
     if n == 0:
         return None, None, None
+    if n > 1 and max(numbers) == min(numbers):
+        return numbers[0], 0.0, 0.0
     mean = math.fsum(numbers) / n
     if n == 1:
         return mean, None, None

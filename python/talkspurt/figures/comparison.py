@@ -1,24 +1,46 @@
 """Figures of a study: each measure over an axis, with intervals.
 
-The axis across is the first one that does not change the transport, so that transports are told
-apart as everywhere else, by colour and marker; when only the transport varies, it goes across.
-Where all have one colour it tells nothing apart, and the longest axis goes across.
+The axis across is one that does not change the transport, so that transports are told apart as
+everywhere else, by colour and marker: of such axes one of three numbers or more, and then the
+longest. When only the transport varies, it goes across, and each point looks as its own transport.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import measures
-from talkspurt.figures.style import DASHES, LINE_LENGTH, sheet, styled, transport_style
-from talkspurt.study import some_of_all
+from talkspurt import intervals, measures
+from talkspurt.figures import panel, scale
+from talkspurt.figures.maps import over_two_axes
+from talkspurt.figures.sharing import (
+    MOST_PANELS,
+    Key,
+    Line,
+    Row,
+    Sharing,
+    across,
+    keeps_transports,
+    lines_over,
+    share_out,
+)
+from talkspurt.figures.style import (
+    DASHES,
+    FILLS,
+    INK,
+    LINE_LENGTH,
+    TransportStyle,
+    left_out,
+    note,
+    panels,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from talkspurt.measures import Measure
     from talkspurt.study import Axis, Study
 
 SHOWN = (
@@ -29,14 +51,13 @@ SHOWN = (
     "delay_p95_s",
     "goodput_bps",
 )
-MOST = 12
-"""Lines drawn at most."""
-MOST_MAPS = 4
-"""Flows that have a map of their own at most."""
-MOST_LETTERS = 75
-"""Letters that find room below a figure; labels beyond that slope."""
-
-Row = dict[str, Any]
+NARROW = 2
+"""Titles of panels in more columns have a line for each of their parts."""
+ROOM_ABOVE = 1.08
+CUT_OFF = (
+    "An arrowhead: the interval goes on beyond what can be; more replications would shorten it."
+)
+NO_BAR = "No bar: every replication gave this value; nothing was seen of what chance does."
 
 
 def every(study: Study) -> Iterator[tuple[str, Figure]]:
@@ -53,153 +74,129 @@ def every(study: Study) -> Iterator[tuple[str, Figure]]:
             yield f"{name}-map", drawn
 
 
-def across(study: Study) -> Axis | None:
-    """The axis that goes across."""
-    colours = {transport_style(name).colour for name in _transports(study).values()}
-    if len(colours) == 1 and study.axes:
-        return max(study.axes, key=lambda axis: len(axis.labels))
-    for place, axis in enumerate(study.axes):
-        kinds: dict[tuple[str, ...], set[str]] = {}
-        for setting, transport in _transports(study).items():
-            kinds.setdefault(setting[:place] + setting[place + 1 :], set()).add(transport)
-        if all(len(transports) == 1 for transports in kinds.values()):
-            return axis
-    return study.axes[0] if study.axes else None
+def notes_of(figure: Figure) -> str:
+    """What is written below a figure."""
+    return figure.get_supxlabel().replace("\n", " ")
 
 
 def over_axis(study: Study, name: str) -> Figure | None:
-    """Means and intervals of one measure; a line for each flow and other setting."""
-    shown = measures.measure(name)
-    rows = [row for row in study.summary([name]).to_dicts() if row["mean"] is not None]
+    """Means and intervals of one measure over an axis, in as many panels as it takes."""
     axis = across(study)
-    if not rows or axis is None:
+    lines = lines_over(study, axis, name) if axis else []
+    if axis is None or not lines:
         return None
-    others = [a.name for a in study.axes if a is not axis]
-    lines: dict[tuple[str, ...], list[Row]] = {}
-    for row in rows:
-        lines.setdefault((row["flow"], *(row[other] for other in others)), []).append(row)
-    unit = f" / {shown.shown_unit}" if shown.shown_unit else ""
     with styled():
-        figure, (ax,) = sheet(f"{shown.label}{unit}", height=3.1)
-        _lines(ax, study, axis, dict(list(lines.items())[:MOST]), shown.scale)
-        ax.set_xticks(range(len(axis.labels)), axis.labels)
-        if len(axis.labels) * max(map(len, axis.labels)) > MOST_LETTERS:
-            ax.tick_params(axis="x", rotation=35)
-            for label in ax.get_xticklabels():
-                label.set(ha="right", rotation_mode="anchor")
-        ax.set_xlim(-0.4, len(axis.labels) - 0.6)
-        ax.set_xlabel(axis.name)
-        ax.set_ylabel(f"{shown.label}{unit}")
-        if name == "mos":
+        return _drawn(study, axis, lines, measures.measure(name))
+
+
+def _drawn(study: Study, axis: Axis, lines: Sequence[Line], shown: Measure) -> Figure:
+    keys = ["flow", *(other.name for other in study.axes if other is not axis)]
+    shared = share_out(lines)
+    parts = list(shared.parts.items())
+    drawn, rest = parts[:MOST_PANELS], parts[MOST_PANELS:]
+    entries: dict[str, list[Line]] = {}
+    for line in lines:
+        entries.setdefault(shared.entry(line), []).append(line)
+    looks = shared.looks()
+    numbers = scale.numbers(axis.labels) if keeps_transports(study, axis) else None
+    by_flow = 0 in shared.apart
+    flows = len({line.key[0] for line in lines}) if by_flow else 1
+    columns = _columns(len(drawn), len(parts) // flows, axis, numbers)
+    unit = f" / {shown.shown_unit}" if shown.shown_unit else ""
+    of = "" if len({line.key[0] for line in lines}) > 1 else f" · {lines[0].key[0]}"
+    figure, grid = panels(
+        f"{shown.label}{unit}{of}",
+        len(drawn),
+        columns,
+        height=0.9 + (2.2 if len(drawn) == 1 else 1.75) * -(-len(drawn) // columns),
+        sharex=True,
+        sharey=len(drawn) > 1 and not by_flow,
+    )
+    before = ""
+    for place, (ax, (part, inside)) in enumerate(zip(grid, drawn, strict=True)):
+        its = [looks[shared.entry(line)] for line in inside]
+        panel.draw(ax, axis, numbers, inside, its, shown.scale)
+        panel.frame(ax, axis, numbers, columns, bottom=place >= len(drawn) - columns)
+        if shared.apart:
+            words = _words(keys, shared, part, "\n" if columns > NARROW else " · ")
+            ax.set_title(words, fontsize=9, fontweight="normal")
+        flow = inside[0].key[0] if by_flow else ""
+        first = place % columns == 0
+        ax.set_ylabel(shown.shown_unit if first else "")
+        ax.tick_params(axis="y", labelleft=first or flow != before)
+        before = flow
+    inside_all = [inside for _, inside in drawn]
+    _heights(grid, inside_all, shown, shared=not by_flow)
+    if len(entries) > 1:
+        _legend(figure, entries, looks, joined=numbers is not None)
+    seen = [row for inside in inside_all for line in inside for row in line.rows]
+    not_drawn = left_out("panel", [_words(keys, shared, part) for part, _ in rest])
+    note(figure, *_said(seen), not_drawn)
+    return figure
+
+
+def _columns(count: int, of_a_flow: int, axis: Axis, numbers: Sequence[float] | None) -> int:
+    wide = numbers is None and sum(map(len, axis.labels)) > panel.MOST_LETTERS / 3
+    if wide or count == 1:
+        return 1
+    if count <= 4:
+        return 2 if count == 4 else count
+    return 4 if of_a_flow % 4 == 0 else 3
+
+
+def _words(keys: Sequence[str], shared: Sharing, part: Key, between: str = " · ") -> str:
+    """What is so in a panel."""
+    named = ((keys[i], value) for i, value in zip(shared.apart, part, strict=True))
+    return between.join(value if key == "flow" else f"{key} {value}" for key, value in named)
+
+
+def _heights(
+    grid: Sequence[Axes], parts: Sequence[Sequence[Line]], shown: Measure, *, shared: bool
+) -> None:
+    """From nothing to above the highest interval; MOS has a scale, and panels of one flow agree."""
+    if shown.name == "mos":
+        for ax in grid:
             ax.set_ylim(1, 4.6)
-        else:
-            ax.set_ylim(bottom=0)
-        figure.legend(loc="outside right upper", fontsize=8, handlelength=LINE_LENGTH)
-    return figure
+        return
+    tops: dict[str, float] = {}
+    for lines in parts:
+        rows = [row for line in lines for row in line.rows]
+        highs = [end.high if (end := intervals.ends(row)) else row["mean"] for row in rows]
+        flow = "" if shared else lines[0].key[0]
+        tops[flow] = max(tops.get(flow, 0.0), *highs)
+    for ax, lines in zip(grid, parts, strict=True):
+        top = tops["" if shared else lines[0].key[0]] * shown.scale
+        ax.set_ylim(0, ROOM_ABOVE * top if top > 0 else 1)
 
 
-def over_two_axes(study: Study, name: str) -> Figure | None:
-    """Means of one measure over the two longest axes, a square each; a map for each flow.
-
-    Nothing where fewer than two axes have three values, or a third varies. A square without a value
-    stays empty. The colours are cividis, which the colour-blind read as others do.
-    """
-    shown = measures.measure(name)
-    long = sorted(study.axes, key=lambda axis: len(axis.labels))[-2:]
-    varied = sum(len(axis.labels) > 1 for axis in study.axes)
-    if varied != 2 or min(len(axis.labels) for axis in long) < 3:
-        return None
-    down, along = long
-    rows = [row for row in study.summary([name]).to_dicts() if row["mean"] is not None]
-    flows = list(dict.fromkeys(row["flow"] for row in rows))[:MOST_MAPS]
-    if not flows:
-        return None
-    values = [row["mean"] * shown.scale for row in rows if row["flow"] in flows]
-    limits = (min(values), max(values))
-    unit = f" / {shown.shown_unit}" if shown.shown_unit else ""
-    with styled():
-        height = 0.9 + (0.5 + 0.32 * len(down.labels)) * len(flows)
-        figure, all_axes = sheet(f"{shown.label}{unit}", rows=len(flows), height=height)
-        for ax, flow in zip(all_axes, flows, strict=True):
-            cells = {
-                (row[down.name], row[along.name]): row["mean"] * shown.scale
-                for row in rows
-                if row["flow"] == flow
-            }
-            _map(ax, (down, along), cells, limits)
-            ax.set_ylabel(down.name)
-            if len(flows) > 1:
-                ax.set_title(flow, loc="left", fontsize=9)
-        all_axes[-1].set_xlabel(along.name)
-    return figure
-
-
-def _map(
-    ax: Axes,
-    axes: tuple[Axis, Axis],
-    cells: Mapping[tuple[str, str], float],
-    limits: tuple[float, float],
+def _legend(
+    figure: Figure,
+    entries: Mapping[str, Sequence[Line]],
+    looks: Mapping[str, int],
+    *,
+    joined: bool,
 ) -> None:
-    down, along = axes
-    grid = [[cells.get((row, column), math.nan) for column in along.labels] for row in down.labels]
-    ax.imshow(grid, cmap="cividis", vmin=limits[0], vmax=limits[1], aspect="auto")
-    ax.grid(visible=False)
-    ax.set_xticks(range(len(along.labels)), along.labels)
-    ax.set_yticks(range(len(down.labels)), down.labels)
-    middle = sum(limits) / 2
-    for y, row in enumerate(grid):
-        for x, value in enumerate(row):
-            if not math.isnan(value):
-                colour = "white" if value < middle else "black"
-                ax.text(x, y, f"{value:.3g}", ha="center", va="center", color=colour, fontsize=8)
+    """A line or a marker for each; in ink where its colour differs from panel to panel."""
+    from matplotlib.lines import Line2D
+
+    handles = []
+    for words, lines in entries.items():
+        styles = {line.style for line in lines}
+        style = styles.pop() if len(styles) == 1 else TransportStyle(INK, "o")
+        look = looks[words]
+        dashes = DASHES[look]
+        drawn: dict[str, Any] = {"color": style.colour, "marker": style.marker, "lw": 1.2}
+        drawn |= {"fillstyle": FILLS[look], "markerfacecoloralt": "none"}
+        drawn["ls"] = "none" if not joined else (0, dashes) if dashes else "-"
+        handles.append(Line2D([], [], label=words, **drawn))
+    length = LINE_LENGTH if joined else None
+    figure.legend(handles=handles, loc="outside right upper", fontsize=8, handlelength=length)
 
 
-def _lines(
-    ax: Axes, study: Study, axis: Axis, lines: Mapping[tuple[str, ...], list[Row]], scale: float
-) -> None:
-    transports = _transports(study)
-    used: dict[str, int] = {}
-    for i, (key, line) in enumerate(lines.items()):
-        kinds = {transports[_setting(study, row)] for row in line}
-        style = transport_style(kinds.pop() if len(kinds) == 1 else "")
-        dashes = DASHES[used.get(style.colour, 0) % len(DASHES)]
-        used[style.colour] = used.get(style.colour, 0) + 1
-        shift = (i - (len(lines) - 1) / 2) * 0.05
-        half = [(row["mean"] - row["low"]) * scale if row["low"] is not None else 0 for row in line]
-        x = [axis.labels.index(row[axis.name]) + shift for row in line]
-        y = [row["mean"] * scale for row in line]
-        _say_of_how_many(ax, line, x, y)
-        ax.errorbar(
-            x,
-            y,
-            yerr=half if any(half) else None,
-            color=style.colour,
-            marker=style.marker,
-            markersize=5,
-            capsize=3,
-            linewidth=1.2,
-            # Between two transports there is nothing: no line.
-            linestyle="none" if kinds else (0, dashes) if dashes else "-",
-            elinewidth=1.2,
-            label=" · ".join(key),
-        )
-
-
-def _say_of_how_many(ax: Axes, line: list[Row], x: list[float], y: list[float]) -> None:
-    """Beside each mean that is not of all replications."""
-    for row, at in zip(line, zip(x, y, strict=True), strict=True):
-        if words := some_of_all(row):
-            ax.annotate(words, at, xytext=(5, 3), textcoords="offset points", fontsize=7)
-
-
-def _setting(study: Study, row: Row) -> tuple[str, ...]:
-    return (*(row[axis.name] for axis in study.axes), row["flow"])
-
-
-def _transports(study: Study) -> dict[tuple[str, ...], str]:
-    """Which transport each flow used under each setting."""
-    return {
-        (*run.settings.values(), flow): transport
-        for run in study.runs
-        for flow, transport in run.flows.select("name", "transport").iter_rows()
-    }
+def _said(rows: Sequence[Row]) -> Iterator[str]:
+    """What the marks of a figure mean, of those that occur."""
+    found = [end for row in rows if (end := intervals.ends(row))]
+    if any(end.cut_low or end.cut_high for end in found):
+        yield CUT_OFF
+    if any(map(intervals.still, rows)):
+        yield NO_BAR

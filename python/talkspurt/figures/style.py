@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import io
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ OTHER = TransportStyle("#6b7280", "X")
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2.5), (2, 2), (8, 2, 2, 2), (12, 3))
 """Dashes of the first, second … flow over one transport; empty is a full line."""
 
+FILLS = ("full", "none", "left", "bottom", "right")
+"""How the markers of the first, second … flow over one transport are filled."""
+
 LINE_LENGTH = 5.5
 """Length of a line in a legend, in its font size: long enough to show how it is dashed."""
 
@@ -105,8 +109,20 @@ def flow_styles(transports: Mapping[str, str]) -> dict[str, FlowStyle]:
         style = transport_style(transport)
         place = seen.get(style.colour, 0)
         seen[style.colour] = place + 1
-        styles[flow] = FlowStyle(style.colour, style.marker, DASHES[place % len(DASHES)])
+        shaded = shade(style.colour, SHADES[place // len(DASHES) % len(SHADES)])
+        styles[flow] = FlowStyle(shaded, style.marker, DASHES[place % len(DASHES)])
     return styles
+
+
+SHADES = (0.0, -0.45, 0.4)
+"""How far a colour goes to black (below 0) or white when the dashes come round again."""
+
+
+def shade(colour: str, share: float) -> str:
+    """A colour mixed with black or white."""
+    end = 255 if share > 0 else 0
+    parts = (int(colour[i : i + 2], 16) for i in (1, 3, 5))
+    return "#" + "".join(f"{round(part + abs(share) * (end - part)):02X}" for part in parts)
 
 
 # Any: matplotlib types each of its three hundred settings by name.
@@ -164,6 +180,43 @@ def sheet(
     axes = figure.subplots(rows, 1, squeeze=False, **layout)[:, 0]
     axes[0].set_title(title)
     return figure, list(axes)
+
+
+def panels(
+    title: str, count: int, columns: int, *, width: float = 7.2, height: float, **layout: Any
+) -> tuple[Figure, list[Axes]]:
+    """A figure with ``count`` axes in rows, under one title."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height))
+    grid = figure.subplots(-(-count // columns), columns, squeeze=False, **layout).ravel()
+    for ax in grid[count:]:
+        ax.set_visible(False)
+    figure.suptitle(title, x=0.01, ha="left", fontsize=10, fontweight="bold", color=INK)
+    return figure, list(grid[:count])
+
+
+LETTERS = 110
+"""Letters in a line of a note."""
+
+
+def note(figure: Figure, *words: str) -> None:
+    """What a reader must know of a figure, below it; nothing of nothing."""
+    lines = [line for part in words if part for line in wrap(part, LETTERS)]
+    if lines:
+        figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=7.5, color=INK)
+
+
+MOST_NAMES = 8
+
+
+def left_out(what: str, names: Sequence[str]) -> str:
+    """Which of many are not drawn, in words; nothing where all are."""
+    if not names:
+        return ""
+    named = "; ".join(names[:MOST_NAMES])
+    more = f" and {len(names) - MOST_NAMES} more" if len(names) > MOST_NAMES else ""
+    return f"Not drawn: {len(names)} {what}{'s' if len(names) != 1 else ''}: {named}{more}."
 
 
 def label_ends(ax: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:

@@ -1,5 +1,8 @@
 """What a report plays: for each call both recordings, the fate of each frame, and its numbers.
 
+What ``count`` wrote many times has one card, as it has one row in the tables: the means of all, and
+the worst of them to see and to hear.
+
 The same recording sent over several transports is in the page once. A report holds 24 calls and
 ten megabytes of sound and packets at most; other calls are links to the files beside it. A call
 whose source has no recording has everything but the sound.
@@ -17,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import measures, store
 from talkspurt.figures.style import FATE_COLOURS, FlowStyle, transport_style
 from talkspurt.figures.time import styles_of
+from talkspurt.groups import condensed
 
 if TYPE_CHECKING:
     from talkspurt.measures import Verdict
@@ -27,6 +31,21 @@ MOST_BYTES = 10_000_000
 
 
 @dataclass(frozen=True)
+class Among:
+    """The group a call stands for.
+
+    Attributes:
+        name: the call itself, the worst of them.
+        count: how many there are.
+        mos: the least and the greatest MOS; None where none has one.
+    """
+
+    name: str
+    count: int
+    mos: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
 class Call:
     """One call on the page.
 
@@ -34,12 +53,13 @@ class Call:
         key: unique on the page.
         title: the flow's name, or the settings it was run under.
         subtitle: more words, or none.
-        row: its row of the flows table.
+        row: its row of the flows table, or the means of a group.
         style: its colour and dashes.
         verdict: what users would say.
         sounds: keys of the recordings sent and received; None where there is nothing to hear.
         fates: runs of equal fate: [fate, frames].
         frame_s: length of a frame that is heard.
+        among: the group it stands for, if it does.
     """
 
     key: str
@@ -51,6 +71,7 @@ class Call:
     sounds: tuple[str, str] | None
     fates: list[tuple[str, int]]
     frame_s: float | None
+    among: Among | None = None
 
     def data(self) -> dict[str, Any]:
         """What the player script needs."""
@@ -104,8 +125,11 @@ class Sounds:
 def calls_of(result: Result, sounds: Sounds) -> list[Call]:
     """The calls of one run that are in the page; the others become links to what is heard."""
     styles = styles_of(result)
-    found = [_call(result, flow, sounds, styles[flow], (flow, ""), "") for flow in result.calls]
-    return [call for call in found if call is not None]
+    return [
+        call
+        for shown in _shown(result)
+        if (call := _call(result, shown, sounds, styles[shown.flow], (shown.title, ""), ""))
+    ]
 
 
 def calls_of_runs(runs: Iterable[tuple[str, Result]], sounds: Sounds) -> list[Call]:
@@ -113,24 +137,55 @@ def calls_of_runs(runs: Iterable[tuple[str, Result]], sounds: Sounds) -> list[Ca
     found = []
     for folder, result in runs:
         settings = " · ".join(result.settings.values())
-        for flow, transport in result.flows.select("name", "transport").iter_rows():
-            if flow in result.calls:
-                plain = transport_style(transport)
-                style = FlowStyle(plain.colour, plain.marker, ())
-                titles = (settings, flow) if settings else (flow, "")
-                found.append(_call(result, flow, sounds, style, titles, f"{folder}/"))
+        for shown in _shown(result):
+            plain = transport_style(shown.row["transport"])
+            style = FlowStyle(plain.colour, plain.marker, ())
+            titles = (settings, shown.title) if settings else (shown.title, "")
+            found.append(_call(result, shown, sounds, style, titles, f"{folder}/"))
     return [call for call in found if call is not None]
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A call that has a card: its flow, the name and the row it is shown under."""
+
+    flow: str
+    title: str
+    row: Mapping[str, Any]
+    among: Among | None
+
+
+def _shown(result: Result) -> list[_Shown]:
+    calls = set(result.calls)
+    rows = [row for row in result.flows.to_dicts() if row["name"] in calls]
+    found = []
+    for row in condensed(rows):
+        group = [
+            one
+            for one in rows
+            if row["name"] != row["first"] and one.get("group") == row.get("group")
+        ]
+        if not group:
+            found.append(_Shown(row["name"], row["name"], row, None))
+            continue
+        worst = min(group, key=lambda one: (one["mos"] is None, one["mos"] or 0.0))
+        scores = [one["mos"] for one in group if one["mos"] is not None]
+        spread = (min(scores), max(scores)) if scores else None
+        among = Among(worst["name"], len(group), spread)
+        found.append(_Shown(worst["name"], row["name"], row, among))
+    return found
 
 
 def _call(
     result: Result,
-    flow: str,
+    shown: _Shown,
     sounds: Sounds,
     style: FlowStyle,
     titles: tuple[str, str],
     folder: str,
 ) -> Call | None:
     title, subtitle = titles
+    flow, row = shown.flow, shown.row
     heard = flow in result.heard
     audio = result.audio(flow) if heard and not sounds.full else None
     keys = sounds.add(audio.sent_wav(), audio.received_wav()) if audio else None
@@ -144,7 +199,6 @@ def _call(
         sounds.calls += 1
     frames = result.frames(flow)
     fates = [(fate, len(list(run))) for fate, run in groupby(frames["fate"].to_list())]
-    row = result.flows.filter(name=flow).row(0, named=True)
     return Call(
         key=f"{folder}{flow}",
         title=title,
@@ -155,6 +209,7 @@ def _call(
         sounds=keys,
         fates=fates,
         frame_s=audio.duration_s / frames.height if audio and frames.height else None,
+        among=shown.among,
     )
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from talkspurt import measures
+from talkspurt import intervals, measures
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
@@ -20,6 +21,7 @@ COLUMNS = (
     "r_factor",
     "mos",
 )
+MOST_ROWS = 60
 
 
 def result(of: Result) -> str:
@@ -30,11 +32,13 @@ def result(of: Result) -> str:
             row["transport"],
             *(measures.measure(c).show(row[c], unit=True) for c in COLUMNS),
         ]
-        for row in of.flows.head(40).iter_rows(named=True)
+        for row in of.flows.head(MOST_ROWS).iter_rows(named=True)
     ]
     heads = ["flow", "over", *(measures.measure(c).label for c in COLUMNS)]
     digest = f"<p><small>digest {escape(of.digest)}</small></p>"
-    return f"<h4>{escape(of.title)}</h4>{_table(heads, rows)}{digest}"
+    more = of.flows.height - MOST_ROWS
+    rest = f"<p><small>and {more} more flows, in .flows</small></p>" if more > 0 else ""
+    return f"<h4>{escape(of.title)}</h4>{_table(heads, rows)}{rest}{digest}"
 
 
 def study(of: Study) -> str:
@@ -42,17 +46,26 @@ def study(of: Study) -> str:
     from talkspurt.report import study as page
 
     axes = [axis.name for axis in of.axes]
-    lines = page._rows(of.summary(COLUMNS).to_dicts(), axes)[:60]
+    summary = of.summary(COLUMNS).to_dicts()
+    lines = page._rows(summary, axes)
     rows = [
         [
             *line["settings"],
             line["flow"],
-            *(line["cells"][c]["text"] if c in line["cells"] else "–" for c in COLUMNS),
+            *(_cell(line["cells"].get(c)) for c in COLUMNS),
         ]
-        for line in lines
+        for line in lines[:MOST_ROWS]
     ]
     heads = [*axes, "flow", *(_headed(c) for c in COLUMNS)]
-    return f"<h4>{escape(of.title)}</h4>{_table(heads, rows)}"
+    said = intervals.legend(cell["row"] for line in lines for cell in line["cells"].values())
+    if len(lines) > MOST_ROWS:
+        said.append(f"The first {MOST_ROWS} of {len(lines)} rows; summary() has all.")
+    notes = "".join(f"<p><small>{escape(words)}</small></p>" for words in said)
+    return f"<h4>{escape(of.title)}</h4>{_table(heads, rows)}{notes}"
+
+
+def _cell(cell: Mapping[str, Any] | None) -> str:
+    return intervals.text(cell["row"] if cell else None)
 
 
 def _headed(name: str) -> str:

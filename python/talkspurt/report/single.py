@@ -71,6 +71,7 @@ def html(result: Result) -> str:
         flows=condensed(result.flows.to_dicts())[:MOST_ROWS],
         video_columns=[measures.measure(name) for name in (*VIDEO_COLUMNS, *FRAME_DELAYS)],
         links=_links(result),
+        most_links=MOST_LINKS,
         flow_columns=[measures.measure(name) for name in FLOW_COLUMNS],
         byte_columns=[measures.measure(name) for name in BYTES],
         call_columns=[measures.measure(name) for name in CALL_COLUMNS],

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import figures, measures, study_store
+from talkspurt import figures, intervals, measures, study_store
 from talkspurt.figures import comparison
+from talkspurt.figures.sharing import across
 from talkspurt.figures.time import styles_of
 from talkspurt.report import calls, page, topology
 from talkspurt.report.animation import animation
 from talkspurt.report.single import notes
-from talkspurt.terminal.tables import with_interval
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
@@ -45,6 +45,8 @@ def html(study: Study) -> str:
     picture = topology.picture(first.topology, styles_of(first))
     moving = animation(first, picture)
     sounds = calls.Sounds(size=0 if isinstance(moving, str) else moving.size)
+    rows = _rows(study.summary(columns).to_dicts(), [a.name for a in study.axes])
+    differences = _differences(study)
     return page.render(
         "study.html.j2",
         study=study,
@@ -61,13 +63,15 @@ def html(study: Study) -> str:
         styles=styles_of(first),
         first=first,
         columns=[measures.measure(name) for name in columns],
-        rows=_rows(study.summary(columns).to_dicts(), [a.name for a in study.axes])[:MOST_ROWS],
-        differences=_differences(study),
+        rows=rows,
+        differences=differences,
+        most_rows=MOST_ROWS,
+        marks=_marks([rows, *(table["rows"] for table in differences)]),
         figures=[
-            Markup(figures.inline_svg(drawn, _said_of(name)))
+            Markup(figures.inline_svg(drawn, f"{_said_of(name)}. {comparison.notes_of(drawn)}"))
             for name, drawn in comparison.every(study)
         ],
-        across=found.name if (found := comparison.across(study)) else "nothing",
+        across=found.name if (found := across(study)) else "nothing",
         runs=_run_rows(study),
         notes=notes(_one_of_each(study)),
     )
@@ -97,8 +101,14 @@ def _differences(study: Study) -> list[dict[str, Any]]:
         rows = _rows(frame.to_dicts(), names)
         if rows:
             baseline = study.axis(axis).labels[0]
-            made.append({"axis": axis, "baseline": baseline, "rows": rows[:MOST_ROWS]})
+            made.append({"axis": axis, "baseline": baseline, "rows": rows})
     return made
+
+
+def _marks(tables: list[list[dict[str, Any]]]) -> list[str]:
+    """What the marks mean that stand in the tables."""
+    shown = (row for table in tables for row in table[:MOST_ROWS])
+    return intervals.legend(cell["row"] for row in shown for cell in row["cells"].values())
 
 
 def _rows(rows: list[dict[str, Any]], axes: list[str]) -> list[dict[str, Any]]:
@@ -109,10 +119,12 @@ def _rows(rows: list[dict[str, Any]], axes: list[str]) -> list[dict[str, Any]]:
         line = found.setdefault(
             (*key, row["flow"]), {"settings": key, "flow": row["flow"], "cells": {}}
         )
-        line["cells"][row["measure"]] = {**row, "text": with_interval(row["measure"], row)}
+        mean, spread = intervals.texts(row)
+        spread = spread.replace(" … ", "\u00a0… ").replace(" of ", "\u00a0of\u00a0")
+        line["cells"][row["measure"]] = {"row": row, "mean": mean, "spread": spread}
     for line in found.values():
         r_factor = line["cells"].get("r_factor")
-        line["verdict"] = measures.verdict(r_factor["mean"]) if r_factor else None
+        line["verdict"] = measures.verdict(r_factor["row"]["mean"]) if r_factor else None
     return list(found.values())
 
 

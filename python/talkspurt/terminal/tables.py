@@ -14,10 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from talkspurt import measures
+from talkspurt import intervals, measures
 from talkspurt.groups import condensed
 from talkspurt.measures import measure
-from talkspurt.study import some_of_all
 
 if TYPE_CHECKING:
     from talkspurt.ns2.crosscheck import Crosscheck
@@ -220,7 +219,13 @@ def _wide(
     for column, words in zip(table.columns, zip(*cells, strict=True), strict=False):
         # What tells rows apart is not broken, if it is short.
         column.min_width = max(column.min_width or 0, min(max(map(len, words)), UNBROKEN))
-    return _fill(table, [_cells(key, found, columns, verdicts) for key, found in cells.items()])
+    _fill(table, [_cells(key, found, columns, verdicts) for key, found in cells.items()])
+    shown = [row for found in list(cells.values())[:MOST_ROWS] for row in found.values()]
+    marks = intervals.legend(row for row in shown if row["measure"] in columns)
+    if marks:
+        table.caption = "\n".join([str(table.caption), *marks] if table.caption else marks)
+        table.caption_justify = "left"
+    return table
 
 
 def _headed(name: str) -> str:
@@ -231,22 +236,19 @@ def _headed(name: str) -> str:
 def _cells(
     key: tuple[str, ...], found: dict[str, Row], columns: Sequence[str], verdicts: bool
 ) -> list[str | Text]:
-    shown: list[str | Text] = [*key, *(with_interval(name, found.get(name)) for name in columns)]
+    shown: list[str | Text] = [*key, *(_cell(found.get(name)) for name in columns)]
     if verdicts:
         said = measures.verdict(found["r_factor"]["mean"]) if "r_factor" in found else None
         shown.append(Text(said.short, style=GRADE_STYLES[said.grade]) if said else Text("–"))
     return shown
 
 
-def with_interval(name: str, row: Row | None) -> str:
-    """A mean and half its interval in the measure's shown unit; of how many, if not of all."""
-    if row is None or row["mean"] is None:
-        return "–"
-    shown = measure(name)
-    text = shown.show(row["mean"])
-    if row["low"] is not None:
-        text += f" ±{shown.show(row['mean'] - row['low'])}"
-    return f"{text} ({of_all})" if (of_all := some_of_all(row)) else text
+def _cell(row: Row | None) -> str:
+    """A mean with half its interval; the ends of one that was cut stand below, to be less wide."""
+    mean, spread = intervals.texts(row)
+    if "[" in spread:
+        return "\n".join((mean, *spread.replace("] (", "]\n(").split("\n")))
+    return f"{mean} {spread}".rstrip()
 
 
 BOTH = {

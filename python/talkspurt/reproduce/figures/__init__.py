@@ -6,12 +6,21 @@ a call today: delay from mouth to ear and MOS. One module a study; here is what 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from talkspurt.figures.style import FAINT, INK, LINE_LENGTH, sheet, styled, transport_style
+from talkspurt.figures.style import (
+    FAINT,
+    INK,
+    LINE_LENGTH,
+    note,
+    sheet,
+    styled,
+    transport_style,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,11 +152,14 @@ def companion(title: str, calls: Mapping[str, tuple[Case, str]]) -> Figure:
         numbers = [scale * case.flow(flow, column) for case, flow in calls.values()]
         colours = [transport_style(transport_of(*call)).colour for call in calls.values()]
         drawn = ax.bar(range(len(names)), numbers, 0.7, color=colours)
-        texts = [
-            f"{number:.0f}" if scale > 1 else f"{number:.2f}" if number == number else "none heard"
-            for number in numbers
-        ]
-        ax.bar_label(drawn, texts, fontsize=8, padding=2)
+        texts = [f"{number:.0f}" if scale > 1 else f"{number:.2f}" for number in numbers]
+        ax.bar_label(
+            drawn, [text if "nan" not in text else "" for text in texts], fontsize=8, padding=2
+        )
+        for place, number in enumerate(numbers):
+            if math.isnan(number):
+                at = (place, 0.03)
+                ax.annotate("none", at, xycoords=("data", "axes fraction"), ha="center", fontsize=8)
         ax.set_xticks(range(len(names)), names, fontsize=8)
         if len(names) > 4:
             ax.tick_params(axis="x", rotation=20)
@@ -156,7 +168,18 @@ def companion(title: str, calls: Mapping[str, tuple[Case, str]]) -> Figure:
         ax.margins(y=0.15)
     right.set_ylim(1, 5)
     left.set_title(title)
+    note(figure, *_unrated(calls))
     return figure
+
+
+def _unrated(calls: Mapping[str, tuple[Case, str]]) -> Iterator[str]:
+    """Why calls have no MOS, of those that have none."""
+    for name, (case, flow) in calls.items():
+        row = case.result.flows.filter(name=flow).row(0, named=True)
+        if row["mos"] is None:
+            words = name.replace("\n", " ")
+            reason = (row["quality_note"] or "nothing of it was heard").split("; ")[0]
+            yield f"{words} has no MOS: {reason.removeprefix('no score: ')}."
 
 
 def transport_of(case: Case, flow: str) -> str:
@@ -178,16 +201,14 @@ def tabled(found: Reproduction, ids: Sequence[str]) -> dict[str, list[Value]]:
 
 
 def quiet(ax: Axes, y: float, words: str) -> None:
-    """A line across with a word, for what is printed or stated."""
+    """A line across with a word at its end, for what is printed or stated."""
     ax.axhline(y, color=FAINT, linewidth=0.9, dashes=(4, 3))
     ax.annotate(
         words,
-        (0.995, y),
+        (1.01, y),
         xycoords=("axes fraction", "data"),
-        ha="right",
-        va="bottom",
+        ha="left",
+        va="center",
         fontsize=8,
         color=INK,
-        zorder=5,
-        bbox={"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 0.8},
     )

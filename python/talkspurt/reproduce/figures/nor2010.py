@@ -111,8 +111,9 @@ def _three(found: Reproduction) -> Figure:
             Line(f"flow {n}", *_kbps(case, f"call-{n}", PACKET_BITS), colour, DASHES[n - 1])
             for n in (1, 2, 3)
         ]
-        draw(ax, lines, "", "kb/s", legend=threshold == BESIDE_FTP[0])
+        draw(ax, lines, "", RATE, legend=threshold == BESIDE_FTP[0])
         ax.set_xlim(15, 60)
-        quiet(ax, 64, f"64 kb/s; threshold {threshold}")
+        quiet(ax, 64, "64 kb/s")
+        ax.set_title(f"threshold {threshold}", loc="right", fontsize=9, fontweight="normal")
     axes[-1].set_xlabel(TIME)
     return figure

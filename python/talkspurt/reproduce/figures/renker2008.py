@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from talkspurt.figures.style import sheet
+from talkspurt.figures.style import INK, LINE_LENGTH, sheet
 from talkspurt.reproduce.figures import Line, Picture, companion, draw, plot, quiet
 from talkspurt.reproduce.renker2008 import RATES, STARTED_S, gauge, linux_series
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from talkspurt.reproduce.lab import Case
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
-LINUX = "#000000"
+LINUX = INK
+"""Which the report turns into the page's own, on dark screens, too."""
 DOTS = (1.2, 1.4)
 TIME, RTT = "time / s", "RTT / ms"
 
@@ -45,7 +46,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
                 _kernel("full", "equation_rate_bps", 1e-6),
             ],
             TIME,
-            "Mb/s",
+            "X_calc / (Mb/s)",
             height=2.5,
         ),
     )
@@ -115,7 +116,7 @@ def _first(full: Case) -> Figure:
         _line(full, "equation_rate", "X_calc", VERMILLION, 1e-6, 20),
         _kernel("full", "equation_rate_bps", 1e-6, "X_calc, Linux", 20),
     ]
-    draw(axes[0], rates, "", "Mb/s")
+    draw(axes[0], rates, "", "rate / (Mb/s)")
     round_trips = [
         _line(full, "srtt", "talkspurt", GREEN, 1e3, 20),
         _kernel("full", "rtt_ms", 1.0, "Linux", 20),
@@ -144,13 +145,20 @@ def _constant(found: Reproduction) -> Figure:
             _line(found.cases[f"cbr-{rate}-wire"], "srtt", "wire", GREEN, 1e3),
             _kernel(f"cbr-{rate}", "rtt_ms", 1.0, "wire, Linux"),
         ]
-        draw(ax, lines, "", "ms", legend=rate == RATES[0])
+        draw(ax, lines, "", RTT, legend=False)
         # Of the start and of the guest's stalls, longer than all else, only the foot is to be seen.
         own = [point for line in lines[:2] for point in zip(line.x, line.y, strict=True)]
         later = [y for x, y in own if x >= STARTED_S]
         ax.set_ylim(0, 1.25 * max(later))
         ax.set_title(f"{rate} Mb/s", loc="right", fontsize=9)
     axes[-1].set_xlabel(TIME)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        loc="outside lower left",
+        ncols=3,
+        fontsize=8,
+        handlelength=LINE_LENGTH,
+    )
     return figure
 
 

@@ -1,0 +1,86 @@
+"""Maps of a study: one measure over two axes, a square for each setting, a map for each flow."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from talkspurt import measures
+from talkspurt.figures.scale import headed, ticks
+from talkspurt.figures.style import left_out, note, panels, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from talkspurt.study import Axis, Study
+
+FAR = 50
+"""From this ratio of the greatest value to the least on, colours follow the logarithm."""
+MOST_MAPS = 6
+"""Flows that have a map of their own at most."""
+
+
+def over_two_axes(study: Study, name: str) -> Figure | None:
+    """Means of one measure over the two longest axes, a square each; a map for each flow.
+
+    Nothing where fewer than two axes have three values, or a third varies. A square without a value
+    stays empty. Each map has colours of its own, since flows of one study may be far apart: what a
+    colour means stands beside it. They are cividis, which the colour-blind read as others do.
+    """
+    shown = measures.measure(name)
+    long = sorted(study.axes, key=lambda axis: len(axis.labels))[-2:]
+    varied = sum(len(axis.labels) > 1 for axis in study.axes)
+    if varied != 2 or min(len(axis.labels) for axis in long) < 3:
+        return None
+    down, along = long
+    cells: dict[str, dict[tuple[str, str], float]] = {}
+    for row in study.summary([name]).to_dicts():
+        if row["mean"] is not None:
+            place = (row[down.name], row[along.name])
+            cells.setdefault(row["flow"], {})[place] = row["mean"] * shown.scale
+    flows = list(cells)[:MOST_MAPS]
+    if not flows:
+        return None
+    unit = f" / {shown.shown_unit}" if shown.shown_unit else ""
+    with styled():
+        height = 0.5 + (0.6 + 0.3 * len(down.labels)) * len(flows)
+        figure, grid = panels(f"{shown.label}{unit}", len(flows), 1, height=height)
+        for ax, flow in zip(grid, flows, strict=True):
+            _map(ax, (down, along), cells[flow], f"{shown.label}{unit}")
+            ax.set_title(flow, fontsize=9, fontweight="normal")
+            ax.set_ylabel(headed(down.name, ticks(down.labels)[1]))
+        grid[-1].set_xlabel(headed(along.name, ticks(along.labels)[1]))
+        note(figure, left_out("flow", list(cells)[MOST_MAPS:]))
+    return figure
+
+
+def _map(
+    ax: Axes, axes: tuple[Axis, Axis], cells: Mapping[tuple[str, str], float], label: str
+) -> None:
+    down, along = axes
+    grid = [[cells.get((row, column), math.nan) for column in along.labels] for row in down.labels]
+    least, most = min(cells.values()), max(cells.values())
+    far = least > 0 and most / least > FAR
+    middle = math.sqrt(least * most) if far else (least + most) / 2
+    image = ax.imshow(grid, cmap="cividis", aspect="auto", norm="log" if far else "linear")
+    bar = ax.figure.colorbar(image, ax=ax, label=label, aspect=12, pad=0.015)
+    bar.outline.set_visible(False)
+    bar.ax.yaxis.set_major_formatter(lambda value, _: brief(value))
+    ax.grid(visible=False)
+    ax.set_xticks(range(len(along.labels)), ticks(along.labels)[0])
+    ax.set_yticks(range(len(down.labels)), ticks(down.labels)[0])
+    for y, row in enumerate(grid):
+        for x, value in enumerate(row):
+            if not math.isnan(value):
+                colour = "white" if value < middle else "black"
+                ax.text(x, y, brief(value), ha="center", va="center", color=colour, fontsize=7.5)
+
+
+def brief(value: float) -> str:
+    """Three digits, or all before the point; never an exponent."""
+    before = math.floor(math.log10(abs(value))) + 1 if value else 3
+    digits = min(max(3 - before, 0), 3)
+    text = f"{round(value, digits) + 0.0:,.{digits}f}"
+    return text.replace(",", "\u202f").replace("-", "−")

@@ -1,0 +1,120 @@
+"""One panel of a study's figure: means, their intervals, and the axis across.
+
+Numbers stand where they belong and are joined, their intervals are bands; names stand side by side
+and are not joined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from talkspurt import intervals
+from talkspurt.figures import scale
+from talkspurt.figures.style import DASHES, FILLS, TransportStyle, transport_style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from talkspurt.figures.sharing import Line, Row
+    from talkspurt.study import Axis
+
+BESIDE = 4.0
+"""How far lines stand beside each other at one number, in points."""
+MOST_LETTERS = 75
+"""Letters that find room below a figure; labels beyond that slope."""
+PANEL_WIDTH = 420.0
+"""Width of a panel that fills the sheet, roughly, in points."""
+LETTER, SLOPING = 5.5, 16.0
+"""Width that a letter of a label takes, and that a whole label takes which slopes, in points."""
+UP, DOWN = 10, 11
+"""matplotlib's carets whose base is at the point."""
+
+
+def draw(
+    ax: Axes,
+    axis: Axis,
+    numbers: Sequence[float] | None,
+    lines: Sequence[Line],
+    looks: Sequence[int],
+    size: float,
+) -> None:
+    """Lines where the axis is of numbers, points where it is of names."""
+    from matplotlib.transforms import ScaledTranslation
+
+    step = min(0.12, 0.7 / len(lines))
+    for i, (line, look) in enumerate(zip(lines, looks, strict=True)):
+        aside = i - (len(lines) - 1) / 2
+        beside: Any = ax.transData
+        if numbers is None:
+            x = [axis.labels.index(row[axis.name]) + aside * step for row in line.rows]
+        else:
+            at = dict(zip(axis.labels, numbers, strict=True))
+            line = line.by(at, axis.name)
+            x = [at[row[axis.name]] for row in line.rows]
+            if aside:
+                # Beside each other, so that of two equal lines both are seen.
+                figure = ax.get_figure(root=True)
+                assert figure is not None
+                inches = figure.dpi_scale_trans
+                beside = beside + ScaledTranslation(aside * BESIDE / 72, 0, inches)
+            _joined(ax, x, line, look, size, beside)
+        for place, row, transport in zip(x, line.rows, line.transports, strict=True):
+            _point(ax, place, row, transport_style(transport), look, size, beside)
+
+
+def _joined(ax: Axes, x: Sequence[float], line: Line, look: int, size: float, beside: Any) -> None:
+    """A line from mean to mean, and the band of the intervals."""
+    found = [intervals.ends(row) for row in line.rows]
+    means = [row["mean"] for row in line.rows]
+    low = [size * (end.low if end else mean) for end, mean in zip(found, means, strict=True)]
+    high = [size * (end.high if end else mean) for end, mean in zip(found, means, strict=True)]
+    colour, dashes = line.style.colour, DASHES[look]
+    ax.fill_between(x, low, high, color=colour, alpha=0.13, linewidth=0)
+    y = [mean * size for mean in means]
+    ax.plot(x, y, color=colour, lw=1.2, ls=(0, dashes) if dashes else "-", transform=beside)
+
+
+def _point(
+    ax: Axes, x: float, row: Row, style: TransportStyle, look: int, size: float, beside: Any
+) -> None:
+    """A mean with its interval; an end that was cut is an arrowhead, any other a cap."""
+    y = row["mean"] * size
+    both: dict[str, Any] = {"color": style.colour, "transform": beside}
+    if end := intervals.ends(row):
+        ax.plot([x, x], [end.low * size, end.high * size], lw=1.2, **both)
+        sides = ((end.low, DOWN if end.cut_low else "_"), (end.high, UP if end.cut_high else "_"))
+        for value, marker in sides:
+            ax.plot(x, value * size, marker=marker, ms=6, clip_on=False, **both)
+    both |= {"marker": style.marker, "fillstyle": FILLS[look], "markerfacecoloralt": "none"}
+    ax.plot(x, y, ms=5.5, ls="none", zorder=3, **both)
+    if words := intervals.some_of_all(row):
+        ax.annotate(words, (x, y), xytext=(5, 3), textcoords="offset points", fontsize=7)
+
+
+def frame(
+    ax: Axes, axis: Axis, numbers: Sequence[float] | None, columns: int, *, bottom: bool
+) -> None:
+    """What stands along the axis across."""
+    room = MOST_LETTERS / columns
+    unit = ""
+    if numbers is None:
+        ax.set_xticks(range(len(axis.labels)), axis.labels)
+        ax.set_xlim(-0.5, len(axis.labels) - 0.5)
+        slope = len(axis.labels) * max(map(len, axis.labels)) > room
+    else:
+        kind = scale.scale(numbers)
+        ax.set_xscale(kind, **({"linthresh": scale.threshold(numbers)} if kind == "symlog" else {}))
+        texts, unit = scale.ticks(axis.labels)
+        width = PANEL_WIDTH / columns
+        slope = scale.gap(numbers, kind) * width < max(map(len, texts)) * LETTER
+        apart = (SLOPING if slope else 0.0) / width
+        ax.set_xticks(numbers, scale.some(texts, numbers, kind, apart))
+        ax.minorticks_off()
+    if slope:
+        ax.tick_params(axis="x", rotation=35)
+        for label in ax.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
+    ax.tick_params(axis="x", labelbottom=bottom, pad=7)  # arrowheads hang down into the frame
+    if bottom:
+        ax.set_xlabel(scale.headed(axis.name, unit))

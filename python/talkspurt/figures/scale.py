@@ -1,0 +1,108 @@
+"""What an axis of a study looks like on paper: numbers stand where they belong, names side by side.
+
+The labels of an axis are texts. Where all are a number and a unit, they are placed as numbers are,
+on a logarithmic scale where a linear one would press them together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Literal
+
+NUMBER = re.compile(r"([+-]?\d+(?:\.\d+)?(?:e[+-]?\d+)?)\s*(\S*)", re.IGNORECASE)
+UNITS = {
+    "ns": ("s", 1e-9),
+    "us": ("s", 1e-6),
+    "µs": ("s", 1e-6),
+    "ms": ("s", 1e-3),
+    "s": ("s", 1.0),
+    "min": ("s", 60.0),
+    "h": ("s", 3600.0),
+    "bit/s": ("bit/s", 1.0),
+    "kbit/s": ("bit/s", 1e3),
+    "Mbit/s": ("bit/s", 1e6),
+    "Gbit/s": ("bit/s", 1e9),
+    "B": ("B", 1.0),
+    "kB": ("B", 1e3),
+    "MB": ("B", 1e6),
+    "GB": ("B", 1e9),
+    "": ("", 1.0),
+}
+"""The units of a scenario: what they measure, and how much of it they are."""
+CLOSE = 1 / 20
+"""Neighbours closer than this share of an axis are too close."""
+
+Scale = Literal["linear", "log", "symlog"]
+
+
+def numbers(labels: Sequence[str]) -> list[float] | None:
+    """What labels say as numbers; None where one is none, two are equal or units do not compare."""
+    found, kinds = [], set()
+    for label in labels:
+        parts = NUMBER.fullmatch(label.strip())
+        if parts is None:
+            return None
+        kind, size = UNITS.get(parts[2], (parts[2], 1.0))
+        kinds.add(kind)
+        found.append(float(parts[1]) * size)
+    return found if len(kinds) == 1 and len(set(found)) == len(found) > 1 else None
+
+
+def ticks(labels: Sequence[str]) -> tuple[list[str], str]:
+    """Labels in one unit, and the unit; as they are where it is none of a scenario's."""
+    parts = [NUMBER.fullmatch(label.strip()) for label in labels]
+    units = [part[2] for part in parts if part is not None]
+    if len(units) < len(labels) or not set(units) <= set(UNITS) or numbers(labels) is None:
+        return list(labels), ""
+    chosen = max(units, key=lambda unit: (units.count(unit), UNITS[unit][1]))
+    return [f"{value / UNITS[chosen][1]:.4g}" for value in numbers(labels) or ()], chosen
+
+
+def headed(name: str, unit: str) -> str:
+    """What an axis is called."""
+    return f"{name} / {unit}" if unit else name
+
+
+def scale(values: Sequence[float]) -> Scale:
+    """The scale on which no two values stand too close, if there is one."""
+    if gap(values, "linear") >= CLOSE or min(values) < 0:
+        return "linear"
+    other: Scale = "log" if min(values) > 0 else "symlog"
+    return other if gap(values, other) > gap(values, "linear") else "linear"
+
+
+def gap(values: Sequence[float], kind: Scale) -> float:
+    """The least distance of two neighbours, as a share of the axis."""
+    places = sorted(place(value, values, kind) for value in values)
+    return min(b - a for a, b in pairwise(places)) / (places[-1] - places[0])
+
+
+def some(texts: Sequence[str], values: Sequence[float], kind: Scale, apart: float) -> list[str]:
+    """The texts, but for those that would stand closer to another than a share of the axis."""
+    places = [place(value, values, kind) for value in values]
+    least, length = min(places), max(places) - min(places)
+    kept = [""] * len(texts)
+    last = -apart
+    for n in sorted(range(len(places)), key=places.__getitem__):
+        at = (places[n] - least) / length
+        if at - last >= apart:
+            kept[n], last = texts[n], at
+    return kept
+
+
+def place(value: float, values: Sequence[float], kind: Scale) -> float:
+    """Where a value stands on a scale, in units of its own."""
+    if kind == "linear":
+        return value
+    import numpy as np
+
+    least = threshold(values)
+    # As matplotlib has it: linear up to the least positive value, a decade long.
+    return float(np.log10(value / least)) + 1 if value > 0 else 0.0
+
+
+def threshold(values: Sequence[float]) -> float:
+    """Up to where a symmetric logarithmic scale is linear: the least value above nothing."""
+    return min(value for value in values if value > 0)

@@ -1,0 +1,178 @@
+"""Which panel of a study's figure holds which lines, and how lines of one panel are told apart.
+
+What would look alike in one panel, or be too much for it, is shared out over several.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+from talkspurt.figures import scale
+from talkspurt.figures.style import DASHES, TransportStyle, transport_style
+
+if TYPE_CHECKING:
+    from talkspurt.study import Axis, Study
+
+MOST_LINES = 6
+"""Lines of a panel at most."""
+MOST_ALIKE = 3
+"""Lines of one colour in a panel at most: dashes and how markers are filled tell them apart."""
+MOST_PANELS = 24
+
+Row = dict[str, Any]
+Key = tuple[str, ...]
+Places = tuple[int, ...]
+"""Which parts of a key."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """The means of one flow under one setting of the other axes.
+
+    Attributes:
+        key: the flow and the settings.
+        rows: of the summary, along the axis across.
+        transports: what carried the flow, row by row.
+    """
+
+    key: Key
+    rows: list[Row]
+    transports: list[str]
+
+    @property
+    def mixed(self) -> bool:
+        """Whether its transport varies along it, to another look."""
+        return len(set(map(transport_style, self.transports))) > 1
+
+    @property
+    def style(self) -> TransportStyle:
+        """Its look, if it has one."""
+        return transport_style(self.transports[0])
+
+    def by(self, numbers: Mapping[str, float], axis: str) -> Line:
+        """The same, from the least number to the greatest."""
+        pairs = zip(self.rows, self.transports, strict=True)
+        ordered = sorted(pairs, key=lambda pair: numbers[pair[0][axis]])
+        return Line(self.key, [row for row, _ in ordered], [over for _, over in ordered])
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """Lines shared out over panels.
+
+    Attributes:
+        varied: the parts of the lines' keys in which they differ; 0 is the flow.
+        apart: those of them that have panels of their own.
+        parts: the lines of each panel, by those parts.
+    """
+
+    varied: Places
+    apart: Places
+    parts: Mapping[Key, Sequence[Line]]
+
+    def entry(self, line: Line) -> str:
+        """What a line's panel does not say of it: its name in the legend."""
+        return " · ".join(line.key[i] for i in self.varied if i not in self.apart)
+
+    def looks(self) -> dict[str, int]:
+        """Which dashes and fill each entry has: others than those it meets in a panel."""
+        met: dict[str, set[str]] = {}
+        for lines in self.parts.values():
+            named = [(self.entry(line), line.style.colour) for line in lines]
+            for words, colour in named:
+                others = {other for other, its in named if its == colour and other != words}
+                met.setdefault(words, set()).update(others)
+        looks: dict[str, int] = {}
+        for words, others in met.items():
+            taken = {looks[other] for other in others if other in looks}
+            looks[words] = next(i for i in range(len(met)) if i not in taken)
+        return looks
+
+    @property
+    def fits(self) -> bool:
+        """Whether every panel can be read."""
+        readable = all(map(_readable, self.parts.values()))
+        return readable and max(self.looks().values()) < len(DASHES)
+
+
+def share_out(lines: Sequence[Line]) -> Sharing:
+    """Over as few panels as will do; by flow if there are settings to compare for each."""
+    length = len(lines[0].key)
+    varied = tuple(i for i in range(length) if len({line.key[i] for line in lines}) > 1)
+    ways: list[Sharing] = []
+    for size in range(len(varied) + 1):
+        for apart in combinations(varied, size):
+            parts: dict[Key, list[Line]] = {}
+            for line in lines:
+                parts.setdefault(tuple(line.key[i] for i in apart), []).append(line)
+            ways.append(Sharing(varied, apart, parts))
+
+    def rank(way: Sharing) -> tuple[bool, int]:
+        by_flow = len(varied) > 1 and 0 in way.apart and len(way.parts) <= MOST_PANELS
+        return (not by_flow, len(way.parts))
+
+    return min((way for way in ways if way.fits), key=rank)
+
+
+def _readable(lines: Sequence[Line]) -> bool:
+    if len(lines) == 1:
+        return True
+    colours = [line.style.colour for line in lines]
+    return (
+        not any(line.mixed for line in lines)
+        and len(lines) <= MOST_LINES
+        and max(map(colours.count, colours)) <= MOST_ALIKE
+    )
+
+
+def across(study: Study) -> Axis | None:
+    """The axis that goes across."""
+    keeping = [axis for axis in study.axes if keeps_transports(study, axis)]
+    colours = {transport_style(name).colour for name in _transports(study).values()}
+    there = list(study.axes) if len(colours) == 1 else keeping or list(study.axes[:1])
+
+    def rank(axis: Axis) -> tuple[bool, int]:
+        # Two numbers make no course; names of which there are more tell more across.
+        course = len(axis.labels) > 2 and bool(scale.numbers(axis.labels))
+        return (axis in keeping and course, len(axis.labels))
+
+    varied = [axis for axis in there if len(axis.labels) > 1] or there
+    return max(varied, key=rank) if varied else None
+
+
+def keeps_transports(study: Study, axis: Axis) -> bool:
+    """Whether every flow has one transport along an axis, all else equal."""
+    place = study.axes.index(axis)
+    kinds: dict[Key, set[str]] = {}
+    for setting, transport in _transports(study).items():
+        kinds.setdefault(setting[:place] + setting[place + 1 :], set()).add(transport)
+    return all(len(transports) == 1 for transports in kinds.values())
+
+
+def lines_over(study: Study, axis: Axis, name: str) -> list[Line]:
+    """The means of a measure along an axis, flow by flow."""
+    others = [other.name for other in study.axes if other is not axis]
+    transports = _transports(study)
+    found: dict[Key, Line] = {}
+    for row in study.summary([name]).to_dicts():
+        if row["mean"] is None:
+            continue
+        key = (row["flow"], *(row[other] for other in others))
+        line = found.setdefault(key, Line(key, [], []))
+        line.rows.append(row)
+        setting = (*(row[other.name] for other in study.axes), row["flow"])
+        line.transports.append(transports[setting])
+    flows = list(dict.fromkeys(line.key[0] for line in found.values()))
+    return sorted(found.values(), key=lambda line: flows.index(line.key[0]))
+
+
+def _transports(study: Study) -> dict[Key, str]:
+    """Which transport each flow used under each setting."""
+    return {
+        (*run.settings.values(), flow): transport
+        for run in study.runs
+        for flow, transport in run.flows.select("name", "transport").iter_rows()
+    }
