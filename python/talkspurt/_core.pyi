@@ -75,6 +75,9 @@ class Plan:
     def export(self, i: int, format: str, folder: str) -> Export:
         """Start run ``i`` and write it into ``folder`` as "pcapng", "ns2", "nam" or "qlog"."""
 
+    def count(self, i: int) -> Count:
+        """Start run ``i`` and count what it sends."""
+
     def stretch(self, i: int, lossless: bool) -> Stretch:
         """Start run ``i`` as far as the end of the stretch that its scenario shows."""
 
@@ -99,6 +102,17 @@ class Export:
     def cancel(self) -> None: ...
     def result(self) -> str:
         """Digest of the run that was written; raises RunError."""
+
+class Count:
+    """A run of which nothing is kept but how much it sends."""
+
+    def progress(self) -> float:
+        """Share of simulated time that is over, 0 to 1."""
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long; true when the run has ended."""
+    def cancel(self) -> None: ...
+    def result(self) -> tuple[list[tuple[str, int, int, int]], int, int]:
+        """Name, transmissions, bytes and drops of each link; packets sent; changes of gauges."""
 
 class Stretch:
     """A run on its way to the end of the stretch that is shown."""

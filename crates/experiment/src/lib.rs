@@ -4,9 +4,10 @@
 //! recorder looks on, renders what was heard and scores it. `layout` tells the recorder what it
 //! looks at, `capture` writes what Wireshark reads, `heard` is for the
 //! ear. `export` runs a point once more for the eyes of another tool, `stretch` for those
-//! who read the report.
+//! who read the report, `count` for what that would take.
 
 mod capture;
+mod count;
 mod export;
 mod heard;
 mod layout;
@@ -15,6 +16,7 @@ mod stretch;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+pub use count::{Counts, LinkCounts, count};
 pub use export::{Format, export};
 pub use heard::{Audio, score};
 pub use layout::layout;

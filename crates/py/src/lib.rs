@@ -2,7 +2,8 @@
 //! and gives the interpreter back while Python waits for it.
 //!
 //! [`plan::Plan`] is a scenario file read and checked; [`run::Run`] is one of its runs at work,
-//! [`run::Export`] one written for another tool, [`run::Stretch`] a part of one for the report;
+//! [`run::Export`] one written for another tool, [`run::Stretch`] a part of one for the report,
+//! [`run::Count`] one of which nothing is kept but how much it sends;
 //! [`outcome::Outcome`] is what came of it. the `experiment` crate does the work.
 
 mod outcome;
@@ -28,6 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Run>()?;
     module.add_class::<run::Export>()?;
     module.add_class::<run::Stretch>()?;
+    module.add_class::<run::Count>()?;
     module.add_class::<outcome::Outcome>()?;
     module.add_function(wrap_pyfunction!(plan::load, module)?)?;
     module.add_function(wrap_pyfunction!(plan::schema, module)?)?;

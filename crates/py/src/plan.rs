@@ -13,7 +13,7 @@ use talkspurt_scenario::model::{Scenario, Source};
 use talkspurt_scenario::network::DirectedLink;
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
-use crate::run::{Export, Run, Stretch};
+use crate::run::{Count, Export, Run, Stretch};
 
 static SCENARIO_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -166,6 +166,10 @@ impl Plan {
             other => return Err(PyValueError::new_err(format!("{other}: no such format"))),
         };
         Ok(Export::start(self.point(index)?.clone(), format, folder))
+    }
+    /// Starts one run and counts what it sends.
+    fn count(&self, index: usize) -> PyResult<Count> {
+        Ok(Count::start(self.point(index)?.clone()))
     }
     /// Starts one run as far as the end of the stretch that its scenario shows; where it begins
     /// depends on whether the run is `lossless`, unless the scenario says.
