@@ -1,0 +1,52 @@
+"""What is drawn of an answer on disk: figures, the picture of the network, and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from talkspurt import disk, figures
+from talkspurt.figures import comparison
+from talkspurt.figures.time import styles_of
+from talkspurt.report import single, topology
+from talkspurt.report import study as page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from talkspurt.result import Result
+    from talkspurt.study import Study
+
+FIGURES = "figures"
+
+
+def of_result(result: Result, folder: Path, step: Callable[[str], None] = lambda _: None) -> None:
+    """Draw one run, beside its tables."""
+    _network(result, folder)
+    _figures(figures.every(result), folder, step)
+    step("report")
+    disk.write_text(folder / "report.html", single.html(result))
+
+
+def of_study(study: Study, folder: Path, step: Callable[[str], None] = lambda _: None) -> None:
+    """Draw a study, beside its tables."""
+    _network(study.runs[0], folder)
+    _figures(comparison.every(study), folder, step)
+    step("report")
+    disk.write_text(folder / "report.html", page.html(study))
+
+
+def _network(result: Result, folder: Path) -> None:
+    picture = topology.picture(result.topology, styles_of(result))
+    if picture:
+        disk.write_text(folder / FIGURES / "topology.svg", topology.file(picture))
+
+
+def _figures(
+    drawn: Iterator[tuple[str, Figure]], folder: Path, step: Callable[[str], None]
+) -> None:
+    for name, figure in drawn:
+        step(f"figure {name}")
+        for ending, data in figures.both(figure).items():
+            disk.write_bytes(folder / FIGURES / f"{disk.file_name(name)}.{ending}", data)
