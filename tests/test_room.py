@@ -112,5 +112,29 @@ def test_a_disk_that_fills_all_the_same_is_left_clean(
     assert not list(small.iterdir())
 
 
+def test_what_was_finished_when_the_disk_filled_is_kept(tmp_path: Path, small: Path) -> None:
+    ballast = small / "ballast"
+    ballast.write_bytes(bytes(3_000_000))
+    study = SCENARIO + "[replications]\ncount = 12\n"
+    (tmp_path / "study.toml").write_text(study, encoding="utf-8")
+    plain = (
+        "run",
+        "study.toml",
+        "--out",
+        "small/x",
+        "--no-report",
+        "--set",
+        "record.packets=false",
+    )
+    done = talkspurt(*plain, "--jobs", "1", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "the disk is full; " in done.stderr
+    assert "of 12 runs are kept: the same command goes on from there" in done.stderr
+    ballast.unlink()
+    done = talkspurt(*plain, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "of 12 runs were there already" in done.stderr
+
+
 def test_sizes_are_for_people() -> None:
     assert [disk.size(n) for n in (7, 1500, 2.5e9, 1e13)] == ["7 B", "1.5 kB", "2.5 GB", "10 TB"]

@@ -102,6 +102,8 @@ def test_two_scenarios_of_one_name_are_two_unless_one_was_moved(result, tmp_path
     elsewhere = renamed(result, file=str(tmp_path / "elsewhere.toml"))
     with pytest.raises(store.StoreError, match="would be replaced"):
         elsewhere.save(place, report=False)
+    (tmp_path / "by-link.toml").symlink_to(result.manifest["file"])
+    renamed(result, file=str(tmp_path / "by-link.toml")).save(place, report=False)
     moved = renamed(result, file=str(tmp_path / "gone.toml"))
     moved.save(tmp_path / "moved", report=False)
     result.save(tmp_path / "moved", report=False)

@@ -331,7 +331,8 @@ def explain(error: Exception) -> int | None:
         return 1
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        _say(f"talkspurt: {where}{error.strerror or error}")
+        said = f"talkspurt: {where}{error.strerror or error}"
+        _say("; ".join(filter(None, [said, _kept(error)])))
         return 2 if error.errno in NAMED_WRONGLY else 1
     return None
 

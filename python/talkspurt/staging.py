@@ -66,7 +66,9 @@ class Claim:
             return False
         # Two scenarios may have one name; one that was moved is still the same.
         here, there = self.file, other.file
-        return not here or not there or here == there or not Path(there).exists()
+        if not here or not there or not Path(there).is_absolute() or not Path(there).exists():
+            return True
+        return Path(here).exists() and Path(here).samefile(there)
 
 
 class Staging:
