@@ -12,7 +12,7 @@ export UV_SYSTEM_CERTS ?= true
 SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt build-constraints.txt \
   $(wildcard crates/*/Cargo.toml) $(shell find crates -name '*.rs')
 
-.PHONY: setup demo test test-rust test-python lint format types schema docs bench fuzz pins clean help
+.PHONY: setup demo test test-rust test-python lint format types schema docs bench bench-gate bench-peers fuzz pins clean help
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -58,7 +58,16 @@ docs: setup ## build the documentation into site/
 
 bench: ## packet-hops per CPU-second and instructions per hop
 	cargo build --quiet --release --locked -p talkspurt-bench
-	@$(PYTHON) benches/table.py "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench"
+	@$(PYTHON) -m benches.table "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench"
+
+bench-gate: ## fail if a hop costs more instructions than benches/limits.toml permits
+	cargo build --quiet --release --locked -p talkspurt-bench
+	@$(PYTHON) -m benches.gate "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench" $(ARGS)
+
+# ARGS="--only w1 w3 --pairs 1": a part of it, for which no page is written; ARGS=--help says more.
+bench-peers: setup ## the same work here, in ns-2 and in ns-3: writes docs/performance.md
+	cargo build --quiet --release --locked -p talkspurt-bench
+	@$(BIN)/python -m benches.peers $(ARGS)
 
 # What is found lies in fuzz/corpus, what does harm in fuzz/artifacts.
 TIME ?= 60

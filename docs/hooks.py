@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
+    from talkspurt.metrics import Metric
+
 COMMANDS = (
     (), ("run",), ("check",), ("export",), ("crosscheck",), ("metrics",), ("schema",)
 )  # fmt: skip
@@ -86,20 +88,45 @@ def measures() -> str:
             lines += [f"*{m.formula}*  ", f"Source: {m.source}."]
     lines += ["", "## Computed when asked for", ""]
     lines += [
-        "`talkspurt metrics RUN NAME`, or `talkspurt.metrics.compute(result, name)`. Letters are "
-        "those of the study of voice over TCP, UDP, SCTP, DCCP and TFRC; those over packets, "
-        "lengths and bins of time need a run with `record.packets = true`.",
-        "",
-        "| | name | along | up | unit | formula | source |",
-        "|---|---|---|---|---|---|---|",
+        "`talkspurt metrics RUN NAME`, or `talkspurt.metrics.compute(result, name)`. Those marked "
+        "P need a run with `record.packets = true`; bins are 1 s wide unless it says otherwise.",
     ]
-    for one in METRICS:
-        cells = (one.study, f"`{one.name}`", one.x, one.y, one.unit, one.formula, one.source)
-        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    lines += computed(METRICS)
     lines += ["", "## What users would say", "", "ITU-T G.107 Annex B, Table B.1.", ""]
     lines += ["| R from | |", "|---:|---|"]
     lines += [f"| {v.from_r:g} | {v.words} |" for v in VERDICTS[:-1]]
     return "\n".join([*lines, f"| below 50 | {VERDICTS[-1].words} |", ""])
+
+
+GROUPS = {
+    "Cross-plots of the study of voice": lambda one: one.study,
+    "Of packets": lambda one: one.shape in ("packets", "over_time", "losses"),
+    "Of flows over time": lambda one: one.shape == "series",
+    "Of links over time": lambda one: one.shape == "links",
+    "Of calls over time": lambda one: one.shape == "calls",
+    "Numbers of flows": lambda one: True,
+}
+"""Metrics under the first heading that fits."""
+
+
+def computed(metrics: tuple[Metric, ...]) -> Iterator[str]:
+    """What is computed when asked for, by what it is of."""
+    left = list(metrics)
+    for words, fits in GROUPS.items():
+        yield from ("", f"### {words}")
+        here = [one for one in left if fits(one)]
+        left = [one for one in left if one not in here]
+        if here[0].study:
+            yield from ("", f"Source: {here[0].source}.")
+        for one in here:
+            needs = " P." if one.needs_packets else ""
+            letter = f"**{one.study}** " if one.study else ""
+            along = f", `{one.y}` against `{one.x}`" if one.x else ""
+            unit = f", in {one.unit}" if one.unit not in ("", "1") else ""
+            width = f", bins of {one.bin_s:g} s" if one.bin_s != 1 else ""
+            source = "" if one.study else f"  \nSource: {one.source}."
+            head = f"{letter}`{one.name}`{along}{unit}{width}.{needs}"
+            yield from ("", f"{head}  \n*{one.formula.replace('*', chr(92) + '*')}*{source}")
 
 
 def departures() -> str:

@@ -1,6 +1,7 @@
 """The packets a report animates, held against the table of every packet and hop."""
 
 import base64
+import dataclasses
 import struct
 
 import polars as pl
@@ -9,7 +10,7 @@ import pytest
 import talkspurt
 from talkspurt.figures.time import styles_of
 from talkspurt.report import animation as animations
-from talkspurt.report import topology
+from talkspurt.report import single, topology
 
 WIDTHS = {"flow": "H", "link": "H", "bytes": "I", "fate": "B"}
 WIDTHS |= dict.fromkeys(("enqueued", "dequeued", "ended"), "I")
@@ -119,9 +120,32 @@ def test_a_run_without_drops_is_shown_from_the_window_of_measurement(folder):
     assert "none was dropped" in made.lead
 
 
-def test_none_is_made_when_none_is_asked_for(folder):
-    sets = {"record.animation.packets": 0, "duration": "4s"}
-    assert shown(talkspurt.run(folder / "controlled.toml", set=sets)) is None
+def test_where_there_is_none_a_word_says_why(folder):
+    def run(**sets):
+        return talkspurt.run(folder / "controlled.toml", set={"duration": "4s", **sets})
+
+    none = run(**{"record.animation.packets": 0})
+    assert shown(none) == "the scenario asks for none (record.animation.packets = 0)."
+    assert f"no animation of packets here: {shown(none)}" in single.html(none)
+    crowded = shown(run(**{"record.animation": {"from": "3s", "packets": 3}}))
+    assert crowded == "more packets are on their way at once than can be shown, which is 3."
+    before = {"from": "0s", "to": "1ns", "packets": 100}
+    idle = run(**{"flows.*.start": "1s", "record.animation": before})
+    assert shown(idle) == "no packet was on a link in the stretch that would be shown."
+    old = dataclasses.replace(none, manifest={**none.manifest, "talkspurt": "0.0.1"})
+    again = old.scenario.replace("packets = 0", "packets = 100")
+    told = shown(dataclasses.replace(old, scenario=again))
+    assert told.startswith("the run was made by talkspurt 0.0.1, and cannot be done again")
+
+
+def test_a_file_that_has_gone_is_named_as_the_reason(folder):
+    result = talkspurt.run(folder / "small.toml", set={"duration": "2s"})
+    (wav,) = folder.glob("speech.wav")
+    aside = wav.rename(folder / "aside.wav")
+    try:
+        assert "file that the scenario names is no longer there" in shown(result)
+    finally:
+        aside.rename(wav)
 
 
 def test_every_network_with_traffic_can_be_chosen_and_the_lossiest_comes_first(recorded):

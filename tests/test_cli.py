@@ -219,6 +219,7 @@ def test_a_bad_recording_is_said_with_its_name(folder, tmp_path, case):
         (["--set", "links.skye.delay=20ms"], "sky"),
         (["--set", "links.sky.delay=20"], "links.sky.delay"),
         (["--jobs", "0"], "--jobs"),
+        (["--pdf", "--no-report"], "no figure is drawn"),
         (["--seed", "x"], "seed"),
         (["--seed", "-1"], "whole number"),
         (["--out", "/proc/nowhere/x"], "/proc/nowhere"),

@@ -148,7 +148,7 @@ def test_what_ns2_cannot_express_is_refused_by_name_and_all_at_once():
         "flows.call.rtcp.enabled",
         "flows.bbr.transport.controller",
         "flows.sctp.ip", "flows.sctp.transport.send_buffer",
-        "flows.sctp.transport.interleaving", "flows.sctp.transport.nagle",
+        "flows.sctp.transport.interleaving", "flows.sctp.transport.ack_clocked",
         "flows.four.sizing", "flows.four.transport.ccid",
         "flows.tfrc.sizing", "flows.tfrc.transport.profile", "flows.tfrc.source",
         "flows.tfrc.transport.rate.nominal_size",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -12,7 +13,9 @@ import polars as pl
 import pytest
 
 import talkspurt
+from command import talkspurt as command
 from talkspurt import exporting
+from talkspurt.result import TABLES
 
 LINK = """
 [links.{name}]
@@ -193,6 +196,88 @@ def test_every_link_is_captured(run: Path) -> None:
             (f"{at:.9f}", size) for at, size in sent.select("dequeued_s", "ip_bytes").rows()
         )
         assert all(row[2] == "" and set(row[3:]) <= {"1", ""} for row in seen)
+
+
+def test_parquet_is_the_packets_of_a_run_and_its_tables(run: Path, tmp_path: Path) -> None:
+    folder = exporting.export(run, "parquet", None)
+    packets = talkspurt.load(run).table("packets")
+    assert pl.read_parquet(folder / "packets").equals(packets)
+    for name in TABLES:
+        assert (folder / f"{name}.parquet").read_bytes() == (run / f"{name}.parquet").read_bytes()
+    # The run need not have kept them, nor be there.
+    scenario = tmp_path / "lean.toml"
+    scenario.write_text(SCENARIO.replace("packets = true", "gauges = false"))
+    lean = exporting.export(scenario, "parquet", tmp_path / "lean")
+    assert pl.read_parquet(lean / "packets").equals(packets)
+    assert {file.name for file in lean.iterdir()} == {"packets", "manifest.json"}
+    told = command("export", scenario, "--to", "parquet", "--out", tmp_path / "lean")
+    assert told.stdout == f"{tmp_path / 'lean'}/packets/\n"
+
+
+BUSY = """
+title = "Many packets"
+duration = "{length}"
+[links.wire]
+from = "a"
+to = "b"
+rate = "1Gbit/s"
+delay = "10ms"
+queue = {{ kind = "droptail", packets = 100 }}
+[flows.flood]
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "cbr", rate = "90Mbit/s", packet = "125B" }}
+"""
+MEASURED = """
+import resource, sys
+from pathlib import Path
+from talkspurt import exporting
+exporting.export(Path(sys.argv[1]), "parquet", Path(sys.argv[2]))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_a_run_of_any_length_takes_the_same_memory(tmp_path: Path) -> None:
+    took = {}
+    for length in ("4s", "16s"):
+        scenario = tmp_path / f"{length}.toml"
+        scenario.write_text(BUSY.format(length=length))
+        told = subprocess.run(
+            [sys.executable, "-c", MEASURED, scenario, tmp_path / length],
+            check=True, capture_output=True, text=True,
+        )  # fmt: skip
+        took[length] = int(told.stdout)
+    files = sorted((tmp_path / "16s/packets").iterdir())
+    assert [file.name for file in files] == [f"{n:05}.parquet" for n in range(6)]
+    assert pl.scan_parquet(tmp_path / "16s/packets").select(pl.len()).collect().item() > 1_400_000
+    # A million rows more would be some 80 MB.
+    assert took["16s"] < 1.2 * took["4s"]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, talkspurt.store.StoreError(28, "full")])
+def test_what_is_stopped_leaves_nothing_and_stops_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
+) -> None:
+    jobs = []
+    write = exporting._write_packets
+    monkeypatch.setattr(
+        exporting, "_write_packets", lambda job, *to: jobs.append(job) or write(job, *to)
+    )
+
+    def fail(file: Path, table: pl.DataFrame) -> None:
+        raise error
+
+    monkeypatch.setattr(talkspurt.store, "write_table", fail)
+    scenario = tmp_path / "long.toml"
+    scenario.write_text(BUSY.format(length="1h"))
+    with pytest.raises(type(error) if isinstance(error, Exception) else KeyboardInterrupt):
+        exporting.export(scenario, "parquet", tmp_path / "out")
+    assert list(tmp_path.iterdir()) == [scenario]
+    (job,) = jobs
+    with pytest.raises(talkspurt.RunError, match="cancelled"):
+        job.result()
+    assert job.progress() < 0.5
 
 
 def test_csv_is_the_tables(run: Path) -> None:

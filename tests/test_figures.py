@@ -58,6 +58,15 @@ def test_the_same_figure_is_the_same_svg(result, controlled, kind):
     assert figures.png(result.figure(kind)).startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize("kind", ["delay", "mos_over_time", "fates"])
+def test_the_same_figure_is_the_same_pdf(result, kind):
+    first, second = (figures.pdf(result.figure(kind)) for _ in range(2))
+    assert first == second
+    assert first.startswith(b"%PDF-")
+    assert b"CreationDate" not in first
+    assert b"/FontFile2" in first, "fonts are embedded, as TrueType"
+
+
 def test_figures_of_one_flow_show_that_flow(result):
     words = [text.get_text() for text in result.figure("delay", flow="tcp-call").axes[0].texts]
     assert words == ["tcp-call"]
@@ -228,3 +237,16 @@ def test_two_long_axes_make_a_map():
     assert shown == [[11.8] * 4, [91.8] * 4]
     assert [name for name, _ in comparison.every(study) if name.endswith("-map")]
     assert comparison.over_two_axes(made_study({"udp": [4.0]}, 1), "mos") is None
+
+
+def test_figures_are_pdf_where_asked_for(result, study, tmp_path):
+    def endings(folder):
+        names = [file.name for file in (folder / "figures").iterdir()]
+        return {name.rpartition(".")[2] for name in names if not name.startswith("topology")}
+
+    assert endings(result.save(tmp_path / "plain")) == {"svg", "png"}
+    for one in (result, study):
+        folder = one.save(tmp_path / "pdf", pdf=True)
+        assert endings(folder) == {"svg", "png", "pdf"}
+        svgs, pdfs = (len(list((folder / "figures").glob(f"*.{e}"))) for e in ("svg", "pdf"))
+        assert svgs - 1 == pdfs, "the network's picture is SVG alone"

@@ -8,7 +8,7 @@ from talkspurt.measures import measure, rate_text, time_text, verdict
 
 
 def test_names_are_unique():
-    names = [m.name for m in (*measures.ALL, *measures.GAUGES)]
+    names = [(m.table, m.name) for m in (*measures.ALL, *measures.GAUGES)]
     assert len(names) == len(set(names))
 
 

@@ -111,6 +111,13 @@ def test_a_delay_shorter_than_the_links_is_found() -> None:
     assert found("delay_floor", 1.151, delay_s=0.3)
 
 
+def test_a_queue_that_overflows_holds_no_less_than_itself() -> None:
+    facts = {"queue_packets": 1000, "packet_bytes": 1400, "rate_bps": 7e6, "also_where": "there"}
+    assert found("full_queue", 1.2, "s", **facts)
+    assert not found("full_queue", 1.6, "s", **facts)
+    assert not found("full_queue", 1600.0, **facts)
+
+
 def test_a_throughput_above_the_offered_rate_is_found() -> None:
     assert found("offered_ceiling", 798.84, "kb/s", offered_bps=500_000)
     assert not found("offered_ceiling", 500.0, "kb/s", offered_bps=500_000)

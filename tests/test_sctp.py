@@ -113,7 +113,9 @@ def test_a_longer_buffer_waits_for_repetitions_and_pays_in_delay(partial: Study)
         assert long < 0.25 * short
     for messages in ("lifetime unordered", "sent once"):
         short, long = (means["loss_ratio", buffer, messages] for buffer in ("200ms", "400ms"))
-        assert long == short == pytest.approx(0.03, abs=0.004)
+        # A repetition or two of twenty thousand frames come in time for the longer buffer.
+        assert long == pytest.approx(short, abs=1e-4)
+        assert short == pytest.approx(0.03, abs=0.004)
     assert means["mos", "200ms", "sent once"] > 0.3 + max(
         mean for (measure, buffer, _), mean in means.items()
         if (measure, buffer) == ("mos", "400ms")

@@ -1,110 +1,94 @@
 //! Runs one peer workload and prints what it cost: packet-hops per CPU-second of the whole process.
 //!
-//! `talkspurt-bench WORKLOAD [SECONDS]` with `w1` (50 bulk SACK), `w2` (500 voice calls with
-//! delay, jitter, loss and MOS per flow), `w2-N` (the same, N of them), `w4` (w1 with ns-2's trace of
-//! every link on disk), `w5-N` (N bulk flows) or `w6-N` (N saturated stations of 802.11b). Prints one
-//! JSON line.
+//! `talkspurt-bench WORKLOAD [SECONDS] [--noise] [--watch WHAT]` with `w1` (50 bulk SACK), `w2` (500
+//! voice calls with delay, jitter, loss and MOS per flow), `w2-N` (the same, N of them), `w3` (32 SACK
+//! and 32 TFRC over RED), `w3d` (16 each of SACK, CCID 2, CCID 3 and SCTP over the same), `w4` (W1 with
+//! ns-2's trace of every link on disk), `w4-pcapng` (with captures of every link), `w5-N` (N bulk
+//! flows) or `w6-N` (N saturated stations of 802.11b). `--noise` gives hosts theirs. `--watch` puts
+//! another probe in the place of the workload's own: `nothing`, `stats`, `digest`, `series`, `gauges`,
+//! `sojourn`, `packets`, `ns2` or `pcapng`. Prints one JSON line; with `--scenario` the scenario
+//! instead, for `talkspurt run`.
 
+mod watch;
 mod workloads;
 
+use std::process::exit;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::time::Instant;
 
 use cpu_time::ProcessTime;
-use talkspurt_experiment::{layout, score};
-use talkspurt_proto::probe::Probe;
-use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_record::{Dialect, Output, Stats, Trace};
-use talkspurt_scenario::Network;
-use talkspurt_sim::build::{Materials, build};
-use talkspurt_sim::world::World;
+use talkspurt_scenario::{Network, to_toml};
+use watch::{Seen, Watch};
 
+/// What the command line asks for.
+#[derive(Default)]
+struct Asked {
+    name: String,
+    seconds: Option<u64>,
+    noise: bool,
+    scenario: bool,
+    watch: Option<Watch>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "wall time is among what it measures")]
 fn main() {
-    let mut arguments = std::env::args().skip(1);
-    let name = arguments.next().unwrap_or_default();
-    let seconds = arguments.next().and_then(|text| text.parse().ok());
-    let Some(scenario) = workloads::by_name(&name, seconds) else {
-        eprintln!("usage: talkspurt-bench w1|w2|w2-N|w4|w5-N|w6-N [SECONDS]");
-        std::process::exit(2);
-    };
-    let network = Arc::new(Network::build(&scenario).expect("the workloads are sound"));
-    let set_up = ProcessTime::now();
-    if name.starts_with("w2") {
-        let layout = layout(&scenario, &network);
-        let mut world = build(&scenario, &network, &Materials::new(), Stats::new(&layout));
-        let before = set_up.elapsed();
-        run(&mut world, scenario.duration);
-        let flows = world.probe.finish(&layout);
-        let scores: Vec<f64> = flows.iter().filter_map(|flow| score(&scenario, flow).mos).collect();
-        let late: u64 = flows.iter().filter_map(|flow| flow.late_packets).sum();
-        let delay = mean(flows.iter().filter_map(|flow| flow.delay_mean_s));
-        let jitter = mean(flows.iter().filter_map(|flow| flow.jitter_s));
-        let extra = format!(
-            "\"scored\":{},\"mos_mean\":{:.3},\"late\":{late},\"delay_mean_s\":{delay:.6},\"jitter_mean_s\":{jitter:.6},",
-            scores.len(),
-            mean(scores.iter().copied()),
-        );
-        report(&name, &world, before, &extra);
-    } else if name == "w4" {
-        let file = std::env::temp_dir().join(format!("talkspurt-w4-{}.tr", std::process::id()));
-        let output = Output::create(&file).expect("the folder for temporary files can be written");
-        let trace = Trace::new(output, &layout(&scenario, &network), Dialect::Ns2);
-        let mut world = build(&scenario, &network, &Materials::new(), trace);
-        let before = set_up.elapsed();
-        let (never, end) = (AtomicBool::new(false), Instant::ZERO + scenario.duration);
-        while world.now() < end {
-            world.run_until((world.now() + Duration::from_millis(50)).min(end), &never);
-            world.settle();
-            let now = world.now();
-            world.probe.settle(now);
-        }
-        report(&name, &world, before, "");
-        world.probe.finish().expect("the trace can be written");
-        let _ = std::fs::remove_file(file);
-    } else {
-        let mut world = build(&scenario, &network, &Materials::new(), ());
-        let before = set_up.elapsed();
-        run(&mut world, scenario.duration);
-        let tally: u64 = world.cells().iter().map(|cell| cell.tally().packets).sum();
-        let extra = match tally {
-            0 => String::new(),
-            // 1472 of 1500 B are payload of UDP.
-            packets => {
-                let bits = packets as f64 * 1472.0 * 8.0;
-                format!("\"goodput_mbps\":{:.3},", bits / scenario.duration.as_secs_f64() / 1e6)
-            }
-        };
-        report(&name, &world, before, &extra);
+    let wall = Instant::now();
+    let asked = asked(std::env::args().skip(1)).unwrap_or_else(|| usage());
+    let scenario = workloads::by_name(&asked.name, asked.seconds, asked.noise);
+    let scenario = scenario.unwrap_or_else(|| usage());
+    if asked.scenario {
+        print!("{}", to_toml(&scenario));
+        return;
     }
+    let network = Arc::new(Network::build(&scenario).expect("the workloads are sound"));
+    let watch = asked.watch.unwrap_or_else(|| Watch::of(&asked.name));
+    let seen = watch::run(&scenario, &network, watch, cpu_s).unwrap_or_else(|error| {
+        eprintln!("talkspurt-bench: {error}");
+        exit(1);
+    });
+    report(&asked, &seen, wall.elapsed().as_secs_f64());
 }
 
-fn run<P: Probe>(world: &mut World<P>, duration: Duration) {
-    let never = AtomicBool::new(false);
-    world.run_until(Instant::ZERO + duration, &never);
-    world.settle();
-    world.assert_conservation();
+fn asked(mut words: impl Iterator<Item = String>) -> Option<Asked> {
+    let mut asked = Asked { name: words.next()?, ..Asked::default() };
+    while let Some(word) = words.next() {
+        match word.as_str() {
+            "--noise" => asked.noise = true,
+            "--scenario" => asked.scenario = true,
+            "--watch" => asked.watch = Some(Watch::named(&words.next()?)?),
+            seconds => asked.seconds = Some(seconds.parse().ok().filter(|seconds| *seconds > 0)?),
+        }
+    }
+    Some(asked)
 }
 
-fn report<P: Probe>(name: &str, world: &World<P>, set_up: std::time::Duration, extra: &str) {
-    let cpu = cpu_since_start();
-    let counters = world.counters();
-    let core = &counters[0];
-    let drops: u64 = core.drops.iter().sum();
+fn usage() -> ! {
+    let names = workloads::NAMES;
+    let watches = Watch::NAMES;
+    eprintln!(
+        "usage: talkspurt-bench {names} [SECONDS] [--noise] [--watch {watches}] [--scenario]"
+    );
+    exit(2);
+}
+
+fn report(asked: &Asked, seen: &Seen, wall_s: f64) {
+    let cpu_s = cpu_s();
     println!(
-        "{{\"workload\":\"{name}\",\"hops\":{},\"core_packets\":{},\"loss\":{:.5},\"events\":{},{extra}\"cpu_s\":{:.3},\"set_up_s\":{:.3},\"mhops_per_cpu_s\":{:.2},\"peak_kb\":{}}}",
-        world.hops(),
-        core.sent_packets,
-        drops as f64 / (core.sent_packets + drops).max(1) as f64,
-        world.events(),
-        cpu,
-        set_up.as_secs_f64(),
-        world.hops() as f64 / cpu / 1e6,
+        "{{\"workload\":\"{}\",\"hops\":{},\"core_packets\":{},\"loss\":{:.5},\"events\":{},{}\"cpu_s\":{cpu_s:.4},\"wall_s\":{wall_s:.4},\"set_up_s\":{:.4},\"mhops_per_cpu_s\":{:.2},\"peak_kb\":{}}}",
+        asked.name,
+        seen.hops,
+        seen.core_packets,
+        seen.loss,
+        seen.events,
+        seen.more,
+        seen.set_up_s,
+        seen.hops as f64 / cpu_s / 1e6,
         peak_kb(),
     );
 }
 
-/// CPU time of this process from its start, as the kernel accounts it.
-fn cpu_since_start() -> f64 {
+/// CPU time of this process from its start, user and system, as the kernel accounts it.
+fn cpu_s() -> f64 {
     ProcessTime::try_now().map_or(f64::NAN, |now| now.as_duration().as_secs_f64())
 }
 
@@ -113,9 +97,4 @@ fn peak_kb() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|rest| rest.split_whitespace().next()?.parse().ok()).unwrap_or(0)
-}
-
-fn mean(values: impl Iterator<Item = f64>) -> f64 {
-    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
-    sum / f64::from(count.max(1))
 }

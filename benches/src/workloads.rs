@@ -4,41 +4,87 @@
 use indexmap::IndexMap;
 use talkspurt_app::source::{self, BulkConfig, Speech, Talkspurts};
 use talkspurt_app::{codec::Codec, send_queue, transport};
-use talkspurt_proto::tcp;
+use talkspurt_proto::dccp::{self, Ccid};
+use talkspurt_proto::profile::Profile;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_proto::{tcp, tfrc};
 use talkspurt_scenario::model::{
-    Cell, Contenders, DropTail, Flow, Link, Measure, Queue, Record, Replications, Scenario,
-    Standard, Station,
+    Back, Cell, Contenders, DropTail, Flow, Link, Measure, Queue, Record, Red, RedMode,
+    Replications, Scenario, Sizing, Standard, Station,
 };
 
-/// A workload by name: `w1`, `w2`, `w2-N`, `w4` (W1 for 20 s), `w5-N`, `w6-N`.
+/// What names a workload may have, for those who ask.
+pub(crate) const NAMES: &str = "w1|w2|w2-N|w3|w3d|w4|w4-pcapng|w5-N|w6-N";
+
+/// Bytes of an IP packet of bulk data over TCP, whose time at the core is the hosts' noise.
+const SEGMENT: u64 = 1040;
+
+/// A workload by name, with the hosts' noise if asked for: bulk data leaves later by a uniform draw of up
+/// to a service time of the core, which undoes phase effects (speech has noise of its own).
 #[must_use]
-pub(crate) fn by_name(name: &str, seconds: Option<u64>) -> Option<Scenario> {
-    let scenario = match name {
-        "w1" => bulk_tcp(50, Rate::from_bps(100_000_000), 250, seconds.unwrap_or(100)),
-        "w4" => bulk_tcp(50, Rate::from_bps(100_000_000), 250, seconds.unwrap_or(20)),
-        "w2" => voice(500, Rate::from_bps(50_000_000), 250, seconds.unwrap_or(100)),
-        _ if name.starts_with("w2-") => {
-            let flows: u32 = name.strip_prefix("w2-")?.parse().ok()?;
-            let core = Rate::from_bps(100_000 * u64::from(flows));
-            voice(flows, core, 250, seconds.unwrap_or(100))
+pub(crate) fn by_name(name: &str, seconds: Option<u64>, noise: bool) -> Option<Scenario> {
+    let mbps = |rate: u64| Rate::from_bps(1_000_000 * rate);
+    let (stem, number) = name.split_once('-').unwrap_or((name, ""));
+    let count = || number.parse::<u32>().ok().filter(|count| *count > 0);
+    if noise && matches!(stem, "w2" | "w6") {
+        return None;
+    }
+    let core = |rate, queue| Core { rate, queue, noise };
+    let scenario = match (stem, number) {
+        ("w1", "") => bulk(50, &core(mbps(100), drop_tail(250)), seconds.unwrap_or(100)),
+        ("w4", "" | "pcapng") => bulk(50, &core(mbps(100), drop_tail(250)), seconds.unwrap_or(20)),
+        ("w2", "") => voice(500, seconds.unwrap_or(100)),
+        ("w2", _) => voice(count()?, seconds.unwrap_or(100)),
+        ("w3", "") => {
+            let kinds = [sack(), tfrc()];
+            mixed(&kinds, 32, &core(mbps(15), red()), seconds.unwrap_or(200))
         }
-        _ if name.starts_with("w6-") => {
-            saturated(name.strip_prefix("w6-")?.parse().ok()?, seconds.unwrap_or(100))
+        ("w3d", "") => {
+            let kinds = [sack(), dccp(Ccid::Two), dccp(Ccid::Three), sctp()];
+            mixed(&kinds, 16, &core(mbps(15), red()), seconds.unwrap_or(200))
         }
-        _ => {
-            let flows: u32 = name.strip_prefix("w5-")?.parse().ok()?;
-            let core = Rate::from_bps(2_000_000 * u64::from(flows));
-            bulk_tcp(flows, core, 5 * flows, seconds.unwrap_or(10))
+        ("w5", _) => {
+            let flows = count()?;
+            let core = core(mbps(2 * u64::from(flows)), drop_tail(5 * flows));
+            bulk(flows, &core, seconds.unwrap_or(10))
         }
+        ("w6", _) => saturated(count()?, seconds.unwrap_or(100)),
+        _ => return None,
     };
     Some(scenario)
 }
 
-/// W1 and W5: SACK, 1000 B in 1040 B packets, one ACK per segment, initial window 10,
-/// minimum RTO 200 ms, no timestamps, window never binding, start of flow i at i/N s.
-fn bulk_tcp(flows: u32, core: Rate, buffer: u32, seconds: u64) -> Scenario {
+/// The link between the routers.
+struct Core {
+    rate: Rate,
+    queue: Queue,
+    noise: bool,
+}
+
+/// W1, W4 and W5: bulk TCP, start of flow i at i/N s.
+fn bulk(flows: u32, core: &Core, seconds: u64) -> Scenario {
+    mixed(&[sack()], flows, core, seconds)
+}
+
+/// So many bulk flows of each kind over one core, those of a kind starting within a second.
+fn mixed(kinds: &[transport::Config], each: u32, core: &Core, seconds: u64) -> Scenario {
+    let flows = each * kinds.len() as u32;
+    dumbbell(flows, core, seconds, |i| {
+        let transport = kinds[(i / each) as usize].clone();
+        let ns2 = transport.profile() == Profile::Ns2;
+        let mut flow = flow(i, transport, source::Config::Bulk(BulkConfig::endless()));
+        flow.start = Duration::from_nanos(1_000_000_000 * u64::from(i % each) / u64::from(each));
+        if ns2 {
+            flow.sizing = Sizing::Ns2;
+        }
+        flow
+    })
+}
+
+/// SACK, 1000 B in 1040 B packets, one ACK per segment, initial window 10, minimum RTO 200 ms, no
+/// timestamps, window never binding.
+fn sack() -> transport::Config {
     let mut config = tcp::Config::new(tcp::Controller::Sack);
     config.mss = Size::from_bytes(1000);
     config.delayed_ack = false;
@@ -46,21 +92,28 @@ fn bulk_tcp(flows: u32, core: Rate, buffer: u32, seconds: u64) -> Scenario {
     config.min_rto = Duration::from_millis(200);
     config.receive_buffer = Size::from_bytes(64_000_000);
     config.send_buffer = Size::from_bytes(8_000_000);
-    dumbbell(flows, core, buffer, seconds, |i| {
-        let mut flow = flow(
-            i,
-            transport::Config::Tcp(config.clone()),
-            source::Config::Bulk(BulkConfig::endless()),
-        );
-        flow.start = Duration::from_nanos(1_000_000_000 * u64::from(i) / u64::from(flows));
-        flow
-    })
+    transport::Config::Tcp(config)
+}
+
+fn tfrc() -> transport::Config {
+    transport::Config::Tfrc(tfrc::Config { profile: Profile::Ns2, ..tfrc::Config::default() })
+}
+
+fn dccp(ccid: Ccid) -> transport::Config {
+    let config = dccp::Config { profile: Profile::Ns2, ..dccp::Config::new(ccid) };
+    transport::Config::Dccp(Box::new(config))
+}
+
+fn sctp() -> transport::Config {
+    transport::Config::Sctp(Box::default())
 }
 
 /// W2: calls of 200 B IP packets, 50 a second; even ones talk all the time, odd ones in
 /// exponential talkspurts of 1.004 s and silences of 1.587 s; random start within 20 ms.
-fn voice(flows: u32, core: Rate, buffer: u32, seconds: u64) -> Scenario {
-    dumbbell(flows, core, buffer, seconds, |i| {
+fn voice(flows: u32, seconds: u64) -> Scenario {
+    let rate = Rate::from_bps(100_000 * u64::from(flows));
+    let core = Core { rate, queue: drop_tail(250), noise: false };
+    dumbbell(flows, &core, seconds, |i| {
         let speech = Speech {
             talkspurts: (i % 2 == 1).then(Talkspurts::p59),
             ..Speech::unheard(Codec::Pcmu)
@@ -82,27 +135,23 @@ fn saturated(count: u32, seconds: u64) -> Scenario {
         stations: IndexMap::from([("idle".to_owned(), Station::default())]),
         eifs_after_collision: false,
         contenders: Some(Contenders { count, packet, rate: None, snr_db: None }),
-        ..Cell::plain(
-            Standard::B,
-            Queue::Droptail(DropTail { packets: Some(10), ..DropTail::default() }),
-        )
+        ..Cell::plain(Standard::B, drop_tail(10))
     };
     Scenario { cells: IndexMap::from([("cell".to_owned(), cell)]), ..bare(seconds) }
 }
 
-fn dumbbell(
-    flows: u32,
-    core: Rate,
-    buffer: u32,
-    seconds: u64,
-    flow: impl Fn(u32) -> Flow,
-) -> Scenario {
+fn dumbbell(flows: u32, core: &Core, seconds: u64, flow: impl Fn(u32) -> Flow) -> Scenario {
     let mut links = IndexMap::new();
-    links.insert("core".to_owned(), link("L", "R", core, 20, buffer));
+    links.insert("core".to_owned(), link("L", "R", core.rate, 20, core.queue.clone()));
     let access = Rate::from_bps(100_000_000);
     for i in 0..flows {
-        links.insert(format!("left{i}"), link(&format!("s{i}"), "L", access, 1, 1000));
-        links.insert(format!("right{i}"), link("R", &format!("d{i}"), access, 1, 1000));
+        let mut left = link(&format!("s{i}"), "L", access, 1, drop_tail(1000));
+        if core.noise {
+            left.jitter = core.rate.time_for(SEGMENT).unwrap_or_default();
+            left.back = Some(Back { jitter: Some(Duration::ZERO), ..Back::default() });
+        }
+        links.insert(format!("left{i}"), left);
+        links.insert(format!("right{i}"), link("R", &format!("d{i}"), access, 1, drop_tail(1000)));
     }
     let flows = (0..flows).map(|i| (format!("f{i}"), flow(i))).collect();
     Scenario { links, flows, ..bare(seconds) }
@@ -126,8 +175,29 @@ fn bare(seconds: u64) -> Scenario {
     }
 }
 
-fn link(from: &str, to: &str, rate: Rate, delay_ms: u64, packets: u32) -> Link {
-    let queue = Queue::Droptail(DropTail { packets: Some(packets), ..DropTail::default() });
+fn drop_tail(packets: u32) -> Queue {
+    Queue::Droptail(DropTail { packets: Some(packets), ..DropTail::default() })
+}
+
+/// W3's queue, counted as ns-2 counts.
+fn red() -> Queue {
+    Queue::Red(Red {
+        packets: 200,
+        min_threshold: Some(20.0),
+        max_threshold: Some(80.0),
+        max_p: 0.1,
+        weight: Some(0.002),
+        gentle: true,
+        mode: RedMode::Packets,
+        mean_packet: Size::from_bytes(1000),
+        adaptive: false,
+        target_delay: Duration::from_millis(5),
+        ecn: false,
+        ns2: true,
+    })
+}
+
+fn link(from: &str, to: &str, rate: Rate, delay_ms: u64, queue: Queue) -> Link {
     Link::plain(from, to, rate, Duration::from_millis(delay_ms), queue)
 }
 

@@ -48,6 +48,16 @@ def schema() -> str:
 def version() -> str:
     """Version of talkspurt."""
 
+def opinion(
+    flow: str,
+    reverse: bool,
+    played: list[int],
+    mouth_to_ear_s: float | None,
+    loss: float,
+    burst_ratio: float | None,
+) -> tuple[float | None, float | None]:
+    """R and MOS of what was heard of a part of a call; of a flow as JSON of a resolved scenario."""
+
 class Plan:
     """A scenario with its axes multiplied out: axes vary slowest first, replications fastest."""
 
@@ -77,6 +87,8 @@ class Plan:
 
     def count(self, i: int) -> Count:
         """Start run ``i`` and count what it sends."""
+    def rows(self, i: int) -> Rows:
+        """Start run ``i``, whose packets are to be taken batch by batch."""
 
     def stretch(self, i: int, lossless: bool) -> Stretch:
         """Start run ``i`` as far as the end of the stretch that its scenario shows."""
@@ -113,6 +125,19 @@ class Count:
     def cancel(self) -> None: ...
     def result(self) -> tuple[list[tuple[str, int, int, int]], int, int]:
         """Name, transmissions, bytes and drops of each link; packets sent; changes of gauges."""
+
+class Rows:
+    """A run under way that hands over its packets."""
+
+    def progress(self) -> float:
+        """Share of simulated time that is over, 0 to 1."""
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long; true when the run has ended, though a batch may still wait."""
+    def batch(self, seconds: float) -> ArrowStream | None:
+        """The next batch, if there is one within so many seconds."""
+    def cancel(self) -> None: ...
+    def result(self) -> str:
+        """Digest of the run; raises RunError."""
 
 class Stretch:
     """A run on its way to the end of the stretch that is shown."""

@@ -41,6 +41,7 @@ def run(
     seed: int | None = None,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
     report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
+    pdf: Annotated[bool, Parameter(name="--pdf", negative=())] = False,
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
     overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
 ) -> None:
@@ -63,6 +64,8 @@ def run(
         --out.
     report
         Whether to draw figures and write report.html.
+    pdf
+        Write each figure as PDF, too, beside SVG and PNG.
     jobs
         Runs at a time, when there are axes or replications; all cores unless given.
     overwrite
@@ -72,6 +75,8 @@ def run(
 
     if jobs is not None and jobs < 1:
         raise BadInputError(f"--jobs {jobs}: expected 1 or more")
+    if pdf and not report:
+        raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
     running.run(
         scenario,
         out=out,
@@ -79,6 +84,7 @@ def run(
         seed=seed,
         as_json=json,
         report=report,
+        pdf=pdf,
         jobs=jobs,
         overwrite=overwrite,
     )
@@ -112,7 +118,7 @@ def export(
     source: Path,
     /,
     *,
-    to: Literal["pcapng", "ns2", "nam", "qlog", "csv", "ns2-script"],
+    to: Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv", "ns2-script"],
     out: Annotated[Path | None, Parameter(name="--out", alias="-o")] = None,
     set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
     seed: int | None = None,
@@ -125,9 +131,10 @@ def export(
         Folder of a result, or a scenario of one run. Of a study, one of the folders in runs/.
     to
         pcapng: every link, for Wireshark. ns2, nam: every link, as ns-2's trace-all and
-        namtrace-all. qlog: every endpoint. csv: the result's tables. ns2-script: a scenario as a
-        Tcl script for ns-2.35, each line with whence it comes; what ns-2 cannot express is refused
-        by name, all at once.
+        namtrace-all. qlog: every endpoint. parquet: every packet on every link as a table, whatever
+        the run recorded, and the result's tables. csv: the result's tables. ns2-script: a scenario
+        as a Tcl script for ns-2.35, each line with whence it comes; what ns-2 cannot express is
+        refused by name, all at once.
     out
         Folder to write into; NAME.FORMAT beside the result, or beside the study of which it is a
         run, unless given. Only an earlier export is replaced. Of ns2-script a file; standard
@@ -149,7 +156,8 @@ def export(
     where = exporting.export(source, to, out)
     for file in sorted(where.iterdir()):
         if file.name != "manifest.json":
-            print(where.joinpath(file.name) if out is None else out / file.name)
+            shown = where.joinpath(file.name) if out is None else out / file.name
+            print(f"{shown}/" if file.is_dir() else shown)
 
 
 @app.command
@@ -189,7 +197,8 @@ def metrics(
     /,
     *,
     flow: str | None = None,
-    bin: float = 1.0,
+    link: str | None = None,
+    bin: float | None = None,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> None:
     """List every measure and metric, or compute one from a result, as CSV.
@@ -202,14 +211,17 @@ def metrics(
         A metric, or its letter in the study of voice over transports: m, or delay_over_time.
     flow
         One flow; all unless given.
+    link
+        One link, for what is measured of links; all unless given.
     bin
-        Width of a bin in seconds, for what is counted over time.
+        Width of a bin in seconds, for what is counted over time; 1 unless given, 0.2 for rates as
+        RFC 8868 has them and 5 for MOS.
     json
         Print JSON in the place of text.
     """
     from talkspurt.terminal import catalogue
 
-    if not (math.isfinite(bin) and bin > 0):
+    if bin is not None and not (math.isfinite(bin) and bin > 0):
         raise BadInputError(f"--bin {bin:g}: expected seconds, more than 0")
     if run is None:
         catalogue.print_list(as_json=json)
@@ -217,8 +229,8 @@ def metrics(
     if name is None:
         raise BadInputError("which metric? `talkspurt metrics` lists them")
     try:
-        catalogue.print_metric(run, name, flow, bin, as_json=json)
-    except KeyError as error:
+        catalogue.print_metric(run, name, flow, link, bin, as_json=json)
+    except (KeyError, ValueError) as error:
         raise BadInputError(str(error.args[0])) from None
 
 

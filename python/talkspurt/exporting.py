@@ -2,26 +2,27 @@
 
 A run is its scenario and its seed, so nothing has to be recorded for an export: the run is done
 again, its packets are written while they move, and its digest says that it was the same. Tables,
-which are recorded, are copied.
+which are recorded, are copied. Nothing here holds a whole run in memory.
 """
 
 from __future__ import annotations
 
 import errno
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from talkspurt import __version__, _core, engine, inputs, room, store
-from talkspurt.result import TABLES, Result
+from talkspurt import __version__, _core, disk, engine, inputs, room, store
+from talkspurt.result import TABLES, Result, recorded
 from talkspurt.running import say_news
 from talkspurt.scenario import Question, read
 from talkspurt.staging import around
 from talkspurt.study import Study
 from talkspurt.terminal.progress import Bar
 
-Format = Literal["pcapng", "ns2", "nam", "qlog", "csv"]
+Format = Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv"]
 CLAIM = store.Claim("export")
 
 
@@ -50,6 +51,8 @@ def export(source: Path, to: Format, out: Path | None) -> Path:
         digest = _again(question, to, staging.folder)
         if result and digest != result.digest:
             raise _core.RunError(_another(result, source, digest))
+        if result and to == "parquet":
+            _copy_tables(source, staging.folder)
         manifest = {**store.header("export"), "to": to, "digest": digest}
         store.write_text(staging.folder / store.MANIFEST, store.to_json(manifest))
         return staging.commit()
@@ -94,11 +97,14 @@ def _question(result: Result | None, source: Path) -> Question:
 
 def _again(question: Question, to: str, folder: Path) -> str:
     """The run once more, written into the folder; its digest."""
-    job = question.plan.export(0, to, str(folder))
-    with Bar(f"{question.plan.title}: {to}") as bar, _stopped(job):
-        while not job.wait(0.05):
-            bar.on_progress(engine.Progress(fraction=job.progress(), finished=0, total=1))
-    return job.result()
+    with Bar(f"{question.plan.title}: {to}") as bar:
+        if to == "parquet":
+            return _write_packets(question.plan.rows(0), folder / "packets", bar)
+        job = question.plan.export(0, to, str(folder))
+        with _stopped(job):
+            while not job.wait(0.05):
+                bar.on_progress(_progress(job))
+        return job.result()
 
 
 def _another(result: Result, source: Path, digest: str) -> str:
@@ -112,8 +118,31 @@ def _another(result: Result, source: Path, digest: str) -> str:
     return words + "scenario, files and engine are what they were, so its manifest is not"
 
 
+def _progress(job: _core.Export | _core.Rows) -> engine.Progress:
+    return engine.Progress(fraction=job.progress(), finished=0, total=1)
+
+
+def _write_packets(job: _core.Rows, folder: Path, bar: Bar) -> str:
+    """A file for each batch of packets, in order: together one data set. The run's digest."""
+    import polars as pl
+
+    with store.writing(folder):
+        folder.mkdir()
+    count = 0
+    with _stopped(job):
+        while True:
+            ended = job.wait(0.0)
+            batch = job.batch(0.0 if ended else 0.05)
+            if batch is not None:
+                store.write_table(folder / f"{count:05}.parquet", pl.DataFrame(batch))
+                count += 1
+            elif ended:
+                return job.result()
+            bar.on_progress(_progress(job))
+
+
 @contextmanager
-def _stopped(job: _core.Export) -> Iterator[None]:
+def _stopped(job: _core.Export | _core.Rows) -> Iterator[None]:
     """Whatever ends the wait ends the work."""
     try:
         yield
@@ -123,6 +152,15 @@ def _stopped(job: _core.Export) -> Iterator[None]:
         raise
 
 
+def _copy_tables(source: Path, folder: Path) -> None:
+    for name in TABLES:
+        table = source / f"{name}.parquet"
+        with disk.reading(table):
+            table.stat()
+        with store.writing(folder / table.name):
+            shutil.copyfile(table, folder / table.name)
+
+
 def _tables(result: Result | None, source: Path, target: Path) -> Path:
     if result is None:
         if not source.exists():
@@ -130,16 +168,20 @@ def _tables(result: Result | None, source: Path, target: Path) -> Path:
                 errno.ENOENT, "there is no result of talkspurt here", str(source)
             )
         raise _core.RunError(f"{source}: csv is made of the tables of a result: run it first")
+    import polars as pl
+
     with store.Staging(target, CLAIM) as staging:
         say_news(staging)
         for name in (*TABLES, "packets"):
-            try:
-                table = result.table(name)
-            except KeyError:
-                continue
+            table = source / f"{name}.parquet"
             file = staging.folder / f"{name}.csv"
+            if name == "packets" and not recorded(result.scenario).get("packets"):
+                continue
+            with disk.reading(table):
+                lazy = pl.scan_parquet(table)
+                lazy.collect_schema()
             with store.writing(file):
-                table.write_csv(file)
+                lazy.sink_csv(file)
         manifest = {**store.header("export"), "to": "csv", "digest": result.digest}
         store.write_text(staging.folder / store.MANIFEST, store.to_json(manifest))
         return staging.commit()

@@ -51,6 +51,11 @@ class Measure:
         text = f"{value * self.scale:,.{self.digits}f}".replace(",", "\u202f")
         return f"{text} {self.shown_unit}".rstrip() if unit else text
 
+    @property
+    def anchor(self) -> str:
+        """What its explanation is found by on a page; links and flows have columns of one name."""
+        return f"m-link-{self.name}" if self.table == "links" else f"m-{self.name}"
+
 
 def _seconds(name: str, label: str, meaning: str, formula: str, source: str) -> Measure:
     return Measure(name, "flows", label, "s", "ms", 1e3, 1, meaning, formula, source, "lower")
@@ -142,6 +147,19 @@ ALL: tuple[Measure, ...] = (
         "counted apart from sent packets",
     ),
     _bytes(
+        "sent_bytes",
+        "bytes sent",
+        "Bytes of the IP packets with payload that left the sender, headers included.",
+        "payload + media headers + transport headers + network headers",
+    ),
+    _bytes(
+        "received_bytes",
+        "bytes received",
+        "Bytes of the IP packets with payload, of those sent in the window, that reached the other "
+        "end, headers included.",
+        "Σ IP length of received packets",
+    ),
+    _bytes(
         "payload_bytes",
         "payload",
         "Data that was sent, each time it was sent: speech, and with TCP its framing and "
@@ -194,6 +212,13 @@ ALL: tuple[Measure, ...] = (
         "RFC 5136 §2.3",
     ),
     _seconds(
+        "delay_min_s",
+        "delay, least",
+        "The fastest data packet.",
+        "minimum of arrival − departure",
+        "RFC 7679 §5.3",
+    ),
+    _seconds(
         "delay_mean_s",
         "delay, mean",
         "One-way network delay of data packets: from leaving the sender to arrival. Waiting in "
@@ -204,7 +229,8 @@ ALL: tuple[Measure, ...] = (
     _seconds(
         "delay_p50_s",
         "delay, median",
-        "Half the data packets crossed the network faster than this.",
+        "Half the data packets crossed the network faster than this, from leaving the sender to "
+        "arrival. Waiting in the sender's own queue is not in it.",
         "50th percentile of arrival − departure",
         "RFC 7679 §5.1",
     ),
@@ -213,6 +239,13 @@ ALL: tuple[Measure, ...] = (
         "delay, 95 %",
         "Nineteen of twenty data packets crossed the network faster than this.",
         "95th percentile of arrival − departure",
+        "RFC 7679 §5.1",
+    ),
+    _seconds(
+        "delay_p99_s",
+        "delay, 99 %",
+        "Ninety-nine of a hundred data packets crossed the network faster than this.",
+        "99th percentile of arrival − departure",
         "RFC 7679 §5.1",
     ),
     _seconds(
@@ -237,6 +270,13 @@ ALL: tuple[Measure, ...] = (
         "Packetisation, send queue, handshake, network, and the jitter buffer are all in it, and "
         "the 3.75 ms by which concealment after G.711 Appendix I holds speech back, where it runs.",
         "median of (playout of a frame's first sample − its capture)",
+        "ITU-T G.114 §1",
+    ),
+    _seconds(
+        "mouth_to_ear_max_s",
+        "mouth to ear, longest",
+        "The longest time from a sound's capture to its playing.",
+        "maximum of (playout of a frame's first sample − its capture)",
         "ITU-T G.114 §1",
     ),
     _packets(
@@ -388,6 +428,15 @@ ALL: tuple[Measure, ...] = (
         "MOS gained by Ie = 0, averaged over the orders of taking causes away",
     ),
     _link(
+        "rate_bps",
+        "rate",
+        "bit/s",
+        1e-3,
+        0,
+        "What the link transmits; where it changes, what it begins with.",
+        "as the scenario says",
+    ),
+    _link(
         "utilisation",
         "utilisation",
         "1",
@@ -397,13 +446,42 @@ ALL: tuple[Measure, ...] = (
         "time busy ÷ length of the window",
     ),
     _link(
+        "sent_packets",
+        "packets",
+        "packets",
+        1,
+        0,
+        "Packets of all flows whose transmission began, control packets among them.",
+        "counted when a packet leaves the queue",
+    ),
+    _link(
+        "sent_bytes",
+        "bytes",
+        "bytes",
+        1,
+        0,
+        "Their IP bytes. What framing adds is not counted.",
+        "Σ IP length of packets that left the queue",
+    ),
+    _link(
         "drops",
         "dropped",
         "packets",
         1,
         0,
         "Packets of all flows that ended here: full queue, medium, outage, or too long.",
-        "full + medium + down + too big",
+        "full + early + medium + down + too big + retries",
+    ),
+    *(
+        _link(f"drops_{why}", f"dropped, {label}", "packets", 1, 0, meaning, "counted when dropped")
+        for why, label, meaning in (
+            ("full", "full", "Packets that came to a full queue."),
+            ("early", "early", "Packets that a queue's discipline dropped before it was full."),
+            ("medium", "medium", "Packets that the medium lost: at random, in bursts, by bits."),
+            ("down", "down", "Packets that met a link which was down."),
+            ("too_big", "too big", "Packets longer than the link takes."),
+            ("retries", "retries", "Packets sent on the air as often as may be, in vain."),
+        )
     ),
     _link(
         "marks",
@@ -413,6 +491,24 @@ ALL: tuple[Measure, ...] = (
         0,
         "Packets that a queue marked with Congestion Experienced instead of dropping them.",
         "counted by the link (RFC 3168 §5)",
+    ),
+    _link(
+        "retries",
+        "retries",
+        "packets",
+        1,
+        0,
+        "Transmissions on the air that repeated one which was not acknowledged.",
+        "counted by the transmitter of a cell",
+    ),
+    _link(
+        "collisions",
+        "collisions",
+        "packets",
+        1,
+        0,
+        "Transmissions on the air that met another's.",
+        "counted by the transmitter of a cell",
     ),
     _link(
         "queue_mean_packets",
@@ -431,6 +527,15 @@ ALL: tuple[Measure, ...] = (
         0,
         "The longest queue seen.",
         "maximum over the window",
+    ),
+    _link(
+        "queue_mean_bytes",
+        "queue, mean bytes",
+        "bytes",
+        1,
+        0,
+        "IP bytes waiting for the transmitter, averaged over time.",
+        "∫ bytes waiting dt ÷ length of the window",
     ),
     _link(
         "sojourn_mean_s",
@@ -707,7 +812,8 @@ GAUGES: tuple[Measure, ...] = (
 )
 """What happens inside endpoints: the gauges of the ``gauges`` table."""
 
-_BY_NAME = {measure.name: measure for measure in (*ALL, *GAUGES)}
+# Of a name that columns of flows and of links share, the flows'.
+_BY_NAME = {measure.name: measure for measure in reversed((*ALL, *GAUGES))}
 
 
 def measure(name: str) -> Measure:

@@ -21,18 +21,30 @@ if TYPE_CHECKING:
 FIGURES = "figures"
 
 
-def of_result(result: Result, folder: Path, step: Callable[[str], None] = lambda _: None) -> None:
-    """Draw one run, beside its tables."""
+def of_result(
+    result: Result,
+    folder: Path,
+    step: Callable[[str], None] = lambda _: None,
+    *,
+    pdf: bool = False,
+) -> None:
+    """Draw one run, beside its tables; each figure as PDF, too, on request."""
     _network(result, folder)
-    _figures(figures.every(result), folder, step)
+    _figures(figures.every(result), folder, step, pdf=pdf)
     step("report")
     disk.write_text(folder / "report.html", single.html(result))
 
 
-def of_study(study: Study, folder: Path, step: Callable[[str], None] = lambda _: None) -> None:
-    """Draw a study, beside its tables."""
+def of_study(
+    study: Study,
+    folder: Path,
+    step: Callable[[str], None] = lambda _: None,
+    *,
+    pdf: bool = False,
+) -> None:
+    """Draw a study, beside its tables; each figure as PDF, too, on request."""
     _network(study.runs[0], folder)
-    _figures(comparison.every(study), folder, step)
+    _figures(comparison.every(study), folder, step, pdf=pdf)
     step("report")
     disk.write_text(folder / "report.html", page.html(study))
 
@@ -44,9 +56,9 @@ def _network(result: Result, folder: Path) -> None:
 
 
 def _figures(
-    drawn: Iterator[tuple[str, Figure]], folder: Path, step: Callable[[str], None]
+    drawn: Iterator[tuple[str, Figure]], folder: Path, step: Callable[[str], None], *, pdf: bool
 ) -> None:
     for name, figure in drawn:
         step(f"figure {name}")
-        for ending, data in figures.both(figure).items():
+        for ending, data in figures.formats(figure, as_pdf=pdf).items():
             disk.write_bytes(folder / FIGURES / f"{disk.file_name(name)}.{ending}", data)

@@ -326,12 +326,23 @@ class Result:
         return target
 
     def save(
-        self, directory: str | os.PathLike[str], *, report: bool = True, overwrite: bool = False
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        report: bool = True,
+        pdf: bool = False,
+        overwrite: bool = False,
     ) -> Path:
         """Write everything into a folder, whole or not at all; returns where it is.
 
         An earlier result of the same scenario is replaced; one of another, or an export, only with
         ``overwrite``; what talkspurt did not write is always left alone.
+
+        Args:
+            directory: where.
+            report: whether to draw figures and write the report.
+            pdf: write each figure as PDF, too, beside SVG and PNG.
+            overwrite: replace a result of another scenario, or an export.
 
         Raises:
             talkspurt.store.StoreError: when the folder is somebody else's or cannot be written.
@@ -344,7 +355,7 @@ class Result:
             if report:
                 from talkspurt import pictures
 
-                pictures.of_result(self, staging.folder)
+                pictures.of_result(self, staging.folder, pdf=pdf)
             return staging.commit()
 
     def to_json(self) -> dict[str, Any]:

@@ -22,6 +22,7 @@ def run(
     seed: int | None,
     as_json: bool,
     report: bool,
+    pdf: bool,
     jobs: int | None,
     overwrite: bool,
 ) -> None:
@@ -40,11 +41,11 @@ def run(
     if entry.is_study(question.plan):
         key = study_store.key(question)
         with store.Resumable(folder, key, len(question.plan), claim) as unfinished:
-            answer = _study_into(question, unfinished, jobs, report=report)
+            answer = _study_into(question, unfinished, jobs, report=report, pdf=pdf)
             where = unfinished.commit()
     else:
         with store.Staging(folder, claim) as staging:
-            answer = _run_into(question, staging, report=report)
+            answer = _run_into(question, staging, report=report, pdf=pdf)
             where = staging.commit()
     _print(answer, as_json)
     if not as_json:
@@ -59,7 +60,9 @@ def sets_of(sets: list[str]) -> list[tuple[str, str]]:
         raise BadInputError(f"--set: {error}") from None
 
 
-def _run_into(question: Question, staging: store.Staging, *, report: bool) -> Result | Study:
+def _run_into(
+    question: Question, staging: store.Staging, *, report: bool, pdf: bool
+) -> Result | Study:
     """One run, and what came of it written."""
     say_news(staging)
     _check_room(question, [0], staging)
@@ -72,14 +75,14 @@ def _run_into(question: Question, staging: store.Staging, *, report: bool) -> Re
         if report:
             from talkspurt import pictures
 
-            pictures.of_result(answer, staging.folder, bar.on_step)
+            pictures.of_result(answer, staging.folder, bar.on_step, pdf=pdf)
     # Tables on the terminal are read before the folder is renamed.
     _ = answer.flows, answer.links
     return answer
 
 
 def _study_into(
-    question: Question, unfinished: store.Resumable, jobs: int | None, *, report: bool
+    question: Question, unfinished: store.Resumable, jobs: int | None, *, report: bool, pdf: bool
 ) -> Study:
     """Runs written as they end, so that a study need not fit into memory, and none done twice."""
     plan = question.plan
@@ -113,7 +116,7 @@ def _study_into(
         if report:
             from talkspurt import pictures
 
-            pictures.of_study(answer, unfinished.folder, bar.on_step)
+            pictures.of_study(answer, unfinished.folder, bar.on_step, pdf=pdf)
     for result in answer.runs:
         _ = result.flows, result.links
     return answer

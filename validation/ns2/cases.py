@@ -181,7 +181,11 @@ CASES = [
         network({"call": flow(tcp("newreno", mss="174B"), SPEECH)}, "200s", loss=0.01),
         0.02, 0.02, LOSSES, seeds=5,
     ),
-    Case("TFRC", network({"tfrc": flow(TFRC, BULK)}, "60s"), 0.03, 0.03, PARTED),
+    Case(
+        "TFRC", network({"tfrc": flow(TFRC, BULK)}, "60s"), 0.03, 0.08,
+        PARTED + "; ns-2's rate swings more, loses every ten seconds and keeps a shorter queue. "
+        "The delay's band was 3 % while roots had another weight than ns-2's",
+    ),
     Case(
         "TFRC, 1 % lost", network({"tfrc": flow(TFRC, BULK)}, "300s", loss=0.01),
         0.1, 0.02, LOSSES, seeds=5,
@@ -206,17 +210,17 @@ CASES = [
         Case(
             f"CCID {ccid}, bulk, 1 % lost",
             network({"dccp": flow(dccp(ccid), BULK)}, "300s", loss=0.01),
-            0.15, 0.02, LOSSES + "; see below", seeds=5,
+            0.08, 0.02, LOSSES + "; see below", seeds=5,
         )
         for ccid in (2, 3)
     ),
     Case("SCTP, bulk", network({"sctp": flow({"kind": "sctp"}, BULK)}, "60s"), 0.03, 0.03, PARTED),
     Case(
         "SCTP, speech",
-        network({"call": flow({"kind": "sctp", "nagle": True}, SPEECH)}, "60s"),
+        network({"call": flow({"kind": "sctp", "ack_clocked": True}, SPEECH)}, "60s"),
         0.02, 0.05,
-        "both hold back what fills no packet while data is unacknowledged, and bundle a message "
-        "more or fewer",
+        "a packet holds eight of ns-2's messages and seven of ours, whose RTP headers count in "
+        "chunks; lengths of control packets, a round trip of HEARTBEAT before ns-2's first data",
     ),
     Case(
         "SCTP, bulk, 1 % lost",

@@ -3,9 +3,10 @@
 
     .venv/bin/python validation/peers/run.py [--seconds 100]
 
-Fifty bulk TCPs in all three; TCP beside TFRC (`shares.py`) in ns-2 and here. Needs Debian's `ns2`,
-`ns3` and `libns3-dev`, and a C++ compiler. Writes docs/validation/peers.md, and ends with status 1
-if a comparison is out of its band. Ten minutes or so, nearly all of them ns-3's.
+Fifty bulk TCPs in all three, by the scripts of `make bench-peers`; TCP beside TFRC (`shares.py`) in
+ns-2 and here. Needs Debian's `ns2`, `ns3` and `libns3-dev`, and a C++ compiler. Writes
+docs/validation/peers.md, and ends with status 1 if a comparison is out of its band. Ten minutes or
+so, nearly all of them ns-3's.
 """
 
 import argparse
@@ -13,7 +14,6 @@ import datetime
 import json
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 from statistics import mean
 
@@ -23,6 +23,9 @@ import talkspurt
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
+sys.path.insert(0, str(ROOT))
+from benches.peers import programs  # noqa: E402
+
 PAGE = ROOT / "docs" / "validation" / "peers.md"
 FLOWS = 50
 SERVICE = 8.32e-5
@@ -34,7 +37,6 @@ BAND = 0.03
 LOSS_BAND = 1.5
 """And by what factor the share that was dropped may differ."""
 SEEDS = 5
-LIBRARIES = ["applications", "internet", "traffic-control", "point-to-point", "network", "core"]
 
 
 def said(*command: str | Path) -> str:
@@ -48,7 +50,8 @@ def said(*command: str | Path) -> str:
 def peer(*command: str | Path) -> tuple[float, float]:
     """Packets that a peer's bottleneck sent, and the share of those offered that it dropped."""
     counts = json.loads(said(*command))
-    return counts["packets"], counts["drops"] / (counts["packets"] + counts["drops"])
+    packets, drops = counts["core_packets"], counts["drops"]
+    return packets, drops / (packets + drops)
 
 
 def scenario(places: int, noise: float, seconds: int) -> str:
@@ -166,18 +169,18 @@ def main() -> None:
     ask = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     ask.add_argument("--seconds", type=int, default=100, help="simulated seconds of each run")
     seconds = ask.parse_args().seconds
-    with tempfile.TemporaryDirectory() as folder:
-        bulk = Path(folder) / "bulk"
-        libraries = [f"-lns3-{name}" for name in LIBRARIES]
-        said("g++", "-std=c++17", "-O2", "-w", HERE / "bulk.cc", "-o", bulk, *libraries)
-        table, wrong = shares.compared(said)
-        rows: Rows = []
-        for places, noise in CASES:
-            words = [str(word) for word in (FLOWS, places, seconds, noise)]
-            counts = [ours(places, noise, seconds)]
-            counts += [peer("ns", HERE / "bulk.tcl", *words), peer(bulk, *words)]
-            rows.append((places, noise, counts))
-            print(places, noise, counts, flush=True)
+    dumbbell = programs.build_ns3("dumbbell")
+    table, wrong = shares.compared(said)
+    rows: Rows = []
+    for places, noise in CASES:
+        words = [f"limit={places}", f"seconds={seconds}", f"noise={noise}"]
+        counts = [ours(places, noise, seconds)]
+        counts.append(
+            peer("ns", programs.HERE / "dumbbell.tcl", f"each={FLOWS}", "count=1", *words)
+        )
+        counts.append(peer(dumbbell, f"--flows={FLOWS}", *(f"--{word}" for word in words)))
+        rows.append((places, noise, counts))
+        print(places, noise, counts, flush=True)
     wrong += out_of_band(rows)
     PAGE.write_text(page(rows, seconds, table, wrong), encoding="utf-8")
     print(f"wrote {PAGE.relative_to(ROOT)}")

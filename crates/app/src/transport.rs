@@ -280,10 +280,22 @@ macro_rules! dispatch {
     };
 }
 
-impl Endpoint for Transport {
-    #[inline]
-    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+impl Transport {
+    /// [`Endpoint::handle`] of all but UDP.
+    #[inline(never)]
+    fn handle_more<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
         dispatch!(self, endpoint => endpoint.handle(now, input, probe));
+    }
+}
+
+impl Endpoint for Transport {
+    #[inline(always)]
+    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+        match self {
+            // So little that a call costs more.
+            Self::Udp(endpoint) => endpoint.handle(now, input, probe),
+            _ => self.handle_more(now, input, probe),
+        }
     }
     #[inline]
     fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {

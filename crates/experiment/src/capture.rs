@@ -17,8 +17,11 @@ pub(crate) fn open(
     of(&scenario.record.pcapng, scenario, network, folder).map(Some)
 }
 
-/// A capture of these links.
-pub(crate) fn of<'a>(
+/// A capture of these links into a folder, a file each, both directions in one.
+///
+/// # Errors
+/// A file cannot be created or written.
+pub fn of<'a>(
     names: impl IntoIterator<Item = &'a String>,
     scenario: &Scenario,
     network: &Network,

@@ -79,14 +79,36 @@ pub(crate) fn render<P: Probe>(
 #[must_use]
 pub fn score(scenario: &Scenario, summary: &FlowSummary) -> Quality {
     let found = directions(scenario).find(|(name, ..)| *name == summary.name);
-    let Some((_, flow, source::Config::Speech(speech), _)) = found else {
+    let (Some((_, flow, source, _)), Some(loss)) = (found, summary.loss_ratio) else {
         return Quality::default();
     };
-    let Some(loss) = summary.loss_ratio else { return Quality::default() };
-    let known = summary.mouth_to_ear_p50_s.or(summary.mouth_to_ear_max_s);
+    let mouth_to_ear_s = summary.mouth_to_ear_p50_s.or(summary.mouth_to_ear_max_s);
+    let burst_ratio = summary.burst_ratio;
+    let heard = Heard { played: &summary.played_by_rung, mouth_to_ear_s, loss, burst_ratio };
+    opinion(flow, source, &heard)
+}
+
+/// What was heard of some of a call's frames.
+#[derive(Clone, Copy, Debug)]
+pub struct Heard<'a> {
+    /// Frames played, by rung of the ladder; empty for a source that never changed it.
+    pub played: &'a [u64],
+    /// From a sound's capture to its playing; absent where nothing was played.
+    pub mouth_to_ear_s: Option<f64>,
+    /// Share of frames missing or late.
+    pub loss: f64,
+    /// ITU-T G.107's burst ratio; absent without a loss.
+    pub burst_ratio: Option<f64>,
+}
+
+/// What G.107 thinks of what was heard of a source; empty for one that is not speech.
+#[must_use]
+pub fn opinion(flow: &Flow, source: &source::Config, told: &Heard<'_>) -> Quality {
+    let source::Config::Speech(speech) = source else { return Quality::default() };
+    let known = told.mouth_to_ear_s;
     let delay = known.map_or_else(|| unheard_delay(flow, speech), Duration::from_secs_f64);
     let encodings = speech.encodings();
-    let heard: Vec<_> = match &summary.played_by_rung[..] {
+    let heard: Vec<_> = match told.played {
         [] => vec![(speech.codec, 1)],
         played => encodings.iter().map(|it| it.codec).zip(played.iter().copied()).collect(),
     };
@@ -98,8 +120,8 @@ pub fn score(scenario: &Scenario, summary: &FlowSummary) -> Quality {
         &heard,
         flow.playout.concealment,
         delay,
-        loss,
-        summary.burst_ratio.unwrap_or(1.0),
+        told.loss,
+        told.burst_ratio.unwrap_or(1.0),
     );
     let unheard = if known.is_none() { "Nothing was heard in time. " } else { "" };
     Quality {

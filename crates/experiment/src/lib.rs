@@ -3,23 +3,26 @@
 //! [`run`] is the way through: it builds the world of a point, drives it to its end while the
 //! recorder looks on, renders what was heard and scores it. `layout` tells the recorder what it
 //! looks at, `capture` writes what Wireshark reads, `heard` is for the
-//! ear. `export` runs a point once more for the eyes of another tool, `stretch` for those
-//! who read the report, `count` for what that would take.
+//! ear. `export` runs a point once more for the eyes of another tool, `rows` for its packets as a table of
+//! any length, `stretch` for those who read the report, `count` for what that would take.
 
 mod capture;
 mod count;
 mod export;
 mod heard;
 mod layout;
+mod rows;
 mod stretch;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+pub use capture::of as captures;
 pub use count::{Counts, LinkCounts, count};
 pub use export::{Format, export};
-pub use heard::{Audio, score};
+pub use heard::{Audio, Heard, opinion, score};
 pub use layout::layout;
+pub use rows::rows;
 pub use stretch::stretch;
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{Digest, Options, Recorder, Recording};

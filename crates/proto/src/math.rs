@@ -7,7 +7,10 @@
 pub use libm::{cbrt, cos, erfc, exp, log as ln, log10, pow, sin};
 
 /// Rounds to the nearest integer, halves away from zero, and saturates at the bounds of `u64`.
+#[inline]
 #[must_use]
 pub fn round_u64(x: f64) -> u64 {
-    libm::round(x) as u64
+    let whole = x as u64;
+    // Exact: below 2^53 the difference is a float, and beyond it is zero.
+    whole.saturating_add(u64::from(x - whole as f64 >= 0.5))
 }

@@ -13,6 +13,7 @@ use talkspurt_scenario::model::{Scenario, Source};
 use talkspurt_scenario::network::DirectedLink;
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
+use crate::rows::Rows;
 use crate::run::{Count, Export, Run, Stretch};
 
 static SCENARIO_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -170,6 +171,10 @@ impl Plan {
     /// Starts one run and counts what it sends.
     fn count(&self, index: usize) -> PyResult<Count> {
         Ok(Count::start(self.point(index)?.clone()))
+    }
+    /// Starts one run, whose packets are to be taken batch by batch.
+    fn rows(&self, index: usize) -> PyResult<Rows> {
+        Ok(Rows::start(self.point(index)?.clone()))
     }
     /// Starts one run as far as the end of the stretch that its scenario shows; where it begins
     /// depends on whether the run is `lossless`, unless the scenario says.

@@ -23,14 +23,14 @@ struct Waiting {
 }
 
 /// Work in a thread of its own, and what becomes of it.
-struct Worker<T> {
+pub(crate) struct Worker<T> {
     shared: Arc<Waiting>,
     duration: u64,
     thread: Mutex<Option<JoinHandle<Result<T, String>>>>,
 }
 
 impl<T: Send + 'static> Worker<T> {
-    fn start(
+    pub(crate) fn start(
         point: Point,
         work: impl FnOnce(&Point, &Shared) -> Result<T, String> + Send + 'static,
     ) -> Self {
@@ -47,11 +47,11 @@ impl<T: Send + 'static> Worker<T> {
         Self { shared, duration, thread: Mutex::new(Some(thread)) }
     }
 
-    fn progress(&self) -> f64 {
+    pub(crate) fn progress(&self) -> f64 {
         self.shared.run.passed.load(Ordering::Relaxed) as f64 / self.duration.max(1) as f64
     }
 
-    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+    pub(crate) fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         let limit = std::time::Duration::from_secs_f64(seconds.clamp(0.0, 3600.0));
         py.detach(|| {
             let done = self.shared.done.lock().expect("nothing panics under this lock");
@@ -64,11 +64,11 @@ impl<T: Send + 'static> Worker<T> {
         })
     }
 
-    fn cancel(&self) {
+    pub(crate) fn cancel(&self) {
         self.shared.run.cancel.store(true, Ordering::Relaxed);
     }
 
-    fn result(&self, py: Python<'_>) -> PyResult<T> {
+    pub(crate) fn result(&self, py: Python<'_>) -> PyResult<T> {
         let thread = self.thread.lock().expect("nothing panics under this lock").take();
         let thread = thread.ok_or_else(|| RunError::new_err("the result was already taken"))?;
         match py.detach(|| thread.join()) {

@@ -6,7 +6,8 @@
 //! no packet; it is the probe of large runs. [`Recorder`] is `Stats` plus whatever needs memory:
 //! exact delays, time series, frames, gauges, events and, when asked, a row per packet and hop.
 //! [`pcapng`], [`Trace`] and [`Qlog`] write what happened for other tools while it happens;
-//! [`Stretch`] keeps the packets of a part of the run.
+//! [`PacketRows`] gives the row per packet and hop away in batches, [`Stretch`] keeps the packets of a
+//! part of the run.
 //! At the end the accounts become [`FlowSummary`]s and the tables Arrow batches.
 //!
 //! A *direction* is what one peer sends: it has the index of that peer, `2 * flow + side`.
@@ -25,6 +26,7 @@ mod pending;
 mod qlog;
 mod recorder;
 mod recording;
+mod rows;
 mod series;
 mod sojourn;
 mod stats;
@@ -43,6 +45,7 @@ pub use links::LinkSummary;
 pub use qlog::Qlog;
 pub use recorder::{Options, Recorder};
 pub use recording::Recording;
+pub use rows::PacketRows;
 pub use sojourn::Sojourn;
 pub use stats::Stats;
 pub use stretch::{Shown, Stretch};

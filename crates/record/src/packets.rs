@@ -73,7 +73,7 @@ impl Packets {
         Self::with_chunks_of(CHUNK_ROWS, layout)
     }
 
-    fn with_chunks_of(chunk_rows: usize, layout: &Layout) -> Self {
+    pub(crate) fn with_chunks_of(chunk_rows: usize, layout: &Layout) -> Self {
         let under_way = vec![BTreeMap::new(); layout.links.len()];
         Self { chunk_rows, base: 0, chunks: VecDeque::new(), under_way }
     }

@@ -1,6 +1,5 @@
 //! The probe of `talkspurt run`: the accounts of [`Stats`] and whatever else needs memory.
 
-use arrow_array::RecordBatch;
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::probe::{Garbage, Gauge, LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
@@ -106,12 +105,6 @@ impl Recorder {
         self.links.sample(now, links);
     }
 
-    /// A finished batch of the `packets` table, so that it need not wait in memory for the end of
-    /// the run. Those not taken are in [`Recording::table`].
-    pub fn take_packets(&mut self) -> Option<RecordBatch> {
-        self.packets.as_mut()?.finished(&self.layout)
-    }
-
     /// Closes every account.
     #[must_use]
     pub fn finish(self) -> Recording {
@@ -126,6 +119,7 @@ impl Recorder {
         let broken = |peer: usize| logs[peer].broken || logs[peer ^ 1].broken;
         let fates =
             (0..logs.len()).map(|peer| self.stats.frame_fates(peer, broken(peer))).collect();
+        let rungs = (0..logs.len()).map(|peer| self.stats.frame_rungs(peer)).collect();
         let mut sojourns = self.sojourns;
         let mut links = self.links.summaries(&self.layout);
         if let Some(sojourns) = &mut sojourns {
@@ -140,6 +134,7 @@ impl Recorder {
             sojourns,
             frames: logs.into_iter().map(|log| log.frames).collect(),
             fates,
+            rungs,
             videos: self.stats.into_videos(),
             gauges: self.gauges,
             events: self.events,
@@ -184,7 +179,7 @@ impl Recorder {
 impl Log {
     fn frame(&mut self, now: Instant, what: What) {
         match what {
-            What::Generated { captured } => self.frames.push(FrameTimes {
+            What::Generated { captured, .. } => self.frames.push(FrameTimes {
                 captured: captured.into(),
                 handed_over: Moment::NEVER,
                 delivered: Moment::NEVER,

@@ -28,6 +28,8 @@ pub struct Recording {
     pub(crate) frames: Vec<Vec<FrameTimes>>,
     /// By peer.
     pub(crate) fates: Vec<Vec<FrameFate>>,
+    /// By peer: the rung of each frame, empty for a peer that never changed it.
+    pub(crate) rungs: Vec<Vec<u8>>,
     /// By peer that sends.
     pub(crate) videos: Vec<(usize, Vec<video::Frame>)>,
     pub(crate) gauges: Vec<GaugeRow>,
@@ -105,6 +107,10 @@ impl Recording {
             self.layout.directions().map(|direction| (direction.peer, direction.name())).collect();
         let rows = || names.iter().flat_map(|(peer, _)| &self.frames[*peer]);
         let fates = || names.iter().flat_map(|(peer, _)| &self.fates[*peer]);
+        let rungs = names.iter().flat_map(|(peer, _)| {
+            let rungs = &self.rungs[*peer];
+            (0..self.frames[*peer].len()).map(|index| rungs.get(index).map(|rung| (*rung).into()))
+        });
         let flows =
             names.iter().flat_map(|(peer, name)| self.frames[*peer].iter().map(move |_| name));
         let indices = names.iter().flat_map(|(peer, _)| 0..self.frames[*peer].len() as u64);
@@ -116,6 +122,7 @@ impl Recording {
             .maybe_time("delivered_s", rows().map(|row| row.delivered))
             .maybe_time("playout_s", rows().map(|row| row.playout))
             .maybe_text("fate", fates().map(|fate| fate.name()))
+            .maybe_count("encoding", rungs)
             .finish()
     }
 }

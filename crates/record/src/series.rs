@@ -1,6 +1,7 @@
 //! What each direction of a flow did in each bin of time, the whole run long, whatever the measure
 //! window. Every column counts what happened in the bin: sent by the time of sending, received
-//! and delay by the time of arrival, lost by the time of the drop, late by the time of the verdict.
+//! and delay by the time of arrival, lost by the time of the drop, late by the time of the verdict,
+//! discarded by the time at which the send queue let go.
 //! `encoding` is the rung of the sender's ladder at the bin's end, 0 being the best; null for a
 //! sender that never left the best.
 
@@ -25,10 +26,12 @@ pub(crate) struct Series {
 #[derive(Clone, Copy, Debug, Default)]
 struct Bin {
     generated: u32,
+    discarded: u32,
     sent: u32,
     received: u32,
     lost: u32,
     late: u32,
+    generated_bytes: u64,
     sent_bytes: u64,
     received_bytes: u64,
     delivered_bytes: u64,
@@ -55,7 +58,10 @@ impl Series {
             return;
         };
         match fact.what {
-            What::Generated { .. } => bin.generated += 1,
+            What::Generated { bytes, .. } => {
+                bin.generated += 1;
+                bin.generated_bytes += u64::from(bytes);
+            }
             What::Sent { bytes } => {
                 bin.sent += 1;
                 bin.sent_bytes += u64::from(bytes);
@@ -70,7 +76,8 @@ impl Series {
             What::Late { .. } => bin.late += 1,
             What::Delivered { bytes, .. } => bin.delivered_bytes += u64::from(bytes),
             What::Encoding { rung } => self.rungs[fact.peer].push((index, rung)),
-            What::HandedOver { .. } | What::Discarded | What::Played { .. } => {}
+            What::Discarded => bin.discarded += 1,
+            What::HandedOver { .. } | What::Played { .. } => {}
         }
     }
 
@@ -98,6 +105,8 @@ impl Series {
             .text("flow", names.iter().flat_map(|name| (0..count).map(|_| name.as_str())))
             .time("time_s", names.iter().flat_map(|_| ends.iter().copied()))
             .count("generated_packets", bins().map(|bin| bin.generated.into()))
+            .count("generated_bytes", bins().map(|bin| bin.generated_bytes))
+            .count("discarded_packets", bins().map(|bin| bin.discarded.into()))
             .count("sent_packets", bins().map(|bin| bin.sent.into()))
             .count("sent_bytes", bins().map(|bin| bin.sent_bytes))
             .count("received_packets", bins().map(|bin| bin.received.into()))

@@ -34,7 +34,7 @@ pub(crate) struct Fact {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum What {
-    Generated { captured: Instant },
+    Generated { captured: Instant, bytes: u32 },
     HandedOver { index: u32 },
     Discarded,
     Delivered { index: u32, bytes: u32 },
@@ -225,7 +225,7 @@ impl Stats {
             account.frames.cohort.admit(index);
             account.frames.generated += 1;
         }
-        Some(Fact { peer, inside, what: What::Generated { captured } })
+        Some(Fact { peer, inside, what: What::Generated { captured, bytes } })
     }
 
     fn left_queue(&mut self, peer: usize, index: u32, fate: Fate) -> Option<Fact> {
@@ -299,6 +299,15 @@ impl Stats {
         let accounts = self.accounts.into_iter().enumerate();
         let videos = accounts.filter_map(|(peer, account)| Some((peer, account?.video?)));
         videos.map(|(peer, video)| (peer, video.into_frames())).collect()
+    }
+
+    /// The rung of the ladder each frame of a peer was sent in; empty for one that never changed it.
+    pub(crate) fn frame_rungs(&self, peer: usize) -> Vec<u8> {
+        let Some(Some(account)) = self.accounts.get(peer) else { return Vec::new() };
+        let Some(voice) = account.voice.as_ref().filter(|voice| voice.has_rungs()) else {
+            return Vec::new();
+        };
+        (0..voice.fates.len() as u32).map(|index| voice.rung(index)).collect()
     }
 
     /// What became of each frame a peer sent. `broken` if its connection ended in failure, so that

@@ -87,8 +87,13 @@ impl Voice {
         self.rungs.push((self.fates.len() as u32, rung));
     }
 
+    /// Whether the source ever changed the encoding.
+    pub(crate) const fn has_rungs(&self) -> bool {
+        !self.rungs.is_empty()
+    }
+
     /// The rung a frame was sent in, 0 being the best.
-    fn rung(&self, index: u32) -> u8 {
+    pub(crate) fn rung(&self, index: u32) -> u8 {
         let after = self.rungs.partition_point(|(first, _)| *first <= index);
         after.checked_sub(1).map_or(0, |stretch| self.rungs[stretch].1)
     }

@@ -195,8 +195,19 @@ fn frames_of_a_call() {
     let frames = record(call_and_bulk(), &call_script()).table("frames").unwrap();
     assert_eq!(
         columns(&frames),
-        ["flow", "index", "captured_s", "handed_over_s", "delivered_s", "playout_s", "fate"]
+        [
+            "flow",
+            "index",
+            "captured_s",
+            "handed_over_s",
+            "delivered_s",
+            "playout_s",
+            "fate",
+            "encoding"
+        ]
     );
+    // Nobody has a ladder.
+    assert_eq!(counts(&frames, "encoding"), [None; 11]);
     let fates: Vec<String> = texts(&frames, "fate").into_iter().flatten().collect();
     assert_eq!(
         fates,
@@ -231,6 +242,8 @@ fn series_of_a_call() {
             "flow",
             "time_s",
             "generated_packets",
+            "generated_bytes",
+            "discarded_packets",
             "sent_packets",
             "sent_bytes",
             "received_packets",
@@ -248,6 +261,8 @@ fn series_of_a_call() {
     // Frames come out of the source when handed over: 0 at 980, 1 to 7 in the second bin, 8 at
     // 2980, 9 and 10 in the last.
     assert_eq!(four("generated_packets"), [1, 7, 1, 2].map(Some));
+    assert_eq!(four("generated_bytes"), [160, 1120, 160, 320].map(Some));
+    assert_eq!(four("discarded_packets"), [0, 1, 0, 0].map(Some));
     assert_eq!(four("sent_packets"), [1, 6, 1, 1].map(Some));
     assert_eq!(four("sent_bytes"), [200, 1200, 200, 200].map(Some));
     assert_eq!(four("received_packets"), [0, 5, 0, 1].map(Some));

@@ -427,6 +427,12 @@ fn same_series(
         let delays: Vec<u64> = all.iter().filter_map(arrived).collect();
         prop_assert_eq!(floats(&table, "time_s")[row], Some(to as f64 / 1e9));
         prop_assert_eq!(count("generated_packets"), Some(made as i64));
+        let made = stories.iter().filter(|story| !story.is_control && here(story.made));
+        let bytes: i64 = made.map(|story| i64::from(story.bytes)).sum();
+        prop_assert_eq!(count("generated_bytes"), Some(bytes));
+        let left = |story: &&Story| matches!(story.left, Left::Discarded(at) if here(at));
+        let discarded = stories.iter().filter(left).count();
+        prop_assert_eq!(count("discarded_packets"), Some(discarded as i64));
         let sent = all.iter().filter(|packet| here(packet.0));
         prop_assert_eq!(count("sent_packets"), Some(sent.clone().count() as i64));
         prop_assert_eq!(count("sent_bytes"), Some(sent.map(|packet| i64::from(packet.1)).sum()));

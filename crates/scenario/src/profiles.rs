@@ -100,6 +100,7 @@ fn window() -> Vec<Row> {
         row("`slow_start`", of(|p| word(p.slow_start))),
         row("`application_limited`", of(|p| word(p.application_limited))),
         row("`idle`", of(|p| word(p.idle))),
+        row("*grows in the round trip after a loss*", of(|p| p.grows_in_recovery.to_string())),
         row("`initial_rto`", of(|p| p.initial_rto.to_string())),
         row("`min_rto`", of(|p| p.min_rto.to_string())),
         row("`max_rto`", of(|p| p.max_rto.to_string())),
@@ -139,6 +140,11 @@ fn rates(kind: Kind) -> Vec<Row> {
         row("`loss_intervals`", of(|p| p.loss_intervals.to_string())),
         row("`p_floor`", of(|p| p.p_floor.to_string())),
         row("`rtt_weight`", of(|p| p.rtt_weight.to_string())),
+        row("*the same for its root*", of(|p| p.root_weight.to_string())),
+        row(
+            "*interval before the first loss stays in the average*",
+            of(|p| p.first_interval_lasts.to_string()),
+        ),
         row("`timer_granularity`", of(|p| span(p.timer_granularity))),
         row(
             "`credit`",
@@ -150,11 +156,16 @@ fn rates(kind: Kind) -> Vec<Row> {
         row("`minimum_timeout`", of(|p| span(p.minimum_timeout))),
         row("`feedback_per_rtt`", of(|p| p.feedback_per_rtt.to_string())),
         row("*later packets that make one lost*", of(|p| p.ndupack.to_string())),
+        row(
+            "*feedback leaves with a packet, not by a timer*",
+            of(|p| p.feedback_on_arrival.to_string()),
+        ),
     ];
     // RFC 4342: the options and the counter of DCCP's half-connections.
     if kind != Kind::Tfrc {
         rows.extend([
             row("`counter_follows_acks`", of(|p| p.counter_follows_acks.to_string())),
+            row("*counters compared modulo 16*", of(|p| p.counter_wraps.to_string())),
             row("`elapsed_time`", of(|p| p.elapsed_time.to_string())),
             row("`loss_intervals_option`", of(|p| p.loss_intervals_option.to_string())),
             row("`ask_loss_event_rate`", of(|p| p.ask_loss_event_rate.to_string())),

@@ -80,6 +80,8 @@ pub struct Link {
 pub enum Offered {
     /// It waits or flies, or was refused by the queue.
     Taken,
+    /// The same, and what the link next wakes for stays what it was.
+    Behind,
     /// It is longer than the MTU: gone, and its sender is to be told.
     TooBig(Packet, Quote),
 }
@@ -199,6 +201,10 @@ impl Link {
             self.transmit(now, packet, pool, probe);
         } else {
             self.enqueue(now, packet, idle, pool, probe);
+        }
+        // Where packets keep their order, what comes behind others changes nothing.
+        if self.flight.len() > 1 && self.parts.medium.is_none() {
+            return Offered::Behind;
         }
         Offered::Taken
     }

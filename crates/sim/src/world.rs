@@ -293,11 +293,14 @@ impl<P: Probe> World<P> {
         let Some(link) = self.links.get_mut(index as usize) else {
             return self.offer_to_cell(index, packet);
         };
-        let offered = link.offer(self.now, packet, &mut self.pool, &mut self.probe);
-        self.schedule.set(index, link.next());
-        if let Offered::TooBig(packet, quote) = offered {
-            let mtu = self.links[index as usize].mtu();
-            self.answer_too_big(index, mtu, &packet, quote);
+        match link.offer(self.now, packet, &mut self.pool, &mut self.probe) {
+            Offered::Behind => {}
+            Offered::Taken => self.schedule.set(index, link.next()),
+            Offered::TooBig(packet, quote) => {
+                self.schedule.set(index, link.next());
+                let mtu = self.links[index as usize].mtu();
+                self.answer_too_big(index, mtu, &packet, quote);
+            }
         }
     }
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from talkspurt.figures import inside, quality, speech, time, video
-from talkspurt.figures.style import inline_svg, png, styled, svg
+from talkspurt.figures.style import inline_svg, pdf, png, styled, svg
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,6 +85,9 @@ KINDS: dict[str, Kind] = {
         video.frame_delay,
     ),
     "mos": Kind("MOS", "MOS of each call and what it lost to delay, loss and codec", quality.mos),
+    "mos_over_time": Kind(
+        "MOS over time", "MOS of each window of each call, over time", quality.mos_over_time
+    ),
     "fates": Kind(
         "Fate of each frame",
         "Which voice frames were played, late or lost, over time",
@@ -135,9 +138,24 @@ def every(result: Result) -> Iterator[tuple[str, Figure]]:
                     yield (f"{name}-{flow}" if flow else name), drawn
 
 
-def both(figure: Figure) -> dict[str, bytes]:
-    """The figure as SVG and as PNG, by file ending."""
-    return {"svg": svg(figure), "png": png(figure)}
+def formats(figure: Figure, *, as_pdf: bool = False) -> dict[str, bytes]:
+    """The figure as SVG and PNG, and as PDF if asked for, by file ending.
+
+    A PDF takes several times as long as the others: its fonts are cut to what is used of them.
+    """
+    made = {"svg": svg(figure), "png": png(figure)}
+    return made | {"pdf": pdf(figure)} if as_pdf else made
 
 
-__all__ = ["KINDS", "Kind", "both", "every", "figure", "inline_svg", "png", "styled", "svg"]
+__all__ = [
+    "KINDS",
+    "Kind",
+    "every",
+    "figure",
+    "formats",
+    "inline_svg",
+    "pdf",
+    "png",
+    "styled",
+    "svg",
+]

@@ -1,12 +1,14 @@
-"""Figures of opinion: each call's MOS, and the points that delay, loss and codec took from it."""
+"""Figures of opinion: each call's MOS, what took from it, and how it went over time."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from talkspurt import measures
-from talkspurt.figures.style import CAUSE_COLOURS, sheet
+from talkspurt.figures.style import CAUSE_COLOURS, FAINT, label_ends, sheet
 from talkspurt.figures.time import MOST, styles_of
+from talkspurt.measures import time_text
+from talkspurt.metrics import opinion
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,3 +65,46 @@ def _finish(figure: Figure, shown: list[dict[str, object]]) -> None:
         Patch(color=c, alpha=0.85, label=f"lost to {cause}") for cause, c in CAUSE_COLOURS.items()
     ]
     figure.legend(handles=keys, loc="outside lower right", ncols=3, fontsize=8)
+
+
+def mos_over_time(result: Result, flow: str | None, link: str | None) -> Figure | None:
+    """MOS of each window of each call, as a step as wide as the window."""
+    import numpy as np
+
+    del link
+    width = opinion.window_s(result)
+    calls = [flow] if flow else result.calls
+    windows = {call: opinion.over_time(result, call, width) for call in calls[:MOST]}
+    windows = {call: rows for call, rows in windows.items() if rows["mos"].drop_nulls().len()}
+    if not windows:
+        return None
+    styles = styles_of(result)
+    figure, (ax,) = sheet(f"MOS of each window of {time_text(width)}")
+    ax.axhline(BEST_MOS, color=FAINT, linewidth=0.9, linestyle=":")
+    ends = []
+    for place, (call, rows) in enumerate(windows.items()):
+        style = styles[call]
+        there = rows.drop_nulls("mos")
+        starts, mos = there["time_s"].to_numpy(), there["mos"].to_numpy()
+        # A step from a window's start to its end, and none over windows without speech. Calls that
+        # fare alike lie on each other: each is thinner than those below it.
+        width_pt = 3.6 - 2.6 * place / max(len(windows) - 1, 1)
+        dashes: Any = (0, style.dashes) if style.dashes else "solid"
+        until = (starts + width).clip(max=result.duration_s)
+        ax.hlines(mos, starts, until, colors=style.colour, linestyles=dashes, linewidth=width_pt)
+        next_door = np.diff(starts) < 1.5 * width
+        sides = (starts[1:][next_door], mos[:-1][next_door], mos[1:][next_door])
+        ax.vlines(*sides, colors=style.colour, linewidth=0.6)
+        ends.append((result.duration_s, float(mos[-1]), call, style.colour))
+    ax.set_xlim(0, result.duration_s)
+    ax.set_ylim(0.9, 4.55)
+    ax.set_yticks([1, 2, 3, 4, BEST_MOS], ["1", "2", "3", "4", "4.41"])
+    ax.set_xlabel("time / s")
+    ax.set_ylabel("MOS")
+    label_ends(ax, ends)
+    if len(calls) > MOST:
+        ax.annotate(
+            f"{MOST} of {len(calls)} calls shown", (1, 1), xycoords="axes fraction",
+            xytext=(0, 4), textcoords="offset points", ha="right", fontsize=8,
+        )  # fmt: skip
+    return figure

@@ -112,6 +112,7 @@ def flow_styles(transports: Mapping[str, str]) -> dict[str, FlowStyle]:
 # Any: matplotlib types each of its three hundred settings by name.
 RC: Any = {
     "svg.fonttype": "none",
+    "pdf.fonttype": 42,  # TrueType, which can be searched and edited
     "svg.hashsalt": "talkspurt",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -206,6 +207,16 @@ def svg(figure: Figure) -> bytes:
     file = io.BytesIO()
     with mpl.rc_context(RC):
         figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
+    return file.getvalue()
+
+
+def pdf(figure: Figure) -> bytes:
+    """The figure as PDF: the same bytes for the same figure."""
+    import matplotlib as mpl
+
+    file = io.BytesIO()
+    with mpl.rc_context(RC):
+        figure.savefig(file, format="pdf", metadata={"CreationDate": None}, transparent=True)
     return file.getvalue()
 
 

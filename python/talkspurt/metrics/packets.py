@@ -18,10 +18,11 @@ def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
     """One row for each packet of a direction, in order of sending.
 
     Columns: ``number``, ``ip_bytes``, ``sent_s``, ``received_s`` (null if it never was),
-    ``delay_s`` (end to end), ``processing_s`` (in nodes: waiting and being transmitted after the
-    first link), ``jitter_s`` (of arrivals in order: the change of delay since the packet that came
-    before, RFC 3550 §6.4.1's D without its sign), ``smoothed_jitter_s`` (RFC 3550 A.8 over all
-    packets, whatever they carry) and ``received_bytes`` (the sum so far).
+    ``delay_s`` (end to end), ``processing_s`` (in nodes between the ends: waiting there),
+    ``queueing_s`` (waiting at all links, the sender's own among them), ``jitter_s`` (of arrivals in
+    order: the change of delay since the packet that came before, RFC 3550 §6.4.1's D without its
+    sign), ``smoothed_jitter_s`` (RFC 3550 A.8 over all packets, whatever they carry) and
+    ``received_bytes`` (the sum so far).
 
     Raises:
         KeyError: when the flow does not exist or the run has no packet table.
@@ -41,6 +42,7 @@ def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
             pl.col("received_s").filter(pl.col("link").is_in(final)).max(),
             # A node's work begins when a packet has arrived there; the first is its sender.
             pl.col("wait").sort_by("enqueued_s").slice(1).sum().alias("processing_s"),
+            pl.col("wait").sum().alias("queueing_s"),
         )
         .with_columns((pl.col("received_s") - pl.col("sent_s")).alias("delay_s"))
     )
@@ -76,7 +78,7 @@ def over_time(result: Result, flow: str, side: str = "from", bin_s: float = 1.0)
     Columns: ``time_s`` (start of the bin), ``generated_packets`` (by the source),
     ``sent_packets``, ``sent_bps``, ``received_packets``, ``received_bps``, ``forwarded_packets``
     and ``forwarded_bps`` (sent on by nodes between the ends), ``delay_min_s``, ``delay_mean_s``,
-    ``delay_max_s``, ``jitter_mean_s`` and ``processing_mean_s`` (of arrivals).
+    ``delay_max_s``, ``jitter_mean_s``, ``processing_mean_s`` and ``queueing_mean_s`` (of arrivals).
     """
 
     def binned(column: str) -> pl.Expr:
@@ -95,6 +97,7 @@ def over_time(result: Result, flow: str, side: str = "from", bin_s: float = 1.0)
         pl.col("delay_s").max().alias("delay_max_s"),
         pl.col("jitter_s").mean().alias("jitter_mean_s"),
         pl.col("processing_s").mean().alias("processing_mean_s"),
+        pl.col("queueing_s").mean().alias("queueing_mean_s"),
     )
     hops = result.packets(flow).filter(
         (pl.col("side") == side) & pl.col("dequeued_s").is_not_null()

@@ -53,9 +53,27 @@ def window(result: Result) -> tuple[float, float]:
 
 
 def jain(values: Sequence[float]) -> float:
-    """Jain's fairness index (Jain, Chiu and Hawe 1984): (Σx)² / (n Σx²); 1 is all alike."""
+    """Jain's index (Jain, Chiu and Hawe 1984; RFC 5166 §2.3): (Σx)² / (n Σx²); 1 is all alike."""
     squares = math.fsum(x * x for x in values)
     return math.fsum(values) ** 2 / (len(values) * squares) if squares else math.nan
+
+
+def least_over_greatest(values: Sequence[float]) -> float:
+    """How far from alike: ε-fair is what is at least 1 − ε (RFC 5166 §2.3)."""
+    return min(values) / max(values) if values and max(values) else math.nan
+
+
+def fair_after_s(
+    times: Sequence[float], one: Sequence[float], other: Sequence[float], delta: float = 0.1
+) -> float | None:
+    """When two flows first share what both receive as (1 + δ)/2 to (1 − δ)/2 or better; or None.
+
+    The δ-fair convergence time (Bansal, Balakrishnan, Floyd and Shenker 2001; RFC 5166 §2.3).
+    """
+    for time, a, b in zip(times, one, other, strict=True):
+        if a + b > 0 and max(a, b) / (a + b) <= (1 + delta) / 2 + 1e-12:
+            return time
+    return None
 
 
 def coefficient_of_variation(values: Sequence[float], bins: int) -> float:

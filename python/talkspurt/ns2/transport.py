@@ -233,8 +233,9 @@ def _sctp(flow: Flow) -> Agents:
     ):
         knobs.must(key, wanted, why)
     if flow.sources[0].kind == "bulk":
-        knobs.ignore("nagle")
-    knobs.must("nagle", True, "what fills no packet is held back while data is unacknowledged")
+        knobs.ignore("ack_clocked", "nagle")
+    knobs.must("ack_clocked", True, "new data leaves when a SACK comes in, and at no other time")
+    knobs.must("nagle", False, "what a SACK lets go leaves, full packets or not")
     knobs.ignore("cookie_life")
     _must_take_all(knobs)
     if flow.version != "v4":

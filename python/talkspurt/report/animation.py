@@ -75,28 +75,41 @@ class Animation:
         return sum(len(part) for part in self.data.values() if isinstance(part, str))
 
 
-def animation(result: Result, picture: Picture | None) -> Animation | None:
-    """The animation; None where there is nothing to show, or the run cannot be done again."""
+def animation(result: Result, picture: Picture | None) -> Animation | str:
+    """The animation, or why there is none: nothing to show, or the run cannot be done again."""
     asked = recorded(result.scenario).get("animation", {})
-    if picture is None or not asked.get("packets"):
-        return None
-    if result.manifest["talkspurt"] != _core.version():
-        return None
+    most = asked.get("packets", 0)
+    if not most:
+        return "the scenario asks for none (record.animation.packets = 0)."
+    made_by = result.manifest["talkspurt"]
+    if made_by != _core.version():
+        return (
+            f"the run was made by talkspurt {made_by}, and cannot be done again by this one, "
+            f"{_core.version()}."
+        )
     lossless = not result.links["drops"].sum()
     try:
         begin, end, hops = _stretch(result, lossless)
     except _core.ScenarioError:
-        return None  # a file it names has gone since
-    if hops.is_empty() or end <= begin:  # or there are more at once than can be shown
-        return None
-    frame = _wide(picture.frame, picture)
-    shown = _Shown(result, picture, frame, hops)
-    if not shown.worlds:
-        return None
+        return (
+            "a file that the scenario names is no longer there, and the run cannot be done again."
+        )
+    if end <= begin and not hops.is_empty():
+        return f"more packets are on their way at once than can be shown, which is {most:,}."
+    shown = _shown(result, picture, hops)
+    if shown is None:
+        return "no packet was on a link in the stretch that would be shown."
     first = max(range(len(shown.worlds)), key=lambda n: (shown.worlds[n].drops, -n))
     data = {**shown.data, "from": begin, "to": end, "room": STACK, **_columns(shown.rows)}
     lead = _lead(begin, end, shown.rows.height, lossless, "from" in asked)
     return Animation(tuple(shown.worlds), first, lead, data)
+
+
+def _shown(result: Result, picture: Picture | None, hops: pl.DataFrame) -> _Shown | None:
+    if picture is None or hops.is_empty():
+        return None
+    shown = _Shown(result, picture, _wide(picture.frame, picture), hops)
+    return shown if shown.worlds else None
 
 
 def _stretch(result: Result, lossless: bool) -> tuple[float, float, pl.DataFrame]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt.figures.style import FlowStyle
 from talkspurt.figures.time import QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
 from talkspurt.measures import time_text
+from talkspurt.metrics import opinion
 from talkspurt.report import inside
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def charts(result: Result) -> list[dict[str, Any]]:
         ),
         _goodput_chart(result, names, styles),
         _late_chart(result, calls, styles),
+        _mos_chart(result, calls, styles),
         _queue_chart(result),
         _sojourn_chart(result),
         _cwnd_chart(result, styles),
@@ -74,6 +76,8 @@ def chart_of(
         "note": note,
         "explained": [],
         "logarithmic": False,
+        "range": None,
+        "stepped": False,
     }
 
 
@@ -167,6 +171,25 @@ def _late_chart(
         counts = times.search_sorted(pl.Series(x), side="right").to_list()
         lines.append(line_of(call, styles[call].colour, styles[call].dashes, counts, peak=True))
     return chart_of("not-heard", "Voice frames not heard so far", "frames", x, lines)
+
+
+def _mos_chart(
+    result: Result, calls: Sequence[str], styles: Mapping[str, FlowStyle]
+) -> dict[str, Any] | None:
+    """MOS of windows, each a step up to its end."""
+    width = opinion.window_s(result)
+    windows = {call: opinion.over_time(result, call, width) for call in calls}
+    starts = sorted({start for rows in windows.values() for start in rows["time_s"]})
+    lines = []
+    for call, rows in windows.items():
+        values = _on(starts, rows, "mos")
+        if any(value is not None for value in values):
+            values = [values[0], *values]  # a step begins where the one before ends
+            lines.append(line_of(call, styles[call].colour, styles[call].dashes, values))
+    x = [*starts[:1], *(min(start + width, result.duration_s) for start in starts)]
+    title = f"MOS of each window of {time_text(width)}"
+    made = chart_of("mos", title, "", x, lines)
+    return made and {**made, "stepped": True, "range": (0.9, 4.6)}
 
 
 def _queue_chart(result: Result) -> dict[str, Any] | None:

@@ -53,7 +53,7 @@ def html(result: Result) -> str:
     styles = styles_of(result)
     picture = topology.picture(result.topology, styles)
     moving = animation(result, picture)
-    sounds = calls.Sounds(size=moving.size if moving else 0)
+    sounds = calls.Sounds(size=0 if isinstance(moving, str) else moving.size)
     found = calls.calls_of(result, sounds)
     return page.render(
         "single.html.j2",

@@ -44,7 +44,7 @@ def html(study: Study) -> str:
     first = study.runs[0]
     picture = topology.picture(first.topology, styles_of(first))
     moving = animation(first, picture)
-    sounds = calls.Sounds(size=moving.size if moving else 0)
+    sounds = calls.Sounds(size=0 if isinstance(moving, str) else moving.size)
     return page.render(
         "study.html.j2",
         study=study,

@@ -25,11 +25,10 @@ def delay_floor(paper: float, unit: str, facts: Facts) -> str | None:
     floor = (propagation_s + sending_s) / SECONDS[unit]
     if paper >= floor * (1 - 1e-9):
         return None
-    size = f" and {facts['packet_bytes']} bytes at the link's rate" if sending_s else ""
-    return (
-        f"a delay of {show(paper, unit)} is shorter than the link's: propagation{size} take "
-        f"{show(floor, unit)}"
-    )
+    takes = "propagation takes"
+    if sending_s:
+        takes = f"propagation and {facts['packet_bytes']} bytes at the link's rate take"
+    return f"a delay of {show(paper, unit)} is shorter than the link's: {takes} {show(floor, unit)}"
 
 
 def offered_ceiling(paper: float, unit: str, facts: Facts) -> str | None:
@@ -114,6 +113,20 @@ def constant_delay(paper: float, unit: str, facts: Facts) -> str | None:
     )
 
 
+def full_queue(paper: float, unit: str, facts: Facts) -> str | None:
+    """A round trip at which a queue overflows that is shorter than the queue."""
+    packets, bits = float(facts["queue_packets"]), 8 * float(facts["packet_bytes"])
+    held = packets * bits / float(facts["rate_bps"]) / SECONDS[unit]
+    if paper >= held:
+        return None
+    fit = paper * SECONDS[unit] * float(facts["rate_bps"]) / bits
+    return (
+        f"{show(packets)} packets, {facts['also_where']}, hold {show(held, unit)} at "
+        f"{float(facts['rate_bps']) / 1e6:g} Mb/s, and one is lost at a round trip of "
+        f"{show(paper, unit)}, which {fit:.0f} hold"
+    )
+
+
 def service_time(paper: object, unit: str, facts: Facts) -> str | None:
     """A time for each packet in which the link would carry more than the text measures."""
     implied = 8 * float(facts["packet_bytes"]) / float(facts["service_s"])
@@ -163,6 +176,7 @@ CHECKS: dict[str, Check] = {
     "link_carries": link_carries,
     "loss_and_throughput": loss_and_throughput,
     "headers_fit": headers_fit,
+    "full_queue": full_queue,
     "service_time": service_time,
     "range_stated": range_stated,
     "same_as_stated": same_as_stated,

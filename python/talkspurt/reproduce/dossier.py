@@ -6,6 +6,7 @@ runs it rests on, their seed, digest and the command that repeats them, and how 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,7 +52,7 @@ def _write_study(one: Reproduction, folder: Path) -> None:
             store.write_text(folder / f"{one.file.name}.{suffix}", file.read_text(encoding="utf-8"))
     drawn = list(pictures(one))
     for picture in drawn:
-        for ending, data in figures.both(picture.figure).items():
+        for ending, data in figures.formats(picture.figure, as_pdf=True).items():
             store.write_bytes(folder / "figures" / f"{picture.name}.{ending}", data)
     store.write_text(folder / "index.html", study_page(one, drawn))
 
@@ -70,7 +71,17 @@ def study_page(one: Reproduction, drawn: Sequence[Picture]) -> str:
         runs=[_run(case) for case in one.cases.values()],
         ns2=ns2.origin(one.file.name),
         scripted=ns2.scripted(one.file.name),
+        linux=_linux(one.file.name),
     )
+
+
+def _linux(study: str) -> dict[str, Any] | None:
+    """A kernel's recorded values, where there are any."""
+    file = FILES / f"{study}.linux.json"
+    if not file.is_file():
+        return None
+    document: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    return document
 
 
 def summary(found: Sequence[Reproduction]) -> str:

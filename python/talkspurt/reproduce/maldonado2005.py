@@ -65,7 +65,11 @@ def cases(lab: Lab) -> None:
         for profile, sources in (("stated", STATED_TALK_SOURCES), ("inferred", TALK_SOURCES)):
             for speed in ("slow", "fast"):
                 scenario = talk(kind, sources, restart=speed == "fast")
-                lab.ask(f"talk-{kind}-{speed}-{profile}", scenario, profile)
+                for seed, name in talk_names(kind, speed, profile):
+                    lab.ask(name, {**scenario, "seed": seed}, profile)
+        packets = mix(kind, MIXES[-1])
+        packets["links"]["bottleneck"]["queue"] = {**RED, "mode": "packets"}
+        lab.ask(f"mix-{kind}-{MIXES[-1]}-packets", packets, "inferred")
     for number in (10, 20, 30, 40):
         lab.ask(f"beritelli-{number}", beritelli(number), "inferred")
     for name, transport in (
@@ -75,6 +79,12 @@ def cases(lab: Lab) -> None:
         ("ccid4", {"kind": "dccp", "ccid": 4}),
     ):
         lab.ask(f"call-{name}", _call(transport), "companion")
+
+
+def talk_names(kind: str, speed: str, profile: str) -> list[tuple[int, str]]:
+    """Seeds and names of the runs of talk and silence."""
+    first = f"talk-{kind}-{speed}-{profile}"
+    return [(seed, first if seed == SEEDS[0] else f"{first}-{seed}") for seed in SEEDS]
 
 
 def _codecs(lab: Lab) -> None:
@@ -190,8 +200,8 @@ def _call(transport: Table) -> Table:
         f"tcp-{n}": flow((f"tcp-{n}-a", f"tcp-{n}-b"), TCP, {"kind": "bulk"}) for n in range(8)
     }
     call = voice(("call-a", "call-b"), "tb")
-    # The study's own G.729 has no impairment factor; the standard's has.
-    call["source"]["ladder"] = ["g729" if codec == "g729-10" else codec for codec in LADDER]
+    # Those codecs of which ITU-T G.113 tells what lost packets do to them.
+    call["source"]["ladder"] = ["pcmu", "g729a", "g723.1-6.3"]
     call["transport"] = transport
     call["send_queue"] = {"drop": "stale", "lifetime": "100ms"}
     call["playout"] = {"buffer": "100ms"}
@@ -213,17 +223,31 @@ def values(lab: Lab) -> Values:
     inferred["restart/g711-rate"] = _wire_kbytes(lab.cases["codecs-inferred"], "g711-10ms")
     stated |= _voip_variant(lab.cases["voip-variant"])
     inferred |= _fairness(lab)
+    fallen = {}
     for profile, found in (("stated", stated), ("inferred", inferred)):
-        found |= _smoothness(web_cases(lab, profile)) | _silence(lab, profile)
+        silence, fallen[profile] = _silence(lab, profile)
+        found |= _smoothness(web_cases(lab, profile)) | silence
     # The text says this of 16 sources.
     del stated["fig5/near-zero"]
     crowd = 64 * mean_share(lab.cases["mix-tb-64"], "other") / (2 * 64)
+    packets = {k: mean_share(lab.cases[f"mix-{k}-64-packets"], "tcp") for k in ("tfrc", "tb")}
+    web = {k: variation_by_scale(c, "other")[1.0] for k, c in web_cases(lab, "inferred").items()}
     fit = math.floor(150e3 / (8 * 40 / 0.02))
     notes = {
         "restart/g711-rate": "In 20 ms packets it is "
         f"{_wire_kbytes(lab.cases['codecs-inferred'], 'g711'):.3g} kB/s",
         "fig3/comparable/64": f"64 TFRC-TB flows, most at low codecs, take {100 * crowd:.0f} % "
-        "of the link, and RED in bytes spares their short packets",
+        "of the link, and RED in bytes (ns-2's default) spares their short packets. Under RED in "
+        f"packets TCP keeps {packets['tb']:.2f} of its share, {packets['tfrc']:.2f} beside TFRC: "
+        f"{packets['tb'] / packets['tfrc']:.2f}",
+        "fig5/similar": "The text calls them similar and, a sentence on, TFRC-TB's very close to "
+        f"zero because its rate has a limit, which TFRC's has not: {web['tb']:.3g} and "
+        f"{web['tfrc']:.3g} here. Both sentences hold only if TFRC's rate was limited too",
+        "fig7/congestion": ". ".join(
+            f"With the {profile} parameters {fast} of {spurts} talkspurts fall with faster "
+            f"restart, {slow} without"
+            for profile, (slow, fast, spurts) in fallen.items()
+        ),
         "restart/with": "Counted: the rate quadruples in each round trip without congestion",
         "restart/without": "Counted: the rate doubles",
         "floyd/nominal": "From X_calc, p and R of a run of CCID 4, by the throughput equation",
@@ -245,13 +269,21 @@ def _cases_of(row: str) -> list[str]:
     number = rest.rpartition("/")[2]
     webs = [f"web-{kind}-{end}" for end in ("stated", *SEEDS) for kind in ("tfrc", "tb")]
     calls = "tb" if rest == "tb-reduced" else "tfrc"
-    talks = [f"talk-{calls}-{s}-{p}" for s in ("slow", "fast") for p in ("stated", "inferred")]
+    talks = [
+        name
+        for speed in ("slow", "fast")
+        for profile in ("stated", "inferred")
+        for _, name in talk_names(calls, speed, profile)
+    ]
     mixed = number if number in map(str, MIXES) else "8" if kind == "fig4" else "1"
+    mixes = [f"mix-{k}-{mixed}" for k in ("tfrc", "tb")]
+    if rest == f"comparable/{MIXES[-1]}":
+        mixes += [f"{name}-packets" for name in mixes]
     return {
         "codec": ["codecs-stated", "codecs-inferred"],
         "restart": ["codecs-inferred"] if rest == "g711-rate" else [],
-        "fig3": [f"mix-tfrc-{mixed}", f"mix-tb-{mixed}"],
-        "fig4": [f"mix-tfrc-{mixed}", f"mix-tb-{mixed}"],
+        "fig3": mixes,
+        "fig4": mixes,
         "fig5": [] if "load" in rest else webs,
         "fig6": [] if "load" in rest else talks,
         "fig7": talks,
@@ -404,22 +436,26 @@ def talkspurts(case: Case) -> list[list[float]]:
     return [spurt for spurt in found[1:] if len(spurt) >= 25]
 
 
-def _silence(lab: Lab, profile: str) -> dict[str, Value]:
-    spread, low = {}, {}
+def _silence(lab: Lab, profile: str) -> tuple[dict[str, Value], tuple[int, int, int]]:
+    """The rows; and of TFRC's talkspurts how many fall without faster restart, with it, and all."""
+    spread, low, count = {}, {}, {}
     for kind in ("tfrc", "tb"):
         for speed in ("slow", "fast"):
-            spurts = talkspurts(lab.cases[f"talk-{kind}-{speed}-{profile}"])
+            names = talk_names(kind, speed, profile)
+            spurts = [spurt for _, name in names for spurt in talkspurts(lab.cases[name])]
             first = [_mean(spurt[:5]) for spurt in spurts]
             fallen = [any(rate < SPOKEN_BPS / 2 for rate in spurt[10:-1]) for spurt in spurts]
             spread[kind, speed] = _variation(first)
             low[kind, speed] = 100 * sum(fallen) / len(fallen)
+            count[kind, speed] = (sum(fallen), len(fallen))
     slow = spread["tfrc", "slow"]
-    return {
+    rows: dict[str, Value] = {
         "fig6/seldom": low["tfrc", "slow"],
         "fig7/consistent": spread["tfrc", "fast"] / slow if slow else None,
         "fig7/congestion": low["tfrc", "fast"] - low["tfrc", "slow"],
         "fig7/tb-reduced": low["tb", "fast"],
     }
+    return rows, (count["tfrc", "slow"][0], *count["tfrc", "fast"])
 
 
 def ns2(script: Script) -> dict[str, Value]:

@@ -84,6 +84,15 @@ def origin(study: str) -> str:
     return f"{found['origin']}, {found['date']}"
 
 
+def beyond(study: str) -> dict[str, float]:
+    """What was recorded of ns-2 besides rows, for reasons: a study's ``ns2_beyond`` says what."""
+    file = FILES / f"{study}.ns2.json"
+    if not file.is_file():
+        return {}
+    found: dict[str, float] = json.loads(file.read_text(encoding="utf-8")).get("beyond", {})
+    return found
+
+
 def recorded(study: str) -> dict[str, Value]:
     """The study's rows as ns-2 gave them when they were recorded; none where it has no script."""
     file = FILES / f"{study}.ns2.json"

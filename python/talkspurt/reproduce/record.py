@@ -9,6 +9,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from talkspurt.reproduce import module
 from talkspurt.reproduce.ns2 import Script, measured
 from talkspurt.reproduce.study_file import FILES
 
@@ -16,11 +17,13 @@ from talkspurt.reproduce.study_file import FILES
 def record(study: str) -> Path:
     """Run ns-2 and write its values beside the script."""
     values = measured(study)
+    beyond = getattr(module(study), "ns2_beyond", None)
     document = {
         "origin": f"{_version()}, {study}.tcl",
         "date": datetime.now(UTC).date().isoformat(),
         "script_sha256": Script(study).sha256,
         "values": {k: round(v, 9) if isinstance(v, float) else v for k, v in values.items()},
+        **({"beyond": beyond(Script(study))} if beyond else {}),
     }
     file = Path(str(FILES / f"{study}.ns2.json"))
     file.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -1,14 +1,17 @@
 """Renker 2008, "CCID3 over WiFi": Linux's CCID 3 into an 802.11b link with a long queue.
 
-The radio is a wire of the rate the note measures, with the queue it estimates, and where the engine
-has cells of 802.11 also such a cell, whose values are then the inferred ones: spikes at 5 and 6
-Mb/s come from retries and changes of rate, which no wire has.
+The radio is a wire of the rate the note measures, with the queue it estimates. For what no wire
+has, spikes at 5 and 6 Mb/s from retries and changes of rate, it is a cell of 802.11b; the fastest
+there is carries less than the note measures, so that nothing else is taken from it. Beside both
+stands what a Linux kernel gave on the same wire, recorded.
 """
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from functools import cache
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -30,7 +33,7 @@ CELL: Table = {
     "standard": "802.11b",
     "short_preamble": True,
     "cw_min": 15,
-    "snr_db": 10.0,
+    "snr_db": 9.0,
     "rate": {"kind": "minstrel"},
 }
 """The fastest 802.11b there is (6.6 Mb/s of payload), with retries and changes of rate."""
@@ -47,10 +50,18 @@ MARKS: Table = {
 
 FIFO: Table = {"kind": "droptail", "packets": 1000}
 RATES = (2, 5, 6, 7)
+STARTED_S = 5.0
+"""From when on constant rates are looked at: Minstrel begins with rates that are too low."""
 
 
+P_FLOOR = 1e-4
+"""The least loss event rate that Linux's table of the equation knows."""
 RADIOS = ("wire", "cell")
-"""What stands for the note's radio, the inferred one last."""
+"""What stands for the note's radio."""
+ON_AIR = ("cbr5", "cbr6")
+"""Rows that want contention and retries: the cell's values are the inferred ones."""
+WIRE_RATE = "7081kbit/s"
+"""7.15 Mb/s as Linux's netem counts, with 14 bytes of Ethernet to each packet of 1436."""
 
 
 def cases(lab: Lab) -> None:
@@ -77,9 +88,7 @@ def path(radio: str, source: Table, seconds: int, *, ecn: bool = False) -> Table
     queue = MARKS if ecn else FIFO
     transport = {**LINUX, "ecn": True} if ecn else LINUX
     if radio == "wire":
-        net = {
-            "links": {"radio": link(ENDS, "7150kbit/s", "1ms", queue, back={"rate": "100Mbit/s"})}
-        }
+        net = {"links": {"radio": link(ENDS, WIRE_RATE, "1ms", queue, back={"rate": "100Mbit/s"})}}
     else:
         cell = {**CELL, "queue": queue, "stations": {ENDS[1]: {}}}
         ethernet = link((ENDS[0], cell["access_point"]), "100Mbit/s", "100us", FIFO)
@@ -145,12 +154,20 @@ def _most(frame: pl.DataFrame) -> float:
 def values(lab: Lab) -> Values:
     """Every row's values."""
     found = {radio: _measured(lab, radio) for radio in RADIOS}
-    inferred = found[RADIOS[-1]]
-    notes = {row: f"A Linux 6.1 kernel on the wire: {value:g}" for row, value in linux().items()}
-    if len(found) > 1:
-        for row, value in found["wire"].items():
-            words = f"A wire of 7.15 Mb/s in the radio's place gives {show(value)}"
-            notes[row] = ". ".join(part for part in (words, notes.get(row)) if part)
+    inferred, notes = {}, {}
+    for row in found["wire"]:
+        radio, other = ("cell", "wire") if row.split("/")[0] in ON_AIR else ("wire", "cell")
+        inferred[row] = found[radio][row]
+        parts = [f"{OTHERS[other]} gives {show(found[other][row])}"]
+        if row in linux():
+            parts.append(f"A Linux 6.1 kernel on the wire gave {show(linux()[row])}")
+        notes[row] = ". ".join(parts)
+    rate = at(lab.cases["full-3min-wire"], "receive_rate", 180) / 8
+    floor = 1e3 * PACKET_BYTES * (1.5 / P_FLOOR) ** 0.5 / rate
+    notes["3min/rtt-load"] += (
+        f". At the least p that Linux's table knows, {P_FLOOR:g}, X_calc is the {8e-6 * rate:.3g} "
+        f"Mb/s that arrive where R is s √(3/2p) / C = {floor:.0f} ms: there the queue stands"
+    )
     stated: dict[str, Value] = {
         "equation/x-calc": equation_bps(PACKET_BYTES, 0.002, 0.4) / 1e3,
         # A round trip of 1 s at the 7 Mb/s that the note measures.
@@ -159,23 +176,28 @@ def values(lab: Lab) -> Values:
     return Values(stated, inferred, notes=notes, cases={row: _cases_of(row) for row in inferred})
 
 
+OTHERS = {"cell": "A cell of 802.11b", "wire": "The wire"}
+
+
 def _measured(lab: Lab, radio: str) -> dict[str, Value]:
     full, long, ecn = (lab.cases[f"full-{name}-{radio}"] for name in ("3min", "15min", "ecn"))
     cbr = {rate: lab.cases[f"cbr-{rate}-{radio}"] for rate in RATES}
     first_loss = _first(gauge(full, "loss_event_rate").filter(pl.col("value") > 0))
     assert isinstance(first_loss, float)
+    # What that report made the sender compute; gauges of one report bear one time.
+    computed_first = first_loss + 1e-9
     peak = _most(gauge(full, "loss_event_rate", 0, 10))
     computed = gauge(full, "equation_rate")
     late = gauge(long, "loss_event_rate")
     high = late.filter(pl.col("value") > peak / 10)
-    rtt2 = gauge(cbr[2], "srtt", 1)
+    steady = {rate: _steady(case) for rate, case in cbr.items()}
     lost7 = cbr[7].result.series("iperf").filter(pl.col("lost_packets") > 0)
     heard = _first(gauge(ecn, "loss_event_rate").filter(pl.col("value") > 0))
     return {
-        "full/x-calc": at(full, "equation_rate", max(5, first_loss)) / 1e3,
+        "full/x-calc": at(full, "equation_rate", computed_first) / 1e3,
         "full/first-loss": first_loss,
-        "full/p": 100 * at(full, "loss_event_rate", 5),
-        "full/rtt": 1e3 * at(full, "srtt", 5),
+        "full/p": 100 * at(full, "loss_event_rate", computed_first),
+        "full/rtt": 1e3 * at(full, "srtt", computed_first),
         "full/rtt-peak": _most(gauge(full, "srtt", 0, 10)),
         "full/recovers": _first(computed.filter(pl.col("time_s") > 6, pl.col("value") >= 7e6)),
         "full/slow-start": at(full, "rate", 1) / at(full, "receive_rate", 1),
@@ -190,13 +212,18 @@ def _measured(lab: Lab, radio: str) -> dict[str, Value]:
         "cbr7/first-loss": _first(lost7),
         "cbr7/rtt": _most(gauge(cbr[7], "srtt")),
         "cbr2/rtt": 1e3 * _mean(cbr[2], "srtt", 1, 60),
-        "cbr5/spikes": _most(gauge(cbr[5], "srtt", 1))
-        / float(gauge(cbr[5], "srtt", 1)["value"].median()),  # type: ignore[arg-type]
-        "cbr6/builds-up": _most(gauge(cbr[6], "srtt", 1)) / _most(rtt2),
+        "cbr5/spikes": max(steady[5]) / median(steady[5]),
+        "cbr6/builds-up": max(steady[6]) / max(steady[2]),
         "cbr6/no-loss": cbr[6].flow("iperf", "lost_packets"),
         "ecn/queue": _longest_queue(ecn),
         "ecn/heard": heard / first_loss if isinstance(heard, float) else None,
     }
+
+
+def _steady(case: Case) -> list[float]:
+    """Round-trip times once a constant rate has started, in seconds."""
+    later = gauge(case, "srtt", STARTED_S)["value"].to_list()
+    return [at(case, "srtt", STARTED_S), *map(float, later)]
 
 
 def _longest_queue(case: Case) -> float:
@@ -223,7 +250,19 @@ def _cases_of(row: str) -> list[str]:
 
 
 def linux() -> Mapping[str, float]:
-    """What a Linux kernel gave on the same path, as recorded."""
-    text = (FILES / "renker2008.linux.json").read_text(encoding="utf-8")
-    values: dict[str, float] = json.loads(text)["values"]
+    """What a Linux kernel gave on the same wire, as recorded."""
+    values: dict[str, float] = _recorded()["values"]
     return values
+
+
+def linux_series(run: str) -> Mapping[str, list[float | None]]:
+    """The kernel's sender over time in a run (``full``, ``cbr-2`` …), by column."""
+    series: dict[str, dict[str, list[float | None]]] = _recorded()["series"]
+    return series[run]
+
+
+@cache
+def _recorded() -> dict[str, Any]:
+    text = (FILES / "renker2008.linux.json").read_text(encoding="utf-8")
+    document: dict[str, Any] = json.loads(text)
+    return document

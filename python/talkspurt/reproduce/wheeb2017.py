@@ -7,13 +7,15 @@ described. The inferred parameters come from the tables' own arithmetic and from
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import product
 from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.reproduce import hops
+from talkspurt.reproduce import hops, study_file
+from talkspurt.reproduce import ns2 as peer
 from talkspurt.reproduce.network import Table, cbr, dccp, flow, link
-from talkspurt.reproduce.rows import Value, Values
+from talkspurt.reproduce.rows import Value, Values, show
 
 if TYPE_CHECKING:
     from talkspurt.reproduce.lab import Lab
@@ -47,7 +49,7 @@ def transports() -> dict[str, Table]:
     return {
         "UDP": {"kind": "udp"},
         "DCCP": dccp(2),
-        "SCTP": {"kind": "sctp"},
+        "SCTP": {"kind": "sctp", "ack_clocked": True},
         "TFRC": {"kind": "tfrc", "profile": "ns2"},
     }
 
@@ -70,7 +72,8 @@ def cases(lab: Lab) -> None:
             call = flow((NODES[0], NODES[-1]), transport, source)
             lab.ask(name(traffic, protocol, "inferred"), _scenario(call, *links), "inferred")
     for protocol, transport in transports().items():
-        modern = {key: value for key, value in transport.items() if key != "profile"}
+        simulated = ("profile", "ack_clocked")
+        modern = {key: value for key, value in transport.items() if key not in simulated}
         speech = {"kind": "speech", "codec": "pcmu"}
         call = {"from": NODES[0], "to": NODES[-1], "transport": modern, "source": speech}
         lab.ask(
@@ -107,7 +110,36 @@ def values(lab: Lab) -> Values:
             inferred[traffic][protocol] = data(hops.ours(ours["inferred"]), "from")
             for table in ("table3", "table4", "table5"):
                 used[f"{table}/{row}"] = [case.name for case in ours.values()]
-    return Values(stated, _rows(inferred), cases=used)
+    rows = _rows(inferred)
+    return Values(stated, rows, notes=_notes(rows), cases=used)
+
+
+def _notes(rows: Mapping[str, Value]) -> dict[str, str]:
+    """Why rows differ, from what ns-2 gave with these and over other links."""
+    tried = peer.beyond("wheeb2017")
+    if not tried:
+        return {}
+    others = ", ".join(
+        f"{p} {tried[f'{p} least']:.3f} to {tried[f'{p} most']:.3f} s" for p in PROTOCOLS[1:]
+    )
+    links = (
+        f"Of {tried['tried']:g} choices of links in ns-2 (outer ones of 0.8 to 10 Mb/s and 1 to 10 "
+        f"ms, a middle one of 800 kb/s and 1 to 20 ms) {tried['fit']:g} give UDP the printed delay "
+        f"within 2 %, and then {others}"
+    )
+    notes = {f"table4/data/{p.lower()}": links for p in PROTOCOLS[1:]}
+    theirs = peer.recorded("wheeb2017")
+    for spec in study_file.load("wheeb2017").rows:
+        ours, other = rows[spec.id], theirs[spec.id]
+        if spec.id in notes or spec.band.holds(spec.paper, ours):
+            continue
+        if isinstance(ours, str) or isinstance(other, str) or ours is None or other is None:
+            near = ours == other
+        else:
+            near = abs(ours / other - 1) <= 0.05
+        if near:
+            notes[spec.id] = f"ns-2 gives {show(other)} with the same parameters"
+    return notes
 
 
 def data(frame: pl.DataFrame, sender: str) -> pl.DataFrame:
@@ -162,3 +194,28 @@ def ns2(script: Script) -> dict[str, Value]:
                 frame = hops.of_ns2(trace)
             found[traffic][protocol] = data(frame, "0.0>3.0")
     return _rows(found)
+
+
+def ns2_beyond(script: Script) -> dict[str, float]:
+    """Delays of data over other links, where UDP's is the printed one."""
+    rate, size = "898kb", "1000"
+    found: dict[str, list[float]] = {protocol: [] for protocol in PROTOCOLS}
+    tried = 0
+    for outer, outer_ms, middle_ms in product(
+        ("800kb", "1Mb", "2Mb", "5Mb", "10Mb"), (1, 2, 5, 10), (1, 2, 5, 10, 15, 20)
+    ):
+        words = (rate, size, outer, f"{outer_ms}ms", "800kb", f"{middle_ms}ms")
+        tried += 1
+        for protocol in PROTOCOLS:
+            with script.run(protocol, *words) as trace:
+                packets = data(hops.of_ns2(trace), "0.0>3.0").drop_nulls("received_s")
+            delay = float((packets["received_s"] - packets["sent_s"]).mean())  # type: ignore[arg-type]
+            if protocol == "UDP" and abs(delay / 0.108356 - 1) > 0.02:
+                break
+            found[protocol].append(delay)
+    spans = {
+        f"{protocol} {word}": round(end(delays), 6)
+        for protocol, delays in found.items()
+        for word, end in (("least", min), ("most", max))
+    }
+    return {"tried": tried, "fit": len(found["UDP"]), **spans}

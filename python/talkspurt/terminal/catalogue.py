@@ -32,17 +32,27 @@ def print_list(*, as_json: bool) -> None:
         for one in (one for one in there if one.table == table):
             unit = "" if one.unit == "1" else f" ({one.unit})"
             print(f"  {one.name:<24} {one.label}{unit}")
-    print("\nComputed when asked for: talkspurt metrics RUN NAME [--flow FLOW]")
+    print("\nComputed when asked for: talkspurt metrics RUN NAME [--flow FLOW | --link LINK]")
     print("(P: of a run with --set record.packets=true; letters are those of the study of voice)\n")
     for metric in metrics.ALL:
         needs = "P" if metric.needs_packets else " "
         unit = f" ({metric.unit})" if metric.unit not in ("", "1") else ""
         what = f"{metric.y} against {metric.x}" if metric.x else "a number of each flow"
+        if metric.of_links:
+            what += ", of links"
         print(f"  {metric.study:<2} {needs} {metric.name:<30} {what}{unit}")
         print(f"       {metric.formula}")
 
 
-def print_metric(run: Path, name: str, flow: str | None, bin_s: float, *, as_json: bool) -> None:
+def print_metric(
+    run: Path,
+    name: str,
+    flow: str | None,
+    link: str | None,
+    bin_s: float | None,
+    *,
+    as_json: bool,
+) -> None:
     """One metric of a result."""
     from talkspurt import _core, metrics, store
     from talkspurt.study import Study
@@ -53,7 +63,7 @@ def print_metric(run: Path, name: str, flow: str | None, bin_s: float, *, as_jso
     if bin_s is not None and result.duration_s > MOST_BINS * bin_s:
         many = f"{result.duration_s / bin_s:.3g} bins in {result.duration_s:g} s"
         raise BadInputError(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
-    table = metrics.compute(result, name, flow, bin_s)
+    table = metrics.compute(result, name, flow, bin_s, link=link)
     if as_json:
         print(json.dumps(table.to_dicts(), ensure_ascii=False, allow_nan=False))
     else:

@@ -31,8 +31,9 @@ function colour(line) {
   return line.colour === "ink" ? ink("--ink") : line.colour;
 }
 
-function series(line) {
+function series(line, stepped) {
   return {
+    paths: stepped ? uPlot.paths.stepped({ align: -1 }) : undefined,
     label: line.label,
     stroke: colour(line),
     width: line.width,
@@ -47,13 +48,14 @@ function fromZero(_, low, high) {
 }
 
 function options(chart, width) {
+  const range = chart.range ?? fromZero;
   return {
     width,
     height: HEIGHT,
     cursor: { sync: { key: "talkspurt" }, points: { size: 6 } },
-    scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3 } : { range: fromZero } },
+    scales: { x: { time: false }, y: chart.logarithmic ? { distr: 3 } : { range } },
     axes: [axis("time / s"), { ...axis(chart.unit), size: 58 }],
-    series: [{ label: "time", value: (_, value) => (value === null ? "–" : `${value.toFixed(2)} s`) }, ...chart.lines.map(series)],
+    series: [{ label: "time", value: (_, value) => (value === null ? "–" : `${value.toFixed(2)} s`) }, ...chart.lines.map((line) => series(line, chart.stepped))],
   };
 }
 

@@ -119,12 +119,13 @@ impl Outgoing {
         match &mut self.source {
             source @ (Source::Timed(_) | Source::Paced(_)) => {
                 let mut fresh = false;
-                while let Some(unit) = source.take(local) {
+                // Looked at where it lies: a unit that is moved as soon as it was written stalls.
+                while let Some(unit) = &mut source.take(local) {
                     self.generated += 1;
                     if let Some(media) = &mut self.media {
-                        mark_encoding(local, media, &unit, probe);
+                        mark_encoding(local, media, unit, probe);
                     }
-                    note_generated(local, clock, &unit, probe);
+                    note_generated(local, clock, unit, probe);
                     let index = unit.index;
                     let frame = frame(self.media.as_deref_mut(), unit);
                     if self.queue.is_empty() && frame.wire_bytes() + prefix <= transport.room() {
@@ -189,6 +190,7 @@ fn expire<P: Probe>(queue: &mut SendQueue, local: Instant, probe: &mut Stamped<'
 }
 
 /// A frame goes into the transport, which has room for it and the length before it.
+#[inline(always)]
 fn hand_over<P: Probe>(
     local: Instant,
     index: u32,
@@ -216,13 +218,15 @@ fn in_stream(frame: &Frame) -> Option<Frame> {
     rfc4571::frame(frame).map(|bytes| Frame::Data(Payload::Real(bytes)))
 }
 
-fn frame(media: Option<&mut Media>, unit: Unit) -> Frame {
-    let Some(media) = media else { return Frame::Data(unit.payload) };
+#[inline(always)]
+fn frame(media: Option<&mut Media>, unit: &mut Unit) -> Frame {
+    let payload = std::mem::take(&mut unit.payload);
+    let Some(media) = media else { return Frame::Data(payload) };
     let own = media.payload_types[usize::from(unit.encoding)];
     media.rtp.encode_as(if unit.keep_alive { COMFORT_NOISE } else { own });
     // RFC 3550 §5.1: the timestamp has the lower 32 bits.
     let timestamp = (unit.slot as u32).wrapping_mul(media.samples);
-    Frame::Rtp(media.rtp.packet(timestamp, unit.marker, unit.payload))
+    Frame::Rtp(media.rtp.packet(timestamp, unit.marker, payload))
 }
 
 /// The first frame in another encoding is marked.

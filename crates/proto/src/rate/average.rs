@@ -32,39 +32,52 @@ fn sums<'a>(
     })
 }
 
-/// DF, the discount that an open interval more than twice the average puts on all closed ones
-/// (RFC 5348 §5.5).
-pub(super) fn general_discount<'a>(
-    open: f64,
-    closed: impl Iterator<Item = &'a Weighed>,
-    n: usize,
-) -> f64 {
-    let (total, weights) = sums(closed, 0, n, 1.0);
-    let mean = total / weights;
-    if open > 2.0 * mean { (2.0 * mean / open).max(THRESHOLD) } else { 1.0 }
+/// What closed intervals bring to the average, the same for every packet until another closes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Closed {
+    /// How many of them the average takes.
+    count: usize,
+    /// Sums without the open interval.
+    without: (f64, f64),
+    /// And with it in place of the oldest, before a general discount.
+    rest: (f64, f64),
 }
 
-/// I_mean: the larger average of those with and without the open interval I_0 (RFC 5348 §5.4 and
-/// §5.5; `discounting` switches the latter). `None` without closed intervals: no loss yet.
-pub(super) fn mean_interval<'a, I>(
-    open: f64,
-    closed: &I,
-    n: usize,
-    discounting: bool,
-) -> Option<f64>
-where
-    I: Iterator<Item = &'a Weighed> + Clone,
-{
-    let count = closed.clone().take(n).count();
-    if count == 0 {
-        return None;
+impl Closed {
+    /// The sums of intervals, newest first, of which `n` count.
+    pub(super) fn of<'a>(closed: impl Iterator<Item = &'a Weighed> + Clone, n: usize) -> Self {
+        let count = closed.clone().take(n).count();
+        let rest = sums(closed.clone().take(count.saturating_sub(1)), 1, n, 1.0);
+        Self { count, without: sums(closed, 0, n, 1.0), rest }
     }
-    let general = if discounting { general_discount(open, closed.clone(), n) } else { 1.0 };
-    // §5.4: without I_0, then with it in place of the oldest.
-    let (without, its_weights) = sums(closed.clone(), 0, n, 1.0);
-    let (rest, rest_weights) = sums(closed.clone().take(count - 1), 1, n, general);
-    let with = (open + rest) / (1.0 + rest_weights);
-    Some((without / its_weights).max(with))
+
+    /// DF, the discount that an open interval more than twice the average puts on all closed ones
+    /// (RFC 5348 §5.5).
+    pub(super) fn general_discount(&self, open: f64) -> f64 {
+        let mean = self.without.0 / self.without.1;
+        if open > 2.0 * mean { (2.0 * mean / open).max(THRESHOLD) } else { 1.0 }
+    }
+
+    /// I_mean: the larger average of those with and without the open interval I_0 (RFC 5348 §5.4 and
+    /// §5.5; `discounting` switches the latter). `None` without closed intervals: no loss yet.
+    pub(super) fn mean_interval<'a>(
+        &self,
+        open: f64,
+        closed: impl Iterator<Item = &'a Weighed>,
+        n: usize,
+        discounting: bool,
+    ) -> Option<f64> {
+        if self.count == 0 {
+            return None;
+        }
+        let general = if discounting { self.general_discount(open) } else { 1.0 };
+        let (rest, rest_weights) = match general {
+            1.0 => self.rest,
+            _ => sums(closed.take(self.count - 1), 1, n, general),
+        };
+        let with = (open + rest) / (1.0 + rest_weights);
+        Some((self.without.0 / self.without.1).max(with))
+    }
 }
 
 #[cfg(test)]

@@ -150,6 +150,8 @@ pub struct Parameters {
     pub p_floor: f64,
     /// Weight of the old value in the average of round-trip times (RFC 5348 §4.3 step 2: q).
     pub rtt_weight: f64,
+    /// The same in the average of their roots (RFC 5348 §4.5: q2); ns-2's TFRC has one for both.
+    pub root_weight: f64,
     /// Granularity of the sender's timer (RFC 5348 §8.3: t_gran).
     pub timer_granularity: Duration,
     /// Unused sending time a sender may make up for by a burst (RFC 5348 §4.6).
@@ -158,10 +160,22 @@ pub struct Parameters {
     pub minimum_timeout: Duration,
     /// Loss intervals in the average (RFC 5348 §5.4: n).
     pub loss_intervals: usize,
-    /// Later packets that make a missing one lost (RFC 5348 §5.1: NDUPACK).
+    /// The interval before the first loss, made up from the receive rate (RFC 5348 §6.3.1), stays in
+    /// the average as the others do. Linux forgets it at the second loss event.
+    pub first_interval_lasts: bool,
+    /// Window counters are compared as the four bits of a packet's header. ns-2's DCCP: a loss whose
+    /// counter is 0 to 4 above that of the last event's first loss, modulo 16, counts to that event
+    /// however long ago it was.
+    pub counter_wraps: bool,
+    /// Later packets that make a missing one lost (RFC 5348 §5.1: NDUPACK, 3; ns-2's TFRC: 1,
+    /// `numPkts_`).
     pub ndupack: u32,
     /// Feedback packets in a round trip (RFC 5348 §6.2: one).
     pub feedback_per_rtt: u32,
+    /// Feedback leaves with the packet that arrives a round trip or more after the last, and a timer
+    /// of one and a half only makes up for silence: ns-2's TFRC (`tfrc-sink.cc`, `recv` and `nextpkt`).
+    /// RFC 5348 §6.2 has a timer of one.
+    pub feedback_on_arrival: bool,
     /// An acknowledgement moves the window counter four beyond the packet it acknowledges (RFC 4342
     /// §8.1, a SHOULD).
     pub counter_follows_acks: bool,
@@ -194,12 +208,16 @@ impl Parameters {
             history_discounting: true,
             p_floor: 0.0,
             rtt_weight: 0.9,
+            root_weight: 0.9,
             timer_granularity: Duration::ZERO,
             credit: Duration::ZERO,
             minimum_timeout: Duration::ZERO,
             loss_intervals: 8,
+            first_interval_lasts: true,
+            counter_wraps: false,
             ndupack: 3,
             feedback_per_rtt: 1,
+            feedback_on_arrival: false,
             counter_follows_acks: true,
             elapsed_time: true,
             loss_intervals_option: true,
@@ -214,15 +232,22 @@ impl Parameters {
         let rfc = Self::rfc(kind);
         match (profile, kind) {
             (Profile::Rfc, _) => rfc,
-            (Profile::Ns2, Kind::Tfrc) => {
-                Self { nominal_bytes: Some(1000), rtt_weight: 0.95, idle: Idle::Rfc3448, ..rfc }
-            }
+            (Profile::Ns2, Kind::Tfrc) => Self {
+                nominal_bytes: Some(1000),
+                rtt_weight: 0.95,
+                root_weight: 0.95,
+                ndupack: 1,
+                feedback_on_arrival: true,
+                idle: Idle::Rfc3448,
+                ..rfc
+            },
             (Profile::Ns2, _) => Self {
                 nominal_bytes: rfc.nominal_bytes.or(Some(500)),
                 initial_window: Some(1),
                 idle: Idle::Rfc3448,
                 history_discounting: false,
                 p_floor: 1e-5,
+                counter_wraps: true,
                 timer_granularity: Duration::from_millis(10),
                 ..rfc
             },
@@ -231,6 +256,7 @@ impl Parameters {
                 oscillation_prevention: false,
                 history_discounting: false,
                 p_floor: 1e-4,
+                first_interval_lasts: false,
                 timer_granularity: Duration::from_millis(2),
                 credit: Duration::MAX,
                 counter_follows_acks: false,
@@ -263,12 +289,16 @@ impl Config {
             history_discounting: self.history_discounting.unwrap_or(base.history_discounting),
             p_floor: self.p_floor.unwrap_or(base.p_floor),
             rtt_weight: self.rtt_weight.unwrap_or(base.rtt_weight),
+            root_weight: base.root_weight,
             timer_granularity: self.timer_granularity.unwrap_or(base.timer_granularity),
             credit: self.credit.unwrap_or(base.credit),
             minimum_timeout: self.minimum_timeout.unwrap_or(base.minimum_timeout),
             loss_intervals: self.loss_intervals.map_or(base.loss_intervals, |n| n as usize),
+            first_interval_lasts: base.first_interval_lasts,
+            counter_wraps: base.counter_wraps,
             ndupack: base.ndupack,
             feedback_per_rtt: self.feedback_per_rtt.unwrap_or(base.feedback_per_rtt),
+            feedback_on_arrival: base.feedback_on_arrival,
             counter_follows_acks: self.counter_follows_acks.unwrap_or(base.counter_follows_acks),
             elapsed_time: self.elapsed_time.unwrap_or(base.elapsed_time),
             loss_intervals_option: self.loss_intervals_option.unwrap_or(base.loss_intervals_option),

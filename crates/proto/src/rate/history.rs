@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use crate::time::{Duration, Instant};
 
-use super::average::{self, Weighed};
+use super::average::{Closed, Weighed};
 use super::config::Parameters;
 
 /// How many closed intervals are kept: with the open one, those of the longest Loss Intervals
@@ -18,6 +18,8 @@ pub const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
 /// By how much the window counter grows in a round trip (RFC 4342 §8.1).
 const COUNTS_PER_RTT: u64 = 4;
+/// Values of the four bits in which a packet bears it.
+const COUNTER_SPACE: u64 = 16;
 
 /// A packet that arrived, data or not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -80,6 +82,8 @@ pub struct LossHistory {
     n: usize,
     discounting: bool,
     short_intervals: bool,
+    first_interval_lasts: bool,
+    counter_wraps: bool,
     rtt: Duration,
     /// The last packet below which everything is decided.
     decided: Option<Mark>,
@@ -90,6 +94,8 @@ pub struct LossHistory {
     event: Option<Mark>,
     /// Newest first.
     closed: VecDeque<(Interval, Weighed)>,
+    /// Their sums.
+    sums: Closed,
 }
 
 impl LossHistory {
@@ -107,12 +113,15 @@ impl LossHistory {
             n: parameters.loss_intervals.clamp(1, KEPT_INTERVALS),
             discounting: parameters.history_discounting,
             short_intervals: parameters.short_intervals,
+            first_interval_lasts: parameters.first_interval_lasts,
+            counter_wraps: parameters.counter_wraps,
             rtt: DEFAULT_RTT,
             decided: None,
             waiting: Vec::new(),
             open: Interval::default(),
             event: None,
             closed: VecDeque::new(),
+            sums: Closed::default(),
         }
     }
 
@@ -225,7 +234,11 @@ impl LossHistory {
         let Some(event) = self.event else { return true };
         match (event.counter, loss.counter) {
             // RFC 4342 §10.2: more than a round trip of window counts later.
-            (Some(from), Some(to)) => to.saturating_sub(from) > COUNTS_PER_RTT,
+            (Some(from), Some(to)) => {
+                let grown = to.saturating_sub(from);
+                let grown = if self.counter_wraps { grown % COUNTER_SPACE } else { grown };
+                grown > COUNTS_PER_RTT
+            }
             // RFC 5348 §5.2: T_old + R_i >= T_new is the same event.
             _ => loss.time.saturating_since(event.time) > self.rtt,
         }
@@ -243,15 +256,19 @@ impl LossHistory {
     fn begin(&mut self, at: Mark) {
         let mut closing = self.open;
         closing.short = self.is_short(at);
+        if !self.first_interval_lasts {
+            // What came before the first loss began with none.
+            self.closed.retain(|(interval, _)| interval.loss_length > 0);
+        }
         // RFC 5348 §5.5: the general discount becomes part of those there were.
         if self.discounting && !self.closed.is_empty() {
-            let weighed = self.closed.iter().map(|(_, weighed)| weighed);
-            let general = average::general_discount(self.counted(&closing), weighed, self.n);
+            let general = self.sums.general_discount(self.counted(&closing));
             self.closed.iter_mut().for_each(|(_, weighed)| weighed.discount *= general);
         }
         let weighed = Weighed { length: self.counted(&closing), discount: 1.0 };
         self.closed.push_front((closing, weighed));
         self.closed.truncate(KEPT_INTERVALS);
+        self.sum_up();
         self.open = Interval { start: at.seq, ..Interval::default() };
         self.event = Some(at);
     }
@@ -282,6 +299,11 @@ impl LossHistory {
         if let Some((_, weighed)) = self.closed.back_mut() {
             weighed.length = data_length.max(1.0);
         }
+        self.sum_up();
+    }
+
+    fn sum_up(&mut self) {
+        self.sums = Closed::of(self.closed.iter().map(|(_, weighed)| weighed), self.n);
     }
 
     /// Loss event rate p, 0 without loss (RFC 5348 §5.4).
@@ -294,7 +316,7 @@ impl LossHistory {
     #[must_use]
     pub fn mean_interval(&self) -> Option<f64> {
         let closed = self.closed.iter().map(|(_, weighed)| weighed);
-        average::mean_interval(self.counted(&self.open), &closed, self.n, self.discounting)
+        self.sums.mean_interval(self.counted(&self.open), closed, self.n, self.discounting)
     }
 
     /// The intervals, newest first: the open one, then at most [`KEPT_INTERVALS`] closed ones. The
@@ -347,7 +369,8 @@ pub fn loss_event_rate(open: f64, closed: &[f64], parameters: &Parameters) -> f6
     let closed: Vec<_> =
         closed.iter().map(|length| Weighed { length: *length, discount: 1.0 }).collect();
     let n = parameters.loss_intervals.clamp(1, KEPT_INTERVALS);
-    average::mean_interval(open, &closed.iter(), n, false).map_or(0.0, |mean| 1.0 / mean.max(1.0))
+    let sums = Closed::of(closed.iter(), n);
+    sums.mean_interval(open, closed.iter(), n, false).map_or(0.0, |mean| 1.0 / mean.max(1.0))
 }
 
 /// The length of an interval of `data_length` packets, `drop_count` of them lost, in the average:

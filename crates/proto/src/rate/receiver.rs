@@ -37,9 +37,12 @@ pub struct Feedback {
 #[derive(Clone, Debug)]
 pub struct Receiver {
     history: LossHistory,
+    /// Its loss event rate.
+    rate: f64,
     nominal_bytes: Option<u32>,
     header_bytes: u32,
     feedback_per_rtt: u64,
+    on_arrival: bool,
     rtt: Option<Duration>,
     /// Mean bytes of a data packet.
     size: Option<f64>,
@@ -74,9 +77,11 @@ impl Receiver {
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             history: LossHistory::new(parameters),
+            rate: 0.0,
             nominal_bytes: parameters.nominal_bytes,
             header_bytes: parameters.header_bytes,
             feedback_per_rtt: u64::from(parameters.feedback_per_rtt.max(1)),
+            on_arrival: parameters.feedback_on_arrival,
             rtt: None,
             size: None,
             last: None,
@@ -97,7 +102,7 @@ impl Receiver {
         if let Some(rtt) = arrival.rtt {
             self.set_rtt(rtt);
         }
-        let previous = self.history.loss_event_rate();
+        let previous = self.rate;
         // RFC 5348 §6.1 step 1
         let begun = self.history.on_packet(now, arrival);
         self.last = Some((arrival.seq, now));
@@ -112,6 +117,7 @@ impl Receiver {
         }
         // RFC 5348 §6.1 steps 2 and 3
         let rate = self.history.loss_event_rate();
+        self.rate = rate;
         if begun || rate > previous {
             self.due = true;
         }
@@ -157,6 +163,10 @@ impl Receiver {
             // RFC 4342 §10.3
             let step = COUNTS_PER_RTT.div_ceil(self.feedback_per_rtt);
             self.due |= to.saturating_sub(from) >= step;
+        } else if self.on_arrival {
+            let since = self.reported.map(|(at, _)| now.saturating_since(at));
+            self.due |= since >= Some(self.period());
+            self.quiet = false;
         } else if self.quiet {
             // RFC 5348 §6.2: a timer that finds nothing to report starts again; here it stands
             // still and is put where it would be by now.
@@ -186,6 +196,11 @@ impl Receiver {
 
     fn period(&self) -> Duration {
         (self.rtt_or_default() / self.feedback_per_rtt).max(Duration::from_nanos(1))
+    }
+
+    /// After how long without feedback the timer expires.
+    fn patience(&self) -> Duration {
+        if self.on_arrival { self.period() + self.period() / 2 } else { self.period() }
     }
 
     /// Length of the interval before the first loss (RFC 5348 §6.3.1): the loss event rate at which
@@ -240,7 +255,7 @@ impl Receiver {
         }
         if self.bytes > 0 {
             self.due = true;
-            self.timer = Some(now + self.period());
+            self.timer = Some(now + self.patience());
         } else {
             self.quiet = true;
         }
@@ -262,12 +277,12 @@ impl Receiver {
         self.bytes = 0;
         self.due = false;
         self.quiet = false;
-        self.timer = Some(now + self.period());
+        self.timer = Some(now + self.patience());
         Some(Feedback {
             last,
             delay: now.saturating_since(arrived),
             receive_rate: crate::math::round_u64(rate),
-            loss_event_rate: self.history.loss_event_rate(),
+            loss_event_rate: self.rate,
         })
     }
 

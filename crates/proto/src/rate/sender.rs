@@ -17,8 +17,6 @@ use super::{Permit, RateControl, Report};
 const LONGEST_INTERVAL: f64 = 64.0;
 /// The nofeedback timer before the first round-trip time (RFC 5348 §4.2).
 const INITIAL_TIMEOUT: Duration = Duration::from_secs(2);
-/// q2, the weight of the old value in `R_sqmean` (RFC 5348 §4.5).
-const SQUARE_ROOT_WEIGHT: f64 = 0.9;
 /// W_init is between two and four packets and near this many bytes (RFC 5348 §4.2, RFC 3390).
 const INITIAL_WINDOW_BYTES: f64 = 4380.0;
 /// s before anything was sent, where no nominal size is given.
@@ -195,13 +193,13 @@ impl Sender {
     fn measure(&mut self, sample: Duration) {
         let sample = sample.max(Duration::from_nanos(1)).as_secs_f64();
         let root = sample.sqrt();
-        let q = self.parameters.rtt_weight;
+        let (q, q2) = (self.parameters.rtt_weight, self.parameters.root_weight);
         self.round_trip = Some(match self.round_trip {
             None => RoundTrip { mean: sample, latest_root: root, root_mean: root },
             Some(old) => RoundTrip {
                 mean: q * old.mean + (1.0 - q) * sample,
                 latest_root: root,
-                root_mean: SQUARE_ROOT_WEIGHT * old.root_mean + (1.0 - SQUARE_ROOT_WEIGHT) * root,
+                root_mean: q2 * old.root_mean + (1.0 - q2) * root,
             },
         });
     }

@@ -73,6 +73,7 @@ impl Sender {
 
     /// Stamps one frame. `media_offset` counts ticks of the media clock from the first sample of
     /// the stream to the first sample of this frame; `marker` says that a talkspurt begins.
+    #[inline]
     pub fn packet(&mut self, media_offset: u32, marker: bool, payload: Payload) -> Packet {
         let sequence = self.next_sequence;
         self.next_sequence = sequence.wrapping_add(1);

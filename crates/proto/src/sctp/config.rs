@@ -80,6 +80,12 @@ pub struct Config {
     /// Hold back what does not fill a packet while data is unacknowledged (Nagle, RFC 9260 §6.1).
     #[serde(default)]
     pub nagle: bool,
+    /// Hold back all new data while any is unacknowledged, until a SACK comes in: then all that waits
+    /// leaves, full packets or not; SACKs leave without data. So does ns-2.35, which bundles what has
+    /// waited for a round trip. (Its associations are silent for ever once a SACK finds nothing
+    /// waiting; here a message that finds nothing in flight leaves at once.)
+    #[serde(default)]
+    pub ack_clocked: bool,
     /// Retransmission timeout before the first measurement (RFC 9260 §16: RTO.Initial, 1 s).
     #[serde(default = "Config::default_rto_initial")]
     pub rto_initial: Duration,
@@ -183,6 +189,7 @@ impl Default for Config {
             sack_frequency: Self::default_sack_frequency(),
             bundling: true,
             nagle: false,
+            ack_clocked: false,
             rto_initial: Self::default_rto_initial(),
             rto_min: Self::default_rto_min(),
             rto_max: Self::default_rto_max(),

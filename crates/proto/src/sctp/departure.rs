@@ -61,8 +61,9 @@ impl Sctp {
             return;
         }
         let data = self.tx.wants(path, &self.paths, &self.config);
-        // §6.2: a SACK that waits goes along with data.
-        let sack = self.rx.due && path == self.sack_path() || self.rx.owes() && data;
+        // §6.2: a SACK that waits goes along with data, unless data is clocked by SACKs.
+        let alone = self.config.ack_clocked;
+        let sack = self.rx.due && path == self.sack_path() || self.rx.owes() && data && !alone;
         if sack && space >= 16 {
             if let Some(echo) = self.ecn.echo().filter(|echo| space >= 16 + echo.wire_bytes()) {
                 // RFC 4960 appendix A: with every SACK until the peer has answered.
@@ -80,7 +81,7 @@ impl Sctp {
             space = space.saturating_sub(forward.wire_bytes());
             chunks.push(forward);
         }
-        if data {
+        if data && !(sack && alone) {
             self.tx.fill(now, path, &mut self.paths, space, &self.config, chunks);
         }
     }

@@ -297,7 +297,7 @@ impl Sctp {
         if bytes > self.room() {
             return false;
         }
-        self.tx.queue.push(now, frame, how);
+        self.tx.push(now, frame, how);
         true
     }
 

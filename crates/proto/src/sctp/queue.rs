@@ -69,6 +69,8 @@ pub(super) struct Queue {
     numbers: BTreeMap<u16, (u32, u32)>,
     next_id: u64,
     bytes: usize,
+    /// No message expires before this; absent: none expires.
+    lasts_until: Option<Instant>,
     /// The stream whose message has begun, or that sent last.
     turn: Option<u16>,
     scheduler: Scheduler,
@@ -93,6 +95,7 @@ impl Queue {
             max_retransmissions: how.max_retransmissions,
             priority: how.priority,
         };
+        self.lasts_until = [self.lasts_until, policy.expires].into_iter().flatten().min();
         let (id, unordered) = (self.next_id, how.unordered);
         self.next_id += 1;
         let message = Message { id, rest: frame, unordered, policy, begun: None };
@@ -101,6 +104,9 @@ impl Queue {
 
     /// The stream whose message goes next.
     fn pick(&self) -> Option<u16> {
+        if self.streams.len() == 1 {
+            return self.streams.keys().next().copied();
+        }
         let front = |stream: &u16| self.streams.get(stream).and_then(VecDeque::front);
         // RFC 9260 §6.9: without interleaving, a message that has begun is finished first.
         if let Some(turn) = self.turn
@@ -199,10 +205,18 @@ impl Queue {
     /// Drops messages that are not to be sent any more; one that has begun is told of, for its
     /// parts that were sent are to be given up too. `true` if anything went.
     pub(super) fn expire(&mut self, now: Instant, begun: &mut Vec<u64>) -> bool {
+        // Asked with every packet, while megabytes may wait.
+        if self.lasts_until.is_none_or(|until| now < until) {
+            return false;
+        }
         let mut bytes = 0;
+        let mut lasts_until: Option<Instant> = None;
         for waiting in self.streams.values_mut() {
             waiting.retain(|message| {
                 let gone = message.policy.expires.is_some_and(|at| at <= now);
+                if !gone {
+                    lasts_until = [lasts_until, message.policy.expires].into_iter().flatten().min();
+                }
                 if gone {
                     bytes += message.rest.wire_bytes();
                     begun.extend(message.begun.map(|_| message.id));
@@ -211,6 +225,7 @@ impl Queue {
             });
         }
         self.streams.retain(|_, waiting| !waiting.is_empty());
+        self.lasts_until = lasts_until;
         self.bytes -= bytes;
         bytes > 0
     }

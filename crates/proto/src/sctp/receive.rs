@@ -26,8 +26,8 @@ pub(super) struct Receiver {
     duplicates: Vec<u32>,
     pub(super) reassembly: Reassembly,
     buffer_bytes: usize,
-    /// Packets with data since the last SACK.
-    unacked: u32,
+    /// Packets with data since the last SACK; none has come yet.
+    unacked: Option<u32>,
     /// The SACK leaves now.
     pub(super) due: bool,
     /// It leaves then.
@@ -53,7 +53,7 @@ impl Receiver {
             duplicates: Vec::new(),
             reassembly: Reassembly::default(),
             buffer_bytes,
-            unacked: 0,
+            unacked: None,
             due: false,
             delayed: None,
             path: PathId(0),
@@ -125,11 +125,13 @@ impl Receiver {
         }
     }
 
-    /// A packet with data has been read: §6.2, every second packet or so much later.
+    /// A packet with data has been read: §5.1, the first at once; §6.2, then every second packet or so
+    /// much later.
     pub(super) fn on_packet(&mut self, now: Instant, path: PathId, delay: Duration, every: u32) {
         self.path = path;
-        self.unacked += 1;
-        if self.unacked >= every.max(1) {
+        let unacked = self.unacked.map_or(every.max(1), |unacked| unacked + 1);
+        self.unacked = Some(unacked);
+        if unacked >= every.max(1) {
             self.due = true;
         } else if self.delayed.is_none() {
             self.delayed = Some(now + delay);
@@ -177,7 +179,7 @@ impl Receiver {
         }
         let mut duplicates = std::mem::take(&mut self.duplicates);
         duplicates.truncate(blocks);
-        (self.due, self.delayed, self.unacked) = (false, None, 0);
+        (self.due, self.delayed, self.unacked) = (false, None, Some(0));
         Sack { cumulative: self.cumulative.wire(), a_rwnd: self.a_rwnd(), gaps, duplicates }
     }
 }

@@ -6,8 +6,9 @@ use std::collections::VecDeque;
 use super::config::Config;
 use super::packet::{Chunk, Data, ForwardTsn, Number, Sack, Skipped};
 use super::path::{News, Path};
-use super::queue::{Facts, Queue, Sent, Status};
+use super::queue::{Facts, Queue, Sending, Sent, Status};
 use crate::congestion::{Ack, Congestion, CongestionControl};
+use crate::packet::Frame;
 use crate::probe::Garbage;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
@@ -33,6 +34,9 @@ pub(super) struct Sender {
     flying: u64,
     /// Bytes of user data in `sent`, given up ones apart.
     held: usize,
+    /// Where SACKs clock new data: what waits may leave, since a SACK came in and no message after it,
+    /// or since nothing was in flight when the last came.
+    clocked: bool,
     /// The peer knows FORWARD TSN.
     pub(super) forwards: bool,
     /// Advanced.Peer.Ack.Point (RFC 3758 §3.5).
@@ -57,6 +61,7 @@ impl Sender {
             gapped: 0,
             flying: 0,
             held: 0,
+            clocked: true,
             forwards: false,
             advanced: cumulative,
             forward_due: false,
@@ -136,6 +141,7 @@ impl Sender {
             path.limit_burst(config.max_burst);
         }
         self.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.flying);
+        self.clocked = true;
         self.advance(now, paths);
         Ok(())
     }
@@ -191,8 +197,16 @@ impl Sender {
         let (mut highest, mut open) = (None, 0);
         for (at, change) in depth.into_iter().enumerate().take(self.sent.len()) {
             open += change;
+            let status = self.sent[at].status;
+            // Most are where they were: only what changes is looked at.
+            if matches!(
+                (status, open > 0),
+                (Status::Flying | Status::Marked, false) | (Status::Acked, true)
+            ) {
+                continue;
+            }
             let facts = self.sent[at].facts();
-            match (facts.status, open > 0) {
+            match (status, open > 0) {
                 (Status::Flying | Status::Marked, true) => {
                     self.take_off(facts, paths);
                     on_acked(now, facts, &mut paths[facts.path]);
@@ -423,9 +437,16 @@ impl Sender {
             let waiting = self.queue.bytes() + 16;
             waiting < whole
         };
+        let held_back = config.ack_clocked && !self.clocked && self.flying > 0;
         // §6.1 A: without room at the peer, one chunk may be in flight to find out.
         let fits = bytes as u64 <= self.peer_rwnd.saturating_add(16) || self.flying == 0;
-        bytes <= space && fits && !small
+        bytes <= space && fits && !small && !held_back
+    }
+
+    /// A message to be sent.
+    pub(super) fn push(&mut self, now: Instant, frame: Frame, how: &Sending) {
+        self.clocked = self.flying == 0;
+        self.queue.push(now, frame, how);
     }
 
     /// Puts into `chunks` what may leave on this path now, in `space` bytes.

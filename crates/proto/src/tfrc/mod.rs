@@ -214,7 +214,9 @@ impl Endpoint for Tfrc {
             probe.record(now, Place::Peer(0), &Note::Garbage(garbage));
         }
         if !self.closed {
-            self.events.extend(self.sender.look(now));
+            for event in self.sender.look(now) {
+                self.events.push_back(event);
+            }
         }
     }
 

@@ -26,11 +26,12 @@ impl Sum {
     /// Goes on over these bytes; an odd one at the end is padded with zero (RFC 1071 §1).
     #[must_use]
     pub fn over(mut self, bytes: &[u8]) -> Self {
-        let mut words = bytes.chunks_exact(2);
-        for word in &mut words {
-            self.0 += u64::from(u16::from_be_bytes([word[0], word[1]]));
-        }
-        if let [last] = words.remainder() {
+        // RFC 1071 §2 (C): four bytes at a time fold to the same.
+        let (fours, rest) = bytes.as_chunks::<4>();
+        self.0 += fours.iter().map(|four| u64::from(u32::from_be_bytes(*four))).sum::<u64>();
+        let (twos, rest) = rest.as_chunks::<2>();
+        self.0 += twos.iter().map(|two| u64::from(u16::from_be_bytes(*two))).sum::<u64>();
+        if let [last] = rest {
             self.0 += u64::from(*last) << 8;
         }
         self

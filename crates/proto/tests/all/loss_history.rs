@@ -2,7 +2,8 @@
 //! counter: RFC 4342 §8.6 (what a Loss Intervals option tells), §10.2, §10.3, and RFC 4340 §7.7.
 
 use crate::rate_loop::*;
-use talkspurt_proto::rate::{Arrival, Kind, LossHistory, Receiver};
+use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rate::{Arrival, Config, Kind, LossHistory, Parameters, Receiver};
 
 fn data(seq: u64, counter: u64) -> Arrival {
     Arrival {
@@ -16,7 +17,11 @@ fn data(seq: u64, counter: u64) -> Arrival {
 }
 
 fn feed(packets: &[Arrival]) -> LossHistory {
-    let mut history = LossHistory::new(&rfc(Kind::Ccid3));
+    feed_to(&rfc(Kind::Ccid3), packets)
+}
+
+fn feed_to(parameters: &Parameters, packets: &[Arrival]) -> LossHistory {
+    let mut history = LossHistory::new(parameters);
     for packet in packets {
         history.on_packet(at(packet.seq), packet);
     }
@@ -44,6 +49,55 @@ fn events_by_window_counter() {
         let begun: Vec<_> = feed(&packets).intervals().map(|it| it.start).collect();
         assert_eq!(begun, starts, "{grown}");
     }
+}
+
+/// ns-2.35 (dccp/dccp_tfrc.cc, `tfrc_recv_updateLI`) compares the four bits: sixteen to twenty counts
+/// later is the same event to it, fifteen and twenty-one are another.
+#[test]
+fn ns_2_compares_window_counters_as_packets_bear_them() {
+    let ns2 = Config::default().resolve(Profile::Ns2, Kind::Ccid3);
+    for (grown, again) in [(4, false), (5, true), (15, true), (16, false), (20, false), (21, true)]
+    {
+        let counter = 20 + grown;
+        let packets = [
+            data(1, 20),
+            data(2, 20),
+            data(4, 21),
+            data(5, 22),
+            data(6, counter),
+            data(8, counter),
+            data(9, counter),
+            data(10, counter),
+        ];
+        let events = |parameters| feed_to(parameters, &packets).intervals().count() - 1;
+        assert_eq!(events(&ns2), if again { 2 } else { 1 }, "{grown}");
+        assert_eq!(events(&rfc(Kind::Ccid3)), if grown > 4 { 2 } else { 1 }, "{grown}");
+    }
+}
+
+/// Linux (net/dccp/ccids/lib/loss_interval.c, `tfrc_lh_interval_add`) writes the length of the
+/// interval that follows the first loss over the one made up for what came before.
+#[test]
+fn linux_forgets_the_interval_it_made_up() {
+    let mean = |profile| {
+        let parameters = Config::default().resolve(profile, Kind::Ccid3);
+        let mut history = LossHistory::new(&parameters);
+        let mut told = Vec::new();
+        // Every hundredth packet is lost, a count of ten after the one before.
+        for seq in (1..=400).filter(|seq| seq % 100 != 0) {
+            let first = told.is_empty();
+            if history.on_packet(at(seq), &data(seq, 20 + seq / 10)) {
+                if first {
+                    history.seed(1000.0);
+                }
+                told.push(history.mean_interval().unwrap());
+            }
+        }
+        told
+    };
+    assert_eq!(mean(Profile::Linux), [1000.0, 100.0, 100.0]);
+    // Weights of 1 for the newest four: (100 + 1000)/2 and (100 + 100 + 1000)/3.
+    assert_eq!(mean(Profile::Rfc), [1000.0, 550.0, 400.0]);
 }
 
 /// §10.2: a lost packet counts as the packet before it did, however far the one after has counted;
@@ -131,6 +185,32 @@ fn feedback_by_window_counter() {
     assert!(arrive(5, 9));
     assert!(!arrive(6, 12));
     assert!(arrive(7, 13));
+}
+
+/// Packets every 40 ms, a round trip of 100: RFC 5348 §6.2 reports by a timer of a round trip; ns-2's
+/// TFRC with the first packet a round trip or more after the last report, and in silence by a timer of one
+/// and a half.
+#[test]
+fn feedback_by_timer_and_by_arrival() {
+    let reports = |profile| {
+        let mut receiver = Receiver::new(&Config::default().resolve(profile, Kind::Tfrc));
+        let mut told = Vec::new();
+        for now in 0..700 {
+            let (time, seq) = (at(now), now / 40);
+            if now % 40 == 0 && seq <= 10 {
+                let packet = Arrival { counter: None, rtt: Some(ms(100)), ..data(seq, 0) };
+                receiver.on_packet(time, &packet, &mut ());
+            }
+            receiver.on_timeout(time);
+            if receiver.wants_feedback(time) {
+                receiver.feedback(time);
+                told.push(now);
+            }
+        }
+        told
+    };
+    assert_eq!(reports(Profile::Rfc), [0, 100, 200, 300, 400]);
+    assert_eq!(reports(Profile::Ns2), [0, 120, 240, 360, 510]);
 }
 
 /// A gap of any length costs little and leaves the newest intervals.

@@ -29,6 +29,34 @@ fn floors() {
     assert_eq!(floors, [0.0, 1e-5, 1e-4]);
 }
 
+/// ns-2's TFRC has one weight for round-trip times and their roots (`df_`) and takes one later packet
+/// for proof of a loss (`numPkts_`); its DCCP, by another author, has RFC 3448's values.
+#[test]
+fn weights_and_proofs_of_loss() {
+    let values = |profile, kind| {
+        let of = of(profile, kind);
+        (of.rtt_weight, of.root_weight, of.ndupack)
+    };
+    assert_eq!(values(Profile::Ns2, Kind::Tfrc), (0.95, 0.95, 1));
+    for kind in [Kind::Ccid3, Kind::Tfrc] {
+        assert_eq!(values(Profile::Rfc, kind), (0.9, 0.9, 3));
+        assert_eq!(values(Profile::Linux, kind), (0.9, 0.9, 3));
+    }
+    assert_eq!(values(Profile::Ns2, Kind::Ccid3), (0.9, 0.9, 3));
+    // The root's weight is at work: R goes from 100 to 400 ms, and X_inst falls below X by the
+    // root of what is averaged over the root of the sample.
+    for (profile, weight) in [(Profile::Rfc, 0.9), (Profile::Ns2, 0.95)] {
+        let config = Config { nominal_size: Some(Size::from_bytes(1000)), ..Config::default() };
+        let mut alone = Alone::started(&config.resolve(profile, Kind::Tfrc), 1000, ms(100));
+        alone.send_until(at(400));
+        alone.report(at(400), ms(400), 100_000, 0.0001);
+        let roots = weight * 0.1_f64.sqrt() + (1.0 - weight) * 0.4_f64.sqrt();
+        let slowed = alone.rate() * roots / 0.4_f64.sqrt();
+        let interval = alone.sender.interval().as_secs_f64();
+        assert!((interval * slowed / 1000.0 - 1.0).abs() < 1e-6, "{interval} {slowed}");
+    }
+}
+
 /// What a rate may fall to in silence: RFC 5348's floor, the older one of ns-2, Linux's.
 #[test]
 fn floors_of_silence() {

@@ -2,6 +2,7 @@
 //! root law, and the windows of ns-2.
 
 use crate::ccid2_half::{Bench, Fate, MS, Path, at};
+use talkspurt_proto::dccp::ackvec::State;
 use talkspurt_proto::dccp::ccid2::{Config, Impossible, Parameters};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::profile::Profile;
@@ -219,14 +220,32 @@ fn the_ns2_profile_has_the_windows_of_ns_2() {
     }
 }
 
+/// ns-2.35 (dccp/dccp_tcplike.cc, `updateCwnd`) grows on what was sent before the loss was seen, and
+/// on what the acknowledgement that shows it brings besides; RFC 4341 does not
+/// (`section_5_no_growth_from_packets_sent_before_the_event`).
+#[test]
+fn the_ns2_profile_grows_in_the_round_trip_of_a_loss() {
+    let config =
+        Config { initial_window: Some(10), initial_ssthresh: Some(2), ..Config::default() };
+    let mut bench = Bench::new(&config.resolve(Profile::Ns2));
+    assert_eq!(bench.fill(), 10);
+    bench.ack(4, &[(State::Received, 3), (State::NotYet, 1)]);
+    assert_eq!(bench.sender.window(), 5);
+    // 5 to 10 are six: one step in a window of five.
+    bench.ack(10, &[(State::Received, 9), (State::NotYet, 1)]);
+    assert_eq!(bench.sender.window(), 6);
+}
+
 #[test]
 fn the_ns2_profile_carries_under_loss_what_ns_2_carries() {
-    // Data packets from 20 to 120 s over a duplex link of 100 Mb/s, 50 ms, CBR of 8 Mb/s in packets
-    // of 1000 B waiting in the agent, `ErrorModel/Periodic` with this period towards the receiver.
-    for (period, packets) in [(100, 10_494_u32), (333, 21_090), (1000, 36_584)] {
+    // Data packets received from 20 to 120 s over a duplex link of 100 Mb/s, 50 ms and 1000 packets,
+    // CBR of 8 Mb/s in packets of 1000 B from 0.1 s on, `ErrorModel/Periodic` with this period (unit
+    // pkt, offset 1) as loss model towards the receiver.
+    for (period, packets) in [(100, 11_405_u32), (333, 22_080), (1000, 37_612)] {
         let p = 1.0 / f64::from(period);
         let ns2 = f64::from(packets) / 1000.0 * p.sqrt();
         let ours = constant_of_the_law(&Parameters::of(Profile::Ns2), p, None);
-        assert!((0.93..=1.02).contains(&(ours / ns2)), "{period}: {ours:.3} of {ns2:.3}");
+        println!("{period}: {ours:.3} of {ns2:.3}");
+        assert!((0.97..=1.04).contains(&(ours / ns2)), "{period}: {ours:.3} of {ns2:.3}");
     }
 }

@@ -423,7 +423,8 @@ fn standing_queue_of_the_p_floor() {
     let (mut sum, mut inverse, mut count) = (0.0, 0.0, 0.0);
     for tenth in 1..=2000 {
         path.run_until(at(100 * tenth));
-        if tenth > 300 {
+        // Of a slow start's many losses p takes a minute or more to come down to the floor.
+        if tenth > 1000 {
             let rtt = path.sender.rtt().unwrap().as_secs_f64();
             sum += rtt;
             inverse += 1.0 / rtt;
@@ -434,7 +435,7 @@ fn standing_queue_of_the_p_floor() {
     println!("closed form {closed_form:.4} s, means {mean:.4} s and {harmonic:.4} s");
     assert!((harmonic / closed_form - 1.0).abs() < 0.01, "{harmonic} {closed_form}");
     assert!((mean - 0.2).abs() < 0.02, "{mean}");
-    assert!(path.throughput(at(30_000), at(200_000)) > 0.98 * 8.0 * capacity);
+    assert!(path.throughput(at(100_000), at(200_000)) > 0.98 * 8.0 * capacity);
     assert_eq!(path.sender.loss_event_rate(), 1e-4);
 }
 

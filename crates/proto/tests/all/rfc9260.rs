@@ -331,13 +331,16 @@ fn section_6_2_sacks_come_every_second_packet_or_after_200_ms() {
     let config = Config { sack_frequency: 2, bundling: false, ..plain() };
     let mut pair = Pair::connected(&config);
     let start = pair.now;
+    // §5.1: the first of all at once.
+    pair.send(Client, 0, 100);
+    pair.drive_for(ms(100));
     pair.send(Client, 1, 100);
     pair.drive_for(ms(400));
     pair.send(Client, 2, 100);
     pair.send(Client, 3, 100);
     pair.drive_for(ms(400));
     let sacks: Vec<_> = pair.sent_by(Server).filter(|s| s.has(3)).map(|s| s.at).collect();
-    assert_eq!(sacks, [start + ms(50) + ms(200), start + ms(450)]);
+    assert_eq!(sacks, [50, 100 + 50 + 200, 500 + 50].map(|after| start + ms(after)));
 }
 
 #[test]
@@ -359,9 +362,11 @@ fn section_6_7_gaps_and_duplicates_are_told_of_at_once() {
     }
     pair.drive_for(ms(60));
     let sacks: Vec<_> = pair.sent_by(Server).filter_map(|sent| sent.sack().cloned()).collect();
-    // Packet 3 shows the gap, 4 widens the block, its copy is a duplicate.
-    assert_eq!(sacks.len(), 3);
+    // §5.1 for packet 1. Packet 3 shows the gap, 4 widens the block, its copy is a duplicate.
+    assert_eq!(sacks.len(), 4);
     assert!(sacks.iter().all(|sack| sack.cumulative == tsn));
+    assert_eq!(sacks[0].gaps, []);
+    let sacks = &sacks[1..];
     assert_eq!(sacks[0].gaps, [(2, 2)]);
     assert_eq!((sacks[1].gaps.clone(), sacks[1].duplicates.len()), (vec![(2, 3)], 0));
     assert_eq!(sacks[2].duplicates, [tsn.wrapping_add(3)]);
@@ -436,6 +441,40 @@ fn section_6_1_nagle_holds_back_what_does_not_fill_a_packet() {
     let sent: Vec<_> = pair.sent_by(Client).filter(|s| s.has_data()).collect();
     assert_eq!(sent.iter().map(|s| s.at).collect::<Vec<_>>(), [start, start + ms(100)]);
     assert_eq!(sent[1].data().count(), 2);
+}
+
+#[test]
+fn section_5_1_the_first_data_is_acknowledged_at_once() {
+    let mut pair = Pair::connected(&Config { sack_frequency: 2, ..plain() });
+    let start = pair.now;
+    pair.send(Client, 1, 100);
+    pair.drive_for(ms(150));
+    pair.send(Client, 2, 100);
+    pair.drive_for(ms(600));
+    let sacks: Vec<_> = pair.sent_by(Server).filter(|s| s.kinds() == [3]).map(|s| s.at).collect();
+    // 50 ms there; then §6.2: 200 ms.
+    assert_eq!(sacks, [50, 150 + 50 + 200].map(|after| start + ms(after)));
+}
+
+/// ns-2.35 (sctp/sctp.cc, `eSendNewDataChunks`): however much waits, it leaves when a SACK comes in.
+#[test]
+fn new_data_may_wait_for_sacks() {
+    let mut pair = Pair::connected(&Config { ack_clocked: true, ..plain() });
+    let start = pair.now;
+    for number in 0..13 {
+        pair.send(Client, number, 100);
+    }
+    pair.drive_for(ms(500));
+    let sent: Vec<_> = pair.sent_by(Client).filter(|s| s.has_data()).collect();
+    // The first alone; with its SACK two packets of eight and four chunks, though eight would have
+    // filled a packet before.
+    let seen: Vec<_> = sent.iter().map(|s| (s.at, s.data().count())).collect();
+    assert_eq!(seen, [(start, 1), (start + ms(100), 8), (start + ms(100), 4)]);
+    // Nothing in flight: a message need not wait for a SACK that will not come.
+    let later = pair.now;
+    pair.send(Client, 14, 100);
+    pair.drive_for(ms(10));
+    assert_eq!(pair.sent_by(Client).filter(|s| s.has_data()).last().unwrap().at, later);
 }
 
 #[test]

@@ -38,6 +38,7 @@ fn config(dice: &mut Dice) -> Config {
         interleaving: dice.chance(0.3),
         bundling: dice.chance(0.7),
         nagle: dice.chance(0.2),
+        ack_clocked: dice.chance(0.2),
         sack_frequency: 1 + dice.below(2) as u32,
         receive_buffer: talkspurt_proto::units::Size::from_bytes(3000 + dice.below(50_000)),
         rto_max: Duration::from_secs(10),

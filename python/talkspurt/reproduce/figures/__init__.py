@@ -188,4 +188,6 @@ def quiet(ax: Axes, y: float, words: str) -> None:
         va="bottom",
         fontsize=8,
         color=INK,
+        zorder=5,
+        bbox={"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 0.8},
     )

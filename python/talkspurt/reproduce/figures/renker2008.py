@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from talkspurt.figures.style import sheet
 from talkspurt.reproduce.figures import Line, Picture, companion, draw, plot, quiet
-from talkspurt.reproduce.renker2008 import RADIOS, gauge
+from talkspurt.reproduce.renker2008 import RATES, STARTED_S, gauge, linux_series
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -16,16 +16,18 @@ if TYPE_CHECKING:
     from talkspurt.reproduce.lab import Case
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
+LINUX = "#000000"
+DOTS = (1.2, 1.4)
 TIME, RTT = "time / s", "RTT / ms"
 
 
 def pictures(found: Reproduction) -> Iterator[Picture]:
     """Every plot of the note."""
-    radio = RADIOS[-1]
-    full, long, ecn = (found.cases[f"full-{n}-{radio}"] for n in ("3min", "15min", "ecn"))
+    full, long, ecn = (found.cases[f"full-{n}-wire"] for n in ("3min", "15min", "ecn"))
     yield Picture(
         "s31-bytestream",
-        "X, X_recv and X_calc, round-trip time and loss event rate of the first 20 s",
+        "X, X_recv and X_calc, round-trip time and loss event rate of the first 20 s, and those of "
+        "a Linux kernel on the same wire",
         _first(full),
     )
     yield Picture(
@@ -38,7 +40,10 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         "X_calc over three minutes",
         plot(
             "3.3: X_calc, 3 minutes",
-            [_line(full, "equation_rate", "X_calc", BLUE, 1e-6)],
+            [
+                _line(full, "equation_rate", "talkspurt", BLUE, 1e-6),
+                _kernel("full", "equation_rate_bps", 1e-6),
+            ],
             TIME,
             "Mb/s",
             height=2.5,
@@ -49,6 +54,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         ax,
         [
             _line(full, "srtt", "FIFO of 1000", VERMILLION, 1e3),
+            _kernel("full", "rtt_ms", 1.0, "the same, Linux"),
             _line(ecn, "srtt", "marks from 200 on (ECN)", GREEN, 1e3),
         ],
         TIME,
@@ -58,7 +64,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
     yield Picture("s34-rtt-load", "Round-trip time under full load, with and without ECN", figure)
     yield Picture(
         "s34-cbr",
-        "Round-trip time at 2, 5, 6 and 7 Mb/s",
+        "Round-trip time at 2, 5, 6 and 7 Mb/s in a cell, on the wire, and of a Linux kernel there",
         _constant(found),
     )
     yield Picture("s35-15min", "X_recv and loss event rate over 15 minutes", _long(long))
@@ -89,16 +95,37 @@ def _line(case: Case, name: str, label: str, colour: str, scale: float, to_s: fl
     return Line(label, [*x, end], [*y, y[-1]], colour, steps=True)
 
 
+def _kernel(run: str, column: str, scale: float, label: str = "Linux", to_s: float = 1e9) -> Line:
+    """What a Linux kernel's sender gave on the same wire."""
+    series = linux_series(run)
+    points = [
+        (time, value)
+        for time, value in zip(series["time_s"], series[column], strict=True)
+        if time is not None and value is not None and time <= to_s
+    ]
+    values = [scale * value for _, value in points]
+    return Line(label, [time for time, _ in points], values, LINUX, dashes=DOTS)
+
+
 def _first(full: Case) -> Figure:
     figure, axes = sheet("3.1 to 3.3: bytestream, the first 20 s", height=5.6, rows=3, sharex=True)
     rates = [
         _line(full, "rate", "X", ORANGE, 1e-6, 20),
         _line(full, "receive_rate", "X_recv", BLUE, 1e-6, 20),
         _line(full, "equation_rate", "X_calc", VERMILLION, 1e-6, 20),
+        _kernel("full", "equation_rate_bps", 1e-6, "X_calc, Linux", 20),
     ]
     draw(axes[0], rates, "", "Mb/s")
-    draw(axes[1], [_line(full, "srtt", "RTT", GREEN, 1e3, 20)], "", RTT)
-    draw(axes[2], [_line(full, "loss_event_rate", "p", VERMILLION, 100, 20)], TIME, "p / %")
+    round_trips = [
+        _line(full, "srtt", "talkspurt", GREEN, 1e3, 20),
+        _kernel("full", "rtt_ms", 1.0, "Linux", 20),
+    ]
+    draw(axes[1], round_trips, "", RTT)
+    losses = [
+        _line(full, "loss_event_rate", "talkspurt", VERMILLION, 100, 20),
+        _kernel("full", "loss_event_rate", 100, "Linux", 20),
+    ]
+    draw(axes[2], losses, TIME, "p / %")
     return figure
 
 
@@ -110,16 +137,18 @@ def _slow_start(full: Case) -> Figure:
 
 
 def _constant(found: Reproduction) -> Figure:
-    rates = (2, 5, 6, 7)
-    figure, axes = sheet("3.2, 3.4: round-trip time at constant rates", height=6.0, rows=len(rates))
-    for ax, rate in zip(axes, rates, strict=True):
-        draw(
-            ax,
-            [_line(found.cases[f"cbr-{rate}-{RADIOS[-1]}"], "srtt", "RTT", GREEN, 1e3)],
-            "",
-            "ms",
-        )
-        ax.set_ylim(bottom=0)
+    figure, axes = sheet("3.2, 3.4: round-trip time at constant rates", height=6.4, rows=len(RATES))
+    for ax, rate in zip(axes, RATES, strict=True):
+        lines = [
+            _line(found.cases[f"cbr-{rate}-cell"], "srtt", "cell", ORANGE, 1e3),
+            _line(found.cases[f"cbr-{rate}-wire"], "srtt", "wire", GREEN, 1e3),
+            _kernel(f"cbr-{rate}", "rtt_ms", 1.0, "wire, Linux"),
+        ]
+        draw(ax, lines, "", "ms", legend=rate == RATES[0])
+        # Of the start and of the guest's stalls, longer than all else, only the foot is to be seen.
+        own = [point for line in lines[:2] for point in zip(line.x, line.y, strict=True)]
+        later = [y for x, y in own if x >= STARTED_S]
+        ax.set_ylim(0, 1.25 * max(later))
         ax.set_title(f"{rate} Mb/s", loc="right", fontsize=9)
     axes[-1].set_xlabel(TIME)
     return figure

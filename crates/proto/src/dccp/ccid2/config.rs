@@ -164,6 +164,9 @@ pub struct Parameters {
     pub application_limited: Limited,
     /// The window after silence.
     pub idle: Idle,
+    /// The window grows on every packet newly acknowledged, those sent before a loss was seen
+    /// included (ns-2); otherwise a window of data with a loss in it earns nothing (RFC 4341 §5).
+    pub grows_in_recovery: bool,
     /// Timeout before the first measurement.
     pub initial_rto: Duration,
     /// Lower bound of the timeout.
@@ -196,6 +199,7 @@ impl Parameters {
             slow_start: SlowStart::Rfc4341,
             application_limited: Limited::Limit,
             idle: Idle::Restart,
+            grows_in_recovery: false,
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_secs(1),
             max_rto: Duration::from_secs(60),
@@ -211,6 +215,7 @@ impl Parameters {
                 slow_start: SlowStart::PerPacket,
                 application_limited: Limited::Grow,
                 idle: Idle::Keep,
+                grows_in_recovery: true,
                 initial_rto: Duration::from_secs(3),
                 elapsed_time: false,
                 ..rfc
@@ -246,6 +251,7 @@ impl Config {
             slow_start: self.slow_start.unwrap_or(of.slow_start),
             application_limited: self.application_limited.unwrap_or(of.application_limited),
             idle: self.idle.unwrap_or(of.idle),
+            grows_in_recovery: of.grows_in_recovery,
             initial_rto: self.initial_rto.unwrap_or(of.initial_rto),
             min_rto: self.min_rto.unwrap_or(of.min_rto),
             max_rto: self.max_rto.unwrap_or(of.max_rto),

@@ -64,7 +64,8 @@ struct Told {
 /// What an acknowledgement brought.
 #[derive(Debug, Default)]
 struct Harvest {
-    /// Data packets newly acknowledged, not marked, and sent after congestion was last seen.
+    /// Data packets newly acknowledged, not marked, and sent after congestion was last seen if that
+    /// matters.
     clean: u64,
     /// The newest data packet newly acknowledged.
     newest: Option<Sent>,
@@ -179,7 +180,8 @@ impl Sender {
     }
 
     fn read(&mut self, ack: &Acknowledgement<'_>) -> Harvest {
-        let (mut harvest, reacted) = (Harvest::default(), self.reacted);
+        let reacted = self.reacted.filter(|_| !self.parameters.grows_in_recovery);
+        let mut harvest = Harvest::default();
         for run in ackvec::runs(ack.ack, ack.options) {
             self.flight.on_run(&run, |news| harvest.take(news, reacted));
         }
@@ -353,10 +355,14 @@ impl HcSender for Sender {
             // RFC 6298 §5.2
             self.deadline = None;
         }
+        let always = self.parameters.grows_in_recovery;
+        if always {
+            self.grow(now, harvest.clean);
+        }
         let hurt = harvest.hurt.is_some_and(|seq| self.on_hurt(now, seq));
         // RFC 4340 §11.7.1: both reductions, one after the other.
         self.on_overflow(harvest.overflowed);
-        if !hurt && harvest.overflowed == 0 {
+        if !hurt && harvest.overflowed == 0 && !always {
             self.grow(now, harvest.clean);
         }
         let cwnd = self.window.window();

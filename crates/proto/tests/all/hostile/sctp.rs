@@ -28,6 +28,7 @@ impl Subject for Sctp {
             interleaving: bit(1),
             bundling: !bit(2),
             nagle: bit(3),
+            ack_clocked: more & 32 != 0,
             sack_frequency: if bit(4) { 1 } else { 2 },
             lifetime: bit(5).then_some(Duration::from_millis(300)),
             max_retransmissions: bit(6).then_some(1),

@@ -1,0 +1,132 @@
+"""All that is measured, step by step."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from benches import callgrind
+from benches.cost import Cost, cost
+from benches.peers import product, programs
+from benches.peers.matches import BARS, MATCHES, RECORDS, Match
+from benches.peers.results import Step
+
+WATCHES = (
+    "nothing", "stats", "digest", "series", "gauges", "sojourn", "packets", "ns2", "pcapng"
+)  # fmt: skip
+GROWTH_FLOWS = (3, 10, 30, 100, 300, 1000)
+GROWTH_S = (10, 30, 100, 300)
+TIMES = 3
+"""Repetitions of what is run here alone."""
+
+
+def steps(matches: list[Match], *, pairs: int, all_else: bool) -> Iterator[Step]:
+    """The matches, and, if asked for, everything else on the page."""
+    for match in matches:
+        yield from _match(match, pairs)
+    if not all_else:
+        return
+    for match in RECORDS:
+        for i in range(pairs):
+            yield Step(f"pair {match.key} #{i}", match.guess_s, partial(_record, match))
+    for name in ("w1", "w2", "w3", "w3d", "w5-1000", "w6-100"):
+        seconds = {"w6-100": 100}.get(name, 10)
+        command = [str(programs.BENCH), name, str(seconds), "--watch", "digest"]
+        yield Step(f"digest {name}, {seconds} s", 1, partial(_digest, command))
+    yield from _instructions()
+    yield from _alone()
+    yield from product.steps()
+
+
+def chosen(workloads: set[str], peers: set[str], shorten: float) -> list[Match]:
+    """Matches of these workloads and peers, all if a set is empty, their time shortened."""
+    return [
+        replace(m, seconds=max(2, round(m.seconds * shorten)), guess_s=m.guess_s * shorten)
+        for m in MATCHES
+        if (not workloads or m.workload in workloads) and (not peers or m.peer in peers)
+    ]
+
+
+def _match(match: Match, pairs: int) -> Iterator[Step]:
+    if match.peer != "ns-3":
+        counted = replace(match, peer="ns-2 lean")
+        yield Step(f"count {match.run} in ns-2", match.guess_s, partial(_count, counted))
+    for i in range(pairs):
+        yield Step(f"pair {match.key} #{i}", match.guess_s, partial(_pair, match))
+
+
+def _pair(match: Match) -> dict[str, Cost]:
+    here = cost(programs.ours(match))
+    with tempfile.TemporaryDirectory() as folder:
+        there = cost(programs.theirs(match, Path(folder)))
+        there["written_bytes"] = sum(file.stat().st_size for file in Path(folder).iterdir())
+    return {"here": here, "there": there}
+
+
+def _count(match: Match) -> dict[str, Any]:
+    """Hops and losses of ns-2, from a run with monitors: the same run, as its events tell."""
+    with tempfile.TemporaryDirectory() as folder:
+        said: dict[str, Any] = cost(programs.theirs(match, Path(folder), count=True))["said"]
+    return said
+
+
+def _digest(command: list[str]) -> str:
+    digest: str = cost(command)["said"]["digest"]
+    return digest
+
+
+def _record(match: Match) -> dict[str, Cost]:
+    trace = cost(programs.ours(match))
+    if match.peer == "pcapng":
+        return {"here": trace, "there": cost(programs.ours(match, watch="pcapng"))}
+    return {"here": trace, "there": product.parquet(match)}
+
+
+def _instructions() -> Iterator[Step]:
+    if not callgrind.there():
+        return
+    bench = str(programs.BENCH)
+    for name, lengths in callgrind.LENGTHS.items():
+        yield Step(
+            f"instructions {name}",
+            25,
+            partial(callgrind.per_hop, bench, name, lengths=lengths),
+        )
+    yield Step("instructions ns-2 lean", 25, _instructions_of_ns2)
+    for watch in WATCHES:
+        more = ("--watch", watch)
+        yield Step(
+            f"instructions while {watch}",
+            15,
+            partial(callgrind.per_hop, bench, "w1", lengths=(2, 3), more=more),
+        )
+
+
+def _instructions_of_ns2() -> float:
+    counts: list[tuple[int, int]] = []
+    for seconds in (1, 3):
+        match = Match("w1", "ns-2 lean", seconds, 0)
+        instructions, _ = callgrind.counted(programs.theirs(match, Path()))
+        counts.append((instructions, _count(match)["hops"]))
+    return (counts[1][0] - counts[0][0]) / (counts[1][1] - counts[0][1])
+
+
+def _alone() -> Iterator[Step]:
+    bench = str(programs.BENCH)
+    for i in range(TIMES):
+        for flows in GROWTH_FLOWS:
+            command = [bench, f"w5-{flows}", "10"]
+            yield Step(f"flows {flows} #{i}", flows / 500, partial(cost, command))
+        for seconds in GROWTH_S:
+            command = [bench, "w1", str(seconds)]
+            yield Step(f"seconds {seconds} #{i}", seconds / 200, partial(cost, command))
+        for watch in WATCHES:
+            command = [bench, "w1", "20", "--watch", watch]
+            yield Step(f"while {watch} #{i}", 1, partial(cost, command))
+
+
+assert {match.workload for match in MATCHES} == set(BARS)

@@ -1,0 +1,269 @@
+//! A run of a workload under one probe: nothing, or what a run of talkspurt writes down.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use talkspurt_experiment::{captures, layout, score};
+use talkspurt_proto::probe::Probe;
+use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_record::{Dialect, Digest, FlowSummary, Options, Output, Recorder, Stats, Trace};
+use talkspurt_scenario::Network;
+use talkspurt_scenario::model::Scenario;
+use talkspurt_sim::build::{Materials, build};
+use talkspurt_sim::drive::{Timetable, drive};
+use talkspurt_sim::world::World;
+
+/// How often links are settled while a trace is written.
+const BARRIER: Duration = Duration::from_millis(50);
+
+/// What looks on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watch {
+    /// Nothing but the links' own counters.
+    Nothing,
+    /// Accounts of every flow, scored.
+    Stats,
+    /// The fingerprint of the run.
+    Digest,
+    /// Everything `talkspurt run` keeps, with what is switched on beyond.
+    Recorder(Extra),
+    /// ns-2's trace of every link.
+    Ns2,
+    /// Captures of every link.
+    Pcapng,
+}
+
+/// What is switched on in a recorder beyond accounts, series, frames and events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Extra {
+    None,
+    Gauges,
+    Sojourn,
+    Packets,
+}
+
+impl Watch {
+    /// Names, for those who ask.
+    pub(crate) const NAMES: &str = "nothing|stats|digest|series|gauges|sojourn|packets|ns2|pcapng";
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "nothing" => Self::Nothing,
+            "stats" => Self::Stats,
+            "digest" => Self::Digest,
+            "series" => Self::Recorder(Extra::None),
+            "gauges" => Self::Recorder(Extra::Gauges),
+            "sojourn" => Self::Recorder(Extra::Sojourn),
+            "packets" => Self::Recorder(Extra::Packets),
+            "ns2" => Self::Ns2,
+            "pcapng" => Self::Pcapng,
+            _ => return None,
+        })
+    }
+
+    /// What a workload has to record.
+    pub(crate) fn of(workload: &str) -> Self {
+        match workload {
+            "w4" => Self::Ns2,
+            "w4-pcapng" => Self::Pcapng,
+            _ if workload.starts_with("w2") => Self::Stats,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+/// What a run was.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    /// Transmissions begun.
+    pub(crate) hops: u64,
+    /// Of those, on the first link.
+    pub(crate) core_packets: u64,
+    /// Share of the packets offered to the first link that it dropped.
+    pub(crate) loss: f64,
+    pub(crate) events: u64,
+    /// CPU time from the process's start to that of the run, seconds.
+    pub(crate) set_up_s: f64,
+    /// Members of a JSON object, each with a comma behind it.
+    pub(crate) more: String,
+}
+
+/// Runs a workload; `cpu_s` tells the process's CPU time.
+pub(crate) fn run(
+    scenario: &Scenario,
+    network: &Arc<Network>,
+    watch: Watch,
+    cpu_s: fn() -> f64,
+) -> Result<Seen, String> {
+    let runner = Runner { scenario, network, cpu_s };
+    match watch {
+        Watch::Nothing => {
+            let (world, mut seen) = runner.plain(());
+            seen.more = goodput(scenario, &world);
+            Ok(seen)
+        }
+        Watch::Stats => {
+            let layout = layout(scenario, network);
+            let (world, mut seen) = runner.plain(Stats::new(&layout));
+            seen.more = scores(scenario, &world.probe.finish(&layout));
+            Ok(seen)
+        }
+        Watch::Digest => {
+            let (world, mut seen) = runner.plain(Digest::new());
+            seen.more = format!("\"digest\":\"{}\",", world.probe.hex());
+            Ok(seen)
+        }
+        Watch::Recorder(extra) => Ok(runner.recorded(extra)),
+        Watch::Ns2 => runner.traced(),
+        Watch::Pcapng => runner.captured(),
+    }
+}
+
+struct Runner<'a> {
+    scenario: &'a Scenario,
+    network: &'a Arc<Network>,
+    cpu_s: fn() -> f64,
+}
+
+impl Runner<'_> {
+    /// Nobody looks on before the end.
+    fn plain<P: Probe>(&self, probe: P) -> (World<P>, Seen) {
+        let mut world = build(self.scenario, self.network, &Materials::new(), probe);
+        let set_up_s = (self.cpu_s)();
+        world.run_until(Instant::ZERO + self.scenario.duration, &AtomicBool::new(false));
+        world.settle();
+        world.assert_conservation();
+        let seen = seen(&world, set_up_s);
+        (world, seen)
+    }
+
+    /// Everything is settled now and then, and `look` told when.
+    fn looked<P: Probe>(
+        &self,
+        probe: P,
+        interval: Duration,
+        look: impl FnMut(Instant, &[talkspurt_proto::probe::LinkCounters], &mut P),
+    ) -> (World<P>, Seen) {
+        let mut world = build(self.scenario, self.network, &Materials::new(), probe);
+        let set_up_s = (self.cpu_s)();
+        let duration = self.scenario.duration;
+        let window = (Instant::ZERO, Instant::ZERO + duration);
+        let timetable = Timetable { duration, interval, window };
+        drive(&mut world, &timetable, &AtomicBool::new(false), look);
+        let seen = seen(&world, set_up_s);
+        (world, seen)
+    }
+
+    fn recorded(&self, extra: Extra) -> Seen {
+        let options = Options {
+            packets: extra == Extra::Packets,
+            gauges: extra == Extra::Gauges,
+            sojourn: extra == Extra::Sojourn,
+        };
+        let recorder = Recorder::new(layout(self.scenario, self.network), options);
+        let interval = self.scenario.record.interval;
+        let (world, seen) =
+            self.looked(recorder, interval, |now, counters, recorder: &mut Recorder| {
+                recorder.sample(now, counters);
+            });
+        drop(world.probe.finish());
+        seen
+    }
+
+    fn traced(&self) -> Result<Seen, String> {
+        let folder = Folder::new()?;
+        let output =
+            Output::create(folder.0.join("trace.tr")).map_err(|error| error.to_string())?;
+        let trace = Trace::new(output, &layout(self.scenario, self.network), Dialect::Ns2);
+        let (world, mut seen) =
+            self.looked(trace, BARRIER, |now, _, trace: &mut Trace| trace.settle(now));
+        world.probe.finish().map_err(|error| error.to_string())?;
+        seen.more = folder.written();
+        Ok(seen)
+    }
+
+    fn captured(&self) -> Result<Seen, String> {
+        let folder = Folder::new()?;
+        let names = self.scenario.links.keys();
+        let captures = captures(names, self.scenario, self.network, &folder.0)?;
+        let (world, mut seen) = self.plain(captures);
+        world.probe.finish().map_err(|error| error.to_string())?;
+        seen.more = folder.written();
+        Ok(seen)
+    }
+}
+
+fn seen<P: Probe>(world: &World<P>, set_up_s: f64) -> Seen {
+    let core = &world.counters()[0];
+    let drops: u64 = core.drops.iter().sum();
+    Seen {
+        hops: world.hops(),
+        core_packets: core.sent_packets,
+        loss: drops as f64 / (core.sent_packets + drops).max(1) as f64,
+        events: world.events(),
+        set_up_s,
+        more: String::new(),
+    }
+}
+
+/// What the stations of a cell got through, in payloads of UDP: 1472 of 1500 bytes.
+fn goodput(scenario: &Scenario, world: &World<()>) -> String {
+    let packets: u64 = world.cells().iter().map(|cell| cell.tally().packets).sum();
+    if packets == 0 {
+        return String::new();
+    }
+    let bits = packets as f64 * 1472.0 * 8.0;
+    format!("\"goodput_mbps\":{:.3},", bits / scenario.duration.as_secs_f64() / 1e6)
+}
+
+/// What the accounts of calls come to.
+fn scores(scenario: &Scenario, flows: &[FlowSummary]) -> String {
+    let scores: Vec<f64> = flows.iter().filter_map(|flow| score(scenario, flow).mos).collect();
+    let late: u64 = flows.iter().filter_map(|flow| flow.late_packets).sum();
+    let mut text = String::new();
+    let _ = write!(
+        text,
+        "\"scored\":{},\"mos_mean\":{:.3},\"late\":{late},\"delay_mean_s\":{:.6},\"jitter_mean_s\":{:.6},",
+        scores.len(),
+        mean(scores.iter().copied()),
+        mean(flows.iter().filter_map(|flow| flow.delay_mean_s)),
+        mean(flows.iter().filter_map(|flow| flow.jitter_s)),
+    );
+    text
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (sum, count) = values.fold((0.0, 0_u32), |(sum, count), value| (sum + value, count + 1));
+    sum / f64::from(count.max(1))
+}
+
+/// A folder for what a run writes, gone with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self, String> {
+        let name = format!("talkspurt-bench-{}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+
+    fn written(&self) -> String {
+        format!("\"written_bytes\":{},", bytes_in(&self.0))
+    }
+}
+
+fn bytes_in(folder: &Path) -> u64 {
+    let files = fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Nothing can be done about a failure.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}

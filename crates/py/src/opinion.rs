@@ -1,0 +1,29 @@
+//! The E-model's opinion of a part of a call, from what was heard of it.
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use talkspurt_experiment::Heard;
+use talkspurt_scenario::model::Flow;
+
+/// R and MOS of what was heard of a flow, which is given as JSON as a resolved scenario has it, or of
+/// what its answering side sends; of frames played by rung of the ladder (none for a source that
+/// never changed it), the mouth-to-ear delay, the share of frames missing or late and the burst
+/// ratio. Absent where G.113 has no values for the codec, or the source is no speech.
+#[pyfunction]
+#[pyo3(signature = (flow, reverse, played, mouth_to_ear_s, loss, burst_ratio))]
+pub(crate) fn opinion(
+    flow: &str,
+    reverse: bool,
+    played: Vec<u64>,
+    mouth_to_ear_s: Option<f64>,
+    loss: f64,
+    burst_ratio: Option<f64>,
+) -> PyResult<(Option<f64>, Option<f64>)> {
+    let flow: Flow =
+        serde_json::from_str(flow).map_err(|error| PyValueError::new_err(error.to_string()))?;
+    let source = if reverse { flow.reverse.as_ref() } else { Some(&flow.source) };
+    let Some(source) = source else { return Ok((None, None)) };
+    let heard = Heard { played: &played, mouth_to_ear_s, loss, burst_ratio };
+    let quality = talkspurt_experiment::opinion(&flow, source, &heard);
+    Ok((quality.r_factor, quality.mos))
+}

@@ -1,0 +1,221 @@
+"""How the metrics of the catalogue are computed from a result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from talkspurt.metrics import losses, opinion, packets, series, sharing
+from talkspurt.metrics.catalogue import metric
+
+if TYPE_CHECKING:
+    from talkspurt.metrics.catalogue import Metric
+    from talkspurt.result import Result
+
+
+def compute(
+    result: Result,
+    name: str,
+    flow: str | None = None,
+    bin_s: float | None = None,
+    *,
+    link: str | None = None,
+) -> pl.DataFrame:
+    """A metric of one flow or link, or of all: ``flow`` or ``link``, x (if there is one) and y.
+
+    Args:
+        result: the run.
+        name: the metric, or its letter in the study of voice over transports.
+        flow: one flow; all unless given.
+        bin_s: width of a bin in seconds, for what is counted over time; the metric's own unless
+            given.
+        link: one link, for metrics of links; all unless given.
+
+    Raises:
+        KeyError: when there is no such metric, flow or link, or no packet table that it needs.
+        ValueError: when it cannot be computed so.
+    """
+    one = metric(name)
+    kind, asked, other = ("link", link, flow) if one.of_links else ("flow", flow, link)
+    if other is not None:
+        raise ValueError(f"{one.name} is of {kind}s")
+    there = (result.links if one.of_links else result.flows)["name"].to_list()
+    if asked is not None and asked not in there:
+        raise KeyError(f"no {kind} {asked!r}; there are: {', '.join(there)}")
+    if one.needs_packets and not _has_packets(result):
+        raise KeyError(
+            f"{one.name} is computed from the packet table: run again with "
+            "--set record.packets=true"
+        )
+    parts = []
+    for wanted in [asked] if asked is not None else there:
+        table = _table(result, one, wanted, bin_s)
+        across = [one.x] if one.x else []
+        parts.append(table.select(pl.lit(wanted).alias(kind), *across, one.y))
+    return pl.concat(parts, how="vertical_relaxed")
+
+
+def _has_packets(result: Result) -> bool:
+    try:
+        result.table("packets")
+    except KeyError:
+        return False
+    return True
+
+
+def _table(result: Result, one: Metric, of: str, bin_s: float | None) -> pl.DataFrame:
+    if one.shape in _BY_SIDE:
+        name, _, back = of.rpartition(".") if of.endswith(".reverse") else (of, "", "")
+        return _BY_SIDE[one.shape](result, name, "to" if back else "from", bin_s or one.bin_s)
+    if one.shape == "calls":
+        return opinion.over_time(result, of, bin_s or one.bin_s)
+    if one.shape == "scales":
+        return sharing.variation_over_scales(result, of)
+    if one.shape == "flows":
+        value = _NUMBERS[one.name](result, of)
+        number = None if value is None or math.isnan(value) else value
+        return pl.DataFrame({"value": [number]}, schema={"value": pl.Float64})
+    if one.name == "link_wait":
+        return series.waits(result, of, bin_s or one.bin_s)
+    width = series.usable_bin(result, bin_s, one.bin_s)
+    if one.of_links:
+        return series.of_link(result, of, width)
+    if one.name == "bandwidth_utilisation":
+        return series.bandwidth_utilisation(result, of, width)
+    return series.of_flow(result, of, width)
+
+
+_BY_SIDE: dict[str, Callable[[Result, str, str, float], pl.DataFrame]] = {
+    "packets": lambda result, flow, side, _: packets.life(result, flow, side),
+    "over_time": packets.over_time,
+    "by_size": packets.by_size,
+    "losses": lambda result, flow, side, _: losses.loss_events(result, flow, side),
+}
+
+
+def _sided(flow: str) -> tuple[str, str]:
+    return (flow.removesuffix(".reverse"), "to") if flow.endswith(".reverse") else (flow, "from")
+
+
+def _active(result: Result, flow: str) -> float:
+    return sharing.active_throughput_bps(result, *_sided(flow))
+
+
+def _over_run(result: Result, flow: str) -> float:
+    arrived = packets.life(result, *_sided(flow)).filter(pl.col("received_s").is_not_null())
+    return 8 * float(arrived["ip_bytes"].sum()) / result.duration_s
+
+
+def _share(of: str) -> Callable[[Result, str], float | None]:
+    """Of a flow's frames of speech that were judged, those counted in this column."""
+
+    def share(result: Result, flow: str) -> float | None:
+        row = result.flows.row(by_predicate=pl.col("name") == flow, named=True)
+        unheard = (row["missing_packets"] or 0) + (row["late_packets"] or 0)
+        if row["loss_ratio"] is None:
+            return None
+        return float(row["loss_ratio"]) * row[of] / unheard if unheard else 0.0
+
+    return share
+
+
+def _network_loss(result: Result, flow: str) -> float | None:
+    row = result.flows.row(by_predicate=pl.col("name") == flow, named=True)
+    return row["lost_packets"] / row["sent_packets"] if row["sent_packets"] else None
+
+
+def _oscillations(result: Result, flow: str) -> float:
+    width = series.usable_bin(result, None, 0.2)
+    bins = round(width / sharing.bin_width(result))
+    sent = sharing.rates(result, flow, "sent_bytes")
+    rates = [math.fsum(sent[i : i + bins]) / bins for i in range(0, len(sent) - bins + 1, bins)]
+    return float(series.oscillations(rates, width))
+
+
+def _throughputs(result: Result) -> list[float]:
+    return [float(rate or 0.0) for rate in result.flows["throughput_bps"]]
+
+
+def _normalised(result: Result, flow: str) -> float:
+    all_of_them = _throughputs(result)
+    own = float(result.flows.filter(pl.col("name") == flow)["throughput_bps"][0] or 0.0)
+    total = math.fsum(all_of_them)
+    return own * len(all_of_them) / total if total else math.nan
+
+
+def _a_second(result: Result) -> int:
+    return max(1, round(1.0 / sharing.bin_width(result)))
+
+
+def _equivalence(result: Result, flow: str) -> float:
+    first = result.flows["name"][0]
+    mine, its = sharing.rates(result, flow), sharing.rates(result, first)
+    return sharing.equivalence(mine, its, _a_second(result))
+
+
+def _convergence(result: Result, flow: str) -> float | None:
+    times, seconds = _by_seconds(result, flow)
+    if len(seconds) < 4:
+        return None
+    end = seconds[-(len(seconds) // 4) :]
+    target = math.fsum(end) / len(end)
+    return sharing.converged_s(times, seconds, target) if target else None
+
+
+def _by_seconds(result: Result, flow: str) -> tuple[list[float], list[float]]:
+    """The received rate, second by second from the window's start."""
+    values, bins = sharing.rates(result, flow), _a_second(result)
+    means = [math.fsum(values[i : i + bins]) / bins for i in range(0, len(values) - bins + 1, bins)]
+    width = bins * sharing.bin_width(result)
+    return [i * width for i in range(len(means))], means
+
+
+def _fair_convergence(result: Result, flow: str) -> float | None:
+    times, mine = _by_seconds(result, flow)
+    _, its = _by_seconds(result, result.flows["name"][0])
+    return sharing.fair_after_s(times, mine, its)
+
+
+def _breaker(result: Result, flow: str) -> float | None:
+    """By intervals of five seconds of the series; RFC 3550 §6.2 has no shorter ones by default."""
+    low, high = sharing.window(result)
+    interval = 5.0
+    series = result.series(flow).filter((pl.col("time_s") > low) & (pl.col("time_s") <= high))
+    bins = series.group_by(((pl.col("time_s") - low) / interval - 1e-9).floor().alias("bin")).agg(
+        pl.col("sent_packets").sum(),
+        pl.col("sent_bytes").sum(),
+        pl.col("lost_packets").sum(),
+        pl.col("delay_mean_s").mean(),
+    )
+    bins = bins.filter((pl.col("sent_packets") > 0) & pl.col("delay_mean_s").is_not_null())
+    bins = bins.sort("bin")
+    if bins.is_empty():
+        return None
+    found = sharing.circuit_breaker(
+        (bins["sent_bytes"] * 8 / interval).to_list(),
+        (bins["lost_packets"] / bins["sent_packets"]).to_list(),
+        (2 * bins["delay_mean_s"]).to_list(),
+        float(bins["sent_bytes"].sum()) / float(bins["sent_packets"].sum()),
+    )
+    return None if found is None else low + (float(bins["bin"][found]) + 1) * interval
+
+
+_NUMBERS: dict[str, Callable[[Result, str], float | None]] = {
+    "active_rate": _active,
+    "rate_over_run": _over_run,
+    "loss_event_rate": lambda result, flow: losses.loss_event_rate(result, *_sided(flow)),
+    "network_loss": _network_loss,
+    "post_repair_loss": _share("missing_packets"),
+    "playout_discards": _share("late_packets"),
+    "oscillations": _oscillations,
+    "fairness": lambda result, _: sharing.jain(_throughputs(result)),
+    "least_over_greatest": lambda result, _: sharing.least_over_greatest(_throughputs(result)),
+    "normalised_throughput": _normalised,
+    "equivalence": _equivalence,
+    "convergence": _convergence,
+    "fair_convergence": _fair_convergence,
+    "circuit_breaker": _breaker,
+}

@@ -1,0 +1,128 @@
+"""Loss events as TFRC counts them, of any flow: from its packets, whatever carries them.
+
+A receiver that follows RFC 5348 would have kept these intervals, with two differences. What was
+lost is known here from the packet table, so that a packet which only came late is not taken for
+lost (§5.1). And where a receiver invents an interval before the first loss, from the rate at which
+it received (§6.3.1), the packets that came before it count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from talkspurt.result import Result
+
+WEIGHTS = (1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2)
+"""Of the last eight intervals, the newest first (RFC 5348 §5.4)."""
+LATER = 3
+"""So many packets must have come after one before it is taken for lost (§5.1, NDUPACK)."""
+
+
+@dataclass(frozen=True)
+class Event:
+    """A loss event.
+
+    Attributes:
+        number: of the first packet lost in it.
+        time_s: when that would have come.
+    """
+
+    number: int
+    time_s: float
+
+
+def events(packets: Sequence[tuple[int, float | None]], rtt_s: float) -> list[Event]:
+    """Loss events among packets in order of number, each with its arrival, None if it was lost.
+
+    A loss is of the time between its neighbours' arrivals that its number lies at (§5.2), and
+    begins an event when that is a round trip or more after the event before began.
+    """
+    arrived = [(number, time) for number, time in packets if time is not None]
+    found: list[Event] = []
+    after = 0
+    for number, time in packets:
+        if time is not None:
+            after += 1
+            continue
+        if after == 0 or len(arrived) - after < LATER:
+            continue  # nobody could know of it yet, or when it would have come
+        (low, early), (high, late) = arrived[after - 1], arrived[after]
+        when = early + (late - early) * (number - low) / (high - low)
+        if not found or found[-1].time_s + rtt_s <= when:
+            found.append(Event(number, when))
+    return found
+
+
+def rate(intervals: Sequence[int], open_: int) -> float:
+    """The loss event rate p (§5.4) of closed intervals, the newest last, and the one still open."""
+    recent = list(intervals)[::-1][: len(WEIGHTS)]
+    weights = WEIGHTS[: len(recent)]
+    closed = sum(i * w for i, w in zip(recent, weights, strict=True))
+    with_open = sum(i * w for i, w in zip([open_, *recent[:-1]], weights, strict=True))
+    return sum(weights) / max(closed, with_open)
+
+
+def loss_events(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
+    """Each loss event: ``time_s``, ``interval_packets`` it closed, ``loss_event_rate`` after it."""
+    packets, found = _found(result, flow, side)
+    first = packets[0][0] if packets else 0
+    starts = [first, *(event.number for event in found)]
+    lengths = [after - before for before, after in pairwise(starts)]
+    rates = [rate(lengths[: i + 1], 1) for i in range(len(lengths))]
+    return pl.DataFrame(
+        {
+            "time_s": [event.time_s for event in found],
+            "interval_packets": lengths,
+            "loss_event_rate": rates,
+        },
+        schema={"time_s": pl.Float64, "interval_packets": pl.Int64, "loss_event_rate": pl.Float64},
+    )
+
+
+def loss_event_rate(result: Result, flow: str, side: str = "from") -> float:
+    """The loss event rate when the last packet has come; 0 without a loss."""
+    return at_the_end(*_found(result, flow, side))
+
+
+def at_the_end(packets: Sequence[tuple[int, float | None]], found: Sequence[Event]) -> float:
+    """The loss event rate of these packets, when the last of them has come."""
+    if not found:
+        return 0.0
+    starts = [packets[0][0], *(event.number for event in found)]
+    lengths = [after - before for before, after in pairwise(starts)]
+    last = max(number for number, time in packets if time is not None)
+    return rate(lengths, last - found[-1].number + 1)
+
+
+def _found(
+    result: Result, flow: str, side: str
+) -> tuple[list[tuple[int, float | None]], list[Event]]:
+    from talkspurt.metrics.packets import life
+
+    there = life(result, flow, side)
+    # What was still on its way when the run ended is not lost, only unknown.
+    under_way = set(
+        result.packets(flow)
+        .filter(pl.col("fate").is_in(["queued", "in_flight"]) & (pl.col("side") == side))["number"]
+        .to_list()
+    )
+    rows = there.sort("number").select("number", "received_s").rows()
+    packets = [(n, at) for n, at in rows if at is not None or n not in under_way]
+    return packets, events(packets, round_trip(result, flow, side))
+
+
+def round_trip(result: Result, flow: str, side: str) -> float:
+    """Mean delays there and back, or twice that there when nothing came back."""
+    from talkspurt.metrics.packets import life
+
+    there = life(result, flow, side)["delay_s"].mean()
+    back = life(result, flow, "to" if side == "from" else "from")["delay_s"].mean()
+    if not isinstance(there, float):
+        return 0.0
+    return there + (back if isinstance(back, float) else there)

@@ -1,0 +1,101 @@
+"""MOS over time: what the E-model says of each window of a call, as if it were a call of its own.
+
+ITU-T G.107 speaks of whole connections, and listeners remember what is past; a window's score says
+when a call was bad, not what would be said of it afterwards. A window that holds the whole call
+gives the call's score.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from talkspurt import _core
+
+if TYPE_CHECKING:
+    from talkspurt.result import Result
+
+SCHEMA = {
+    "time_s": pl.Float64,
+    "frames": pl.Int64,
+    "mouth_to_ear_s": pl.Float64,
+    "loss_ratio": pl.Float64,
+    "burst_ratio": pl.Float64,
+    "r_factor": pl.Float64,
+    "mos": pl.Float64,
+}
+
+
+def window_s(result: Result) -> float:
+    """A window for figures: 5 s, and so many that a figure can show them: some 12 to 120."""
+    if result.duration_s > 600:
+        return float(round(result.duration_s / 120))
+    return min(5.0, max(0.5, round(result.duration_s / 6) / 2))
+
+
+def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
+    """One row for each window in which frames were captured, named by its start.
+
+    Columns: ``time_s``, ``frames`` judged, ``mouth_to_ear_s`` (median of what was played),
+    ``loss_ratio`` (missing or late), ``burst_ratio``, ``r_factor`` and ``mos``; no rows for a flow
+    that is no speech.
+    """
+    name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
+    told = tomllib.loads(result.scenario)["flows"][name]
+    frames = result.frames(flow).sort("index")
+    if frames.is_empty():
+        return pl.DataFrame(schema=SCHEMA)
+    delays = (frames["playout_s"] - frames["captured_s"]).filter(frames["fate"] == "played")
+    latest = delays.max()
+    longest = latest if isinstance(latest, float) else 0.0
+    # What was not delivered, and would have been played after the end, is not judged.
+    decided = pl.col("fate").is_in(["played", "late", "discarded"]).fill_null(value=True)
+    due = pl.col("captured_s") + longest < result.duration_s - 1e-9
+    asked = json.dumps(told)
+    usual = delays.quantile(0.5, "lower")  # the nearest-rank median, as everywhere
+    rows = []
+    for row in _windows(frames.filter(decided | due), bin_s).iter_rows(named=True):
+        count, lost, ear = row["frames"], row["lost"], row["mouth_to_ear_s"]
+        # ITU-T G.107 §7.4: mean length of runs of losses, over that of losses at random.
+        burst = lost / row["runs"] * (1 - lost / count) if lost else None
+        heard = (row["rungs"], ear if ear is not None else usual, lost / count, burst)
+        r_factor, mos = _core.opinion(asked, bool(back), *heard)
+        rows.append((row["time_s"], count, ear, lost / count, burst, r_factor, mos))
+    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def _windows(frames: pl.DataFrame, bin_s: float) -> pl.DataFrame:
+    """Of each window: frames, those lost and their runs, the median delay, and rungs played."""
+    unheard = pl.col("fate").is_in(UNHEARD).fill_null(value=False)
+    played = pl.col("fate") == "played"
+    known = "encoding" in frames.columns and frames["encoding"].max() is not None
+    most = frames["encoding"].max() if known else None
+    rungs = range(most + 1 if isinstance(most, int) else 0)
+    return (
+        frames.with_columns(unheard.alias("unheard"))
+        .group_by(
+            ((pl.col("captured_s") / bin_s + 1e-9).floor() * bin_s).alias("time_s"),
+            maintain_order=True,
+        )
+        .agg(
+            pl.len().alias("frames"),
+            pl.col("unheard").sum().alias("lost"),
+            (pl.col("unheard") & ~pl.col("unheard").shift(fill_value=False)).sum().alias("runs"),
+            (pl.col("playout_s") - pl.col("captured_s"))
+            .filter(played)
+            .quantile(0.5, "lower")
+            .alias("mouth_to_ear_s"),
+            *((played & (pl.col("encoding") == rung)).sum().alias(f"rung{rung}") for rung in rungs),
+        )
+        .with_columns(
+            pl.concat_list(f"rung{rung}" for rung in rungs).alias("rungs")
+            if rungs
+            else pl.lit([], dtype=pl.List(pl.UInt32)).alias("rungs")
+        )
+    )
+
+
+UNHEARD = ("late", "lost", "discarded", "queued", "in_flight")

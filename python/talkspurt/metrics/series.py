@@ -1,0 +1,198 @@
+"""What flows and links did over time, in bins of the time series: no packet table is needed.
+
+Of packets with payload, as the tables of flows count them. Bins are named by their starts.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from talkspurt.metrics import sharing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from talkspurt.result import Result
+
+SUMS = (
+    "generated_packets",
+    "generated_bytes",
+    "discarded_packets",
+    "sent_packets",
+    "received_packets",
+    "lost_packets",
+    "late_packets",
+    "sent_bytes",
+    "received_bytes",
+)
+
+
+def usable_bin(result: Result, bin_s: float | None, usual: float) -> float:
+    """The width of a bin in seconds: what was asked for, or the usual one.
+
+    Raises:
+        ValueError: when what was asked for is not a whole number of the series' bins.
+    """
+    width = sharing.bin_width(result)
+    if bin_s is None:
+        return max(1, math.ceil(usual / width - 1e-9)) * width
+    if abs(bin_s / width - max(1, round(bin_s / width))) > 1e-6:
+        raise ValueError(
+            f"bins of {bin_s:g} s: expected a multiple of the series' {width:g} s (record.interval)"
+        )
+    return bin_s
+
+
+def _start(bin_s: float) -> pl.Expr:
+    # The series names its bins by their ends.
+    return (((pl.col("time_s") / bin_s - 1e-9).ceil() - 1) * bin_s).alias("time_s")
+
+
+def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
+    """Counts of ``SUMS``, and ``generated_bps``, ``sent_bps``, ``received_bps``, ``goodput_bps``.
+
+    ``throughput_ratio`` is what this flow received over the mean of what all flows did.
+
+    Raises:
+        ValueError: when the result is of a version whose series count less.
+    """
+    missing = [name for name in SUMS if name not in result.series().columns]
+    if missing:
+        raise ValueError(
+            f"the series of this result have no {missing[0]}: an older talkspurt made it; run "
+            "scenario.toml in it again"
+        )
+    width = sharing.bin_width(result)
+    bits = pl.col("goodput_bps") * (pl.col("time_s") - _start(width))
+    table = (
+        result.series(flow)
+        .group_by(_start(bin_s))
+        .agg(
+            *(pl.col(name).sum() for name in SUMS),
+            bits.sum().alias("goodput"),
+        )
+    )
+    mean = (
+        result.series()
+        .group_by(_start(bin_s), "flow")
+        .agg(pl.col("received_bytes").sum())
+        .group_by("time_s")
+        .agg(pl.col("received_bytes").mean().alias("mean"))
+    )
+    # The last bin may be shorter.
+    length = (result.duration_s - pl.col("time_s")).clip(upper_bound=bin_s)
+    return (
+        table.join(mean, on="time_s")
+        .select(
+            "time_s",
+            *SUMS,
+            (8 * pl.col("generated_bytes") / length).alias("generated_bps"),
+            (8 * pl.col("sent_bytes") / length).alias("sent_bps"),
+            (8 * pl.col("received_bytes") / length).alias("received_bps"),
+            (pl.col("goodput") / length).alias("goodput_bps"),
+            pl.when(pl.col("mean") > 0)
+            .then(pl.col("received_bytes") / pl.col("mean"))
+            .alias("throughput_ratio"),
+        )
+        .sort("time_s")
+    )
+
+
+def bandwidth_utilisation(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
+    """What the flow sends over the least rate of the links on its way.
+
+    Raises:
+        ValueError: when the rate of one of these links changes, or its way leads through a cell.
+    """
+    capacity = narrowest(result, flow)
+    return of_flow(result, flow, bin_s).select(
+        "time_s", (pl.col("sent_bps") / capacity).alias("bandwidth_utilisation")
+    )
+
+
+def narrowest(result: Result, flow: str) -> float:
+    """The least rate of the links on a direction's first way, in bit/s."""
+    name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
+    (known,) = (one for one in result.topology["flows"] if one["name"] == name)
+    way = known["back" if back else "routes"][0]
+    rates = []
+    for pair in pairwise(way):
+        rates.append(_rate(result, flow, pair))
+    return min(rates)
+
+
+def _rate(result: Result, flow: str, pair: Sequence[str]) -> float:
+    found = []
+    for link in result.topology["links"]:
+        ends = (link["from"], link["to"])
+        back = ends == tuple(pair[::-1])
+        if ends == tuple(pair) or back:
+            told = {**link, **(link.get("back") or {})} if back else link
+            if told.get("changes"):
+                raise ValueError(
+                    f"flow {flow!r}: the rate of link {link['name']!r} changes, and a share of it "
+                    "is not computed"
+                )
+            if "changes" in link:
+                found.append(float(told["rate_bps"]))
+    if not found:
+        raise ValueError(f"flow {flow!r}: its way leads through a cell, which has no rate")
+    return max(found)
+
+
+WATERMARKS = 4.0
+"""The high watermark over the low one (RFC 8868 §3, item 9)."""
+SWING_S = 0.5
+"""How quickly the rate must go from one to the other."""
+
+
+def oscillations(rates: Sequence[float], bin_s: float) -> int:
+    """How often a sending rate goes from one watermark to the other within half a second.
+
+    RFC 8868 §3, item 9; its example has watermarks at a quarter of each other. Here they lie at
+    half and twice the mean rate.
+    """
+    mean = math.fsum(rates) / len(rates) if rates else 0.0
+    if not mean:
+        return 0
+    side, last, count = 0, -math.inf, 0
+    for i, rate in enumerate(rates):
+        here = int(rate >= mean * math.sqrt(WATERMARKS)) - int(rate <= mean / math.sqrt(WATERMARKS))
+        if not here:
+            continue
+        time = i * bin_s
+        count += int(here == -side and time - last <= SWING_S + 1e-9)
+        side, last = here, time
+    return count
+
+
+def of_link(result: Result, link: str, bin_s: float) -> pl.DataFrame:
+    """A link and direction: ``queue_packets``, ``utilisation``, ``drops`` and ``marks``."""
+    return (
+        result.link_series(link)
+        .group_by(_start(bin_s))
+        .agg(
+            pl.col("queue_packets").mean(),
+            pl.col("utilisation").mean(),
+            pl.col("drops").sum(),
+            pl.col("marks").sum(),
+        )
+        .sort("time_s")
+    )
+
+
+def waits(result: Result, link: str, bin_s: float) -> pl.DataFrame:
+    """How long packets stood in a link's queue, by when they left it: ``wait_mean_s``."""
+    wait = (pl.col("dequeued_s") - pl.col("enqueued_s")).alias("wait")
+    return (
+        result.packets()
+        .filter((pl.col("link") == link) & pl.col("dequeued_s").is_not_null())
+        .with_columns(wait)
+        .group_by(((pl.col("dequeued_s") / bin_s).floor() * bin_s).alias("time_s"))
+        .agg(pl.col("wait").mean().alias("wait_mean_s"), pl.col("wait").max().alias("wait_max_s"))
+        .sort("time_s")
+    )

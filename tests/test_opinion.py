@@ -1,0 +1,103 @@
+"""MOS over time: against the engine's score of the whole call, and G.107's formulas by hand."""
+
+import itertools
+
+import pytest
+
+import talkspurt
+from talkspurt import metrics
+from talkspurt.metrics import opinion
+from talkspurt.report import series
+
+LOSSY = """
+title = "Lossy"
+duration = "20s"
+[links.l]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "5ms"
+loss = 0.03
+queue = { kind = "droptail", packets = 50 }
+[flows.call]
+from = "a"
+to = "b"
+transport = { kind = "udp" }
+source = { kind = "speech", codec = "pcmu" }
+reverse = { kind = "speech", codec = "g729" }
+playout = { concealment = "silence" }
+"""
+
+
+@pytest.fixture(scope="module")
+def lossy():
+    return talkspurt.run(LOSSY)
+
+
+def test_one_window_is_the_call(lossy, controlled):
+    for run, flows in ((lossy, ("call",)), (controlled, ("two", "three", "three.reverse", "tb"))):
+        for flow in flows:
+            (row,) = opinion.over_time(run, flow, 1000.0).to_dicts()
+            known = run.flows.filter(name=flow).row(0, named=True)
+            for name in ("mos", "r_factor", "loss_ratio", "burst_ratio"):
+                assert row[name] == pytest.approx(known[name], abs=1e-9), (flow, name)
+            assert row["mouth_to_ear_s"] == pytest.approx(known["mouth_to_ear_p50_s"], abs=1e-8)
+            assert row["time_s"] == 0.0
+    rungs = set(controlled.frames("tb")["encoding"])
+    assert len(rungs) > 1, "a ladder was climbed down"
+
+
+def test_a_codec_without_values_has_no_score(lossy):
+    table = opinion.over_time(lossy, "call.reverse", 5.0)
+    assert table.height == 4
+    assert lossy.flows.filter(name="call.reverse")["mos"].to_list() == [None]
+    assert table["mos"].to_list() == [None] * 4
+
+
+def test_windows_by_hand(lossy):
+    """R = 93.2 − Ie,eff under 100 ms, Ie,eff = 95 Ppl / (Ppl / BurstR + Bpl), Bpl = 4.3 (G.107 §7)."""
+    table = opinion.over_time(lossy, "call", 2.0)
+    assert table["time_s"].to_list() == [2.0 * i for i in range(10)]
+    frames = lossy.frames("call").sort("index")
+    for row in table.to_dicts():
+        inside = frames.filter(
+            (frames["captured_s"] >= row["time_s"] - 1e-9)
+            & (frames["captured_s"] < row["time_s"] + 2.0 - 1e-9)
+        )
+        fates = inside["fate"].to_list()
+        if row["time_s"] == 18.0:  # the last of which would be played after the end
+            fates = fates[: row["frames"]]
+        lost = [fate != "played" for fate in fates]
+        assert row["frames"] == len(lost)
+        share = sum(lost) / len(lost)
+        assert row["loss_ratio"] == pytest.approx(share)
+        assert row["mouth_to_ear_s"] < 0.1
+        runs = [len(list(run)) for gone, run in itertools.groupby(lost) if gone]
+        burst = max(1.0, sum(runs) / len(runs) * (1 - share)) if runs else 1.0
+        r = 93.2062 - 95 * 100 * share / (100 * share / burst + 4.3)
+        assert row["r_factor"] == pytest.approx(r, abs=1e-3)
+        mos = 1 + 0.035 * r + r * (r - 60) * (100 - r) * 7e-6
+        assert row["mos"] == pytest.approx(mos, abs=1e-4)
+    assert table["mos"].n_unique() > 4
+
+
+def test_silence_has_no_score():
+    talks = LOSSY.replace('codec = "pcmu" }', 'codec = "pcmu" }\nstop = "9s"')
+    result = talkspurt.run(talks)
+    assert opinion.over_time(result, "call", 2.0)["time_s"].max() == 8.0
+
+
+def test_figure_and_chart_show_the_same(lossy):
+    assert opinion.window_s(lossy) == 1.5
+    known = opinion.over_time(lossy, "call", 1.5)["mos"].to_list()
+    (ax,) = lossy.figure("mos_over_time", flow="call").axes
+    steps = ax.collections[0].get_segments()
+    assert [y for ((_, y), _) in steps] == pytest.approx(known)
+    assert [x for (_, (x, _)) in steps] == pytest.approx([*(1.5 * i for i in range(1, 14)), 20.0])
+    chart = next(chart for chart in series.charts(lossy) if chart["name"] == "mos")
+    assert chart["x"][:3] == [0.0, 1.5, 3.0]
+    assert chart["lines"][0]["values"] == pytest.approx([known[0], *known], abs=1e-4)
+
+
+def test_what_is_no_speech_has_none(result):
+    assert metrics.compute(result, "mos_over_time", "upload").is_empty()
