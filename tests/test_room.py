@@ -17,7 +17,7 @@ WINDOWED = SCENARIO + '[measure]\nfrom = "2500ms"\nto = "2600ms"\n'
 
 
 def size(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.iterdir())
+    return sum(file.stat().st_size for file in disk.files_in(folder))
 
 
 def test_what_is_counted_is_the_whole_run() -> None:
@@ -36,7 +36,7 @@ def test_what_is_counted_is_the_whole_run() -> None:
     assert 0 <= counts.changes - whole.gauges().height <= 0.01 * counts.changes
 
 
-@pytest.mark.parametrize("to", ["ns2", "nam", "pcapng", "qlog"])
+@pytest.mark.parametrize("to", ["ns2", "nam", "pcapng", "qlog", "parquet"])
 def test_the_estimate_is_near_the_truth(tmp_path: Path, to: exporting.Format) -> None:
     (tmp_path / "windowed.toml").write_text(WINDOWED, encoding="utf-8")
     folder = exporting.export(tmp_path / "windowed.toml", to, tmp_path / "out")
