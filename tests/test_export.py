@@ -293,9 +293,70 @@ def test_a_run_that_cannot_be_done_again_is_refused(run: Path, tmp_path: Path) -
     shutil.copytree(run, other)
     scenario = other / "scenario.toml"
     scenario.write_text(scenario.read_text().replace("seed = 1", "seed = 2"))
-    with pytest.raises(talkspurt.RunError, match="the run is another"):
+    with pytest.raises(talkspurt.RunError, match=r"there changed: its scenario\.toml$"):
         exporting.export(other, "ns2", None)
     assert not (tmp_path / "other.ns2").exists()
+
+
+def test_a_recording_that_changed_is_named(folder: Path, tmp_path: Path) -> None:
+    for name in ("small.toml", "speech.wav"):
+        shutil.copy(folder / name, tmp_path)
+    place = talkspurt.run(tmp_path / "small.toml").save(tmp_path / "out", report=False)
+    speech = bytearray((tmp_path / "speech.wav").read_bytes())
+    speech[-100] ^= 1
+    (tmp_path / "speech.wav").write_bytes(speech)
+    with pytest.raises(talkspurt.RunError, match=f"there changed: {tmp_path}/speech.wav$"):
+        exporting.export(place, "pcapng", None)
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({}, "its manifest is not"),
+        ({"engine": "another"}, f"made by another build of talkspurt {talkspurt.__version__}$"),
+        ({"talkspurt": "9.9.9"}, r"made by talkspurt 9\.9\.9, and this is"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::talkspurt.errors.OtherVersionWarning")
+def test_why_a_run_became_another_is_said_truly(
+    run: Path, tmp_path: Path, said: dict[str, str], words: str
+) -> None:
+    other = tmp_path / "other"
+    shutil.copytree(run, other)
+    manifest = json.loads((other / "manifest.json").read_text())
+    manifest["digest"] = "0" * 32
+    manifest["made_of"]["engine"] = said.get("engine", manifest["made_of"]["engine"])
+    manifest["talkspurt"] = said.get("talkspurt", manifest["talkspurt"])
+    (other / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(talkspurt.RunError, match=words):
+        exporting.export(other, "ns2", None)
+    assert not (tmp_path / "other.ns2").exists()
+
+
+@pytest.mark.parametrize("to", ["ns2", "csv"])
+def test_an_export_replaces_nothing_but_an_export(run: Path, tmp_path: Path, to: str) -> None:
+    place = shutil.copytree(run, tmp_path / "run")
+    before = sorted(place.iterdir())
+    for target, words in {
+        place: "holds a run of scenario, and would be replaced; choose another --out: ",
+        place / "trace": "lies inside",
+        tmp_path: "is not a result of talkspurt",
+    }.items():
+        with pytest.raises(talkspurt.store.StoreError, match=words):
+            exporting.export(place, to, target)  # type: ignore[arg-type]
+    assert sorted(place.iterdir()) == before
+    assert talkspurt.load(place).digest == talkspurt.load(run).digest
+    exporting.export(place, "csv", tmp_path / "e")
+    exporting.export(place, to, tmp_path / "e")  # type: ignore[arg-type]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["e", "run"]
+
+
+def test_an_export_of_a_studys_run_goes_beside_the_study(tmp_path: Path) -> None:
+    study = talkspurt.run(SCENARIO, set={"replications.count": 2})
+    place = study.save(tmp_path / "study", report=False)
+    made = exporting.export(place / "runs" / "0001-r1", "ns2", None)
+    assert made == tmp_path / "study-0001-r1.ns2"
+    study.save(place, report=False)  # it is still whole and ours
 
 
 def test_a_trace_that_fills_the_disk_is_not_begun(
@@ -305,16 +366,6 @@ def test_a_trace_that_fills_the_disk_is_not_begun(
     monkeypatch.setattr(shutil, "disk_usage", lambda _: full)
     with pytest.raises(talkspurt.store.StoreError, match="1 kB are free"):
         exporting.export(run, "ns2", None)
-
-
-def test_the_estimate_is_near_the_truth(run: Path) -> None:
-    result = talkspurt.load(run)
-    assert isinstance(result, talkspurt.Result)
-    for to in ("ns2", "nam", "pcapng", "qlog", "parquet"):
-        folder = exporting.export(run, to, None)
-        part = folder / "packets" if to == "parquet" else folder
-        there = sum(file.stat().st_size for file in part.iterdir())
-        assert 0.6 < exporting._estimate(result, to) / there < 1.7, to
 
 
 def test_a_study_is_not_one_run(tmp_path: Path) -> None:

@@ -1,13 +1,18 @@
 """A study that was killed goes on where it was, and mixes with nothing else."""
 
 import json
+import os
+import shutil
 import signal
+import sys
 import time
 
 import pytest
 
 import talkspurt as package
 from command import start, talkspurt
+from conftest import tone, write_wav
+from talkspurt import inputs, study_store
 
 FLOW = """
 [flows.f{i}]
@@ -101,6 +106,115 @@ def test_runs_of_another_scenario_are_left_alone_and_named(tmp_path):
     assert "runs of another scenario or version, left unfinished" in done.stderr
     assert "were there already" not in done.stderr
     assert finished(tmp_path) == kept
+
+
+SHORT = STUDY.replace("20min", "2s").replace("60s", "1s").replace("count = 12", "count = 3")
+
+
+def test_the_same_study_twice(tmp_path):
+    (tmp_path / "study.toml").write_text(SHORT, encoding="utf-8")
+    for seed in (1, 2, 2):
+        done = talkspurt(
+            "run", "study.toml", "--out", "out", "--no-report", "--seed", seed, cwd=tmp_path
+        )
+        assert done.returncode == 0, done.stderr
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "study.toml"]
+        assert package.load(tmp_path / "out").runs[0].seed == seed
+
+
+def test_a_restart_over_an_older_result(tmp_path, whole):
+    (tmp_path / "study.toml").write_text(SHORT, encoding="utf-8")
+    talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
+    older = package.load(tmp_path / "out")
+    stopped(tmp_path, signal.SIGKILL)
+    assert [run.digest for run in package.load(tmp_path / "out").runs] == [
+        run.digest for run in older.runs
+    ]
+    done = talkspurt("run", "study.toml", "--out", "out", "--no-report", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "runs were there already" in done.stderr
+    assert [run.digest for run in package.load(tmp_path / "out").runs] == whole
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["out", "study.toml"]
+
+
+SPOKEN = """\
+title = "Said"
+duration = "1s"
+[links.wire]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+queue = { kind = "droptail", packets = 100 }
+[flows.call]
+from = "a"
+to = "b"
+transport = { kind = "udp" }
+source = { kind = "speech", file = "one.wav", codec = "pcmu" }
+[[axes]]
+name = "said"
+path = "flows.call.source.file"
+values = ["one.wav", "two.wav"]
+"""
+
+
+def test_runs_of_other_recordings_are_others(tmp_path):
+    for name in ("one", "two"):
+        write_wav(tmp_path / f"{name}.wav", tone(0.5))
+    (tmp_path / "study.toml").write_text(SPOKEN, encoding="utf-8")
+
+    def key():
+        return study_store.key(package.read(tmp_path / "study.toml"))
+
+    first = key()
+    # The same contents under a new date are the same; others of the same length and date are not.
+    os.utime(tmp_path / "two.wav", (1, 1))
+    assert key() == first
+    pcm = bytearray(tone(0.5))
+    pcm[100] ^= 1
+    write_wav(tmp_path / "two.wav", bytes(pcm))
+    os.utime(tmp_path / "two.wav", (2, 2))
+    assert key() != first
+
+
+def test_runs_of_another_engine_are_others(tmp_path, monkeypatch):
+    (tmp_path / "study.toml").write_text(SHORT, encoding="utf-8")
+    question = package.read(tmp_path / "study.toml")
+    first = study_store.key(question)
+    library = tmp_path / "_core.so"
+    shutil.copyfile(package._core.__spec__.origin, library)
+    monkeypatch.setattr(package._core.__spec__, "origin", str(library))
+    assert study_store.key(question) == first
+    with library.open("ab") as file:
+        file.write(b"another")
+    assert inputs.engine() != "not there"
+    assert study_store.key(question) != first
+
+
+ALONE = STUDY.replace("20min", "10h").replace("[replications]\ncount = 12\n", "")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signals")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_a_single_run_that_is_stopped_leaves_nothing_for_long(tmp_path, number):
+    (tmp_path / "long.toml").write_text(ALONE, encoding="utf-8")
+    running = start("run", "long.toml", "--out", "out", cwd=tmp_path)
+    deadline = time.monotonic() + 120
+    while not list(tmp_path.glob(".out.partial-*/.lock")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    time.sleep(0.2)
+    running.send_signal(number)
+    _, said = running.communicate(timeout=60)
+    if number == signal.SIGKILL:
+        assert list(tmp_path.glob(".out.partial-*"))
+        (tmp_path / "long.toml").write_text(ALONE.replace("10h", "1s"), encoding="utf-8")
+        done = talkspurt("run", "long.toml", "--out", "out", "--no-report", cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+        assert sorted(file.name for file in tmp_path.iterdir()) == ["long.toml", "out"]
+    else:
+        assert said.endswith("talkspurt: stopped; nothing was written\n")
+        assert running.returncode == {signal.SIGTERM: 143, signal.SIGINT: 130}[number]
+        assert [file.name for file in tmp_path.iterdir()] == ["long.toml"]
 
 
 def test_two_at_work_on_one_study_do_not_mix(tmp_path):

@@ -1,6 +1,10 @@
 """Results on disk: what is written reads back, and what is not whole is not there."""
 
+import dataclasses
+import errno
 import json
+import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -75,12 +79,111 @@ def test_a_result_of_ours_is_replaced(result, tmp_path):
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
 
 
+def renamed(result, **said):
+    """The same result, as if it were of another scenario."""
+    manifest = {**result.manifest, "file": said.get("file", result.manifest["file"])}
+    return dataclasses.replace(result, name=said.get("name", result.name), manifest=manifest)
+
+
+def test_a_result_of_another_scenario_is_replaced_only_on_request(result, study, tmp_path):
+    place = study.save(tmp_path / "out", report=False)
+    digests = [run.digest for run in study.runs]
+    said = "holds a study of 6 runs, made from .*study.toml, and would be replaced; .*--overwrite"
+    with pytest.raises(store.StoreError, match=said):
+        result.save(place, report=False)
+    assert [run.digest for run in talkspurt.load(place).runs] == digests
+    result.save(place, report=False, overwrite=True)
+    assert talkspurt.load(place).digest == result.digest
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+def test_two_scenarios_of_one_name_are_two_unless_one_was_moved(result, tmp_path):
+    place = result.save(tmp_path / "out", report=False)
+    elsewhere = renamed(result, file=str(tmp_path / "elsewhere.toml"))
+    with pytest.raises(store.StoreError, match="would be replaced"):
+        elsewhere.save(place, report=False)
+    (tmp_path / "by-link.toml").symlink_to(result.manifest["file"])
+    renamed(result, file=str(tmp_path / "by-link.toml")).save(place, report=False)
+    moved = renamed(result, file=str(tmp_path / "gone.toml"))
+    moved.save(tmp_path / "moved", report=False)
+    result.save(tmp_path / "moved", report=False)
+    assert talkspurt.load(tmp_path / "moved").manifest["file"] == result.manifest["file"]
+
+
+def test_nothing_is_put_into_a_result(result, tmp_path):
+    place = result.save(tmp_path / "out", report=False)
+    for within in (place / "more", place / "audio" / "more"):
+        with pytest.raises(store.StoreError, match="lies inside"):
+            result.save(within, report=False)
+    (tmp_path / "by-link").symlink_to(place)
+    with pytest.raises(store.StoreError, match="lies inside"):
+        result.save(tmp_path / "by-link" / "more", report=False)
+    result.save(place, report=False)  # which is still whole and ours
+
+
+def left_behind(tmp_path, name, old=None):
+    """What somebody left who was killed: a hidden sibling whose lock nobody holds."""
+    litter = tmp_path / f".{name}.partial-dead"
+    litter.mkdir()
+    (litter / ".lock").touch()
+    if old:
+        shutil.copytree(old, litter / "old")
+    return litter
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks to tell the dead by")
+def test_what_the_dead_left_is_removed_and_the_living_are_not_disturbed(result, tmp_path):
+    left_behind(tmp_path, "out")
+    other = left_behind(tmp_path, "other")
+    with store.Staging(tmp_path / "out", store.Claim("run")) as living:
+        (living.folder / "half").write_text("…")
+        result.save(tmp_path / "out", report=False)
+        assert (living.folder / "half").exists()
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == [other.name, "out"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks to tell the dead by")
+def test_what_was_moved_aside_by_one_who_was_killed_there_is_put_back(result, tmp_path):
+    place = result.save(tmp_path / "out", report=False)
+    left_behind(tmp_path, "out", old=place)
+    shutil.rmtree(place)
+    with store.Staging(place, store.Claim("run", result.name)) as staging:
+        assert staging.news == [f"{place} was moved aside by one who was killed, and is back"]
+        assert talkspurt.load(place).digest == result.digest
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_folder_that_cannot_be_renamed_into_place_leaves_the_old(result, tmp_path, monkeypatch):
+    place = result.save(tmp_path / "out", report=False)
+    before = (place / "manifest.json").read_bytes()
+    rename = Path.rename
+
+    def fail(self, target):
+        if Path(target) == place and ".partial-" in self.name:
+            raise OSError(errno.EIO, "broken")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(store.StoreError, match="broken"):
+        result.save(place, report=False)
+    assert (place / "manifest.json").read_bytes() == before
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
+
+
 def test_an_empty_folder_is_taken(result, tmp_path):
     (tmp_path / "out").mkdir()
     assert result.save(tmp_path / "out", report=False).name == "out"
 
 
-@pytest.mark.parametrize("what", ["file", "folder", "note", "link"])
+NOT_OURS = {
+    "file": "exists and is not a folder; choose another --out",
+    "folder": "exists and is not a result of talkspurt; choose another --out",
+    "note": "holds notes.txt, which talkspurt did not write; move it or choose another --out",
+    "link": "is a symbolic link; choose another --out",
+}
+
+
+@pytest.mark.parametrize("what", NOT_OURS)
 def test_what_is_not_ours_is_left_alone(result, tmp_path, what):
     place = tmp_path / "out"
     if what == "file":
@@ -97,7 +200,9 @@ def test_what_is_not_ours_is_left_alone(result, tmp_path, what):
     before = sorted(str(file) for file in tmp_path.rglob("*"))
     with pytest.raises(store.StoreError) as raised:
         result.save(place, report=False)
-    assert str(place) in str(raised.value)
+    assert (raised.value.filename, raised.value.strerror) == (str(place), NOT_OURS[what])
+    with pytest.raises(store.StoreError):
+        result.save(place, report=False, overwrite=True)
     assert sorted(str(file) for file in tmp_path.rglob("*")) == before
 
 
@@ -131,7 +236,10 @@ def test_opening_what_is_no_result_says_so(tmp_path):
     with pytest.raises(store.StoreError, match="no result"):
         talkspurt.load(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(store.StoreError, match="not a manifest"):
+    with pytest.raises(store.StoreError, match="is damaged"):
+        talkspurt.load(tmp_path)
+    (tmp_path / "manifest.json").write_text("{}")
+    with pytest.raises(store.StoreError, match="not a manifest of talkspurt"):
         talkspurt.load(tmp_path)
 
 

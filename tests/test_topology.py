@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from talkspurt import _core, store
+from talkspurt import _core, pictures
 from talkspurt.figures.style import flow_styles
 from talkspurt.report import gather, layout, topology
 
@@ -181,7 +181,7 @@ def test_the_picture_lies_among_the_figures(tmp_path):
     import talkspurt
 
     result = talkspurt.run(ROOT / "scenarios/topologies/chain.toml")
-    store.write_topology(result, tmp_path)
+    pictures.of_result(result, tmp_path)
     svg = ElementTree.parse(tmp_path / "figures" / "topology.svg").getroot()
     assert {"node-1", "node-6", "hop-5"} <= set(texts(svg))
     assert "var(--ink)" in (svg[0].text or "")

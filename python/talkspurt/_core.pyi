@@ -85,6 +85,8 @@ class Plan:
     def export(self, i: int, format: str, folder: str) -> Export:
         """Start run ``i`` and write it into ``folder`` as "pcapng", "ns2", "nam" or "qlog"."""
 
+    def count(self, i: int) -> Count:
+        """Start run ``i`` and count what it sends."""
     def rows(self, i: int) -> Rows:
         """Start run ``i``, whose packets are to be taken batch by batch."""
 
@@ -112,6 +114,17 @@ class Export:
     def cancel(self) -> None: ...
     def result(self) -> str:
         """Digest of the run that was written; raises RunError."""
+
+class Count:
+    """A run of which nothing is kept but how much it sends."""
+
+    def progress(self) -> float:
+        """Share of simulated time that is over, 0 to 1."""
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long; true when the run has ended."""
+    def cancel(self) -> None: ...
+    def result(self) -> tuple[list[tuple[str, int, int, int]], int, int]:
+        """Name, transmissions, bytes and drops of each link; packets sent; changes of gauges."""
 
 class Rows:
     """A run under way that hands over its packets."""

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import math
 import os
 import signal
 import sys
+import warnings
 from pathlib import Path
 from typing import Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
 from talkspurt import __version__, _core
+from talkspurt.errors import BadInputError, OtherVersionWarning
 
 app = App(
     name="talkspurt",
@@ -40,6 +43,7 @@ def run(
     report: Annotated[bool, Parameter(negative="--no-report", show_default=False)] = True,
     pdf: Annotated[bool, Parameter(name="--pdf", negative=())] = False,
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
+    overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
 ) -> None:
     """Run a scenario; print what came of each flow and write everything else into a folder.
 
@@ -48,8 +52,9 @@ def run(
     scenario
         TOML file that says what network, what flows, and what to measure.
     out
-        Folder for the results; runs/NAME unless given. A folder that talkspurt wrote before is
-        replaced when the run is done, any other is left alone.
+        Folder for the results; runs/NAME unless given. Earlier results of the same scenario are
+        replaced when the run is done; those of another, and exports, only with --overwrite; a
+        folder that holds anything else is left alone.
     set
         PATH=VALUE sets a field of the scenario, as in --set links.sky.delay=20ms; may be repeated.
     seed
@@ -63,6 +68,8 @@ def run(
         Write each figure as PDF, too, beside SVG and PNG.
     jobs
         Runs at a time, when there are axes or replications; all cores unless given.
+    overwrite
+        Replace whatever talkspurt wrote into the folder before, of this scenario or of another.
     """
     from talkspurt import running
 
@@ -71,9 +78,16 @@ def run(
     if pdf and not report:
         raise BadInputError("--pdf and --no-report: without a report no figure is drawn")
     running.run(
-        scenario, out=out, sets=set or [], seed=seed, as_json=json, report=report, pdf=pdf,
+        scenario,
+        out=out,
+        sets=set or [],
+        seed=seed,
+        as_json=json,
+        report=report,
+        pdf=pdf,
         jobs=jobs,
-    )  # fmt: skip
+        overwrite=overwrite,
+    )
 
 
 @app.command
@@ -122,8 +136,9 @@ def export(
         as a Tcl script for ns-2.35, each line with whence it comes; what ns-2 cannot express is
         refused by name, all at once.
     out
-        Folder to write into; beside the result, NAME.FORMAT, unless given. Of ns2-script a file;
-        standard output unless given.
+        Folder to write into; NAME.FORMAT beside the result, or beside the study of which it is a
+        run, unless given. Only an earlier export is replaced. Of ns2-script a file; standard
+        output unless given.
     set
         Of ns2-script: PATH=VALUE sets a field of the scenario first; may be repeated.
     seed
@@ -206,7 +221,7 @@ def metrics(
     """
     from talkspurt.terminal import catalogue
 
-    if bin is not None and bin <= 0:
+    if bin is not None and not (math.isfinite(bin) and bin > 0):
         raise BadInputError(f"--bin {bin:g}: expected seconds, more than 0")
     if run is None:
         catalogue.print_list(as_json=json)
@@ -258,13 +273,10 @@ def reproduce(
     running.run(study, out=out, as_json=json, fresh_ns2=ns2, jobs=jobs)
 
 
-class BadInputError(Exception):
-    """Something the user wrote cannot be; the message says what and what was expected."""
-
-
 def main() -> None:
     """Entry point: everything that goes wrong ends in words and an exit code."""
     signal.signal(signal.SIGTERM, _on_term)
+    warnings.formatwarning = _in_words
     try:
         app(sys.argv[1:], exit_on_error=False, result_action="return_value")
         sys.stdout.flush()
@@ -273,13 +285,9 @@ def main() -> None:
     except BrokenPipeError:
         _hush()
         sys.exit(0)
-    except KeyboardInterrupt as stop:
+    except (KeyboardInterrupt, Terminated) as stop:
         _say(f"talkspurt: stopped; {_kept(stop) or 'nothing was written'}")
-        sys.exit(130)
-    except SystemExit as stop:
-        if kept := _kept(stop):
-            _say(f"talkspurt: stopped; {kept}")
-        raise
+        sys.exit(130 if isinstance(stop, KeyboardInterrupt) else 128 + signal.SIGTERM)
     except Exception as error:
         code = explain(error)
         if code is None:
@@ -292,8 +300,28 @@ def _kept(error: BaseException) -> str:
     return "; ".join(getattr(error, "__notes__", []))
 
 
+class Terminated(BaseException):
+    """Somebody asked the process to end (SIGTERM)."""
+
+
 def _on_term(number: int, frame: object) -> None:
-    sys.exit(128 + number)
+    raise Terminated
+
+
+_plainly = warnings.formatwarning
+
+
+def _in_words(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    line: str | None = None,
+) -> str:
+    """A warning for users as everything else is said to them; others as Python does."""
+    if issubclass(category, OtherVersionWarning):
+        return f"talkspurt: {message}\n"
+    return _plainly(message, category, filename, lineno, line)
 
 
 def _hush() -> None:
@@ -315,7 +343,8 @@ def explain(error: Exception) -> int | None:
         return 1
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        _say(f"talkspurt: {where}{error.strerror or error}")
+        said = f"talkspurt: {where}{error.strerror or error}"
+        _say("; ".join(filter(None, [said, _kept(error)])))
         return 2 if error.errno in NAMED_WRONGLY else 1
     return None
 

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from talkspurt import _core
 
@@ -41,6 +42,26 @@ def cores() -> int:
         return os.cpu_count() or 1
 
 
+T_co = TypeVar("T_co", covariant=True)
+T = TypeVar("T")
+
+
+class Job(Protocol[T_co]):
+    """Work under way in a thread of its own in Rust."""
+
+    def progress(self) -> float:
+        """Share of simulated time that is over, 0 to 1."""
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long; true when it has ended."""
+
+    def cancel(self) -> None:
+        """Ask it to stop."""
+
+    def result(self) -> T_co:
+        """What came of it; raises RunError."""
+
+
 def drive(
     plan: _core.Plan,
     runs: Iterable[int],
@@ -55,17 +76,35 @@ def drive(
     ``on_end`` is called with each outcome as its run ends, whatever the order. Whatever is raised
     here, by a run or by Ctrl-C, cancels the others first.
     """
+    each(
+        lambda i: plan.start(i, captures(i)),
+        runs,
+        jobs=jobs,
+        on_end=on_end,
+        on_progress=on_progress,
+    )
+
+
+def each(
+    start: Callable[[int], Job[T]],
+    runs: Iterable[int],
+    *,
+    jobs: int | None = None,
+    on_end: Callable[[int, T], None],
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> None:
+    """Start a job for each of these runs; otherwise as :func:`drive`, for which it is a run."""
     waiting = list(runs)
     total = len(waiting)
     waiting.reverse()
     window = max(1, jobs if jobs is not None else cores())
-    under_way: dict[int, _core.Run] = {}
+    under_way: dict[int, Job[T]] = {}
     finished = 0
     try:
         while waiting or under_way:
             while waiting and len(under_way) < window:
                 i = waiting.pop()
-                under_way[i] = plan.start(i, captures(i))
+                under_way[i] = start(i)
             for i in _ended(under_way):
                 on_end(i, under_way.pop(i).result())
                 finished += 1
@@ -76,7 +115,7 @@ def drive(
         raise
 
 
-def _stop(runs: Collection[_core.Run]) -> None:
+def _stop(runs: Collection[Job[T]]) -> None:
     """Cancel runs and give them a moment to let go of their files; who is slower ends alone."""
     for run in runs:
         run.cancel()
@@ -85,7 +124,7 @@ def _stop(runs: Collection[_core.Run]) -> None:
         run.wait(max(0.0, until - time.monotonic()))
 
 
-def _ended(under_way: dict[int, _core.Run]) -> list[int]:
+def _ended(under_way: dict[int, Job[T]]) -> list[int]:
     """Those that have ended; waits a step when none has."""
     ended = [i for i, run in under_way.items() if run.wait(0.0)]
     if ended:

@@ -9,24 +9,21 @@ from __future__ import annotations
 
 import errno
 import shutil
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from talkspurt import __version__, _core, engine, store
-from talkspurt.result import TABLES, Result
-from talkspurt.scenario import read
+from talkspurt import __version__, _core, disk, engine, inputs, room, store
+from talkspurt.result import TABLES, Result, recorded
+from talkspurt.running import say_news
+from talkspurt.scenario import Question, read
+from talkspurt.staging import around
 from talkspurt.study import Study
 from talkspurt.terminal.progress import Bar
 
 Format = Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv"]
-
-BYTES_A_HOP = {"ns2": 3 * 75, "nam": 4 * 110, "parquet": 22}
-"""For each packet on each link: of a trace lines times their usual length, of a table a row."""
-BYTES_A_PACKET = {"pcapng": 64, "qlog": 2 * 150}
-"""Of a capture, what stands around the packet itself; of a qlog, two events."""
+CLAIM = store.Claim("export")
 
 
 def export(source: Path, to: Format, out: Path | None) -> Path:
@@ -35,7 +32,7 @@ def export(source: Path, to: Format, out: Path | None) -> Path:
     Args:
         source: folder of a result, or a scenario of one run.
         to: what is written.
-        out: where; beside the result, or in runs/, unless given.
+        out: where; beside the result, or in runs/, unless given. Replaces nothing but an export.
 
     Raises:
         talkspurt.RunError: when the run cannot be done again as it was.
@@ -43,20 +40,33 @@ def export(source: Path, to: Format, out: Path | None) -> Path:
         OSError: when something cannot be read or written, or the disk has no room.
     """
     result = _result(source) if source.is_dir() else None
-    name = source.name if result else source.stem
-    beside = source.resolve().parent if result else Path("runs")
-    target = out if out is not None else beside / f"{name}.{to}"
+    target = out if out is not None else _beside(source, to)
     if to == "csv":
         return _tables(result, source, target)
-    if result:
-        _check_room(result, to, target)
-    with store.Staging(target) as staging:
-        digest = _again(result, source, to, staging.folder)
+    question = _question(result, source)
+    with store.Staging(target, CLAIM) as staging:
+        say_news(staging)
+        (counts,) = room.count(question.plan, [0])
+        room.check(counts.takes(to), to, staging.target)
+        digest = _again(question, to, staging.folder)
+        if result and digest != result.digest:
+            raise _core.RunError(_another(result, source, digest))
         if result and to == "parquet":
             _copy_tables(source, staging.folder)
-        manifest = {"talkspurt": __version__, "kind": "export", "to": to, "digest": digest}
+        manifest = {**store.header("export"), "to": to, "digest": digest}
         store.write_text(staging.folder / store.MANIFEST, store.to_json(manifest))
         return staging.commit()
+
+
+def _beside(source: Path, to: str) -> Path:
+    """Where an export goes unasked: beside the result, or the study of which it is a run."""
+    if not source.is_dir():
+        return Path("runs") / f"{source.stem}.{to}"
+    folder = source.resolve()
+    study = around(folder)
+    if study is None:
+        return folder.with_name(f"{folder.name}.{to}")
+    return study.with_name(f"{study.name}-{folder.name}.{to}")
 
 
 def _result(folder: Path) -> Result:
@@ -70,29 +80,42 @@ def _result(folder: Path) -> Result:
     return found
 
 
-def _again(result: Result | None, source: Path, to: str, folder: Path) -> str:
-    """The run once more, written into the folder; its digest."""
-    question = read(result.scenario if result else source)
+def _question(result: Result | None, source: Path) -> Question:
+    """What is to be run, if it is one run and the same as it was."""
+    question = read(source / "scenario.toml" if result else source)
     if len(question.plan) != 1:
         raise _core.RunError(
             f"{source} asks for {len(question.plan)} runs: run it, and name one of its results"
         )
+    if result and (changed := inputs.changed(result.manifest["made_of"], result.scenario)):
+        raise _core.RunError(
+            f"{source}: the run cannot be done again, for since it was made there changed: "
+            + ", ".join(changed)
+        )
+    return question
+
+
+def _again(question: Question, to: str, folder: Path) -> str:
+    """The run once more, written into the folder; its digest."""
     with Bar(f"{question.plan.title}: {to}") as bar:
         if to == "parquet":
-            digest = _write_packets(question.plan.rows(0), folder / "packets", bar)
-        else:
-            job = question.plan.export(0, to, str(folder))
-            with _stopped(job):
-                while not job.wait(0.05):
-                    bar.on_progress(_progress(job))
-            digest = job.result()
-    if result and digest != result.digest:
-        raise _core.RunError(
-            f"{source}: done again, the run is another ({digest}, and was {result.digest}): "
-            f"it was made by talkspurt {result.manifest['talkspurt']}, and this is {__version__}, "
-            "or a file that the scenario names has changed"
-        )
-    return digest
+            return _write_packets(question.plan.rows(0), folder / "packets", bar)
+        job = question.plan.export(0, to, str(folder))
+        with _stopped(job):
+            while not job.wait(0.05):
+                bar.on_progress(_progress(job))
+        return job.result()
+
+
+def _another(result: Result, source: Path, digest: str) -> str:
+    """Why a run may have become another."""
+    words = f"{source}: done again, the run is another ({digest}, and was {result.digest}): "
+    version = result.manifest["talkspurt"]
+    if version != __version__:
+        return words + f"it was made by talkspurt {version}, and this is {__version__}"
+    if result.manifest["made_of"].get("engine") != inputs.engine():
+        return words + f"it was made by another build of talkspurt {version}"
+    return words + "scenario, files and engine are what they were, so its manifest is not"
 
 
 def _progress(job: _core.Export | _core.Rows) -> engine.Progress:
@@ -129,60 +152,36 @@ def _stopped(job: _core.Export | _core.Rows) -> Iterator[None]:
         raise
 
 
-def _check_room(result: Result, to: str, target: Path) -> None:
-    """Say what a trace will take before it is begun, and begin none that the disk cannot hold."""
-    need = _estimate(result, to)
-    place = target.resolve()
-    while not place.exists():
-        place = place.parent
-    free = shutil.disk_usage(place).free
-    if need > 0.9 * free:
-        raise store.StoreError(
-            errno.ENOSPC, f"{to} takes about {_size(need)} and {_size(free)} are free", str(target)
-        )
-    if need > 100e6:
-        print(f"talkspurt: {to} takes about {_size(need)}", file=sys.stderr)
-
-
-def _estimate(result: Result, to: str) -> float:
-    hops = float(result.manifest["hops"])
-    if to in BYTES_A_HOP:  # of Parquet, the tables that are copied are small beside the packets
-        return hops * BYTES_A_HOP[to]
-    if to == "pcapng":
-        return hops * BYTES_A_PACKET[to] + float(result.links["sent_bytes"].sum() or 0)
-    changes = float(result.table("gauges").height)
-    packets = float(result.flows["sent_packets"].sum() or 0)
-    return 2 * packets * BYTES_A_PACKET[to] + 100 * changes
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 1000:
-            return f"{count:.0f} {unit}"
-        count /= 1000
-    return f"{count:.1f} TB"
-
-
 def _copy_tables(source: Path, folder: Path) -> None:
     for name in TABLES:
-        file = folder / f"{name}.parquet"
-        with store.writing(file):
-            shutil.copyfile(source / file.name, file)
+        table = source / f"{name}.parquet"
+        with disk.reading(table):
+            table.stat()
+        with store.writing(folder / table.name):
+            shutil.copyfile(table, folder / table.name)
 
 
 def _tables(result: Result | None, source: Path, target: Path) -> Path:
     if result is None:
+        if not source.exists():
+            raise store.StoreError(
+                errno.ENOENT, "there is no result of talkspurt here", str(source)
+            )
         raise _core.RunError(f"{source}: csv is made of the tables of a result: run it first")
     import polars as pl
 
-    with store.Staging(target) as staging:
+    with store.Staging(target, CLAIM) as staging:
+        say_news(staging)
         for name in (*TABLES, "packets"):
             table = source / f"{name}.parquet"
             file = staging.folder / f"{name}.csv"
-            if table.exists():
-                with store.writing(file):
-                    pl.scan_parquet(table).sink_csv(file)
-        manifest = {"talkspurt": __version__, "kind": "export", "to": "csv"}
-        manifest["digest"] = result.digest
+            if name == "packets" and not recorded(result.scenario).get("packets"):
+                continue
+            with disk.reading(table):
+                lazy = pl.scan_parquet(table)
+                lazy.collect_schema()
+            with store.writing(file):
+                lazy.sink_csv(file)
+        manifest = {**store.header("export"), "to": "csv", "digest": result.digest}
         store.write_text(staging.folder / store.MANIFEST, store.to_json(manifest))
         return staging.commit()

@@ -326,24 +326,36 @@ class Result:
         return target
 
     def save(
-        self, directory: str | os.PathLike[str], *, report: bool = True, pdf: bool = False
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        report: bool = True,
+        pdf: bool = False,
+        overwrite: bool = False,
     ) -> Path:
         """Write everything into a folder, whole or not at all; returns where it is.
 
-        A folder that talkspurt wrote before is replaced; any other is left alone.
+        An earlier result of the same scenario is replaced; one of another, or an export, only with
+        ``overwrite``; what talkspurt did not write is always left alone.
 
         Args:
             directory: where.
             report: whether to draw figures and write the report.
             pdf: write each figure as PDF, too, beside SVG and PNG.
+            overwrite: replace a result of another scenario, or an export.
 
         Raises:
             talkspurt.store.StoreError: when the folder is somebody else's or cannot be written.
         """
         from talkspurt import store
 
-        with store.Staging(Path(directory)) as staging:
-            store.write_result(self, staging.folder, report=report, pdf=pdf)
+        claim = store.Claim("run", self.name, self.manifest.get("file"), overwrite)
+        with store.Staging(Path(directory), claim) as staging:
+            store.write_result(self, staging.folder)
+            if report:
+                from talkspurt import pictures
+
+                pictures.of_result(self, staging.folder, pdf=pdf)
             return staging.commit()
 
     def to_json(self) -> dict[str, Any]:
@@ -402,7 +414,7 @@ def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float)
         "talkspurt": _core.version(),
         "kind": "result",
         "scenario": question.name,
-        "file": str(question.file) if question.file else None,
+        "file": str(question.file.absolute()) if question.file else None,
         "set": dict(question.sets),
         "settings": plan.settings(i),
         "replicate": plan.replicate(i),

@@ -6,8 +6,9 @@ import json
 import sys
 from pathlib import Path
 
-from talkspurt import entry, store, study_store
-from talkspurt.result import Result
+from talkspurt import entry, room, store, study_store
+from talkspurt.errors import BadInputError
+from talkspurt.result import Result, recorded
 from talkspurt.scenario import Question, pairs, read
 from talkspurt.study import Study
 from talkspurt.terminal.progress import Bar
@@ -23,6 +24,7 @@ def run(
     report: bool,
     pdf: bool,
     jobs: int | None,
+    overwrite: bool,
 ) -> None:
     """Run a scenario as the command line asks."""
     question = read(scenario, set=sets_of(sets), seed=seed)
@@ -34,12 +36,15 @@ def run(
         _print(answer, as_json)
         return
     # Whether the folder may be written is asked before the work, not after.
+    file = str(question.file.absolute()) if question.file else None
+    claim = store.Claim("run", question.name, file, overwrite)
     if entry.is_study(question.plan):
-        with store.Resumable(folder, study_store.key(question), len(question.plan)) as unfinished:
+        key = study_store.key(question)
+        with store.Resumable(folder, key, len(question.plan), claim) as unfinished:
             answer = _study_into(question, unfinished, jobs, report=report, pdf=pdf)
             where = unfinished.commit()
     else:
-        with store.Staging(folder) as staging:
+        with store.Staging(folder, claim) as staging:
             answer = _run_into(question, staging, report=report, pdf=pdf)
             where = staging.commit()
     _print(answer, as_json)
@@ -49,8 +54,6 @@ def run(
 
 def sets_of(sets: list[str]) -> list[tuple[str, str]]:
     """What ``--set`` was given, as pairs of path and value."""
-    from talkspurt.cli import BadInputError
-
     try:
         return pairs(sets)
     except ValueError as error:
@@ -61,12 +64,18 @@ def _run_into(
     question: Question, staging: store.Staging, *, report: bool, pdf: bool
 ) -> Result | Study:
     """One run, and what came of it written."""
+    say_news(staging)
+    _check_room(question, [0], staging)
     with Bar(question.plan.title) as bar:
         answer = entry.answer(
             question, on_progress=bar.on_progress, captures_in=lambda _: staging.folder
         )
         assert isinstance(answer, Result)
-        store.write_result(answer, staging.folder, report=report, pdf=pdf, step=bar.on_step)
+        store.write_result(answer, staging.folder, step=bar.on_step)
+        if report:
+            from talkspurt import pictures
+
+            pictures.of_result(answer, staging.folder, bar.on_step, pdf=pdf)
     # Tables on the terminal are read before the folder is renamed.
     _ = answer.flows, answer.links
     return answer
@@ -89,7 +98,10 @@ def _study_into(
         return folder
 
     there = {i: found for i in range(len(plan)) if (found := _finished(place(i)))}
-    _say_what_is_there(unfinished, len(there), len(plan))
+    say_news(unfinished)
+    if there:
+        print(f"talkspurt: {len(there)} of {len(plan)} runs were there already", file=sys.stderr)
+    _check_room(question, [i for i in range(len(plan)) if i not in there], unfinished, jobs)
     with Bar(plan.title) as bar:
         answer = entry.answer(
             question,
@@ -100,7 +112,11 @@ def _study_into(
             there=there,
         )
         assert isinstance(answer, Study)
-        study_store.write_study(answer, unfinished.folder, report=report, pdf=pdf, step=bar.on_step)
+        study_store.write_study(answer, unfinished.folder, step=bar.on_step)
+        if report:
+            from talkspurt import pictures
+
+            pictures.of_study(answer, unfinished.folder, bar.on_step, pdf=pdf)
     for result in answer.runs:
         _ = result.flows, result.links
     return answer
@@ -110,15 +126,22 @@ def _finished(folder: Path) -> Result | None:
     return study_store.reread(folder) if (folder / store.MANIFEST).exists() else None
 
 
-def _say_what_is_there(unfinished: store.Resumable, there: int, total: int) -> None:
-    if there:
-        print(f"talkspurt: {there} of {total} runs were there already", file=sys.stderr)
-    for other in unfinished.others:
-        print(
-            f"talkspurt: {other} holds runs of another scenario or version, left unfinished; "
-            "remove it unless that is to go on",
-            file=sys.stderr,
-        )
+def say_news(staging: store.Staging) -> None:
+    """Say what was found of others where a folder is to be written."""
+    for words in staging.news:
+        print(f"talkspurt: {words}", file=sys.stderr)
+
+
+def _check_room(
+    question: Question, runs: list[int], staging: store.Staging, jobs: int | None = None
+) -> None:
+    """Begin no captures and no packet tables that the disk cannot hold."""
+    records = {i: recorded(question.plan.resolved(i)) for i in runs}
+    asked = [i for i, record in records.items() if record.get("pcapng") or record.get("packets")]
+    if asked:
+        counts = room.count(question.plan, asked, jobs)
+        needs = (room.recorded(c, records[i]) for i, c in zip(asked, counts, strict=True))
+        room.check(sum(needs), "what the scenario records of packets", staging.target)
 
 
 def _print(answer: Result | Study, as_json: bool) -> None:

@@ -96,17 +96,22 @@ class Study:
     @classmethod
     def of_folder(cls, folder: Path, manifest: Mapping[str, Any]) -> Study:
         """A study saved before."""
-        from talkspurt import store
+        from talkspurt import disk, store
 
+        with disk.reading(folder / store.MANIFEST):
+            axes = tuple(Axis(a["name"], a["path"], tuple(a["labels"])) for a in manifest["axes"])
+            runs = tuple(store.load_result(folder / run["folder"]) for run in manifest["runs"])
+        with disk.reading(folder / "scenario.toml"):
+            scenario = (folder / "scenario.toml").read_text(encoding="utf-8")
         return cls(
             name=manifest["name"],
             title=manifest["title"],
             description=manifest["description"],
-            axes=tuple(Axis(a["name"], a["path"], tuple(a["labels"])) for a in manifest["axes"]),
+            axes=axes,
             replications=manifest["replications"],
             confidence=manifest["confidence"],
-            scenario=(folder / "scenario.toml").read_text(encoding="utf-8"),
-            runs=tuple(store.load_result(folder / run["folder"]) for run in manifest["runs"]),
+            scenario=scenario,
+            runs=runs,
             sets=manifest["set"],
         )
 
@@ -278,22 +283,36 @@ class Study:
         return pl.DataFrame(rows, schema={**schema, **counts, **numbers})
 
     def save(
-        self, directory: str | os.PathLike[str], *, report: bool = True, pdf: bool = False
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        report: bool = True,
+        pdf: bool = False,
+        overwrite: bool = False,
     ) -> Path:
         """Write everything into a folder, whole or not at all; returns where it is.
+
+        An earlier result of the same scenario is replaced; one of another, or an export, only with
+        ``overwrite``; what talkspurt did not write is always left alone.
 
         Args:
             directory: where.
             report: whether to draw figures and write the report.
             pdf: write each figure as PDF, too, beside SVG and PNG.
+            overwrite: replace a result of another scenario, or an export.
 
         Raises:
             talkspurt.store.StoreError: when the folder is somebody else's or cannot be written.
         """
         from talkspurt import store, study_store
 
-        with store.Staging(Path(directory)) as staging:
-            study_store.write_study(self, staging.folder, report=report, pdf=pdf)
+        claim = store.Claim("run", self.name, self.runs[0].manifest.get("file"), overwrite)
+        with store.Staging(Path(directory), claim) as staging:
+            study_store.write_study(self, staging.folder)
+            if report:
+                from talkspurt import pictures
+
+                pictures.of_study(self, staging.folder, pdf=pdf)
             return staging.commit()
 
     def report(self, path: str | os.PathLike[str]) -> Path:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import hashlib
+import contextlib
 import platform
 import shutil
 import sys
-import tomllib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, store
+from talkspurt import inputs, store
 from talkspurt.result import TABLES
 
 if TYPE_CHECKING:
@@ -31,8 +30,6 @@ def write_study(
     study: Study,
     folder: Path,
     *,
-    report: bool = True,
-    pdf: bool = False,
     step: Callable[[str], None] = lambda _: None,
 ) -> None:
     """Write a study into a folder that exists; runs already in it are not written again."""
@@ -57,42 +54,25 @@ def write_study(
     store.write_table(folder / "summary.parquet", study.summary())
     for axis, frame in study.comparisons().items():
         store.write_table(folder / f"differences-{store.file_name(axis)}.parquet", frame)
-    if report:
-        _write_pictures(study, folder, step, pdf=pdf)
     store.write_text(folder / store.MANIFEST, store.to_json(_manifest(study, runs)))
 
 
 def key(question: Question) -> str:
     """What makes the runs of a study what they are, as a hash: question, files, and engine."""
-    files: list[Path] = [Path(_core.__file__)]
-
-    def look(value: object) -> None:
-        if isinstance(value, dict):
-            if isinstance(value.get("file"), str):
-                files.append(Path(value["file"]))
-            for inner in value.values():
-                look(inner)
-        elif isinstance(value, list):
-            for inner in value:
-                look(inner)
-
-    plan = question.plan
-    look(tomllib.loads(plan.resolved(0)))
-    stats = [file.stat() for file in files if file.exists()]
-    said = [_core.version(), question.text, question.sets, plan.seed(0)]
-    said += [(stat.st_size, stat.st_mtime_ns) for stat in stats]
-    return hashlib.sha256(repr(said).encode()).hexdigest()[:12]
+    runs = map(question.plan.resolved, range(len(question.plan)))
+    return inputs.key(runs, question.text, question.sets, store.FORMAT)
 
 
 def reread(folder: Path) -> Result | None:
-    """A run that was finished before, or nothing if a table of it cannot be read."""
-    import polars as pl
-
+    """A run that was finished before, or nothing if a part of it cannot be read."""
     try:
         result = store.load_result(folder)
         for name in TABLES:
             _ = result.table(name)
-    except (OSError, ValueError, KeyError, pl.exceptions.PolarsError):
+        with contextlib.suppress(KeyError):
+            _ = result.table("packets")
+        _ = [result.audio(name) for name in result.heard]
+    except OSError:
         return None
     return result
 
@@ -101,7 +81,7 @@ def write_run(run: Result, folder: Path) -> None:
     """Write one run of a study: tables and recordings, no pictures."""
     with store.writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    store.write_result(run, folder, report=False)
+    store.write_result(run, folder)
 
 
 def part(folder: Path) -> Path:
@@ -119,25 +99,11 @@ def keep_run(run: Result, folder: Path) -> Result:
     return store.load_result(folder)
 
 
-def _write_pictures(study: Study, folder: Path, step: Callable[[str], None], *, pdf: bool) -> None:
-    from talkspurt import figures
-    from talkspurt.figures import comparison
-    from talkspurt.report import study as page
-
-    store.write_topology(study.runs[0], folder)
-    for name, figure in comparison.every(study):
-        step(f"figure {name}")
-        for ending, data in figures.formats(figure, as_pdf=pdf).items():
-            store.write_bytes(folder / store.FIGURES / f"{name}.{ending}", data)
-    step("report")
-    store.write_text(folder / "report.html", page.html(study))
-
-
 def _manifest(study: Study, runs: list[dict[str, Any]]) -> dict[str, Any]:
     return {
-        "talkspurt": _core.version(),
-        "kind": "study",
+        **store.header("study"),
         "name": study.name,
+        "file": study.runs[0].manifest.get("file"),
         "title": study.title,
         "description": study.description,
         "axes": [{"name": a.name, "path": a.path, "labels": list(a.labels)} for a in study.axes],

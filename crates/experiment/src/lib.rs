@@ -4,10 +4,11 @@
 //! recorder looks on, renders what was heard and scores it. `layout` tells the recorder what it
 //! looks at, `capture` writes what Wireshark reads, `heard` is for the
 //! ear. `again` runs a point once more, `export` for the eyes of another tool, `rows` for its packets as a
-//! table of any length, `stretch` for those who read the report.
+//! table of any length, `stretch` for those who read the report, `count` for what that would take.
 
 mod again;
 mod capture;
+mod count;
 mod export;
 mod heard;
 mod layout;
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 pub use again::BARRIER;
 pub use capture::of as captures;
+pub use count::{Counts, LinkCounts, count};
 pub use export::{Format, export};
 pub use heard::{Audio, Heard, opinion, score};
 pub use layout::layout;

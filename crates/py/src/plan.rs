@@ -14,7 +14,7 @@ use talkspurt_scenario::network::DirectedLink;
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
 use crate::rows::Rows;
-use crate::run::{Export, Run, Stretch};
+use crate::run::{Count, Export, Run, Stretch};
 
 static SCENARIO_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -167,6 +167,10 @@ impl Plan {
             other => return Err(PyValueError::new_err(format!("{other}: no such format"))),
         };
         Ok(Export::start(self.point(index)?.clone(), format, folder))
+    }
+    /// Starts one run and counts what it sends.
+    fn count(&self, index: usize) -> PyResult<Count> {
+        Ok(Count::start(self.point(index)?.clone()))
     }
     /// Starts one run, whose packets are to be taken batch by batch.
     fn rows(&self, index: usize) -> PyResult<Rows> {

@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 
 use pyo3::prelude::*;
-use talkspurt_experiment::{Finished, Format, Shared};
+use talkspurt_experiment::{Counts, Finished, Format, Shared};
 use talkspurt_record::Shown;
 use talkspurt_scenario::Point;
 
@@ -173,6 +173,44 @@ impl Stretch {
     fn result(&self, py: Python<'_>) -> PyResult<(f64, f64, Table)> {
         let shown = self.0.result(py)?;
         Ok((shown.from.as_secs_f64(), shown.to.as_secs_f64(), Table::new(shown.hops)))
+    }
+}
+
+/// Of each link its name, transmissions, bytes and drops; packets sent; changes of gauges.
+type Counted = (Vec<(String, u64, u64, u64)>, u64, u64);
+
+/// A run that is counted, at work.
+#[pyclass(frozen)]
+pub(crate) struct Count(Worker<Counts>);
+
+impl Count {
+    pub(crate) fn start(point: Point) -> Self {
+        Self(Worker::start(point, talkspurt_experiment::count))
+    }
+}
+
+#[pymethods]
+impl Count {
+    /// The part of simulated time that has passed, 0 to 1.
+    fn progress(&self) -> f64 {
+        self.0.progress()
+    }
+    /// Waits at most this many seconds; true when the run has ended.
+    fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
+        self.0.wait(py, seconds)
+    }
+    /// Asks the run to stop; `result` then raises RunError("cancelled").
+    fn cancel(&self) {
+        self.0.cancel();
+    }
+    /// Of each link's direction its name, transmissions, their bytes, and drops; then packets sent by
+    /// endpoints, and changes of their gauges; all in the whole run. Waits for its end. Can be asked
+    /// once.
+    fn result(&self, py: Python<'_>) -> PyResult<Counted> {
+        let counts = self.0.result(py)?;
+        let links = counts.links.into_iter();
+        let links = links.map(|link| (link.name, link.hops, link.bytes, link.drops));
+        Ok((links.collect(), counts.packets, counts.changes))
     }
 }
 

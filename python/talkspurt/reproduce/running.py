@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from talkspurt import store
+from talkspurt.errors import BadInputError
 from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce
 from talkspurt.reproduce.rows import CLASSES, Row, show
 
@@ -28,8 +29,6 @@ SHORT = {
 
 def run(study: str, *, out: Path | None, as_json: bool, fresh_ns2: bool, jobs: int | None) -> None:
     """Re-run as the command line asks."""
-    from talkspurt.cli import BadInputError
-
     names = NAMES if study == "all" else (study,)
     if fresh_ns2 and not ns2.installed():
         raise BadInputError("--ns2: ns is not installed (Debian and Ubuntu: the package ns2)")

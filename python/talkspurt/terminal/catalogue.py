@@ -8,6 +8,10 @@ import sys
 from pathlib import Path
 
 from talkspurt import measures
+from talkspurt.errors import BadInputError
+
+MOST_BINS = 1_000_000
+"""Bins of time, each a row, beyond which a width is taken for a slip."""
 
 
 def print_list(*, as_json: bool) -> None:
@@ -56,6 +60,9 @@ def print_metric(
     result = store.load(run)
     if isinstance(result, Study):
         raise _core.RunError(f"{run} is a study: name one of the runs in {run}/runs")
+    if bin_s is not None and result.duration_s > MOST_BINS * bin_s:
+        many = f"{result.duration_s / bin_s:.3g} bins in {result.duration_s:g} s"
+        raise BadInputError(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
     table = metrics.compute(result, name, flow, bin_s, link=link)
     if as_json:
         print(json.dumps(table.to_dicts(), ensure_ascii=False, allow_nan=False))

@@ -1,0 +1,137 @@
+"""Files written and read so that every failure is a StoreError that names the file and why."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import wave
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from talkspurt.errors import StoreError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn any failure to write into a StoreError that names the file."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except OSError as error:
+        raise _failure(error.errno, error, path) from error
+    except Exception as error:
+        if not _of_polars(error):
+            raise
+        raise _failure(_number_of_writing(path), error, path) from error
+
+
+def _of_polars(error: BaseException) -> bool:
+    return type(error).__module__.partition(".")[0] in ("polars", "pyo3_runtime")
+
+
+def _number_of_writing(path: Path) -> int | None:
+    """The system's error number, by writing there again: polars does not always pass it on."""
+    try:
+        with path.open("ab") as file:
+            file.write(bytes(1 << 16))
+    except OSError as error:
+        return error.errno
+    return None
+
+
+def _failure(number: int | None, error: Exception, path: Path) -> StoreError:
+    words = {
+        errno.ENOSPC: "the disk is full",
+        errno.EDQUOT: "the disk quota is used up",
+        errno.EFBIG: "the file would be longer than the system's limit",
+        errno.EACCES: "no permission to write there",
+        errno.EROFS: "the file system is read-only",
+    }
+    reason = words.get(number or 0) or getattr(error, "strerror", None) or str(error)
+    return StoreError(number or errno.EIO, f"cannot write: {reason}", str(path))
+
+
+@contextlib.contextmanager
+def reading(path: Path) -> Iterator[None]:
+    """Turn any failure to read a file of a result into a StoreError that names the file."""
+    try:
+        yield
+    except StoreError:
+        raise
+    except FileNotFoundError as error:
+        raise StoreError(errno.EIO, "is missing: the result is not whole", str(path)) from error
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise StoreError(error.errno or errno.EIO, f"cannot read: {reason}", str(path)) from error
+    except (ValueError, TypeError, KeyError, AttributeError, EOFError, wave.Error) as error:
+        raise _damaged(error, path) from error
+    except BaseException as error:
+        # Of polars, a panic, too, which is no Exception.
+        if not _of_polars(error):
+            raise
+        raise _damaged(error, path) from error
+
+
+def _damaged(error: BaseException, path: Path) -> StoreError:
+    said = str(error).strip().partition("\n")[0]
+    return StoreError(errno.EIO, f"is damaged: {said or type(error).__name__}", str(path))
+
+
+def flush(path: Path) -> None:
+    """fsync, so that a renamed folder is whole even if the power fails."""
+    with writing(path):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def write_text(file: Path, text: str) -> None:
+    """Write a text file, or say which file could not be written."""
+    write_bytes(file, text.encode("utf-8"))
+
+
+def write_bytes(file: Path, data: bytes) -> None:
+    """Write a file, or say which file could not be written."""
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+
+
+def write_table(file: Path, frame: pl.DataFrame) -> None:
+    """Write a Parquet file, or say which file could not be written."""
+    with writing(file):
+        frame.write_parquet(file, compression="zstd")
+
+
+def to_json(value: Any) -> str:
+    """JSON as people read it."""
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def files_in(folder: Path) -> Iterator[Path]:
+    """Every file below a folder, in order of name."""
+    return (f for f in sorted(folder.rglob("*")) if f.is_symlink() or not f.is_dir())
+
+
+def file_name(name: str, ending: str = "") -> str:
+    """A flow's or link's name as a file name."""
+    safe = "".join(c if c.isalnum() or c in "._-+ " else "_" for c in name)
+    return f"{safe}.{ending}" if ending else safe
+
+
+def size(count: float) -> str:
+    """Bytes for people."""
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} TB"

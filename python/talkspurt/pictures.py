@@ -1,0 +1,64 @@
+"""What is drawn of an answer on disk: figures, the picture of the network, and the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from talkspurt import disk, figures
+from talkspurt.figures import comparison
+from talkspurt.figures.time import styles_of
+from talkspurt.report import single, topology
+from talkspurt.report import study as page
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from talkspurt.result import Result
+    from talkspurt.study import Study
+
+FIGURES = "figures"
+
+
+def of_result(
+    result: Result,
+    folder: Path,
+    step: Callable[[str], None] = lambda _: None,
+    *,
+    pdf: bool = False,
+) -> None:
+    """Draw one run, beside its tables; each figure as PDF, too, on request."""
+    _network(result, folder)
+    _figures(figures.every(result), folder, step, pdf=pdf)
+    step("report")
+    disk.write_text(folder / "report.html", single.html(result))
+
+
+def of_study(
+    study: Study,
+    folder: Path,
+    step: Callable[[str], None] = lambda _: None,
+    *,
+    pdf: bool = False,
+) -> None:
+    """Draw a study, beside its tables; each figure as PDF, too, on request."""
+    _network(study.runs[0], folder)
+    _figures(comparison.every(study), folder, step, pdf=pdf)
+    step("report")
+    disk.write_text(folder / "report.html", page.html(study))
+
+
+def _network(result: Result, folder: Path) -> None:
+    picture = topology.picture(result.topology, styles_of(result))
+    if picture:
+        disk.write_text(folder / FIGURES / "topology.svg", topology.file(picture))
+
+
+def _figures(
+    drawn: Iterator[tuple[str, Figure]], folder: Path, step: Callable[[str], None], *, pdf: bool
+) -> None:
+    for name, figure in drawn:
+        step(f"figure {name}")
+        for ending, data in figures.formats(figure, as_pdf=pdf).items():
+            disk.write_bytes(folder / FIGURES / f"{disk.file_name(name)}.{ending}", data)

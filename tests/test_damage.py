@@ -1,0 +1,167 @@
+"""A result that is damaged, or of another version, is said to be so in words that name the file."""
+
+import json
+import shutil
+
+import pytest
+
+import talkspurt as package
+from command import talkspurt
+from talkspurt import store
+from talkspurt.errors import OtherVersionWarning
+
+
+@pytest.fixture(scope="module")
+def saved(folder, tmp_path_factory):
+    result = package.run(folder / "small.toml", set={"record.packets": True})
+    return result.save(tmp_path_factory.mktemp("damage") / "whole", report=False)
+
+
+@pytest.fixture
+def place(saved, tmp_path):
+    return shutil.copytree(saved, tmp_path / "out")
+
+
+def truncate(file):
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def scribble(file):
+    data = bytearray(file.read_bytes())
+    data[-400:-8] = bytes(392)  # where Parquet says what it holds
+    file.write_bytes(data)
+
+
+HARM = {"half": truncate, "empty": lambda file: file.write_bytes(b""), "scribbled": scribble}
+
+
+def edit(place, **said):
+    manifest = json.loads((place / "manifest.json").read_text())
+    manifest.update(said)
+    kept = {key: value for key, value in manifest.items() if value is not None}
+    (place / "manifest.json").write_text(json.dumps(kept))
+
+
+@pytest.mark.parametrize("harm", HARM)
+@pytest.mark.parametrize("name", ["flows", "series", "packets"])
+def test_a_damaged_table_is_named(place, name, harm):
+    file = place / f"{name}.parquet"
+    HARM[harm](file)
+    with pytest.raises(store.StoreError, match=r"is damaged: .") as raised:
+        package.load(place).table(name)
+    assert raised.value.filename == str(file)
+
+
+@pytest.mark.parametrize("name", ["flows", "series", "packets"])
+def test_a_table_that_is_gone_is_named_and_no_setting_is_blamed(place, name):
+    (place / f"{name}.parquet").unlink()
+    with pytest.raises(store.StoreError, match="is missing: the result is not whole") as raised:
+        package.load(place).table(name)
+    assert raised.value.filename == str(place / f"{name}.parquet")
+
+
+def test_a_table_nobody_asked_for_is_not_missing(result, tmp_path):
+    place = result.save(tmp_path / "out", report=False)
+    with pytest.raises(KeyError, match=r"does not set record\.packets"):
+        package.load(place).table("packets")
+
+
+@pytest.mark.parametrize("harm", HARM)
+@pytest.mark.parametrize("name", ["manifest.json", "topology.json"])
+def test_damaged_json_is_named(place, name, harm):
+    HARM[harm](place / name)
+    with pytest.raises(store.StoreError, match="is damaged") as raised:
+        package.load(place)
+    assert raised.value.filename == str(place / name)
+
+
+@pytest.mark.parametrize("name", ["topology.json", "scenario.toml"])
+def test_a_file_that_is_gone_is_named(place, name):
+    (place / name).unlink()
+    with pytest.raises(store.StoreError, match="is missing") as raised:
+        package.load(place)
+    assert raised.value.filename == str(place / name)
+
+
+@pytest.mark.parametrize("side", ["sent", "received"])
+def test_a_damaged_recording_is_named(place, side):
+    file = place / "audio" / f"call.{side}.wav"
+    file.write_bytes(file.read_bytes()[:20])
+    with pytest.raises(store.StoreError, match="is damaged") as raised:
+        package.load(place).audio("call")
+    assert raised.value.filename == str(file)
+
+
+@pytest.mark.parametrize("key", store.KEYS)
+def test_a_manifest_without_a_key_is_damaged(place, key):
+    edit(place, **{key: None})
+    with pytest.raises(store.StoreError, match=f"manifest.json|'{key}' is missing"):
+        package.load(place)
+    edit(place, **{key: ["nonsense"]})
+    with pytest.raises(store.StoreError, match=f"'{key}' is not what it must be"):
+        package.load(place)
+
+
+@pytest.mark.parametrize("key", store.STUDY_KEYS)
+def test_a_study_without_a_key_is_damaged(study, tmp_path, key):
+    place = study.save(tmp_path / "out", report=False)
+    edit(place, **{key: None})
+    with pytest.raises(store.StoreError, match=f"'{key}' is missing"):
+        package.load(place)
+
+
+def test_a_study_of_nonsense_is_damaged(study, tmp_path):
+    place = study.save(tmp_path / "out", report=False)
+    edit(place, runs=[{"nonsense": 1}])
+    with pytest.raises(store.StoreError, match="is damaged: 'folder'"):
+        package.load(place)
+
+
+def test_another_format_is_refused_and_another_version_named(place):
+    edit(place, talkspurt="9.9.9")
+    with pytest.warns(OtherVersionWarning, match=r"made by talkspurt 9\.9\.9, and this is"):
+        assert package.load(place).flows.height
+    edit(place, format=store.FORMAT + 1)
+    with pytest.raises(store.StoreError, match=r"written by talkspurt 9\.9\.9 in format 2"):
+        package.load(place)
+    edit(place, format=None)
+    with pytest.raises(store.StoreError, match="before formats had numbers"):
+        package.load(place)
+
+
+COMMANDS = {
+    "series": ("metrics", "m", "{place}/packets.parquet: is damaged: "),
+    "topology": ("export", "--to=csv", "{place}/topology.json: is damaged: "),
+    "version": ("export", "--to=csv", "{place} was made by talkspurt 9.9.9, and this is "),
+    "format": ("metrics", "m", "{place}: was written by talkspurt 9.9.9 in format 77"),
+}
+
+
+@pytest.mark.parametrize("what", COMMANDS)
+def test_the_command_line_says_so_without_a_traceback(place, what):
+    if what == "series":
+        truncate(place / "packets.parquet")
+    elif what == "topology":
+        truncate(place / "topology.json")
+    else:
+        edit(place, talkspurt="9.9.9", format=77 if what == "format" else store.FORMAT)
+    command, more, words = COMMANDS[what]
+    done = talkspurt(command, place, more, cwd=place.parent)
+    assert done.stderr.startswith(f"talkspurt: {words.format(place=place)}"), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert (done.returncode == 0) == (what == "version")
+
+
+def test_an_export_is_no_result(place, tmp_path):
+    assert talkspurt("export", "out", "--to", "csv", "--out", "e", cwd=tmp_path).returncode == 0
+    for command in (("metrics", "e", "m"), ("export", "e", "--to", "nam")):
+        done = talkspurt(*command, cwd=tmp_path)
+        assert done.stderr == "talkspurt: e: holds an export to csv, not a result\n"
+        assert done.returncode == 1
+
+
+@pytest.mark.parametrize("bin_s", ["nan", "inf", "0", "1e-9"])
+def test_a_width_of_bins_that_cannot_be_is_named(place, bin_s):
+    done = talkspurt("metrics", place, "m", f"--bin={bin_s}")
+    assert done.stderr.startswith(f"talkspurt: --bin {float(bin_s):g}: "), done.stderr
+    assert done.returncode == 2
