@@ -19,7 +19,7 @@ from benches.peers import plan, programs, tables
 from benches.peers.compare import ratio, unlike
 from benches.peers.matches import MATCHES, Match, network
 from benches.peers.results import Results, Step
-from talkspurt.ns2 import quantity
+from talkspurt import quantity
 
 ROOT = Path(__file__).parent.parent
 MATCH = Match("w1", "ns-2 lean", 100, 1, must=3.8)

@@ -427,8 +427,8 @@ def test_figures_are_pdf_where_asked_for(result, study, tmp_path):
         return {name.rpartition(".")[2] for name in names if not name.startswith("topology")}
 
     assert endings(result.save(tmp_path / "plain")) == {"svg", "png"}
-    for one in (result, study):
-        folder = one.save(tmp_path / "pdf", pdf=True)
+    for one, name in ((result, "result"), (study, "study")):
+        folder = one.save(tmp_path / name, pdf=True)
         assert endings(folder) == {"svg", "png", "pdf"}
         svgs, pdfs = (len(list((folder / "figures").glob(f"*.{e}"))) for e in ("svg", "pdf"))
         assert svgs - 1 == pdfs, "the network's picture is SVG alone"

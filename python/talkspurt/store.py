@@ -188,7 +188,7 @@ def _read_scenario(file: Path) -> str:
 def _read_topology(file: Path) -> dict[str, Any]:
     with reading(file):
         topology = json.loads(file.read_text(encoding="utf-8"))
-        return {key: topology[key] for key in ("nodes", "links", "flows")}
+        return {key: topology[key] for key in ("nodes", "links", "access_points", "flows")}
 
 
 def _read_table(folder: Path, name: str) -> pl.DataFrame | None:

@@ -42,6 +42,9 @@ struct tfrc_sender {
 	uint32_t rto, gap;           /* us */
 };
 
+/* A payload is words of eight digits, each its own offset. */
+static const char DIGITS[] = "0123456789abcdef";
+
 static struct {
 	const char *role, *host, *port;
 	int ccid, sending_ccid, receiving_ccid, family;
@@ -171,8 +174,13 @@ static uint64_t word_at(const uint8_t *bytes)
 {
 	uint64_t word = 0;
 
-	for (int i = 0; i < 8; i++)
-		word = word << 8 | bytes[i];
+	for (int i = 0; i < 8; i++) {
+		const char *digit = memchr(DIGITS, bytes[i], 16);
+
+		if (digit == NULL)
+			return UINT64_MAX;
+		word = word << 4 | (uint64_t)(digit - DIGITS);
+	}
 	return word;
 }
 
@@ -202,7 +210,7 @@ static bool put(int socket)
 	uint64_t offset = (uint64_t)count.sent_packets * ask.bytes;
 
 	for (long at = 0; at < ask.bytes; at++)
-		message[at] = (offset + at / 8 * 8) >> (8 * (7 - at % 8));
+		message[at] = DIGITS[(offset + at / 8 * 8) >> (4 * (7 - at % 8)) & 15];
 	if (send(socket, message, ask.bytes, MSG_DONTWAIT | MSG_NOSIGNAL) != ask.bytes) {
 		count.refusals++;
 		return false;

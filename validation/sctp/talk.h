@@ -18,6 +18,9 @@
 
 enum { MOST_MESSAGES = 1000000, LONGEST = 65536, MOST_STREAMS = 64, MOST_ADDRESSES = 8 };
 
+/* A payload is words of eight digits, each its own offset. */
+static const char DIGITS[] = "0123456789abcdef";
+
 static struct {
 	const char *role, *host, *local[MOST_ADDRESSES];
 	int port, locals, streams, lifetime_ms, retransmissions, udp_port, remote_udp_port;
@@ -57,15 +60,20 @@ static void write_message(uint8_t *message, long number)
 	uint64_t offset = (uint64_t)number * ask.bytes;
 
 	for (long at = 0; at < ask.bytes; at++)
-		message[at] = (offset + at / 8 * 8) >> (8 * (7 - at % 8));
+		message[at] = DIGITS[(offset + at / 8 * 8) >> (4 * (7 - at % 8)) & 15];
 }
 
 static uint64_t word_at(const uint8_t *bytes)
 {
 	uint64_t word = 0;
 
-	for (int i = 0; i < 8; i++)
-		word = word << 8 | bytes[i];
+	for (int i = 0; i < 8; i++) {
+		const char *digit = memchr(DIGITS, bytes[i], 16);
+
+		if (digit == NULL)
+			return UINT64_MAX;
+		word = word << 4 | (uint64_t)(digit - DIGITS);
+	}
 	return word;
 }
 

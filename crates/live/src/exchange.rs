@@ -134,7 +134,7 @@ impl Exchange {
             Frame::Data(payload) if payload.len() as u64 != bytes => return None,
             Frame::Data(Payload::Virtual { offset, .. }) => *offset,
             Frame::Data(Payload::Real(real)) => {
-                let offset = u64::from_be_bytes(*real.first_chunk()?);
+                let offset = pattern::offset_of(real)?;
                 pattern::matches(offset, real).then_some(offset)?
             }
             Frame::Rtp(_) | Frame::Rtcp(_) => return None,

@@ -46,6 +46,15 @@ fn emit_from(offset: u64, len: u64, out: &mut Vec<u8>) {
     out.truncate(first + len as usize);
 }
 
+/// The offset modulo 2³² that the first word of these bytes tells, if they begin with one.
+#[must_use]
+pub fn offset_of(bytes: &[u8]) -> Option<u64> {
+    let word = bytes.first_chunk::<8>()?;
+    word.iter().try_fold(0, |offset, digit| {
+        Some(offset << 4 | u64::from(char::from(*digit).to_digit(16)?))
+    })
+}
+
 /// Whether these are the bytes of the stream from `offset` on.
 #[must_use]
 pub fn matches(offset: u64, bytes: &[u8]) -> bool {
@@ -61,6 +70,8 @@ mod tests {
         assert_eq!(word(0x1_dead_beef), *b"deadbee8");
         assert_eq!(word(0x2_0123_4567), *b"01234560");
         assert_eq!(word(0x9876_5abc), *b"98765ab8");
+        assert_eq!(offset_of(b"98765ab8 and more"), Some(0x9876_5ab8));
+        assert_eq!((offset_of(b"98765abx"), offset_of(b"98765ab")), (None, None));
     }
 
     #[test]

@@ -66,7 +66,7 @@ fn a_virtual_payload_becomes_the_bytes_of_its_pattern() {
     let payload = Payload::Virtual { offset: 0x0102_0304_0506_0708, len: 8 };
     let Frame::Rtp(packet) = speech(1, &[]) else { unreachable!() };
     let bytes = frame(&Frame::Rtp(Packet { payload, ..packet })).expect("short enough");
-    assert_eq!(bytes[14..], [1, 2, 3, 4, 5, 6, 7, 8]);
+    assert_eq!(bytes[14..], *b"05060708");
 }
 
 proptest! {
