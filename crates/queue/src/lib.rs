@@ -128,6 +128,7 @@ macro_rules! disciplines {
 
         /// Any discipline, without a virtual call.
         #[derive(Debug)]
+        #[repr(u8)]
         pub enum Queue {
             $($(#[$doc])* $name($file::$name),)*
         }
@@ -188,11 +189,11 @@ disciplines! {
 }
 
 impl Discipline for Queue {
-    #[inline]
+    #[inline(always)]
     fn enqueue<P: Probe>(&mut self, packet: Packet, hop: &mut Hop<'_, P>) -> bool {
         dispatch!(self, queue => queue.enqueue(packet, hop))
     }
-    #[inline]
+    #[inline(always)]
     fn dequeue<P: Probe>(&mut self, hop: &mut Hop<'_, P>) -> Served {
         dispatch!(self, queue => queue.dequeue(hop))
     }

@@ -11,14 +11,17 @@ pub struct Pool {
 
 impl Pool {
     /// Keeps a body.
-    #[inline]
+    #[inline(always)]
     pub fn put(&mut self, body: Body) -> BodyId {
-        if let Some(slot) = self.free.pop() {
-            self.slots[slot as usize] = Some(body);
-            return BodyId(slot);
-        }
-        self.slots.push(Some(body));
-        BodyId((self.slots.len() - 1) as u32)
+        let slot = self.free.pop().unwrap_or_else(|| self.grow());
+        self.slots[slot as usize] = Some(body);
+        BodyId(slot)
+    }
+
+    #[cold]
+    fn grow(&mut self) -> u32 {
+        self.slots.push(None);
+        (self.slots.len() - 1) as u32
     }
 
     /// Looks at a body that waits.

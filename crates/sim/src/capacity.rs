@@ -52,11 +52,19 @@ impl Capacity {
     }
 
     /// When a transmission of `bytes` begun at `start` ends; `None` means never.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn finish(&mut self, start: Instant, bytes: u64) -> Option<Instant> {
         match self {
             Self::PerByte(byte) => Some(start + *byte * bytes),
+            _ => self.finish_otherwise(start, bytes),
+        }
+    }
+
+    #[inline(never)]
+    fn finish_otherwise(&mut self, start: Instant, bytes: u64) -> Option<Instant> {
+        match self {
+            Self::PerByte(_) => None,
             Self::Fixed(rate) => rate.time_for(bytes).map(|time| start + time),
             Self::Stepped(steps) => stepped(steps, start, bytes),
             Self::Opportunities(trace) => Some(trace.finish(start, bytes)),

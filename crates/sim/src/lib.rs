@@ -9,6 +9,7 @@ pub mod build;
 pub mod capacity;
 pub mod cell;
 pub mod drive;
+mod flight;
 pub mod link;
 pub mod medium;
 pub mod schedule;

@@ -10,8 +10,6 @@
 //! less than the least delay, so the link also looks again when both have passed. That is no further
 //! event as long as the next arrival comes first, and else at most one in the least delay.
 
-use std::collections::VecDeque;
-
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Packet, Quote};
 use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic, UNNUMBERED};
@@ -20,6 +18,7 @@ use talkspurt_scenario::model::Framing;
 
 use crate::capacity::Capacity;
 use crate::discipline::{Discipline, Hop, Queue, Served};
+use crate::flight::Flight;
 use crate::medium::Medium;
 use crate::pool::Pool;
 
@@ -52,27 +51,81 @@ pub struct Parts {
     pub medium: Option<Box<Medium>>,
 }
 
-/// A working link.
+/// A working link: what every packet touches, in two lines of a cache. All else lies behind a pointer,
+/// or the links of five hundred calls would not fit the second cache.
 #[derive(Debug)]
 pub struct Link {
-    parts: Parts,
-    up: bool,
+    /// The transmitter is free from this instant on.
+    free_at: Instant,
     /// Packets in the queue: asked after each change, not each time.
     waiting: u32,
+    mtu: u32,
+    framing: Framing,
+    up: bool,
     /// Whether a packet that need not wait passes the queue unseen.
     passes_when_idle: bool,
     /// The medium only delays, the same for each packet.
     is_plain: bool,
-    /// The transmitter is free from this instant on.
-    free_at: Instant,
+    /// The medium has ways of its own.
+    has_medium: bool,
+    delay: Duration,
+    capacity: Capacity,
+    /// Packets on the medium with their arrivals, in order.
+    flight: Flight,
+    sent_packets: u64,
+    sent_bytes: u64,
+    busy: Duration,
+    back: Box<Back>,
+}
+
+const _: () = assert!(size_of::<Link>() <= 128);
+
+/// What only packets that wait or get lost have to do with.
+#[derive(Debug)]
+struct Back {
+    index: u32,
+    queue: Queue,
+    queue_dice: Dice,
     /// A shaper's next turn, if its queue said so.
     wait_until: Option<Instant>,
-    /// Packets on the medium with their arrivals, in order.
-    flight: VecDeque<(Instant, Packet)>,
-    counters: LinkCounters,
+    loss: f64,
+    dice: Dice,
+    jitter: Duration,
+    jitter_dice: Dice,
+    medium: Option<Box<Medium>>,
+    drops: [u64; DropReason::COUNT],
+    marks: u64,
+    /// Integrals of the queue's length up to `queue_since`, as [`LinkCounters`] has them.
+    area_packets: u128,
+    area_bytes: u128,
     queue_since: Instant,
+    queue_max_packets: u32,
     /// Copies of packets that the medium made.
     copies: u64,
+}
+
+impl Back {
+    fn hop<'a, P: Probe>(
+        &'a mut self,
+        (now, free_at): (Instant, Instant),
+        pool: &'a mut Pool,
+        probe: &'a mut P,
+    ) -> (&'a mut Queue, Hop<'a, P>) {
+        let Self { index, queue, queue_dice: dice, drops, marks, .. } = self;
+        let place = Place::Link(*index);
+        (queue, Hop { now, place, pool, probe, dice, drops, marks, free_at })
+    }
+
+    /// Brings the integrals of the queue's length up to `now`, before the length changes.
+    #[inline]
+    fn note_queue(&mut self, now: Instant, waiting: u32) {
+        let span = u128::from((now - self.queue_since).as_nanos());
+        self.queue_since = now;
+        if waiting > 0 {
+            self.area_packets += u128::from(waiting) * span;
+            self.area_bytes += u128::from(self.queue.bytes()) * span;
+        }
+    }
 }
 
 /// What happens to a packet offered to a link.
@@ -90,48 +143,75 @@ impl Link {
     /// A link that is up and empty.
     #[must_use]
     pub fn new(parts: Parts) -> Self {
-        let is_plain = parts.medium.is_none() && parts.loss == 0.0 && parts.jitter.is_zero();
         Self {
-            waiting: 0,
-            passes_when_idle: parts.queue.passes_when_idle(),
-            is_plain,
-            parts,
-            up: true,
             free_at: Instant::ZERO,
-            wait_until: None,
-            flight: VecDeque::new(),
-            counters: LinkCounters::default(),
-            queue_since: Instant::ZERO,
-            copies: 0,
+            waiting: 0,
+            mtu: parts.mtu,
+            framing: parts.framing,
+            up: true,
+            passes_when_idle: parts.queue.passes_when_idle(),
+            is_plain: parts.medium.is_none() && parts.loss == 0.0 && parts.jitter.is_zero(),
+            has_medium: parts.medium.is_some(),
+            delay: parts.delay,
+            capacity: parts.capacity,
+            flight: Flight::default(),
+            sent_packets: 0,
+            sent_bytes: 0,
+            busy: Duration::ZERO,
+            back: Box::new(Back {
+                index: parts.index,
+                queue: parts.queue,
+                queue_dice: parts.queue_dice,
+                wait_until: None,
+                loss: parts.loss,
+                dice: parts.dice,
+                jitter: parts.jitter,
+                jitter_dice: parts.jitter_dice,
+                medium: parts.medium,
+                drops: [0; DropReason::COUNT],
+                marks: 0,
+                area_packets: 0,
+                area_bytes: 0,
+                queue_since: Instant::ZERO,
+                queue_max_packets: 0,
+                copies: 0,
+            }),
         }
     }
 
     /// Longest IP packet it takes.
     #[must_use]
     pub fn mtu(&self) -> u32 {
-        self.parts.mtu
+        self.mtu
     }
 
     /// When it wants to be woken: the next arrival at its far end, or the turn of what waits.
     #[inline]
     #[must_use]
     pub fn next(&self) -> Option<Instant> {
-        match self.flight.front() {
-            Some((arrival, _)) => match &self.parts.medium {
-                Some(medium) if medium.reorder => Some(self.overtaken(*arrival, medium)),
-                _ => Some(*arrival),
-            },
-            None if self.up && self.waiting > 0 => Some(self.wait_until.unwrap_or(self.free_at)),
+        match self.flight.first() {
+            Some((arrival, _)) if !self.has_medium => Some(*arrival),
+            Some((arrival, _)) => Some(self.next_of_medium(*arrival)),
+            None if self.up && self.waiting > 0 => Some(self.turn()),
             None => None,
         }
     }
 
-    /// The next arrival, or when what still waits could arrive at the earliest.
-    fn overtaken(&self, arrival: Instant, medium: &Medium) -> Instant {
-        if !self.up || self.waiting == 0 {
-            return arrival;
+    /// When what waits may leave.
+    fn turn(&self) -> Instant {
+        self.back.wait_until.unwrap_or(self.free_at)
+    }
+
+    /// The next arrival, or, where packets overtake, when what still waits could arrive at the
+    /// earliest.
+    #[inline(never)]
+    fn next_of_medium(&self, arrival: Instant) -> Instant {
+        match &self.back.medium {
+            Some(medium) if medium.reorder && self.up && self.waiting > 0 => {
+                arrival.min(self.turn() + medium.least_delay)
+            }
+            _ => arrival,
         }
-        arrival.min(self.wait_until.unwrap_or(self.free_at) + medium.least_delay)
     }
 
     /// Performs every dequeue whose turn is at or before `now`.
@@ -146,29 +226,21 @@ impl Link {
     #[inline(never)]
     fn serve<P: Probe>(&mut self, now: Instant, pool: &mut Pool, probe: &mut P) {
         while self.waiting > 0 && self.free_at <= now {
+            let back = &mut *self.back;
             // What waited for its turn when the link went down goes no earlier than it came up.
-            let turn = self.wait_until.take().map_or(self.free_at, |turn| turn.max(self.free_at));
+            let turn = back.wait_until.take().map_or(self.free_at, |turn| turn.max(self.free_at));
             if turn > now {
-                self.wait_until = Some(turn);
+                back.wait_until = Some(turn);
                 return;
             }
-            self.note_queue(turn);
-            let mut hop = Hop {
-                now: turn,
-                place: Place::Link(self.parts.index),
-                pool: &mut *pool,
-                probe: &mut *probe,
-                dice: &mut self.parts.queue_dice,
-                drops: &mut self.counters.drops,
-                marks: &mut self.counters.marks,
-                free_at: self.free_at,
-            };
-            let served = self.parts.queue.dequeue(&mut hop);
-            self.waiting = self.parts.queue.packets();
+            back.note_queue(turn, self.waiting);
+            let (queue, mut hop) = back.hop((turn, self.free_at), pool, probe);
+            let served = queue.dequeue(&mut hop);
+            self.waiting = queue.packets();
             match served {
-                Served::Packet(packet) => self.transmit(turn, packet, pool, probe),
+                Served::Packet(packet) => self.transmit(turn, &packet, pool, probe),
                 Served::Wait(until) => {
-                    self.wait_until = Some(until);
+                    self.back.wait_until = Some(until);
                     self.free_at = turn;
                 }
                 Served::Empty => return,
@@ -177,33 +249,33 @@ impl Link {
     }
 
     /// A packet reaches the link's queue.
-    #[inline]
+    #[inline(always)]
     pub fn offer<P: Probe>(
         &mut self,
         now: Instant,
-        packet: Packet,
+        packet: &Packet,
         pool: &mut Pool,
         probe: &mut P,
     ) -> Offered {
         self.advance(now, pool, probe);
         if !self.up {
-            self.hop(now, pool, probe).refuse(packet, DropReason::Down);
+            self.refuse(now, *packet, DropReason::Down, (pool, probe));
             return Offered::Taken;
         }
-        if packet.ip_bytes > self.parts.mtu {
-            let quote = Quote::of(&packet, pool.peek(packet.body));
-            self.hop(now, pool, probe).refuse(packet, DropReason::TooBig);
-            return quote.map_or(Offered::Taken, |quote| Offered::TooBig(packet, quote));
+        if packet.ip_bytes > self.mtu {
+            let quote = Quote::of(packet, pool.peek(packet.body));
+            self.refuse(now, *packet, DropReason::TooBig, (pool, probe));
+            return quote.map_or(Offered::Taken, |quote| Offered::TooBig(*packet, quote));
         }
         let idle = self.free_at <= now && self.waiting == 0;
         if idle && self.passes_when_idle {
-            self.note_enqueued(now, &packet, 1, u64::from(packet.ip_bytes), probe);
+            self.note_enqueued(now, packet, 1, u64::from(packet.ip_bytes), probe);
             self.transmit(now, packet, pool, probe);
         } else {
             self.enqueue(now, packet, idle, pool, probe);
         }
         // Where packets keep their order, what comes behind others changes nothing.
-        if self.flight.len() > 1 && self.parts.medium.is_none() {
+        if self.flight.len() > 1 && !self.has_medium {
             return Offered::Behind;
         }
         Offered::Taken
@@ -214,32 +286,24 @@ impl Link {
     fn enqueue<P: Probe>(
         &mut self,
         now: Instant,
-        packet: Packet,
+        packet: &Packet,
         idle: bool,
         pool: &mut Pool,
         probe: &mut P,
     ) {
-        self.note_queue(now);
-        let mut hop = Hop {
-            now,
-            place: Place::Link(self.parts.index),
-            pool: &mut *pool,
-            probe: &mut *probe,
-            dice: &mut self.parts.queue_dice,
-            drops: &mut self.counters.drops,
-            marks: &mut self.counters.marks,
-            free_at: self.free_at,
-        };
-        let kept = self.parts.queue.enqueue(packet, &mut hop);
-        self.waiting = self.parts.queue.packets();
+        self.back.note_queue(now, self.waiting);
+        let (queue, mut hop) = self.back.hop((now, self.free_at), pool, probe);
+        let kept = queue.enqueue(*packet, &mut hop);
+        let bytes = queue.bytes();
+        self.waiting = queue.packets();
         if kept {
             if !idle {
-                self.counters.queue_max_packets = self.counters.queue_max_packets.max(self.waiting);
+                self.back.queue_max_packets = self.back.queue_max_packets.max(self.waiting);
             }
-            self.note_enqueued(now, &packet, self.waiting, self.parts.queue.bytes(), probe);
+            self.note_enqueued(now, packet, self.waiting, bytes, probe);
         }
         // A shaper that waits is asked again: the newcomer may go before those that lack tokens.
-        if idle || self.wait_until.take().is_some() {
+        if idle || self.back.wait_until.take().is_some() {
             self.free_at = now;
             self.advance(now, pool, probe);
         }
@@ -248,16 +312,16 @@ impl Link {
     /// The packet that arrives at the far end at `now`, if one does; then [`Link::let_go`].
     #[inline]
     pub fn arrived(&self, now: Instant) -> Option<&Packet> {
-        self.flight.front().filter(|(arrival, _)| *arrival <= now).map(|(_, packet)| packet)
+        self.flight.first().filter(|(arrival, _)| *arrival <= now).map(|(_, packet)| packet)
     }
 
     /// The packet that arrived leaves the link.
     #[inline]
     pub fn let_go<P: Probe>(&mut self, now: Instant, packet: &Packet, probe: &mut P) {
         if probe.wants(Topic::Hop) {
-            probe.record(now, Place::Link(self.parts.index), &Note::Arrived { packet });
+            probe.record(now, Place::Link(self.back.index), &Note::Arrived { packet });
         }
-        self.flight.pop_front();
+        self.flight.pop();
     }
 
     /// The link goes down: what is on the medium is lost, what waits goes on waiting.
@@ -265,12 +329,13 @@ impl Link {
         self.advance(now, pool, probe);
         self.up = false;
         if self.free_at > now {
-            self.counters.busy = self.counters.busy.saturating_sub(self.free_at - now);
+            self.busy = self.busy.saturating_sub(self.free_at - now);
             self.free_at = now;
-            self.parts.capacity.break_off();
+            self.capacity.break_off();
         }
-        while let Some((_, packet)) = self.flight.pop_front() {
-            self.hop(now, pool, probe).refuse(packet, DropReason::Down);
+        while let Some((_, packet)) = self.flight.first().copied() {
+            self.flight.pop();
+            self.refuse(now, packet, DropReason::Down, (pool, probe));
         }
     }
 
@@ -284,21 +349,28 @@ impl Link {
     /// The counters as they stand at `now`, to which the link has been advanced.
     #[must_use]
     pub fn counters(&self, now: Instant) -> LinkCounters {
-        let mut counters = self.counters;
-        counters.busy = counters.busy.saturating_sub(self.free_at.saturating_since(now));
-        let (packets, bytes) = (self.waiting, self.parts.queue.bytes());
-        let span = u128::from(now.saturating_since(self.queue_since).as_nanos());
-        counters.queue_area_packets += u128::from(packets) * span;
-        counters.queue_area_bytes += u128::from(bytes) * span;
-        counters.queue_packets = packets;
-        counters.queue_bytes = bytes;
-        counters.control = self.parts.queue.control();
-        counters
+        let back = &*self.back;
+        let (packets, bytes) = (self.waiting, back.queue.bytes());
+        let span = u128::from(now.saturating_since(back.queue_since).as_nanos());
+        LinkCounters {
+            sent_packets: self.sent_packets,
+            sent_bytes: self.sent_bytes,
+            drops: back.drops,
+            marks: back.marks,
+            busy: self.busy.saturating_sub(self.free_at.saturating_since(now)),
+            queue_area_packets: back.area_packets + u128::from(packets) * span,
+            queue_area_bytes: back.area_bytes + u128::from(bytes) * span,
+            queue_packets: packets,
+            queue_bytes: bytes,
+            queue_max_packets: back.queue_max_packets,
+            control: back.queue.control(),
+            ..LinkCounters::default()
+        }
     }
 
     /// Starts the record of the longest queue anew.
     pub fn forget_maximum(&mut self) {
-        self.counters.queue_max_packets = self.waiting;
+        self.back.queue_max_packets = self.waiting;
     }
 
     /// Packets inside: waiting or on the medium.
@@ -310,60 +382,55 @@ impl Link {
     /// Packets whose transmission was begun.
     #[must_use]
     pub fn sent_packets(&self) -> u64 {
-        self.counters.sent_packets
+        self.sent_packets
     }
 
     /// Packets that came into being here: copies made by the medium.
     #[must_use]
     pub fn copies(&self) -> u64 {
-        self.copies
+        self.back.copies
     }
 
     /// Packets dropped, for whatever reason.
     #[must_use]
     pub fn dropped_packets(&self) -> u64 {
-        self.counters.drops.iter().sum()
+        self.back.drops.iter().sum()
     }
 
-    fn hop<'a, P: Probe>(
-        &'a mut self,
+    fn refuse<P: Probe>(
+        &mut self,
         now: Instant,
-        pool: &'a mut Pool,
-        probe: &'a mut P,
-    ) -> Hop<'a, P> {
-        let place = Place::Link(self.parts.index);
-        let LinkCounters { drops, marks, .. } = &mut self.counters;
-        let (dice, free_at) = (&mut self.parts.queue_dice, self.free_at);
-        Hop { now, place, pool, probe, dice, drops, marks, free_at }
+        packet: Packet,
+        why: DropReason,
+        (pool, probe): (&mut Pool, &mut P),
+    ) {
+        self.back.hop((now, self.free_at), pool, probe).1.refuse(packet, why);
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmit<P: Probe>(
         &mut self,
         start: Instant,
-        packet: Packet,
+        packet: &Packet,
         pool: &mut Pool,
         probe: &mut P,
     ) {
         if probe.wants(Topic::Hop) {
-            let (packets, bytes) = (self.waiting, self.parts.queue.bytes());
-            let note = Note::Dequeued { packet: &packet, packets, bytes };
-            probe.record(start, Place::Link(self.parts.index), &note);
+            let (packets, bytes) = (self.waiting, self.back.queue.bytes());
+            let note = Note::Dequeued { packet, packets, bytes };
+            probe.record(start, Place::Link(self.back.index), &note);
         }
-        let wire_bytes = u64::from(framed(self.parts.framing, packet.ip_bytes));
-        let finish = self.parts.capacity.finish(start, wire_bytes).unwrap_or(Instant::HORIZON);
-        self.counters.sent_packets += 1;
-        self.counters.sent_bytes += u64::from(packet.ip_bytes);
-        self.counters.busy += finish - start;
+        let wire_bytes = u64::from(framed(self.framing, packet.ip_bytes));
+        let finish = self.capacity.finish(start, wire_bytes).unwrap_or(Instant::HORIZON);
+        self.sent_packets += 1;
+        self.sent_bytes += u64::from(packet.ip_bytes);
+        self.busy += finish - start;
         self.free_at = finish;
         if !self.is_plain {
-            return self.cross(start, finish, wire_bytes, packet, pool, probe);
+            return self.cross(start, finish, wire_bytes, *packet, pool, probe);
         }
-        self.flight.push_back((finish + self.parts.delay, packet));
         // Counted where it lies: a byte changed in a label about to be copied stalls the copy.
-        if let Some((_, flying)) = self.flight.back_mut() {
-            flying.hop += 1;
-        }
+        self.flight.push(finish + self.delay, packet).hop += 1;
     }
 
     /// A packet leaves the transmitter for a medium that has its own ways.
@@ -377,27 +444,28 @@ impl Link {
         pool: &mut Pool,
         probe: &mut P,
     ) {
-        let Some(medium) = &mut self.parts.medium else {
-            if self.parts.loss > 0.0 && self.parts.dice.chance(self.parts.loss) {
-                return self.hop(start, pool, probe).refuse(packet, DropReason::Medium);
+        let back = &mut *self.back;
+        let Some(medium) = &mut back.medium else {
+            if back.loss > 0.0 && back.dice.chance(back.loss) {
+                return self.refuse(start, packet, DropReason::Medium, (pool, probe));
             }
             packet.hop += 1;
-            return self.fly(finish + self.parts.delay, packet, false);
+            return self.fly(finish + self.delay, packet, false);
         };
         let reorder = medium.reorder;
-        let Some(delay) = medium.crosses(finish, wire_bytes, self.parts.delay) else {
-            return self.hop(start, pool, probe).refuse(packet, DropReason::Medium);
+        let Some(delay) = medium.crosses(finish, wire_bytes, self.delay) else {
+            return self.refuse(start, packet, DropReason::Medium, (pool, probe));
         };
         let twice = medium.copies();
         packet.hop += 1;
         self.fly(finish + delay, packet, reorder);
         if twice {
-            self.copies += 1;
+            self.back.copies += 1;
             let body = pool.peek(packet.body).clone();
             let copy = Packet { body: pool.put(body), number: UNNUMBERED, ..packet };
             if probe.wants(Topic::Packet) {
                 let note = Note::Copied { packet: &copy, body: pool.peek(copy.body) };
-                probe.record(start, Place::Link(self.parts.index), &note);
+                probe.record(start, Place::Link(self.back.index), &note);
             }
             self.fly(finish + delay, copy, reorder);
         }
@@ -406,26 +474,15 @@ impl Link {
     /// Gives a packet its place among those that fly.
     fn fly(&mut self, earliest: Instant, packet: Packet, reorder: bool) {
         let mut arrival = earliest;
-        if !self.parts.jitter.is_zero() {
-            arrival += self.parts.jitter_dice.span(self.parts.jitter);
+        let back = &mut *self.back;
+        if !back.jitter.is_zero() {
+            arrival += back.jitter_dice.span(back.jitter);
         }
         if reorder {
-            let place = self.flight.partition_point(|(other, _)| *other <= arrival);
-            self.flight.insert(place, (arrival, packet));
+            self.flight.insert(arrival, &packet);
         } else {
-            let before = self.flight.back().map(|(before, _)| *before);
-            self.flight.push_back((before.map_or(arrival, |before| arrival.max(before)), packet));
-        }
-    }
-
-    /// Brings the integrals of the queue's length up to `now`, before the length changes.
-    #[inline]
-    fn note_queue(&mut self, now: Instant) {
-        let span = u128::from((now - self.queue_since).as_nanos());
-        self.queue_since = now;
-        if self.waiting > 0 {
-            self.counters.queue_area_packets += u128::from(self.waiting) * span;
-            self.counters.queue_area_bytes += u128::from(self.parts.queue.bytes()) * span;
+            let before = self.flight.last_arrival();
+            self.flight.push(before.map_or(arrival, |before| arrival.max(before)), &packet);
         }
     }
 
@@ -440,15 +497,20 @@ impl Link {
     ) {
         if probe.wants(Topic::Hop) {
             let note = Note::Enqueued { packet, packets, bytes };
-            probe.record(now, Place::Link(self.parts.index), &note);
+            probe.record(now, Place::Link(self.back.index), &note);
         }
     }
 }
 
 /// Bytes on the wire of an IP packet of this length.
-#[inline]
+#[inline(always)]
 #[must_use]
 pub fn framed(framing: Framing, ip_bytes: u32) -> u32 {
+    if framing == Framing::None { ip_bytes } else { with_frame(framing, ip_bytes) }
+}
+
+#[inline(never)]
+fn with_frame(framing: Framing, ip_bytes: u32) -> u32 {
     match framing {
         Framing::None => ip_bytes,
         // IEEE 802.3 §3.1.1, §4A.4.2: preamble and SFD 8, header 14, data of at least 46, FCS 4,

@@ -48,12 +48,8 @@ impl Schedule {
     /// Node `node` wants to wake at `at`, or not at all. Times beyond the horizon are never.
     #[inline]
     pub fn set(&mut self, node: u32, at: Option<Instant>) {
-        let key = match at {
-            Some(at) if at < Instant::HORIZON => !(at.as_nanos() << NODE_BITS | u64::from(node)),
-            _ => NEVER,
-        };
         let tree = &mut *self.tree;
-        let (mut place, mut winner) = ((self.leaves + node as usize) % PLACES, key);
+        let (mut place, mut winner) = ((self.leaves + node as usize) % PLACES, key(node, at));
         while tree[place] != winner {
             tree[place] = winner;
             if place == 1 {
@@ -62,6 +58,29 @@ impl Schedule {
             winner = winner.max(tree[place ^ 1]);
             place >>= 1;
         }
+    }
+
+    /// The node that wakes now wants to wake at `at` next: what is on the way to the root is its own,
+    /// so that there is nothing to compare with.
+    #[inline]
+    pub fn set_next(&mut self, node: u32, at: Option<Instant>) {
+        let tree = &mut *self.tree;
+        let (mut place, mut winner) = ((self.leaves + node as usize) % PLACES, key(node, at));
+        tree[place] = winner;
+        while place > 1 {
+            place ^= 1;
+            winner = winner.max(tree[place]);
+            place >>= 1;
+            tree[place] = winner;
+        }
+    }
+}
+
+#[inline]
+fn key(node: u32, at: Option<Instant>) -> u64 {
+    match at {
+        Some(at) if at < Instant::HORIZON => !(at.as_nanos() << NODE_BITS | u64::from(node)),
+        _ => NEVER,
     }
 }
 

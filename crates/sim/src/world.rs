@@ -7,7 +7,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use talkspurt_app::peer::{Action, News, Peer};
+use talkspurt_app::peer::{Action, Peer};
 use talkspurt_proto::endpoint::PathNews;
 use talkspurt_proto::packet::{Body, Ecn, Packet, PathId, Quote};
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
@@ -270,15 +270,21 @@ impl<P: Probe> World<P> {
         if let Some(arrived) = link.arrived(self.now) {
             let packet = *arrived;
             link.let_go(self.now, &packet, &mut self.probe);
-            self.schedule.set(index, link.next());
-            self.forward(packet);
+            self.schedule.set_next(index, link.next());
+            self.forward(&packet);
         } else {
-            self.schedule.set(index, link.next());
+            self.schedule.set_next(index, link.next());
         }
     }
 
-    #[inline]
-    fn forward(&mut self, packet: Packet) {
+    /// A packet sets out: [`World::forward`] where it is not the most frequent of steps.
+    #[inline(never)]
+    fn set_out(&mut self, packet: &Packet) {
+        self.forward(packet);
+    }
+
+    #[inline(always)]
+    fn forward(&mut self, packet: &Packet) {
         let start = self.starts[packet.route as usize] as usize;
         let step = self.steps[start + usize::from(packet.hop)];
         if step & AT_PEER == 0 {
@@ -288,8 +294,8 @@ impl<P: Probe> World<P> {
         }
     }
 
-    #[inline]
-    fn offer(&mut self, index: u32, packet: Packet) {
+    #[inline(always)]
+    fn offer(&mut self, index: u32, packet: &Packet) {
         let Some(link) = self.links.get_mut(index as usize) else {
             return self.offer_to_cell(index, packet);
         };
@@ -305,10 +311,10 @@ impl<P: Probe> World<P> {
     }
 
     #[inline(never)]
-    fn offer_to_cell(&mut self, step: u32, packet: Packet) {
+    fn offer_to_cell(&mut self, step: u32, packet: &Packet) {
         let CellHop { cell: index, from, to } = self.cell_hops[step as usize - self.links.len()];
         let cell = &mut self.cells[index as usize];
-        let offered = cell.offer(self.now, (from, to), packet, &mut self.pool, &mut self.probe);
+        let offered = cell.offer(self.now, (from, to), *packet, &mut self.pool, &mut self.probe);
         if let Offered::TooBig(packet, quote) = offered {
             let (link, mtu) = (cell.link(from.into()), cell.mtu());
             self.answer_too_big(link, mtu, &packet, quote);
@@ -323,7 +329,7 @@ impl<P: Probe> World<P> {
         let arrived = cell.arrived(self.now, &mut self.probe);
         self.plan_cell(index);
         if let Some(packet) = arrived {
-            self.forward(packet);
+            self.set_out(&packet);
         }
     }
 
@@ -332,23 +338,22 @@ impl<P: Probe> World<P> {
         self.schedule.set(node as u32, self.cells[index].next());
     }
 
-    #[inline]
-    fn deliver(&mut self, peer: usize, packet: Packet) {
+    #[inline(always)]
+    fn deliver(&mut self, peer: usize, packet: &Packet) {
         self.delivered += 1;
         let body = self.pool.take(packet.body);
         if self.probe.wants(Topic::Packet) {
-            let note = Note::Received { packet: &packet, body: &body };
+            let note = Note::Received { packet, body: &body };
             self.probe.record(self.now, Place::Peer(peer as u32), &note);
         }
         let path = self.path(packet.route);
-        let news = News::Packet { path, ecn: packet.ecn, body };
-        self.peers[peer].handle(self.now, news, &mut self.probe);
+        self.peers[peer].receive(self.now, (path, packet.ecn), body, &mut self.probe);
         self.pump(peer);
     }
 
     #[inline]
     fn wake(&mut self, peer: usize) {
-        self.peers[peer].handle(self.now, News::Wake, &mut self.probe);
+        self.peers[peer].wake(self.now, &mut self.probe);
         self.pump(peer);
     }
 
@@ -393,7 +398,7 @@ impl<P: Probe> World<P> {
                             Note::Sent { packet: &packet, body: self.pool.peek(packet.body) };
                         self.probe.record(self.now, Place::Peer(peer as u32), &note);
                     }
-                    self.forward(packet);
+                    self.set_out(&packet);
                 }
                 Action::Idle { until } => {
                     let node = (self.links.len() + peer) as u32;
@@ -427,7 +432,7 @@ impl<P: Probe> World<P> {
             let note = Note::Answered { refused, packet: &packet, body };
             self.probe.record(self.now, Place::Link(link), &note);
         }
-        self.forward(packet);
+        self.set_out(&packet);
     }
 
     fn find_way_back(&mut self, link: u32, refused: u32) -> Option<u32> {

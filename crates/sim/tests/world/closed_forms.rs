@@ -206,7 +206,7 @@ fn md1(load: f64, batches: usize) -> Vec<(f64, f64)> {
                 version: IpVersion::V4,
                 sent: now,
             };
-            let _ = link.offer(now, packet, &mut pool, &mut ());
+            let _ = link.offer(now, &packet, &mut pool, &mut ());
             now += dice.exponential(mean);
         }
         link.advance(end, &mut pool, &mut ());

@@ -79,7 +79,7 @@ pub(crate) fn fates(queue: &str, rate: Rate, mtu: u32, arrivals: &[Arrival]) -> 
             version: IpVersion::V4,
             sent: at,
         };
-        let _ = link.offer(at, packet, &mut pool, &mut journal);
+        let _ = link.offer(at, &packet, &mut pool, &mut journal);
         // What has arrived makes room in memory.
         while let Some(packet) = link.arrived(at).copied() {
             link.let_go(at, &packet, &mut journal);

@@ -99,7 +99,7 @@ fn bursts(queue: &str, ecn: Ecn, bursts: &[(Duration, u32, u32)]) -> Vec<Line> {
         let now = Instant::ZERO + *at;
         for number in 0..*packets {
             let packet = label(&mut pool, now, *flow, number, ecn);
-            let _ = link.offer(now, packet, &mut pool, &mut journal);
+            let _ = link.offer(now, &packet, &mut pool, &mut journal);
         }
     }
     link.advance(ms(10_000), &mut pool, &mut journal);
