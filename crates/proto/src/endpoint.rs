@@ -8,8 +8,10 @@ use crate::packet::{Body, Damage, Ecn, Frame, PathId};
 use crate::probe::Probe;
 use crate::time::Instant;
 
-/// What can happen to an endpoint.
+/// What can happen to an endpoint. It has a tag of its own, which the compiler knows where one is made
+/// and handed in; one hidden in the body's is as unknown as the body.
 #[derive(Debug)]
+#[repr(u8)]
 pub enum Input {
     /// The application opens the connection (a listener needs no opening).
     Open,
@@ -46,8 +48,9 @@ pub enum PathNews {
     Up,
 }
 
-/// What an endpoint wants done.
+/// What an endpoint wants done; its tag is its own, as that of [`Input`].
 #[derive(Debug)]
+#[repr(u8)]
 pub enum Output {
     /// Send this packet.
     Transmit(Transmit),

@@ -318,9 +318,17 @@ pub struct Layers {
     pub payload: u32,
 }
 
+impl Layers {
+    /// Bytes of all of them.
+    #[must_use]
+    pub const fn total(self) -> u32 {
+        self.transport + self.media + self.payload
+    }
+}
+
 impl Body {
     /// Its bytes, layer by layer.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn layers(&self) -> Layers {
         match self {

@@ -7,7 +7,7 @@ use talkspurt_proto::probe::{Garbage, Note, Place, Playout, Probe, Stamped};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, udp};
 
-use super::{Action, MediaSink, News, Parts, Peer, Sink, Sizing};
+use super::{Action, MediaSink, Parts, Peer, Sink, Sizing};
 use crate::clock::Clock;
 use crate::codec::Codec;
 use crate::source::{self, Speech};
@@ -91,7 +91,7 @@ fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, 
     let (mut packets, mut wire, mut first) = (Vec::new(), Vec::new(), None);
     for ms in 0..=600 {
         let now = Instant::ZERO + MS * ms;
-        from.handle(now, News::Wake, &mut eye);
+        from.wake(now, &mut eye);
         for (_, rung) in asked.iter().filter(|(at, _)| *at == ms) {
             let probe = &mut Stamped { probe: &mut eye, now, place: Place::Peer(0) };
             from.on_event(now, Event::Encoding(*rung), probe);
@@ -105,7 +105,7 @@ fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, 
         }
         while wire.first().is_some_and(|(at, _)| *at <= ms) {
             let (_, out) = wire.remove(0);
-            to.handle(now, News::Packet { path: out.path, ecn: out.ecn, body: out.body }, &mut eye);
+            to.receive(now, (out.path, out.ecn), out.body, &mut eye);
             while let Action::Send(_) = to.poll(now, &mut eye) {}
         }
     }
@@ -189,7 +189,7 @@ fn what_was_not_agreed_on_is_ignored() {
     let packet = sender.packet(0, true, payload);
     let body = Body::Udp(Frame::Rtp(packet));
     let ecn = talkspurt_proto::packet::Ecn::NotEct;
-    to.handle(Instant::ZERO + MS, News::Packet { path: PathId(0), ecn, body }, &mut eye);
+    to.receive(Instant::ZERO + MS, (PathId(0), ecn), body, &mut eye);
     while let Action::Send(_) = to.poll(Instant::ZERO + MS, &mut eye) {}
     assert_eq!(eye.0, [Seen::Garbage(Garbage::Unexpected)]);
     assert_eq!(to.heard(), [0; 4]);

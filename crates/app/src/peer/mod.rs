@@ -81,24 +81,9 @@ impl Parts {
     }
 }
 
-/// News for a peer.
-#[derive(Debug)]
-pub enum News {
-    /// The instant it asked for has come.
-    Wake,
-    /// A packet arrived.
-    Packet {
-        /// On which path.
-        path: PathId,
-        /// Its ECN field.
-        ecn: Ecn,
-        /// Its parsed form.
-        body: Body,
-    },
-}
-
 /// What a peer wants done.
 #[derive(Debug)]
+#[repr(u8)]
 pub enum Action {
     /// Send this.
     Send(Outbound),
@@ -150,6 +135,9 @@ pub struct Peer {
     /// When a BYE that finds no room is given up, by the local clock.
     parts_by: Option<Instant>,
     outgoing: Option<Outgoing>,
+    /// Something was taken in since source and reports were last looked after. Of a peer that sends
+    /// neither, nothing need be.
+    unfed: bool,
     incoming: Incoming,
     /// Boxed, as the ways of media are: of data there are more peers than of calls.
     rtcp: Option<Box<rtcp::Session>>,
@@ -186,6 +174,7 @@ impl Peer {
             peer_closed: false,
             parting: false,
             parts_by: None,
+            unfed: outgoing.is_some() || rtcp.is_some(),
             outgoing,
             incoming: Incoming::new(&parts),
             rtcp,
@@ -193,29 +182,55 @@ impl Peer {
         }
     }
 
-    /// Takes in what happened at `now`, true time; then [`Peer::poll`] until idle.
-    #[inline]
-    pub fn handle<P: Probe>(&mut self, now: Instant, news: News, probe: &mut P) {
+    /// A packet arrived at `now`, true time, on a path and with this ECN field; then [`Peer::poll`]
+    /// until idle.
+    #[inline(always)]
+    pub fn receive<P: Probe>(
+        &mut self,
+        now: Instant,
+        (path, ecn): (PathId, Ecn),
+        body: Body,
+        probe: &mut P,
+    ) {
         let local = self.clock.local(now);
-        let input = match news {
-            News::Packet { path, ecn, body } => {
-                Input::Packet { path, ecn, damage: Damage::None, body }
-            }
-            News::Wake if self.opens.is_some_and(|at| at <= local) => {
-                self.opens = None;
-                Input::Open
-            }
-            News::Wake if self.deadline.is_some_and(|at| at <= local) => Input::Timeout,
-            News::Wake => return,
+        self.take_in(local, Input::Packet { path, ecn, damage: Damage::None, body }, now, probe);
+    }
+
+    /// The instant it asked for has come, or some other; then [`Peer::poll`] until idle.
+    #[inline]
+    pub fn wake<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        let local = self.clock.local(now);
+        let input = if self.opens.is_some_and(|at| at <= local) {
+            self.opens = None;
+            Input::Open
+        } else if self.deadline.is_some_and(|at| at <= local) {
+            Input::Timeout
+        } else {
+            self.unfed = true;
+            return;
         };
+        self.take_in(local, input, now, probe);
+    }
+
+    #[inline(always)]
+    fn take_in<P: Probe>(&mut self, local: Instant, input: Input, now: Instant, probe: &mut P) {
         self.transport.handle(local, input, &mut Stamped { probe, now, place: self.place });
+        self.look_for_room();
+    }
+
+    /// The transport may have more room than before.
+    #[inline(always)]
+    fn look_for_room(&mut self) {
         if let Some(outgoing) = &mut self.outgoing {
             outgoing.look_for_room();
+            self.unfed = true;
+        } else {
+            self.unfed = self.rtcp.is_some();
         }
     }
 
     /// The link that a path begins with failed at `now`, true time, or works again; then
-    /// [`Peer::poll`] until idle. Apart from [`News`], which is moved with every packet.
+    /// [`Peer::poll`] until idle.
     #[cold]
     pub fn hear_of_path<P: Probe>(
         &mut self,
@@ -227,6 +242,7 @@ impl Peer {
         let local = self.clock.local(now);
         let stamped = &mut Stamped { probe, now, place: self.place };
         self.transport.handle(local, Input::Path(path, news), stamped);
+        self.unfed = true;
     }
 
     /// The next thing to do; called until it answers [`Action::Idle`].
@@ -235,7 +251,10 @@ impl Peer {
         let local = self.clock.local(now);
         let stamped = &mut Stamped { probe, now, place: self.place };
         loop {
-            self.feed(local, stamped);
+            if self.unfed || self.report.is_some() {
+                self.unfed = false;
+                self.feed(local, stamped);
+            }
             match self.transport.poll(local, stamped) {
                 Output::Transmit(transmit) => {
                     let ip_bytes =
@@ -278,7 +297,7 @@ impl Peer {
         self.outgoing.as_ref().map_or(0, Outgoing::generated)
     }
 
-    #[inline]
+    #[inline(never)]
     fn feed<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
         if self.opens.is_some() {
             return;
@@ -324,12 +343,7 @@ impl Peer {
 
     fn on_event<P: Probe>(&mut self, local: Instant, event: Event, probe: &mut Stamped<'_, P>) {
         match event {
-            Event::Writable => {
-                if let Some(outgoing) = &mut self.outgoing {
-                    outgoing.look_for_room();
-                }
-                return;
-            }
+            Event::Writable => return self.look_for_room(),
             Event::Encoding(encoding) => {
                 // It goes on the record when a frame is made in it.
                 if let Some(outgoing) = &mut self.outgoing {
@@ -348,14 +362,18 @@ impl Peer {
 
     /// Closes when everything has been said: the own source is done, or there is none and the
     /// other side has closed. What an answering side said before it was called is sent first.
+    #[inline(always)]
     fn close_if_done<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
         let done = match &self.outgoing {
             Some(outgoing) => self.opens.is_none() && outgoing.is_done(local),
             None => self.peer_closed,
         };
-        if !done || !self.connected || self.closed {
-            return false;
-        }
+        done && self.connected && !self.closed && self.close(local, probe)
+    }
+
+    /// True if nothing keeps it open any more.
+    #[cold]
+    fn close<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
         if !self.parting {
             self.parting = true;
             self.say_goodbye(local, probe);
@@ -379,6 +397,7 @@ impl Peer {
         self.report_soon(local, compound, probe);
     }
 
+    #[inline(always)]
     fn next_wake(&self, local: Instant, deadline: Option<Instant>) -> Option<Instant> {
         let source = self.outgoing.as_ref().and_then(|outgoing| outgoing.due(local));
         let mut next = deadline;

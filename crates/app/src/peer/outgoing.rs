@@ -21,6 +21,8 @@ pub(super) struct Outgoing {
     queue: SendQueue,
     media: Option<Box<Media>>,
     stream: bool,
+    /// Units of bulk may be handed over in one piece.
+    joins: bool,
     generated: u32,
     /// The transport may have more room than when last looked at.
     look: bool,
@@ -70,6 +72,7 @@ impl Outgoing {
             queue: SendQueue::new(parts.send_queue),
             media,
             stream: parts.transport.is_stream(),
+            joins: parts.transport.joins_writes(),
             generated: 0,
             look: true,
         }
@@ -91,6 +94,7 @@ impl Outgoing {
     }
 
     /// When it has something to do, by the local clock.
+    #[inline]
     pub(super) fn due(&self, local: Instant) -> Option<Instant> {
         self.source.due(local)
     }
@@ -99,6 +103,7 @@ impl Outgoing {
         self.generated
     }
 
+    #[inline]
     pub(super) fn is_done(&self, local: Instant) -> bool {
         self.source.is_done(local) && self.queue.is_empty()
     }
@@ -144,11 +149,26 @@ impl Outgoing {
             }
             // After a pause nothing else calls for a look.
             Source::Bulk(bulk) if self.look || bulk.pauses() => {
-                while let Some(unit) = bulk.take(local, transport.room(), transport.largest()) {
+                let (mut room, largest) = (transport.room(), transport.largest());
+                let mut piece = None;
+                while let Some(unit) = bulk.take(local, room, largest) {
                     self.generated += 1;
                     note_generated(local, clock, &unit, probe);
                     probe.record(local, probe.place, &Note::HandedOver { index: unit.index });
-                    transport.handle(local, Input::Frame(Frame::Data(unit.payload)), probe);
+                    match (unit.payload, &mut piece) {
+                        (Payload::Virtual { offset, len: more }, piece) if self.joins => {
+                            room -= more as usize;
+                            piece.get_or_insert((offset, 0)).1 += more;
+                        }
+                        (payload, _) => {
+                            transport.handle(local, Input::Frame(Frame::Data(payload)), probe);
+                            room = transport.room();
+                        }
+                    }
+                }
+                if let Some((offset, len)) = piece {
+                    let payload = Payload::Virtual { offset, len };
+                    transport.handle(local, Input::Frame(Frame::Data(payload)), probe);
                 }
             }
             Source::Bulk(_) => {}

@@ -8,7 +8,7 @@ use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, tfrc};
 
 use super::ladder_tests::parts;
-use super::{Action, News, Parts, Peer};
+use super::{Action, Parts, Peer};
 use crate::source;
 use crate::transport::{self, Side};
 
@@ -64,15 +64,13 @@ fn narrow(mut parts: Parts) -> Eye {
     };
     for ms in 0..=8000 {
         let now = Instant::ZERO + MS * ms;
-        let news = match ms {
-            100 => News::Packet {
-                path: PathId(0),
-                ecn: Ecn::NotEct,
-                body: Body::TooBig { mtu: 68, quote },
-            },
-            _ => News::Wake,
-        };
-        peer.handle(now, news, &mut eye);
+        match ms {
+            100 => {
+                let body = Body::TooBig { mtu: 68, quote };
+                peer.receive(now, (PathId(0), Ecn::NotEct), body, &mut eye);
+            }
+            _ => peer.wake(now, &mut eye),
+        }
         while let Action::Send(_) = peer.poll(now, &mut eye) {}
     }
     eye

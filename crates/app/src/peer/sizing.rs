@@ -23,29 +23,33 @@ pub enum Sizing {
 
 impl Sizing {
     /// Bytes of IP packet. `opening_bytes` is a DCCP Request as ns-2 counts it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn ip_bytes(self, version: IpVersion, body: &Body, opening_bytes: u32) -> u32 {
-        let layers = body.layers();
-        match (self, body) {
-            (Self::Rfc, _) | (Self::Ns2, Body::TooBig { .. }) => {
-                version.header_bytes() + layers.transport + layers.media + layers.payload
-            }
-            (Self::Ns2, Body::Dccp(packet)) => {
-                ns2_dccp_bytes(packet, opening_bytes) + layers.payload
-            }
-            (Self::Ns2, Body::Tfrc(tfrc::Packet::Data(_))) => 32 + layers.payload,
-            (Self::Ns2, Body::Tfrc(tfrc::Packet::Feedback(_))) => 40,
-            (Self::Ns2, Body::Udp(_)) => (layers.media + layers.payload)
-                .saturating_sub(if layers.payload > 0 { layers.media } else { 0 }),
-            (Self::Ns2, Body::Tcp(segment)) => {
-                let blocks = segment.sack.as_ref().map_or(0, |sack| sack.as_slice().len() as u32);
-                40 + 8 * blocks + layers.payload
-            }
-            // An SCTP packet is as on the wire, RTP's header apart.
-            (Self::Ns2, Body::Sctp(_)) => {
-                version.header_bytes() + layers.transport + layers.payload
-            }
+        match self {
+            Self::Rfc => version.header_bytes() + body.layers().total(),
+            Self::Ns2 => ns2_bytes(version, body, opening_bytes),
         }
+    }
+}
+
+fn ns2_bytes(version: IpVersion, body: &Body, opening_bytes: u32) -> u32 {
+    let layers = body.layers();
+    match body {
+        Body::TooBig { .. } => version.header_bytes() + layers.total(),
+        Body::Dccp(packet) => ns2_dccp_bytes(packet, opening_bytes) + layers.payload,
+        Body::Tfrc(tfrc::Packet::Data(_)) => 32 + layers.payload,
+        Body::Tfrc(tfrc::Packet::Feedback(_)) => 40,
+        Body::Udp(_) => (layers.media + layers.payload).saturating_sub(if layers.payload > 0 {
+            layers.media
+        } else {
+            0
+        }),
+        Body::Tcp(segment) => {
+            let blocks = segment.sack.as_ref().map_or(0, |sack| sack.as_slice().len() as u32);
+            40 + 8 * blocks + layers.payload
+        }
+        // An SCTP packet is as on the wire, RTP's header apart.
+        Body::Sctp(_) => version.header_bytes() + layers.transport + layers.payload,
     }
 }
 

@@ -72,6 +72,7 @@ impl Bulk {
     }
 
     /// When it begins, or begins again, if that is to come.
+    #[inline]
     #[must_use]
     pub fn resumes(&self, now: Instant) -> Option<Instant> {
         let at = self.cycle.as_ref().map_or(self.start, |cycle| cycle.resumes);
@@ -118,6 +119,7 @@ impl Bulk {
     }
 
     /// True when there will be no more.
+    #[inline]
     #[must_use]
     pub fn is_done(&self, now: Instant) -> bool {
         self.left == 0 || now >= self.stop

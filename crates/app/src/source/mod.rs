@@ -122,6 +122,7 @@ impl Source {
 
     /// When it has something to do, by the local clock.
     #[must_use]
+    #[inline]
     pub fn due(&self, now: Instant) -> Option<Instant> {
         match self {
             Self::Timed(timed) => timed.due(),
@@ -132,6 +133,7 @@ impl Source {
 
     /// True when there will be no more.
     #[must_use]
+    #[inline]
     pub fn is_done(&self, now: Instant) -> bool {
         match self {
             Self::Timed(timed) => timed.due().is_none(),
