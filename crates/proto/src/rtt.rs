@@ -47,6 +47,7 @@ impl RttEstimator {
 
     /// Takes a measurement. `samples` is how many of them one round trip is expected to bring
     /// (RFC 7323 appendix G: ⌈flight / (2 · SMSS)⌉); 1 when one segment per round trip is timed.
+    #[inline]
     pub fn sample(&mut self, rtt: Duration, samples: u64) {
         self.latest = rtt;
         self.least = self.least.min(rtt);

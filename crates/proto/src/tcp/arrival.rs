@@ -14,7 +14,7 @@ const CHALLENGES: u8 = 10;
 const CHALLENGE_PERIOD: Duration = Duration::from_secs(5);
 
 impl Tcp {
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_segment<P: Probe>(
         &mut self,
         now: Instant,
@@ -44,7 +44,7 @@ impl Tcp {
     }
 
     /// RFC 9293 §3.10.7.4
-    #[inline]
+    #[inline(always)]
     fn on_synchronised<P: Probe>(
         &mut self,
         now: Instant,
@@ -92,7 +92,7 @@ impl Tcp {
     }
 
     /// RFC 7323 §3.2 and §5.3 R1. Resets are exempt.
-    #[inline]
+    #[inline(always)]
     fn is_timely<P: Probe>(&mut self, now: Instant, segment: &Segment, probe: &mut P) -> bool {
         if !self.agreed.timestamps || segment.flags.contains(Flags::RST) {
             return true;
@@ -114,7 +114,7 @@ impl Tcp {
     }
 
     /// First check: the sequence number.
-    #[inline]
+    #[inline(always)]
     fn is_in_window<P: Probe>(
         &mut self,
         now: Instant,
@@ -192,7 +192,7 @@ impl Tcp {
     }
 
     /// Fifth check: ACK. False if the rest of the segment is not to be used.
-    #[inline]
+    #[inline(always)]
     fn on_ack<P: Probe>(
         &mut self,
         now: Instant,
@@ -215,7 +215,9 @@ impl Tcp {
             self.challenge(now);
             return false;
         }
-        if self.extended && self.on_extended_ack(now, segment, (ack, ecn), probe) {
+        if self.extended && self.on_usual_ack(now, segment, ack) {
+            self.on_own_fin_acknowledged(now);
+        } else if self.extended && self.on_extended_ack(now, segment, (ack, ecn), probe) {
             self.on_own_fin_acknowledged(now);
         } else if ack > self.tx.una {
             let echo = segment.timestamps.map(|(_, echo)| echo);
@@ -245,7 +247,7 @@ impl Tcp {
     }
 
     /// SND.WND, SND.WL1 and SND.WL2.
-    #[inline]
+    #[inline(always)]
     fn update_window(&mut self, segment: &Segment, seq: Seq, ack: Seq) {
         let tx = &mut self.tx;
         if tx.wl1 < seq || (tx.wl1 == seq && tx.wl2 <= ack) {
@@ -274,7 +276,7 @@ impl Tcp {
     }
 
     /// Seventh check: the data, and when to acknowledge it (RFC 5681 §4.2).
-    #[inline]
+    #[inline(always)]
     fn on_text<P: Probe>(&mut self, now: Instant, seq: Seq, payload: Payload, probe: &mut P) {
         if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
             return;

@@ -35,6 +35,7 @@ struct Piece {
 }
 
 #[derive(Debug, Default)]
+#[repr(u8)]
 enum Ready {
     /// No data has come yet.
     #[default]
@@ -68,8 +69,25 @@ impl Reassembly {
 
     /// Takes `payload`, which begins at `seq` and lies within the window, and moves `nxt` over
     /// all that is now in order.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, nxt: &mut Seq, seq: Seq, payload: Payload) -> Took {
+        let end = seq + payload.len() as u64;
+        if let (Ready::Virtual { waiting, .. }, Payload::Virtual { len, .. }) =
+            (&mut self.ready, &payload)
+            && seq == *nxt
+            && self.pieces.is_empty()
+            && *len > 0
+        {
+            // Most segments: what follows comes to this.
+            *waiting += len;
+            *nxt = end;
+            return Took::InOrder;
+        }
+        self.take_otherwise(nxt, seq, payload)
+    }
+
+    #[inline(never)]
+    fn take_otherwise(&mut self, nxt: &mut Seq, seq: Seq, payload: Payload) -> Took {
         let end = seq + payload.len() as u64;
         let Some(bytes) = self.admit(payload) else { return Took::Refused };
         if end <= *nxt || seq == end {
@@ -102,6 +120,10 @@ impl Reassembly {
     pub(super) fn run(&self, seq: Seq) -> Option<(Seq, Seq)> {
         let at = self.pieces.partition_point(|piece| piece.end <= seq);
         let piece = self.pieces.get(at).filter(|piece| piece.start <= seq)?;
+        if let Ready::Virtual { .. } = self.ready {
+            // What touches is one.
+            return Some((piece.start, piece.end));
+        }
         let after = self.pieces.range(at + 1..);
         let end = after.fold(piece.end, |end, next| if next.start == end { next.end } else { end });
         let before = self.pieces.range(..at).rev();

@@ -120,7 +120,7 @@ impl Receiver {
     }
 
     /// Takes the payload of an acceptable segment, cut to the window and to the peer's FIN.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, mut seq: Seq, mut payload: Payload) -> Took {
         self.full = self.full.max(payload.len() as u64);
         let edge = self.fin.map_or(self.edge, |fin| self.edge.min(fin));

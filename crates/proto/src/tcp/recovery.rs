@@ -178,6 +178,7 @@ impl Tcp {
 
     /// The same with selective acknowledgements, where each segment's instant is known: without
     /// timestamps every acknowledgement of a segment sent once is a sample.
+    #[inline]
     pub(super) fn measure_selective(
         &mut self,
         now: Instant,

@@ -122,6 +122,7 @@ impl Scoreboard {
     }
 
     /// A segment leaves for the first time.
+    #[inline(always)]
     pub(super) fn push(&mut self, start: Seq, end: Seq, now: Instant, snapshot: Option<Snapshot>) {
         let record = Record {
             start,
@@ -233,6 +234,33 @@ impl Scoreboard {
             *place = *block;
         }
         news
+    }
+
+    /// True if no segment in flight was selectively acknowledged, believed lost or sent again.
+    #[inline]
+    pub(super) const fn is_untouched(&self) -> bool {
+        let Sums { sacked, lost, resent, .. } = self.sums;
+        sacked | lost | resent == 0
+    }
+
+    /// [`Scoreboard::update`] without blocks and snapshots where no segment was touched; gives what is
+    /// [`News::timed`] there.
+    #[inline]
+    pub(super) fn advance(&mut self, una: Seq) -> Option<Instant> {
+        let mut timed = None;
+        while let Some(front) = self.records.front_mut().filter(|front| front.start < una) {
+            if !front.ambiguous {
+                timed = Some(front.sent);
+            }
+            let whole = front.end <= una;
+            self.sums.all -= front.end.min(una).since(front.start);
+            front.start = una;
+            if !whole {
+                break;
+            }
+            self.records.pop_front();
+        }
+        timed
     }
 
     fn take_block(

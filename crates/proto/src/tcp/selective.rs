@@ -160,6 +160,51 @@ impl Tcp {
         self.schedule_probe(now);
     }
 
+    /// Most acknowledgements, which come to little of what [`Tcp::on_extended_ack`] does: those of new
+    /// data, without blocks, in a connection undisturbed, where of nothing in flight more is known than
+    /// that it left, nobody asks when what arrived, and there is nothing to recover from; and those of
+    /// a peer that sends data and is sent none. True if it was one.
+    #[inline(always)]
+    pub(super) fn on_usual_ack(&mut self, now: Instant, segment: &Segment, ack: Seq) -> bool {
+        let Some(selective) = &mut self.selective else { return false };
+        let Selective { board, rack: None, delivery: None, .. } = &mut **selective else {
+            return false;
+        };
+        if segment.sack.is_some() || self.agreed.ecn || self.recovery.doubt.is_some() {
+            return false;
+        }
+        if self.tx.una == self.tx.max {
+            return !segment.payload.is_empty();
+        }
+        if ack > self.tx.una && board.is_untouched() && !self.recovery.is_fast() {
+            self.on_undisturbed_ack(now, segment, ack);
+            return true;
+        }
+        false
+    }
+
+    fn on_undisturbed_ack(&mut self, now: Instant, segment: &Segment, ack: Seq) {
+        let Some(selective) = &mut self.selective else { return };
+        let flight = selective.board.pipe();
+        let timed = selective.board.advance(ack);
+        let acked = ack.since(self.tx.una);
+        self.measure_selective(now, timed, segment, flight);
+        self.acknowledge_up_to(ack);
+        let recovery = &mut self.recovery;
+        (recovery.timeouts, recovery.duplicates, recovery.limited) = (0, 0, 0);
+        if !self.echoes.heard {
+            let window_limited = flight + self.tx.mss > self.cc.window();
+            self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
+        }
+        if self.tx.una == self.tx.max {
+            // RFC 6298 §5.2
+            self.timers.rto = None;
+        } else if self.tx.flight() > 0 {
+            // RFC 6298 §5.3
+            self.timers.rto = Some(now + self.rtt.rto());
+        }
+    }
+
     /// Where nothing is in flight, data without blocks has nothing to say to this side's sender: most
     /// of what a receiver gets.
     #[inline]
@@ -263,7 +308,7 @@ impl Tcp {
 
     /// What may be in flight: while recovering what PRR says, unless the controller sets its window
     /// then too; else cwnd.
-    #[inline(never)]
+    #[inline]
     pub(super) fn selective_window(&self, selective: &Selective) -> u64 {
         if selective.rack.as_ref().is_some_and(|rack| rack.probe) {
             // RFC 8985 §7.3: the probe leaves whatever cwnd says.
@@ -276,7 +321,7 @@ impl Tcp {
     }
 
     /// RFC 6675 §4, NextSeg.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn next_selective(&mut self, now: Instant) -> Option<Draft> {
         if self.rx.ack_now && self.rx.has_blocks() && !self.blocks_fit() {
             return None;
@@ -285,7 +330,10 @@ impl Tcp {
         let forward = self.recovery.doubt.as_ref().is_some_and(|doubt| doubt.bytes().is_some());
         let selective = self.selective.as_mut()?;
         // Rule 1
-        if !forward && let Some((start, end)) = selective.board.next_lost() {
+        if !forward
+            && selective.board.has_pending()
+            && let Some((start, end)) = selective.board.next_lost()
+        {
             return self.send_again(now, start, end, true);
         }
         let probing = selective.rack.as_ref().is_some_and(|rack| rack.probe);
@@ -303,9 +351,13 @@ impl Tcp {
             self.note_probe(true);
             return Some(draft);
         }
-        let recovering = self.recovery.is_fast();
-        let selective =
-            self.selective.as_mut().filter(|selective| recovering && selective.rack.is_none())?;
+        if self.recovery.is_fast() { self.next_beyond_new(now) } else { None }
+    }
+
+    /// RFC 6675 §4, NextSeg rules 3 and 4, in a recovery.
+    #[inline(never)]
+    fn next_beyond_new(&mut self, now: Instant) -> Option<Draft> {
+        let selective = self.selective.as_mut().filter(|selective| selective.rack.is_none())?;
         // Rule 3
         if let Some((start, end)) = selective.board.next_hole() {
             return self.send_again(now, start, end, true);
@@ -322,6 +374,7 @@ impl Tcp {
     }
 
     /// A segment again, if the window has room for it.
+    #[inline(never)]
     fn send_again(&mut self, now: Instant, start: Seq, end: Seq, counted: bool) -> Option<Draft> {
         let mut selective = self.selective.take()?;
         let stop = self.tx.end();
@@ -343,7 +396,7 @@ impl Tcp {
     }
 
     /// A segment never sent before has left.
-    #[inline(never)]
+    #[inline(always)]
     pub(super) fn note_sent(&mut self, start: Seq, end: Seq, now: Instant) {
         let Some(mut selective) = self.selective.take() else { return };
         let snapshot = self.snapshot(now, &mut selective, end.since(start));

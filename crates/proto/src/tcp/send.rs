@@ -111,6 +111,7 @@ impl Sender {
     pub(super) fn fin_acknowledged(&self) -> bool {
         self.fin && self.una > self.end()
     }
+    #[inline]
     pub(super) fn room(&self) -> u64 {
         let unsent = self.stream.written() - self.offset(self.max).min(self.stream.written());
         // As Linux has it, below the mark a write may be as long as the buffer has room for.
@@ -153,7 +154,7 @@ impl Sender {
 
 impl Tcp {
     /// The next data or acknowledgement to leave, if any.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_segment(&mut self, now: Instant) -> Option<Draft> {
         let draft = match self.state {
             State::Established
@@ -189,7 +190,9 @@ impl Tcp {
     pub(super) fn transmit(&mut self, now: Instant, draft: Draft) -> Output {
         let (ack, window) = self.rx.acknowledge(self.rx.shift);
         self.timers.ack = None;
-        let (sack, echo) = if self.extended { self.extras(draft.len) } else { Default::default() };
+        let extended = self.extended && (self.echoes.owed || self.rx.has_blocks());
+        let (sack, echo) = if extended { self.extras(draft.len) } else { Default::default() };
+        let timestamps = if self.agreed.timestamps { self.stamp(now) } else { None };
         Output::Transmit(Transmit {
             path: PathId(0),
             ecn: draft.ecn,
@@ -202,10 +205,15 @@ impl Tcp {
                 window_scale: None,
                 sack_permitted: false,
                 sack,
-                timestamps: self.agreed.timestamps.then(|| (self.clock(now), self.rx.echo())),
+                timestamps,
                 payload: self.tx.stream.slice(self.tx.offset(draft.seq), draft.len),
             }),
         })
+    }
+
+    #[inline(never)]
+    fn stamp(&self, now: Instant) -> Option<(u32, u32)> {
+        Some((self.clock(now), self.rx.echo()))
     }
 
     /// ECN-echo, and the SACK option of a segment with `len` bytes of data: what the MTU and 40 bytes of options
@@ -240,7 +248,7 @@ impl Tcp {
     }
 
     /// Data not sent yet, or sent so long ago that it is sent anew.
-    #[inline]
+    #[inline(always)]
     pub(super) fn fresh(&mut self, now: Instant) -> Option<Draft> {
         let tx = &self.tx;
         let unsent = tx.end().since(tx.nxt);
@@ -276,7 +284,7 @@ impl Tcp {
     }
 
     /// How many bytes may leave now, and whether the FIN goes with them.
-    #[inline]
+    #[inline(always)]
     fn grant(
         &mut self,
         now: Instant,
@@ -349,7 +357,7 @@ impl Tcp {
 
     /// What is in the network, and cwnd as it stands with what duplicate acknowledgements allow
     /// beyond it. With selective acknowledgements they have made the flight smaller already.
-    #[inline]
+    #[inline(always)]
     fn usable_window(&self, flight: u64) -> (u64, u64) {
         match &self.selective {
             None => {
@@ -364,7 +372,7 @@ impl Tcp {
     }
 
     /// A segment of `len` bytes from `seq` on, counted and timed.
-    #[inline]
+    #[inline(always)]
     pub(super) fn data(&mut self, now: Instant, seq: Seq, len: u64, fin: bool) -> Draft {
         let end = seq + len;
         let mut flags = Flags::ACK;
