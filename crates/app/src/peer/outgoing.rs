@@ -132,11 +132,15 @@ impl Outgoing {
                     }
                     note_generated(local, clock, unit, probe);
                     let index = unit.index;
-                    let frame = frame(self.media.as_deref_mut(), unit);
-                    if self.queue.is_empty() && frame.wire_bytes() + prefix <= transport.room() {
+                    let header = if self.media.is_some() { rtp::HEADER_BYTES } else { 0 };
+                    let bytes = prefix + header + unit.payload.len();
+                    if self.queue.is_empty() && bytes <= transport.room() {
+                        // Made where it goes, for the same reason.
+                        let frame = frame(self.media.as_deref_mut(), unit);
                         hand_over(local, index, frame, prefix > 0, transport, probe);
                         continue;
                     }
+                    let frame = frame(self.media.as_deref_mut(), unit);
                     expire(&mut self.queue, local, probe);
                     if let Some(dropped) = self.queue.push(local, index, frame) {
                         probe.record(local, probe.place, &Note::Discarded { index: dropped });

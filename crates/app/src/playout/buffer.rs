@@ -54,17 +54,25 @@ impl Buffer {
 }
 
 /// Which frames have come: 64 to an entry, so that a dense stream takes two bits a frame and a
-/// stray index of four thousand million takes one entry.
+/// stray index of four thousand million takes one entry. The latest entry lies at hand, since most
+/// frames belong there.
 #[derive(Clone, Debug, Default)]
-struct Seen(BTreeMap<u32, u64>);
+struct Seen {
+    latest: (u32, u64),
+    others: BTreeMap<u32, u64>,
+}
 
 impl Seen {
     /// Notes it; false if it was there before.
     fn insert(&mut self, index: u32) -> bool {
-        let word = self.0.entry(index / 64).or_default();
+        if self.latest.0 != index / 64 {
+            let (entry, bits) = std::mem::take(&mut self.latest);
+            self.others.insert(entry, bits);
+            self.latest = (index / 64, self.others.remove(&(index / 64)).unwrap_or_default());
+        }
         let bit = 1 << (index % 64);
-        let new = *word & bit == 0;
-        *word |= bit;
+        let new = self.latest.1 & bit == 0;
+        self.latest.1 |= bit;
         new
     }
 }

@@ -229,8 +229,13 @@ impl Timed {
     }
 
     /// The unit whose turn has come, and plans the next.
+    #[inline]
     pub fn take(&mut self, now: Instant) -> Option<Unit> {
         let due = self.due.filter(|due| *due <= now)?;
+        Some(self.next_unit(due))
+    }
+
+    fn next_unit(&mut self, due: Instant) -> Unit {
         let keeping = self.keeping();
         let (steps, bytes) = match keeping {
             Some(keep) => (keep.steps, keep.bytes),
@@ -250,7 +255,7 @@ impl Timed {
         self.sent += 1;
         self.sent_bytes += bytes;
         self.plan(due);
-        Some(unit)
+        unit
     }
 
     fn shape(&self) -> Shape {

@@ -30,10 +30,13 @@ pub struct Packet {
     pub payload: Payload,
 }
 
+/// Bytes of header without contributing sources and extensions (RFC 3550 §5.1).
+pub const HEADER_BYTES: usize = 12;
+
 impl Packet {
-    /// Bytes of header: 12 (RFC 3550 §5.1).
+    /// Bytes of header: [`HEADER_BYTES`].
     #[must_use]
     pub const fn header_bytes(&self) -> usize {
-        12
+        HEADER_BYTES
     }
 }
