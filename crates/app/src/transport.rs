@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use talkspurt_proto::dccp::{self, Ccid, Dccp};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
-use talkspurt_proto::packet::IpVersion;
+use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId};
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{self, Rung, beritelli};
@@ -308,6 +308,16 @@ impl Endpoint for Transport {
             Self::Tcp(endpoint) => endpoint.handle(now, input, probe),
             _ => self.handle_more(now, input, probe),
         }
+    }
+    #[inline(always)]
+    fn receive<P: Probe>(
+        &mut self,
+        now: Instant,
+        about: (PathId, Ecn, Damage),
+        body: &mut Body,
+        probe: &mut P,
+    ) {
+        dispatch!(self, endpoint => endpoint.receive(now, about, body, probe));
     }
     #[inline]
     fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {

@@ -147,6 +147,19 @@ impl News {
 pub trait Endpoint {
     /// Takes in what happened at `now`.
     fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P);
+    /// [`Input::Packet`] of a body that lies elsewhere: what the endpoint wants of it, it takes; the
+    /// rest is the driver's to drop. For drivers that would have to move bodies otherwise.
+    #[inline]
+    fn receive<P: Probe>(
+        &mut self,
+        now: Instant,
+        (path, ecn, damage): (PathId, Ecn, Damage),
+        body: &mut Body,
+        probe: &mut P,
+    ) {
+        let body = std::mem::take(body);
+        self.handle(now, Input::Packet { path, ecn, damage, body }, probe);
+    }
     /// Gives the next thing to do; called until it answers [`Output::Idle`].
     fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output;
     /// Bytes of payload (for message transports: of messages) the endpoint takes now.

@@ -171,6 +171,13 @@ pub enum Frame {
     Rtcp(Box<rtcp::Compound>),
 }
 
+impl Default for Frame {
+    /// No bytes.
+    fn default() -> Self {
+        Self::Data(Payload::default())
+    }
+}
+
 impl Frame {
     /// Bytes of media-layer header (RTP 12, or all of an RTCP packet) and of payload.
     #[inline]
@@ -210,6 +217,13 @@ pub enum Body {
         /// Which packet it refused.
         quote: Quote,
     },
+}
+
+impl Default for Body {
+    /// A datagram of nothing.
+    fn default() -> Self {
+        Self::Udp(Frame::default())
+    }
 }
 
 /// What a router quotes of a packet it refused: whatever makes, with addresses and ports, its IP

@@ -44,22 +44,32 @@ impl Endpoint for Udp {
     fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
         match input {
             Input::Frame(frame) => self.outbound.push_back(frame),
-            // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
-            Input::Packet { damage: Damage::Payload, .. } => {
-                probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Checksum));
-            }
-            Input::Packet { body: Body::Udp(frame), .. } => self.inbound.push_back(frame),
-            Input::Packet { body: Body::TooBig { mtu, .. }, .. } => {
-                self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
-            }
-            Input::Packet {
-                body: Body::Tcp(_) | Body::Dccp(_) | Body::Sctp(_) | Body::Tfrc(_),
-                ..
-            } => {
-                probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Unexpected));
+            Input::Packet { path, ecn, damage, mut body } => {
+                self.receive(now, (path, ecn, damage), &mut body, probe);
             }
             Input::Open | Input::Path(..) | Input::Timeout | Input::Close | Input::Abort => {}
         }
+    }
+
+    #[inline]
+    fn receive<P: Probe>(
+        &mut self,
+        now: Instant,
+        (_, _, damage): (PathId, Ecn, Damage),
+        body: &mut Body,
+        probe: &mut P,
+    ) {
+        let garbage = match body {
+            // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
+            _ if damage == Damage::Payload => Garbage::Checksum,
+            Body::Udp(frame) => return self.inbound.push_back(std::mem::take(frame)),
+            Body::TooBig { mtu, .. } => {
+                self.path_mtu = Some(self.path_mtu.map_or(*mtu, |known| known.min(*mtu)));
+                return;
+            }
+            Body::Tcp(_) | Body::Dccp(_) | Body::Sctp(_) | Body::Tfrc(_) => Garbage::Unexpected,
+        };
+        probe.record(now, Place::Peer(0), &Note::Garbage(garbage));
     }
 
     #[inline]

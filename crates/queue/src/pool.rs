@@ -44,6 +44,23 @@ impl Pool {
         self.slots[id.0 as usize].take().expect("a body is taken once")
     }
 
+    /// The same, to take from.
+    ///
+    /// # Panics
+    /// As [`Pool::peek`].
+    #[inline]
+    #[must_use]
+    pub fn open(&mut self, id: BodyId) -> &mut Body {
+        self.slots[id.0 as usize].as_mut().expect("a packet's body waits until it is taken")
+    }
+
+    /// Drops what is left of a body and frees its slot.
+    #[inline]
+    pub fn release(&mut self, id: BodyId) {
+        self.free.push(id.0);
+        self.slots[id.0 as usize] = None;
+    }
+
     /// How many bodies wait.
     #[must_use]
     pub fn len(&self) -> usize {

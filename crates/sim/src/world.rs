@@ -341,13 +341,14 @@ impl<P: Probe> World<P> {
     #[inline(always)]
     fn deliver(&mut self, peer: usize, packet: &Packet) {
         self.delivered += 1;
-        let body = self.pool.take(packet.body);
+        let path = self.path(packet.route);
+        let body = self.pool.open(packet.body);
         if self.probe.wants(Topic::Packet) {
-            let note = Note::Received { packet, body: &body };
+            let note = Note::Received { packet, body };
             self.probe.record(self.now, Place::Peer(peer as u32), &note);
         }
-        let path = self.path(packet.route);
         self.peers[peer].receive(self.now, (path, packet.ecn), body, &mut self.probe);
+        self.pool.release(packet.body);
         self.pump(peer);
     }
 

@@ -96,7 +96,7 @@ fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, 
             let probe = &mut Stamped { probe: &mut eye, now, place: Place::Peer(0) };
             from.on_event(now, Event::Encoding(*rung), probe);
         }
-        while let Action::Send(out) = from.poll(now, &mut eye) {
+        while let Action::Send(mut out) = from.poll(now, &mut eye) {
             if let Body::Udp(Frame::Rtp(rtp)) = &out.body {
                 let since = rtp.timestamp.wrapping_sub(*first.get_or_insert(rtp.timestamp));
                 packets.push((ms, rtp.payload_type, since));
@@ -105,7 +105,7 @@ fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, 
         }
         while wire.first().is_some_and(|(at, _)| *at <= ms) {
             let (_, out) = wire.remove(0);
-            to.receive(now, (out.path, out.ecn), out.body, &mut eye);
+            to.receive(now, (out.path, out.ecn), &mut out.body, &mut eye);
             while let Action::Send(_) = to.poll(now, &mut eye) {}
         }
     }
@@ -187,9 +187,9 @@ fn what_was_not_agreed_on_is_ignored() {
     let mut sender = super::incoming::media_sender(1, "from", (18, 8000));
     let payload = talkspurt_proto::packet::Payload::Virtual { offset: 0, len: 20 };
     let packet = sender.packet(0, true, payload);
-    let body = Body::Udp(Frame::Rtp(packet));
+    let mut body = Body::Udp(Frame::Rtp(packet));
     let ecn = talkspurt_proto::packet::Ecn::NotEct;
-    to.receive(Instant::ZERO + MS, (PathId(0), ecn), body, &mut eye);
+    to.receive(Instant::ZERO + MS, (PathId(0), ecn), &mut body, &mut eye);
     while let Action::Send(_) = to.poll(Instant::ZERO + MS, &mut eye) {}
     assert_eq!(eye.0, [Seen::Garbage(Garbage::Unexpected)]);
     assert_eq!(to.heard(), [0; 4]);

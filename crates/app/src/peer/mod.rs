@@ -183,17 +183,19 @@ impl Peer {
     }
 
     /// A packet arrived at `now`, true time, on a path and with this ECN field; then [`Peer::poll`]
-    /// until idle.
+    /// until idle. What is left of its body is of no use any more.
     #[inline(always)]
     pub fn receive<P: Probe>(
         &mut self,
         now: Instant,
         (path, ecn): (PathId, Ecn),
-        body: Body,
+        body: &mut Body,
         probe: &mut P,
     ) {
         let local = self.clock.local(now);
-        self.take_in(local, Input::Packet { path, ecn, damage: Damage::None, body }, now, probe);
+        let stamped = &mut Stamped { probe, now, place: self.place };
+        self.transport.receive(local, (path, ecn, Damage::None), body, stamped);
+        self.look_for_room();
     }
 
     /// The instant it asked for has come, or some other; then [`Peer::poll`] until idle.

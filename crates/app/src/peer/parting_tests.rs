@@ -66,8 +66,8 @@ fn narrow(mut parts: Parts) -> Eye {
         let now = Instant::ZERO + MS * ms;
         match ms {
             100 => {
-                let body = Body::TooBig { mtu: 68, quote };
-                peer.receive(now, (PathId(0), Ecn::NotEct), body, &mut eye);
+                let mut body = Body::TooBig { mtu: 68, quote };
+                peer.receive(now, (PathId(0), Ecn::NotEct), &mut body, &mut eye);
             }
             _ => peer.wake(now, &mut eye),
         }

@@ -374,12 +374,27 @@ impl Tcp {
 }
 
 impl Endpoint for Tcp {
+    /// As [`Endpoint::handle`], of a body that is looked at where it lies: moving one costs more than
+    /// reading it.
+    #[inline(always)]
+    fn receive<P: Probe>(
+        &mut self,
+        now: Instant,
+        (_, ecn, damage): (PathId, Ecn, Damage),
+        body: &mut Body,
+        probe: &mut P,
+    ) {
+        self.on_packet(now, (ecn, damage), body, probe);
+        if probe.wants(Topic::Gauge) {
+            self.gauge(now, probe);
+        }
+    }
+
     #[inline(always)]
     fn handle<P: Probe>(&mut self, now: Instant, mut input: Input, probe: &mut P) {
-        // Looked at where it lies: moving a body costs more than reading it.
         match &mut input {
-            Input::Packet { ecn, damage, body, .. } => {
-                self.on_packet(now, (*ecn, *damage), body, probe);
+            Input::Packet { path, ecn, damage, body } => {
+                return self.receive(now, (*path, *ecn, *damage), body, probe);
             }
             Input::Frame(frame) => self.on_frame(frame),
             Input::Timeout => self.on_timeout(now),
