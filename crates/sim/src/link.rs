@@ -272,7 +272,7 @@ impl Link {
             self.note_enqueued(now, packet, 1, u64::from(packet.ip_bytes), probe);
             self.transmit(now, packet, pool, probe);
         } else {
-            self.enqueue(now, packet, idle, pool, probe);
+            self.enqueue(now, *packet, idle, pool, probe);
         }
         // Where packets keep their order, what comes behind others changes nothing.
         if self.flight.len() > 1 && !self.has_medium {
@@ -286,21 +286,21 @@ impl Link {
     fn enqueue<P: Probe>(
         &mut self,
         now: Instant,
-        packet: &Packet,
+        packet: Packet,
         idle: bool,
         pool: &mut Pool,
         probe: &mut P,
     ) {
         self.back.note_queue(now, self.waiting);
         let (queue, mut hop) = self.back.hop((now, self.free_at), pool, probe);
-        let kept = queue.enqueue(*packet, &mut hop);
+        let kept = queue.enqueue(packet, &mut hop);
         let bytes = queue.bytes();
         self.waiting = queue.packets();
         if kept {
             if !idle {
                 self.back.queue_max_packets = self.back.queue_max_packets.max(self.waiting);
             }
-            self.note_enqueued(now, packet, self.waiting, bytes, probe);
+            self.note_enqueued(now, &packet, self.waiting, bytes, probe);
         }
         // A shaper that waits is asked again: the newcomer may go before those that lack tokens.
         if idle || self.back.wait_until.take().is_some() {

@@ -277,10 +277,21 @@ impl<P: Probe> World<P> {
         }
     }
 
-    /// A packet sets out: [`World::forward`] where it is not the most frequent of steps.
+    /// A peer's packet sets out, nearly always on a link.
+    #[inline(always)]
+    fn launch(&mut self, packet: Packet) {
+        let step = self.steps[self.starts[packet.route as usize] as usize];
+        if (step as usize) < self.links.len() {
+            self.offer(step, &packet);
+        } else {
+            self.set_out(packet);
+        }
+    }
+
+    /// [`World::forward`] where it is not the most frequent of steps.
     #[inline(never)]
-    fn set_out(&mut self, packet: &Packet) {
-        self.forward(packet);
+    fn set_out(&mut self, packet: Packet) {
+        self.forward(&packet);
     }
 
     #[inline(always)]
@@ -297,7 +308,7 @@ impl<P: Probe> World<P> {
     #[inline(always)]
     fn offer(&mut self, index: u32, packet: &Packet) {
         let Some(link) = self.links.get_mut(index as usize) else {
-            return self.offer_to_cell(index, packet);
+            return self.offer_to_cell(index, *packet);
         };
         match link.offer(self.now, packet, &mut self.pool, &mut self.probe) {
             Offered::Behind => {}
@@ -311,10 +322,10 @@ impl<P: Probe> World<P> {
     }
 
     #[inline(never)]
-    fn offer_to_cell(&mut self, step: u32, packet: &Packet) {
+    fn offer_to_cell(&mut self, step: u32, packet: Packet) {
         let CellHop { cell: index, from, to } = self.cell_hops[step as usize - self.links.len()];
         let cell = &mut self.cells[index as usize];
-        let offered = cell.offer(self.now, (from, to), *packet, &mut self.pool, &mut self.probe);
+        let offered = cell.offer(self.now, (from, to), packet, &mut self.pool, &mut self.probe);
         if let Offered::TooBig(packet, quote) = offered {
             let (link, mtu) = (cell.link(from.into()), cell.mtu());
             self.answer_too_big(link, mtu, &packet, quote);
@@ -329,7 +340,7 @@ impl<P: Probe> World<P> {
         let arrived = cell.arrived(self.now, &mut self.probe);
         self.plan_cell(index);
         if let Some(packet) = arrived {
-            self.set_out(&packet);
+            self.set_out(packet);
         }
     }
 
@@ -399,7 +410,7 @@ impl<P: Probe> World<P> {
                             Note::Sent { packet: &packet, body: self.pool.peek(packet.body) };
                         self.probe.record(self.now, Place::Peer(peer as u32), &note);
                     }
-                    self.set_out(&packet);
+                    self.launch(packet);
                 }
                 Action::Idle { until } => {
                     let node = (self.links.len() + peer) as u32;
@@ -433,7 +444,7 @@ impl<P: Probe> World<P> {
             let note = Note::Answered { refused, packet: &packet, body };
             self.probe.record(self.now, Place::Link(link), &note);
         }
-        self.set_out(&packet);
+        self.set_out(packet);
     }
 
     fn find_way_back(&mut self, link: u32, refused: u32) -> Option<u32> {

@@ -184,17 +184,18 @@ impl Incoming {
         session: &mut Option<Box<rtcp::Session>>,
         probe: &mut Stamped<'_, P>,
     ) {
-        let Frame::Data(payload) = frame else {
+        // Looked at where it lies: what is moved as soon as it was written stalls.
+        let Frame::Data(payload) = &frame else {
             return self.on_message(local, clock, frame, session, probe);
         };
-        if let (Some(deframer), Payload::Real(bytes)) = (&mut self.deframer, &payload) {
+        if let (Some(deframer), Payload::Real(bytes)) = (&mut self.deframer, payload) {
             deframer.push(bytes.clone());
             while let Some(frame) = self.deframer.as_mut().and_then(Iterator::next) {
                 self.on_message(local, clock, frame, session, probe);
             }
             return;
         }
-        self.on_data(local, &payload, probe);
+        self.on_data(local, payload, probe);
     }
 
     fn on_data<P: Probe>(&mut self, local: Instant, payload: &Payload, probe: &mut Stamped<'_, P>) {
