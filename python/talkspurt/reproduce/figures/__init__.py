@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from talkspurt.reproduce import Reproduction
-    from talkspurt.reproduce.lab import Case
-    from talkspurt.reproduce.rows import Value
+    from talkspurt.reproduce.lab import Run
+    from talkspurt.reproduce.sample import Value
 
 SOURCES = {"printed": INK, "talkspurt": "#0072B2", "ns-2": "#E69F00"}
 """Colours of whose value a bar is."""
@@ -138,7 +138,7 @@ def draw_bars(
     ax.margins(y=0.25)
 
 
-def companion(title: str, calls: Mapping[str, tuple[Case, str]]) -> Figure:
+def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
     """Delay from mouth to ear and MOS of calls of today, one bar each."""
     from matplotlib.figure import Figure as Sheet
 
@@ -149,7 +149,7 @@ def companion(title: str, calls: Mapping[str, tuple[Case, str]]) -> Figure:
         (left, "mouth_to_ear_p50_s", 1e3, "mouth to ear / ms"),
         (right, "mos", 1.0, "MOS"),
     ):
-        numbers = [scale * case.flow(flow, column) for case, flow in calls.values()]
+        numbers = [scale * run.flow(flow, column) for run, flow in calls.values()]
         colours = [transport_style(transport_of(*call)).colour for call in calls.values()]
         drawn = ax.bar(range(len(names)), numbers, 0.7, color=colours)
         texts = [f"{number:.0f}" if scale > 1 else f"{number:.2f}" for number in numbers]
@@ -172,19 +172,19 @@ def companion(title: str, calls: Mapping[str, tuple[Case, str]]) -> Figure:
     return figure
 
 
-def _unrated(calls: Mapping[str, tuple[Case, str]]) -> Iterator[str]:
+def _unrated(calls: Mapping[str, tuple[Run, str]]) -> Iterator[str]:
     """Why calls have no MOS, of those that have none."""
-    for name, (case, flow) in calls.items():
-        row = case.result.flows.filter(name=flow).row(0, named=True)
+    for name, (run, flow) in calls.items():
+        row = run.flows.filter(name=flow).row(0, named=True)
         if row["mos"] is None:
             words = name.replace("\n", " ")
             reason = (row["quality_note"] or "nothing of it was heard").split("; ")[0]
             yield f"{words} has no MOS: {reason.removeprefix('no score: ')}."
 
 
-def transport_of(case: Case, flow: str) -> str:
+def transport_of(run: Run, flow: str) -> str:
     """What carries a flow."""
-    flows = case.result.flows
+    flows = run.flows
     return str(flows.filter(flows["name"] == flow)["transport"][0])
 
 
@@ -193,7 +193,7 @@ def tabled(found: Reproduction, ids: Sequence[str]) -> dict[str, list[Value]]:
     rows = {row.spec.id: row for row in found.rows}
     values: dict[str, list[Value]] = {
         "printed": [rows[id].spec.paper for id in ids],
-        "talkspurt": [rows[id].ours for id in ids],
+        "talkspurt": [rows[id].ours.value for id in ids],
     }
     if any(rows[id].ns2 is not None for id in ids):
         values["ns-2"] = [rows[id].ns2 for id in ids]
