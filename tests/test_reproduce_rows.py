@@ -116,10 +116,12 @@ def test_a_sample_is_a_mean_with_students_interval() -> None:
     error = math.sqrt(sum((x - mean) ** 2 for x in numbers) / 6 / 7)
     assert found.value == pytest.approx(mean)
     assert found.ends == pytest.approx(t.interval(0.95, 6, mean, error))
-    assert found.show() == "3.6 [1.0 … 6.2]"
+    assert found.show() == "3.6 ±2.6"
     assert found.told("ms") == "3.6 [1.0 … 6.2] ms, mean of 7 replications"
     assert Sample((2.0,)).ends is None and Sample((2.0,)).told("ms") == "2 ms"
-    assert Sample((2.0, 2.0)).show() == "2 ="
+    assert Sample((2.0, 2.0)).show() == "2 =" and Sample((2.0, None)).show() == "2 (1 of 2)"
+    assert Sample((1000.0, 1000.0001)).show() == "1000.00 ±<0.01"
+    assert Sample((1e-4, -1e-4)).show() == "0 ±0.0013"
     assert Sample(("UDP", "TCP", "TCP")).show() == "TCP (2 of 3)"
     assert Sample(("UDP", "TCP", "TCP")).ends is None
     assert Sample().value is None and Sample((None, None)).show() == "–"
@@ -156,7 +158,7 @@ def test_a_replication_without_a_value_is_not_inside() -> None:
     some = [100.0, 100.1, None, 100.0]
     found = verdict(spec(), stated=some)
     assert found.verdict == UNDECIDED
-    assert "(3 of 4)" in found.reason
+    assert "mean of the 3 of 4 that gave one" in found.reason
     assert verdict(spec(), stated=[50.0, 50.1, None, 50.0]).verdict == DIFFERS
     assert verdict(spec(), stated=[None, None, None]).verdict == DIFFERS
 

@@ -170,7 +170,7 @@ def _notes(lab: Lab) -> dict[str, str]:
     return {
         "fig5/ccid2-above-ccid3": (
             "ns-2's value is that of a start at 20 s; of starts spread over a round trip of 0.6 s "
-            f"it gives {by_start.show()}, from {least:.3g} to {most:.3g}"
+            f"it gives {by_start.show()} on average, from {least:.3g} to {most:.3g}"
         ),
         "fig6/ccid3": (
             "ns-2 reckons with packets of 500 bytes while 160 of each arrive; by RFC 5348 and "

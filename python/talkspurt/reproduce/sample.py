@@ -95,23 +95,33 @@ class Sample:
         elif self.ends is None:
             shown = show(value)
         else:
-            low, high = self.ends
-            # So many digits that the interval has two of its own.
-            digits = max(0, 1 - math.floor(math.log10((high - low) / 2)))
-            shown = "{} [{} … {}]".format(*(_rounded(each, digits) for each in (value, low, high)))
+            half, digits = (self.ends[1] - self.ends[0]) / 2, self._digits
+            step = 10.0**-digits
+            spread = f"<{step:g}" if half < step / 2 else f"{half:.{digits}f}"
+            shown = f"{_rounded(value, digits)} ±{spread}"
         return shown if there == n else f"{shown} ({there} of {n})"
+
+    @property
+    def _digits(self) -> int:
+        """So many behind the point that the interval has two of its own, and the value six."""
+        assert self.ends is not None
+        half = (self.ends[1] - self.ends[0]) / 2
+        most = max(abs(end) for end in self.ends)
+        return max(0, min(1 - math.floor(math.log10(half)), 5 - math.floor(math.log10(most))))
 
     def told(self, unit: str = "") -> str:
         """The value as a sentence says it."""
-        value, n = self.value, self.replications
+        value, there, n = self.value, len(self.there), self.replications
         if value is None or n < 2:
             return show(value, unit)
         if isinstance(value, str):
             return f"{value} in {self.there.count(value)} of {n} replications"
-        if self.still and len(self.there) == n:
-            return f"{show(value, unit)} in each of {n} replications"
-        mean = f", mean of {n} replications" if len(self.there) == n else ""
-        return f"{self.show()} {unit}".rstrip() + mean
+        if self.ends is None or self.still:
+            of = f"in each of {n} replications" if there == n else f"in {there} of {n} replications"
+            return f"{show(value, unit)} {of}"
+        mean, low, high = (_rounded(each, self._digits) for each in (value, *self.ends))
+        of = f"{n} replications" if there == n else f"the {there} of {n} that gave one"
+        return f"{mean} [{low} … {high}] {unit}".rstrip() + f", mean of {of}"
 
 
 def show(value: Value, unit: str = "") -> str:

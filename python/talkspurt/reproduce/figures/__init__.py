@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from talkspurt.reproduce import Reproduction
     from talkspurt.reproduce.lab import Run
-    from talkspurt.reproduce.sample import Value
+    from talkspurt.reproduce.sample import Sample, Value
 
 SOURCES = {"printed": INK, "talkspurt": "#0072B2", "ns-2": "#E69F00"}
 """Colours of whose value a bar is."""
@@ -59,7 +59,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a figure."""
+    """One line of a figure, with a band where its values are means: their intervals."""
 
     label: str
     x: Sequence[float]
@@ -67,6 +67,20 @@ class Line:
     colour: str
     dashes: tuple[float, ...] = ()
     steps: bool = False
+    band: Sequence[tuple[float, float]] = ()
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        x: Sequence[float],
+        samples: Sequence[Sample],
+        colour: str,
+        dashes: tuple[float, ...] = (),
+    ) -> Line:
+        """A line of means."""
+        means = [float("nan") if s.value is None else float(s.value) for s in samples]
+        return cls(label, x, means, colour, dashes, band=[sample.span for sample in samples])
 
 
 def draw(ax: Axes, lines: Sequence[Line], xlabel: str, ylabel: str, *, legend: bool = True) -> None:
@@ -75,6 +89,9 @@ def draw(ax: Axes, lines: Sequence[Line], xlabel: str, ylabel: str, *, legend: b
         style = {"dashes": line.dashes} if line.dashes else {"linestyle": "-"}
         drawstyle = "steps-post" if line.steps else "default"
         ax.plot(line.x, line.y, color=line.colour, label=line.label, drawstyle=drawstyle, **style)
+        if line.band:
+            low, high = zip(*line.band, strict=True)
+            ax.fill_between(line.x, low, high, color=line.colour, alpha=0.18, linewidth=0)
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     if legend and len(lines) > 1:

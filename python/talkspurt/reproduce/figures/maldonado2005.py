@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from statistics import fmean
 from typing import TYPE_CHECKING
 
 from talkspurt.figures.style import DASHES, sheet, transport_style
@@ -17,6 +16,7 @@ from talkspurt.reproduce.maldonado2005 import (
     sent_bytes,
     variation_by_scale,
 )
+from talkspurt.reproduce.sample import Sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -75,9 +75,9 @@ def _fairness(found: Reproduction) -> Figure:
         dashes = DASHES[0 if kind == "tfrc" else 1]
         for who, colour in (("tcp", TCP), ("other", COLOURS[kind])):
             runs = [found.cases[f"mix-{kind}-{n}"].runs for n in MIXES]
-            shares = [fmean(mean_share(run, who) for run in each) for each in runs]
+            shares = [Sample(tuple(mean_share(run, who) for run in each)) for each in runs]
             label = f"TCP with {NAMES[kind]}" if who == "tcp" else NAMES[kind]
-            lines.append(Line(label, list(MIXES), shares, colour, dashes))
+            lines.append(Line.of(label, list(MIXES), shares, colour, dashes))
     draw(ax, lines, "flows of each kind", "throughput / fair share")
     ax.set_xscale("log", base=2)
     ax.set_xticks(MIXES, [str(n) for n in MIXES])
@@ -112,8 +112,8 @@ def _variation(found: Reproduction) -> Figure:
     lines = []
     for kind in ("tfrc", "tb"):
         each = [variation_by_scale(run) for run in found.cases[f"web-{kind}-inferred"].runs]
-        means = [fmean(of[scale] for of in each) for scale in SCALES_S]
-        lines.append(Line(NAMES[kind], list(SCALES_S), means, COLOURS[kind]))
+        means = [Sample(tuple(of[scale] for of in each)) for scale in SCALES_S]
+        lines.append(Line.of(NAMES[kind], list(SCALES_S), means, COLOURS[kind]))
     draw(ax, lines, "time scale / s", "coefficient of variation")
     ax.set_xscale("log")
     ax.set_xticks(SCALES_S, [f"{scale:g}" for scale in SCALES_S])
