@@ -1,9 +1,8 @@
 """Renker 2008, "CCID3 over WiFi": Linux's CCID 3 into an 802.11b link with a long queue.
 
-The radio is a wire of the rate the note measures, with the queue it estimates. For what no wire
-has, spikes at 5 and 6 Mb/s from contention, it is a cell of 802.11b; the fastest there is carries
-less than the note measures, so that nothing else is taken from it. Beside both stands what a Linux
-kernel gave on the same wire, recorded.
+The radio is a wire of the rate the note measures, with the queue it estimates: a Linux kernel was
+recorded on that wire, and stands beside it. For what no wire has, spikes at 5 and 6 Mb/s from
+contention, it is a cell of 802.11b, whose values of the other rows stand in their reasons.
 """
 
 from __future__ import annotations
@@ -40,7 +39,7 @@ CELL: Table = {
     "snr_db": 9.0,
     "rate": {"kind": "minstrel"},
 }
-"""The fastest 802.11b there is (6.6 Mb/s of payload), with retries and changes of rate."""
+"""Short preamble and window: the only 802.11b that carries the note's 7 Mb/s; it carries 7.3."""
 MARKS: Table = {
     "kind": "red",
     "packets": 1000,
