@@ -382,9 +382,15 @@ def test_recorded_values_of_ns2_are_of_the_script_that_is_there(name: str) -> No
 
 
 @pytest.mark.skipif(not ns2.installed(), reason="ns is not installed")
-def test_ns2_gives_what_was_recorded() -> None:
-    again = ns2.measured("sarao2019")
-    for id, value in ns2.recorded("sarao2019").items():
+@pytest.mark.parametrize("name", ["nor2010", "wheeb2017", "sarao2019", "maldonado2005"])
+def test_ns2_gives_what_was_recorded(name: str) -> None:
+    again, recorded = ns2.measured(name), ns2.recorded(name)
+    assert set(again) == set(recorded)
+    # Beside FTP ns-2's CCID 3 does not repeat itself; ten runs of it are recorded besides.
+    once = {"fig5/tcp-maintains", "fig5/ccid2-above-ccid3"} if name == "nor2010" else set()
+    for id, value in recorded.items():
+        if id in once:
+            continue
         assert again[id] == (
             pytest.approx(value, abs=1e-6) if isinstance(value, float) else value
         ), id
