@@ -84,7 +84,7 @@ def _print_summary(found: Sequence[Reproduction], out: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("study")
     for name in ("rows", *(SHORT[verdict] for verdict in CLASSES)):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     for one in found:
         table.add_row(one.file.name, str(len(one.rows)), *map(str, tally(one.rows)))
     if len(found) > 1:
