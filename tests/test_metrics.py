@@ -119,9 +119,9 @@ def began_at(life, number):
 
 
 def test_every_metric_of_the_study_can_be_had(paper):
-    letters = [one.study for one in catalogue.ALL if one.study]
+    letters = [one.study for one in catalogue.COMPUTED if one.study]
     assert letters == [*"abcdefghijklmnopqrstuvwxyz", "aa", "bb"]
-    for one in catalogue.ALL:
+    for one in catalogue.COMPUTED:
         table = metrics.compute(paper, one.name)
         first = "link" if one.of_links else "flow"
         assert table.columns == [first, *([one.x] if one.x else []), one.y]

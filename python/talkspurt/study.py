@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from talkspurt import measures
+from talkspurt.metrics.catalogue import Computed, Metric, of_a_flow
 from talkspurt.result import Result, finite
 from talkspurt.scenario import Question
 
@@ -35,7 +35,7 @@ SUMMARY = (
     "r_factor",
     "mos",
 )
-"""Measures a summary shows unless others are named."""
+"""Metrics a summary shows unless others are named."""
 
 
 @dataclass(frozen=True)
@@ -180,19 +180,24 @@ class Study:
     ) -> pl.DataFrame:
         """Means over the replications with intervals, Student's or by bootstrap.
 
-        One row per setting, flow and measure: the axes, ``flow``, ``measure``, ``count`` (of
-        replications with a value), ``replications`` (that were run), ``mean``, ``low``, ``high``
-        (ends of the interval as computed, null with fewer than two values: Student's may lie beyond
-        what the measure can be, which tables and figures do not show) and ``deviation`` (sample
-        standard deviation; 0 where all are the same, which says nothing of how sure the mean is).
+        ``names`` are those of numbers of flows that ``talkspurt metrics`` lists; what is computed
+        when asked for is computed of every run. One row per setting, flow and metric: the axes,
+        ``flow``, ``measure`` (the metric's name), ``count`` (of replications with a value),
+        ``replications`` (that were run), ``mean``, ``low``, ``high`` (ends of the interval as
+        computed, null with fewer than two values: Student's may lie beyond what can be, which
+        tables and figures do not show) and ``deviation`` (sample standard deviation; 0 where all
+        are the same, which says nothing of how sure the mean is).
+
+        Raises:
+            KeyError: when there is no such metric, it is no number of a flow, or runs lack what it
+                needs.
         """
         rows = []
         for settings, flow, values in self._cells(names):
             for name in values:
                 numbers = [v for v in values[name].values() if v is not None]
-                if numbers or measures.known(name):
-                    found = self._interval(numbers, interval)
-                    rows.append({**settings, "flow": flow, "measure": name, **found})
+                found = self._interval(numbers, interval)
+                rows.append({**settings, "flow": flow, "measure": name, **found})
         return self._frame(rows, [a.name for a in self.axes])
 
     def differences(
@@ -243,19 +248,20 @@ class Study:
     def _cells(
         self, names: Iterable[str]
     ) -> Iterable[tuple[dict[str, str], str, dict[str, dict[int, float | None]]]]:
-        """For each setting and flow: measure → replicate → value."""
-        wanted = list(names)
-        for name in wanted:
-            measures.measure(name)
+        """For each setting and flow: metric → replicate → value."""
+        wanted = {name: of_a_flow(name) for name in names}
         cells: dict[
             tuple[tuple[tuple[str, str], ...], str], dict[str, dict[int, float | None]]
         ] = {}
         for run in self.runs:
+            made = {name: _by_flow(run, one) for name, one in wanted.items()}
             for row in run.flows.iter_rows(named=True):
-                key = (tuple(run.settings.items()), row["name"])
+                flow = row["name"]
+                key = (tuple(run.settings.items()), flow)
                 cell = cells.setdefault(key, {name: {} for name in wanted})
-                for name in wanted:
-                    cell[name][run.replicate] = finite(row[name])
+                for name, one in wanted.items():
+                    value = made[name][flow] if isinstance(one, Computed) else row[one.name]
+                    cell[name][run.replicate] = finite(value)
         return [(dict(items), flow, values) for (items, flow), values in cells.items()]
 
     def _interval(self, numbers: list[float], kind: Interval) -> dict[str, Any]:
@@ -343,6 +349,15 @@ class Study:
         from talkspurt.report import notebook
 
         return notebook.study(self)
+
+
+def _by_flow(run: Result, one: Metric) -> dict[str, float | None]:
+    """What is computed of each flow of a run; nothing for a column, which stands in its table."""
+    if not isinstance(one, Computed):
+        return {}
+    from talkspurt.metrics import compute
+
+    return dict(compute(run, one.name).iter_rows())
 
 
 def _paired(values: dict[int, float | None], base: dict[int, float | None]) -> list[float]:
