@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from talkspurt.metrics.catalogue import Computed, Metric, of_a_flow
 from talkspurt.result import Result, finite
+from talkspurt.saving import Saved
 from talkspurt.scenario import Question
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(Saved):
     """What all runs of a scenario with axes or replications gave.
 
     Attributes:
@@ -288,38 +289,21 @@ class Study:
         counts = dict.fromkeys(("count", "replications"), pl.Int64())
         return pl.DataFrame(rows, schema={**schema, **counts, **numbers})
 
-    def save(
-        self,
-        directory: str | os.PathLike[str],
-        *,
-        report: bool = True,
-        pdf: bool = False,
-        overwrite: bool = False,
-    ) -> Path:
-        """Write everything into a folder, whole or not at all; returns where it is.
+    def _file(self) -> str | None:
+        return self.runs[0]._file()
 
-        An earlier result of the same scenario is replaced; one of another, or an export, only with
-        ``overwrite``; what talkspurt did not write is always left alone.
+    def _packet_bytes(self) -> float:
+        return sum(run._packet_bytes() for run in self.runs)
 
-        Args:
-            directory: where.
-            report: whether to draw figures and write the report.
-            pdf: write each figure as PDF, too, beside SVG and PNG.
-            overwrite: replace a result of another scenario, or an export.
+    def _write(self, folder: Path) -> None:
+        from talkspurt import study_store
 
-        Raises:
-            talkspurt.store.StoreError: when the folder is somebody else's or cannot be written.
-        """
-        from talkspurt import store, study_store
+        study_store.write_study(self, folder)
 
-        claim = store.Claim("run", self.name, self.runs[0].manifest.get("file"), overwrite)
-        with store.Staging(Path(directory), claim) as staging:
-            study_store.write_study(self, staging.folder)
-            if report:
-                from talkspurt import pictures
+    def _draw(self, folder: Path, *, pdf: bool) -> None:
+        from talkspurt import pictures
 
-                pictures.of_study(self, staging.folder, pdf=pdf)
-            return staging.commit()
+        pictures.of_study(self, folder, pdf=pdf)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the study's report, one self-contained HTML file; returns where it is."""
