@@ -78,10 +78,12 @@ def metrics() -> str:
         "",
         "What each number in a report, a table on the terminal or a Parquet file means, how it is "
         "computed, and where the definition comes from. `talkspurt metrics RUN NAME`, or "
-        "`talkspurt.metrics.compute(result, name)`, gives any of them as a table, and "
-        "`study.summary(names)` means and intervals of those that are one number of a flow. Where "
-        "two have one name, that which is computed comes first, then columns of flows, of links, "
-        "and gauges; `links.sent_packets` or `gauges.loss_event_rate` says which.",
+        "`talkspurt.metrics.compute(result, name)`, gives any of them as a table; "
+        "`study.summary(names)` gives means and intervals of those that are one number of a flow.",
+        "",
+        "Where two have one name, that which is computed comes first, then columns of flows, of "
+        "links, and gauges; `flows.received_bytes`, `links.drops` or `gauges.loss_event_rate` says "
+        "which. A summary means the number of a flow.",
     ]
     tables = (("flows", "Of flows"), ("links", "Of links"), ("gauges", "Inside endpoints"))
     for table, words in tables:

@@ -208,8 +208,7 @@ def metrics(
     run
         Folder of a result; without it, all that there is to ask for is listed.
     name
-        A metric that is listed: mos, links.drops, delay_over_time; or its letter in the study of
-        voice over transports: m.
+        A metric that is listed: mos, links.drops, m (its letter in the study of voice).
     flow
         One flow; all unless given.
     link
