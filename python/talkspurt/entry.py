@@ -67,14 +67,15 @@ def answer(
     jobs: int | None = None,
     on_progress: OnProgress = lambda _: None,
     keep: Callable[[int, Result], Result] = lambda _, result: result,
-    captures_in: Callable[[int], Path] | None = None,
+    captures_in: Callable[[int], Path | None] | None = None,
     there: Mapping[int, Result] | None = None,
 ) -> Result | Study:
     """Run everything a question asks, but for what is ``there``.
 
     ``keep`` is given each result as it comes in and says what to hold in its place: a study too
     big for memory is written to disk run by run. ``captures_in`` says where the captures of a run
-    belong; without it they go to a temporary folder that lives as long as the result.
+    belong, or that it shall have none; without it they go to a temporary folder that lives as long
+    as the result.
     """
     plan = question.plan
     results = dict(there or {})
@@ -85,8 +86,11 @@ def answer(
         began[i] = time.monotonic()
         if not recorded(plan.resolved(i)).get("pcapng"):
             return None
-        folders[i] = captures_in(i) if captures_in else Scratch()
-        return os.fspath(folders[i])
+        folder = captures_in(i) if captures_in else Scratch()
+        if folder is None:
+            return None
+        folders[i] = folder
+        return os.fspath(folder)
 
     def on_end(i: int, outcome: _core.Outcome) -> None:
         wall_s = time.monotonic() - began[i]
