@@ -250,7 +250,8 @@ impl Dccp {
     /// The options that go with an Acknowledgement Number.
     fn ack_options(&mut self, now: Instant, seq: SeqNo, room: usize, data: bool) -> Options {
         self.owed.ack = false;
-        let mut options = self.least_options();
+        let mut options = Options::of_an_ack();
+        self.write_least(&mut options);
         if let Some(receiver) = &mut self.receiver {
             receiver.acknowledge(now, data, &mut self.vector, &mut options);
         }
@@ -266,9 +267,13 @@ impl Dccp {
     /// The options no packet of PARTOPEN goes without.
     fn least_options(&self) -> Options {
         let mut options = Options::default();
-        self.write_cookie(&mut options);
-        self.write_count(&mut options);
+        self.write_least(&mut options);
         options
+    }
+
+    fn write_least(&self, options: &mut Options) {
+        self.write_cookie(options);
+        self.write_count(options);
     }
 
     /// §8.1.4: in PARTOPEN, and on the Close that may end it, the cookie goes along.
