@@ -228,7 +228,7 @@ impl Red {
 
     /// What waits, in the unit of the thresholds.
     fn length(&self) -> f64 {
-        if self.in_bytes { self.lengths(self.bytes) } else { self.waiting.len() as f64 }
+        if self.in_bytes { self.lengths(self.bytes) } else { self.packets().into() }
     }
 
     /// Floyd and Jacobson 1993 §4: an average over arrivals, with what small packets would have seen
