@@ -236,7 +236,10 @@ impl Red {
     fn estimate(&mut self, now: Instant, free_at: Instant) {
         if self.waiting.is_empty() && free_at <= now {
             let missed = (now - free_at).as_nanos() / self.step.as_nanos().max(1);
-            self.average *= math::pow(1.0 - self.weight, missed as f64);
+            // A pause shorter than a packet leaves the average as it is.
+            if missed > 0 {
+                self.average *= math::pow(1.0 - self.weight, missed as f64);
+            }
         }
         self.average += self.weight * (self.length() - self.average);
     }
