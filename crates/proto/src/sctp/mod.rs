@@ -26,6 +26,7 @@ mod queue;
 mod reassembly;
 mod receive;
 mod send;
+mod tally;
 
 pub use cause::Cause;
 pub use config::{Config, Scheduler};

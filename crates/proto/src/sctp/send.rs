@@ -8,6 +8,7 @@ use super::config::Config;
 use super::packet::{Chunk, Data, ForwardTsn, Number, Sack, Skipped};
 use super::path::{News, Path};
 use super::queue::{Facts, Queue, Sending, Sent, Status};
+use super::tally::Tally;
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::packet::Frame;
 use crate::probe::Garbage;
@@ -40,48 +41,6 @@ pub(super) struct Sender {
     pub(super) forward_due: bool,
     /// When a FORWARD TSN last left.
     forwarded: Instant,
-}
-
-/// What is known of the chunks in `sent` together.
-#[derive(Debug, Default)]
-struct Tally {
-    /// Room at the peer beyond what is in flight.
-    peer_rwnd: u64,
-    /// Bytes of user data in flight.
-    flying: u64,
-    /// Chunks to be sent again.
-    marked: usize,
-    /// Chunks that Gap Ack Blocks have.
-    gapped: usize,
-    /// Chunks given up.
-    abandoned: usize,
-}
-
-impl Tally {
-    /// A chunk is neither in flight nor to be sent again any more.
-    fn take_off(&mut self, sent: Facts, paths: &mut [Path]) {
-        match sent.status {
-            Status::Flying => {
-                self.flying -= sent.user_bytes;
-                let path = &mut paths[sent.path];
-                path.flight = path.flight.saturating_sub(sent.wire_bytes);
-            }
-            Status::Marked => self.marked -= 1,
-            Status::Acked | Status::Abandoned => {}
-        }
-    }
-
-    /// A chunk in flight is to be sent again.
-    fn mark(&mut self, sent: &mut Sent, elsewhere: bool, paths: &mut [Path]) {
-        let (user, wire) = (sent.user_bytes(), sent.wire_bytes());
-        (sent.status, sent.elsewhere, sent.missing) = (Status::Marked, elsewhere, 0);
-        let path = &mut paths[sent.path];
-        path.flight = path.flight.saturating_sub(wire);
-        // §6.2.1 C: what is marked is not on its way to the peer's buffer.
-        self.flying -= user;
-        self.peer_rwnd += user;
-        self.marked += 1;
-    }
 }
 
 impl Sender {
