@@ -14,3 +14,11 @@ pub fn round_u64(x: f64) -> u64 {
     // Exact: below 2^53 the difference is a float, and beyond it is zero.
     whole.saturating_add(u64::from(x - whole as f64 >= 0.5))
 }
+
+/// Rounds up to an integer, and saturates at the bounds of `u64`.
+#[inline]
+#[must_use]
+pub fn ceil_u64(x: f64) -> u64 {
+    let whole = x as u64;
+    whole.saturating_add(u64::from(x > whole as f64))
+}

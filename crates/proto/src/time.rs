@@ -175,3 +175,12 @@ impl fmt::Debug for Duration {
         fmt::Display::fmt(self, f)
     }
 }
+/// The earlier of two deadlines, if there is any.
+#[inline]
+#[must_use]
+pub fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

@@ -228,7 +228,7 @@ impl Red {
 
     /// What waits, in the unit of the thresholds.
     fn length(&self) -> f64 {
-        if self.in_bytes { self.lengths(self.bytes) } else { self.waiting.len() as f64 }
+        if self.in_bytes { self.lengths(self.bytes) } else { self.packets().into() }
     }
 
     /// Floyd and Jacobson 1993 §4: an average over arrivals, with what small packets would have seen
@@ -236,7 +236,10 @@ impl Red {
     fn estimate(&mut self, now: Instant, free_at: Instant) {
         if self.waiting.is_empty() && free_at <= now {
             let missed = (now - free_at).as_nanos() / self.step.as_nanos().max(1);
-            self.average *= math::pow(1.0 - self.weight, missed as f64);
+            // A pause shorter than a packet leaves the average as it is.
+            if missed > 0 {
+                self.average *= math::pow(1.0 - self.weight, missed as f64);
+            }
         }
         self.average += self.weight * (self.length() - self.average);
     }

@@ -163,11 +163,11 @@ impl AckVector {
     /// known. [`AckVector::on_sent`] must then be told the number of the packet that carries it.
     pub fn write(&mut self, out: &mut Options) {
         let Some(newest) = self.newest else { return };
-        let cells: Vec<u8> =
-            self.cells.iter().map(|cell| (cell.state as u8) << 6 | (cell.count - 1)).collect();
         // §11.4: a second option begins where the first left off. RFC 8311 §6: never type 39.
-        for cells in cells.chunks(CELLS_PER_OPTION) {
-            out.push(Opt::AckVector { nonce: false, cells });
+        for first in (0..self.cells.len()).step_by(CELLS_PER_OPTION) {
+            let last = self.cells.len().min(first + CELLS_PER_OPTION);
+            let cells = self.cells.range(first..last);
+            out.push_bytes(38, cells.map(|cell| (cell.state as u8) << 6 | (cell.count - 1)));
         }
         self.written = Some(newest);
     }
@@ -186,6 +186,9 @@ impl AckVector {
     /// what those said need not be said again (§11.4.2, A.3). Both the Acknowledgement Number and
     /// the packet's own Ack Vectors are looked at.
     pub fn on_ack_of_ack(&mut self, ack: SeqNo, options: &Options) {
+        if self.records.is_empty() {
+            return;
+        }
         let exact = Run { newest: ack, oldest: ack, state: State::Received };
         let newest = std::iter::once(exact).chain(runs(ack, options)).find_map(|run| {
             let below = self.records.partition_point(|(seq, _)| *seq <= run.newest);

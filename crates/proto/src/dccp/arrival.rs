@@ -35,29 +35,29 @@ impl Dccp {
         now: Instant,
         ecn: Ecn,
         damage: Damage,
-        packet: Packet,
+        packet: &mut Packet,
         probe: &mut P,
     ) {
         // RFC 5596 §2.2.1: a Listen has no effect on who receives it.
         if matches!(packet.kind, Kind::Listen { .. }) {
             return;
         }
-        if let Err(garbage) = self.check_header(&packet, damage) {
+        if let Err(garbage) = self.check_header(packet, damage) {
             return self.garbage(now, probe, garbage);
         }
-        self.allow(&packet);
+        self.allow(packet);
         // Step 2
         if matches!(self.state, State::Closed | State::TimeWait) {
             self.garbage(now, probe, Garbage::Unexpected);
-            return self.refuse(&packet, ResetCode::NO_CONNECTION);
+            return self.refuse(packet, ResetCode::NO_CONNECTION);
         }
-        if self.state == State::Listen && !self.on_listen(now, &packet, probe) {
+        if self.state == State::Listen && !self.on_listen(now, packet, probe) {
             return;
         }
-        if self.state == State::Request && !self.prepare_request(&packet) {
+        if self.state == State::Request && !self.prepare_request(packet) {
             return self.garbage(now, probe, Garbage::Unexpected);
         }
-        match self.check_numbers(now, &packet) {
+        match self.check_numbers(now, packet) {
             Ok(Some(seq)) => {
                 let ack = packet.kind.ack().map(|ack| self.windows.ours_at(ack));
                 self.on_valid(
@@ -95,10 +95,10 @@ impl Dccp {
     /// Until its address is proven a client gets back no more than three times what it sent.
     fn allow(&mut self, packet: &Packet) {
         let unproven = self.server && self.state < State::Open;
-        let bytes = self.version.header_bytes() as usize
-            + packet.header_bytes()
-            + packet.payload.wire_bytes();
-        self.owed.allowance = unproven.then_some(3 * bytes);
+        self.owed.allowance = unproven.then(|| {
+            let header_bytes = self.version.header_bytes() as usize + packet.header_bytes();
+            3 * (header_bytes + packet.payload.wire_bytes())
+        });
     }
 
     /// Step 4. False if the packet is none that REQUEST waits for.
@@ -210,12 +210,12 @@ impl Dccp {
         &mut self,
         now: Instant,
         mut arrived: Arrived,
-        packet: Packet,
+        packet: &mut Packet,
         probe: &mut P,
     ) {
         let Arrived { seq, ack, ecn, damage, .. } = arrived;
         // Step 8
-        let heard = match self.hear(now, &packet, (seq, ack), probe) {
+        let heard = match self.hear(now, packet, (seq, ack), probe) {
             Ok(heard) => heard,
             Err(_) if packet.kind.number() == ResetCode::TYPE => Heard::default(),
             Err((code, data)) => {
@@ -232,10 +232,10 @@ impl Dccp {
         if let Kind::Reset { code, .. } = packet.kind {
             return self.on_reset(now, code);
         }
-        if !self.advance(now, &packet, arrived, &heard, probe) {
+        if !self.advance(now, packet, arrived, &heard, probe) {
             return;
         }
-        self.inform(now, &packet, arrived, &heard, probe);
+        self.inform(now, packet, arrived, &heard, probe);
         match packet.kind {
             // Step 13
             Kind::CloseReq { .. } if self.state < State::CloseReq => {
@@ -347,7 +347,7 @@ impl Dccp {
         &mut self,
         now: Instant,
         Arrived { seq, corrupt, .. }: Arrived,
-        packet: Packet,
+        packet: &mut Packet,
         probe: &mut P,
     ) {
         if !packet.kind.is_data() {
@@ -365,7 +365,7 @@ impl Dccp {
             self.dropped.note(seq, DropCode::CORRUPT);
             return self.garbage(now, probe, Garbage::Checksum);
         }
-        self.inbound = Some(packet.payload);
+        self.inbound = Some(std::mem::take(&mut packet.payload));
     }
 }
 

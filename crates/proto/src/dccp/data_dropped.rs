@@ -34,7 +34,8 @@ pub struct Dropped {
 
 /// What the Data Dropped options of a packet with this Acknowledgement Number say was dropped.
 pub fn dropped(ack: SeqNo, options: &Options) -> impl Iterator<Item = Dropped> {
-    Reader { options: options.iter(), blocks: &[], next: Some(ack) }
+    let next = options.may_have(40).then_some(ack);
+    Reader { options: options.iter(), blocks: &[], next }
 }
 
 struct Reader<'a> {

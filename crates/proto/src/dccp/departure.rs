@@ -109,7 +109,7 @@ impl Dccp {
         let kind = Kind::Reset { ack, code, data };
         match reset.seq {
             Numbered::Next => self.plain_packet(now, kind, probe),
-            Numbered::Given(seq) => transmit(Packet {
+            Numbered::Given(seq) => self.transmit(Packet {
                 seq,
                 ccval: 0,
                 cscov: 0,
@@ -123,7 +123,7 @@ impl Dccp {
     /// RFC 5596 §2.2.1: its number is zero.
     fn listen_packet(&mut self, now: Instant) -> Transmit {
         self.on_listen_sent(now);
-        transmit(Packet {
+        self.transmit(Packet {
             seq: SeqNo::default().extended(),
             ccval: 0,
             cscov: 0,
@@ -250,7 +250,8 @@ impl Dccp {
     /// The options that go with an Acknowledgement Number.
     fn ack_options(&mut self, now: Instant, seq: SeqNo, room: usize, data: bool) -> Options {
         self.owed.ack = false;
-        let mut options = self.least_options();
+        let mut options = Options::of_an_ack();
+        self.write_least(&mut options);
         if let Some(receiver) = &mut self.receiver {
             receiver.acknowledge(now, data, &mut self.vector, &mut options);
         }
@@ -266,9 +267,13 @@ impl Dccp {
     /// The options no packet of PARTOPEN goes without.
     fn least_options(&self) -> Options {
         let mut options = Options::default();
-        self.write_cookie(&mut options);
-        self.write_count(&mut options);
+        self.write_least(&mut options);
         options
+    }
+
+    fn write_least(&self, options: &mut Options) {
+        self.write_cookie(options);
+        self.write_count(options);
     }
 
     /// §8.1.4: in PARTOPEN, and on the Close that may end it, the cookie goes along.
@@ -333,9 +338,21 @@ impl Dccp {
         let cscov = frame.as_ref().map_or(0, |frame| self.coverage(frame));
         let seq = if short && self.is_short() { seq.short() } else { seq.extended() };
         let payload = frame.unwrap_or(Frame::Data(crate::packet::Payload::default()));
-        let mut sent = transmit(Packet { seq, ccval, cscov, kind, options, payload });
+        let mut sent = self.transmit(Packet { seq, ccval, cscov, kind, options, payload });
         sent.ecn = ecn;
         sent
+    }
+
+    fn transmit(&mut self, mut packet: Packet) -> Transmit {
+        packet.options.pad();
+        let packet = match self.spare.take() {
+            Some(mut spare) => {
+                *spare = packet;
+                spare
+            }
+            None => Box::new(packet),
+        };
+        Transmit { path: PathId(0), ecn: Ecn::NotEct, body: Body::Dccp(packet) }
     }
 
     /// §7.7: Request and Response count as data.
@@ -353,10 +370,4 @@ impl Dccp {
         let covered = usize::from(self.agreed.coverage.saturating_sub(1)) * 4;
         if covered <= frame.wire_bytes() { self.agreed.coverage } else { 0 }
     }
-}
-
-fn transmit(mut packet: Packet) -> Transmit {
-    packet.options.pad();
-    let body = Body::Dccp(Box::new(packet));
-    Transmit { path: PathId(0), ecn: Ecn::NotEct, body }
 }

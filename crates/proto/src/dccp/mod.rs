@@ -46,10 +46,10 @@ pub use service::{Service, ServiceError};
 
 use crate::dice::Dice;
 use crate::endpoint::{Endpoint, Event, Input, News, Output};
-use crate::packet::{Body, Frame, IpVersion};
+use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use crate::probe::{Garbage, Note, Place, Probe, Topic};
 use crate::rate::Rung;
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 
 use agreed::Agreed;
 use ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
@@ -57,7 +57,7 @@ use cookie::Cookies;
 use departure::Owed;
 use dropped::Dropped;
 use features::Features;
-use timers::{Timers, earlier};
+use timers::Timers;
 use windows::Windows;
 
 /// States of a connection (RFC 4340 §8.4), in the order §8.5 compares them in.
@@ -114,6 +114,8 @@ pub struct Dccp {
     frame: Option<Frame>,
     /// Received, not yet delivered.
     inbound: Option<Frame>,
+    /// The last packet read, whose memory the next to leave takes.
+    spare: Option<Box<Packet>>,
     /// The CCID said Now, and nothing was sent since.
     permitted: bool,
     /// When the CCID will, if nothing happens.
@@ -179,6 +181,7 @@ impl Dccp {
             owed: Owed::default(),
             frame: None,
             inbound: None,
+            spare: None,
             permitted: false,
             permit_at: None,
             used: false,
@@ -264,7 +267,11 @@ impl Dccp {
             ReceiverHalf::Two(_) => 0,
             ReceiverHalf::Three(ccid) => ccid.footprint(),
         });
+        let spare = self.spare.as_ref().map_or(0, |packet| {
+            size_of::<Packet>() + packet.options.footprint() + packet.payload.wire_bytes()
+        });
         let own = self.vector.footprint() + self.dropped.footprint() + self.features.footprint();
+        let own = own + spare;
         sender + receiver + own + self.cookies.footprint() + size_of_val(self.ladder.as_slice())
     }
 
@@ -290,11 +297,23 @@ impl Dccp {
         }
     }
 
-    fn on_packet<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
-        let Input::Packet { ecn, damage, body, .. } = input else { return };
+    fn on_packet<P: Probe>(
+        &mut self,
+        now: Instant,
+        (ecn, damage): (Ecn, Damage),
+        body: &mut Body,
+        probe: &mut P,
+    ) {
         match body {
-            Body::Dccp(packet) => self.on_dccp(now, ecn, damage, *packet, probe),
-            Body::TooBig { mtu, quote } => self.on_too_big(now, mtu, quote.transport, probe),
+            Body::Dccp(packet) => {
+                self.on_dccp(now, ecn, damage, packet, probe);
+                if self.spare.is_none()
+                    && let Body::Dccp(packet) = std::mem::take(body)
+                {
+                    self.spare = Some(packet);
+                }
+            }
+            Body::TooBig { mtu, quote } => self.on_too_big(now, *mtu, quote.transport, probe),
             Body::Udp(_) | Body::Tcp(_) | Body::Sctp(_) | Body::Tfrc(_) => {
                 self.garbage(now, probe, Garbage::Unexpected);
             }
@@ -346,7 +365,9 @@ impl Dccp {
 impl Endpoint for Dccp {
     fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
         match input {
-            input @ Input::Packet { .. } => self.on_packet(now, input, probe),
+            Input::Packet { path, ecn, damage, mut body } => {
+                return self.receive(now, (path, ecn, damage), &mut body, probe);
+            }
             Input::Frame(frame) => self.on_frame(frame),
             Input::Timeout => self.on_timeout(now, probe),
             Input::Open => self.open(now),
@@ -355,6 +376,17 @@ impl Endpoint for Dccp {
             // An unreliable transport has nothing to repeat; the CCID finds out by itself.
             Input::Path(..) => {}
         }
+        self.settle(now);
+    }
+
+    fn receive<P: Probe>(
+        &mut self,
+        now: Instant,
+        (_, ecn, damage): (PathId, Ecn, Damage),
+        body: &mut Body,
+        probe: &mut P,
+    ) {
+        self.on_packet(now, (ecn, damage), body, probe);
         self.settle(now);
     }
 

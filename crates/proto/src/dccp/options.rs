@@ -129,6 +129,10 @@ impl Options {
         self.0.capacity()
     }
 
+    /// None yet, with memory for those of an acknowledgement, which are written piece by piece.
+    pub(super) fn of_an_ack() -> Self {
+        Self(Vec::with_capacity(128))
+    }
     /// The bytes of an options field.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Self {
@@ -149,6 +153,30 @@ impl Options {
     #[must_use]
     pub fn iter(&self) -> Iter<'_> {
         Iter { rest: &self.0 }
+    }
+    /// Whether an option of this type can be among them: a look at types and lengths, far cheaper than
+    /// reading all for one that is seldom there.
+    #[must_use]
+    pub(super) fn may_have(&self, kind: u8) -> bool {
+        let mut rest = self.as_bytes();
+        while let [first, after @ ..] = rest {
+            if *first == kind {
+                return true;
+            }
+            // §5.8: types 0 to 31 are single bytes.
+            let len =
+                if *first < 32 { 1 } else { after.first().map_or(0, |len| usize::from(*len)) };
+            match rest.get(len..) {
+                Some(behind) if len > usize::from(*first >= 32) => rest = behind,
+                _ => return false,
+            }
+        }
+        false
+    }
+    /// Whether Slow Receiver is among them (§11.6), which is nothing but its type.
+    #[must_use]
+    pub(super) fn has_slow_receiver(&self) -> bool {
+        self.may_have(2)
     }
     /// What a Data Checksum option says the CRC-32c of the application data is (§9.3).
     #[must_use]
@@ -206,6 +234,16 @@ impl Options {
                 self.push_parts(kind, &[value]);
             }
         }
+    }
+
+    /// Appends an option of these bytes.
+    ///
+    /// # Panics
+    /// As [`Options::push`].
+    pub(super) fn push_bytes(&mut self, kind: u8, value: impl ExactSizeIterator<Item = u8>) {
+        let len = u8::try_from(2 + value.len()).expect("an option holds at most 253 bytes");
+        self.0.extend_from_slice(&[kind, len]);
+        self.0.extend(value);
     }
 
     fn push_feature(&mut self, kind: u8, feature: Feature<'_>) {
@@ -294,4 +332,32 @@ fn read(kind: u8, value: &[u8]) -> Result<Opt<'_>, Malformed> {
         128.. => Opt::Ccid { kind, value },
         _ => Opt::Unknown { kind, value },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dice::Dice;
+
+    /// A look at types and lengths sees what reading sees, in whatever bytes.
+    #[test]
+    fn a_look_misses_nothing_that_is_read() {
+        let mut dice = Dice::new(1, "options");
+        let (mut slow, mut dropped) = (0, 0);
+        for _ in 0..20_000 {
+            let mut byte =
+                || [0, 1, 2, 2, 3, 4, 5, 38, 40, 40, 128, 255][dice.bits() as usize % 12];
+            let bytes: Vec<u8> = (0..12).map(|_| byte()).collect();
+            let options = Options::from_bytes(&bytes);
+            let reads = |wanted: fn(&Opt<'_>) -> bool| {
+                options.iter().any(|option| option.is_ok_and(|option| wanted(&option)))
+            };
+            let is_slow = reads(|option| *option == Opt::SlowReceiver);
+            assert_eq!(options.has_slow_receiver(), is_slow, "{bytes:?}");
+            let drops = reads(|option| matches!(option, Opt::DataDropped(_)));
+            assert!(options.may_have(40) || !drops, "{bytes:?}");
+            (slow, dropped) = (slow + u32::from(is_slow), dropped + u32::from(drops));
+        }
+        assert!(slow > 1000 && dropped > 1000, "{slow} and {dropped} of 20000");
+    }
 }

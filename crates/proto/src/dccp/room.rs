@@ -66,7 +66,8 @@ impl Dccp {
             return;
         }
         // §6.3.1: no data under a CCID that nobody chose.
-        self.undecided &= self.features.is_undecided(feature::CCID, Location::Here);
+        self.undecided =
+            self.undecided && self.features.is_undecided(feature::CCID, Location::Here);
         if self.undecided {
             return;
         }

@@ -1,7 +1,7 @@
 //! A connection's own deadlines, apart from those of its CCIDs. Each is a plain field; the driver
 //! learns the earliest when there is nothing more to do.
 
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 
 /// The deadlines.
 #[derive(Clone, Copy, Debug, Default)]
@@ -19,14 +19,6 @@ pub(super) struct Timers {
     pub(super) change_wait: Duration,
     /// End of TIMEWAIT.
     pub(super) time_wait: Option<Instant>,
-}
-
-/// The earlier of two deadlines.
-pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }
 
 impl Timers {

@@ -145,6 +145,10 @@ impl LossHistory {
         if arrival.seq <= decided.seq {
             return false;
         }
+        // In order, as mostly.
+        if self.waiting.is_empty() && arrival.seq == decided.seq + 1 {
+            return self.accept(&packet);
+        }
         match self.waiting.binary_search_by_key(&arrival.seq, |waiting| waiting.mark.seq) {
             Ok(_) => return false,
             Err(place) => self.waiting.insert(place, packet),

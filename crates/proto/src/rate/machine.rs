@@ -69,6 +69,7 @@ impl Machine {
     }
 
     /// s in bytes (RFC 5348 §4.1).
+    #[inline]
     #[must_use]
     pub fn segment_size(&self) -> f64 {
         dispatch!(self, controller => controller.segment_size())
@@ -76,6 +77,7 @@ impl Machine {
 }
 
 impl RateControl for Machine {
+    #[inline]
     fn permit(&mut self, now: Instant, bytes: u32) -> Permit {
         dispatch!(self, controller => controller.permit(now, bytes))
     }
@@ -88,21 +90,25 @@ impl RateControl for Machine {
     fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
         dispatch!(self, controller => controller.on_report(now, report, probe));
     }
+    #[inline]
     fn deadline(&self) -> Option<Instant> {
         dispatch!(self, controller => controller.deadline())
     }
     fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
         dispatch!(self, controller => controller.on_timeout(now, probe));
     }
+    #[inline]
     fn rate(&self) -> Rate {
         dispatch!(self, controller => controller.rate())
     }
+    #[inline]
     fn rtt(&self) -> Option<Duration> {
         dispatch!(self, controller => controller.rtt())
     }
     fn evidence(&self) -> Rate {
         dispatch!(self, controller => controller.evidence())
     }
+    #[inline]
     fn encoding(&mut self) -> Option<u8> {
         dispatch!(self, controller => controller.encoding())
     }

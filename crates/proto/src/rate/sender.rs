@@ -29,6 +29,8 @@ const DATA_LIMITED_LOSS: f64 = 0.85;
 struct RoundTrip {
     /// R.
     mean: f64,
+    /// R as a span.
+    span: Duration,
     /// √R_sample of the last sample.
     latest_root: f64,
     /// R_sqmean, an average of roots.
@@ -53,6 +55,10 @@ pub struct Sender {
     /// X_recv as last reported, or as the nofeedback timer has lowered it.
     receive_rate: Option<f64>,
     loss_event_rate: f64,
+    /// X_inst, less the share of headers, and the time between two packets: asked with every event,
+    /// and told anew when rate, size or round-trip time may have changed.
+    paced_rate: f64,
+    spacing: Duration,
     /// tld: when the rate was last doubled in slow start.
     doubled: Option<Instant>,
     nofeedback: Option<Instant>,
@@ -84,6 +90,8 @@ impl Sender {
             equation_rate: None,
             receive_rate: None,
             loss_event_rate: 0.0,
+            paced_rate: 0.0,
+            spacing: Duration::ZERO,
             doubled: None,
             nofeedback: None,
             active: false,
@@ -100,6 +108,7 @@ impl Sender {
         if self.round_trip.is_none() && !rtt.is_zero() {
             self.measure(rtt);
             self.start(now);
+            self.pace();
             self.tell(now, probe);
         }
     }
@@ -127,6 +136,7 @@ impl Sender {
     }
     /// s in bytes (RFC 5348 §4.1).
     #[must_use]
+    #[inline]
     pub fn segment_size(&self) -> f64 {
         self.parameters
             .nominal_bytes
@@ -134,12 +144,19 @@ impl Sender {
     }
     /// Time between two packets at the rate allowed now (RFC 5348 §4.6: t_ipi).
     #[must_use]
-    pub fn interval(&self) -> Duration {
+    pub const fn interval(&self) -> Duration {
+        self.spacing
+    }
+
+    /// Rate, size or round-trip time may have changed.
+    fn pace(&mut self) {
         let rate = self.effective_rate();
-        if rate <= 0.0 {
-            return Duration::ZERO;
-        }
-        Duration::from_secs_f64(self.paced_size() / rate).max(self.parameters.minimum_interval)
+        self.paced_rate = rate;
+        self.spacing = if rate <= 0.0 {
+            Duration::ZERO
+        } else {
+            Duration::from_secs_f64(self.paced_size() / rate).max(self.parameters.minimum_interval)
+        };
     }
 
     /// What a packet counts on the way out: s; but where small packets are corrected for their
@@ -194,14 +211,14 @@ impl Sender {
         let sample = sample.max(Duration::from_nanos(1)).as_secs_f64();
         let root = sample.sqrt();
         let (q, q2) = (self.parameters.rtt_weight, self.parameters.root_weight);
-        self.round_trip = Some(match self.round_trip {
-            None => RoundTrip { mean: sample, latest_root: root, root_mean: root },
-            Some(old) => RoundTrip {
-                mean: q * old.mean + (1.0 - q) * sample,
-                latest_root: root,
-                root_mean: q2 * old.root_mean + (1.0 - q2) * root,
-            },
-        });
+        let (mean, root_mean) = match self.round_trip {
+            None => (sample, root),
+            Some(old) => {
+                (q * old.mean + (1.0 - q) * sample, q2 * old.root_mean + (1.0 - q2) * root)
+            }
+        };
+        let span = Duration::from_secs_f64(mean);
+        self.round_trip = Some(RoundTrip { mean, span, latest_root: root, root_mean });
     }
 
     /// RFC 5348 §4.2: X = W_init/R, tld = t_now.
@@ -370,7 +387,12 @@ impl Sender {
 
 impl RateControl for Sender {
     fn permit(&mut self, now: Instant, _bytes: u32) -> Permit {
-        match self.pacing.next(self.interval()) {
+        debug_assert_eq!(
+            self.paced_rate,
+            self.effective_rate(),
+            "what it is made of changed unnoticed"
+        );
+        match self.pacing.next(self.spacing) {
             Some(at) if at > now => Permit::At(at),
             _ => Permit::Now,
         }
@@ -402,7 +424,8 @@ impl RateControl for Sender {
         if !waited && !first {
             self.limits.not_limited(now);
         }
-        self.pacing.on_sent(now, self.interval(), self.rtt());
+        self.pace();
+        self.pacing.on_sent(now, self.spacing, self.rtt());
     }
 
     fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
@@ -432,9 +455,11 @@ impl RateControl for Sender {
         if self.rate.is_some() {
             self.set_timer(now);
         }
+        self.pace();
         self.tell(now, probe);
     }
 
+    #[inline]
     fn deadline(&self) -> Option<Instant> {
         self.nofeedback
     }
@@ -452,21 +477,24 @@ impl RateControl for Sender {
             Idle::Rfc3448 | Idle::Linux => self.back_off_3448(now),
         }
         self.set_timer(now);
+        self.pace();
         self.tell(now, probe);
     }
 
+    #[inline]
     fn rate(&self) -> Rate {
-        Rate::from_bps(round_u64(8.0 * self.effective_rate()))
+        Rate::from_bps(round_u64(8.0 * self.paced_rate))
     }
 
     fn evidence(&self) -> Rate {
         // Slow start's X is twice what was received: no evidence that the path carries it.
         let shown = if self.loss_event_rate > 0.0 { self.equation_rate } else { self.receive_rate };
-        let shown = shown.unwrap_or(0.0).min(self.effective_rate());
+        let shown = shown.unwrap_or(0.0).min(self.paced_rate);
         Rate::from_bps(round_u64(8.0 * shown))
     }
 
+    #[inline]
     fn rtt(&self) -> Option<Duration> {
-        self.round_trip.map(|round_trip| Duration::from_secs_f64(round_trip.mean))
+        self.round_trip.map(|round_trip| round_trip.span)
     }
 }

@@ -47,17 +47,17 @@ impl Sctp {
         now: Instant,
         path: PathId,
         marked: bool,
-        packet: Packet,
+        packet: &mut Packet,
         probe: &mut P,
     ) {
         if usize::from(path.0) >= self.paths.len() {
             return self.garbage(now, probe, Garbage::Unexpected);
         }
-        if let Err(what) = self.admit(now, path, &packet) {
+        if let Err(what) = self.admit(now, path, packet) {
             return self.garbage(now, probe, what);
         }
         let mut reading = Reading { marked, ..Reading::default() };
-        for chunk in packet.chunks {
+        for chunk in packet.chunks.drain(..) {
             match self.on_chunk(now, path, packet.tag, chunk, &mut reading) {
                 Ok(Next::GoOn) => {}
                 Ok(Next::Stop) => break,

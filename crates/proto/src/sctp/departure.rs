@@ -1,7 +1,7 @@
 //! What leaves: whole packets first, then for a path its control chunks, a SACK that is owed, a
 //! FORWARD TSN, and data, bundled as far as they fit (RFC 9260 §6.10).
 
-use super::packet::{Chunk, Packet};
+use super::packet::Chunk;
 use super::{Sctp, State};
 use crate::endpoint::Transmit;
 use crate::packet::{Body, Ecn, PathId};
@@ -14,7 +14,9 @@ impl Sctp {
         }
         let path = self.next_path()?;
         let mut space = self.paths[path].space();
-        let mut chunks = Vec::new();
+        let mut packet = self.spare.take().unwrap_or_default();
+        let chunks = &mut packet.chunks;
+        chunks.clear();
         while let Some((_, chunk)) = self.control.front().filter(|(p, _)| *p == path) {
             // One that is too long for any packet goes alone.
             if chunk.wire_bytes() > space && !chunks.is_empty() {
@@ -23,15 +25,15 @@ impl Sctp {
             space = space.saturating_sub(chunk.wire_bytes());
             chunks.extend(self.control.pop_front().map(|(_, chunk)| chunk));
         }
-        self.add_data(now, path, space, &mut chunks);
+        self.add_data(now, path, space, chunks);
         if chunks.is_empty() {
+            self.spare = Some(packet);
             return None;
         }
         let data = chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_)));
         let ecn = if data && self.ecn.agreed { Ecn::Ect0 } else { Ecn::NotEct };
-        let packet = Packet { tag: self.peer_tag, chunks };
-        let body = Body::Sctp(Box::new(packet));
-        Some(Transmit { path: PathId(path as u8), ecn, body })
+        packet.tag = self.peer_tag;
+        Some(Transmit { path: PathId(path as u8), ecn, body: Body::Sctp(packet) })
     }
 
     /// The path that has something to send.

@@ -26,6 +26,7 @@ mod queue;
 mod reassembly;
 mod receive;
 mod send;
+mod tally;
 
 pub use cause::Cause;
 pub use config::{Config, Scheduler};
@@ -44,7 +45,7 @@ use crate::dice::Dice;
 use crate::endpoint::{Endpoint, Input, News, Output, Transmit};
 use crate::packet::{Body, Damage, Frame, IpVersion, PathId, Quoted};
 use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 
 use cookie::Cookies;
 use ecn::Ecn;
@@ -78,6 +79,8 @@ pub enum State {
 /// Bytes in front of a message that fills a packet, the IP header apart: common header and header of
 /// a DATA or I-DATA chunk, and what pads the message.
 pub const KEPT_BYTES: u32 = 12 + 20 + 3;
+/// Chunks that a packet has room for, at most, if its memory is to be kept.
+const SPARE_CHUNKS: usize = 8;
 /// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
 const LEAST_MTU: [u32; 2] = [68, 1280];
 
@@ -141,6 +144,8 @@ pub struct Sctp {
     packets: VecDeque<Transmit>,
     /// Control chunks to leave, on which path.
     control: VecDeque<(usize, Chunk)>,
+    /// The last packet read, whose memory the next to leave takes.
+    spare: Option<Box<Packet>>,
     close_wanted: bool,
     /// The association ended by a shutdown.
     in_order: bool,
@@ -189,6 +194,7 @@ impl Sctp {
             timers: Timers::default(),
             packets: VecDeque::new(),
             control: VecDeque::new(),
+            spare: None,
             close_wanted: false,
             in_order: false,
             news: News::default(),
@@ -264,6 +270,8 @@ impl Sctp {
     pub fn footprint(&self) -> usize {
         let control = self.control.len() * size_of::<(usize, Chunk)>();
         let packets = self.packets.len() * size_of::<Transmit>();
+        let spare = self.spare.as_ref().map_or(0, |spare| spare.chunks.capacity());
+        let packets = packets + spare * size_of::<Chunk>();
         self.rx.footprint() + self.tx.footprint() + self.cookie.len() + control + packets
     }
 
@@ -312,8 +320,13 @@ impl Sctp {
         self.state == State::Established && !self.close_wanted
     }
 
-    fn on_packet<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
-        let Input::Packet { path, ecn, damage, body } = input else { return };
+    fn on_packet<P: Probe>(
+        &mut self,
+        now: Instant,
+        (path, ecn, damage): (PathId, crate::packet::Ecn, Damage),
+        body: &mut Body,
+        probe: &mut P,
+    ) {
         match body {
             // RFC 9260 §6.8
             Body::Sctp(_) if damage == Damage::Payload => {
@@ -321,9 +334,17 @@ impl Sctp {
             }
             Body::Sctp(packet) => {
                 let marked = ecn == crate::packet::Ecn::Ce;
-                self.on_sctp(now, path, marked, *packet, probe);
+                self.on_sctp(now, path, marked, packet, probe);
+                if self.spare.is_none()
+                    && packet.chunks.capacity() <= SPARE_CHUNKS
+                    && let Body::Sctp(packet) = std::mem::take(body)
+                {
+                    self.spare = Some(packet);
+                }
             }
-            Body::TooBig { mtu, quote } => self.on_too_big(now, path, mtu, quote.transport, probe),
+            Body::TooBig { mtu, quote } => {
+                self.on_too_big(now, path, *mtu, quote.transport, probe);
+            }
             Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) | Body::Tfrc(_) => {
                 self.garbage(now, probe, Garbage::Unexpected);
             }
@@ -379,9 +400,18 @@ impl Sctp {
     }
 
     fn deadline(&self) -> Option<Instant> {
-        let paths = self.paths.iter().flat_map(|path| [path.t3, path.heartbeat_at, path.asked]);
-        let own = [self.timers.repeat, self.timers.guard, self.rx.delayed];
-        paths.chain(own).flatten().min()
+        let own = earlier(earlier(self.timers.repeat, self.timers.guard), self.rx.delayed);
+        self.paths.iter().fold(own, |next, path| {
+            earlier(earlier(next, path.t3), earlier(path.heartbeat_at, path.asked))
+        })
+    }
+
+    /// What follows from whatever happened.
+    fn follow<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+        self.settle(now);
+        if probe.wants(Topic::Gauge) {
+            self.gauge(now, probe);
+        }
     }
 
     fn gauge<P: Probe>(&mut self, now: Instant, probe: &mut P) {
@@ -423,6 +453,7 @@ fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
 
 /// Where new data goes: the primary path if it is sound, else the first that is, else the one with
 /// the fewest timeouts (RFC 9260 §6.4; RFC 7829 §3.2 step 3).
+#[inline]
 fn data_path(paths: &[Path]) -> usize {
     let active = |path: &Path| path.reachable == Reachable::Active;
     paths.iter().position(active).unwrap_or_else(|| {
@@ -440,7 +471,9 @@ fn other_path(paths: &[Path], path: usize) -> usize {
 impl Endpoint for Sctp {
     fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
         match input {
-            input @ Input::Packet { .. } => self.on_packet(now, input, probe),
+            Input::Packet { path, ecn, damage, mut body } => {
+                return self.receive(now, (path, ecn, damage), &mut body, probe);
+            }
             Input::Frame(frame) => self.on_frame(now, frame),
             Input::Timeout => self.on_timeout(now),
             Input::Open => self.open(now),
@@ -448,10 +481,18 @@ impl Endpoint for Sctp {
             Input::Abort => self.abort(Cause::new(Cause::USER_INITIATED_ABORT, "")),
             Input::Path(path, news) => self.on_path_news(now, usize::from(path.0), news),
         }
-        self.settle(now);
-        if probe.wants(Topic::Gauge) {
-            self.gauge(now, probe);
-        }
+        self.follow(now, probe);
+    }
+
+    fn receive<P: Probe>(
+        &mut self,
+        now: Instant,
+        about: (PathId, crate::packet::Ecn, Damage),
+        body: &mut Body,
+        probe: &mut P,
+    ) {
+        self.on_packet(now, about, body, probe);
+        self.follow(now, probe);
     }
 
     fn poll<P: Probe>(&mut self, now: Instant, _: &mut P) -> Output {

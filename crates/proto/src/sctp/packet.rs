@@ -14,7 +14,7 @@ pub const COMMON_HEADER: usize = 12;
 pub const CHUNK_HEADER: usize = 4;
 
 /// An SCTP packet, ports and checksum apart.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Packet {
     /// Verification Tag (§3.1): chosen by its receiver.
     pub tag: u32,
@@ -261,14 +261,15 @@ impl Packet {
     /// Its bytes, layer by layer: media headers and payloads of all messages in it, and the rest.
     #[must_use]
     pub fn layers(&self) -> Layers {
-        let (mut media, mut payload) = (0, 0);
+        let (mut transport, mut media, mut payload) = (COMMON_HEADER, 0, 0);
         for chunk in &self.chunks {
+            transport += chunk.wire_bytes();
             if let Chunk::Data(data) = chunk {
                 let (header, rest) = data.payload.lengths();
+                transport -= header + rest;
                 (media, payload) = (media + header, payload + rest);
             }
         }
-        let transport = (self.wire_bytes() - media - payload) as u32;
-        Layers { transport, media: media as u32, payload: payload as u32 }
+        Layers { transport: transport as u32, media: media as u32, payload: payload as u32 }
     }
 }

@@ -104,6 +104,7 @@ impl Path {
     }
 
     /// Bytes of chunks that a packet holds.
+    #[inline]
     pub(super) fn space(&self) -> usize {
         self.mtu.saturating_sub(self.header_bytes).max(32) as usize & !3
     }
@@ -115,6 +116,7 @@ impl Path {
     }
 
     /// §6.1 B: one packet more may leave.
+    #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.forced || self.flight < self.control.window().min(self.burst)
     }

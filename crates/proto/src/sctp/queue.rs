@@ -1,7 +1,7 @@
 //! Messages that wait to be sent, by stream, and how one is cut into chunks (RFC 9260 §6.9); whose
 //! turn it is (RFC 8260 §3).
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use super::config::Scheduler;
 use super::packet::{Data, Number};
@@ -64,9 +64,10 @@ pub(super) struct Cut {
 /// The messages.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    streams: BTreeMap<u16, VecDeque<Message>>,
-    /// Next numbers: ordered and unordered ones apart.
-    numbers: BTreeMap<u16, (u32, u32)>,
+    /// Streams on which something waits, ascending.
+    streams: Vec<(u16, VecDeque<Message>)>,
+    /// Next numbers by stream, ascending: ordered and unordered ones apart.
+    numbers: Vec<(u16, (u32, u32))>,
     next_id: u64,
     bytes: usize,
     /// No message expires before this; absent: none expires.
@@ -81,6 +82,7 @@ impl Queue {
     pub(super) fn new(scheduler: Scheduler) -> Self {
         Self { scheduler, ..Self::default() }
     }
+    #[inline]
     pub(super) fn bytes(&self) -> usize {
         self.bytes
     }
@@ -95,60 +97,67 @@ impl Queue {
             max_retransmissions: how.max_retransmissions,
             priority: how.priority,
         };
-        self.lasts_until = [self.lasts_until, policy.expires].into_iter().flatten().min();
+        if policy.expires.is_some() {
+            self.lasts_until = [self.lasts_until, policy.expires].into_iter().flatten().min();
+        }
         let (id, unordered) = (self.next_id, how.unordered);
         self.next_id += 1;
         let message = Message { id, rest: frame, unordered, policy, begun: None };
-        self.streams.entry(how.stream).or_default().push_back(message);
+        entry(&mut self.streams, how.stream).push_back(message);
     }
 
-    /// The stream whose message goes next.
-    fn pick(&self) -> Option<u16> {
-        if self.streams.len() == 1 {
-            return self.streams.keys().next().copied();
+    /// Where among the streams the one is whose message goes next.
+    #[inline]
+    fn pick(&self) -> Option<usize> {
+        if self.streams.len() < 2 {
+            return (!self.streams.is_empty()).then_some(0);
         }
-        let front = |stream: &u16| self.streams.get(stream).and_then(VecDeque::front);
         // RFC 9260 §6.9: without interleaving, a message that has begun is finished first.
         if let Some(turn) = self.turn
             && !self.interleaving
-            && front(&turn).is_some_and(|message| message.begun.is_some())
+            && let Ok(at) = find(&self.streams, turn)
+            && self.streams[at].1.front().is_some_and(|message| message.begun.is_some())
         {
-            return Some(turn);
+            return Some(at);
         }
         match self.scheduler {
-            Scheduler::Fcfs => {
-                let first = |(_, waiting): &(&u16, &VecDeque<Message>)| waiting[0].id;
-                self.streams.iter().min_by_key(first).map(|(stream, _)| *stream)
-            }
+            Scheduler::Fcfs => (0..self.streams.len()).min_by_key(|at| self.streams[*at].1[0].id),
             Scheduler::RoundRobin => {
                 let after = self.turn.map_or(0, |turn| u32::from(turn) + 1);
-                let next = self.streams.keys().find(|stream| u32::from(**stream) >= after);
-                next.or_else(|| self.streams.keys().next()).copied()
+                let at = self.streams.partition_point(|(stream, _)| u32::from(*stream) < after);
+                Some(at % self.streams.len())
             }
-            Scheduler::Priority => self.streams.keys().next().copied(),
+            Scheduler::Priority => Some(0),
         }
     }
 
     /// Bytes of the next chunk if it may be so long; `None` without one.
+    #[inline]
     pub(super) fn next_bytes(&self, longest: usize) -> Option<usize> {
-        let message = self.streams.get(&self.pick()?)?.front()?;
+        let message = self.streams[self.pick()?].1.front()?;
         let header = if self.interleaving { 20 } else { 16 };
         Some((header + message.rest.wire_bytes()).next_multiple_of(4).min(longest))
     }
 
     /// Cuts the next chunk off, of at most so many bytes.
     pub(super) fn cut(&mut self, longest: usize) -> Option<Cut> {
-        let stream = self.pick()?;
+        let at = self.pick()?;
         let header = if self.interleaving { 20 } else { 16 };
         let most = longest.saturating_sub(header).max(1);
+        let (stream, waiting) = &mut self.streams[at];
+        let stream = *stream;
         self.turn = Some(stream);
-        let (number, _) = self.number(stream)?;
-        let waiting = self.streams.get_mut(&stream)?;
         let message = waiting.front_mut()?;
+        let (id, unordered, policy) = (message.id, message.unordered, message.policy);
         let beginning = message.begun.is_none();
+        let next = entry(&mut self.numbers, stream);
+        let number = message.begun.unwrap_or(fresh(*next, self.interleaving, unordered));
+        if beginning {
+            let next = if unordered { &mut next.1 } else { &mut next.0 };
+            *next = next.wrapping_add(1);
+        }
         let (part, rest) = split(std::mem::replace(&mut message.rest, nothing()), most);
         let ending = rest.is_none();
-        let (id, unordered, policy) = (message.id, message.unordered, message.policy);
         match rest {
             Some(rest) => {
                 message.rest = rest;
@@ -160,12 +169,9 @@ impl Queue {
             None => {
                 waiting.pop_front();
                 if waiting.is_empty() {
-                    self.streams.remove(&stream);
+                    self.streams.remove(at);
                 }
             }
-        }
-        if beginning {
-            self.count(stream, unordered);
         }
         self.bytes -= part.wire_bytes();
         let data = Data {
@@ -182,36 +188,21 @@ impl Queue {
         Some(Cut { data, id, policy })
     }
 
-    /// The number of the next chunk of a stream.
-    fn number(&self, stream: u16) -> Option<(Number, bool)> {
-        let message = self.streams.get(&stream)?.front()?;
-        let (ordered, unordered) = self.numbers.get(&stream).copied().unwrap_or_default();
-        let fresh = match (self.interleaving, message.unordered) {
-            (false, false) => Number::Ssn(ordered as u16),
-            // RFC 9260 §3.3.1: of an unordered message the number means nothing.
-            (false, true) => Number::Ssn(0),
-            (true, false) => Number::Mid(ordered, 0),
-            (true, true) => Number::Mid(unordered, 0),
-        };
-        Some((message.begun.unwrap_or(fresh), message.begun.is_none()))
-    }
-
-    fn count(&mut self, stream: u16, is_unordered: bool) {
-        let (ordered, unordered) = self.numbers.entry(stream).or_default();
-        let number = if is_unordered { unordered } else { ordered };
-        *number = number.wrapping_add(1);
+    /// Whether a message has waited too long: asked with every packet, while megabytes may wait.
+    #[inline]
+    pub(super) fn expires(&self, now: Instant) -> bool {
+        self.lasts_until.is_some_and(|until| until <= now)
     }
 
     /// Drops messages that are not to be sent any more; one that has begun is told of, for its
     /// parts that were sent are to be given up too. `true` if anything went.
     pub(super) fn expire(&mut self, now: Instant, begun: &mut Vec<u64>) -> bool {
-        // Asked with every packet, while megabytes may wait.
-        if self.lasts_until.is_none_or(|until| now < until) {
+        if !self.expires(now) {
             return false;
         }
         let mut bytes = 0;
         let mut lasts_until: Option<Instant> = None;
-        for waiting in self.streams.values_mut() {
+        for (_, waiting) in &mut self.streams {
             waiting.retain(|message| {
                 let gone = message.policy.expires.is_some_and(|at| at <= now);
                 if !gone {
@@ -224,7 +215,7 @@ impl Queue {
                 !gone
             });
         }
-        self.streams.retain(|_, waiting| !waiting.is_empty());
+        self.streams.retain(|(_, waiting)| !waiting.is_empty());
         self.lasts_until = lasts_until;
         self.bytes -= bytes;
         bytes > 0
@@ -232,13 +223,13 @@ impl Queue {
 
     /// The rest of a message whose parts were given up goes.
     pub(super) fn forget(&mut self, id: u64) {
-        for waiting in self.streams.values_mut() {
+        for (_, waiting) in &mut self.streams {
             if let Some(at) = waiting.iter().position(|message| message.id == id) {
                 self.bytes -= waiting[at].rest.wire_bytes();
                 waiting.remove(at);
             }
         }
-        self.streams.retain(|_, waiting| !waiting.is_empty());
+        self.streams.retain(|(_, waiting)| !waiting.is_empty());
     }
 
     /// RFC 7496 §3.2: makes room for a message of this priority by dropping waiting ones of less
@@ -249,8 +240,8 @@ impl Queue {
         while wanted > 0 {
             let lesser = self
                 .streams
-                .values()
-                .flatten()
+                .iter()
+                .flat_map(|(_, waiting)| waiting)
                 .filter(|m| m.begun.is_none() && m.policy.priority.is_some_and(|p| p > priority))
                 .max_by_key(|m| (m.policy.priority, m.id));
             let Some((id, bytes)) = lesser.map(|m| (m.id, m.rest.wire_bytes())) else { break };
@@ -259,6 +250,31 @@ impl Queue {
             wanted = wanted.saturating_sub(bytes);
         }
         freed
+    }
+}
+
+/// Where a stream's entry is, or would be.
+fn find<T>(entries: &[(u16, T)], stream: u16) -> Result<usize, usize> {
+    entries.binary_search_by_key(&stream, |(number, _)| *number)
+}
+
+/// A stream's entry.
+fn entry<T: Default>(entries: &mut Vec<(u16, T)>, stream: u16) -> &mut T {
+    let at = find(entries, stream).unwrap_or_else(|at| {
+        entries.insert(at, (stream, T::default()));
+        at
+    });
+    &mut entries[at].1
+}
+
+/// The number of a message that begins.
+fn fresh((ordered, unordered): (u32, u32), interleaving: bool, is_unordered: bool) -> Number {
+    match (interleaving, is_unordered) {
+        (false, false) => Number::Ssn(ordered as u16),
+        // RFC 9260 §3.3.1: of an unordered message the number means nothing.
+        (false, true) => Number::Ssn(0),
+        (true, false) => Number::Mid(ordered, 0),
+        (true, true) => Number::Mid(unordered, 0),
     }
 }
 

@@ -164,12 +164,20 @@ impl Reassembly {
         }
         let order = self.streams.entry(stream).or_default();
         match order.near(number) {
-            Some(turn) if turn >= order.next => {
+            // Its turn, as mostly.
+            Some(turn) if turn == order.next => {
+                order.next += 1;
+                let waits = !order.waiting.is_empty();
+                self.ready.push_back(frame);
+                if waits {
+                    self.release(stream);
+                }
+            }
+            Some(turn) if turn > order.next => {
                 self.held.add(frame.wire_bytes());
                 if let Some(twin) = order.waiting.insert(turn, frame) {
                     self.held.remove(twin.wire_bytes());
                 }
-                self.release(stream);
             }
             // Its turn is over: a number used twice.
             _ => {}

@@ -1,7 +1,7 @@
 //! The receiving half: which TSNs have come, what the SACK says of them and when it leaves, and how
 //! much more may come (RFC 9260 §6.2, §6.7).
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 
 use super::packet::{Data, ForwardTsn, Sack};
 use super::reassembly::{Reassembly, Violation};
@@ -21,8 +21,8 @@ const DUPLICATES: usize = 32;
 pub(super) struct Receiver {
     /// All up to here have come.
     cumulative: Seq,
-    /// Those beyond.
-    above: BTreeSet<Seq>,
+    /// Those beyond: first and last of each run, with something missing before each.
+    above: VecDeque<(Seq, Seq)>,
     duplicates: Vec<u32>,
     pub(super) reassembly: Reassembly,
     buffer_bytes: usize,
@@ -49,7 +49,7 @@ impl Receiver {
     pub(super) fn new(initial: u32, buffer_bytes: usize) -> Self {
         Self {
             cumulative: Seq::first(initial).back(1),
-            above: BTreeSet::new(),
+            above: VecDeque::new(),
             duplicates: Vec::new(),
             reassembly: Reassembly::default(),
             buffer_bytes,
@@ -62,7 +62,7 @@ impl Receiver {
 
     /// Bytes of memory held.
     pub(super) fn footprint(&self) -> usize {
-        self.above.len() * size_of::<Seq>()
+        self.above.len() * size_of::<(Seq, Seq)>()
             + self.duplicates.len() * size_of::<u32>()
             + self.reassembly.footprint()
     }
@@ -73,7 +73,7 @@ impl Receiver {
 
     pub(super) fn on_data(&mut self, data: Data) -> Result<Taken, Violation> {
         let tsn = self.cumulative.near(data.tsn);
-        if tsn <= self.cumulative || self.above.contains(&tsn) {
+        if self.has(tsn) {
             // §6.2: duplicates are told of, and at once.
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(data.tsn);
@@ -83,7 +83,7 @@ impl Receiver {
         }
         let bytes = data.payload.wire_bytes();
         let held = self.reassembly.held();
-        let newest = self.above.last().is_none_or(|highest| tsn > *highest);
+        let newest = self.above.back().is_none_or(|(_, highest)| tsn > *highest);
         // §6.2: without room a TSN beyond the highest is dropped; the next in order is always taken,
         // lest both ends wait.
         let room = if newest { self.buffer_bytes } else { self.buffer_bytes.saturating_mul(2) };
@@ -100,8 +100,7 @@ impl Receiver {
             return Ok(Taken::Refused);
         }
         self.due |= data.immediate;
-        self.above.insert(tsn);
-        self.advance();
+        self.note(tsn);
         // §6.7: a gap is told of at once, and its filling.
         self.due |= !self.above.is_empty() || !newest;
         self.reassembly.add(tsn, data)?;
@@ -111,17 +110,49 @@ impl Receiver {
     /// A chunk of a stream that does not exist is acknowledged and goes (§6.5).
     pub(super) fn ignore(&mut self, data: &Data) {
         let tsn = self.cumulative.near(data.tsn);
-        if tsn > self.cumulative && tsn.since(self.cumulative) <= REACH {
-            self.above.insert(tsn);
-            self.advance();
+        if tsn.since(self.cumulative) <= REACH && !self.has(tsn) {
+            self.note(tsn);
         }
         self.due = true;
     }
 
+    /// The first run that does not end before a TSN.
+    fn run_at(&self, tsn: Seq) -> usize {
+        self.above.partition_point(|(_, last)| *last < tsn)
+    }
+
+    fn has(&self, tsn: Seq) -> bool {
+        let within = |(first, _): &(Seq, Seq)| *first <= tsn;
+        tsn <= self.cumulative || self.above.get(self.run_at(tsn)).is_some_and(within)
+    }
+
+    /// One that was missing has come.
+    fn note(&mut self, tsn: Seq) {
+        if tsn == self.cumulative + 1 {
+            self.cumulative = tsn;
+            return self.advance();
+        }
+        let at = self.run_at(tsn);
+        let follows = at > 0 && self.above[at - 1].1 + 1 == tsn;
+        let leads = self.above.get(at).is_some_and(|(first, _)| tsn + 1 == *first);
+        match (follows, leads) {
+            (true, true) => {
+                self.above[at - 1].1 = self.above[at].1;
+                self.above.remove(at);
+            }
+            (true, false) => self.above[at - 1].1 = tsn,
+            (false, true) => self.above[at].0 = tsn,
+            (false, false) => self.above.insert(at, (tsn, tsn)),
+        }
+    }
+
+    /// Runs that nothing is missing before any more count as the rest.
     fn advance(&mut self) {
-        while self.above.first() == Some(&(self.cumulative + 1)) {
-            self.above.pop_first();
-            self.cumulative += 1;
+        while let Some((first, last)) = self.above.front()
+            && *first <= self.cumulative + 1
+        {
+            self.cumulative = self.cumulative.max(*last);
+            self.above.pop_front();
         }
     }
 
@@ -146,7 +177,6 @@ impl Receiver {
             return;
         }
         self.cumulative = to;
-        self.above = self.above.split_off(&(to + 1));
         self.advance();
         self.reassembly.skip(to, &forward.skipped);
     }
@@ -163,23 +193,57 @@ impl Receiver {
 
     /// The SACK, of at most so many bytes; it is then no longer owed.
     pub(super) fn sack(&mut self, space: usize) -> Sack {
-        let mut blocks = space.saturating_sub(16) / 4;
-        let (mut gaps, mut last): (Vec<(u16, u16)>, u64) = (Vec::new(), 0);
-        for tsn in &self.above {
-            let offset = tsn.since(self.cumulative);
-            match gaps.last_mut() {
-                Some(gap) if offset == last + 1 => gap.1 = offset as u16,
-                _ if blocks == 0 => break,
-                _ => {
-                    blocks -= 1;
-                    gaps.push((offset as u16, offset as u16));
-                }
-            }
-            last = offset;
-        }
+        let blocks = space.saturating_sub(16) / 4;
+        let offset = |tsn: Seq| tsn.since(self.cumulative) as u16;
+        let runs = self.above.iter().take(blocks);
+        let gaps: Vec<_> = runs.map(|(first, last)| (offset(*first), offset(*last))).collect();
         let mut duplicates = std::mem::take(&mut self.duplicates);
-        duplicates.truncate(blocks);
+        duplicates.truncate(blocks - gaps.len());
         (self.due, self.delayed, self.unacked) = (false, None, Some(0));
         Sack { cumulative: self.cumulative.wire(), a_rwnd: self.a_rwnd(), gaps, duplicates }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::dice::Dice;
+    use crate::sctp::Skipped;
+
+    /// Runs say what the set of TSNs that came says, in whatever order they came.
+    #[test]
+    fn runs_are_the_set_of_what_came() {
+        let mut dice = Dice::new(1, "tsn");
+        let mut receiver = Receiver::new(u32::MAX - 20, 0);
+        let (mut cumulative, mut set) = (receiver.cumulative, BTreeSet::new());
+        for turn in 0..5000 {
+            let tsn = cumulative + dice.bits() % 40;
+            if turn % 50 == 49 {
+                let skipped = Skipped::Ssn(Vec::new());
+                receiver.on_forward(&ForwardTsn { cumulative: tsn.wire(), skipped });
+                cumulative = tsn;
+                set = set.split_off(&(tsn + 1));
+            } else {
+                assert_eq!(receiver.has(tsn), tsn <= cumulative || set.contains(&tsn));
+                if tsn > cumulative && set.insert(tsn) {
+                    receiver.note(tsn);
+                }
+            }
+            while set.remove(&(cumulative + 1)) {
+                cumulative += 1;
+            }
+            let mut gaps = Vec::<(u16, u16)>::new();
+            for tsn in &set {
+                let offset = tsn.since(cumulative) as u16;
+                match gaps.last_mut() {
+                    Some(gap) if gap.1 + 1 == offset => gap.1 = offset,
+                    _ => gaps.push((offset, offset)),
+                }
+            }
+            let sack = receiver.sack(1000);
+            assert_eq!((sack.cumulative, sack.gaps), (cumulative.wire(), gaps));
+        }
     }
 }

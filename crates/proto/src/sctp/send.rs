@@ -1,12 +1,14 @@
 //! The sending half: chunks get TSNs and wait for their acknowledgement; those that were lost leave
 //! again, first (RFC 9260 §6.1, §6.2.1, §6.3.3, §7.2.4), unless they are given up (RFC 3758 §3.5).
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::config::Config;
 use super::packet::{Chunk, Data, ForwardTsn, Number, Sack, Skipped};
 use super::path::{News, Path};
 use super::queue::{Facts, Queue, Sending, Sent, Status};
+use super::tally::Tally;
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::packet::Frame;
 use crate::probe::Garbage;
@@ -26,12 +28,7 @@ pub(super) struct Sender {
     cumulative: Seq,
     /// The next TSN.
     next: Seq,
-    /// Room at the peer beyond what is in flight.
-    peer_rwnd: u64,
-    marked: usize,
-    gapped: usize,
-    /// Bytes of user data in flight.
-    flying: u64,
+    tally: Tally,
     /// Bytes of user data in `sent`, given up ones apart.
     held: usize,
     /// Where SACKs clock new data: what waits may leave, since a SACK came in and no message after it,
@@ -56,10 +53,7 @@ impl Sender {
             sent: VecDeque::new(),
             cumulative,
             next,
-            peer_rwnd: 0,
-            marked: 0,
-            gapped: 0,
-            flying: 0,
+            tally: Tally::default(),
             held: 0,
             clocked: true,
             forwards: false,
@@ -71,7 +65,7 @@ impl Sender {
 
     /// What the peer said when the association was set up.
     pub(super) fn agree(&mut self, a_rwnd: u32, forwards: bool, interleaving: bool) {
-        self.peer_rwnd = a_rwnd.into();
+        self.tally.peer_rwnd = a_rwnd.into();
         self.forwards = forwards;
         self.queue.interleaving = interleaving;
     }
@@ -140,14 +134,14 @@ impl Sender {
             self.govern(now, advanced, path);
             path.limit_burst(config.max_burst);
         }
-        self.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.flying);
+        self.tally.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.tally.flying);
         self.clocked = true;
         self.advance(now, paths);
         Ok(())
     }
 
     /// All up to here has come. Gives the highest TSN newly acknowledged.
-    pub(super) fn acknowledge(&mut self, now: Instant, to: Seq, paths: &mut [Path]) -> Option<Seq> {
+    fn acknowledge(&mut self, now: Instant, to: Seq, paths: &mut [Path]) -> Option<Seq> {
         let mut highest = None;
         while self.cumulative < to
             && let Some(sent) = self.sent.pop_front()
@@ -156,11 +150,14 @@ impl Sender {
             // §6.3.2 R3; what was given up counts too, or its T3 would run on for what came after.
             paths[sent.path].news.earliest = true;
             match sent.status {
-                Status::Acked => self.gapped -= 1,
-                Status::Abandoned => continue,
+                Status::Acked => self.tally.gapped -= 1,
+                Status::Abandoned => {
+                    self.tally.abandoned -= 1;
+                    continue;
+                }
                 Status::Flying | Status::Marked => {
                     let facts = sent.facts();
-                    self.take_off(facts, paths);
+                    self.tally.take_off(facts, paths);
                     on_acked(now, facts, &mut paths[sent.path]);
                     highest = Some(sent.tsn);
                 }
@@ -170,56 +167,36 @@ impl Sender {
         highest
     }
 
-    /// A chunk is neither in flight nor to be sent again any more.
-    fn take_off(&mut self, sent: Facts, paths: &mut [Path]) {
-        match sent.status {
-            Status::Flying => {
-                self.flying -= sent.user_bytes;
-                let path = &mut paths[sent.path];
-                path.flight = path.flight.saturating_sub(sent.wire_bytes);
-            }
-            Status::Marked => self.marked -= 1,
-            Status::Acked | Status::Abandoned => {}
-        }
-    }
-
     /// Gap Ack Blocks; gives the highest TSN newly acknowledged.
     fn on_gaps(&mut self, now: Instant, gaps: &[(u16, u16)], paths: &mut [Path]) -> Option<Seq> {
-        if gaps.is_empty() && self.gapped == 0 {
+        let tally = &mut self.tally;
+        if gaps.is_empty() && tally.gapped == 0 {
             return None;
         }
-        // How many blocks begin less how many end, up to each chunk: many may lie about as many.
-        let mut depth = vec![0_i64; self.sent.len() + 1];
-        for (first, last) in gaps {
-            depth[usize::from(*first) - 1] += 1;
-            depth[usize::from(*last)] -= 1;
-        }
-        let (mut highest, mut open) = (None, 0);
-        for (at, change) in depth.into_iter().enumerate().take(self.sent.len()) {
-            open += change;
-            let status = self.sent[at].status;
-            // Most are where they were: only what changes is looked at.
-            if matches!(
-                (status, open > 0),
-                (Status::Flying | Status::Marked, false) | (Status::Acked, true)
-            ) {
-                continue;
+        let gaps = in_order(gaps);
+        let mut gaps = gaps.iter();
+        let (mut gap, mut highest) = (gaps.next(), None);
+        for (offset, sent) in (1..).zip(&mut self.sent) {
+            while gap.is_some_and(|(_, last)| usize::from(*last) < offset) {
+                gap = gaps.next();
             }
-            let facts = self.sent[at].facts();
-            match (status, open > 0) {
+            let told = gap.is_some_and(|(first, _)| usize::from(*first) <= offset);
+            // Most are where they were: only what changes is looked at.
+            match (sent.status, told) {
                 (Status::Flying | Status::Marked, true) => {
-                    self.take_off(facts, paths);
+                    let facts = sent.facts();
+                    tally.take_off(facts, paths);
                     on_acked(now, facts, &mut paths[facts.path]);
                     highest = Some(facts.tsn);
-                    self.sent[at].status = Status::Acked;
-                    self.gapped += 1;
+                    sent.status = Status::Acked;
+                    tally.gapped += 1;
                 }
                 // §6.2.1 D iii: the peer has dropped it after all.
                 (Status::Acked, false) => {
-                    self.gapped -= 1;
-                    self.flying += facts.user_bytes;
-                    paths[facts.path].flight += facts.wire_bytes;
-                    (self.sent[at].status, self.sent[at].missing) = (Status::Flying, 0);
+                    tally.gapped -= 1;
+                    tally.flying += sent.user_bytes();
+                    paths[sent.path].flight += sent.wire_bytes();
+                    (sent.status, sent.missing) = (Status::Flying, 0);
                 }
                 _ => {}
             }
@@ -232,8 +209,7 @@ impl Sender {
     fn count_missing(&mut self, highest: Option<Seq>, block: Option<Seq>, paths: &mut [Path]) {
         let recovering = paths.iter().any(|path| path.exit.is_some());
         let Some(limit) = highest.max(block.filter(|_| recovering)) else { return };
-        for at in 0..self.sent.len() {
-            let sent = &mut self.sent[at];
+        for sent in &mut self.sent {
             if sent.tsn >= limit {
                 break;
             }
@@ -244,21 +220,9 @@ impl Sender {
             if sent.missing >= MISSING {
                 sent.fast = true;
                 paths[sent.path].news.lost = true;
-                self.mark(at, false, paths);
+                self.tally.mark(sent, false, paths);
             }
         }
-    }
-
-    fn mark(&mut self, at: usize, elsewhere: bool, paths: &mut [Path]) {
-        let sent = &mut self.sent[at];
-        let (user, wire) = (sent.user_bytes(), sent.wire_bytes());
-        (sent.status, sent.elsewhere, sent.missing) = (Status::Marked, elsewhere, 0);
-        let path = &mut paths[sent.path];
-        path.flight = path.flight.saturating_sub(wire);
-        // §6.2.1 C: what is marked is not on its way to the peer's buffer.
-        self.flying -= user;
-        self.peer_rwnd += user;
-        self.marked += 1;
     }
 
     /// What a SACK means for a path's window and timer.
@@ -296,9 +260,9 @@ impl Sender {
     /// there was nothing.
     pub(super) fn on_timeout(&mut self, path: usize, paths: &mut [Path]) -> bool {
         let mut any = false;
-        for at in 0..self.sent.len() {
-            if self.sent[at].status == Status::Flying && self.sent[at].path == path {
-                self.mark(at, true, paths);
+        for sent in &mut self.sent {
+            if sent.status == Status::Flying && sent.path == path {
+                self.tally.mark(sent, true, paths);
                 any = true;
             }
         }
@@ -312,15 +276,15 @@ impl Sender {
 
     /// Gives up a message, its chunks in whatever state (RFC 3758 §3.5 A1 to A3).
     fn abandon(&mut self, id: u64, paths: &mut [Path]) {
-        for at in 0..self.sent.len() {
-            let sent = &self.sent[at];
+        for sent in &mut self.sent {
             if sent.id != id || matches!(sent.status, Status::Acked | Status::Abandoned) {
                 continue;
             }
             let facts = sent.facts();
-            self.take_off(facts, paths);
+            self.tally.take_off(facts, paths);
             self.held -= facts.user_bytes as usize;
-            self.sent[at].status = Status::Abandoned;
+            sent.status = Status::Abandoned;
+            self.tally.abandoned += 1;
         }
         self.queue.forget(id);
     }
@@ -328,12 +292,14 @@ impl Sender {
     /// Gives up what is not to be sent any more; before anything is sent. `true` if there is more
     /// room for it.
     pub(super) fn expire(&mut self, now: Instant, paths: &mut [Path]) -> bool {
-        if !self.forwards {
+        // Asked with every packet, and mostly nothing is or was given up.
+        let nothing = self.tally.marked == 0 && self.tally.abandoned == 0;
+        if !self.forwards || nothing && !self.queue.expires(now) {
             return false;
         }
         let mut ids = Vec::new();
         let mut freed = self.queue.expire(now, &mut ids);
-        if self.marked > 0 {
+        if self.tally.marked > 0 {
             let over = |sent: &&Sent| {
                 sent.status == Status::Marked && sent.policy.gives_up(now, sent.transmissions)
             };
@@ -351,6 +317,12 @@ impl Sender {
     fn advance(&mut self, now: Instant, paths: &mut [Path]) {
         let was = self.advanced;
         self.advanced = self.advanced.max(self.cumulative);
+        let abandoned = |sent: &&Sent| sent.status == Status::Abandoned;
+        debug_assert_eq!(self.tally.abandoned, self.sent.iter().filter(abandoned).count());
+        if self.tally.abandoned == 0 {
+            self.forward_due = false;
+            return;
+        }
         let from = self.advanced.since(self.cumulative) as usize;
         for sent in self.sent.iter().skip(from) {
             if sent.status != Status::Abandoned {
@@ -418,7 +390,7 @@ impl Sender {
     /// Whether data could leave on this path now.
     pub(super) fn wants(&self, index: usize, paths: &[Path], config: &Config) -> bool {
         let path = &paths[index];
-        if self.marked > 0
+        if self.tally.marked > 0
             && path.is_open()
             && self.sent.iter().any(|s| s.status == Status::Marked && target(s, paths) == index)
         {
@@ -430,22 +402,24 @@ impl Sender {
     }
 
     /// Whether a new chunk may leave in `space` bytes.
+    #[inline]
     fn may_cut(&self, space: usize, whole: usize, first: bool, config: &Config) -> bool {
         let Some(bytes) = self.queue.next_bytes(whole) else { return false };
         // Nagle: a packet that is not full waits for what is in flight.
-        let small = config.nagle && self.flying > 0 && first && {
+        let flying = self.tally.flying;
+        let small = config.nagle && flying > 0 && first && {
             let waiting = self.queue.bytes() + 16;
             waiting < whole
         };
-        let held_back = config.ack_clocked && !self.clocked && self.flying > 0;
+        let held_back = config.ack_clocked && !self.clocked && flying > 0;
         // §6.1 A: without room at the peer, one chunk may be in flight to find out.
-        let fits = bytes as u64 <= self.peer_rwnd.saturating_add(16) || self.flying == 0;
+        let fits = bytes as u64 <= self.tally.peer_rwnd.saturating_add(16) || flying == 0;
         bytes <= space && fits && !small && !held_back
     }
 
     /// A message to be sent.
     pub(super) fn push(&mut self, now: Instant, frame: Frame, how: &Sending) {
-        self.clocked = self.flying == 0;
+        self.clocked = self.tally.flying == 0;
         self.queue.push(now, frame, how);
     }
 
@@ -460,7 +434,7 @@ impl Sender {
         chunks: &mut Vec<Chunk>,
     ) {
         let whole = paths[index].space();
-        if paths[index].is_open() && self.marked > 0 {
+        if paths[index].is_open() && self.tally.marked > 0 {
             let was = space;
             self.retransmit(now, index, paths, &mut space, chunks);
             if space < was {
@@ -493,11 +467,11 @@ impl Sender {
         space: &mut usize,
         chunks: &mut Vec<Chunk>,
     ) {
-        for at in 0..self.sent.len() {
-            if self.marked == 0 {
+        let tally = &mut self.tally;
+        for (at, sent) in self.sent.iter_mut().enumerate() {
+            if tally.marked == 0 {
                 break;
             }
-            let sent = &self.sent[at];
             if sent.status != Status::Marked || target(sent, paths) != index {
                 continue;
             }
@@ -508,10 +482,9 @@ impl Sender {
                 break;
             }
             *space = space.saturating_sub(bytes);
-            self.marked -= 1;
-            self.flying += sent.user_bytes();
-            self.peer_rwnd = self.peer_rwnd.saturating_sub(sent.user_bytes());
-            let sent = &mut self.sent[at];
+            tally.marked -= 1;
+            tally.flying += sent.user_bytes();
+            tally.peer_rwnd = tally.peer_rwnd.saturating_sub(sent.user_bytes());
             (sent.status, sent.path, sent.elsewhere) = (Status::Flying, index, false);
             sent.transmissions += 1;
             let path = &mut paths[index];
@@ -548,15 +521,33 @@ impl Sender {
             fast: false,
             elsewhere: false,
         };
-        self.flying += sent.user_bytes();
-        self.held += sent.data.payload.wire_bytes();
-        self.peer_rwnd = self.peer_rwnd.saturating_sub(sent.user_bytes());
+        let bytes = sent.user_bytes();
+        self.held += bytes as usize;
+        self.tally.flying += bytes;
+        self.tally.peer_rwnd = self.tally.peer_rwnd.saturating_sub(bytes);
         path.on_sent(now, sent.wire_bytes());
         path.timed = path.timed.or(Some((tsn, now)));
         let chunk = Chunk::Data(sent.data.clone());
         self.sent.push_back(sent);
         Some(chunk)
     }
+}
+
+/// Gap Ack Blocks as disjoint ones in order: as they are, but for those of strange receivers.
+fn in_order(gaps: &[(u16, u16)]) -> Cow<'_, [(u16, u16)]> {
+    if gaps.is_sorted_by(|one, next| one.1 < next.0) {
+        return Cow::Borrowed(gaps);
+    }
+    let mut gaps = gaps.to_vec();
+    gaps.sort_unstable();
+    gaps.dedup_by(|next, one| {
+        let meets = next.0 <= one.1;
+        if meets {
+            one.1 = one.1.max(next.1);
+        }
+        meets
+    });
+    Cow::Owned(gaps)
 }
 
 /// Where a chunk that was lost goes: what timed out on one path goes on another (§6.4.1).
@@ -573,5 +564,17 @@ fn on_acked(now: Instant, sent: Facts, path: &mut Path) {
         if sent.transmissions == 1 {
             path.rtt.sample(now.saturating_since(at), 1);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_overlap_are_as_those_that_do_not() {
+        assert_eq!(*in_order(&[(2, 3), (5, 9)]), [(2, 3), (5, 9)]);
+        let strange = [(5, 9), (2, 6), (11, 12), (6, 7), (11, 11)];
+        assert_eq!(*in_order(&strange), [(2, 9), (11, 12)]);
     }
 }

@@ -22,7 +22,7 @@ use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use crate::probe::{Garbage, Note, Place, Probe};
 use crate::profile::Profile;
 use crate::rate::{self, Kind, Machine, Rung};
-use crate::time::Instant;
+use crate::time::{Instant, earlier};
 use receiver::Receiver;
 use sender::Sender;
 
@@ -126,18 +126,18 @@ impl Tfrc {
         &mut self,
         now: Instant,
         ecn: Ecn,
-        packet: Packet,
+        packet: &mut Packet,
         probe: &mut P,
     ) -> Result<(), Garbage> {
         match packet {
             Packet::Data(data) => {
-                self.receiver.on_data(now, ecn, &data, probe)?;
-                self.inbound.push_back(data.payload);
-                self.answers.extend(self.receiver.feedback(now));
+                self.receiver.on_data(now, ecn, data, probe)?;
+                self.inbound.push_back(std::mem::take(&mut data.payload));
+                self.answer(now);
                 Ok(())
             }
             Packet::Feedback(_) if self.closed => Ok(()),
-            Packet::Feedback(feedback) => self.sender.on_feedback(now, &feedback, probe),
+            Packet::Feedback(feedback) => self.sender.on_feedback(now, feedback, probe),
         }
     }
 
@@ -145,14 +145,14 @@ impl Tfrc {
         &mut self,
         now: Instant,
         ecn: Ecn,
-        body: Body,
+        body: &mut Body,
         probe: &mut P,
     ) -> Result<(), Garbage> {
         match body {
             Body::Tfrc(packet) => self.on_packet(now, ecn, packet, probe),
             Body::TooBig { mtu, quote } => {
                 self.version = quote.version;
-                let mtu = mtu.max(least_mtu(self.version));
+                let mtu = least_mtu(self.version).max(*mtu);
                 self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
                 Ok(())
             }
@@ -165,7 +165,20 @@ impl Tfrc {
             self.sender.on_timeout(now, probe);
         }
         self.receiver.on_timeout(now);
-        self.answers.extend(self.receiver.feedback(now));
+        self.answer(now);
+    }
+
+    fn answer(&mut self, now: Instant) {
+        if let Some(feedback) = self.receiver.feedback(now) {
+            self.answers.push_back(feedback);
+        }
+    }
+
+    /// What the application should hear.
+    fn look(&mut self, now: Instant) {
+        if !self.closed {
+            self.sender.look(now, &mut self.events);
+        }
     }
 
     fn close(&mut self) {
@@ -177,47 +190,51 @@ impl Tfrc {
 
     fn deadline(&self) -> Option<Instant> {
         let sender = if self.closed { None } else { self.sender.deadline() };
-        [sender, self.receiver.deadline()].into_iter().flatten().min()
+        earlier(sender, self.receiver.deadline())
     }
 }
 
 impl Endpoint for Tfrc {
     fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+        if let Input::Packet { path, ecn, damage, mut body } = input {
+            return self.receive(now, (path, ecn, damage), &mut body, probe);
+        }
         // Whatever happens now, a permit of earlier was not used until then.
         self.sender.note_unused(now);
-        let verdict = match input {
+        match input {
             Input::Open => {
                 if !std::mem::replace(&mut self.opened, true) {
                     self.events.push_back(Event::Connected);
                 }
-                Ok(())
             }
             Input::Frame(frame) => {
                 self.sender.on_frame(now, frame.wire_bytes() as u32);
                 self.outbound.push_back(frame);
-                Ok(())
             }
+            Input::Timeout => self.on_timeout(now, probe),
+            Input::Close | Input::Abort => self.close(),
+            Input::Packet { .. } | Input::Path(..) => {}
+        }
+        self.look(now);
+    }
+
+    fn receive<P: Probe>(
+        &mut self,
+        now: Instant,
+        (_, ecn, damage): (PathId, Ecn, Damage),
+        body: &mut Body,
+        probe: &mut P,
+    ) {
+        self.sender.note_unused(now);
+        let verdict = match damage {
             // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
-            Input::Packet { damage: Damage::Payload, .. } => Err(Garbage::Checksum),
-            Input::Packet { ecn, body, .. } => self.on_body(now, ecn, body, probe),
-            Input::Timeout => {
-                self.on_timeout(now, probe);
-                Ok(())
-            }
-            Input::Close | Input::Abort => {
-                self.close();
-                Ok(())
-            }
-            Input::Path(..) => Ok(()),
+            Damage::Payload => Err(Garbage::Checksum),
+            Damage::None => self.on_body(now, ecn, body, probe),
         };
         if let Err(garbage) = verdict {
             probe.record(now, Place::Peer(0), &Note::Garbage(garbage));
         }
-        if !self.closed {
-            for event in self.sender.look(now) {
-                self.events.push_back(event);
-            }
-        }
+        self.look(now);
     }
 
     fn poll<P: Probe>(&mut self, now: Instant, _: &mut P) -> Output {

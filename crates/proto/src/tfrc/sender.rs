@@ -1,11 +1,13 @@
 //! The half of a bare TFRC end that sends data: numbers and stamps (RFC 5348 §3.2.1), the
 //! round-trip time from echoed stamps (§4.3 step 1), and when there is room.
 
+use std::collections::VecDeque;
+
 use crate::endpoint::Event;
 use crate::packet::Frame;
 use crate::probe::{Garbage, Probe};
 use crate::rate::{Machine, Parameters, Permit, RateControl, Report, Rung};
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 
 use super::packet::{Data, Feedback};
 
@@ -128,16 +130,18 @@ impl Sender {
     }
 
     /// What the application should hear after something happened.
-    pub(super) fn look(&mut self, now: Instant) -> impl Iterator<Item = Event> {
+    pub(super) fn look(&mut self, now: Instant, events: &mut VecDeque<Event>) {
         let was_open = self.is_open();
-        let mut encoding = None;
         if let Some(machine) = &mut self.machine {
             self.permit = machine.permit(now, self.data_bytes);
-            encoding = machine.encoding().map(Event::Encoding);
+            if let Some(rung) = machine.encoding() {
+                events.push_back(Event::Encoding(rung));
+            }
         }
-        let opened = self.is_open() && !was_open;
+        if self.is_open() && !was_open {
+            events.push_back(Event::Writable);
+        }
         self.unused = self.is_open().then_some(now);
-        [encoding, opened.then_some(Event::Writable)].into_iter().flatten()
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -146,7 +150,7 @@ impl Sender {
             Permit::Now | Permit::Blocked => None,
         };
         let machine = self.machine.as_ref().and_then(RateControl::deadline);
-        [permit, machine].into_iter().flatten().min()
+        earlier(permit, machine)
     }
 }
 

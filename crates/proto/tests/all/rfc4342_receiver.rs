@@ -65,7 +65,7 @@ fn section_8_6_loss_intervals_are_skip_length_and_nine_bytes_each() {
         ],
     };
     let mut out = Options::default();
-    codec::push_loss_intervals(&mut out, &intervals);
+    codec::push_loss_intervals(&mut out, 2, intervals.intervals.iter().copied());
     #[rustfmt::skip]
     let expected = [
         193, 21, 2,
@@ -84,8 +84,7 @@ fn section_8_6_an_option_holds_28_intervals_and_numbers_stop_at_their_greatest()
         data_packets: u64::MAX,
     };
     let mut out = Options::default();
-    let intervals = LossIntervals { skip_packets: 3, intervals: vec![endless; 30] };
-    codec::push_loss_intervals(&mut out, &intervals);
+    codec::push_loss_intervals(&mut out, 3, [endless; 30].into_iter());
     assert_eq!(out.as_bytes().len(), 255);
     assert_eq!(out.as_bytes()[3..12], [0xff, 0xff, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff]);
     let read = codec::read(&out).unwrap().intervals.unwrap();

@@ -9,7 +9,7 @@ use crate::congestion::{Ack, Congestion, CongestionControl, Machine, NewReno, St
 use crate::dccp::ackvec;
 use crate::dccp::ccid::{Acknowledgement, Arrival, Departure, Sender as HcSender};
 use crate::dccp::data_dropped::{DropCode, dropped};
-use crate::dccp::options::{Opt, Options};
+use crate::dccp::options::Options;
 use crate::dccp::seqno::SeqNo;
 use crate::probe::{Gauge, Note, Place, Probe, Topic};
 use crate::rate::Permit;
@@ -340,8 +340,8 @@ impl HcSender for Sender {
     }
 
     fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
-        self.owed |= ackvec::runs(ack.ack, ack.options).next().is_some();
-        if ack.options.iter().any(|option| option == Ok(Opt::SlowReceiver)) {
+        self.owed = self.owed || ackvec::runs(ack.ack, ack.options).next().is_some();
+        if ack.options.has_slow_receiver() {
             // RFC 4340 §11.6: no increase for a round trip.
             self.held_until = now + self.rtt.srtt().unwrap_or(self.rtt.rto());
         }

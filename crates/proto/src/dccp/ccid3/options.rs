@@ -88,16 +88,24 @@ pub fn push_loss_event_rate(out: &mut Options, loss_event_rate: f64) {
     out.push(Opt::Ccid { kind: ccid_option::LOSS_EVENT_RATE, value: &value });
 }
 
-/// Appends Loss Intervals; those beyond [`MAX_INTERVALS`] are left out (RFC 4342 §8.6). The E bit
-/// is the nonce echo, which is always 0 since RFC 8311 §6.
-pub fn push_loss_intervals(out: &mut Options, intervals: &LossIntervals) {
-    let mut value = vec![intervals.skip_packets];
-    for interval in intervals.intervals.iter().take(MAX_INTERVALS) {
-        value.extend_from_slice(&three(interval.lossless_packets));
-        value.extend_from_slice(&three(interval.lossy_packets.min(MAX_23)));
-        value.extend_from_slice(&three(interval.data_packets));
+/// Appends Loss Intervals, latest first; those beyond [`MAX_INTERVALS`] are left out (RFC 4342
+/// §8.6). The E bit is the nonce echo, which is always 0 since RFC 8311 §6.
+pub fn push_loss_intervals(
+    out: &mut Options,
+    skip_packets: u8,
+    intervals: impl Iterator<Item = LossInterval>,
+) {
+    let mut value = [0; 1 + MAX_INTERVALS * INTERVAL_BYTES];
+    value[0] = skip_packets;
+    let mut bytes = 1;
+    let (places, _) = value[1..].as_chunks_mut::<INTERVAL_BYTES>();
+    for (place, interval) in places.iter_mut().zip(intervals) {
+        bytes += INTERVAL_BYTES;
+        place[..3].copy_from_slice(&three(interval.lossless_packets));
+        place[3..6].copy_from_slice(&three(interval.lossy_packets.min(MAX_23)));
+        place[6..].copy_from_slice(&three(interval.data_packets));
     }
-    out.push(Opt::Ccid { kind: ccid_option::LOSS_INTERVALS, value: &value });
+    out.push(Opt::Ccid { kind: ccid_option::LOSS_INTERVALS, value: &value[..bytes] });
 }
 
 /// Appends Dropped Packets, latest interval first (RFC 5622 §8.7).
@@ -116,6 +124,9 @@ pub fn push_rtt_estimate(out: &mut Options, rtt: Duration) {
 /// The RTT Estimate of a packet, if it brought one.
 #[must_use]
 pub fn rtt_estimate(options: &Options) -> Option<Duration> {
+    if !options.may_have(ccid_option::RTT_ESTIMATE) {
+        return None;
+    }
     options.iter().find_map(|option| match option {
         Ok(Opt::Ccid { kind: ccid_option::RTT_ESTIMATE, value })
             if (1..=4).contains(&value.len()) =>

@@ -4,7 +4,7 @@
 //! acknowledgement (§6).
 
 use super::counter::{CounterReader, Told};
-use super::options::{self, LossInterval, LossIntervals};
+use super::options::{self, LossInterval};
 use crate::dccp::AckVector;
 use crate::dccp::ccid::{self, Arrival};
 use crate::dccp::options::{Opt, Options};
@@ -141,11 +141,8 @@ impl Receiver {
         }
         if self.reports.loss_intervals {
             let skip = self.machine.history().skip_length().min(u8::MAX.into());
-            let intervals = LossIntervals {
-                skip_packets: skip as u8,
-                intervals: self.intervals().map(|interval| reported(&interval)).collect(),
-            };
-            options::push_loss_intervals(out, &intervals);
+            let intervals = self.intervals().map(|interval| reported(&interval));
+            options::push_loss_intervals(out, skip as u8, intervals);
         }
         if self.reports.dropped_packets {
             options::push_dropped_packets(

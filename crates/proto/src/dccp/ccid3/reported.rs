@@ -90,6 +90,9 @@ impl Reported {
         (start, end): (SeqNo, SeqNo),
         lossy_packets: u64,
     ) -> Vec<SeqNo> {
+        if self.marks.is_empty() {
+            return Vec::new();
+        }
         let began = (report.sent_at)(start).filter(|_| lossy_packets > 0);
         let rtt = report.rtt.unwrap_or(DEFAULT_RTT);
         let inside = |&(seq, at): &(SeqNo, Instant)| {

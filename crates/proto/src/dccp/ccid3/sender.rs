@@ -10,9 +10,9 @@ use super::options::{self, Feedback};
 use super::reported::{Context, Reported};
 use crate::dccp::ccid::{self, Acknowledgement, Departure};
 use crate::dccp::data_dropped::{DropCode, dropped};
-use crate::dccp::options::{Opt, Options};
+use crate::dccp::options::Options;
 use crate::dccp::seqno::SeqNo;
-use crate::math::round_u64;
+use crate::math::ceil_u64;
 use crate::probe::{Garbage, Note, Place, Probe};
 use crate::rate::{Machine, Parameters, Permit, RateControl, Report, Rung};
 use crate::time::{Duration, Instant};
@@ -166,7 +166,7 @@ impl Sender {
     /// RFC 4342 §5.2: what the other side's application, not the network, could not take.
     fn heed_receiver(&mut self, now: Instant, ack: &Acknowledgement<'_>) {
         let Some(rtt) = self.machine.rtt() else { return };
-        let slow = ack.options.iter().any(|option| option == Ok(Opt::SlowReceiver));
+        let slow = ack.options.has_slow_receiver();
         let seen = self.drops_seen.replace(ack.ack.max(self.drops_seen.unwrap_or(ack.ack)));
         let lost: u64 = dropped(ack.ack, ack.options)
             .filter(|block| block.code == DropCode::RECEIVE_BUFFER)
@@ -292,7 +292,7 @@ impl ccid::Sender for Sender {
     fn packets_per_rtt(&self) -> u64 {
         let Some(rtt) = self.machine.rtt() else { return 1 };
         let bytes = self.machine.rate().as_bps() as f64 / 8.0 * rtt.as_secs_f64();
-        round_u64((bytes / self.machine.segment_size().max(1.0)).ceil()).max(1)
+        ceil_u64(bytes / self.machine.segment_size().max(1.0)).max(1)
     }
     fn rtt(&self) -> Option<Duration> {
         self.machine.rtt()

@@ -41,8 +41,21 @@ pub(super) struct Features {
     unknown: Vec<(u8, Location)>,
     /// There is a Confirm that was not sent yet.
     owing: bool,
+    /// What the rows say together: asked with every packet, and told anew when one may have changed.
+    rows_say: Summary,
     /// §6.6.4: greatest number received with a Change or Confirm.
     fgsr: Option<SeqNo>,
+}
+
+/// What rows say together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Summary {
+    /// A Change is unanswered.
+    changing: bool,
+    /// A Change should go on the next packet that may bear it.
+    due: bool,
+    /// A Confirm is owed, unknown features apart.
+    confirms: bool,
 }
 
 impl Features {
@@ -58,8 +71,14 @@ impl Features {
         let rows = KNOWN.iter().flat_map(|known| {
             [Location::Here, Location::There].map(|location| Feature::new(known, location))
         });
-        let mut features =
-            Self { server, rows: rows.collect(), unknown: Vec::new(), owing: false, fgsr: None };
+        let mut features = Self {
+            server,
+            rows: rows.collect(),
+            unknown: Vec::new(),
+            owing: false,
+            rows_say: Summary::default(),
+            fgsr: None,
+        };
         features.prefer_as(config);
         features
     }
@@ -141,8 +160,21 @@ impl Features {
         (row.propose, row.mandatory) = (propose, must);
     }
 
+    fn summary(&self) -> Summary {
+        Summary {
+            changing: self.rows.iter().any(|row| row.state != State::Stable),
+            due: self.rows.iter().any(|row| row.due),
+            confirms: self.rows.iter().any(|row| row.confirm.is_some()),
+        }
+    }
+    /// A row may have changed.
+    fn sum_up(&mut self) {
+        self.rows_say = self.summary();
+    }
+
+    #[inline]
     fn find(&mut self, number: u8, location: Location) -> Option<&mut Feature> {
-        self.rows.iter_mut().find(|row| row.known.number == number && row.location == location)
+        self.rows.get_mut(place(number, location)?)
     }
     fn row(&mut self, number: u8, location: Location) -> &mut Feature {
         self.find(number, location).expect("every feature named here is in the table")
@@ -150,10 +182,7 @@ impl Features {
 
     /// The value in effect.
     pub(super) fn value(&self, number: u8, location: Location) -> u64 {
-        self.rows
-            .iter()
-            .find(|row| row.known.number == number && row.location == location)
-            .map_or(0, |row| row.value)
+        place(number, location).map_or(0, |place| self.rows[place].value)
     }
     /// True if a feature of one bit is on.
     pub(super) fn is_on(&self, number: u8, location: Location) -> bool {
@@ -163,8 +192,9 @@ impl Features {
     /// True while the value in effect is one that this end does not list, and a Change that may end
     /// this is unanswered.
     pub(super) fn is_undecided(&self, number: u8, location: Location) -> bool {
-        let here = |row: &&Feature| row.known.number == number && row.location == location;
-        self.rows.iter().find(here).is_some_and(|row| row.state != State::Stable && !row.can_stay())
+        place(number, location)
+            .map(|place| &self.rows[place])
+            .is_some_and(|row| row.state != State::Stable && !row.can_stay())
     }
 
     /// Whether these are values that this end can run a feature with.
@@ -190,6 +220,7 @@ impl Features {
             // §6.6.5
             State::Changing | State::Unstable => row.state = State::Unstable,
         }
+        self.sum_up();
     }
 
     /// What this end last wanted of its own non-negotiable feature.
@@ -214,6 +245,7 @@ impl Features {
                 row.begin();
             }
         }
+        self.sum_up();
     }
 
     /// §6.6.3: repeats every Change not answered. False if there is none.
@@ -221,15 +253,19 @@ impl Features {
         for row in &mut self.rows {
             row.due |= row.state != State::Stable;
         }
+        self.sum_up();
         self.is_changing()
     }
     /// True while a Change is unanswered.
+    #[inline]
     pub(super) fn is_changing(&self) -> bool {
-        self.rows.iter().any(|row| row.state != State::Stable)
+        self.rows_say.changing
     }
     /// True if a packet should leave for an option of negotiation.
+    #[inline]
     pub(super) fn wants_packet(&self) -> bool {
-        self.owing || self.rows.iter().any(|row| row.due)
+        debug_assert_eq!(self.rows_say, self.summary(), "a row changed unnoticed");
+        self.owing || self.rows_say.due
     }
 
     /// §6.6.4: whether a packet's Changes and Confirms are heard, or were overtaken.
@@ -243,6 +279,17 @@ impl Features {
 
     /// Takes a Change in. `at` is where the feature lies: a Change L is about the other end.
     pub(super) fn on_change(
+        &mut self,
+        at: Location,
+        change: Value<'_>,
+        mandatory: bool,
+    ) -> Result<Option<Changed>, ResetCode> {
+        let changed = self.take_change(at, change, mandatory);
+        self.sum_up();
+        changed
+    }
+
+    fn take_change(
         &mut self,
         at: Location,
         change: Value<'_>,
@@ -320,6 +367,7 @@ impl Features {
             row.confirmed(confirm.value, server).ok_or(ResetCode::OPTION_ERROR)?
         };
         row.settle();
+        self.sum_up();
         Ok(self.apply(confirm.number, at, value))
     }
 
@@ -353,6 +401,10 @@ impl Features {
     /// Appends Confirms owed and Changes due to the options of the packet `seq`, as long as they
     /// fit in `room` bytes. With `keep`, Confirms stay owed (§8.1.5: PARTOPEN).
     pub(super) fn write(&mut self, seq: SeqNo, room: usize, keep: bool, out: &mut Options) {
+        if !self.rows_say.due && !self.rows_say.confirms && self.unknown.is_empty() {
+            self.owing = false;
+            return;
+        }
         let fits = |out: &Options, bytes: usize| out.as_bytes().len() + bytes <= room;
         self.unknown.retain(|(number, at)| {
             let written = fits(out, 3);
@@ -377,7 +429,8 @@ impl Features {
                 }
             }
         }
-        self.owing = !keep && (!self.unknown.is_empty() || self.rows.iter().any(Feature::owes));
+        self.sum_up();
+        self.owing = !keep && (!self.unknown.is_empty() || self.rows_say.confirms);
     }
 
     /// PARTOPEN is over: the other end has what it needs.
@@ -386,6 +439,7 @@ impl Features {
         for row in &mut self.rows {
             row.confirm = None;
         }
+        self.sum_up();
     }
 
     /// The values that are no longer the initial ones, as bytes for an Init Cookie.
@@ -414,13 +468,40 @@ impl Features {
                 (row.due, row.fresh, row.sent) = (false, false, seq);
             }
         }
+        self.sum_up();
         Some(())
     }
+}
+
+/// Where in the table the row of a feature stands: in the order of [`KNOWN`], both locations of each.
+const fn place(number: u8, location: Location) -> Option<usize> {
+    let known = match number {
+        name::CCID..=name::CHECK_DATA_CHECKSUM => number - name::CCID,
+        name::SEND_RTT_ESTIMATE => 9,
+        name::SEND_LOSS_EVENT_RATE => 10,
+        _ => return None,
+    };
+    Some(2 * known as usize + location as usize)
 }
 
 fn confirm_option(at: Location, value: Value<'_>) -> Opt<'_> {
     match at {
         Location::Here => Opt::ConfirmL(value),
         Location::There => Opt::ConfirmR(value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_row_is_where_it_is_looked_for() {
+        let features = Features::new(&Config::new(super::super::Ccid::Two), false);
+        for (at, row) in features.rows.iter().enumerate() {
+            assert_eq!(place(row.known.number, row.location), Some(at));
+        }
+        let rows = (0..=u8::MAX).filter_map(|number| place(number, Location::There));
+        assert_eq!(rows.count(), KNOWN.len());
     }
 }

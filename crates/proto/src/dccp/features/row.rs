@@ -172,10 +172,6 @@ impl Feature {
         }
     }
 
-    pub(super) fn owes(&self) -> bool {
-        self.confirm.is_some()
-    }
-
     /// §6.6.2: to CHANGING.
     pub(super) fn begin(&mut self) {
         (self.state, self.due, self.fresh) = (State::Changing, true, true);
