@@ -165,23 +165,31 @@ def reports(*rates, loss=0.015, rtt_s=0.1):
 OVER, UNDER = 8.1e6, 7.9e6
 
 
-def test_the_circuit_breaker_needs_three_intervals_in_a_row():
+def test_the_circuit_breaker_averages_losses_over_three_intervals():
     assert breaker.tcp_rate_bps(1000, 0.1, 0.015) == pytest.approx(8e5)
     assert breaker.stopped(reports(OVER, OVER, OVER), 1000).until_s == 10
-    assert breaker.stopped(reports(OVER, OVER, UNDER, OVER, OVER, OVER), 1000).until_s == 25
+    # The rate is the last interval's: two are not enough, and the first over the bound is.
+    assert breaker.stopped(reports(UNDER, UNDER, UNDER), 1000) is None
+    assert breaker.stopped(reports(UNDER, UNDER, UNDER, OVER), 1000).until_s == 15
     assert breaker.stopped(reports(OVER, OVER, None, OVER), 1000) is None, "it was silent"
     assert breaker.stopped(reports(*6 * [OVER], loss=0.0), 1000) is None
+    # All the losses in the last of three: 4.5 % there are 1.5 % of all; 4 % are not.
+    burst = [*reports(OVER, OVER, loss=0.0), breaker.Report(10.0, OVER, 0.045, 0.1)]
+    assert breaker.stopped(burst, 1000).until_s == 10
+    burst[2] = breaker.Report(10.0, OVER, 0.04, 0.1)
+    assert breaker.stopped(burst, 1000) is None
 
 
-def test_where_nothing_arrives_the_media_time_out_and_the_round_trip_is_the_last():
-    dead = reports(UNDER, UNDER, UNDER, loss=1.0, rtt_s=None)
-    assert breaker.stopped(dead, 1000).until_s == 10
-    assert breaker.stopped(dead[:2], 1000) is None
-    # Two over the bound and one in which nothing came: with the round-trip time known before, it is
-    # the third, for all is lost and 8.1 Mbit/s are more than ten times 0.1 Mbit/s.
-    mixed = [*reports(OVER, OVER), breaker.Report(10.0, OVER, 1.0, None)]
-    assert breaker.stopped(mixed, 1000).until_s == 10
-    assert breaker.stopped([mixed[2], *mixed[:2]], 1000) is None, "none was known yet"
+def test_where_nothing_arrives_the_media_time_out():
+    dead = reports(*5 * [UNDER], loss=1.0, rtt_s=None)
+    assert breaker.stopped(dead, 1000).until_s == 20
+    assert breaker.stopped(dead[:4], 1000) is None
+    assert breaker.stopped([*dead[:4], None, *dead[:4]], 1000) is None, "it was silent"
+    # A receiver that has heard of nothing new tells of no loss: 4.5 % count again when it does.
+    mixed = [*reports(OVER, loss=0.0), breaker.Report(5.0, OVER, 1.0, None)]
+    after = breaker.Report(10.0, OVER, 0.045, 0.1)
+    assert breaker.stopped(mixed, 1000) is None
+    assert breaker.stopped([*mixed, after], 1000).until_s == 10
 
 
 def line(duration, interval, more, flow='rate = "80kbit/s", packet = "972B", noise = "0ms"'):
@@ -197,7 +205,7 @@ def line(duration, interval, more, flow='rate = "80kbit/s", packet = "972B", noi
 def test_a_flow_of_which_nothing_arrives_would_have_to_stop():
     result = line("38s", "500ms", "loss = 1.0")
     (row,) = metrics.compute(result, "circuit_breaker").to_dicts()
-    assert row["value"] == pytest.approx(15.0)
+    assert row["value"] == pytest.approx(25.0)
     told, size = breaker.reports(result, "beat")
     # A packet of 1000 B every 97.2 ms, in the last, shorter interval too.
     assert size == 1000

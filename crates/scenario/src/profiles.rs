@@ -145,6 +145,11 @@ fn rates(kind: Kind) -> Vec<Row> {
             "*interval before the first loss stays in the average*",
             of(|p| p.first_interval_lasts.to_string()),
         ),
+        row(
+            "*the open interval joins all others while they are few*",
+            of(|p| p.open_interval_joins.to_string()),
+        ),
+        row("*least of a discount*", of(|p| p.discount_threshold.to_string())),
         row("`timer_granularity`", of(|p| span(p.timer_granularity))),
         row(
             "`credit`",

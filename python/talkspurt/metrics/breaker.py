@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 INTERVAL_S = 5.0
 """Between reports: RTCP's least by default (RFC 3550 §6.2)."""
 CB_INTERVAL = 3
-"""Intervals in a row after which a breaker trips; never fewer (RFC 8083 §4.1 and §4.3)."""
+"""Intervals over which losses are averaged (RFC 8083 §4.3: ⌈3 min(max(10 G T_f, 10 T_r, 3 T_dr),
+max(15 s, 3 T_d)) / (3 T_dr)⌉, with intervals T_d and T_dr of 5 s and round trips below 1.5 s)."""
+MEDIA_TIMEOUT = 5
+"""Intervals in a row without any arrival after which media time out (RFC 8083 §4.2: k)."""
 
 
 @dataclass(frozen=True)
@@ -48,26 +51,28 @@ def tcp_rate_bps(packet_bytes: float, rtt_s: float, loss: float) -> float:
 def stopped(reports: Sequence[Report | None], packet_bytes: float) -> Report | None:
     """The report after which the sender must stop, or None.
 
-    It stops when in each of ``CB_INTERVAL`` intervals in a row nothing arrived (§4.1, media
-    timeout), or it sent more than ten times what a TCP would get, with loss (§4.3, congestion).
-    Where nothing arrived, the round-trip time is the last that was known. None among the reports is
-    an interval in which nothing was sent: what was in a row is then no longer.
+    It stops when nothing arrived in ``MEDIA_TIMEOUT`` intervals in a row (§4.2), or when something
+    arrived and it sent, in that interval, more than ten times what a TCP would get with the losses
+    of the last ``CB_INTERVAL``, on average (§4.3, congestion). Where nothing arrived, the fraction
+    lost is 0, as a receiver counts it (RFC 3550 §A.3). None among the reports is an interval in
+    which nothing was sent: what was in a row is then no longer. Whether reports themselves stay
+    away (§4.1) is not asked.
     """
-    unheard = over = 0
-    rtt_s: float | None = None
+    unheard = 0
+    losses: list[float] = []
     for report in reports:
         if report is None:
-            unheard = over = 0
+            unheard, losses = 0, []
             continue
         unheard = unheard + 1 if report.rtt_s is None else 0
-        rtt_s = rtt_s if report.rtt_s is None else report.rtt_s
-        much = rtt_s and report.loss > 0
-        if much and report.sent_bps > 10 * tcp_rate_bps(packet_bytes, rtt_s or 0.0, report.loss):
-            over += 1
-        else:
-            over = 0
-        if max(unheard, over) >= CB_INTERVAL:
+        losses = [*losses, 0.0 if report.rtt_s is None else report.loss][-CB_INTERVAL:]
+        loss = sum(losses) / CB_INTERVAL
+        if unheard >= MEDIA_TIMEOUT:
             return report
+        if report.rtt_s and len(losses) == CB_INTERVAL and loss > 0:
+            fair = tcp_rate_bps(packet_bytes, report.rtt_s, loss)
+            if report.sent_bps > 10 * fair:
+                return report
     return None
 
 

@@ -126,6 +126,8 @@ def _tcp(flow: Flow) -> Agents:
     knobs.must("pacing", False, "its windows send at once")
     knobs.must("nagle", False, "its segments are never held back")
     knobs.must("notsent_lowat", None, "its agents take all that comes")
+    # Its own, which `window_rule = "ns2"` is; beside RFC 5681's it differs where losses are random.
+    knobs.take("window_rule")
     f_rto = knobs.take("f_rto")
     if f_rto or (f_rto is None and controller == "sack"):
         path = knobs.at("f_rto")

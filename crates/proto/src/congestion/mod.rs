@@ -8,11 +8,13 @@ mod bbr;
 mod cubic;
 mod hystart;
 mod newreno;
+mod ns2;
 mod sctp;
 
 pub use bbr::{Bbr, BbrState};
 pub use cubic::Cubic;
 pub use newreno::NewReno;
+pub use ns2::Ns2;
 pub use sctp::Sctp;
 
 use crate::rtt::RttEstimator;
@@ -196,6 +198,8 @@ pub enum Machine {
     Sctp(Sctp),
     /// draft-ietf-ccwg-bbr-06.
     Bbr(Box<Bbr>),
+    /// ns-2.35's Tahoe, Reno and NewReno.
+    Ns2(Ns2),
 }
 
 macro_rules! dispatch {
@@ -204,6 +208,7 @@ macro_rules! dispatch {
             Machine::NewReno($machine) => $call,
             Machine::Cubic($machine) => $call,
             Machine::Sctp($machine) => $call,
+            Machine::Ns2($machine) => $call,
             Machine::Bbr($machine) => $call,
         }
     };

@@ -1,8 +1,17 @@
 //! The average loss interval (RFC 5348 §5.4) with history discounting (§5.5). Pure arithmetic over
 //! intervals, newest first; what an interval is, `history` knows.
 
-/// RFC 5348 §5.5: THRESHOLD, the least an old interval's weight is multiplied with at a time.
-const THRESHOLD: f64 = 0.25;
+/// How intervals are averaged.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rule {
+    /// How many closed intervals count (RFC 5348 §5.4: n).
+    pub(super) n: usize,
+    /// The least an old interval's weight is multiplied with at a time (§5.5: THRESHOLD); `None`: no
+    /// discounting.
+    pub(super) threshold: Option<f64>,
+    /// While fewer than n have closed, the open one joins them all and takes nobody's place.
+    pub(super) open_joins: bool,
+}
 
 /// A closed interval as the average sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,43 +46,49 @@ fn sums<'a>(
 pub(super) struct Closed {
     /// How many of them the average takes.
     count: usize,
+    /// And how many beside the open one.
+    beside: usize,
     /// Sums without the open interval.
     without: (f64, f64),
-    /// And with it in place of the oldest, before a general discount.
+    /// And with it, before a general discount.
     rest: (f64, f64),
 }
 
 impl Closed {
-    /// The sums of intervals, newest first, of which `n` count.
-    pub(super) fn of<'a>(closed: impl Iterator<Item = &'a Weighed> + Clone, n: usize) -> Self {
-        let count = closed.clone().take(n).count();
-        let rest = sums(closed.clone().take(count.saturating_sub(1)), 1, n, 1.0);
-        Self { count, without: sums(closed, 0, n, 1.0), rest }
+    /// The sums of intervals, newest first.
+    pub(super) fn of<'a>(closed: impl Iterator<Item = &'a Weighed> + Clone, rule: Rule) -> Self {
+        let count = closed.clone().take(rule.n).count();
+        // RFC 5348 §5.4: I_0 to I_(k-1) beside I_1 to I_k.
+        let joins = rule.open_joins && count < rule.n;
+        let beside = if joins { count } else { count.saturating_sub(1) };
+        let rest = sums(closed.clone().take(beside), 1, rule.n, 1.0);
+        Self { count, beside, without: sums(closed, 0, rule.n, 1.0), rest }
     }
 
     /// DF, the discount that an open interval more than twice the average puts on all closed ones
-    /// (RFC 5348 §5.5).
-    pub(super) fn general_discount(&self, open: f64) -> f64 {
+    /// (RFC 5348 §5.5). 1 where there is none.
+    pub(super) fn general_discount(&self, open: f64, rule: Rule) -> f64 {
         let mean = self.without.0 / self.without.1;
-        if open > 2.0 * mean { (2.0 * mean / open).max(THRESHOLD) } else { 1.0 }
+        match rule.threshold {
+            Some(threshold) if open > 2.0 * mean => (2.0 * mean / open).max(threshold),
+            _ => 1.0,
+        }
     }
 
     /// I_mean: the larger average of those with and without the open interval I_0 (RFC 5348 §5.4 and
-    /// §5.5; `discounting` switches the latter). `None` without closed intervals: no loss yet.
+    /// §5.5). `None` without closed intervals: no loss yet.
     pub(super) fn mean_interval<'a>(
         &self,
         open: f64,
         closed: impl Iterator<Item = &'a Weighed>,
-        n: usize,
-        discounting: bool,
+        rule: Rule,
     ) -> Option<f64> {
         if self.count == 0 {
             return None;
         }
-        let general = if discounting { self.general_discount(open) } else { 1.0 };
-        let (rest, rest_weights) = match general {
+        let (rest, rest_weights) = match self.general_discount(open, rule) {
             1.0 => self.rest,
-            _ => sums(closed.take(self.count - 1), 1, n, general),
+            general => sums(closed.take(self.beside), 1, rule.n, general),
         };
         let with = (open + rest) / (1.0 + rest_weights);
         Some((self.without.0 / self.without.1).max(with))

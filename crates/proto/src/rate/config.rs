@@ -146,6 +146,13 @@ pub struct Parameters {
     pub oscillation_prevention: bool,
     /// History discounting (RFC 5348 §5.5).
     pub history_discounting: bool,
+    /// The least an old interval's weight is multiplied with at a time (RFC 5348 §5.5: THRESHOLD,
+    /// 0.25; ns-2's TFRC: 0.5, `minDiscountRatio_`).
+    pub discount_threshold: f64,
+    /// While fewer than n loss intervals have closed, the open one is averaged with all of them, and
+    /// not in place of the oldest: ns-2's TFRC (`tfrc-sink.cc`, `est_loss_WALI`). By RFC 5348 §5.4 I_0
+    /// to I_(k-1) stand against I_1 to I_k, so that the oldest comes back when the open one closes.
+    pub open_interval_joins: bool,
     /// Smallest loss event rate above zero the equation is asked about.
     pub p_floor: f64,
     /// Weight of the old value in the average of round-trip times (RFC 5348 §4.3 step 2: q).
@@ -206,6 +213,8 @@ impl Parameters {
             faster_restart: false,
             oscillation_prevention: true,
             history_discounting: true,
+            discount_threshold: 0.25,
+            open_interval_joins: false,
             p_floor: 0.0,
             rtt_weight: 0.9,
             root_weight: 0.9,
@@ -236,6 +245,8 @@ impl Parameters {
                 nominal_bytes: Some(1000),
                 rtt_weight: 0.95,
                 root_weight: 0.95,
+                discount_threshold: 0.5,
+                open_interval_joins: true,
                 ndupack: 1,
                 feedback_on_arrival: true,
                 idle: Idle::Rfc3448,
@@ -287,6 +298,8 @@ impl Config {
                 .oscillation_prevention
                 .unwrap_or(base.oscillation_prevention),
             history_discounting: self.history_discounting.unwrap_or(base.history_discounting),
+            discount_threshold: base.discount_threshold,
+            open_interval_joins: base.open_interval_joins,
             p_floor: self.p_floor.unwrap_or(base.p_floor),
             rtt_weight: self.rtt_weight.unwrap_or(base.rtt_weight),
             root_weight: base.root_weight,

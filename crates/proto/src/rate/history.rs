@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use crate::time::{Duration, Instant};
 
-use super::average::{Closed, Weighed};
+use super::average::{Closed, Rule, Weighed};
 use super::config::Parameters;
 
 /// How many closed intervals are kept: with the open one, those of the longest Loss Intervals
@@ -79,8 +79,7 @@ struct Waiting {
 #[derive(Clone, Debug)]
 pub struct LossHistory {
     ndupack: usize,
-    n: usize,
-    discounting: bool,
+    rule: Rule,
     short_intervals: bool,
     first_interval_lasts: bool,
     counter_wraps: bool,
@@ -110,8 +109,11 @@ impl LossHistory {
     pub fn new(parameters: &Parameters) -> Self {
         Self {
             ndupack: parameters.ndupack.max(1) as usize,
-            n: parameters.loss_intervals.clamp(1, KEPT_INTERVALS),
-            discounting: parameters.history_discounting,
+            rule: Rule {
+                n: parameters.loss_intervals.clamp(1, KEPT_INTERVALS),
+                threshold: parameters.history_discounting.then_some(parameters.discount_threshold),
+                open_joins: parameters.open_interval_joins,
+            },
             short_intervals: parameters.short_intervals,
             first_interval_lasts: parameters.first_interval_lasts,
             counter_wraps: parameters.counter_wraps,
@@ -265,8 +267,8 @@ impl LossHistory {
             self.closed.retain(|(interval, _)| interval.loss_length > 0);
         }
         // RFC 5348 §5.5: the general discount becomes part of those there were.
-        if self.discounting && !self.closed.is_empty() {
-            let general = self.sums.general_discount(self.counted(&closing));
+        if self.rule.threshold.is_some() && !self.closed.is_empty() {
+            let general = self.sums.general_discount(self.counted(&closing), self.rule);
             self.closed.iter_mut().for_each(|(_, weighed)| weighed.discount *= general);
         }
         let weighed = Weighed { length: self.counted(&closing), discount: 1.0 };
@@ -307,7 +309,7 @@ impl LossHistory {
     }
 
     fn sum_up(&mut self) {
-        self.sums = Closed::of(self.closed.iter().map(|(_, weighed)| weighed), self.n);
+        self.sums = Closed::of(self.closed.iter().map(|(_, weighed)| weighed), self.rule);
     }
 
     /// Loss event rate p, 0 without loss (RFC 5348 §5.4).
@@ -320,7 +322,7 @@ impl LossHistory {
     #[must_use]
     pub fn mean_interval(&self) -> Option<f64> {
         let closed = self.closed.iter().map(|(_, weighed)| weighed);
-        self.sums.mean_interval(self.counted(&self.open), closed, self.n, self.discounting)
+        self.sums.mean_interval(self.counted(&self.open), closed, self.rule)
     }
 
     /// The intervals, newest first: the open one, then at most [`KEPT_INTERVALS`] closed ones. The
@@ -372,9 +374,13 @@ fn between(before: Mark, after: Mark, seq: u64) -> Mark {
 pub fn loss_event_rate(open: f64, closed: &[f64], parameters: &Parameters) -> f64 {
     let closed: Vec<_> =
         closed.iter().map(|length| Weighed { length: *length, discount: 1.0 }).collect();
-    let n = parameters.loss_intervals.clamp(1, KEPT_INTERVALS);
-    let sums = Closed::of(closed.iter(), n);
-    sums.mean_interval(open, closed.iter(), n, false).map_or(0.0, |mean| 1.0 / mean.max(1.0))
+    let rule = Rule {
+        n: parameters.loss_intervals.clamp(1, KEPT_INTERVALS),
+        threshold: None,
+        open_joins: parameters.open_interval_joins,
+    };
+    let sums = Closed::of(closed.iter(), rule);
+    sums.mean_interval(open, closed.iter(), rule).map_or(0.0, |mean| 1.0 / mean.max(1.0))
 }
 
 /// The length of an interval of `data_length` packets, `drop_count` of them lost, in the average:

@@ -113,13 +113,13 @@ impl Sender {
         }
     }
 
-    /// X in bytes per second, without oscillation prevention and header correction; 0 before the
-    /// first packet.
+    /// X in bytes per second, without oscillation prevention; 0 before the first packet.
     #[must_use]
     pub fn allowed_rate(&self) -> f64 {
         self.rate.unwrap_or(0.0)
     }
-    /// X_Bps of the throughput equation in bytes per second; `None` while p is 0 or R unknown.
+    /// X_Bps of the throughput equation in bytes per second, less the share of headers where they
+    /// count; `None` while p is 0 or R unknown.
     #[must_use]
     pub const fn equation_rate(&self) -> Option<f64> {
         self.equation_rate
@@ -168,19 +168,24 @@ impl Sender {
         }
     }
 
-    /// X_inst, less the share of headers.
+    /// X_inst.
     fn effective_rate(&self) -> f64 {
         let rate = self.allowed_rate();
         // RFC 5348 §4.5
-        let rate = match self.round_trip {
+        match self.round_trip {
             Some(round_trip) if self.parameters.oscillation_prevention => {
                 (rate * round_trip.root_mean / round_trip.latest_root).max(self.least_rate())
             }
             _ => rate,
-        };
-        // RFC 4828 §4.2: X · s_true/(s_true + H).
+        }
+    }
+
+    /// What headers leave of a rate that is not to be exceeded with them (RFC 4828 §4.2:
+    /// s_true/(s_true + H)): that of the equation and the initial one. What was received, and what
+    /// is twice a rate, is data already; ns-2's TFRC takes it from the equation's alone (`voip_`).
+    fn data_share(&self) -> f64 {
         let size = self.paced_size();
-        rate * size / (size + f64::from(self.parameters.header_bytes))
+        size / (size + f64::from(self.parameters.header_bytes))
     }
 
     /// s/t_mbi.
@@ -195,7 +200,7 @@ impl Sender {
             Some(packets) => f64::from(packets) * s,
             None => (4.0 * s).min((2.0 * s).max(INITIAL_WINDOW_BYTES)),
         };
-        self.round_trip.map(|round_trip| window / round_trip.mean)
+        self.round_trip.map(|round_trip| window / round_trip.mean * self.data_share())
     }
 
     /// The rate slow start never falls below: W_init/R, or, before RFC 5348, s/R.
@@ -272,7 +277,8 @@ impl Sender {
         let Some(RoundTrip { mean: r, .. }) = self.round_trip else { return };
         let rate = self.allowed_rate();
         if self.loss_event_rate > 0.0 {
-            let equation = equation::throughput(self.segment_size(), r, self.loss_event_rate);
+            let equation = equation::throughput(self.segment_size(), r, self.loss_event_rate)
+                * self.data_share();
             self.equation_rate = Some(equation);
             self.rate = Some(equation.min(limit).max(self.least_rate()));
             return;

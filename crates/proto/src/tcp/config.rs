@@ -47,6 +47,21 @@ pub enum LossRecovery {
     Rack,
 }
 
+/// How a window grows and is halved.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum WindowRule {
+    /// RFC 5681 §3.1: bytes are counted, a segment is added when a window has been acknowledged that
+    /// was full, and a loss leaves half of what is in flight.
+    #[default]
+    Rfc5681,
+    /// ns-2.35 (`tcp.cc`, `tcp-reno.cc`, `tcp-newreno.cc`): each acknowledgement adds a segment in slow
+    /// start and 1/cwnd of one after it, though the window was not full; a loss leaves half of the
+    /// window and as threshold its whole segments; recovery ends with the window the loss left, plus
+    /// 1/cwnd; a fast retransmission starts the retransmission timer anew; silence changes nothing.
+    Ns2,
+}
+
 impl LossRecovery {
     /// Its name in scenarios.
     #[must_use]
@@ -98,6 +113,10 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "LossRecovery")]
     pub recovery: Option<LossRecovery>,
+    /// How the window of `tahoe`, `reno` and `newreno` grows and is halved. With `ns2` they carry under
+    /// random losses what ns-2.35's carry; others have no such choice.
+    #[serde(default)]
+    pub window_rule: WindowRule,
     /// CUBIC leaves slow start when round trips grow longer (HyStart++, RFC 9406), as real hosts do.
     /// Absent means `true` with `cubic`; other controllers never do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -218,6 +237,7 @@ impl Config {
         Self {
             controller,
             recovery: None,
+            window_rule: WindowRule::Rfc5681,
             hystart: None,
             f_rto: None,
             pacing: None,

@@ -7,8 +7,10 @@ use super::recovery::Recovery;
 use super::report::Report;
 use super::selective::Selective;
 use super::timers::Timers;
-use super::{Agreed, Config, Controller, Flags, LossRecovery, Reset, Segment, State, TICK, Tcp};
-use crate::congestion::{Bbr, Cubic, Machine, NewReno, Start};
+use super::{
+    Agreed, Config, Controller, Flags, LossRecovery, Reset, Segment, State, TICK, Tcp, WindowRule,
+};
+use crate::congestion::{Bbr, Cubic, Machine, NewReno, Ns2, Start};
 use crate::dice::Dice;
 use crate::endpoint::Event;
 use crate::packet::Payload;
@@ -57,6 +59,11 @@ impl Tcp {
     pub(super) fn controller(config: &Config, mss: u64, syn_was_lost: bool) -> Machine {
         let start = Self::start(config, mss, syn_was_lost);
         match config.controller {
+            Controller::Tahoe | Controller::Reno | Controller::Newreno
+                if config.window_rule == WindowRule::Ns2 =>
+            {
+                Machine::Ns2(Ns2::new(&start))
+            }
             Controller::Tahoe | Controller::Reno | Controller::Newreno | Controller::Sack => {
                 Machine::NewReno(NewReno::new(&start))
             }

@@ -33,7 +33,7 @@ mod selective;
 mod send;
 mod timers;
 
-pub use config::{Config, Controller, LossRecovery};
+pub use config::{Config, Controller, LossRecovery, WindowRule};
 pub use segment::{Flags, SackBlocks, Segment};
 
 use crate::congestion::{CongestionControl, Machine, Model};

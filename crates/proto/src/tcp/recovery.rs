@@ -7,7 +7,7 @@
 //! a timeout no heuristics (§4.1), so duplicate acknowledgements below `recover` are not believed.
 
 use super::f_rto::{Doubt, Lesson};
-use super::{LossRecovery, Segment, State, Tcp};
+use super::{LossRecovery, Segment, State, Tcp, WindowRule};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::endpoint::Event;
 use crate::packet::{IpVersion, Quoted};
@@ -248,6 +248,10 @@ impl Tcp {
         recovery.limited = 0;
         // RFC 6298 §3 (Karn): what is sent twice is not timed.
         recovery.timed = None;
+        if self.config.window_rule == WindowRule::Ns2 {
+            // ns-2 (`reset_rtx_timer`): what is sent again starts the timer; by RFC 6298 §5 it runs on.
+            self.timers.rto = None;
+        }
     }
 
     /// The retransmission timer ran out (RFC 6298 §5.4 to §5.6).

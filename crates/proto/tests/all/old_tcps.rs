@@ -4,7 +4,7 @@
 
 use crate::pair::*;
 use talkspurt_proto::probe::Gauge;
-use talkspurt_proto::tcp::{Config, Controller, Flags};
+use talkspurt_proto::tcp::{Config, Controller, Flags, WindowRule};
 
 fn losing(controller: Controller, numbers: &[usize]) -> Pair {
     let mut pair = Pair::new(&Config { controller, min_rto: ms(1000), ..plain() });
@@ -84,4 +84,42 @@ fn reno_waits_for_a_timeout() {
     assert!(retransmissions.iter().any(|at| *at >= 1000), "{retransmissions:?}");
     let newreno = losing(Controller::Newreno, &[2, 4, 6, 8]);
     assert!((0..8).filter_map(|i| times(&newreno, i).get(1).copied()).all(|at| at < 1000));
+}
+
+/// ns-2's windows: a segment and a fraction of one for each acknowledgement, half of the window where
+/// RFC 5681 takes half of the flight, whole segments as threshold, and the window that the loss left
+/// after recovery, plus its share.
+#[test]
+fn ns_2_halves_the_window_and_keeps_it() {
+    for controller in [Controller::Reno, Controller::Newreno] {
+        let config = Config { initial_ssthresh: Some(10), window_rule: WindowRule::Ns2, ..plain() };
+        let mut alone = Alone::established(&Config { controller, ..config });
+        alone.send(100_000);
+        // 10 + 1/10, and room for one more.
+        assert_eq!(alone.arrive(Flags::ACK, 1, 1001, 0).len(), 1);
+        assert_eq!(alone.notes.last(Gauge::Cwnd), Some(10_100.0));
+        (0..3).for_each(|_| drop(alone.arrive(Flags::ACK, 1, 1001, 0)));
+        // 5.05, inflated by three; the threshold has five.
+        assert_eq!(alone.notes.last(Gauge::Cwnd), Some(8050.0));
+        assert_eq!(alone.notes.last(Gauge::Ssthresh), Some(5000.0));
+        // Two segments were let out by the first duplicates: all is acknowledged, 5.05 + 1/5.05.
+        alone.arrive(Flags::ACK, 1, 13_001, 0);
+        assert_eq!(alone.notes.last(Gauge::Cwnd), Some(5248.0));
+    }
+}
+
+/// ns-2 starts the retransmission timer anew with a fast retransmission (`reset_rtx_timer`). By RFC
+/// 6298 §5 it runs on: only an acknowledgement of new data starts it anew.
+#[test]
+fn ns_2_starts_the_timer_with_a_fast_retransmission() {
+    let left = |window_rule| {
+        let config = Config { controller: Controller::Newreno, window_rule, ..plain() };
+        let mut alone = Alone::established(&config);
+        alone.send(100_000);
+        let before = alone.wake.expect("the timer runs");
+        alone.now += ms(30);
+        (0..3).for_each(|_| drop(alone.arrive(Flags::ACK, 1, 1, 0)));
+        alone.wake.expect("the timer runs") - before
+    };
+    assert_eq!([WindowRule::Rfc5681, WindowRule::Ns2].map(left), [ms(0), ms(30)]);
 }

@@ -57,6 +57,23 @@ fn weights_and_proofs_of_loss() {
     }
 }
 
+/// ns-2's TFRC has its own average of loss intervals (`tfrc-sink.cc`: `est_loss_WALI`,
+/// `minDiscountRatio_`); all others RFC 5348's.
+#[test]
+fn averages_of_loss_intervals() {
+    let values = |profile, kind| {
+        let of = of(profile, kind);
+        (of.discount_threshold, of.open_interval_joins)
+    };
+    assert_eq!(values(Profile::Ns2, Kind::Tfrc), (0.5, true));
+    for profile in [Profile::Rfc, Profile::Linux] {
+        assert_eq!(values(profile, Kind::Tfrc), (0.25, false));
+    }
+    for profile in [Profile::Rfc, Profile::Ns2, Profile::Linux] {
+        assert_eq!(values(profile, Kind::Ccid3), (0.25, false));
+    }
+}
+
 /// What a rate may fall to in silence: RFC 5348's floor, the older one of ns-2, Linux's.
 #[test]
 fn floors_of_silence() {

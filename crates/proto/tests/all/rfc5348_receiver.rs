@@ -178,6 +178,45 @@ fn section_5_5_discounting() {
     assert!((history.mean_interval().unwrap() - 187.5).abs() < 1e-9);
 }
 
+/// ns-2.35 (Debian package ns2 2.35+dfsg-5), `Agent/TFRCSink` with `printLoss_ 1`, greedy over 2 Mbit/s,
+/// 50 ms and a queue of 20 packets: the open interval, the closed ones and p as it prints them. All
+/// closed intervals stand beside the open one while there are fewer than eight, and no weight falls
+/// by more than half at a time.
+#[test]
+fn ns_2_averages_the_open_interval_with_all_closed_ones() {
+    let ns2 = Config::default().resolve(Profile::Ns2, Kind::Tfrc);
+    let printed: [(&[u64], u64, f64); 8] = [
+        (&[79], 43, 0.00338),
+        (&[79], 420, 0.00297),
+        (&[79], 926, 0.00175),
+        (&[79], 1593, 0.00106),
+        (&[79], 2256, 0.00078),
+        (&[79, 2289], 41, 0.00077),
+        (&[79, 2289, 79], 42, 0.00113),
+        (&[79, 2289, 79], 592, 0.00113),
+    ];
+    let rate = |parameters: &Parameters, lengths: &[u64], open: u64| {
+        let mut history = LossHistory::new(parameters);
+        feed(&mut history, 0..104, &[100]);
+        // What the first loss leaves of the time before it.
+        history.seed(512.0);
+        let mut lost = 100;
+        for length in lengths {
+            feed(&mut history, lost + 4..lost + length + 4, &[lost + length]);
+            lost += length;
+        }
+        feed(&mut history, lost + 4..lost + open, &[]);
+        history.loss_event_rate()
+    };
+    for (lengths, open, p) in printed {
+        let ours = rate(&ns2, lengths, open);
+        assert!((ours - p).abs() < 0.6e-5, "{lengths:?} {open}: {ours} is not {p}");
+    }
+    // RFC 5348 §5.4 lets the open one take the oldest's place: (420 + 79)/2 against (79 + 512)/2.
+    let rfc = Config::default().resolve(Profile::Rfc, Kind::Tfrc);
+    same(rate(&rfc, &[79], 420), 2.0 / 591.0);
+}
+
 fn arrive(receiver: &mut Receiver, now: u64, seq: u64) {
     receiver.on_packet(at(now), &packet(seq), &mut ());
 }

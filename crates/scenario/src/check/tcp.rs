@@ -1,6 +1,6 @@
 //! The knobs of TCP that can contradict each other or the RFCs.
 
-use talkspurt_proto::tcp::{self, Controller, LossRecovery};
+use talkspurt_proto::tcp::{self, Controller, LossRecovery, WindowRule};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 
@@ -34,6 +34,13 @@ pub(super) fn check(path: &Path, tcp: &tcp::Config, found: &mut Findings) {
     if tcp.hystart.is_some() && tcp.controller != Controller::Cubic {
         let message = format!("only cubic has it, not {}", tcp.controller.name());
         found.add(path.key("hystart"), message).hint("leave it out".to_owned());
+    }
+    if tcp.window_rule == WindowRule::Ns2
+        && !matches!(tcp.controller, Controller::Tahoe | Controller::Reno | Controller::Newreno)
+    {
+        let name = tcp.controller.name();
+        let message = format!("only tahoe, reno and newreno have ns-2's, not {name}");
+        found.add(path.key("window_rule"), message).hint("leave it out".to_owned());
     }
     for (key, count) in [
         ("max_retransmissions", tcp.max_retransmissions),

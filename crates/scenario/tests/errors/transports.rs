@@ -74,6 +74,7 @@ fn knobs_of_tcp_that_cannot_be() {
         ("max_retransmissions", "256", "255"),
         ("max_synack_retransmissions", "256", "255"),
         ("msl", "'3601s'", "'3600s'"),
+        ("window_rule", "'ns-2'", "'ns2'"),
         ("f_rto", "'yes'", "true"),
         ("f_rto", "1", "false"),
         ("delayed_ack", "2", "false"),
@@ -149,6 +150,7 @@ fn knobs_of_tcp_that_would_do_nothing() {
             with("controller = \"newreno\", hystart = true"),
             with("controller = \"bbr\", hystart = false"),
             with("controller = \"bbr\", initial_ssthresh = 9"),
+            with("controller = \"sack\", window_rule = \"ns2\""),
         ]
         .join("\n")
     );

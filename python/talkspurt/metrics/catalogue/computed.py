@@ -180,9 +180,9 @@ COMPUTED: tuple[Computed, ...] = (
            "more than (1 + δ)/2 of what both do, δ = 0.1; absent if they never do",
            "δ-fair convergence time: Bansal, Balakrishnan, Floyd and Shenker 2001; RFC 5166 §2.3"),
     Computed("circuit_breaker", "flows", "", "value", "s",
-           "when the flow would have had to stop: after three intervals of RTCP in a row, 5 s "
-           "each, in each of which it sent more than ten times s / (R √(2p/3)), or nothing "
-           "arrived; absent if never. p is the share of its packets lost in the interval, R twice "
-           "the mean delay of those that arrived, or the last known",
-           "RFC 8083 §4.1 and §4.3"),
+           "when the flow would have had to stop: after an interval of RTCP, 5 s, in which it sent "
+           "more than ten times s / (R √(2p/3)), or after the fifth in a row in which nothing "
+           "arrived; absent if never. p is the share of its packets lost in an interval, on "
+           "average over the last three, R twice the mean delay of those that arrived",
+           "RFC 8083 §4.2 and §4.3"),
 )  # fmt: skip
