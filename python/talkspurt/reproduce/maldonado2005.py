@@ -338,10 +338,13 @@ def _voip_variant(run: Run) -> dict[str, Value]:
     rate, loss, rtt = (
         float(found.filter(pl.col("time_s") <= at)["value"][-1]) for found in gauges.values()
     )
+    # RFC 4828 §4.2: of the equation's rate, headers of 40 bytes take their share.
+    payload = float(run.flow("call", "payload_bytes") / run.flow("call", "sent_packets"))
+    whole = rate * (payload + 40) / payload
     packets = run.packets.filter(pl.col("ip_bytes") > 110)
     gaps = packets["enqueued_s"].diff().drop_nulls()
     least = float(gaps.min())  # type: ignore[arg-type]
-    return {"floyd/nominal": rate / equation_bps(1, loss, rtt), "floyd/interval": 1e3 * least}
+    return {"floyd/nominal": whole / equation_bps(1, loss, rtt), "floyd/interval": 1e3 * least}
 
 
 def _shares(run: Run, kind: str) -> list[float]:
