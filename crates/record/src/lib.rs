@@ -17,6 +17,7 @@ mod account;
 mod columns;
 mod digest;
 mod file;
+mod in_order;
 mod jitter;
 mod layout;
 mod links;
