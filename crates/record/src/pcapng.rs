@@ -121,17 +121,9 @@ impl Pcapng {
         remarks: Remarks<'_>,
     ) {
         assert!(interface < self.interfaces, "capture has no interface {interface}");
-        let nanos = now.as_nanos();
         self.write(ENHANCED_PACKET, |block| {
-            for field in [
-                interface,
-                (nanos >> 32) as u32,
-                nanos as u32,
-                bytes.len() as u32,
-                original_len.max(bytes.len() as u32),
-            ] {
-                block.extend_from_slice(&field.to_le_bytes());
-            }
+            let original_len = original_len.max(bytes.len() as u32);
+            block.extend_from_slice(&about(interface, now, bytes.len(), original_len));
             block.extend_from_slice(bytes);
             pad(block);
             if let Some(comment) = remarks.comment {
@@ -180,6 +172,34 @@ impl Pcapng {
         self.block.extend_from_slice(&length);
         self.output.write(&self.block);
     }
+}
+
+/// What stands before the bytes of a packet in its block.
+fn about(interface: u32, now: Instant, captured: usize, original: u32) -> [u8; 20] {
+    let nanos = now.as_nanos();
+    let fields = [interface, (nanos >> 32) as u32, nanos as u32, captured as u32, original];
+    let mut bytes = [0; 20];
+    for (place, field) in bytes.as_chunks_mut().0.iter_mut().zip(fields) {
+        *place = field.to_le_bytes();
+    }
+    bytes
+}
+
+/// Bytes that the block of a whole packet takes, without remarks.
+const fn block_bytes(packet: usize) -> usize {
+    8 + 20 + packet.next_multiple_of(4) + 4
+}
+
+/// Writes the block of a whole packet, without remarks, into a room of [`block_bytes`].
+fn write_block(interface: u32, now: Instant, packet: &[u8], room: &mut [u8]) {
+    let (length, end) = ((room.len() as u32).to_le_bytes(), room.len() - 4);
+    let behind = 28 + packet.len();
+    room[..4].copy_from_slice(&ENHANCED_PACKET.to_le_bytes());
+    room[4..8].copy_from_slice(&length);
+    room[8..28].copy_from_slice(&about(interface, now, packet.len(), packet.len() as u32));
+    room[28..behind].copy_from_slice(packet);
+    room[behind..end].fill(0);
+    room[end..].copy_from_slice(&length);
 }
 
 /// An option: code, length, value, padded to four bytes; values are cut to what a length can say.
