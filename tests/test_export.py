@@ -201,17 +201,17 @@ def test_every_link_is_captured(run: Path) -> None:
 def test_parquet_is_the_packets_of_a_run_and_its_tables(run: Path, tmp_path: Path) -> None:
     folder = exporting.export(run, "parquet", None)
     packets = talkspurt.load(run).table("packets")
-    assert pl.read_parquet(folder / "packets").equals(packets)
+    assert pl.read_parquet(folder / "packets.parquet").equals(packets)
     for name in TABLES:
         assert (folder / f"{name}.parquet").read_bytes() == (run / f"{name}.parquet").read_bytes()
     # The run need not have kept them, nor be there.
     scenario = tmp_path / "lean.toml"
     scenario.write_text(SCENARIO.replace("packets = true", "gauges = false"))
     lean = exporting.export(scenario, "parquet", tmp_path / "lean")
-    assert pl.read_parquet(lean / "packets").equals(packets)
-    assert {file.name for file in lean.iterdir()} == {"packets", "manifest.json"}
+    assert pl.read_parquet(lean / "packets.parquet").equals(packets)
+    assert {file.name for file in lean.iterdir()} == {"packets.parquet", "manifest.json"}
     told = command("export", scenario, "--to", "parquet", "--out", tmp_path / "lean")
-    assert told.stdout == f"{tmp_path / 'lean'}/packets/\n"
+    assert told.stdout == f"{tmp_path / 'lean'}/packets.parquet\n"
 
 
 BUSY = """
@@ -248,9 +248,8 @@ def test_a_run_of_any_length_takes_the_same_memory(tmp_path: Path) -> None:
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         took[length] = int(told.stdout)
-    files = sorted((tmp_path / "16s/packets").iterdir())
-    assert [file.name for file in files] == [f"{n:05}.parquet" for n in range(6)]
-    assert pl.scan_parquet(tmp_path / "16s/packets").select(pl.len()).collect().item() > 1_400_000
+    table = pl.scan_parquet(tmp_path / "16s/packets.parquet")
+    assert table.select(pl.len()).collect().item() > 1_400_000
     # A million rows more would be some 80 MB.
     assert took["16s"] < 1.2 * took["4s"]
 
@@ -260,15 +259,12 @@ def test_what_is_stopped_leaves_nothing_and_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     jobs = []
-    write = exporting._write_packets
-    monkeypatch.setattr(
-        exporting, "_write_packets", lambda job, *to: jobs.append(job) or write(job, *to)
-    )
 
-    def fail(file: Path, table: pl.DataFrame) -> None:
+    def fail(job: object) -> None:
+        jobs.append(job)
         raise error
 
-    monkeypatch.setattr(talkspurt.store, "write_table", fail)
+    monkeypatch.setattr(exporting, "_progress", fail)
     scenario = tmp_path / "long.toml"
     scenario.write_text(BUSY.format(length="1h"))
     with pytest.raises(type(error) if isinstance(error, Exception) else KeyboardInterrupt):

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core
 from talkspurt.audio import Audio
+from talkspurt.disk import reading
 from talkspurt.scenario import Question
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ class Result:
     manifest: Mapping[str, Any]
     _read_table: Callable[[str], pl.DataFrame | None] = field(repr=False)
     _read_audio: Callable[[str], Audio | None] = field(repr=False)
-    _captures: Path | Scratch | None = field(default=None, repr=False)
+    _written: Path | Scratch | None = field(default=None, repr=False)
     _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -161,7 +162,7 @@ class Result:
         outcome: _core.Outcome,
         *,
         wall_s: float,
-        captures: Path | Scratch | None,
+        written: Path | Scratch | None,
     ) -> Result:
         """The result of run ``i`` of a question, just ended."""
         plan = question.plan
@@ -170,9 +171,13 @@ class Result:
         def read_table(name: str) -> pl.DataFrame | None:
             import polars as pl
 
-            if name == "packets" and not recorded(plan.resolved(i)).get("packets"):
+            if name != "packets":
+                return pl.DataFrame(outcome.table(name))
+            if written is None or not recorded(plan.resolved(i)).get("packets"):
                 return None
-            return pl.DataFrame(outcome.table(name))
+            file = Path(written) / "packets.parquet"
+            with reading(file):
+                return pl.read_parquet(file)
 
         def read_audio(name: str) -> Audio | None:
             found = outcome.audio(name)
@@ -190,7 +195,7 @@ class Result:
             manifest=manifest,
             _read_table=read_table,
             _read_audio=read_audio,
-            _captures=captures,
+            _written=written,
         )
 
     # Numbers of the run as a whole.
@@ -398,7 +403,7 @@ def recorded(resolved: str) -> dict[str, Any]:
 
 
 class Scratch:
-    """A folder for captures that lives as long as the result they belong to."""
+    """A folder for captures and packets that lives as long as the result they belong to."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="talkspurt-"))
