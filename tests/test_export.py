@@ -198,6 +198,30 @@ def test_every_link_is_captured(run: Path) -> None:
         assert all(row[2] == "" and set(row[3:]) <= {"1", ""} for row in seen)
 
 
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_a_snaplen_cuts_captures_and_nothing_else(run: Path, tmp_path: Path) -> None:
+    scenario = tmp_path / "cut.toml"
+    scenario.write_text(SCENARIO.replace("packets = true", 'packets = true, snaplen = "60B"'))
+    folder = exporting.export(scenario, "pcapng", tmp_path / "cut")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["digest"] == talkspurt.load(run).digest
+    told = subprocess.run(
+        ["tshark", "-n", "-r", folder / "far.pcapng", "-T", "fields", "-e", "frame.time_epoch",
+         "-e", "frame.len", "-e", "frame.cap_len", "-e", "ip.len"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    seen = [line.split("\t") for line in told.stdout.splitlines()]
+    packets = talkspurt.load(run).table("packets")
+    sent = packets.filter(
+        pl.col("link").is_in(["far", "far.back"]) & pl.col("dequeued_s").is_not_null()
+    )
+    assert sorted((row[0], int(row[1])) for row in seen) == sorted(
+        (f"{at:.9f}", size) for at, size in sent.select("dequeued_s", "ip_bytes").rows()
+    )
+    assert all(int(cap) == min(int(size), 60) and ip == size for _, size, cap, ip in seen)
+    assert len({int(row[2]) for row in seen}) > 1
+
+
 def test_parquet_is_the_packets_of_a_run_and_its_tables(run: Path, tmp_path: Path) -> None:
     folder = exporting.export(run, "parquet", None)
     packets = talkspurt.load(run).table("packets")
@@ -266,7 +290,7 @@ def test_what_is_stopped_leaves_nothing_and_stops_the_run(
 
     monkeypatch.setattr(exporting, "_progress", fail)
     scenario = tmp_path / "long.toml"
-    scenario.write_text(BUSY.format(length="1h"))
+    scenario.write_text(BUSY.format(length="10min"))
     with pytest.raises(type(error) if isinstance(error, Exception) else KeyboardInterrupt):
         exporting.export(scenario, "parquet", tmp_path / "out")
     assert list(tmp_path.iterdir()) == [scenario]

@@ -95,6 +95,7 @@ takes a minute and a half for a second of W5-1000."""
 
 RECORDS = (
     Match("w4", "pcapng", 20, 2),
+    Match("w4", "pcapng, 128 bytes of each", 20, 1.5),
     Match("w4", "Parquet", 20, 2),
     Match("w4", "Parquet, by `talkspurt run`", 20, 5),
 )

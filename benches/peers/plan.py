@@ -85,7 +85,10 @@ def _ours(match: Match, watch: str | None = None) -> Cost:
 
 
 def _record(match: Match) -> dict[str, Cost]:
-    watch = {"pcapng": "pcapng", "Parquet": "packets"}.get(match.peer)
+    watches = {
+        "pcapng": "pcapng", "pcapng, 128 bytes of each": "pcapng-128", "Parquet": "packets",
+    }  # fmt: skip
+    watch = watches.get(match.peer)
     there = _ours(match, watch) if watch else product.parquet(match)
     return {"here": _ours(match), "there": there}
 

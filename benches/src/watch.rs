@@ -9,6 +9,7 @@ use std::sync::atomic::AtomicBool;
 use talkspurt_experiment::{BARRIER, captures, layout, score};
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::Size;
 use talkspurt_record::{
     Dialect, Digest, FlowSummary, Options, Output, PacketTable, Recorder, Stats, Trace,
 };
@@ -31,8 +32,8 @@ pub(crate) enum Watch {
     Recorder(Extra),
     /// ns-2's trace of every link.
     Ns2,
-    /// Captures of every link.
-    Pcapng,
+    /// Captures of every link, of whole packets or so many bytes of each.
+    Pcapng(Option<u64>),
     /// The table of packets as Parquet.
     Packets,
 }
@@ -47,7 +48,8 @@ pub(crate) enum Extra {
 
 impl Watch {
     /// Names, for those who ask.
-    pub(crate) const NAMES: &str = "nothing|stats|digest|series|gauges|sojourn|packets|ns2|pcapng";
+    pub(crate) const NAMES: &str =
+        "nothing|stats|digest|series|gauges|sojourn|packets|ns2|pcapng|pcapng-128";
 
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -59,7 +61,8 @@ impl Watch {
             "sojourn" => Self::Recorder(Extra::Sojourn),
             "packets" => Self::Packets,
             "ns2" => Self::Ns2,
-            "pcapng" => Self::Pcapng,
+            "pcapng" => Self::Pcapng(None),
+            "pcapng-128" => Self::Pcapng(Some(128)),
             _ => return None,
         })
     }
@@ -68,7 +71,7 @@ impl Watch {
     pub(crate) fn of(workload: &str) -> Self {
         match workload {
             "w4" => Self::Ns2,
-            "w4-pcapng" => Self::Pcapng,
+            "w4-pcapng" => Self::Pcapng(None),
             "w4-parquet" => Self::Packets,
             _ if workload.starts_with("w2") => Self::Stats,
             _ => Self::Nothing,
@@ -120,7 +123,7 @@ pub(crate) fn run(
         }
         Watch::Recorder(extra) => Ok(runner.recorded(extra)),
         Watch::Ns2 => runner.traced(),
-        Watch::Pcapng => runner.captured(),
+        Watch::Pcapng(snaplen) => runner.captured(snaplen),
         Watch::Packets => runner.tabled(),
     }
 }
@@ -184,10 +187,12 @@ impl Runner<'_> {
         Ok(seen)
     }
 
-    fn captured(&self) -> Result<Seen, String> {
+    fn captured(&self, snaplen: Option<u64>) -> Result<Seen, String> {
+        let mut scenario = self.scenario.clone();
+        scenario.record.snaplen = snaplen.map(Size::from_bytes);
         let folder = Folder::new(self.out)?;
         let names = self.scenario.links.keys();
-        let captures = captures(names, self.scenario, self.network, &folder.path)?;
+        let captures = captures(names, &scenario, self.network, &folder.path)?;
         let (world, mut seen) = self.looked(captures, BARRIER, |_, _, _| {});
         world.probe.finish().map_err(|error| error.to_string())?;
         seen.more = folder.written();

@@ -47,7 +47,8 @@ def export(source: Path, to: Format, out: Path | None) -> Path:
     with store.Staging(target, CLAIM) as staging:
         say_news(staging)
         (counts,) = room.count(question.plan, [0])
-        room.check(counts.takes(to), to, staging.target)
+        snaplen = room.snaplen(recorded(question.plan.resolved(0)))
+        room.check(counts.takes(to, snaplen=snaplen), to, staging.target)
         digest = _again(question, to, staging.folder)
         if result and digest != result.digest:
             raise _core.RunError(_another(result, source, digest))

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from talkspurt import _core, disk, engine
+from talkspurt import _core, disk, engine, quantity
 from talkspurt.errors import StoreError
 from talkspurt.terminal.progress import Bar
 
@@ -47,8 +47,13 @@ class Counts:
     packets: int
     changes: int
 
-    def takes(self, to: str, links: Collection[str] | None = None) -> float:
-        """How many bytes it takes to write the run as ``to``; of these links, where a trace can."""
+    def takes(
+        self, to: str, links: Collection[str] | None = None, snaplen: int | None = None
+    ) -> float:
+        """How many bytes it takes to write the run as ``to``.
+
+        A capture can be of these links only, and of so many bytes of each packet.
+        """
         chosen = [
             link for link in self.links if links is None or link[0].removesuffix(".back") in links
         ]
@@ -58,7 +63,7 @@ class Counts:
         if to in ("packets", "parquet"):
             return ROW * (hops + drops)
         if to == "pcapng":
-            return hops * AROUND + sent
+            return hops * AROUND + (sent if snaplen is None else min(sent, hops * snaplen))
         if to == "qlog":
             return 2 * self.packets * EVENT + self.changes * CHANGE
         return LINE[to] * (hops * (4 if to == "nam" else 3) + 2 * drops)
@@ -93,7 +98,13 @@ def check(need: float, what: str, target: Path) -> None:
         print(f"talkspurt: {what} takes about {disk.size(need)}", file=sys.stderr)
 
 
+def snaplen(record: Mapping[str, Any]) -> int | None:
+    """Bytes that captures keep of each packet; None for all of them."""
+    return quantity.size(record["snaplen"]) if "snaplen" in record else None
+
+
 def recorded(counts: Counts, record: Mapping[str, Any]) -> float:
     """How many bytes a run's own captures and packet table take."""
-    need = counts.takes("pcapng", record["pcapng"]) if record.get("pcapng") else 0.0
+    captured = record.get("pcapng")
+    need = counts.takes("pcapng", captured, snaplen(record)) if captured else 0.0
     return need + (counts.takes("packets") if record.get("packets") else 0.0)

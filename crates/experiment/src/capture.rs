@@ -34,8 +34,14 @@ pub fn of<'a>(
         };
         let path = folder.join(format!("{}.pcapng", file_name(name)));
         let back = format!("{name}.back");
-        let file = Pcapng::create(&path, &[name, &back])
-            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let names: [&str; 2] = [name, &back];
+        let file = match scenario.record.snaplen {
+            Some(snaplen) => {
+                Pcapng::cut(&path, &names, u32::try_from(snaplen.as_bytes()).unwrap_or(0))
+            }
+            None => Pcapng::create(&path, &names),
+        };
+        let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
         probe.tap(file, &[forth as u32, forth as u32 + 1]);
     }
     Ok(probe)

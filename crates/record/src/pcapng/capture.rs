@@ -165,10 +165,12 @@ impl CaptureProbe {
             self.unwritten += 1;
             return;
         };
+        let Sorted { file, waiting } = &mut self.files[tap.file];
+        let kept = file.kept(bytes);
+        let length = block_bytes(kept.len());
         // Packets of one instant stay in the order in which they were told.
-        let length = block_bytes(bytes.len());
-        self.files[tap.file].waiting.tell(now, 0, length, |block| {
-            write_block(tap.interface, now, bytes, block);
+        waiting.tell(now, 0, length, |block| {
+            write_block(tap.interface, now, kept, bytes.len(), block);
             length
         });
     }
