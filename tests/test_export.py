@@ -228,6 +228,11 @@ def test_parquet_is_the_packets_of_a_run_and_its_tables(run: Path, tmp_path: Pat
     assert pl.read_parquet(folder / "packets.parquet").equals(packets)
     for name in TABLES:
         assert (folder / f"{name}.parquet").read_bytes() == (run / f"{name}.parquet").read_bytes()
+    # Who asks for a part of the run is given it: groups tell of their times.
+    part = (pl.col("enqueued_s") > 1.2) & (pl.col("received_s") < 1.3)
+    lazy = pl.scan_parquet(folder / "packets.parquet").filter(part).collect()
+    assert lazy.equals(packets.filter(part))
+    assert lazy.height > 10
     # The run need not have kept them, nor be there.
     scenario = tmp_path / "lean.toml"
     scenario.write_text(SCENARIO.replace("packets = true", "gauges = false"))

@@ -69,6 +69,25 @@ struct Chunk {
     dictionary: Option<u64>,
     data: u64,
     bytes: u64,
+    span: Option<Span>,
+}
+
+/// Of seconds in a group: the least, the greatest, and how many are not there, so that who asks for a
+/// part of a run need not read the rest.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    least: f64,
+    greatest: f64,
+    absent: u64,
+}
+
+impl Span {
+    /// None if there are no values.
+    fn of(all: &[f64]) -> Option<Self> {
+        let there = || all.iter().copied().filter(|value| !value.is_nan());
+        let (least, greatest) = (there().reduce(f64::min)?, there().reduce(f64::max)?);
+        Some(Self { least, greatest, absent: (all.len() - there().count()) as u64 })
+    }
 }
 
 // parquet.thrift: Encoding, PageType, Type, FieldRepetitionType, ConvertedType, CompressionCodec.
@@ -143,6 +162,7 @@ impl Parquet {
             self.write_page(DICTIONARY_PAGE, PLAIN, length, &page);
             page.clear();
         }
+        let mut span = None;
         match values {
             Values::Words(_, each) | Values::Among(_, each) => {
                 let bits = width(length.unwrap_or_default());
@@ -151,6 +171,7 @@ impl Parquet {
             }
             Values::Counts(all) => counts(all, &mut page),
             Values::Seconds(all) => {
+                span = Span::of(all);
                 absences(all, &mut page);
                 seconds(all, &mut page);
             }
@@ -159,7 +180,7 @@ impl Parquet {
         let encoding = if length.is_some() { RLE_DICTIONARY } else { PLAIN };
         self.write_page(DATA_PAGE, encoding, rows, &page);
         self.page = page;
-        Chunk { dictionary: length.map(|_| begin), data, bytes: self.written - begin }
+        Chunk { dictionary: length.map(|_| begin), data, bytes: self.written - begin, span }
     }
 
     /// Writes a page of so many values, behind its header.
@@ -194,7 +215,13 @@ impl Parquet {
             let bytes: u64 = group.chunks.iter().map(|chunk| chunk.bytes).sum();
             meta.i64(2, bytes as i64).i64(3, group.rows as i64).end();
         }
-        meta.text(6, concat!("talkspurt ", env!("CARGO_PKG_VERSION"))).end();
+        meta.text(6, concat!("talkspurt ", env!("CARGO_PKG_VERSION")));
+        // `ColumnOrder`: each column is in the order of its type.
+        meta.list(7, self.columns.len());
+        for _ in self.columns {
+            meta.item().begin(1).end().end();
+        }
+        meta.end();
         meta.bytes().to_vec()
     }
 }
@@ -232,6 +259,11 @@ fn about(column: &Column, chunk: &Chunk, rows: u64, meta: &mut Thrift) {
     meta.i64(5, rows as i64).i64(6, bytes).i64(7, bytes).i64(9, chunk.data as i64);
     if let Some(dictionary) = chunk.dictionary {
         meta.i64(11, dictionary as i64);
+    }
+    if let Some(Span { least, greatest, absent }) = chunk.span {
+        // `Statistics`.
+        meta.begin(12).i64(3, absent as i64);
+        meta.binary(5, &greatest.to_le_bytes()).binary(6, &least.to_le_bytes()).end();
     }
     meta.end().end();
 }

@@ -45,7 +45,11 @@ impl Thrift {
     }
 
     pub(super) fn text(&mut self, id: i16, text: &str) -> &mut Self {
-        self.field(id, BINARY).letters(text)
+        self.binary(id, text.as_bytes())
+    }
+
+    pub(super) fn binary(&mut self, id: i16, bytes: &[u8]) -> &mut Self {
+        self.field(id, BINARY).counted(bytes)
     }
 
     pub(super) fn integers(&mut self, id: i16, all: &[i32]) -> &mut Self {
@@ -59,7 +63,7 @@ impl Thrift {
     pub(super) fn texts(&mut self, id: i16, all: &[&str]) -> &mut Self {
         self.field(id, LIST).length(all.len(), BINARY);
         all.iter().for_each(|text| {
-            self.letters(text);
+            self.counted(text.as_bytes());
         });
         self
     }
@@ -95,9 +99,9 @@ impl Thrift {
         self
     }
 
-    fn letters(&mut self, text: &str) -> &mut Self {
-        varint(text.len() as u64, &mut self.bytes);
-        self.bytes.extend_from_slice(text.as_bytes());
+    fn counted(&mut self, bytes: &[u8]) -> &mut Self {
+        varint(bytes.len() as u64, &mut self.bytes);
+        self.bytes.extend_from_slice(bytes);
         self
     }
 
