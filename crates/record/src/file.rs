@@ -12,10 +12,11 @@ pub struct Output {
 }
 
 enum Sink {
-    /// `held` waits to be written together with what comes.
+    /// `held` waits to be written together with what comes, in pieces of so many bytes.
     File {
         out: File,
         held: Vec<u8>,
+        piece: usize,
         partial: PathBuf,
         path: PathBuf,
     },
@@ -24,6 +25,9 @@ enum Sink {
 
 /// Bytes that are written together: in pieces of 8 KiB a file takes the kernel half as much time again.
 const PIECE: usize = 1 << 16;
+/// Bytes that all files written at once may hold, unless they are so many that each holds the least.
+const HELD: usize = 8 << 20;
+const LEAST_PIECE: usize = 1 << 13;
 
 impl Output {
     /// Begins the file `path`.
@@ -36,8 +40,19 @@ impl Output {
         partial.push(".part");
         let partial = PathBuf::from(partial);
         let out = File::create(&partial).map_err(|error| named(&path, &error))?;
-        let sink = Sink::File { out, held: Vec::new(), partial, path };
+        let sink = Sink::File { out, held: Vec::new(), piece: PIECE, partial, path };
         Ok(Self { sink, failure: None })
+    }
+
+    /// Tells a file that it is one of so many that are written at once, lest they hold too much together.
+    #[must_use]
+    pub fn one_of(mut self, files: usize) -> Self {
+        if let Sink::File { piece, .. } = &mut self.sink {
+            // Of a file's pages none is written twice.
+            let share = (HELD / files.max(1)).max(1);
+            *piece = (1 << share.ilog2()).clamp(LEAST_PIECE, PIECE);
+        }
+        self
     }
 
     /// Writes elsewhere.
@@ -49,7 +64,7 @@ impl Output {
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) {
         match &mut self.sink {
-            Sink::File { held, .. } if held.len() + bytes.len() < PIECE => {
+            Sink::File { held, piece, .. } if held.len() + bytes.len() < *piece => {
                 held.extend_from_slice(bytes);
             }
             _ => self.pass_on(bytes),
@@ -62,9 +77,9 @@ impl Output {
         match &mut self.sink {
             _ if self.failure.is_some() => {}
             Sink::Writer(out) => written = out.write_all(bytes),
-            Sink::File { out, held, .. } => {
-                while written.is_ok() && held.len() + bytes.len() >= PIECE {
-                    let (now, rest) = bytes.split_at(PIECE - held.len());
+            Sink::File { out, held, piece, .. } => {
+                while written.is_ok() && held.len() + bytes.len() >= *piece {
+                    let (now, rest) = bytes.split_at(*piece - held.len());
                     held.extend_from_slice(now);
                     written = out.write_all(held);
                     held.clear();
@@ -104,7 +119,7 @@ impl Output {
         }
         match &mut self.sink {
             Sink::Writer(out) => out.flush(),
-            Sink::File { out, held, partial, path } => out
+            Sink::File { out, held, partial, path, .. } => out
                 .write_all(held)
                 .and_then(|()| out.sync_all())
                 .and_then(|()| fs::rename(partial, &path))

@@ -51,7 +51,8 @@ impl InOrder {
     ) {
         let from = self.used;
         if from + most > self.bytes.len() {
-            self.bytes.resize((from + most).next_power_of_two(), 0);
+            // A quarter more, not twice as much: there may be a thousand such rooms.
+            self.bytes.resize(from + most + from / 4, 0);
         }
         let bytes = write(&mut self.bytes[from..from + most]);
         self.used = from + bytes;
