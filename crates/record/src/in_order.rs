@@ -7,8 +7,6 @@
 
 use talkspurt_proto::time::Instant;
 
-use crate::file::Output;
-
 /// Records that wait until no earlier one can come.
 #[derive(Debug, Default)]
 pub(crate) struct InOrder {
@@ -51,20 +49,19 @@ impl InOrder {
     ) {
         let from = self.used;
         if from + most > self.bytes.len() {
-            // A quarter more, not twice as much: there may be a thousand such rooms.
-            self.bytes.resize(from + most + from / 4, 0);
+            self.bytes.resize((from + most).next_power_of_two(), 0);
         }
         let bytes = write(&mut self.bytes[from..from + most]);
         self.used = from + bytes;
         self.told.push(Told { at: at.as_nanos(), from, rank, bytes: bytes as u32 });
     }
 
-    /// Writes what was before `now`.
-    pub(crate) fn write_before(&mut self, now: Instant, output: &mut Output) {
+    /// Gives what was before `now` to `write`, with its rank.
+    pub(crate) fn write_before(&mut self, now: Instant, mut write: impl FnMut(u32, &[u8])) {
         self.deal();
         let ready = self.dealt.partition_point(|told| told.at < now.as_nanos());
         for told in &self.dealt[..ready] {
-            output.write(&self.bytes[told.from..told.from + told.bytes as usize]);
+            write(told.rank, &self.bytes[told.from..told.from + told.bytes as usize]);
         }
         // What remains is little: what happened at this very instant.
         let mut rest = Self::default();
@@ -123,27 +120,10 @@ impl InOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{self, Write};
-    use std::sync::{Arc, Mutex};
-
-    #[derive(Clone, Default)]
-    struct Page(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Page {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("not poisoned").write(bytes)
-        }
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
     /// What is written of records told at these times and ranks, when everything before each of
     /// `barriers` has been told; each record is a line of its time, its rank and its number.
     fn written(told: &[(u64, u32)], barriers: &[u64]) -> String {
-        let page = Page::default();
-        let mut output = Output::to(page.clone());
-        let mut order = InOrder::default();
+        let (mut page, mut order) = (Vec::new(), InOrder::default());
         let mut numbered = told.iter().enumerate().peekable();
         for barrier in barriers {
             // A driver tells of what is at the barrier, but of nothing behind it.
@@ -154,11 +134,15 @@ mod tests {
                     line.len()
                 });
             }
-            order.write_before(Instant::from_nanos(*barrier), &mut output);
+            order.write_before(Instant::from_nanos(*barrier), |rank, bytes| {
+                assert_eq!(
+                    bytes.split(|byte| *byte == b' ').nth(1),
+                    Some(rank.to_string().as_bytes())
+                );
+                page.extend_from_slice(bytes);
+            });
         }
-        output.finish().expect("memory does not fail");
-        let bytes = page.0.lock().expect("not poisoned").clone();
-        String::from_utf8(bytes).expect("text")
+        String::from_utf8(page).expect("text")
     }
 
     /// The same by a sort.

@@ -99,7 +99,7 @@ impl Trace {
     /// # Errors
     /// The first thing that could not be written.
     pub fn finish(mut self) -> io::Result<()> {
-        self.waiting.write_before(Instant::from_nanos(u64::MAX), &mut self.output);
+        self.settled(Instant::from_nanos(u64::MAX));
         self.output.finish()
     }
 
@@ -205,7 +205,7 @@ impl Probe for Trace {
     }
 
     fn settled(&mut self, now: Instant) {
-        self.waiting.write_before(now, &mut self.output);
+        self.waiting.write_before(now, |_, line| self.output.write(line));
     }
 }
 

@@ -30,7 +30,10 @@ pub struct CaptureProbe {
     routers: Vec<Router>,
     /// By link.
     taps: Vec<Option<Tap>>,
-    files: Vec<Sorted>,
+    files: Vec<Pcapng>,
+    /// Blocks by the number of their file, which wait until no earlier one can come: readers such as
+    /// Wireshark's TCP analysis go by the order of the file, and links tell of their packets late.
+    waiting: InOrder,
     kept: UnderWay<Kept>,
     /// Rooms of packets that are gone, for others.
     spare: Vec<Vec<u8>>,
@@ -53,20 +56,6 @@ enum Kept {
     Body { src: IpAddr, ends: Ends, body: Body },
     /// As it was on the last captured link.
     Bytes(Vec<u8>),
-}
-
-/// A file whose packets wait until no earlier one can come: readers such as Wireshark's TCP
-/// analysis go by the order of the file, and links tell of their packets late.
-#[derive(Debug)]
-struct Sorted {
-    file: Pcapng,
-    waiting: InOrder,
-}
-
-impl Sorted {
-    fn write_before(&mut self, now: Instant) {
-        self.waiting.write_before(now, &mut self.file.output);
-    }
 }
 
 impl CaptureProbe {
@@ -92,7 +81,7 @@ impl CaptureProbe {
     /// Captures these links into `file`, the first as its interface 0, and so on.
     pub fn tap(&mut self, file: Pcapng, links: &[u32]) {
         let index = self.files.len();
-        self.files.push(Sorted { file, waiting: InOrder::default() });
+        self.files.push(file);
         for (link, interface) in links.iter().zip(0..) {
             put(&mut self.taps, *link, Tap { file: index, interface });
         }
@@ -101,7 +90,7 @@ impl CaptureProbe {
     /// Whether a file could not be written, so that the run may stop early.
     #[must_use]
     pub fn failed(&self) -> bool {
-        self.files.iter().any(|sorted| sorted.file.failed())
+        self.files.iter().any(Pcapng::failed)
     }
 
     /// Packets seen on a captured link but not written: their sending was not noted, their ends
@@ -115,13 +104,11 @@ impl CaptureProbe {
     ///
     /// # Errors
     /// The first that could not be written; the others are completed all the same.
-    pub fn finish(self) -> io::Result<()> {
-        let finished = self.files.into_iter().map(|mut sorted| {
-            sorted.write_before(Instant::from_nanos(u64::MAX));
-            sorted.file.finish()
-        });
+    pub fn finish(mut self) -> io::Result<()> {
+        self.settled(Instant::from_nanos(u64::MAX));
         // All are finished before the first failure is told.
-        finished.collect::<Vec<_>>().into_iter().collect()
+        let finished: Vec<_> = self.files.into_iter().map(Pcapng::finish).collect();
+        finished.into_iter().collect()
     }
 
     fn ends(&self, packet: &Packet) -> Option<Ends> {
@@ -165,11 +152,10 @@ impl CaptureProbe {
             self.unwritten += 1;
             return;
         };
-        let Sorted { file, waiting } = &mut self.files[tap.file];
-        let kept = file.kept(bytes);
+        let kept = self.files[tap.file].kept(bytes);
         let length = block_bytes(kept.len());
-        // Packets of one instant stay in the order in which they were told.
-        waiting.tell(now, 0, length, |block| {
+        // In a file packets of one instant stay in the order in which they were told.
+        self.waiting.tell(now, tap.file as u32, length, |block| {
             write_block(tap.interface, now, kept, bytes.len(), block);
             length
         });
@@ -227,6 +213,7 @@ impl Probe for CaptureProbe {
     }
 
     fn settled(&mut self, now: Instant) {
-        self.files.iter_mut().for_each(|sorted| sorted.write_before(now));
+        let Self { files, waiting, .. } = self;
+        waiting.write_before(now, |file, block| files[file as usize].output.write(block));
     }
 }
