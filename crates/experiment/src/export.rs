@@ -29,10 +29,11 @@ pub enum Format {
     Qlog,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a run has one")]
 enum Writer {
     Captures(CaptureProbe),
-    Trace(Box<Trace>),
-    Packets(Box<PacketTable>),
+    Trace(Trace),
+    Packets(PacketTable),
     Qlog(Qlog),
 }
 
@@ -56,7 +57,7 @@ impl Writer {
         let layout = layout(scenario, network);
         let trace = |name, dialect| {
             let output = Output::create(folder.join(name)).map_err(|error| error.to_string())?;
-            Ok(Self::Trace(Box::new(Trace::new(output, &layout, dialect))))
+            Ok(Self::Trace(Trace::new(output, &layout, dialect)))
         };
         match format {
             Format::Pcapng => {
@@ -64,7 +65,7 @@ impl Writer {
             }
             Format::Ns2 => trace("trace.tr", Dialect::Ns2),
             Format::Nam => trace("trace.nam", Dialect::Nam),
-            Format::Parquet => packets::create(folder, &layout).map(Box::new).map(Self::Packets),
+            Format::Parquet => packets::create(folder, &layout).map(Self::Packets),
             Format::Qlog => Qlog::create(folder, &layout, &scenario.title, file_name)
                 .map(Self::Qlog)
                 .map_err(|error| error.to_string()),
