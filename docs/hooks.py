@@ -1,6 +1,6 @@
 """Pages made from the program itself, so that they cannot say anything else.
 
-The catalogue of measures becomes ``measures.md``, the words of ``--help`` become
+The catalogue of metrics becomes ``metrics.md``, the words of ``--help`` become
 ``reference/cli.md``, the clauses of RFCs that are left out become ``reference/departures.md``, and
 the JSON Schema of a scenario is put beside the reference page. The figures of ``networks.md`` are
 those of runs of ``scenarios/networks`` and ``scenarios/topologies``.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
 
-    from talkspurt.metrics import Metric
+    from talkspurt.metrics import Computed
 
 COMMANDS = (
     (), ("run",), ("check",), ("export",), ("crosscheck",), ("metrics",), ("schema",)
@@ -40,7 +40,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     from talkspurt import _core
 
     made = {
-        "measures.md": measures(),
+        "metrics.md": metrics(),
         "reference/cli.md": command_line(),
         "reference/departures.md": departures(),
         "reference/scenario.schema.json": _core.schema(),
@@ -68,30 +68,36 @@ def pictures() -> Iterator[tuple[str, bytes | str]]:
         yield f"images/topologies/{file.stem}.svg", topology.file(drawn)
 
 
-def measures() -> str:
-    """The page of measures."""
-    from talkspurt.measures import ALL, GAUGES, VERDICTS
-    from talkspurt.metrics import ALL as METRICS
+def metrics() -> str:
+    """The page of metrics."""
+    from talkspurt.metrics.catalogue import COLUMNS, COMPUTED
+    from talkspurt.words import VERDICTS
 
     lines = [
-        "# Measures",
+        "# Metrics",
         "",
         "What each number in a report, a table on the terminal or a Parquet file means, how it is "
-        "computed, and where the definition comes from.",
+        "computed, and where the definition comes from. `talkspurt metrics RUN NAME`, or "
+        "`talkspurt.metrics.compute(result, name)`, gives any of them as a table; "
+        "`study.summary(names)` gives means and intervals of those that are one number of a flow.",
+        "",
+        "Where two have one name, that which is computed comes first, then columns of flows, of "
+        "links, and gauges; `flows.received_bytes`, `links.drops` or `gauges.loss_event_rate` says "
+        "which. A summary means the number of a flow.",
     ]
     tables = (("flows", "Of flows"), ("links", "Of links"), ("gauges", "Inside endpoints"))
     for table, words in tables:
         lines += ["", f"## {words}"]
-        for m in (m for m in (*ALL, *GAUGES) if m.table == table):
+        for m in (m for m in COLUMNS if m.table == table):
             unit = "" if m.unit == "1" else f" in {m.unit}"
             lines += ["", f"### {m.label}", "", f"`{m.name}`{unit}. {m.meaning}", ""]
             lines += [f"*{m.formula}*  ", f"Source: {m.source}."]
     lines += ["", "## Computed when asked for", ""]
     lines += [
-        "`talkspurt metrics RUN NAME`, or `talkspurt.metrics.compute(result, name)`. Those marked "
-        "P need a run with `record.packets = true`; bins are 1 s wide unless it says otherwise.",
+        "Those marked P need a run with `record.packets = true`; bins are 1 s wide unless it says "
+        "otherwise.",
     ]
-    lines += computed(METRICS)
+    lines += computed(COMPUTED)
     lines += ["", "## What users would say", "", "ITU-T G.107 Annex B, Table B.1.", ""]
     lines += ["| R from | |", "|---:|---|"]
     lines += [f"| {v.from_r:g} | {v.words} |" for v in VERDICTS[:-1]]
@@ -106,10 +112,10 @@ GROUPS = {
     "Of calls over time": lambda one: one.shape == "calls",
     "Numbers of flows": lambda one: True,
 }
-"""Metrics under the first heading that fits."""
+"""What is computed, under the first heading that fits."""
 
 
-def computed(metrics: tuple[Metric, ...]) -> Iterator[str]:
+def computed(metrics: tuple[Computed, ...]) -> Iterator[str]:
     """What is computed when asked for, by what it is of."""
     left = list(metrics)
     for words, fits in GROUPS.items():

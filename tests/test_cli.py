@@ -233,6 +233,13 @@ def test_bad_words_on_the_command_line(folder, tmp_path, more, expected):
     assert names(tmp_path) == []
 
 
+def test_an_unknown_format_names_the_nearest(folder, tmp_path):
+    done = talkspurt("export", folder / "small.toml", "--to", "pcap", cwd=tmp_path)
+    assert done.returncode == 2
+    assert 'Did you mean "pcapng"?' in " ".join(words(done).replace("│", " ").split())
+    assert names(tmp_path) == []
+
+
 def test_a_missing_scenario_names_the_nearest(folder):
     done = talkspurt("run", folder / "smal.toml")
     assert done.returncode == 2

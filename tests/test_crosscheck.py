@@ -395,6 +395,21 @@ def test_export_writes_the_script(small):
     assert "playout and opinion scores are left out" in done.stderr
 
 
+def test_no_file_of_somebody_is_written_over(small):
+    for words, ours in (
+        (("export", small, "--to", "ns2-script", "--out"), "script of ours; choose another --out"),
+        (("crosscheck", small, "--trace"), "trace of ns-2; choose another --trace"),
+    ):
+        done = talkspurt(*words, small)
+        assert done.returncode == 2
+        assert done.stderr == f"talkspurt: {small}: exists and is no {ours}\n"
+        assert small.read_text(encoding="utf-8") == SMALL
+    out = small.with_suffix(".tcl")
+    for seed in ("1", "2"):  # an earlier script is
+        done = talkspurt("export", small, "--to", "ns2-script", "--out", out, "--seed", seed)
+        assert done.returncode == 0, done.stderr
+
+
 def test_only_a_script_is_made_of_changed_fields(small):
     done = talkspurt("export", small, "--to", "nam", "--set", "seed=3")
     assert done.returncode == 2

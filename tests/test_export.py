@@ -146,6 +146,9 @@ def test_nam_hears_of_every_hop(run: Path) -> None:
     assert acts["h"] == acts["-"]
     assert sum(line.startswith("l ") for line in lines) == 2
     assert next(line for line in lines if "DLABEL" in line).endswith('-l "home" -L ""')
+    # nam places nodes by the links that stand before the first line with a time.
+    always = [" -t * " in line for line in lines]
+    assert not any(always[always.index(False) :])
 
 
 def test_qlog_holds_what_each_end_sent_and_its_window(run: Path) -> None:

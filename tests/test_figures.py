@@ -11,6 +11,7 @@ from conftest import made, made_study
 from talkspurt import figures
 from talkspurt.figures import comparison, inside, maps, panel, scale, sharing, style
 from talkspurt.reproduce.figures import companion
+from talkspurt.reproduce.lab import Run
 from talkspurt.study import Axis, Study
 
 INSIDE = ("rates", "window", "bucket")
@@ -434,17 +435,6 @@ def test_figures_are_pdf_where_asked_for(result, study, tmp_path):
         assert svgs - 1 == pdfs, "the network's picture is SVG alone"
 
 
-class Kept:
-    """A run as a dossier keeps it."""
-
-    def __init__(self, result):
-        self.result = result
-
-    def flow(self, name, column):
-        value = self.result.flows.filter(name=name)[column][0]
-        return float("nan") if value is None else value
-
-
 def test_a_dossier_says_why_a_call_has_no_score(folder):
     # ITU-T G.113 has no factor for what losses do to G.728 concealed in this way.
     unrated = {"kind": "speech", "codec": "g728"}
@@ -452,7 +442,9 @@ def test_a_dossier_says_why_a_call_has_no_score(folder):
     run = talkspurt.run(folder / "small.toml", set=lossy)
     row = run.flows.filter(name="call").row(0, named=True)
     assert row["mos"] is None
-    figure = companion("What", {"G.728": (Kept(run), "call"), "TCP": (Kept(run), "tcp-call")})
+    tables = {"flows": run.flows, "links": run.links}
+    kept = Run("small", run.seed, run.digest, run.duration_s, tables)
+    figure = companion("What", {"G.728": (kept, "call"), "TCP": (kept, "tcp-call")})
     words = comparison.notes_of(figure)
     assert words.startswith("G.728 has no MOS: ")
     assert row["quality_note"].split("; ")[0].removeprefix("no score: ") in words

@@ -4,7 +4,7 @@ import pytest
 
 from conftest import made_study
 from talkspurt import intervals
-from talkspurt.measures import measure
+from talkspurt.metrics.catalogue import column
 
 
 def row(name, mean, low, high, *, count=3, replications=3, deviation=1.0, **more):
@@ -56,13 +56,13 @@ def test_a_short_interval_is_not_shown_as_none():
     ("value", "text"), [(-0.001, "0.00"), (-0.01, "−0.01"), (0.0, "0.00"), (-2.5, "−2.50")]
 )
 def test_minus_is_a_minus_and_nothing_is_not_negative(value, text):
-    assert measure("mos").show(value) == text
+    assert column("mos").show(value) == text
 
 
 def test_every_measure_of_the_product_lies_in_its_range(result, controlled):
-    from talkspurt import measures
+    from talkspurt.metrics.catalogue import FLOWS, LINKS
 
-    for m in measures.ALL:
+    for m in (*FLOWS, *LINKS):
         for run in (result, controlled):
             values = run.table(m.table)[m.name].drop_nulls().drop_nans()
             assert values.is_empty() or m.least <= values.min() <= values.max() <= m.most, m.name

@@ -34,7 +34,7 @@ def test_the_page_asks_the_network_for_nothing(result, study):
 
 def test_the_page_holds_every_part(result):
     html = single.html(result)
-    for part in ("calls", "numbers", "network", "series", "figures", "measures", "origin"):
+    for part in ("calls", "numbers", "network", "series", "figures", "metrics", "origin"):
         assert f'<section id="{part}">' in html
     assert "<em>slow</em>" in html
     assert result.digest[:16] in html

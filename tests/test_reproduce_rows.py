@@ -3,24 +3,31 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import random
+import re
+from pathlib import Path
 
 import pytest
+from scipy.stats import binomtest, t
 
 from talkspurt import reproduce
 from talkspurt.reproduce import checks, study_file
+from talkspurt.reproduce.band import EITHER, Band, StudyFileError, majority
 from talkspurt.reproduce.rows import (
     CANNOT_FOLLOW,
     CLASSES,
     DIFFERS,
+    GIVEN,
     MATCHES,
     SAME_ORDERING,
+    UNDECIDED,
     UNDERSPECIFIED,
-    Band,
     Spec,
-    StudyFileError,
     Values,
     judge_all,
 )
+from talkspurt.reproduce.sample import Sample
 
 
 def spec(id: str = "a", paper: float | str = 100.0, **more: object) -> Spec:
@@ -28,10 +35,18 @@ def spec(id: str = "a", paper: float | str = 100.0, **more: object) -> Spec:
     return Spec(id=id, paper=paper, **(said | more))  # type: ignore[arg-type]
 
 
+def sample(value) -> Sample:
+    """What one run gave, or what several did."""
+    if isinstance(value, Sample):
+        return value
+    return Sample(tuple(value) if isinstance(value, list) else () if value is None else (value,))
+
+
 def verdict(row: Spec, stated=None, inferred=None, impossible=(), others=()):
     rows = [row, *(other for other, _ in others)]
     values = Values(
-        {row.id: stated}, {row.id: inferred} | {other.id: value for other, value in others}
+        {row.id: sample(stated)},
+        {row.id: sample(inferred)} | {other.id: sample(value) for other, value in others},
     )
     return judge_all(rows, values, {row.id: impossible})[0]
 
@@ -41,8 +56,12 @@ def test_a_value_inside_the_band_matches_and_one_just_outside_does_not() -> None
     assert verdict(spec(), stated=101.1).verdict == DIFFERS
 
 
-def test_what_only_inferred_parameters_give_cannot_follow_from_complete_ones() -> None:
-    assert verdict(spec(), stated=50.0, inferred=100.5).verdict == CANNOT_FOLLOW
+def test_only_a_check_says_that_a_value_cannot_follow() -> None:
+    found = verdict(spec(), stated=50.0, impossible=["a delay below the link's"])
+    assert found.verdict == CANNOT_FOLLOW
+    assert found.reason.startswith("a delay below the link's")
+    # That our simulator gives something else proves nothing.
+    assert verdict(spec(), stated=50.0, inferred=100.5).verdict == DIFFERS
 
 
 def test_what_the_text_leaves_out_makes_it_underspecified() -> None:
@@ -50,18 +69,37 @@ def test_what_the_text_leaves_out_makes_it_underspecified() -> None:
     found = verdict(row, inferred=100.5)
     assert found.verdict == UNDERSPECIFIED
     assert "the link's rate" in found.reason
-
-
-def test_an_impossible_value_cannot_follow_whatever_is_run() -> None:
-    found = verdict(spec(), stated=50.0, impossible=["a delay below the link's"])
-    assert found.verdict == CANNOT_FOLLOW
-    assert found.reason.startswith("a delay below the link's")
+    assert verdict(row, stated=50.0, inferred=100.5).verdict == UNDERSPECIFIED
+    # One choice gives what is printed and another does not.
+    assert verdict(row, stated=100.5, inferred=50.0).verdict == UNDERSPECIFIED
+    assert verdict(row, stated=100.5, inferred=99.5).verdict == MATCHES
+    # A text that leaves nothing out is judged by what it states.
+    assert verdict(spec(), stated=100.5, inferred=50.0).verdict == MATCHES
 
 
 def test_far_values_in_the_printed_order_have_the_same_ordering() -> None:
     low, high = spec("a", 100.0, group="delays"), spec("b", 300.0, group="delays")
     assert verdict(low, inferred=50.0, others=[(high, 80.0)]).verdict == SAME_ORDERING
     assert verdict(low, inferred=90.0, others=[(high, 80.0)]).verdict == DIFFERS
+
+
+def test_an_order_within_the_intervals_is_undecided() -> None:
+    low, high = spec("a", 100.0, group="delays"), spec("b", 300.0, group="delays")
+    near = [(high, [50.0, 56.0, 53.0])]
+    found = verdict(low, inferred=[49.0, 55.0, 52.0], others=near)
+    assert found.verdict == UNDECIDED
+    assert "same ordering or differs" in found.reason
+    assert verdict(low, inferred=[19.0, 25.0, 22.0], others=near).verdict == SAME_ORDERING
+    assert verdict(low, inferred=[79.0, 85.0, 82.0], others=near).verdict == DIFFERS
+
+
+def test_an_input_that_comes_out_again_is_given_and_no_match() -> None:
+    row = spec(given="what is run")
+    found = verdict(row, stated=100.5, inferred=100.0)
+    assert (found.verdict, found.to_json("s")["given"]) == (GIVEN, True)
+    assert found.reason.startswith("what is run; ")
+    assert verdict(row, stated=50.0).verdict == DIFFERS
+    assert verdict(spec(), stated=100.5).to_json("s")["given"] is False
 
 
 def test_words_match_as_words_and_claims_by_their_bounds() -> None:
@@ -71,21 +109,136 @@ def test_words_match_as_words_and_claims_by_their_bounds() -> None:
     assert verdict(spec(paper="grows", band=Band(at_least=1.1)), stated=1.0).verdict == DIFFERS
 
 
+def test_a_sample_is_a_mean_with_students_interval() -> None:
+    numbers = [3.0, 1.0, 4.0, 1.0, 5.0, 9.0, 2.0]
+    found = Sample(tuple(numbers))
+    mean = sum(numbers) / 7
+    error = math.sqrt(sum((x - mean) ** 2 for x in numbers) / 6 / 7)
+    assert found.value == pytest.approx(mean)
+    assert found.ends == pytest.approx(t.interval(0.95, 6, mean, error))
+    assert found.show() == "3.6 ±2.6"
+    assert found.told("ms") == "3.6 [1.0 … 6.2] ms, mean of 7 replications"
+    assert Sample((2.0,)).ends is None and Sample((2.0,)).told("ms") == "2 ms"
+    assert Sample((2.0, 2.0)).show() == "2 =" and Sample((2.0, None)).show() == "2 (1 of 2)"
+    assert Sample((1000.0, 1000.0001)).show() == "1000.00 ±<0.01"
+    assert Sample((1e-4, -1e-4)).show() == "0 ±0.0013"
+    assert Sample(("UDP", "TCP", "TCP")).show() == "TCP (2 of 3)"
+    assert Sample(("UDP", "TCP", "TCP")).ends is None
+    assert Sample().value is None and Sample((None, None)).show() == "–"
+
+
+def test_a_value_is_decided_by_its_whole_interval() -> None:
+    """Samples of all places and widths, against the interval as scipy has it."""
+    rng = random.Random(1)
+    seen = set()
+    for _ in range(300):
+        centre, width = rng.uniform(98.0, 102.0), rng.choice([0.01, 0.3, 1.0])
+        numbers = [rng.gauss(centre, width) for _ in range(5)]
+        mean = sum(numbers) / 5
+        error = math.sqrt(sum((x - mean) ** 2 for x in numbers) / 4 / 5)
+        low, high = t.interval(0.95, 4, mean, error)
+        if low >= 99.0 and high <= 101.0:
+            expected = MATCHES
+        else:
+            expected = DIFFERS if high < 99.0 or low > 101.0 else UNDECIDED
+        assert verdict(spec(), stated=numbers).verdict == expected, (low, high)
+        seen.add(expected)
+    assert seen == {MATCHES, DIFFERS, UNDECIDED}
+
+
+def test_an_undecided_row_names_both_sides_and_the_replications() -> None:
+    found = verdict(spec(missing=("the link's rate",)), inferred=[100.0, 100.8, 101.6])
+    assert found.verdict == UNDECIDED
+    assert "mean of 3 replications" in found.reason
+    assert "reaches over the edge of ±1 %" in found.reason
+    assert found.reason.endswith("so it is underspecified or differs.")
+
+
+def test_a_replication_without_a_value_is_not_inside() -> None:
+    some = [100.0, 100.1, None, 100.0]
+    found = verdict(spec(), stated=some)
+    assert found.verdict == UNDECIDED
+    assert "mean of the 3 of 4 that gave one" in found.reason
+    assert verdict(spec(), stated=[50.0, 50.1, None, 50.0]).verdict == DIFFERS
+    assert verdict(spec(), stated=[None, None, None]).verdict == DIFFERS
+
+
+@pytest.mark.parametrize("of", [1, 2, 5, 6, 10, 11])
+def test_words_are_decided_by_the_exact_interval_of_their_share(of: int) -> None:
+    for count in range(of + 1):
+        interval = binomtest(count, of).proportion_ci(0.95, method="exact")
+        expected = {True} if interval.low > 0.5 else {False} if interval.high < 0.5 else {*EITHER}
+        # Of one run there is nothing to ask.
+        assert majority(count, of) == (expected if of > 1 else {count == 1})
+    row = spec(paper="TCP", band=Band())
+    assert verdict(row, stated=["TCP"] * 6).verdict == MATCHES
+    assert verdict(row, stated=["UDP"] * 6).verdict == DIFFERS
+    assert verdict(row, stated=["TCP", "TCP", "UDP", "UDP", "TCP", "TCP"]).verdict == UNDECIDED
+
+
+def edges(row: Spec) -> list[tuple[float, float]]:
+    """The edges of a row's band, each with the way out: -1 below, 1 above."""
+    low, high = row.band.edges(row.paper)
+    return [(edge, way) for edge, way in ((low, -1.0), (high, 1.0)) if math.isfinite(edge)]
+
+
 @pytest.mark.parametrize("name", reproduce.NAMES)
-def test_a_perturbed_value_changes_the_class_of_its_row(name: str) -> None:
-    """Every row that gives what is printed matches; one that gives another value no longer does."""
+def test_every_bands_edge_is_where_the_class_changes(name: str) -> None:
+    """Just inside each edge a row matches, just outside it alone no longer does; on it, neither."""
     file = study_file.load(name)
-    numbers = [r for r in file.rows if isinstance(r.paper, float) and not r.checks and r.paper]
-    assert numbers
-    given = {row.id: row.paper for row in numbers}
-    whole = reproduce.judged(dataclasses.replace(file, rows=tuple(numbers)), Values(given), {})
-    assert {row.verdict for row in whole.rows} == {MATCHES}
-    for row in numbers:
-        other = given | {row.id: 10 * row.paper + 10}
-        found = reproduce.judged(dataclasses.replace(file, rows=tuple(numbers)), Values(other), {})
-        changed = [r for r in found.rows if r.verdict != MATCHES]
-        assert [r.spec.id for r in changed] == [row.id]
-        assert changed[0].verdict in (DIFFERS, SAME_ORDERING)
+    # As if the text were complete and no row an input; what a check finds is another matter.
+    rows = [
+        dataclasses.replace(row, missing=(), given="", group=None, checks=()) for row in file.rows
+    ]
+    banded = [row for row in rows if edges(row)]
+    assert banded
+    inside = {}
+    for row in banded:
+        low, high = row.band.edges(row.paper)
+        inside[row.id] = (
+            (low + high) / 2
+            if math.isfinite(low) and math.isfinite(high)
+            else (low + 1.0 if math.isfinite(low) else high - 1.0)
+        )
+    file = dataclasses.replace(file, rows=tuple(banded))
+
+    def judged(**changed: Sample):
+        values = {id: Sample((value,)) for id, value in inside.items()} | changed
+        return reproduce.judged(file, Values(values), {}).rows
+
+    assert {row.verdict for row in judged()} == {MATCHES}
+    for row in banded:
+        for edge, way in edges(row):
+            step = 1e-6 * max(abs(edge), 1e-3)
+            near, beyond = edge - way * step, edge + way * step
+            wide = row.band.edges(row.paper)[0] < row.band.edges(row.paper)[1]
+            if wide:
+                assert {r.verdict for r in judged(**{row.id: Sample((near,))})} == {MATCHES}
+                several = Sample((near, near - way * step / 9, near + way * step / 9))
+                assert {r.verdict for r in judged(**{row.id: several})} == {MATCHES}
+            out = [r for r in judged(**{row.id: Sample((beyond,))}) if r.verdict != MATCHES]
+            assert [(r.spec.id, r.verdict) for r in out] == [(row.id, DIFFERS)]
+            across = Sample((edge - step, edge, edge + step))
+            torn = [r for r in judged(**{row.id: across}) if r.verdict != MATCHES]
+            assert [(r.spec.id, r.verdict) for r in torn] == [(row.id, UNDECIDED)]
+
+
+@pytest.mark.parametrize("name", reproduce.NAMES)
+def test_another_word_changes_the_class_of_its_row(name: str) -> None:
+    file = study_file.load(name)
+    worded = [
+        dataclasses.replace(row, missing=(), given="", checks=())
+        for row in file.rows
+        if isinstance(row.paper, str) and not edges(row)
+    ]
+    file = dataclasses.replace(file, rows=tuple(worded))
+    printed = {row.id: Sample((row.paper,)) for row in worded}
+    for row in worded:
+        changed = printed | {row.id: Sample(("another",))}
+        found = reproduce.judged(file, Values(changed), {}).rows
+        assert [(r.spec.id, r.verdict) for r in found if r.verdict != MATCHES] == [
+            (row.id, DIFFERS)
+        ]
 
 
 @pytest.mark.parametrize("name", reproduce.NAMES)
@@ -95,7 +248,8 @@ def test_each_study_says_what_it_prints_infers_and_how_to_check_it(name: str) ->
     for row in file.rows:
         assert file.recipe(row.id), row.id
         assert row.quantity and row.where, row.id
-        checks.impossible(row, file.stated)  # knows its checks and has their facts
+        facts = {**file.stated, "printed": {row.id: row.paper for row in file.rows}}
+        checks.impossible(row, facts)  # knows its checks and has their facts
 
 
 LINK = {"delay_s": 0.05, "rate_bps": 256_000, "packet_bytes": 128}
@@ -158,6 +312,14 @@ def test_numbers_that_contradict_each_other_are_found() -> None:
     assert not found("service_time", 1000, service_s=0.0016, packet_bytes=1400, rate_bps=7e6)
 
 
+def test_a_table_that_says_another_has_the_least_is_found() -> None:
+    printed = {"t4/voip/tfrc": 0.78, "t4/voip/dccp": 0.13, "t4/data/tfrc": 0.01}
+    facts = {"printed": printed, "cells": "t4/voip", "in": "s", "also_where": "x", "here": "y"}
+    assert found("extreme_of_table", "TFRC", extreme="lowest", **facts)
+    assert not found("extreme_of_table", "DCCP", extreme="lowest", **facts)
+    assert not found("extreme_of_table", "TFRC", extreme="highest", **facts)
+
+
 def test_delays_whose_mean_is_the_least_possible_do_not_vary() -> None:
     assert found("constant_delay", "varies", mean_s=0.054, also_where="Table 3", **LINK)
     assert found("constant_delay", "varies", mean_s=0.05275, also_where="Table 3", **LINK)
@@ -198,5 +360,14 @@ def test_a_check_without_its_facts_is_refused() -> None:
         found("nonsense", 1.0)
 
 
+def test_runs_are_repeated_as_the_file_says() -> None:
+    file = study_file.load("maldonado2005")
+    assert file.repeated("web-tb-inferred") == 5
+    assert file.repeated("mix-tb-8") == 10
+    assert file.repeated("codecs-stated") == 1
+
+
 def test_classes_are_those_of_the_documentation() -> None:
-    assert len(set(CLASSES)) == 5
+    page = (Path(__file__).parent.parent / "docs" / "studies.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([a-z ]+) \|", page[page.index("## A verdict") :], re.MULTILINE)
+    assert rows[1 : len(CLASSES) + 1] == list(CLASSES)

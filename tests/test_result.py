@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt.measures import measure
+from talkspurt.metrics.catalogue import column
 from talkspurt.result import BYTES, TABLES
 
 
@@ -165,7 +165,7 @@ def test_appendix_i_holds_speech_back(folder):
 
     # G.711 Appendix I §I.2.1: a delay of 30 samples, for the overlap-add at a loss.
     assert ear("g711-appendix-i") - ear("silence") == pytest.approx(30 / 8000)
-    assert "3.75 ms" in measure("mouth_to_ear_p50_s").meaning
+    assert "3.75 ms" in column("mouth_to_ear_p50_s").meaning
 
 
 def test_progress_grows_to_the_end(folder):

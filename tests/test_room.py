@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -10,7 +12,7 @@ import pytest
 
 import talkspurt as package
 from command import talkspurt
-from talkspurt import disk, exporting, room
+from talkspurt import disk, exporting, room, store
 from test_export import SCENARIO
 
 WINDOWED = SCENARIO + '[measure]\nfrom = "2500ms"\nto = "2600ms"\n'
@@ -110,6 +112,41 @@ def test_a_disk_that_fills_all_the_same_is_left_clean(
     assert f"{small}/deep/x/" in str(raised.value)
     assert ".partial" not in str(raised.value)
     assert not list(small.iterdir())
+
+
+@pytest.mark.parametrize("scenario", [BIG, STUDY], ids=["run", "study"])
+def test_python_saves_nothing_that_a_disk_cannot_hold(
+    tmp_path: Path, small: Path, scenario: str
+) -> None:
+    captured = package.run(scenario, set={"record.pcapng": ["far"], "record.packets": False})
+    words = f"{small}/x: what was recorded of packets takes about .* MB are free; "
+    for answer in (captured, package.load(captured.save(tmp_path / "kept", report=False))):
+        with pytest.raises(store.StoreError) as raised:
+            answer.save(small / "x", report=False)
+        said = f"{raised.value.filename}: {raised.value.strerror}"
+        assert re.fullmatch(f"{words}choose another folder", said), said
+    assert not list(small.iterdir())
+
+
+def test_python_counts_the_packet_table_without_reading_it(tmp_path: Path) -> None:
+    result = package.run(SCENARIO)
+    kept = result.save(tmp_path / "kept", report=False)
+    size = (kept / "packets.parquet").stat().st_size
+    (kept / "packets.parquet").unlink()
+    again = package.load(kept)
+    assert again._packet_bytes() == result._packet_bytes()
+    assert 0.5 < again._packet_bytes() / size < 2
+
+
+def test_json_alone_captures_nothing(tmp_path: Path, small: Path) -> None:
+    (tmp_path / "big.toml").write_text(BIG, encoding="utf-8")
+    asked = ("run", "big.toml", "--json", "--set", "record.packets=false")
+    there = {"TMPDIR": str(small)}
+    done = talkspurt(*asked, "--set", 'record.pcapng=["far"]', cwd=tmp_path, env=there)
+    assert done.returncode == 0, done.stderr
+    assert not list(small.iterdir())
+    plain = talkspurt(*asked, cwd=tmp_path)
+    assert json.loads(done.stdout)["digest"] == json.loads(plain.stdout)["digest"]
 
 
 def test_what_was_finished_when_the_disk_filled_is_kept(tmp_path: Path, small: Path) -> None:

@@ -232,6 +232,17 @@ def test_a_full_disk_is_said_in_words_with_the_file(result):
             write()
 
 
+def test_a_folder_below_a_file_is_said_to_be(result, tmp_path):
+    (tmp_path / "mine").write_text("notes")
+    place = tmp_path / "mine" / "deep" / "out"
+    with pytest.raises(
+        store.StoreError, match=f"{tmp_path}/mine is not a folder; choose"
+    ) as raised:
+        result.save(place)
+    assert raised.value.filename == str(place)
+    assert (tmp_path / "mine").read_text() == "notes"
+
+
 def test_opening_what_is_no_result_says_so(tmp_path):
     with pytest.raises(store.StoreError, match="no result"):
         talkspurt.load(tmp_path)

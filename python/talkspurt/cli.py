@@ -201,14 +201,14 @@ def metrics(
     bin: float | None = None,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> None:
-    """List every measure and metric, or compute one from a result, as CSV.
+    """List every metric, or give one of a result as CSV.
 
     Parameters
     ----------
     run
         Folder of a result; without it, all that there is to ask for is listed.
     name
-        A metric, or its letter in the study of voice over transports: m, or delay_over_time.
+        A metric that is listed: mos, links.drops, m (its letter in the study of voice).
     flow
         One flow; all unless given.
     link

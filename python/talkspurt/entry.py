@@ -67,14 +67,15 @@ def answer(
     jobs: int | None = None,
     on_progress: OnProgress = lambda _: None,
     keep: Callable[[int, Result], Result] = lambda _, result: result,
-    written_in: Callable[[int], Path] | None = None,
+    written_in: Callable[[int], Path | None] | None = None,
     there: Mapping[int, Result] | None = None,
 ) -> Result | Study:
     """Run everything a question asks, but for what is ``there``.
 
     ``keep`` is given each result as it comes in and says what to hold in its place: a study too
     big for memory is written to disk run by run. ``written_in`` says where captures and packets
-    of a run belong; without it they go to a temporary folder that lives as long as the result.
+    of a run belong, or that it shall have none; without it they go to a temporary folder that lives
+    as long as the result.
     """
     plan = question.plan
     results = dict(there or {})
@@ -86,8 +87,11 @@ def answer(
         record = recorded(plan.resolved(i))
         if not record.get("pcapng") and not record.get("packets"):
             return None
-        folders[i] = written_in(i) if written_in else Scratch()
-        return os.fspath(folders[i])
+        place = written_in(i) if written_in else Scratch()
+        if place is None:
+            return None
+        folders[i] = place
+        return os.fspath(place)
 
     def on_end(i: int, outcome: _core.Outcome) -> None:
         wall_s = time.monotonic() - began[i]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from talkspurt.measures import measure
+from talkspurt.metrics.catalogue import column
 
 CUT, STILL = "*", "="
 """Marks of an end that was cut, and of values that were all the same."""
@@ -55,7 +55,7 @@ def ends(row: Mapping[str, Any]) -> Ends | None:
     """
     if row["low"] is None or still(row):
         return None
-    shown = measure(row["measure"])
+    shown = column(row["measure"])
     least, most = shown.least, shown.most
     if "baseline" in row:
         least, most = least - most, most - least
@@ -76,7 +76,7 @@ def texts(row: Mapping[str, Any] | None) -> tuple[str, str]:
     spread = _spread(row)
     if of_all := some_of_all(row):
         spread = f"{spread} ({of_all})".lstrip()
-    return measure(row["measure"]).show(row["mean"]), spread
+    return column(row["measure"]).show(row["mean"]), spread
 
 
 def _spread(row: Mapping[str, Any]) -> str:
@@ -85,7 +85,7 @@ def _spread(row: Mapping[str, Any]) -> str:
     found = ends(row)
     if found is None:
         return ""
-    shown = measure(row["measure"])
+    shown = column(row["measure"])
     if found.cut_low or found.cut_high:
         low, high = shown.show(found.low), shown.show(found.high)
         return f"[{low}{CUT * found.cut_low} … {high}{CUT * found.cut_high}]"

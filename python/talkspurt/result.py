@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import _core
 from talkspurt.audio import Audio
 from talkspurt.disk import reading
+from talkspurt.saving import Saved
 from talkspurt.scenario import Question
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ JSON_LINK = (
 
 
 @dataclass(frozen=True)
-class Result:
+class Result(Saved):
     """What one run gave.
 
     Attributes:
@@ -330,38 +331,29 @@ class Result:
         target.write_text(single.html(self), encoding="utf-8")
         return target
 
-    def save(
-        self,
-        directory: str | os.PathLike[str],
-        *,
-        report: bool = True,
-        pdf: bool = False,
-        overwrite: bool = False,
-    ) -> Path:
-        """Write everything into a folder, whole or not at all; returns where it is.
+    def _file(self) -> str | None:
+        file: str | None = self.manifest.get("file")
+        return file
 
-        An earlier result of the same scenario is replaced; one of another, or an export, only with
-        ``overwrite``; what talkspurt did not write is always left alone.
+    def _packet_bytes(self) -> float:
+        return float(sum(file.stat().st_size for file in self._files()))
 
-        Args:
-            directory: where.
-            report: whether to draw figures and write the report.
-            pdf: write each figure as PDF, too, beside SVG and PNG.
-            overwrite: replace a result of another scenario, or an export.
+    def _files(self) -> list[Path]:
+        """Captures and packets, which the run wrote while it went on."""
+        if self._written is None:
+            return []
+        files = sorted(Path(self._written).iterdir())
+        return [f for f in files if f.suffix == ".pcapng" or f.name == "packets.parquet"]
 
-        Raises:
-            talkspurt.store.StoreError: when the folder is somebody else's or cannot be written.
-        """
+    def _write(self, folder: Path) -> None:
         from talkspurt import store
 
-        claim = store.Claim("run", self.name, self.manifest.get("file"), overwrite)
-        with store.Staging(Path(directory), claim) as staging:
-            store.write_result(self, staging.folder)
-            if report:
-                from talkspurt import pictures
+        store.write_result(self, folder)
 
-                pictures.of_result(self, staging.folder, pdf=pdf)
-            return staging.commit()
+    def _draw(self, folder: Path, *, pdf: bool) -> None:
+        from talkspurt import pictures
+
+        pictures.of_result(self, folder, pdf=pdf)
 
     def to_json(self) -> dict[str, Any]:
         """The document ``talkspurt run --json`` prints: plain values, null where there is none."""

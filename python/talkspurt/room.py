@@ -81,8 +81,18 @@ def count(plan: _core.Plan, runs: Collection[int], jobs: int | None = None) -> l
     return [found[i] for i in runs]
 
 
-def check(need: float, what: str, target: Path) -> None:
-    """Say what is going to be written, if it is much; refuse what the disk cannot hold."""
+def check(need: float, what: str, target: Path, instead: str = "choose another --out") -> None:
+    """Say what is going to be written, if it is much; refuse what the disk cannot hold.
+
+    Args:
+        need: bytes.
+        what: what takes them.
+        target: where it is to be written; it need not exist.
+        instead: what to do where there is no room.
+
+    Raises:
+        StoreError: when they would take more than nine tenths of what is free.
+    """
     place = target.resolve()
     while not place.exists():
         place = place.parent
@@ -90,8 +100,7 @@ def check(need: float, what: str, target: Path) -> None:
     if need > 0.9 * free:
         raise StoreError(
             errno.ENOSPC,
-            f"{what} takes about {disk.size(need)} and {disk.size(free)} are free; "
-            "choose another --out",
+            f"{what} takes about {disk.size(need)} and {disk.size(free)} are free; {instead}",
             str(target),
         )
     if need > WORTH_SAYING:

@@ -31,8 +31,11 @@ def run(
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
+        # Nothing is kept, so nothing is captured and no disk needs room.
         with Bar(question.plan.title) as bar:
-            answer = entry.answer(question, jobs=jobs, on_progress=bar.on_progress)
+            answer = entry.answer(
+                question, jobs=jobs, on_progress=bar.on_progress, written_in=lambda _: None
+            )
         _print(answer, as_json)
         return
     # Whether the folder may be written is asked before the work, not after.

@@ -105,6 +105,9 @@ class Staging:
         refuse_inside(self.target)
         refuse_other(self.target, self.claim)
         self._made = [p for p in self.target.parents if not p.exists()]
+        above = next(p for p in self.target.parents if p.exists())
+        if not above.is_dir():
+            raise StoreError(errno.ENOTDIR, f"{above} is not a folder; {OTHER}", str(self.target))
         with writing(self.target):
             self.target.parent.mkdir(parents=True, exist_ok=True)
 

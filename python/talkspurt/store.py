@@ -85,10 +85,8 @@ def write_result(
 
 def _copy_written(result: Result, folder: Path) -> None:
     """Captures and packets, which the run wrote while it went on."""
-    if result._written is None or Path(result._written) == folder:
-        return
-    for file in sorted(Path(result._written).iterdir()):
-        if file.suffix == ".pcapng" or file.name == "packets.parquet":
+    for file in result._files():
+        if file.parent != folder:
             with writing(folder / file.name):
                 shutil.copyfile(file, folder / file.name)
 

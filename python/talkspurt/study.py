@@ -14,8 +14,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from talkspurt import measures
+from talkspurt.metrics.catalogue import Computed, Metric, of_a_flow
 from talkspurt.result import Result, finite
+from talkspurt.saving import Saved
 from talkspurt.scenario import Question
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ SUMMARY = (
     "r_factor",
     "mos",
 )
-"""Measures a summary shows unless others are named."""
+"""Metrics a summary shows unless others are named."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Study:
+class Study(Saved):
     """What all runs of a scenario with axes or replications gave.
 
     Attributes:
@@ -180,19 +181,24 @@ class Study:
     ) -> pl.DataFrame:
         """Means over the replications with intervals, Student's or by bootstrap.
 
-        One row per setting, flow and measure: the axes, ``flow``, ``measure``, ``count`` (of
-        replications with a value), ``replications`` (that were run), ``mean``, ``low``, ``high``
-        (ends of the interval as computed, null with fewer than two values: Student's may lie beyond
-        what the measure can be, which tables and figures do not show) and ``deviation`` (sample
-        standard deviation; 0 where all are the same, which says nothing of how sure the mean is).
+        ``names`` are those of numbers of flows that ``talkspurt metrics`` lists; what is computed
+        when asked for is computed of every run. One row per setting, flow and metric: the axes,
+        ``flow``, ``measure`` (the metric's name), ``count`` (of replications with a value),
+        ``replications`` (that were run), ``mean``, ``low``, ``high`` (ends of the interval as
+        computed, null with fewer than two values: Student's may lie beyond what can be, which
+        tables and figures do not show) and ``deviation`` (sample standard deviation; 0 where all
+        are the same, which says nothing of how sure the mean is).
+
+        Raises:
+            KeyError: when there is no such metric, it is no number of a flow, or runs lack what it
+                needs.
         """
         rows = []
         for settings, flow, values in self._cells(names):
             for name in values:
                 numbers = [v for v in values[name].values() if v is not None]
-                if numbers or measures.known(name):
-                    found = self._interval(numbers, interval)
-                    rows.append({**settings, "flow": flow, "measure": name, **found})
+                found = self._interval(numbers, interval)
+                rows.append({**settings, "flow": flow, "measure": name, **found})
         return self._frame(rows, [a.name for a in self.axes])
 
     def differences(
@@ -243,19 +249,20 @@ class Study:
     def _cells(
         self, names: Iterable[str]
     ) -> Iterable[tuple[dict[str, str], str, dict[str, dict[int, float | None]]]]:
-        """For each setting and flow: measure → replicate → value."""
-        wanted = list(names)
-        for name in wanted:
-            measures.measure(name)
+        """For each setting and flow: metric → replicate → value."""
+        wanted = {name: of_a_flow(name) for name in names}
         cells: dict[
             tuple[tuple[tuple[str, str], ...], str], dict[str, dict[int, float | None]]
         ] = {}
         for run in self.runs:
+            made = {name: _by_flow(run, one) for name, one in wanted.items()}
             for row in run.flows.iter_rows(named=True):
-                key = (tuple(run.settings.items()), row["name"])
+                flow = row["name"]
+                key = (tuple(run.settings.items()), flow)
                 cell = cells.setdefault(key, {name: {} for name in wanted})
-                for name in wanted:
-                    cell[name][run.replicate] = finite(row[name])
+                for name, one in wanted.items():
+                    value = made[name][flow] if isinstance(one, Computed) else row[one.name]
+                    cell[name][run.replicate] = finite(value)
         return [(dict(items), flow, values) for (items, flow), values in cells.items()]
 
     def _interval(self, numbers: list[float], kind: Interval) -> dict[str, Any]:
@@ -282,38 +289,21 @@ class Study:
         counts = dict.fromkeys(("count", "replications"), pl.Int64())
         return pl.DataFrame(rows, schema={**schema, **counts, **numbers})
 
-    def save(
-        self,
-        directory: str | os.PathLike[str],
-        *,
-        report: bool = True,
-        pdf: bool = False,
-        overwrite: bool = False,
-    ) -> Path:
-        """Write everything into a folder, whole or not at all; returns where it is.
+    def _file(self) -> str | None:
+        return self.runs[0]._file()
 
-        An earlier result of the same scenario is replaced; one of another, or an export, only with
-        ``overwrite``; what talkspurt did not write is always left alone.
+    def _packet_bytes(self) -> float:
+        return sum(run._packet_bytes() for run in self.runs)
 
-        Args:
-            directory: where.
-            report: whether to draw figures and write the report.
-            pdf: write each figure as PDF, too, beside SVG and PNG.
-            overwrite: replace a result of another scenario, or an export.
+    def _write(self, folder: Path) -> None:
+        from talkspurt import study_store
 
-        Raises:
-            talkspurt.store.StoreError: when the folder is somebody else's or cannot be written.
-        """
-        from talkspurt import store, study_store
+        study_store.write_study(self, folder)
 
-        claim = store.Claim("run", self.name, self.runs[0].manifest.get("file"), overwrite)
-        with store.Staging(Path(directory), claim) as staging:
-            study_store.write_study(self, staging.folder)
-            if report:
-                from talkspurt import pictures
+    def _draw(self, folder: Path, *, pdf: bool) -> None:
+        from talkspurt import pictures
 
-                pictures.of_study(self, staging.folder, pdf=pdf)
-            return staging.commit()
+        pictures.of_study(self, folder, pdf=pdf)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the study's report, one self-contained HTML file; returns where it is."""
@@ -343,6 +333,15 @@ class Study:
         from talkspurt.report import notebook
 
         return notebook.study(self)
+
+
+def _by_flow(run: Result, one: Metric) -> dict[str, float | None]:
+    """What is computed of each flow of a run; nothing for a column, which stands in its table."""
+    if not isinstance(one, Computed):
+        return {}
+    from talkspurt.metrics import compute
+
+    return dict(compute(run, one.name).iter_rows())
 
 
 def _paired(values: dict[int, float | None], base: dict[int, float | None]) -> list[float]:

@@ -193,7 +193,7 @@ def page(
 <!-- Written by validation/ns2/crosscheck.py; changes made here are lost. -->
 
 Each scenario is run here and, as the script that `talkspurt export --to ns2-script` writes, in
-ns-2.35; measures are read from ns-2's trace by the formulas of [the catalogue](../measures.md). The
+ns-2.35; measures are read from ns-2's trace by the formulas of [the catalogue](../metrics.md). The
 network is an access link of 10 Mbit/s and 1 ms, a core of 2 Mbit/s and 50 ms with a DropTail queue
 of 20 packets unless another is named, and an access link again; losses on the core hit both
 directions. Throughput is of IP packets and all flows, the delay that of the network, with what the

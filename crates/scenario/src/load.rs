@@ -184,6 +184,7 @@ impl Reader<'_> {
         if matches!(self.shape, Shape::Broken) {
             return None; // what is wrong with it was told; of the network nothing is known
         }
+        let taken: Vec<Path> = found.0.iter().map(|finding| finding.path.clone()).collect();
         let mended;
         let tree = if found.0.is_empty() {
             tree
@@ -221,6 +222,8 @@ impl Reader<'_> {
         let (network, mut wrong) = check::meaning(&scenario);
         wrong.0.splice(0..0, expanded.0);
         written.restore(&mut wrong);
+        // What a table lacks may be what was taken from it: that was told.
+        wrong.0.retain(|finding| !taken.iter().any(|field| finding.path.is_table_of(field)));
         for mut finding in wrong.0 {
             finding.origin.get_or_insert_with(|| tree.origin_of(&finding.path).clone());
             found.0.push(finding);

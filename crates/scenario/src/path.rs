@@ -52,6 +52,10 @@ impl Path {
     pub(crate) fn holds(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
     }
+    /// True if `other` is a field of the table that is here.
+    pub(crate) fn is_table_of(&self, other: &Self) -> bool {
+        other.0.split_last().is_some_and(|(_, table)| table == self.0)
+    }
     /// Reads a path as people write it; an empty word gives `None`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();

@@ -104,12 +104,19 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_a_sorted_list(nodes in 1_usize..70, moves in prop::collection::vec((0_u32..70, prop::option::of(0_u64..1000)), 0..300)) {
+        fn agrees_with_a_sorted_list(nodes in 1_usize..70, moves in prop::collection::vec((prop::option::of(0_u32..70), prop::option::of(0_u64..1000)), 0..300)) {
             let mut schedule = Schedule::new(nodes);
             let mut plain = vec![None; nodes];
             for (node, at) in moves {
-                let node = node % nodes as u32;
-                schedule.set(node, at.map(Instant::from_nanos));
+                // A node of anybody's choice, or the one that wakes now.
+                let next = schedule.next().map(|(_, node)| node);
+                let node = node.map_or(next, |node| Some(node % nodes as u32));
+                let Some(node) = node else { continue };
+                if next == Some(node) {
+                    schedule.set_next(node, at.map(Instant::from_nanos));
+                } else {
+                    schedule.set(node, at.map(Instant::from_nanos));
+                }
                 plain[node as usize] = at;
                 let expected = plain.iter().enumerate().filter_map(|(n, at)| at.map(|at| (at, n as u32))).min();
                 prop_assert_eq!(schedule.next().map(|(at, n)| (at.as_nanos(), n)), expected);

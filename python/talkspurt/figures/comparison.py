@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import intervals, measures
+from talkspurt import intervals
 from talkspurt.figures import panel, scale
 from talkspurt.figures.maps import over_two_axes
 from talkspurt.figures.sharing import (
@@ -35,12 +35,13 @@ from talkspurt.figures.style import (
     panels,
     styled,
 )
+from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from talkspurt.measures import Measure
+    from talkspurt.metrics import Column
     from talkspurt.study import Axis, Study
 
 SHOWN = (
@@ -86,10 +87,10 @@ def over_axis(study: Study, name: str) -> Figure | None:
     if axis is None or not lines:
         return None
     with styled():
-        return _drawn(study, axis, lines, measures.measure(name))
+        return _drawn(study, axis, lines, column(name))
 
 
-def _drawn(study: Study, axis: Axis, lines: Sequence[Line], shown: Measure) -> Figure:
+def _drawn(study: Study, axis: Axis, lines: Sequence[Line], shown: Column) -> Figure:
     keys = ["flow", *(other.name for other in study.axes if other is not axis)]
     shared = share_out(lines)
     parts = list(shared.parts.items())
@@ -151,7 +152,7 @@ def _words(keys: Sequence[str], shared: Sharing, part: Key, between: str = " · 
 
 
 def _heights(
-    grid: Sequence[Axes], parts: Sequence[Sequence[Line]], shown: Measure, *, shared: bool
+    grid: Sequence[Axes], parts: Sequence[Sequence[Line]], shown: Column, *, shared: bool
 ) -> None:
     """From nothing to above the highest interval; MOS has a scale, and panels of one flow agree."""
     if shown.name == "mos":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from talkspurt.figures.style import FAINT, INK, label_ends, sheet
 from talkspurt.figures.time import styles_of
-from talkspurt.measures import measure
+from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -201,7 +201,7 @@ def _panel(
         rows = steps_of(result, name, gauge)
         if rows.is_empty():
             continue
-        x, y = rows["time_s"].to_numpy(), rows["value"].to_numpy() * measure(gauge).scale
+        x, y = rows["time_s"].to_numpy(), rows["value"].to_numpy() * column(gauge).scale
         if gauge == filled:
             ax.fill_between(x, 0, y, color=colour, alpha=0.35, linewidth=0, step="post")
         ax.step(x, y, where="post", color=colour, linestyle=style, linewidth=width)

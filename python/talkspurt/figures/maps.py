@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from talkspurt import measures
 from talkspurt.figures.scale import headed, ticks
 from talkspurt.figures.style import left_out, note, panels, styled
+from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,7 +29,7 @@ def over_two_axes(study: Study, name: str) -> Figure | None:
     stays empty. Each map has colours of its own, since flows of one study may be far apart: what a
     colour means stands beside it. They are cividis, which the colour-blind read as others do.
     """
-    shown = measures.measure(name)
+    shown = column(name)
     long = sorted(study.axes, key=lambda axis: len(axis.labels))[-2:]
     varied = sum(len(axis.labels) > 1 for axis in study.axes)
     if varied != 2 or min(len(axis.labels) for axis in long) < 3:

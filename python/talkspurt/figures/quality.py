@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import measures
 from talkspurt.figures.style import CAUSE_COLOURS, FAINT, label_ends, sheet
 from talkspurt.figures.time import MOST, styles_of
-from talkspurt.measures import time_text
 from talkspurt.metrics import opinion
+from talkspurt.words import time_text, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +30,7 @@ def mos(result: Result, flow: str | None, link: str | None) -> Figure | None:
     figure, (ax,) = sheet("MOS, and what took from it", height=1.15 + 0.42 * len(shown))
     for place, row in enumerate(shown):
         ax.barh(place, row["mos"] - 1, left=1, color=styles[row["name"]].colour, height=0.62)
-        words = measures.verdict(row["r_factor"])
+        found = verdict(row["r_factor"])
         left = row["mos"]
         for cause, colour in CAUSE_COLOURS.items():
             taken = row[f"mos_lost_to_{cause}"] or 0.0
@@ -41,7 +40,7 @@ def mos(result: Result, flow: str | None, link: str | None) -> Figure | None:
         ax.text(
             max(left, BEST_MOS) + 0.06,
             place,
-            f"{row['mos']:.2f}  {words.short if words else ''}",
+            f"{row['mos']:.2f}  {found.short if found else ''}",
             va="center",
             fontsize=8.5,
         )

@@ -1,4 +1,4 @@
-"""How the metrics of the catalogue are computed from a result."""
+"""How the metrics of the catalogue are read or computed from a result."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from talkspurt.metrics import breaker, losses, opinion, packets, series, sharing
-from talkspurt.metrics.catalogue import metric
+from talkspurt.metrics.catalogue import Column, Computed, metric
 
 if TYPE_CHECKING:
-    from talkspurt.metrics.catalogue import Metric
     from talkspurt.result import Result
 
 
@@ -26,11 +25,15 @@ def compute(
 ) -> pl.DataFrame:
     """A metric of one flow or link, or of all: ``flow`` or ``link``, x (if there is one) and y.
 
+    Of a column that every run has, y is ``value``; of a gauge, x is ``time_s``, and ``side`` says
+    which end of the flow it is in.
+
     Args:
         result: the run.
-        name: the metric, or its letter in the study of voice over transports.
+        name: the metric, as ``metrics.metric`` knows it; of those with one name that of links, if
+            ``link`` is given.
         flow: one flow; all unless given.
-        bin_s: width of a bin in seconds, for what is counted over time; the metric's own unless
+        bin_s: width of a bin in seconds, for what is computed over time; the metric's own unless
             given.
         link: one link, for metrics of links; all unless given.
 
@@ -38,29 +41,48 @@ def compute(
         KeyError: when there is no such metric, flow or link, or no packet table that it needs.
         ValueError: when it cannot be computed so.
     """
-    one = metric(name)
+    one = metric(name, of_links=link is not None)
     kind, asked, other = ("link", link, flow) if one.of_links else ("flow", flow, link)
     if other is not None:
-        raise ValueError(f"{one.name} is of {kind}s")
+        raise ValueError(f"{one.full_name} is of {kind}s")
     there = (result.links if one.of_links else result.flows)["name"].to_list()
     if asked is not None and asked not in there:
         raise KeyError(f"no {kind} {asked!r}; there are: {', '.join(there)}")
+    wanted = [asked] if asked is not None else there
+    if isinstance(one, Column):
+        return _recorded(result, one, wanted)
     if one.needs_packets and not _has_packets(result):
         raise KeyError(
             f"{one.name} is computed from the packet table: run again with "
             "--set record.packets=true"
         )
+    across = [one.x] if one.x else []
     parts = []
-    for wanted in [asked] if asked is not None else there:
-        table = _table(result, one, wanted, bin_s)
+    for of in wanted:
+        table = _table(result, one, of, bin_s)
         if one.y == "generated_pps" and table[one.y].null_count() == table.height:
             raise ValueError(
                 f"{one.name} comes from the time series: a bin of {bin_s or one.bin_s:g} s is no "
                 f"multiple of record.interval, {sharing.bin_width(result):g} s"
             )
-        across = [one.x] if one.x else []
-        parts.append(table.select(pl.lit(wanted).alias(kind), *across, one.y))
+        parts.append(table.select(pl.lit(of).alias(kind), *across, one.y))
     return pl.concat(parts, how="vertical_relaxed")
+
+
+def _recorded(result: Result, one: Column, wanted: list[str]) -> pl.DataFrame:
+    """A column as the run has it: ``value``, of a gauge for each ``side`` against ``time_s``."""
+    if one.table == "gauges":
+        flows = [of.removesuffix(".reverse") for of in wanted]
+        kept = result.gauges(gauge=one.name).filter(pl.col("flow").is_in(flows))
+        return kept.select("flow", "side", "time_s", "value")
+    table = result.table(one.table)
+    if one.name not in table.columns:
+        raise ValueError(
+            f"this result has no {one.full_name}: an older talkspurt made it; run scenario.toml "
+            "in it again"
+        )
+    of = pl.col("name").alias("link" if one.of_links else "flow")
+    return table.filter(pl.col("name").is_in(wanted)).select(of, pl.col(one.name).alias("value"))
 
 
 def _has_packets(result: Result) -> bool:
@@ -71,7 +93,7 @@ def _has_packets(result: Result) -> bool:
     return True
 
 
-def _table(result: Result, one: Metric, of: str, bin_s: float | None) -> pl.DataFrame:
+def _table(result: Result, one: Computed, of: str, bin_s: float | None) -> pl.DataFrame:
     if one.shape in _BY_SIDE:
         name, _, back = of.rpartition(".") if of.endswith(".reverse") else (of, "", "")
         return _BY_SIDE[one.shape](result, name, "to" if back else "from", bin_s or one.bin_s)

@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import measures, store
+from talkspurt import store
 from talkspurt.figures.style import FATE_COLOURS, FlowStyle, transport_style
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
+from talkspurt.words import Verdict, verdict
 
 if TYPE_CHECKING:
-    from talkspurt.measures import Verdict
     from talkspurt.result import Result
 
 MOST_CALLS = 24
@@ -205,7 +205,7 @@ def _call(
         subtitle=subtitle,
         row=row,
         style=style,
-        verdict=measures.verdict(row["r_factor"]),
+        verdict=verdict(row["r_factor"]),
         sounds=keys,
         fates=fates,
         frame_s=audio.duration_s / frames.height if audio and frames.height else None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt.figures import inside
 from talkspurt.figures.style import INK
 from talkspurt.figures.time import styles_of
-from talkspurt.measures import measure
+from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -66,12 +66,12 @@ def _chart(
     drawn = []
     explained = []
     positive: list[float] = []
-    unit = measure(lines[0][0]).shown_unit
+    unit = column(lines[0][0]).shown_unit
     for gauge, words, colour, style, width in lines:
         rows = inside.steps_of(result, name, gauge)
         if rows.is_empty():
             continue
-        scale = measure(gauge).scale
+        scale = column(gauge).scale
         held = pl.DataFrame({"time_s": x}).join_asof(rows, on="time_s")["value"].to_list()
         values = [None if value is None else value * scale for value in held]
         if gauge != "receive_rate":
@@ -79,7 +79,7 @@ def _chart(
         drawn.append(
             line_of(words, "ink" if colour == INK else colour, DASHES[style], values, width=width)
         )
-        explained.append((words, measure(gauge)))
+        explained.append((words, column(gauge)))
     made = chart_of(f"{kind}-{name}", f"{name}: {what}", unit, x.to_list(), drawn)
     if made is None:
         return None

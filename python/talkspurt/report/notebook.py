@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import intervals, measures
+from talkspurt import intervals
+from talkspurt.metrics.catalogue import column
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
@@ -30,11 +31,11 @@ def result(of: Result) -> str:
         [
             row["name"],
             row["transport"],
-            *(measures.measure(c).show(row[c], unit=True) for c in COLUMNS),
+            *(column(c).show(row[c], unit=True) for c in COLUMNS),
         ]
         for row in of.flows.head(MOST_ROWS).iter_rows(named=True)
     ]
-    heads = ["flow", "over", *(measures.measure(c).label for c in COLUMNS)]
+    heads = ["flow", "over", *(column(c).label for c in COLUMNS)]
     digest = f"<p><small>digest {escape(of.digest)}</small></p>"
     more = of.flows.height - MOST_ROWS
     rest = f"<p><small>and {more} more flows, in .flows</small></p>" if more > 0 else ""
@@ -69,7 +70,7 @@ def _cell(cell: Mapping[str, Any] | None) -> str:
 
 
 def _headed(name: str) -> str:
-    shown = measures.measure(name)
+    shown = column(name)
     return f"{shown.label} / {shown.shown_unit}" if shown.shown_unit else shown.label
 
 

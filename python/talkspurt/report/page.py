@@ -25,7 +25,8 @@ def environment() -> Environment:
     """Templates, with what every one of them may use."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
-    from talkspurt import measures
+    from talkspurt.metrics.catalogue import column
+    from talkspurt.words import rate_text, time_text, verdict
 
     found = Environment(
         loader=FunctionLoader(asset),
@@ -35,10 +36,10 @@ def environment() -> Environment:
         lstrip_blocks=True,
     )
     found.globals.update(
-        measure=measures.measure,
-        verdict=measures.verdict,
-        rate_text=measures.rate_text,
-        time_text=measures.time_text,
+        column=column,
+        verdict=verdict,
+        rate_text=rate_text,
+        time_text=time_text,
     )
     return found
 
@@ -47,7 +48,9 @@ def render(template: str, **values: Any) -> str:
     """A whole page from a template of ``web/``."""
     from markupsafe import Markup
 
-    from talkspurt import _core, measures
+    from talkspurt import _core
+    from talkspurt.metrics.catalogue import FLOWS, LINKS
+    from talkspurt.words import VERDICTS
 
     scripts = (*SCRIPTS, "animation.js") if values.get("animation") else SCRIPTS
     return (
@@ -58,8 +61,8 @@ def render(template: str, **values: Any) -> str:
             plotter=Markup(script_safe(asset("vendor/uPlot.iife.min.js"))),
             scripts=[Markup(script_safe(asset(name))) for name in scripts],
             version=_core.version(),
-            measures=measures.ALL,
-            verdicts=measures.VERDICTS,
+            metrics=(*FLOWS, *LINKS),
+            verdicts=VERDICTS,
             **values,
         )
     )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import figures, measures
+from talkspurt import figures
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
+from talkspurt.metrics.catalogue import GAUGES, column
 from talkspurt.report import calls, inside, page, series, topology
 from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
@@ -69,15 +70,15 @@ def html(result: Result) -> str:
         animation=moving,
         styles=styles,
         flows=condensed(result.flows.to_dicts())[:MOST_ROWS],
-        video_columns=[measures.measure(name) for name in (*VIDEO_COLUMNS, *FRAME_DELAYS)],
+        video_columns=[column(name) for name in (*VIDEO_COLUMNS, *FRAME_DELAYS)],
         links=_links(result),
         most_links=MOST_LINKS,
-        flow_columns=[measures.measure(name) for name in FLOW_COLUMNS],
-        byte_columns=[measures.measure(name) for name in BYTES],
-        call_columns=[measures.measure(name) for name in CALL_COLUMNS],
-        link_columns=[measures.measure(name) for name in (*LINK_COLUMNS, *_more_of_links(result))],
+        flow_columns=[column(name) for name in FLOW_COLUMNS],
+        byte_columns=[column(name) for name in BYTES],
+        call_columns=[column(name) for name in CALL_COLUMNS],
+        link_columns=[column(name) for name in (*LINK_COLUMNS, *_more_of_links(result))],
         charts=series.charts(result),
-        gauges=tuple(m for m in measures.GAUGES if m.name in inside.shown(result)),
+        gauges=tuple(m for m in GAUGES if m.name in inside.shown(result)),
         figures=_stills(result),
         notes=notes([result]),
     )

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import figures, intervals, measures, study_store
+from talkspurt import figures, intervals, study_store
 from talkspurt.figures import comparison
 from talkspurt.figures.sharing import across
 from talkspurt.figures.time import styles_of
+from talkspurt.metrics.catalogue import column
 from talkspurt.report import calls, page, topology
 from talkspurt.report.animation import animation
 from talkspurt.report.single import notes
+from talkspurt.words import verdict
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
@@ -62,7 +64,7 @@ def html(study: Study) -> str:
         of=_of(first),
         styles=styles_of(first),
         first=first,
-        columns=[measures.measure(name) for name in columns],
+        columns=[column(name) for name in columns],
         rows=rows,
         differences=differences,
         most_rows=MOST_ROWS,
@@ -86,7 +88,7 @@ def _of(run: Result) -> str:
 def _said_of(figure: str) -> str:
     """What a figure shows, for those who cannot see it."""
     name = figure.removesuffix("-map")
-    return f"{measures.measure(name).label} {'with intervals' if name == figure else 'as a map'}"
+    return f"{column(name).label} {'with intervals' if name == figure else 'as a map'}"
 
 
 def _one_of_each(study: Study) -> list[Result]:
@@ -124,7 +126,7 @@ def _rows(rows: list[dict[str, Any]], axes: list[str]) -> list[dict[str, Any]]:
         line["cells"][row["measure"]] = {"row": row, "mean": mean, "spread": spread}
     for line in found.values():
         r_factor = line["cells"].get("r_factor")
-        line["verdict"] = measures.verdict(r_factor["row"]["mean"]) if r_factor else None
+        line["verdict"] = verdict(r_factor["row"]["mean"]) if r_factor else None
     return list(found.values())
 
 

@@ -13,11 +13,11 @@ from html import escape
 from itertools import pairwise
 from typing import Any
 
-from talkspurt import measures
 from talkspurt.figures.style import FlowStyle
 from talkspurt.report.gather import Drawn, gather
 from talkspurt.report.layout import Plan, plan
 from talkspurt.report.page import asset
+from talkspurt.words import rate_text, time_text
 
 COLUMN, ROW, MARGIN, TOP, GAP = 210.0, 102.0, 72.0, 44.0, 22.0
 LOW_ROW = 26.0
@@ -229,13 +229,13 @@ def _wire(link: Mapping[str, Any], frame: Frame) -> str:
 
 def words_of(link: Mapping[str, Any]) -> list[str]:
     """What a link is, in lines: rate and delay, queue, what else happens on it."""
-    numbers = f"{_span(link['rate_bps'], measures.rate_text)}"
+    numbers = f"{_span(link['rate_bps'], rate_text)}"
     back = link.get("back") or {}
     if "rate_bps" in back:
-        numbers = f"{numbers} ⇄ {measures.rate_text(back['rate_bps'])}"
-    numbers += f", {_span(link['delay_s'], measures.time_text)}"
+        numbers = f"{numbers} ⇄ {rate_text(back['rate_bps'])}"
+    numbers += f", {_span(link['delay_s'], time_text)}"
     if "delay_s" in back:
-        numbers += f" ⇄ {measures.time_text(back['delay_s'])}"
+        numbers += f" ⇄ {time_text(back['delay_s'])}"
     queue = link["queue"]
     if "queue" in back:
         queue += f" ⇄ {back['queue']}"
@@ -247,7 +247,7 @@ def _happens(link: Mapping[str, Any]) -> str:
     ways = (link, {**link, **link.get("back", {})})
     words = []
     if jitter := max(way.get("jitter_s", 0.0) for way in ways):
-        words.append(f"jitter {measures.time_text(jitter)}")
+        words.append(f"jitter {time_text(jitter)}")
     if any(way.get("bursts") for way in ways):
         words.append("loss in bursts")
     elif loss := max(way.get("loss", 0.0) for way in ways):

@@ -1,14 +1,15 @@
 """The studies talkspurt grew from, re-run: what was printed, what comes out, and why they differ.
 
 A study is a TOML file (what it prints and states, what was inferred, the bands of a match), a
-module that runs it, and where ns-2 can say something a script with its recorded values. ``rows``
-judges, ``checks`` finds what cannot be, ``dossier`` writes the pages.
+module that runs it, and where ns-2 can say something a script with its recorded values. ``lab``
+runs and keeps what is read, ``rows`` judges what the replications gave, ``checks`` finds what
+cannot be, ``dossier`` writes the pages.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import import_module
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import engine
 from talkspurt.reproduce import checks, ns2, study_file
-from talkspurt.reproduce.lab import Case, Lab
+from talkspurt.reproduce.lab import Case, Lab, Run
 from talkspurt.reproduce.rows import Row, Values, judge_all
 from talkspurt.reproduce.study_file import StudyFile
 
@@ -43,6 +44,10 @@ class Reproduction:
     cases: Mapping[str, Case]
     values: Values
 
+    def run(self, name: str) -> Run:
+        """The run of a scenario under its first seed, as figures over time show it."""
+        return self.cases[name].first
+
     def to_json(self) -> dict[str, Any]:
         """The document ``talkspurt reproduce NAME --json`` prints."""
         name = self.file.name
@@ -61,7 +66,18 @@ def reproduce(
     fresh_ns2: bool = False,
     step: Callable[[str], None] = lambda _: None,
 ) -> list[Reproduction]:
-    """Re-run studies.
+    """Re-run studies; see :func:`reproductions`."""
+    return list(reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, step=step))
+
+
+def reproductions(
+    names: Sequence[str] = NAMES,
+    *,
+    jobs: int | None = None,
+    fresh_ns2: bool = False,
+    step: Callable[[str], None] = lambda _: None,
+) -> Iterator[Reproduction]:
+    """Re-run studies, each given as soon as its runs are done; the others' go on meanwhile.
 
     Args:
         names: which, of :data:`NAMES`.
@@ -74,21 +90,19 @@ def reproduce(
     """
     pool = ThreadPoolExecutor(jobs or engine.cores())
     try:
-        labs = {name: Lab(pool) for name in names}
+        files = {name: study_file.load(name) for name in names}
+        labs = {name: Lab(pool, file.repeated) for name, file in files.items()}
         for name, lab in labs.items():
             module(name).cases(lab)
-        found = []
-        for name, lab in labs.items():
+        for name, file in files.items():
             step(name)
             peer = ns2.measured(name) if fresh_ns2 and ns2.scripted(name) else ns2.recorded(name)
+            lab = labs.pop(name)
             values = dataclasses.replace(module(name).values(lab), ns2=peer)
-            found.append(judged(study_file.load(name), values, lab.cases))
-    except BaseException:
-        # Who was interrupted does not wait for what has not begun.
+            yield judged(file, values, lab.cases)
+    finally:
+        # Who is interrupted does not wait for what has not begun.
         pool.shutdown(cancel_futures=True)
-        raise
-    pool.shutdown()
-    return found
 
 
 def module(name: str) -> ModuleType:
@@ -98,6 +112,7 @@ def module(name: str) -> ModuleType:
 
 def judged(file: StudyFile, values: Values, cases: Mapping[str, Case]) -> Reproduction:
     """A study's rows with their verdicts."""
-    impossible = {spec.id: checks.impossible(spec, file.stated) for spec in file.rows}
+    facts = {**file.stated, "printed": {spec.id: spec.paper for spec in file.rows}}
+    impossible = {spec.id: checks.impossible(spec, facts) for spec in file.rows}
     rows = judge_all(file.rows, values, impossible)
     return Reproduction(file, tuple(rows), cases, values)

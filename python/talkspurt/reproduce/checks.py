@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from talkspurt.reproduce.rows import Spec, StudyFileError, show
+from talkspurt.reproduce.band import StudyFileError
+from talkspurt.reproduce.rows import Spec
+from talkspurt.reproduce.sample import show
 
 Facts = Mapping[str, Any]
 Check = Callable[[Any, str, Facts], "str | None"]
@@ -147,6 +149,26 @@ def same_as_stated(paper: float | str, unit: str, facts: Facts) -> str | None:
     return f"{facts['also_where']} says {show(stated, unit)}, {facts['here']} {show(paper, unit)}"
 
 
+def extreme_of_table(paper: str, unit: str, facts: Facts) -> str | None:
+    """What is said to have the most or the least, where a printed table says another has.
+
+    The table's cells are the rows of the study's file whose ids begin with ``cells``.
+    """
+    cells = {
+        id.rpartition("/")[2]: value
+        for id, value in facts["printed"].items()
+        if id.startswith(facts["cells"] + "/")
+    }
+    best = (max if facts["extreme"] == "highest" else min)(cells, key=lambda name: cells[name])
+    if paper.lower() == best:
+        return None
+    return (
+        f"{facts['also_where']} prints {show(cells[paper.lower()], facts['in'])} for {paper}, "
+        f"{facts['here']} calls it the {facts['extreme']}, and {best.upper()} has "
+        f"{show(cells[best], facts['in'])}"
+    )
+
+
 def range_stated(paper: float, unit: str, facts: Facts) -> str | None:
     """A number outside the range that the text itself gives for it."""
     least, most = float(facts["least"]), float(facts["most"])
@@ -178,6 +200,7 @@ CHECKS: dict[str, Check] = {
     "headers_fit": headers_fit,
     "full_queue": full_queue,
     "service_time": service_time,
+    "extreme_of_table": extreme_of_table,
     "range_stated": range_stated,
     "same_as_stated": same_as_stated,
     "codec_standard": codec_standard,

@@ -6,8 +6,9 @@ runs it rests on, their seed, digest and the command that repeats them, and how 
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,37 +16,56 @@ from talkspurt import _core, figures, store
 from talkspurt.report import page
 from talkspurt.reproduce import Reproduction, document, ns2
 from talkspurt.reproduce.figures import pictures
-from talkspurt.reproduce.rows import CLASSES, Row, show
+from talkspurt.reproduce.rows import (
+    CLASSES,
+    GIVEN,
+    MATCHES,
+    SAME_ORDERING,
+    UNDECIDED,
+    UNDERSPECIFIED,
+    Row,
+)
+from talkspurt.reproduce.sample import Sample, show
 from talkspurt.reproduce.study_file import FILES
 
 if TYPE_CHECKING:
     from talkspurt.reproduce.figures import Picture
     from talkspurt.reproduce.lab import Case
 
-GRADES = {"matches": 0, "same ordering": 2, "underspecified": 3}
+GRADES = {MATCHES: "0", SAME_ORDERING: "2", UNDERSPECIFIED: "3", UNDECIDED: "3", GIVEN: "none"}
 """Colours of verdicts, as the report's grades; the others are 5."""
 
 
 def write(
-    found: Sequence[Reproduction],
+    found: Iterable[Reproduction],
     study: str,
     folder: Path,
     *,
     step: Callable[[str], None] = lambda _: None,
-) -> None:
-    """Write everything into a folder that exists."""
+) -> list[Reproduction]:
+    """Write everything into a folder that exists; gives the studies without their runs.
+
+    Each study is written as it comes, while the next ones run, and its runs are let go.
+    """
+    written = []
     for one in found:
         step(f"dossier of {one.file.name}")
         _write_study(one, folder / one.file.name)
-    store.write_text(folder / "rows.json", store.to_json(document(found, study)))
-    store.write_text(folder / "index.html", summary(found))
+        written.append(dataclasses.replace(one, cases={}))
+    store.write_text(folder / "rows.json", store.to_json(document(written, study)))
+    store.write_text(folder / "index.html", summary(written))
     header = {"talkspurt": _core.version(), "kind": "reproduction", "study": study}
     store.write_text(folder / store.MANIFEST, store.to_json(header))
+    return written
 
 
 def _write_study(one: Reproduction, folder: Path) -> None:
     for case in one.cases.values():
         store.write_text(folder / "scenarios" / f"{case.name}.toml", case.toml)
+    digests = {
+        case.name: {str(run.seed): run.digest for run in case.runs} for case in one.cases.values()
+    }
+    store.write_text(folder / "scenarios" / "digests.json", store.to_json(digests))
     for suffix in ("toml", "tcl", "ns2.json", "linux.json"):
         file = FILES / f"{one.file.name}.{suffix}"
         if file.is_file():
@@ -102,9 +122,9 @@ def _frame(title: str) -> dict[str, Any]:
     return {"title": title, "wavs": {}, "fate_colours": {}, "animation": None}
 
 
-def _tally(rows: Sequence[Row]) -> list[tuple[str, int, int]]:
+def _tally(rows: Sequence[Row]) -> list[tuple[str, int, str]]:
     return [
-        (verdict, sum(row.verdict == verdict for row in rows), GRADES.get(verdict, 5))
+        (verdict, sum(row.verdict == verdict for row in rows), GRADES.get(verdict, "5"))
         for verdict in CLASSES
     ]
 
@@ -118,24 +138,36 @@ def _row(one: Reproduction, row: Row) -> dict[str, Any]:
         "where": spec.where,
         "unit": spec.unit,
         "paper": show(spec.paper),
-        "stated": show(row.stated),
-        "inferred": show(row.inferred),
+        "stated": row.stated.show(),
+        "inferred": row.inferred.show(),
         "ns2": show(row.ns2),
         "verdict": row.verdict,
-        "grade": GRADES.get(row.verdict, 5),
+        "grade": GRADES.get(row.verdict, "5"),
         "reason": row.reason,
         "band": spec.band.words(spec.unit) or "the same words",
         "how": one.file.recipe(spec.id),
-        "cases": [_run(one.cases[name]) for name in one.values.cases.get(spec.id, ())],
+        "each": [
+            (whose, _each(sample))
+            for whose, sample in (("stated", row.stated), ("inferred", row.inferred))
+            if sample.replications > 1
+        ],
+        "cases": [_run(one.cases[name]) for name in one.values.cases.get(spec.id, ()) if one.cases],
     }
 
 
+def _each(sample: Sample) -> str:
+    """What each replication gave, in the order of the seeds."""
+    return ", ".join(show(value) for value in sample.values)
+
+
 def _run(case: Case) -> dict[str, Any]:
+    last = case.runs[-1].seed
     return {
         "name": case.name,
         "profile": case.profile,
-        "seed": case.result.seed,
-        "digest": case.result.digest,
+        "seeds": str(case.first.seed) if last == case.first.seed else f"{case.first.seed}–{last}",
+        "several": case.replications > 1,
+        "digest": case.first.digest,
         "file": f"scenarios/{case.name}.toml",
         "command": f"talkspurt run scenarios/{case.name}.toml",
     }

@@ -8,33 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import polars as pl
-
-if TYPE_CHECKING:
-    from talkspurt.reproduce.lab import Case
 
 COLUMNS = ("flow", "number", "link", "bytes", "enqueued_s", "dequeued_s", "received_s")
 
 
-def ours(*cases: Case) -> pl.DataFrame:
-    """The hops of our runs, all flows and directions."""
-    frames = []
-    for case in cases:
-        packets = case.packets()
-        frames.append(
-            packets.select(
-                pl.format("{} {} {}", pl.lit(case.name), "flow", "side").alias("flow"),
-                "number",
-                "link",
-                pl.col("ip_bytes").alias("bytes"),
-                "enqueued_s",
-                "dequeued_s",
-                "received_s",
-            )
-        )
-    return pl.concat(frames)
+def ours(packets: pl.DataFrame) -> pl.DataFrame:
+    """The hops of a run's packet table."""
+    return packets.select(
+        pl.format("{} {}", "flow", "side").alias("flow"),
+        "number",
+        "link",
+        pl.col("ip_bytes").alias("bytes"),
+        "enqueued_s",
+        "dequeued_s",
+        "received_s",
+    )
 
 
 def of_ns2(trace: Path, kinds: Iterable[str] | None = None) -> pl.DataFrame:

@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from talkspurt.reproduce import hops
+from talkspurt.reproduce.lab import part
 from talkspurt.reproduce.network import Table, flow, link
 from talkspurt.reproduce.renker2008 import equation_bps
-from talkspurt.reproduce.rows import Value, Values
+from talkspurt.reproduce.rows import Values
+from talkspurt.reproduce.sample import Sample
 
 if TYPE_CHECKING:
-    from talkspurt.reproduce.lab import Case, Lab
+    from talkspurt.reproduce.lab import Lab, Run
     from talkspurt.reproduce.ns2 import Script
+    from talkspurt.reproduce.sample import Value
 
 LINK_BPS = 1.5e6
 LADDER = ["pcmu", "g726-32", "g728", "g729-10", "g723.1-6.3"]
@@ -41,36 +44,41 @@ WEB_S, WEB_FROM_S = 2500, 50
 WEB_SOURCES, TALK_SOURCES = 16, 20
 STATED_WEB_SOURCES, STATED_TALK_SOURCES = 50, 25
 STATED_WEB_S = 500
-SEEDS = (1, 2, 3, 4, 5)
 TALK_S = 600
+SPEEDS = ("slow", "fast")
+"""Without faster restart, and with it."""
+FLOWS = (10, 20, 30, 40)
+"""Beritelli's."""
 HEAVY_TAIL: Table = {"spread": {"kind": "pareto", "shape": 1.5}}
 TEN_SECONDS: Table = {"on": "10s", "off": "10s", "spread": {"kind": "constant"}}
 SPOKEN_BPS = 80e3
 """G.711 in packets of 20 ms with 40 bytes of headers."""
 
 
+SENT = {"series": part("flow", "sent_bytes", "generated_packets", flow="call")}
+OTHERS = {"series": part("flow", "sent_bytes", flow="other")}
+SHOWN = {"series": part("flow", "sent_bytes", "received_bytes")}
+
+
 def cases(lab: Lab) -> None:
     """What is run."""
     _codecs(lab)
-    # Long runs first: cores stay busy to the end.
-    for seed in SEEDS:
-        for kind in ("tfrc", "tb"):
-            scenario = web(kind, WEB_SOURCES, f"{WEB_S}s")
-            lab.ask(f"web-{kind}-{seed}", {**scenario, "seed": seed}, "inferred")
-    for number in MIXES:
-        for kind in ("tfrc", "tb"):
-            lab.ask(f"mix-{kind}-{number}", mix(kind, number), "inferred")
     for kind in ("tfrc", "tb"):
-        lab.ask(f"web-{kind}-stated", web(kind, STATED_WEB_SOURCES, f"{STATED_WEB_S}s"))
-        for profile, sources in (("stated", STATED_TALK_SOURCES), ("inferred", TALK_SOURCES)):
-            for speed in ("slow", "fast"):
-                scenario = talk(kind, sources, restart=speed == "fast")
-                for seed, name in talk_names(kind, speed, profile):
-                    lab.ask(name, {**scenario, "seed": seed}, profile)
+        # Long runs first: cores stay busy to the end.
+        lab.ask(f"web-{kind}-inferred", web(kind, WEB_SOURCES, f"{WEB_S}s"), "inferred", **OTHERS)
+        stated = web(kind, STATED_WEB_SOURCES, f"{STATED_WEB_S}s")
+        lab.ask(f"web-{kind}-stated", stated, "stated", **OTHERS)
+        for number in MIXES:
+            kept = SHOWN if number == 8 else {}
+            lab.ask(f"mix-{kind}-{number}", mix(kind, number), "inferred", **kept)
         packets = mix(kind, MIXES[-1])
         packets["links"]["bottleneck"]["queue"] = {**RED, "mode": "packets"}
         lab.ask(f"mix-{kind}-{MIXES[-1]}-packets", packets, "inferred")
-    for number in (10, 20, 30, 40):
+        for profile, sources in (("stated", STATED_TALK_SOURCES), ("inferred", TALK_SOURCES)):
+            for speed in SPEEDS:
+                scenario = talk(kind, sources, restart=speed == "fast")
+                lab.ask(f"talk-{kind}-{speed}-{profile}", scenario, profile, **SENT)
+    for number in FLOWS:
         lab.ask(f"beritelli-{number}", beritelli(number), "inferred")
     for name, transport in (
         ("udp", {"kind": "udp"}),
@@ -79,12 +87,6 @@ def cases(lab: Lab) -> None:
         ("ccid4", {"kind": "dccp", "ccid": 4}),
     ):
         lab.ask(f"call-{name}", _call(transport), "companion")
-
-
-def talk_names(kind: str, speed: str, profile: str) -> list[tuple[int, str]]:
-    """Seeds and names of the runs of talk and silence."""
-    first = f"talk-{kind}-{speed}-{profile}"
-    return [(seed, first if seed == SEEDS[0] else f"{first}-{seed}") for seed in SEEDS]
 
 
 def _codecs(lab: Lab) -> None:
@@ -96,18 +98,23 @@ def _codecs(lab: Lab) -> None:
         flows["g711-10ms"] = _speech(("a", "b"), {"kind": "udp"}, "pcmu", packet="10ms")
         for call in flows.values():
             call["rtcp"] = {"enabled": False}
-        lab.ask(f"codecs-{name}", _scenario("12s", wire, flows), name)
+        captured = part("flow", "captured_s")
+        lab.ask(f"codecs-{name}", _scenario("12s", wire, flows), name, frames=captured)
     narrow = {"wire": link(("a", "b"), "300kbit/s", "20ms", 20)}
     source = {"kind": "cbr", "rate": "400kbit/s", "packet": "100B"}
     call = {"from": "a", "to": "b", "transport": {"kind": "dccp", "ccid": 4}, "source": source}
     tcp = flow(("a", "b"), TCP, {"kind": "bulk"})
     crowded = _scenario("20s", narrow, {"call": call, "tcp": tcp})
-    crowded["record"]["packets"] = True
-    lab.ask("voip-variant", crowded)
+    crowded["record"] = {"packets": True}
+    kept = {
+        "packets": part("enqueued_s", "ip_bytes", flow="call", side="from"),
+        "gauges": part("flow", "gauge", "time_s", "value", flow="call"),
+    }
+    lab.ask("voip-variant", crowded, "stated", **kept)
 
 
 def _scenario(duration: str, links: Table, flows: Table, interval: str = "1s") -> Table:
-    record = {"interval": interval}
+    record = {"interval": interval, "gauges": False}
     return {"duration": duration, "record": record, "links": links, "flows": flows}
 
 
@@ -122,11 +129,14 @@ def voice(ends: tuple[str, str], kind: str, **more: object) -> Table:
     return _speech(ends, BUCKET if kind == "tb" else {"kind": "tfrc"}, "pcmu", **ladder, **more)
 
 
-def _dumbbell(names: Iterable[str]) -> Table:
+def _dumbbell(flows: Mapping[str, Table]) -> Table:
+    """Each flow has its own hosts, but where their ends say otherwise."""
     links = {"bottleneck": link(("west", "east"), "1500kbit/s", "20ms", RED)}
-    for name in names:
-        links[f"in-{name}"] = link((f"{name}-a", "west"), "10Mbit/s", "1ms", 50)
-        links[f"out-{name}"] = link(("east", f"{name}-b"), "10Mbit/s", "1ms", 50)
+    for one in flows.values():
+        for end, way in (("from", "in"), ("to", "out")):
+            host = one[end]
+            ends = (host, "west") if way == "in" else ("east", host)
+            links[f"{way}-{host[:-2]}"] = link(ends, "10Mbit/s", "1ms", 50)
     return links
 
 
@@ -145,6 +155,7 @@ def mix(kind: str, number: int) -> Table:
 
 
 def _background(number: int) -> Table:
+    """On/off sources; they end at one host, since nothing waits behind the bottleneck."""
     source = {
         "kind": "on_off",
         "rate": "200kbit/s",
@@ -154,7 +165,7 @@ def _background(number: int) -> Table:
         **HEAVY_TAIL,
     }
     return {
-        f"web-{n}": flow((f"web-{n}-a", f"web-{n}-b"), {"kind": "udp"}, source)
+        f"web-{n}": flow((f"web-{n}-a", "web-b"), {"kind": "udp"}, source)
         for n in range(1, number + 1)
     }
 
@@ -168,9 +179,7 @@ def web(kind: str, sources: int, duration: str) -> Table:
         "other": {**other, "from": "other-a", "to": "other-b"},
         **_background(sources),
     }
-    scenario = _scenario(duration, _dumbbell(flows), flows, "200ms")
-    scenario["record"]["gauges"] = False
-    return scenario
+    return _scenario(duration, _dumbbell(flows), flows, "200ms")
 
 
 def talk(kind: str, sources: int, *, restart: bool) -> Table:
@@ -211,85 +220,82 @@ def _call(transport: Table) -> Table:
 
 def values(lab: Lab) -> Values:
     """Every row's values."""
-    stated: dict[str, Value] = {
-        "restart/with": float(round_trips(1.0, 12.0, 4.0)),
-        "restart/without": float(round_trips(1.0, 12.0, 2.0)),
+    stated: dict[str, Sample] = {
+        "restart/with": Sample((float(round_trips(1.0, 12.0, 4.0)),)),
+        "restart/without": Sample((float(round_trips(1.0, 12.0, 2.0)),)),
     }
-    inferred: dict[str, Value] = {}
+    inferred: dict[str, Sample] = {}
     for profile, found in (("stated", stated), ("inferred", inferred)):
-        case = lab.cases[f"codecs-{profile}"]
-        for name in CODECS:
-            found[f"codec/{name}"] = codec_kbps(case, name)
-    inferred["restart/g711-rate"] = _wire_kbytes(lab.cases["codecs-inferred"], "g711-10ms")
-    stated |= _voip_variant(lab.cases["voip-variant"])
-    inferred |= _fairness(lab)
-    fallen = {}
-    for profile, found in (("stated", stated), ("inferred", inferred)):
-        silence, fallen[profile] = _silence(lab, profile)
-        found |= _smoothness(web_cases(lab, profile)) | silence
+        found |= lab.samples([f"codecs-{profile}"], codecs)
+        found |= lab.samples([f"web-{kind}-{profile}" for kind in ("tfrc", "tb")], smoothness)
+        plain = [f"talk-tfrc-{speed}-{profile}" for speed in SPEEDS]
+        found |= lab.samples(plain, after_silence)
+        found |= lab.samples([f"talk-tb-fast-{profile}"], reduced)
+    inferred |= lab.samples(
+        ["codecs-inferred"], lambda run: {"restart/g711-rate": _wire_kbytes(run, "g711-10ms")}
+    )
+    stated |= lab.samples(["voip-variant"], _voip_variant)
+    for number in MIXES:
+        inferred |= lab.samples([f"mix-{k}-{number}" for k in ("tfrc", "tb")], MIXED[number])
     # The text says this of 16 sources.
     del stated["fig5/near-zero"]
-    crowd = 64 * mean_share(lab.cases["mix-tb-64"], "other") / (2 * 64)
-    packets = {k: mean_share(lab.cases[f"mix-{k}-64-packets"], "tcp") for k in ("tfrc", "tb")}
-    web = {k: variation_by_scale(c, "other")[1.0] for k, c in web_cases(lab, "inferred").items()}
     fit = math.floor(150e3 / (8 * 40 / 0.02))
+    for number in FLOWS:
+        stated[f"beritelli/{number}"] = Sample((float(fit),))
+    return Values(stated, inferred, notes=_notes(lab), cases=lab.used)
+
+
+def _notes(lab: Lab) -> dict[str, str]:
+    """What else the runs gave."""
+    whole = [f"mix-{k}-{MIXES[-1]}" for k in ("tfrc", "tb")]
+    taken = lab.each(whole[1:], lambda run: {"tb": 50 * mean_share(run, "other")})["tb"]
+    packets = lab.each(
+        [f"{name}-packets" for name in whole],
+        lambda tfrc, tb: {
+            "tfrc": mean_share(tfrc, "tcp"),
+            "tb": mean_share(tb, "tcp"),
+            "ratio": mean_share(tb, "tcp") / mean_share(tfrc, "tcp"),
+        },
+    )
+    web = {
+        kind: lab.each(
+            [f"web-{kind}-inferred"], lambda run: {"at 1 s": variation_by_scale(run)[1.0]}
+        )["at 1 s"]
+        for kind in ("tfrc", "tb")
+    }
+    fallen = []
+    for profile in ("stated", "inferred"):
+        names = [f"talk-tfrc-{speed}-{profile}" for speed in SPEEDS]
+        slow, fast = (_all_fallen(lab.cases[name].runs) for name in names)
+        fallen.append(
+            f"With the {profile} parameters {fast[0]} of {fast[1]} talkspurts fall with faster "
+            f"restart, {slow[0]} of {slow[1]} without"
+        )
+    twenty = lab.first("codecs-inferred")
     notes = {
-        "restart/g711-rate": "In 20 ms packets it is "
-        f"{_wire_kbytes(lab.cases['codecs-inferred'], 'g711'):.3g} kB/s",
-        "fig3/comparable/64": f"64 TFRC-TB flows, most at low codecs, take {100 * crowd:.0f} % "
-        "of the link, and RED in bytes (ns-2's default) spares their short packets. Under RED in "
-        f"packets TCP keeps {packets['tb']:.2f} of its share, {packets['tfrc']:.2f} beside TFRC: "
-        f"{packets['tb'] / packets['tfrc']:.2f}",
+        "restart/g711-rate": f"In 20 ms packets it is {_wire_kbytes(twenty, 'g711'):.3g} kB/s",
+        f"fig3/comparable/{MIXES[-1]}": f"{MIXES[-1]} TFRC-TB flows, most at low codecs, take "
+        f"{taken.show()} % of the link, and RED in bytes (ns-2's default) spares "
+        f"their short packets. Under RED in packets TCP keeps {packets['tb'].show()} of its share, "
+        f"{packets['tfrc'].show()} beside TFRC: {packets['ratio'].show()}",
         "fig5/similar": "The text calls them similar and, a sentence on, TFRC-TB's very close to "
-        f"zero because its rate has a limit, which TFRC's has not: {web['tb']:.3g} and "
-        f"{web['tfrc']:.3g} here. Both sentences hold only if TFRC's rate was limited too",
-        "fig7/congestion": ". ".join(
-            f"With the {profile} parameters {fast} of {spurts} talkspurts fall with faster "
-            f"restart, {slow} without"
-            for profile, (slow, fast, spurts) in fallen.items()
-        ),
+        "zero because its rate has a limit, which TFRC's has not: "
+        f"{web['tb'].show()} and {web['tfrc'].show()} here. Both sentences hold only if TFRC's "
+        "rate was limited too",
+        "fig7/congestion": ". ".join(fallen),
         "restart/with": "Counted: the rate quadruples in each round trip without congestion",
         "restart/without": "Counted: the rate doubles",
         "floyd/nominal": "From X_calc, p and R of a run of CCID 4, by the throughput equation",
     }
-    for number in (10, 20, 30, 40):
-        stated[f"beritelli/{number}"] = float(fit)
-        flows = lab.cases[f"beritelli-{number}"].result.flows
-        missed = 100 * _mean(flows["loss_ratio"])
+    for number in FLOWS:
+        missed = 100 * _mean(lab.first(f"beritelli-{number}").flows["loss_ratio"])
+        lab.used[f"beritelli/{number}"] = [f"beritelli-{number}"]
         notes[f"beritelli/{number}"] = (
             f"Stated stands for how many have room for their headers. Run here over the delay "
             f"listener, {missed:.0f} % of the frames of {number} flows are not heard"
         )
-    used = {row: _cases_of(row) for row in (*stated, *inferred)}
-    return Values(stated, inferred, notes=notes, cases=used)
-
-
-def _cases_of(row: str) -> list[str]:
-    kind, _, rest = row.partition("/")
-    number = rest.rpartition("/")[2]
-    webs = [f"web-{kind}-{end}" for end in ("stated", *SEEDS) for kind in ("tfrc", "tb")]
-    calls = "tb" if rest == "tb-reduced" else "tfrc"
-    talks = [
-        name
-        for speed in ("slow", "fast")
-        for profile in ("stated", "inferred")
-        for _, name in talk_names(calls, speed, profile)
-    ]
-    mixed = number if number in map(str, MIXES) else "8" if kind == "fig4" else "1"
-    mixes = [f"mix-{k}-{mixed}" for k in ("tfrc", "tb")]
-    if rest == f"comparable/{MIXES[-1]}":
-        mixes += [f"{name}-packets" for name in mixes]
-    return {
-        "codec": ["codecs-stated", "codecs-inferred"],
-        "restart": ["codecs-inferred"] if rest == "g711-rate" else [],
-        "fig3": mixes,
-        "fig4": mixes,
-        "fig5": [] if "load" in rest else webs,
-        "fig6": [] if "load" in rest else talks,
-        "fig7": talks,
-        "floyd": ["voip-variant"],
-        "beritelli": [f"beritelli-{number}"],
-    }[kind]
+    lab.used[f"fig3/comparable/{MIXES[-1]}"] += [f"{name}-packets" for name in whole]
+    return notes
 
 
 def round_trips(begin: float, end: float, gain: float) -> int:
@@ -302,52 +308,59 @@ def _mean(values: Iterable[float | None]) -> float:
     return sum(kept) / len(kept)
 
 
-def codec_kbps(case: Case, name: str) -> float:
+def codecs(run: Run) -> dict[str, Value]:
+    """The rates of all codecs."""
+    return {f"codec/{name}": codec_kbps(run, name) for name in CODECS}
+
+
+def codec_kbps(run: Run, name: str) -> float:
     """Payload of a packet by the speech in it, from the bytes and frames of the run."""
-    frames = case.result.frames(name)["captured_s"].sort()
-    spacing = (float(frames[-1]) - float(frames[0])) / (frames.len() - 1)
-    return 8e-3 * case.flow(name, "payload_bytes") / case.flow(name, "sent_packets") / spacing
+    payload = run.flow(name, "payload_bytes") / run.flow(name, "sent_packets")
+    return 8e-3 * payload / _spacing_s(run, name)
 
 
-def _wire_kbytes(case: Case, name: str) -> float:
-    frames = case.result.frames(name)["captured_s"].sort()
-    spacing = (float(frames[-1]) - float(frames[0])) / (frames.len() - 1)
-    return 1e-3 * case.flow(name, "sent_bytes") / case.flow(name, "sent_packets") / spacing
+def _wire_kbytes(run: Run, name: str) -> float:
+    sent = run.flow(name, "sent_bytes") / run.flow(name, "sent_packets")
+    return 1e-3 * sent / _spacing_s(run, name)
 
 
-def _voip_variant(case: Case) -> dict[str, Value]:
+def _spacing_s(run: Run, name: str) -> float:
+    frames = run.of("frames", name)["captured_s"].sort()
+    return (float(frames[-1]) - float(frames[0])) / (frames.len() - 1)
+
+
+def _voip_variant(run: Run) -> dict[str, Value]:
     """Nominal size and least interval of CCID 4, as its run shows them."""
-    names = ("equation_rate", "loss_event_rate", "srtt")
-    calls = case.result.gauges("call")
-    at = calls.filter(gauge="equation_rate")["time_s"][-1]
+    gauges = {
+        name: run.gauges("call", name) for name in ("equation_rate", "loss_event_rate", "srtt")
+    }
+    at = gauges["equation_rate"]["time_s"][-1]
     rate, loss, rtt = (
-        float(calls.filter(pl.col("gauge") == name, pl.col("time_s") <= at)["value"][-1])
-        for name in names
+        float(found.filter(pl.col("time_s") <= at)["value"][-1]) for found in gauges.values()
     )
-    packets = case.packets().filter(flow="call", side="from").filter(pl.col("ip_bytes") > 110)
+    packets = run.packets.filter(pl.col("ip_bytes") > 110)
     gaps = packets["enqueued_s"].diff().drop_nulls()
     least = float(gaps.min())  # type: ignore[arg-type]
     return {"floyd/nominal": rate / equation_bps(1, loss, rtt), "floyd/interval": 1e3 * least}
 
 
-def _shares(case: Case, kind: str) -> list[float]:
+def _shares(run: Run, kind: str) -> list[float]:
     """Throughput of each flow of a kind by the fair share, headers counted."""
-    flows = case.result.flows
-    mine = flows.filter(flows["name"].str.starts_with(kind))
-    fair = LINK_BPS / flows.height
+    mine = run.flows.filter(run.flows["name"].str.starts_with(kind))
+    fair = LINK_BPS / run.flows.height
     return [float(bps) / fair for bps in mine["throughput_bps"]]
 
 
-def mean_share(case: Case, kind: str) -> float:
+def mean_share(run: Run, kind: str) -> float:
     """Mean throughput of the flows of a kind by the fair share."""
-    return _mean(_shares(case, kind))
+    return _mean(_shares(run, kind))
 
 
-def counted_kbps(case: Case, name: str) -> float:
+def counted_kbps(run: Run, name: str) -> float:
     """Throughput as the study counts: IP, UDP and RTP headers, not TFRC's own 16 bytes."""
-    sent = case.flow(name, "sent_packets")
-    each = (case.flow(name, "payload_bytes") + case.flow(name, "media_header_bytes")) / sent + 28
-    return 8e-3 * each * case.flow(name, "received_packets") / (MIX_S - MIX_FROM_S)
+    sent = run.flow(name, "sent_packets")
+    each = (run.flow(name, "payload_bytes") + run.flow(name, "media_header_bytes")) / sent + 28
+    return 8e-3 * each * run.flow(name, "received_packets") / (MIX_S - MIX_FROM_S)
 
 
 def _variation(bins: Sequence[float]) -> float:
@@ -356,62 +369,63 @@ def _variation(bins: Sequence[float]) -> float:
     return float(series.std()) / mean if mean else float("nan")  # type: ignore[arg-type]
 
 
-def sent_bytes(case: Case, name: str) -> list[float]:
+def sent_bytes(run: Run, name: str) -> list[float]:
     """Bytes sent in each bin."""
-    return [float(value) for value in case.result.series(name)["sent_bytes"]]
+    return [float(value) for value in run.series(name)["sent_bytes"]]
 
 
-def _fairness(lab: Lab) -> dict[str, Value]:
-    tcp = {
-        (k, n): mean_share(lab.cases[f"mix-{k}-{n}"], "tcp") for k in ("tfrc", "tb") for n in MIXES
+def one_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
+    """One TCP flow beside one of TFRC, and beside one of TFRC-TB."""
+    return {
+        "fig3/factor/1": mean_share(tfrc, "other") / mean_share(tfrc, "tcp"),
+        "fig3/few": mean_share(tb, "tcp"),
+        "fig3/best-codec": counted_kbps(tb, "other-1"),
     }
-    other = {
-        (k, n): mean_share(lab.cases[f"mix-{k}-{n}"], "other")
-        for k in ("tfrc", "tb")
-        for n in MIXES
-    }
-    found: dict[str, Value] = {
-        f"fig3/factor/{n}": other["tfrc", n] / tcp["tfrc", n] for n in (1, 8)
-    }
-    found["fig3/share/64"] = other["tfrc", 64]
-    found["fig3/few"] = tcp["tb", 1]
-    found["fig3/best-codec"] = counted_kbps(lab.cases["mix-tb-1"], "other-1")
-    for n in (8, 64):
-        found[f"fig3/comparable/{n}"] = tcp["tb", n] / tcp["tfrc", n]
+
+
+def eight_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
+    """Eight TCP flows beside eight of TFRC, and beside eight of TFRC-TB."""
     steady = {}
-    for kind in ("tfrc", "tb"):
-        case = lab.cases[f"mix-{kind}-8"]
-        each = [sent_bytes(case, f"other-{n}")[MIX_FROM_S:] for n in range(1, 9)]
+    for kind, run in (("tfrc", tfrc), ("tb", tb)):
+        each = [sent_bytes(run, f"other-{n}")[MIX_FROM_S:] for n in range(1, 9)]
         steady[kind] = _mean([_variation(bins) for bins in each])
-    found["fig4/more-stable"] = steady["tb"] / steady["tfrc"]
-    found["fig4/tcp-gains"] = tcp["tb", 8] / tcp["tfrc", 8]
-    return found
+    gained = mean_share(tb, "tcp") / mean_share(tfrc, "tcp")
+    return {
+        "fig3/factor/8": mean_share(tfrc, "other") / mean_share(tfrc, "tcp"),
+        "fig3/comparable/8": gained,
+        "fig4/more-stable": steady["tb"] / steady["tfrc"],
+        "fig4/tcp-gains": gained,
+    }
 
+
+def many_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
+    """64 TCP flows beside 64 of TFRC, and beside 64 of TFRC-TB."""
+    return {
+        "fig3/share/64": mean_share(tfrc, "other"),
+        "fig3/comparable/64": mean_share(tb, "tcp") / mean_share(tfrc, "tcp"),
+    }
+
+
+MIXED = dict(zip(MIXES, (one_of_each, eight_of_each, many_of_each), strict=True))
 
 SCALES_S = (0.2, 0.4, 1.0, 2.0, 4.0, 10.0, 20.0)
 """Time scales of Fig 5, multiples of the series' bin."""
 
 
-def variation_by_scale(cases: Sequence[Case], name: str) -> dict[float, float]:
-    """Coefficient of variation of the sending rate at each time scale, mean of the runs."""
-    found: dict[float, list[float]] = {scale: [] for scale in SCALES_S}
-    for case in cases:
-        bins = sent_bytes(case, name)[round(WEB_FROM_S / 0.2) :]
-        for scale in SCALES_S:
-            width = round(scale / 0.2)
-            sums = [sum(bins[i : i + width]) for i in range(0, len(bins) - width + 1, width)]
-            found[scale].append(_variation(sums))
-    return {scale: _mean(each) for scale, each in found.items()}
+def variation_by_scale(run: Run) -> dict[float, float]:
+    """Coefficient of variation of the sending rate at each time scale."""
+    found = {}
+    bins = sent_bytes(run, "other")[round(WEB_FROM_S / 0.2) :]
+    for scale in SCALES_S:
+        width = round(scale / 0.2)
+        sums = [sum(bins[i : i + width]) for i in range(0, len(bins) - width + 1, width)]
+        found[scale] = _variation(sums)
+    return found
 
 
-def web_cases(lab: Lab, profile: str) -> dict[str, list[Case]]:
-    """The runs beside on/off sources, by what runs beside them."""
-    ends = ["stated"] if profile == "stated" else [str(seed) for seed in SEEDS]
-    return {kind: [lab.cases[f"web-{kind}-{end}"] for end in ends] for kind in ("tfrc", "tb")}
-
-
-def _smoothness(cases: Mapping[str, Sequence[Case]]) -> dict[str, Value]:
-    scales = {kind: variation_by_scale(each, "other") for kind, each in cases.items()}
+def smoothness(tfrc: Run, tb: Run) -> dict[str, Value]:
+    """How much the sending rates vary beside on/off sources, over time scales."""
+    scales = {"tfrc": variation_by_scale(tfrc), "tb": variation_by_scale(tb)}
     fall = {kind: of[0.2] - of[20.0] for kind, of in scales.items()}
     return {
         "fig5/near-zero": scales["tb"][1.0],
@@ -420,10 +434,10 @@ def _smoothness(cases: Mapping[str, Sequence[Case]]) -> dict[str, Value]:
     }
 
 
-def talkspurts(case: Case) -> list[list[float]]:
+def talkspurts(run: Run) -> list[list[float]]:
     """The sending rate in each talkspurt after the first, in bins of 200 ms, bits a second."""
-    bins = [8 * bytes_ / 0.2 for bytes_ in sent_bytes(case, "call")]
-    made = [float(n) for n in case.result.series("call")["generated_packets"]]
+    bins = [8 * bytes_ / 0.2 for bytes_ in sent_bytes(run, "call")]
+    made = [float(n) for n in run.series("call")["generated_packets"]]
     found: list[list[float]] = []
     now: list[float] = []
     for rate, frames in zip(bins, made, strict=True):
@@ -436,26 +450,35 @@ def talkspurts(case: Case) -> list[list[float]]:
     return [spurt for spurt in found[1:] if len(spurt) >= 25]
 
 
-def _silence(lab: Lab, profile: str) -> tuple[dict[str, Value], tuple[int, int, int]]:
-    """The rows; and of TFRC's talkspurts how many fall without faster restart, with it, and all."""
-    spread, low, count = {}, {}, {}
-    for kind in ("tfrc", "tb"):
-        for speed in ("slow", "fast"):
-            names = talk_names(kind, speed, profile)
-            spurts = [spurt for _, name in names for spurt in talkspurts(lab.cases[name])]
-            first = [_mean(spurt[:5]) for spurt in spurts]
-            fallen = [any(rate < SPOKEN_BPS / 2 for rate in spurt[10:-1]) for spurt in spurts]
-            spread[kind, speed] = _variation(first)
-            low[kind, speed] = 100 * sum(fallen) / len(fallen)
-            count[kind, speed] = (sum(fallen), len(fallen))
-    slow = spread["tfrc", "slow"]
-    rows: dict[str, Value] = {
-        "fig6/seldom": low["tfrc", "slow"],
-        "fig7/consistent": spread["tfrc", "fast"] / slow if slow else None,
-        "fig7/congestion": low["tfrc", "fast"] - low["tfrc", "slow"],
-        "fig7/tb-reduced": low["tb", "fast"],
+def _fallen(run: Run) -> list[bool]:
+    """Of each talkspurt whether it falls below half the codec's rate after 2 s."""
+    return [any(rate < SPOKEN_BPS / 2 for rate in spurt[10:-1]) for spurt in talkspurts(run)]
+
+
+def _all_fallen(runs: Iterable[Run]) -> tuple[int, int]:
+    """How many talkspurts fall, and how many there are."""
+    every = [fallen for run in runs for fallen in _fallen(run)]
+    return sum(every), len(every)
+
+
+def _percent_fallen(run: Run) -> float:
+    fallen = _fallen(run)
+    return 100 * sum(fallen) / len(fallen)
+
+
+def after_silence(slow: Run, fast: Run) -> dict[str, Value]:
+    """TFRC's talkspurts without faster restart, and with it."""
+    spread = [_variation([_mean(spurt[:5]) for spurt in talkspurts(run)]) for run in (slow, fast)]
+    return {
+        "fig6/seldom": _percent_fallen(slow),
+        "fig7/consistent": spread[1] / spread[0] if spread[0] else None,
+        "fig7/congestion": _percent_fallen(fast) - _percent_fallen(slow),
     }
-    return rows, (count["tfrc", "slow"][0], *count["tfrc", "fast"])
+
+
+def reduced(fast: Run) -> dict[str, Value]:
+    """TFRC-TB's talkspurts with faster restart."""
+    return {"fig7/tb-reduced": _percent_fallen(fast)}
 
 
 def ns2(script: Script) -> dict[str, Value]:

@@ -7,18 +7,23 @@ UDP flow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from talkspurt.reproduce import hops
+from talkspurt.reproduce import ns2 as peer
+from talkspurt.reproduce.lab import part
 from talkspurt.reproduce.network import NS2_TCP, Table, cbr, dccp, droptail, flow, link
-from talkspurt.reproduce.rows import Value, Values
+from talkspurt.reproduce.rows import Values
+from talkspurt.reproduce.sample import Sample
 
 if TYPE_CHECKING:
-    from talkspurt.reproduce.lab import Case, Lab
+    from talkspurt.reproduce.lab import Lab, Rows, Run
     from talkspurt.reproduce.ns2 import Script
+    from talkspurt.reproduce.sample import Value
 
 BIN_S = 0.5
 FULL = 25
@@ -27,6 +32,10 @@ PACKET_BITS = 1280
 THRESHOLDS = (20, 50, 100, 200)
 BESIDE_FTP = (20, 50, 100, 150, 200)
 CALL = ("64kbit/s", "160B")
+LOAD = ("800kbit/s", "1000B")
+PACKET_TIME = {CALL: "20ms", LOAD: "10ms"}
+FTP_SPREAD = "600ms"
+"""A round trip of the long link."""
 START_S, END_S = 20.0, 100.0
 
 Access = tuple[str, str, int]
@@ -35,29 +44,35 @@ UNBINDING: Access = ("1Gbit/s", "0ms", 1000)
 """Access links that hold nothing up, where the text names none."""
 
 
+ARRIVALS = part("flow", "time_s", "received_packets")
+
+
 def cases(lab: Lab) -> None:
     """What is run."""
-    load = ("800kbit/s", "1000B")
     for profile, access in (("stated", UNBINDING), ("inferred", INFERRED)):
         for kind, count in (("udp", 2 if profile == "stated" else 3), ("ccid2", 2), ("ccid3", 2)):
-            lab.ask(f"load-{kind}-{profile}", dumbbell("300ms", access, kind, count, load), profile)
+            scenario = dumbbell("300ms", access, kind, count, LOAD)
+            lab.ask(f"load-{kind}-{profile}", scenario, profile, series=ARRIVALS)
         for threshold in THRESHOLDS:
             for delay in ("20ms", "300ms"):
                 alone = dumbbell(delay, access, "ccid2", 1, CALL, threshold, ftp=False)
-                lab.ask(f"call-{threshold}-{delay}-{profile}", alone, profile)
+                lab.ask(f"call-{threshold}-{delay}-{profile}", alone, profile, series=ARRIVALS)
         slow = dumbbell("300ms", access, "ccid3", 1, CALL, ftp=False)
-        lab.ask(f"call-ccid3-{profile}", slow, profile)
+        lab.ask(f"call-ccid3-{profile}", slow, profile, series=ARRIVALS)
         for threshold in BESIDE_FTP:
             three = dumbbell("300ms", access, "ccid2", 3, CALL, threshold)
-            three["record"]["packets"] = threshold == THRESHOLDS[0]
-            lab.ask(f"three-{threshold}-{profile}", three, profile)
+            traced = (threshold, profile) == (THRESHOLDS[0], "inferred")
+            three["record"]["packets"] = traced
+            kept = {"packets": _over_access} if traced else {}
+            lab.ask(f"three-{threshold}-{profile}", three, profile, series=ARRIVALS, **kept)
     # The same with a nominal size that is the packets' own.
     slow["flows"]["call-1"]["transport"] = dccp(3, rate={"nominal_size": CALL[1]})
-    lab.ask("call-ccid3-own-size", slow, "companion")
+    lab.ask("call-ccid3-own-size", slow, "companion", series=ARRIVALS)
     for threshold in THRESHOLDS:
         modern = {"kind": "dccp", "ccid": 2, "window": {"initial_ssthresh": threshold}}
-        lab.ask(f"call-{threshold}-rfc", _modern(modern), "companion")
-    lab.ask("call-ccid3-rfc", _modern({"kind": "dccp", "ccid": 3}), "companion")
+        lab.ask(f"call-{threshold}-rfc", _modern(modern), "companion", series=ARRIVALS)
+    ccid3 = _modern({"kind": "dccp", "ccid": 3})
+    lab.ask("call-ccid3-rfc", ccid3, "companion", series=ARRIVALS)
     lab.ask("call-udp-rfc", _modern({"kind": "udp"}), "companion")
 
 
@@ -74,7 +89,11 @@ def dumbbell(
     *,
     ftp: bool = True,
 ) -> Table:
-    """The study's topology: each flow has its own two hosts, all share the bottleneck."""
+    """The study's topology: each flow has its own two hosts, all share the bottleneck.
+
+    Beside FTP much hangs on which packets meet: there FTP starts within the first round trip of the
+    long link and every other flow within a packet of its time, as the seed has it.
+    """
     rate, access_delay, queue = access
     transport = dict(TRANSPORTS[kind])
     if threshold is not None:
@@ -89,9 +108,11 @@ def dumbbell(
             cbr(*load),
             start=f"{first_s + 0.2 * (n - 1):.1f}s",
             send_queue={"packets": 1000},
+            start_spread=PACKET_TIME[load] if ftp else "0s",
         )
     if ftp:
-        flows["ftp"] = flow(("sender-ftp", "receiver-ftp"), NS2_TCP, {"kind": "bulk"})
+        ends, bulk = ("sender-ftp", "receiver-ftp"), {"kind": "bulk"}
+        flows["ftp"] = flow(ends, NS2_TCP, bulk, start_spread=FTP_SPREAD)
     for name in [str(n) for n in range(1, count + 1)] + ["ftp"] * ftp:
         links[f"in-{name}"] = link((f"sender-{name}", "west"), rate, access_delay, queue)
         links[f"out-{name}"] = link(("east", f"receiver-{name}"), rate, access_delay, queue)
@@ -131,51 +152,48 @@ def settled(arrived: Sequence[float]) -> float:
 
 def values(lab: Lab) -> Values:
     """Every row's values."""
-    found = {}
-    for profile in ("stated", "inferred"):
-        found[profile] = _profile(lab, profile)
-    rfc = {t: settled(_bins(lab.cases[f"call-{t}-rfc"], "call")) for t in THRESHOLDS}
-    ccid3 = lab.cases["call-ccid3-rfc"].result.series("call")["received_packets"].to_list()
-    own = _bins(lab.cases["call-ccid3-own-size"], "call-1")
-    alone = {t: settled(_bins(lab.cases[f"call-{t}-300ms-inferred"], "call-1")) for t in THRESHOLDS}
-    notes = {
+    stated, inferred = _profile(lab, "stated"), _profile(lab, "inferred")
+    traced = f"three-{THRESHOLDS[0]}-inferred"
+    inferred |= lab.samples([traced], lambda run: first_hop(run.packets))
+    return Values(stated, inferred, notes=_notes(lab), cases=lab.used)
+
+
+def _notes(lab: Lab) -> dict[str, str]:
+    """What else these runs gave, and what the RFCs' rules do."""
+    rfc = {t: settled(_bins(lab.first(f"call-{t}-rfc"), "call")) for t in THRESHOLDS}
+    ccid3 = _bins(lab.first("call-ccid3-rfc"), "call")
+    own = _bins(lab.first("call-ccid3-own-size"), "call-1")
+    alone = {t: settled(_bins(lab.first(f"call-{t}-300ms-inferred"), "call-1")) for t in THRESHOLDS}
+    theirs = peer.beyond("nor2010")
+    same, later = (
+        Sample(tuple(ratio for name, ratio in theirs.items() if name.startswith(word)))
+        for word in (AGAIN, LATER)
+    )
+    one_link = "The value is one access link's, not the path's"
+    return {
+        "fig5/ccid2-above-ccid3": (
+            "ns-2's DCCP does not repeat itself: the same script gives "
+            f"{min(same.numbers):.3g} to {max(same.numbers):.3g} in {same.replications} runs, and "
+            f"{min(later.numbers):.3g} to {max(later.numbers):.3g} where the flows start up to a "
+            "round trip later"
+        ),
         "fig6/ccid3": (
             "ns-2 reckons with packets of 500 bytes while 160 of each arrive; by RFC 5348 and "
             f"4342, from the sizes that are sent, {_rate(ccid3):.1f} kb/s arrive. An ns-2 that "
             f"reckons with 160 carries {_rate(own):.1f} kb/s, steady from {settled(own):g} s on"
         ),
+        "fig8/20": f"By RFC 4341: {rfc[20]:g} s",
         "fig8/fastest": "Here: " + ", ".join(f"{t}: {alone[t]:g} s" for t in THRESHOLDS),
         "fig8/slowest": "By RFC 4341 and today's send queue: "
         + ", ".join(f"{t}: {s:g} s" for t, s in rfc.items()),
-        "fig9/delay-unstable": "The value is one access link's, not the path's",
-        "fig9/delay-stable": "The value is one access link's, not the path's",
+        "fig9/delay-unstable": one_link,
+        "fig9/delay-stable": one_link,
     }
-    notes["fig8/20"] = f"By RFC 4341: {rfc[20]:g} s"
-    used = {row: [f"call-{row.split('/')[1]}-300ms-{p}" for p in found] for row in ("fig8/20",)}
-    for row in (*found["stated"], *found["inferred"]):
-        used.setdefault(row, _cases_of(row))
-    return Values(found["stated"], found["inferred"], notes=notes, cases=used)
 
 
-def _cases_of(row: str) -> list[str]:
-    figure, _, rest = row.partition("/")
-    stems = {
-        "fig3": ["load-udp"],
-        "fig4": ["load-ccid2"],
-        "fig5": ["load-ccid3", "load-ccid2"],
-        "fig6": ["call-ccid3" if "3" in rest else "call-20-300ms"],
-        "fig7": [f"call-{rest.split('/')[0]}-20ms"],
-        "fig8": [f"call-{t}-300ms" for t in THRESHOLDS],
-        "fig9": ["three-20"],
-        "fig9-13": [f"three-{t}" for t in BESIDE_FTP],
-        "fig13": ["three-200", "three-20"],
-    }
-    return [f"{stem}-{profile}" for stem in stems[figure] for profile in ("stated", "inferred")]
-
-
-def _bins(case: Case, name: str, from_s: float = 0.0) -> list[float]:
+def _bins(run: Run, name: str, from_s: float = 0.0) -> list[float]:
     """Packets that arrived in each half second."""
-    bins = case.result.series(name)["received_packets"].to_list()
+    bins = run.series(name)["received_packets"].to_list()
     return [float(packets) for packets in bins[round(from_s / BIN_S) :]]
 
 
@@ -185,85 +203,134 @@ def _rate(bins: Sequence[float], seconds: float = 10.0) -> float:
     return sum(last) * PACKET_BITS / 1e3 / (len(last) * BIN_S)
 
 
-def _profile(lab: Lab, profile: str) -> dict[str, Value]:
-    def tcp(kind: str) -> list[float]:
-        series = lab.cases[f"load-{kind}-{profile}"].result.series("ftp")
-        return [1040 * 8 / BIN_S * float(packets) for packets in series["received_packets"]]
+def _tcp(run: Run) -> list[float]:
+    """What arrives of FTP in each half second, bits a second."""
+    return [1040 * 8 / BIN_S * packets for packets in _bins(run, "ftp")]
 
-    def load(kind: str) -> list[float]:
-        case = lab.cases[f"load-{kind}-{profile}"]
-        flows = [f for f in case.result.flows["name"] if f.startswith("call")]
-        return [sum(bins) for bins in zip(*(_bins(case, f) for f in flows), strict=True)]
 
-    calls = {
-        (threshold, delay): _bins(lab.cases[f"call-{threshold}-{delay}-{profile}"], "call-1")
-        for threshold in THRESHOLDS
-        for delay in ("20ms", "300ms")
+def _loads(run: Run) -> list[float]:
+    """Packets of both other flows that arrived in each half second."""
+    flows = [name for name in run.flows["name"] if name.startswith("call")]
+    return [sum(bins) for bins in zip(*(_bins(run, f) for f in flows), strict=True)]
+
+
+def _call(run: Run) -> list[float]:
+    return _bins(run, "call-1")
+
+
+def _profile(lab: Lab, profile: str) -> dict[str, Sample]:
+    def made(stems: Iterable[str], rows: Rows) -> None:
+        found.update(lab.samples([f"{stem}-{profile}" for stem in stems], rows))
+
+    found: dict[str, Sample] = {}
+    made(["load-udp"], lambda udp: beside_udp(_tcp(udp)))
+    made(["load-ccid2"], lambda run: beside_dccp("fig4", _tcp(run)))
+    made(["load-ccid3"], lambda run: beside_dccp("fig5", _tcp(run)))
+    made(["load-ccid2", "load-ccid3"], lambda two, three: compared(_loads(two), _loads(three)))
+    made([f"call-{THRESHOLDS[0]}-300ms"], lambda run: {"fig6/ccid2": _rate(_call(run))})
+    made(["call-ccid3"], lambda run: {"fig6/ccid3": _rate(_call(run))})
+    for threshold in THRESHOLDS:
+        made([f"call-{threshold}-20ms"], partial(_short, threshold))
+    made([f"call-{THRESHOLDS[0]}-300ms"], lambda run: {"fig8/20": settled(_call(run))})
+    long = [f"call-{t}-300ms" for t in THRESHOLDS]
+    made(long, lambda *runs: alone(dict(zip(THRESHOLDS, map(_call, runs), strict=True))))
+    made([f"three-{THRESHOLDS[0]}"], lambda run: lowest_threshold(_three(run)))
+    ends = [f"three-{t}" for t in (BESIDE_FTP[-1], BESIDE_FTP[0])]
+    made(ends, lambda most, least: by_threshold(_three(most), _three(least)))
+    every = [f"three-{t}" for t in BESIDE_FTP]
+    made(every, lambda *runs: beside_ftp(dict(zip(BESIDE_FTP, map(_three, runs), strict=True))))
+    made(every, lambda *runs: {"fig9-13/drops": sum(map(_lost, runs))})
+    return found
+
+
+def _short(threshold: int, run: Run) -> dict[str, Value]:
+    # The first bin is that of the handshake.
+    return {f"fig7/{threshold}/settles": settled(_call(run)[1:])}
+
+
+def _three(run: Run) -> list[list[float]]:
+    return [_bins(run, f"call-{n}", START_S) for n in (1, 2, 3)]
+
+
+def _lost(run: Run) -> float:
+    return sum(run.flow(f"call-{n}", "lost_packets") for n in (1, 2, 3))
+
+
+def _over_access(packets: pl.DataFrame) -> pl.DataFrame:
+    """The hops of the calls' data over their access links."""
+    mine = pl.col("link").is_in(["in-1", "in-2", "in-3"])
+    return hops.ours(packets).filter(mine & (pl.col("bytes") > 160))
+
+
+# Rows, from what arrived in each half second: ours, and ns-2's.
+
+
+def beside_udp(tcp: Sequence[float]) -> dict[str, Value]:
+    """TCP before and beside UDP."""
+    return {
+        "fig3/tcp-starved": _mean(tcp, 25, 100) / 1e3,
+        "fig3/tcp-begins": _mean(tcp, 0, 5) / _mean(tcp, 15, 20),
     }
-    three = {}
-    drops = 0.0
-    for threshold in BESIDE_FTP:
-        case = lab.cases[f"three-{threshold}-{profile}"]
-        names = [f"call-{n}" for n in (1, 2, 3)]
-        three[threshold] = [_bins(case, name, START_S) for name in names]
-        drops += sum(case.flow(name, "lost_packets") for name in names)
-    frame = hops.ours(lab.cases[f"three-20-{profile}"])
-    access = frame.filter(pl.col("link").str.starts_with("in-") & (pl.col("bytes") > 160))
-    access = access.filter(pl.col("link") != "in-ftp")
-    return rows(
-        {kind: tcp(kind) for kind in TRANSPORTS},
-        {kind: load(kind) for kind in TRANSPORTS},
-        calls,
-        _bins(lab.cases[f"call-ccid3-{profile}"], "call-1"),
-        three,
-        drops,
-        access if profile == "inferred" else None,
-    )
 
 
-def rows(
-    tcp: Mapping[str, Sequence[float]],
-    load: Mapping[str, Sequence[float]],
-    calls: Mapping[tuple[int, str], Sequence[float]],
-    ccid3: Sequence[float],
-    three: Mapping[int, Sequence[Sequence[float]]],
-    drops: float,
-    access: pl.DataFrame | None,
-) -> dict[str, Value]:
-    """The rows, from what arrived in each half second."""
-    alone = {t: settled(calls[t, "300ms"]) for t in THRESHOLDS}
-    # Each flow from its own start, to the bin it falls into.
-    beside = {t: max(settled(flow) for flow in three[t]) for t in BESIDE_FTP}
-    late = [beside[t] for t in (100, 150, 200)]
-    bottom = three[20]
+def beside_dccp(figure: str, tcp: Sequence[float]) -> dict[str, Value]:
+    """TCP before and beside two flows of DCCP."""
+    return {f"{figure}/tcp-maintains": _mean(tcp, 30, 100) / _mean(tcp, 15, 20)}
+
+
+def compared(ccid2: Sequence[float], ccid3: Sequence[float]) -> dict[str, Value]:
+    """The two flows of CCID 2 and those of CCID 3."""
+    return {"fig5/ccid2-above-ccid3": _mean(ccid2, 30, 100) / _mean(ccid3, 30, 100)}
+
+
+def alone(calls: Mapping[int, Sequence[float]]) -> dict[str, Value]:
+    """Calls on the long link, by threshold."""
+    times = {threshold: settled(bins) for threshold, bins in calls.items()}
+    return {
+        "fig8/slowest": str(max(times, key=lambda t: times[t])),
+        "fig8/fastest": "yes" if times[200] == min(times.values()) else "no",
+    }
+
+
+def _slowest(three: Sequence[Sequence[float]]) -> float:
+    """Each flow from its own start, to the bin it falls into."""
+    return max(settled(flow) for flow in three)
+
+
+def lowest_threshold(three: Sequence[Sequence[float]]) -> dict[str, Value]:
+    """Three flows with a threshold of 20."""
     to_kbps = PACKET_BITS / 1e3 / BIN_S
-    found: dict[str, Value] = {
-        "fig3/tcp-starved": _mean(tcp["udp"], 25, 100) / 1e3,
-        "fig3/tcp-begins": _mean(tcp["udp"], 0, 5) / _mean(tcp["udp"], 15, 20),
-        "fig4/tcp-maintains": _mean(tcp["ccid2"], 30, 100) / _mean(tcp["ccid2"], 15, 20),
-        "fig5/tcp-maintains": _mean(tcp["ccid3"], 30, 100) / _mean(tcp["ccid3"], 15, 20),
-        "fig5/ccid2-above-ccid3": _mean(load["ccid2"], 30, 100) / _mean(load["ccid3"], 30, 100),
-        "fig6/ccid2": _rate(calls[20, "300ms"]),
-        "fig6/ccid3": _rate(ccid3),
-        "fig8/slowest": str(max(alone, key=lambda t: alone[t])),
-        "fig8/fastest": "yes" if alone[200] == min(alone.values()) else "no",
-        "fig8/20": alone[20],
-        "fig9/settles": beside[20],
-        "fig9/far-below": to_kbps * min(min(flow[10:40]) for flow in bottom),
-        "fig9/sharp-start": to_kbps * max(max(flow) for flow in bottom),
-        "fig9-13/drops": drops,
+    return {
+        "fig9/settles": _slowest(three),
+        "fig9/far-below": to_kbps * min(min(flow[10:40]) for flow in three),
+        "fig9/sharp-start": to_kbps * max(max(flow) for flow in three),
+    }
+
+
+def by_threshold(
+    most: Sequence[Sequence[float]], least: Sequence[Sequence[float]]
+) -> dict[str, Value]:
+    """Three flows with the highest threshold and with the lowest."""
+    return {"fig13/settles-after-start": _slowest(most) / _slowest(least)}
+
+
+def beside_ftp(three: Mapping[int, Sequence[Sequence[float]]]) -> dict[str, Value]:
+    """Three flows, by threshold."""
+    beside = {t: _slowest(flows) for t, flows in three.items()}
+    late = [beside[t] for t in (100, 150, 200)]
+    return {
         "fig9-13/slowest": str(max(beside, key=lambda t: beside[t])),
         "fig9-13/fastest": "yes" if beside[200] == min(beside.values()) else "no",
         "fig9-13/alike": max(late) - min(late),
-        "fig13/settles-after-start": beside[200] / beside[20],
     }
-    for threshold in THRESHOLDS:
-        # The first bin is that of the handshake.
-        found[f"fig7/{threshold}/settles"] = settled(calls[threshold, "20ms"][1:])
-    if access is not None:
-        for row, begin, end in (("unstable", 20, 40), ("stable", 40, 100)):
-            part = access.filter(pl.col("enqueued_s").is_between(begin, end))
-            found[f"fig9/delay-{row}"] = 1e3 * hops.mean_delay_s(part)
+
+
+def first_hop(packets: pl.DataFrame) -> dict[str, Value]:
+    """What the calls' data take over their access links."""
+    found: dict[str, Value] = {}
+    for row, begin, end in (("unstable", 20, 40), ("stable", 40, 100)):
+        part = packets.filter(pl.col("enqueued_s").is_between(begin, end))
+        found[f"fig9/delay-{row}"] = 1e3 * hops.mean_delay_s(part)
     return found
 
 
@@ -272,45 +339,83 @@ def _mean(bins: Sequence[float], from_s: float, to_s: float) -> float:
     return sum(part) / len(part)
 
 
+def _arrived(frame: pl.DataFrame, flow: int, size: int, weight: float) -> list[float]:
+    """What crossed ns-2's bottleneck in each half second, of packets so long."""
+    bins = [0.0] * round(END_S / BIN_S)
+    mine = frame.filter(
+        (pl.col("link") == "0>1")
+        & pl.col("flow").str.starts_with(f"{flow} ")
+        & (pl.col("bytes") >= size)
+    )
+    for time in mine["received_s"].drop_nulls():
+        if time < END_S:
+            bins[int(time / BIN_S)] += weight
+    return bins
+
+
+def _beside(script: Script, word: str, count: int, start_s: float) -> pl.DataFrame:
+    """Hops of flows of 800 kb/s beside FTP in ns-2."""
+    words = ("300ms", 1, word, count, "800kb", 1000, 65535, start_s, END_S)
+    with script.run(*words) as trace:
+        return hops.of_ns2(trace)
+
+
+def _both(frame: pl.DataFrame, count: int) -> list[float]:
+    each = [_arrived(frame, n, 1000, 1.0) for n in range(count)]
+    return [sum(bins) for bins in zip(*each, strict=True)]
+
+
 def ns2(script: Script) -> dict[str, Value]:
     """The rows as ns-2 gives them with the inferred parameters."""
-
-    def arrived(frame: pl.DataFrame, flow: int, size: int, weight: float) -> list[float]:
-        bins = [0.0] * round(END_S / BIN_S)
-        mine = frame.filter(
-            (pl.col("link") == "0>1")
-            & pl.col("flow").str.starts_with(f"{flow} ")
-            & (pl.col("bytes") >= size)
-        )
-        for time in mine["received_s"].drop_nulls():
-            if time < END_S:
-                bins[int(time / BIN_S)] += weight
-        return bins
-
-    tcp, load = {}, {}
+    found: dict[str, Value] = {}
+    load: dict[str, list[float]] = {}
     for kind, word, count in (("udp", "UDP", 3), ("ccid2", "CCID2", 2), ("ccid3", "CCID3", 2)):
-        with script.run("300ms", 1, word, count, "800kb", 1000, 65535, 20.0, 100.0) as trace:
-            frame = hops.of_ns2(trace)
-        tcp[kind] = arrived(frame, 9, 1000, 1040 * 8 / BIN_S)
-        each = [arrived(frame, n, 1000, 1.0) for n in range(count)]
-        load[kind] = [sum(bins) for bins in zip(*each, strict=True)]
+        frame = _beside(script, word, count, START_S)
+        tcp = _arrived(frame, 9, 1000, 1040 * 8 / BIN_S)
+        figure = {"ccid2": "fig4", "ccid3": "fig5"}.get(kind)
+        found |= beside_dccp(figure, tcp) if figure else beside_udp(tcp)
+        load[kind] = _both(frame, count)
+    found |= compared(load["ccid2"], load["ccid3"])
     calls = {}
     for threshold in THRESHOLDS:
         for delay in ("20ms", "300ms"):
             with script.run(delay, 0, "CCID2", 1, "64kb", 160, threshold, 0.0, 40.0) as trace:
-                calls[threshold, delay] = arrived(hops.of_ns2(trace), 0, 160, 1.0)[:80]
+                calls[threshold, delay] = _arrived(hops.of_ns2(trace), 0, 160, 1.0)[:80]
+        found[f"fig7/{threshold}/settles"] = settled(calls[threshold, "20ms"][1:])
+    found["fig6/ccid2"] = _rate(calls[20, "300ms"])
+    found["fig8/20"] = settled(calls[20, "300ms"])
+    found |= alone({t: calls[t, "300ms"] for t in THRESHOLDS})
     with script.run("300ms", 0, "CCID3", 1, "64kb", 160, 0, 0.0, 40.0) as trace:
-        ccid3 = arrived(hops.of_ns2(trace), 0, 160, 1.0)[:80]
+        found["fig6/ccid3"] = _rate(_arrived(hops.of_ns2(trace), 0, 160, 1.0)[:80])
     three: dict[int, list[list[float]]] = {}
-    drops, access = 0.0, None
+    drops = 0.0
     for threshold in BESIDE_FTP:
         with script.run("300ms", 1, "CCID2", 3, "64kb", 160, threshold, 20.0, 100.0) as trace:
             frame = hops.of_ns2(trace)
         begin = round(START_S / BIN_S)
-        three[threshold] = [arrived(frame, n, 160, 1.0)[begin:] for n in range(3)]
+        three[threshold] = [_arrived(frame, n, 160, 1.0)[begin:] for n in range(3)]
         mine = frame.filter(~pl.col("flow").str.starts_with("9 "))
         drops += mine.filter(pl.col("enqueued_s").is_null()).height
         if threshold == THRESHOLDS[0]:
             to_west = mine["link"].str.ends_with(">0") & (mine["link"] != "1>0")
-            access = mine.filter(to_west).filter(pl.col("bytes") > 160)
-    return rows(tcp, load, calls, ccid3, three, drops, access)
+            found |= first_hop(mine.filter(to_west).filter(pl.col("bytes") > 160))
+    found |= lowest_threshold(three[20]) | by_threshold(three[200], three[20]) | beside_ftp(three)
+    return found | {"fig9-13/drops": drops}
+
+
+SPREAD_STARTS = tuple(START_S + 0.06 * n for n in range(10))
+"""Over a round trip of the long link."""
+AGAIN, LATER = "again", "from"
+
+
+def ns2_beyond(script: Script) -> dict[str, float]:
+    """Throughput of CCID 2 by that of CCID 3 in ns-2: ten times the same, and of ten starts."""
+    same = {f"{AGAIN} {n}": START_S for n in range(10)}
+    later = {f"{LATER} {start_s:.2f} s": start_s for start_s in SPREAD_STARTS}
+    found = {}
+    for name, start_s in (same | later).items():
+        two, three = (_both(_beside(script, word, 2, start_s), 2) for word in ("CCID2", "CCID3"))
+        ratio = compared(two, three)["fig5/ccid2-above-ccid3"]
+        assert isinstance(ratio, float)
+        found[name] = round(ratio, 4)
+    return found

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 
-from talkspurt.reproduce.rows import Value
+from talkspurt.reproduce.sample import Value
 from talkspurt.reproduce.study_file import FILES
 
 TIMEOUT_S = 600

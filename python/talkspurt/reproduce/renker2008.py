@@ -1,9 +1,8 @@
 """Renker 2008, "CCID3 over WiFi": Linux's CCID 3 into an 802.11b link with a long queue.
 
-The radio is a wire of the rate the note measures, with the queue it estimates. For what no wire
-has, spikes at 5 and 6 Mb/s from retries and changes of rate, it is a cell of 802.11b; the fastest
-there is carries less than the note measures, so that nothing else is taken from it. Beside both
-stands what a Linux kernel gave on the same wire, recorded.
+The radio is a wire of the rate the note measures, with the queue it estimates: a Linux kernel was
+recorded on that wire, and stands beside it. For what no wire has, spikes at 5 and 6 Mb/s from
+contention, it is a cell of 802.11b, whose values of the other rows stand in their reasons.
 """
 
 from __future__ import annotations
@@ -15,14 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from talkspurt.reproduce import study_file
+from talkspurt.reproduce.lab import part
 from talkspurt.reproduce.network import Table, link
-from talkspurt.reproduce.rows import Value, Values, show
+from talkspurt.reproduce.rows import Values
+from talkspurt.reproduce.sample import Sample, show
 from talkspurt.reproduce.study_file import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from talkspurt.reproduce.lab import Case, Lab
+    from talkspurt.reproduce.lab import Lab, Rows, Run
+    from talkspurt.reproduce.sample import Value
 
 ENDS = ("desktop", "laptop")
 PACKET_BYTES = 1400
@@ -36,7 +39,7 @@ CELL: Table = {
     "snr_db": 9.0,
     "rate": {"kind": "minstrel"},
 }
-"""The fastest 802.11b there is (6.6 Mb/s of payload), with retries and changes of rate."""
+"""Short preamble and window: the only 802.11b that carries the note's 7 Mb/s; it carries 7.3."""
 MARKS: Table = {
     "kind": "red",
     "packets": 1000,
@@ -58,22 +61,36 @@ P_FLOOR = 1e-4
 """The least loss event rate that Linux's table of the equation knows."""
 RADIOS = ("wire", "cell")
 """What stands for the note's radio."""
-ON_AIR = ("cbr5", "cbr6")
+ON_AIR = ("cbr-5", "cbr-6")
 """Rows that want contention and retries: the cell's values are the inferred ones."""
 WIRE_RATE = "7081kbit/s"
 """7.15 Mb/s as Linux's netem counts, with 14 bytes of Ethernet to each packet of 1436."""
+SPREAD = "100ms"
+"""When a transfer begins, as the seed has it: a wire has no other dice."""
+GAUGES = part("flow", "gauge", "time_s", "value", flow="iperf", side="from")
+
+
+def _round_trips(gauges: pl.DataFrame) -> pl.DataFrame:
+    """Of a constant rate nothing else is read."""
+    return GAUGES(gauges.filter(gauge="srtt"))
 
 
 def cases(lab: Lab) -> None:
     """What is run."""
     for radio in RADIOS:
-        lab.ask(f"full-3min-{radio}", path(radio, BULK, 180), "inferred")
-        lab.ask(f"full-15min-{radio}", path(radio, BULK, 920), "inferred")
+        lab.ask(f"full-3min-{radio}", path(radio, BULK, 180), "inferred", gauges=GAUGES)
         for rate in RATES:
             source = {"kind": "cbr", "rate": f"{rate}Mbit/s", "packet": f"{PACKET_BYTES}B"}
             seconds = 600 if rate == 7 else 60
-            lab.ask(f"cbr-{rate}-{radio}", path(radio, source, seconds), "inferred")
-        lab.ask(f"full-ecn-{radio}", path(radio, BULK, 180, ecn=True), "inferred")
+            losses = part("flow", "time_s", "lost_packets")
+            scenario = path(radio, source, seconds)
+            lab.ask(f"cbr-{rate}-{radio}", scenario, "inferred", gauges=_round_trips, series=losses)
+    clear = path("cell", {"kind": "cbr", "rate": "5Mbit/s", "packet": f"{PACKET_BYTES}B"}, 60)
+    del clear["cells"]["radio"]["snr_db"]
+    clear["cells"]["radio"]["rate"] = {"kind": "fixed", "rate": "11Mbit/s"}
+    lab.ask("cbr-5-clear", clear, "companion", gauges=_round_trips)
+    lab.ask("full-15min-wire", path("wire", BULK, 920), "inferred", gauges=GAUGES)
+    lab.ask("full-ecn-wire", path("wire", BULK, 180, ecn=True), "inferred", gauges=GAUGES)
     for name, transport, queue in (
         ("fifo", LINUX, FIFO),
         ("marks", {**LINUX, "ecn": True}, MARKS),
@@ -93,7 +110,13 @@ def path(radio: str, source: Table, seconds: int, *, ecn: bool = False) -> Table
         cell = {**CELL, "queue": queue, "stations": {ENDS[1]: {}}}
         ethernet = link((ENDS[0], cell["access_point"]), "100Mbit/s", "100us", FIFO)
         net = {"links": {"ethernet": ethernet}, "cells": {"radio": cell}}
-    iperf = {"from": ENDS[0], "to": ENDS[1], "transport": transport, "source": source}
+    iperf = {
+        "from": ENDS[0],
+        "to": ENDS[1],
+        "transport": transport,
+        "source": source,
+        "start_spread": SPREAD,
+    }
     return {
         "duration": f"{seconds}s",
         "record": {"interval": "100ms"},
@@ -125,26 +148,26 @@ def equation_bps(size_bytes: float, loss_event_rate: float, rtt_s: float) -> flo
     return float(8 * size_bytes / (rtt_s * (root + timeouts)))
 
 
-def gauge(case: Case, name: str, from_s: float = 0.0, to_s: float = 1e9) -> pl.DataFrame:
+def gauge(run: Run, name: str, from_s: float = 0.0, to_s: float = 1e9) -> pl.DataFrame:
     """Values of a gauge of the transfer's sender in a window."""
-    found = case.result.gauges("iperf", name)
+    found = run.gauges("iperf", name)
     return found.filter(pl.col("time_s").is_between(from_s, to_s))
 
 
-def _first(frame: pl.DataFrame) -> Value:
+def _first(frame: pl.DataFrame) -> float | None:
     return float(frame["time_s"][0]) if frame.height else None
 
 
-def _mean(case: Case, name: str, from_s: float, to_s: float) -> float:
+def _mean(run: Run, name: str, from_s: float, to_s: float) -> float:
     """Mean over a window of time; a gauge is written when it changes, and holds until then."""
-    found = gauge(case, name, 0, to_s).with_columns(pl.col("time_s").clip(from_s))
+    found = gauge(run, name, 0, to_s).with_columns(pl.col("time_s").clip(from_s))
     held = found["time_s"].diff().shift(-1).fill_null(to_s - float(found["time_s"][-1]))
     return float((found["value"] * held).sum()) / (to_s - from_s)
 
 
-def at(case: Case, name: str, time_s: float) -> float:
+def at(run: Run, name: str, time_s: float) -> float:
     """What a gauge stood at."""
-    return float(gauge(case, name, 0, time_s)["value"][-1])
+    return float(gauge(run, name, 0, time_s)["value"][-1])
 
 
 def _most(frame: pl.DataFrame) -> float:
@@ -153,100 +176,150 @@ def _most(frame: pl.DataFrame) -> float:
 
 def values(lab: Lab) -> Values:
     """Every row's values."""
-    found = {radio: _measured(lab, radio) for radio in RADIOS}
-    inferred, notes = {}, {}
-    for row in found["wire"]:
-        radio, other = ("cell", "wire") if row.split("/")[0] in ON_AIR else ("wire", "cell")
-        inferred[row] = found[radio][row]
-        parts = [f"{OTHERS[other]} gives {show(found[other][row])}"]
-        if row in linux():
-            parts.append(f"A Linux 6.1 kernel on the wire gave {show(linux()[row])}")
-        notes[row] = ". ".join(parts)
-    rate = at(lab.cases["full-3min-wire"], "receive_rate", 180) / 8
+    stated: dict[str, Sample] = {
+        "equation/x-calc": Sample((equation_bps(PACKET_BYTES, 0.002, 0.4) / 1e3,)),
+        # A round trip of 1 s at the 7 Mb/s that the note measures.
+        "queue/estimate": Sample((1.0 * 7e6 / (8 * PACKET_BYTES),)),
+    }
+    inferred: dict[str, Sample] = {}
+    others: dict[str, Sample] = {}
+    for names, rows in ROWS:
+        for radio in RADIOS:
+            asked = [f"{name}-{radio}" for name in names]
+            if set(asked) <= set(lab.cases):
+                own = radio == ("cell" if names[0] in ON_AIR else "wire")
+                found = lab.samples(asked, rows)
+                (inferred if own else others).update(found)
+    return Values(stated, inferred, notes=_notes(lab, inferred, others), cases=lab.used)
+
+
+def _notes(
+    lab: Lab, inferred: Mapping[str, Sample], others: Mapping[str, Sample]
+) -> dict[str, str]:
+    """What the other radio gives, and a kernel."""
+    notes: dict[str, list[str]] = {row: [] for row in inferred}
+    unit = {spec.id: spec.unit for spec in study_file.load("renker2008").rows}
+    for row, sample in others.items():
+        on_air = row.split("/")[0].replace("cbr", "cbr-") in ON_AIR
+        radio = "The wire" if on_air else "A cell of 802.11b"
+        notes[row].append(f"{radio} gives {sample.told(unit[row])}")
+    for row, value in linux().items():
+        if row in notes:
+            notes[row].append(f"A Linux 6.1 kernel on the wire gave {show(value, unit[row])}")
+    clear = lab.each(["cbr-5-clear"], spikes)["cbr5/spikes"]
+    notes["cbr5/spikes"].append(f"A cell without errors, at a fixed 11 Mb/s, gives {clear.told()}")
+    rate = at(lab.first("full-3min-wire"), "receive_rate", 180) / 8
     floor = 1e3 * PACKET_BYTES * (1.5 / P_FLOOR) ** 0.5 / rate
-    notes["3min/rtt-load"] += (
-        f". At the least p that Linux's table knows, {P_FLOOR:g}, X_calc is the {8e-6 * rate:.3g} "
+    notes["3min/rtt-load"].append(
+        f"At the least p that Linux's table knows, {P_FLOOR:g}, X_calc is the {8e-6 * rate:.3g} "
         f"Mb/s that arrive where R is s √(3/2p) / C = {floor:.0f} ms: there the queue stands"
     )
-    stated: dict[str, Value] = {
-        "equation/x-calc": equation_bps(PACKET_BYTES, 0.002, 0.4) / 1e3,
-        # A round trip of 1 s at the 7 Mb/s that the note measures.
-        "queue/estimate": 1.0 * 7e6 / (8 * PACKET_BYTES),
-    }
-    return Values(stated, inferred, notes=notes, cases={row: _cases_of(row) for row in inferred})
+    return {row: ". ".join(parts) for row, parts in notes.items() if parts}
 
 
-OTHERS = {"cell": "A cell of 802.11b", "wire": "The wire"}
+def _loss(run: Run) -> float:
+    """When loss is first reported."""
+    first = _first(gauge(run, "loss_event_rate").filter(pl.col("value") > 0))
+    assert first is not None
+    return first
 
 
-def _measured(lab: Lab, radio: str) -> dict[str, Value]:
-    full, long, ecn = (lab.cases[f"full-{name}-{radio}"] for name in ("3min", "15min", "ecn"))
-    cbr = {rate: lab.cases[f"cbr-{rate}-{radio}"] for rate in RATES}
-    first_loss = _first(gauge(full, "loss_event_rate").filter(pl.col("value") > 0))
-    assert isinstance(first_loss, float)
+def full(run: Run) -> dict[str, Value]:
+    """The bytestream: its slow start, its first loss and what comes of it in three minutes."""
+    first_loss = _loss(run)
     # What that report made the sender compute; gauges of one report bear one time.
-    computed_first = first_loss + 1e-9
-    peak = _most(gauge(full, "loss_event_rate", 0, 10))
-    computed = gauge(full, "equation_rate")
-    late = gauge(long, "loss_event_rate")
+    then = first_loss + 1e-9
+    computed = gauge(run, "equation_rate")
+    return {
+        "full/x-calc": at(run, "equation_rate", then) / 1e3,
+        "full/first-loss": first_loss,
+        "full/p": 100 * at(run, "loss_event_rate", then),
+        "full/rtt": 1e3 * at(run, "srtt", then),
+        "full/rtt-peak": _most(gauge(run, "srtt", 0, 10)),
+        "full/recovers": _first(computed.filter(pl.col("time_s") > 6, pl.col("value") >= 7e6)),
+        "full/slow-start": at(run, "rate", 1) / at(run, "receive_rate", 1),
+        "full/rtt-steps": _staircase(gauge(run, "srtt", 0.1, 1.1)["value"]),
+        "full/rtt-least": 1e3 * float(gauge(run, "srtt")["value"].min()),  # type: ignore[arg-type]
+        "3min/x-calc": _mean(run, "equation_rate", 120, 180) / 1e6,
+        "3min/rtt-load": 1e3 * _mean(run, "srtt", 120, 180),
+    }
+
+
+def long(run: Run) -> dict[str, Value]:
+    """The bytestream over fifteen minutes."""
+    peak = _most(gauge(run, "loss_event_rate", 0, 10))
+    late = gauge(run, "loss_event_rate")
     high = late.filter(pl.col("value") > peak / 10)
-    steady = {rate: _steady(case) for rate, case in cbr.items()}
-    lost7 = cbr[7].result.series("iperf").filter(pl.col("lost_packets") > 0)
+    declined = float(late.filter(pl.col("time_s") >= 10)["value"][0])
+    return {
+        "15min/x-recv": _mean(run, "receive_rate", 840, 900) / 1e6,
+        "15min/p-declines": declined / float(late["value"][-1]),
+        "15min/p-lasts": float(high["time_s"][-1]),
+    }
+
+
+def marked(ecn: Run, plain: Run) -> dict[str, Value]:
+    """Marks from 200 packets on, beside none."""
     heard = _first(gauge(ecn, "loss_event_rate").filter(pl.col("value") > 0))
     return {
-        "full/x-calc": at(full, "equation_rate", computed_first) / 1e3,
-        "full/first-loss": first_loss,
-        "full/p": 100 * at(full, "loss_event_rate", computed_first),
-        "full/rtt": 1e3 * at(full, "srtt", computed_first),
-        "full/rtt-peak": _most(gauge(full, "srtt", 0, 10)),
-        "full/recovers": _first(computed.filter(pl.col("time_s") > 6, pl.col("value") >= 7e6)),
-        "full/slow-start": at(full, "rate", 1) / at(full, "receive_rate", 1),
-        "full/rtt-steps": _staircase(gauge(full, "srtt", 0.1, 1.1)["value"]),
-        "full/rtt-least": 1e3 * float(gauge(full, "srtt")["value"].min()),  # type: ignore[arg-type]
-        "3min/x-calc": _mean(full, "equation_rate", 120, 180) / 1e6,
-        "3min/rtt-load": 1e3 * _mean(full, "srtt", 120, 180),
-        "15min/x-recv": _mean(long, "receive_rate", 840, 900) / 1e6,
-        "15min/p-declines": float(late.filter(pl.col("time_s") >= 10)["value"][0])
-        / float(late["value"][-1]),
-        "15min/p-lasts": float(high["time_s"][-1]),
-        "cbr7/first-loss": _first(lost7),
-        "cbr7/rtt": _most(gauge(cbr[7], "srtt")),
-        "cbr2/rtt": 1e3 * _mean(cbr[2], "srtt", 1, 60),
-        "cbr5/spikes": max(steady[5]) / median(steady[5]),
-        "cbr6/builds-up": max(steady[6]) / max(steady[2]),
-        "cbr6/no-loss": cbr[6].flow("iperf", "lost_packets"),
         "ecn/queue": _longest_queue(ecn),
-        "ecn/heard": heard / first_loss if isinstance(heard, float) else None,
+        "ecn/heard": heard / _loss(plain) if heard is not None else None,
     }
 
 
-def _steady(case: Case) -> list[float]:
+def overload(run: Run) -> dict[str, Value]:
+    """7 Mb/s."""
+    return {
+        "cbr7/first-loss": _first(run.series("iperf").filter(pl.col("lost_packets") > 0)),
+        "cbr7/rtt": _most(gauge(run, "srtt")),
+    }
+
+
+def building_up(six: Run, two: Run) -> dict[str, Value]:
+    """6 Mb/s, and 2 Mb/s."""
+    return {
+        "cbr6/builds-up": max(_steady(six)) / max(_steady(two)),
+        "cbr6/no-loss": six.flow("iperf", "lost_packets"),
+    }
+
+
+def spikes(run: Run) -> dict[str, Value]:
+    """5 Mb/s."""
+    return {"cbr5/spikes": max(_steady(run)) / median(_steady(run))}
+
+
+def at_rest(run: Run) -> dict[str, Value]:
+    """2 Mb/s."""
+    return {"cbr2/rtt": 1e3 * _mean(run, "srtt", 1, 60)}
+
+
+ROWS: tuple[tuple[tuple[str, ...], Rows], ...] = (
+    (("full-3min",), full),
+    (("full-15min",), long),
+    (("full-ecn", "full-3min"), marked),
+    (("cbr-7",), overload),
+    (("cbr-2",), at_rest),
+    (("cbr-5",), spikes),
+    (("cbr-6", "cbr-2"), building_up),
+)
+"""What is made from which runs."""
+
+
+def _steady(run: Run) -> list[float]:
     """Round-trip times once a constant rate has started, in seconds."""
-    later = gauge(case, "srtt", STARTED_S)["value"].to_list()
-    return [at(case, "srtt", STARTED_S), *map(float, later)]
+    later = gauge(run, "srtt", STARTED_S)["value"].to_list()
+    return [at(run, "srtt", STARTED_S), *map(float, later)]
 
 
-def _longest_queue(case: Case) -> float:
+def _longest_queue(run: Run) -> float:
     """At the radio, the only queue that marks."""
-    return float(case.result.links["queue_max_packets"].max())  # type: ignore[arg-type]
+    return float(run.links["queue_max_packets"].max())  # type: ignore[arg-type]
 
 
 def _staircase(values: pl.Series) -> str:
     drop = values.diff().drop_nulls() / values.head(values.len() - 1)
     rising = bool((drop > -0.1).all())
     return "yes" if rising and float(values[-1]) >= 10 * 0.002 else "no"
-
-
-def _cases_of(row: str) -> list[str]:
-    kind = row.split("/")[0]
-    stems = {
-        "full": ["full-3min"],
-        "3min": ["full-3min"],
-        "15min": ["full-15min", "full-3min"],
-        "ecn": ["full-ecn", "full-3min"],
-        "cbr6": ["cbr-6", "cbr-2"],
-    }.get(kind, [kind.replace("cbr", "cbr-")])
-    return [f"{stem}-{radio}" for stem in stems for radio in RADIOS]
 
 
 def linux() -> Mapping[str, float]:

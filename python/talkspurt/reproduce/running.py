@@ -11,19 +11,14 @@ from typing import TYPE_CHECKING
 
 from talkspurt import store
 from talkspurt.errors import BadInputError
-from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce
-from talkspurt.reproduce.rows import CLASSES, Row, show
+from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce, reproductions
+from talkspurt.reproduce.rows import CANNOT_FOLLOW, CLASSES, Row
+from talkspurt.reproduce.sample import show
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-SHORT = {
-    "matches": "matches",
-    "same ordering": "same ordering",
-    "cannot follow from the stated parameters": "cannot follow",
-    "underspecified": "underspecified",
-    "differs": "differs",
-}
+SHORT = {verdict: verdict for verdict in CLASSES} | {CANNOT_FOLLOW: "cannot follow"}
 """Verdicts as a narrow table writes them."""
 
 
@@ -41,8 +36,8 @@ def run(study: str, *, out: Path | None, as_json: bool, fresh_ns2: bool, jobs: i
 
     # Whether the folder may be written is asked before the work, not after.
     with store.Staging(folder) as staging:
-        found = reproduce(names, jobs=jobs, fresh_ns2=fresh_ns2, step=_say)
-        dossier.write(found, study, staging.folder, step=_say)
+        coming = reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, step=_say)
+        found = dossier.write(coming, study, staging.folder, step=_say)
         where = staging.commit()
     _print(found, study, as_json=as_json)
     if not as_json:
@@ -77,8 +72,7 @@ def _print_rows(rows: Sequence[Row], out: Console) -> None:
         right = name in ("stated", "inferred", "ns-2")
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     for row in rows:
-        values = (row.stated, row.inferred, row.ns2)
-        cells = [show(value) for value in values]
+        cells = [row.stated.show(), row.inferred.show(), show(row.ns2)]
         table.add_row(row.spec.id, row.spec.unit, show(row.spec.paper), *cells, SHORT[row.verdict])
     out.print(table)
 
@@ -90,7 +84,7 @@ def _print_summary(found: Sequence[Reproduction], out: Console) -> None:
     table = Table(box=box.SIMPLE_HEAD)
     table.add_column("study")
     for name in ("rows", *(SHORT[verdict] for verdict in CLASSES)):
-        table.add_column(name, justify="right")
+        table.add_column(name, justify="right", overflow="fold")
     for one in found:
         table.add_row(one.file.name, str(len(one.rows)), *map(str, tally(one.rows)))
     if len(found) > 1:

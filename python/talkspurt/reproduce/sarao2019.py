@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import heapq
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
@@ -19,21 +20,12 @@ import polars as pl
 from talkspurt.reproduce import hops
 from talkspurt.reproduce import ns2 as peer
 from talkspurt.reproduce.network import NS2_TCP, Table, cbr, dccp, flow, link
-from talkspurt.reproduce.rows import Value, Values
+from talkspurt.reproduce.rows import Values
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
-    from talkspurt.reproduce.lab import Case, Lab
+    from talkspurt.reproduce.lab import Lab, Run
     from talkspurt.reproduce.ns2 import Script
-
-    class Runs(Protocol):
-        """Whatever holds the runs by name."""
-
-        @property
-        def cases(self) -> Mapping[str, Case]:
-            """The runs."""
-            ...
+    from talkspurt.reproduce.sample import Sample, Value
 
 
 ENDS = ("west", "east")
@@ -57,8 +49,9 @@ def cases(lab: Lab) -> None:
     for protocol, transport in TRANSPORTS.items():
         name = protocol.lower()
         voice = cbr("51.2kbit/s", "128B")
-        call = flow(ENDS, transport, voice, reverse=voice)
-        lab.ask(f"{name}-stated", _scenario({"voice": call}, "10s"))
+        # The text says nothing of when sources start: each as the seed has it.
+        call = flow(ENDS, transport, voice, reverse=voice, start_spread="20ms")
+        lab.ask(f"{name}-stated", _scenario({"voice": call}, "10s"), "stated", packets=hops.ours)
         speech = {"kind": "speech", "codec": "pcmu"}
         modern = {"kind": "dccp", "ccid": 2} if protocol == "DCCP" else dict(transport)
         modern.pop("profile", None)
@@ -76,20 +69,23 @@ def cases(lab: Lab) -> None:
     times = {"start": "80ms", "stop": "10s"}
     voice = cbr("51.2kbit/s", "128B")
     bundling: Table = {"kind": "sctp", "ack_clocked": True}
+    asked: dict[str, Table] = {}
     for name, transport in (("udp", TRANSPORTS["UDP"]), ("sctp", bundling)):
         call = flow(ENDS, transport, voice, reverse=voice, **times)
-        lab.ask(f"{name}-inferred", _scenario({"voice": call}, "10.5s"), "inferred")
+        asked[f"{name}-inferred"] = _scenario({"voice": call}, "10.5s")
     # A segment for each message, sound wiring: what ns-2's TCP offers, 416 kb/s to 256.
     segments = cbr("400kbit/s", "1000B")
     call = flow(ENDS, NS2_TCP, segments, reverse=segments, **times)
-    lab.ask("tcp-segment-a-message", _scenario({"voice": call}, "10.5s"), "inferred")
+    asked["tcp-segment-a-message"] = _scenario({"voice": call}, "10.5s")
     # Nobody answers: each side calls over a link whose way back loses all.
     deaf = {"back": {"loss": 1.0}}
     request = flow(ENDS, dccp(2, request_timeout="3s"), voice, start="100ms", stop="10s")
-    lab.ask("dccp-unanswered", _scenario({"voice": request}, "10.5s", deaf), "inferred")
+    asked["dccp-unanswered"] = _scenario({"voice": request}, "10.5s", deaf)
     bulk = {"kind": "bulk", "packet": "1000B"}
     greedy = flow(ENDS, TRANSPORTS["TFRC"], bulk, start="100ms", stop="10s")
-    lab.ask("tfrc-without-feedback", _scenario({"voice": greedy}, "10.5s", deaf), "inferred")
+    asked["tfrc-without-feedback"] = _scenario({"voice": greedy}, "10.5s", deaf)
+    for name, scenario in asked.items():
+        lab.ask(name, scenario, "inferred", packets=hops.ours)
 
 
 def _ends() -> Table:
@@ -100,49 +96,66 @@ def _scenario(flows: Table, duration: str, more: Table | None = None) -> Table:
     wire = link(ENDS, "256kbit/s", "50ms", 50, **(more or {}))
     return {
         "duration": duration,
-        "record": {"packets": True, "interval": "100ms"},
+        "record": {"packets": True, "gauges": False, "interval": "100ms"},
         "links": {"wire": wire},
         "flows": flows,
     }
 
 
+WIRED = {
+    "UDP": "udp-inferred",
+    "TFRC": "tfrc-without-feedback",
+    "DCCP": "dccp-unanswered",
+}
+"""The runs of those protocols whose wiring an endpoint of ours can be brought to."""
+
+
 def values(lab: Lab) -> Values:
     """Every row's values."""
-    stated = {p: _frame(lab.cases[f"{p.lower()}-stated"]) for p in PROTOCOLS}
-    inferred = inferred_hops(lab)
+    stated: dict[str, Sample] = {}
+    inferred: dict[str, Sample] = {}
+    for protocol in PROTOCOLS:
+        asked = [f"{protocol.lower()}-stated"]
+        stated |= lab.samples(asked, lambda run, p=protocol: tables(p, run.packets))
+        runs = [WIRED[protocol]] if protocol in WIRED else []
+        inferred |= lab.samples(runs, partial(_of_one, protocol))
+    stated |= lab.samples([f"{p.lower()}-stated" for p in PROTOCOLS], _of_all)
+    inferred |= lab.samples(WIRED.values(), lambda *runs: figures(wired(*runs)))
+    return Values(stated, inferred, notes=_notes(lab), cases=lab.used)
+
+
+def _of_one(protocol: str, *run: Run) -> dict[str, Value]:
+    return tables(protocol, COMPUTED[protocol]() if protocol in COMPUTED else _forward(*run))
+
+
+def _of_all(*runs: Run) -> dict[str, Value]:
+    return figures({p: run.packets for p, run in zip(PROTOCOLS, runs, strict=True)})
+
+
+def _notes(lab: Lab) -> dict[str, str]:
+    """How values were made, and what sound wiring gives in ns-2."""
+    mistaken = hops.mean_delay_s(_long_packets(lab.first("tcp-segment-a-message")))
     notes = {
         "table3/tcp": (
             "Computed event by event: no endpoint of ours takes data for acknowledgements. With "
-            "a segment for each message and sound wiring data packets take "
-            f"{1e3 * _data_delay_s(lab.cases['tcp-segment-a-message']):.0f} ms here"
+            f"a segment for each message and sound wiring data packets take {1e3 * mistaken:.0f} "
+            "ms here"
         ),
         "table3/dccp": "Run here: Requests of 88 bytes that nobody answers",
         "table3/tfrc": "Run here: packets of 1032 bytes without feedback",
     }
-    cases = {}
     for protocol, delay in peer.beyond("sarao2019").items():
         row = "table3/" + {"CCID2": "dccp", "CCID3": "dccp"}.get(protocol, protocol.lower())
         said = f"Wired soundly, ns-2's {protocol} takes {delay:.4g} ms to bring data"
         notes[row] = ". ".join(part for part in (notes.get(row), said) if part)
-    own = hops.counts(_frame(lab.cases["sctp-inferred"]))
+    own = hops.counts(lab.first("sctp-inferred").packets)
     clocked = (
         "Computed event by event by ns-2's rules. Our own association with data clocked by SACKs, "
         f"opened from one side and without ns-2's HEARTBEAT before data, has {own['generated']:g} "
         f"packets of {own['average size']:g} bytes on average over {own['length']:.4g} s"
     )
     notes["table3/sctp"] = ". ".join((clocked, notes.get("table3/sctp", ""))).rstrip(". ")
-    notes |= {f"table2/{line}/sctp": clocked for line in LINES}
-    for protocol, name in (
-        ("udp", "udp-inferred"),
-        ("sctp", "sctp-inferred"),
-        ("tfrc", "tfrc-without-feedback"),
-        ("dccp", "dccp-unanswered"),
-        ("tcp", "tcp-segment-a-message"),
-    ):
-        used = [f"{protocol}-stated", name]
-        cases[f"table3/{protocol}"] = used
-        cases |= {f"table2/{line}/{protocol}": used for line in LINES if protocol in TABLE2}
-    return Values(_rows(stated), _rows(inferred), notes=notes, cases=cases)
+    return notes | {f"table2/{line}/sctp": clocked for line in LINES}
 
 
 LINES = {
@@ -159,48 +172,40 @@ LINES = {
 }
 
 
-def inferred_hops(lab: Runs) -> dict[str, pl.DataFrame]:
-    """The hops of each protocol as the study must have wired it."""
-    return {
-        "TCP": mistaken_tcp(),
-        "UDP": _frame(lab.cases["udp-inferred"]),
-        "SCTP": clocked_sctp(),
-        "TFRC": _forward(lab.cases["tfrc-without-feedback"]),
-        "DCCP": _forward(lab.cases["dccp-unanswered"]),
-    }
+def _forward(run: Run) -> pl.DataFrame:
+    """The hops; the way there alone where the way back was only made to lose."""
+    if run.name == WIRED["UDP"]:
+        return run.packets
+    return run.packets.filter(pl.col("link") == "wire")
 
 
-def _frame(case: Case) -> pl.DataFrame:
-    return hops.ours(case)
+def wired(*runs: Run) -> dict[str, pl.DataFrame]:
+    """The hops of each protocol as the study must have wired it, from the runs of ``WIRED``."""
+    found = {protocol: _forward(run) for protocol, run in zip(WIRED, runs, strict=True)}
+    found |= {protocol: hops_of() for protocol, hops_of in COMPUTED.items()}
+    return {protocol: found[protocol] for protocol in PROTOCOLS}
 
 
-def _forward(case: Case) -> pl.DataFrame:
-    """The way there alone: the way back was only made to lose."""
-    return hops.ours(case).filter(pl.col("link") == "wire")
+def _long_packets(run: Run) -> pl.DataFrame:
+    return run.packets.filter(pl.col("bytes") > 100)
 
 
-def _data_delay_s(case: Case) -> float:
-    frame = hops.ours(case)
-    return hops.mean_delay_s(frame.filter(pl.col("bytes") > 100))
+def tables(protocol: str, frame: pl.DataFrame) -> dict[str, Value]:
+    """The cells of Tables 2 and 3 that can be had from the hops of a protocol."""
+    name = protocol.lower()
+    found: dict[str, Value] = {f"table3/{name}": 1e3 * hops.mean_delay_s(frame)}
+    if name in TABLE2:
+        counted = hops.counts(frame)
+        found |= {f"table2/{line}/{name}": counted[key] for line, key in LINES.items()}
+        found[f"table2/sending-nodes/{name}"] = float(len(ENDS))
+        found[f"table2/receiving-nodes/{name}"] = float(len(ENDS))
+    if name in ("sctp", "tcp"):
+        found[f"table2/number-of-nodes/{name}"] = float(len(ENDS))
+    return found
 
 
-def _rows(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
-    """The rows that can be had from the hops of the five protocols."""
-    found: dict[str, Value] = {}
-    for protocol in PROTOCOLS:
-        name = protocol.lower()
-        frame = frames[protocol]
-        found[f"table3/{name}"] = 1e3 * hops.mean_delay_s(frame)
-        if name in TABLE2:
-            counted = hops.counts(frame)
-            found |= {f"table2/{line}/{name}": counted[key] for line, key in LINES.items()}
-            found[f"table2/sending-nodes/{name}"] = float(len(ENDS))
-            found[f"table2/receiving-nodes/{name}"] = float(len(ENDS))
-    found["table2/number-of-nodes/sctp"] = found["table2/number-of-nodes/tcp"] = float(len(ENDS))
-    return found | _figures(frames)
-
-
-def _figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
+def figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
+    """What the study says of its figures, from the hops of the five protocols."""
     throughput = {p: hops.throughput_bps(f, until_s=END_S) for p, f in frames.items()}
     jitter = {p: hops.jitter_s(f) for p, f in frames.items() if f.height > 10}
     means = {p: running_mean_s(f) for p, f in frames.items()}
@@ -401,6 +406,10 @@ def _both_sides(sent: list[tuple[float, float, float, int]]) -> pl.DataFrame:
     return pl.DataFrame(rows)
 
 
+COMPUTED: Mapping[str, Callable[[], pl.DataFrame]] = {"TCP": mistaken_tcp, "SCTP": clocked_sctp}
+"""Those whose wiring no endpoint of ours can be brought to."""
+
+
 def ns2(script: Script) -> dict[str, Value]:
     """The rows as ns-2 gives them, bare wiring (UDP with its sink)."""
     frames = {}
@@ -408,7 +417,8 @@ def ns2(script: Script) -> dict[str, Value]:
         word = "CCID2" if protocol == "DCCP" else protocol
         with script.run(word, "sound" if protocol == "UDP" else "bare") as trace:
             frames[protocol] = hops.of_ns2(trace)
-    return _rows(frames)
+    cells = {row: cell for p, f in frames.items() for row, cell in tables(p, f).items()}
+    return cells | figures(frames)
 
 
 def ns2_beyond(script: Script) -> dict[str, float]:

@@ -10,9 +10,12 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any
+from typing import Any, TypeVar
 
-from talkspurt.reproduce.rows import Band, Spec, StudyFileError
+from talkspurt.reproduce.band import Band, StudyFileError
+from talkspurt.reproduce.rows import Spec
+
+T = TypeVar("T")
 
 FILES = files("talkspurt.reproduce") / "studies"
 """Where the studies' files, ns-2 scripts and recorded values are."""
@@ -40,6 +43,7 @@ class StudyFile:
         inferred: parameters it does not state.
         rows: what it prints, row by row.
         how: how a row's number is made from its runs, by the beginning of its id.
+        replications: how often runs are repeated, by the beginning of their names; else once.
     """
 
     name: str
@@ -50,15 +54,25 @@ class StudyFile:
     inferred: tuple[Inferred, ...]
     rows: tuple[Spec, ...]
     how: Mapping[str, str]
+    replications: Mapping[str, int]
 
     def recipe(self, id: str) -> str:
-        """How a row's number is made: that of the longest beginning there is."""
-        fitting = [start for start in self.how if id.startswith(start)]
-        return self.how[max(fitting, key=len)] if fitting else ""
+        """How a row's number is made."""
+        return _by_beginning(self.how, id, "")
+
+    def repeated(self, name: str) -> int:
+        """How often the run of this name is repeated, each time under the next seed."""
+        return _by_beginning(self.replications, name, 1)
 
     def row(self, id: str) -> Spec:
         """The row of this id."""
         return next(row for row in self.rows if row.id == id)
+
+
+def _by_beginning(of: Mapping[str, T], name: str, otherwise: T) -> T:
+    """What stands under the longest beginning of a name."""
+    fitting = [start for start in of if name.startswith(start)]
+    return of[max(fitting, key=len)] if fitting else otherwise
 
 
 def load(name: str) -> StudyFile:
@@ -89,6 +103,7 @@ def parse(name: str, text: str) -> StudyFile:
         inferred=tuple(Inferred(**entry) for entry in table.get("inferred", [])),
         rows=tuple(rows),
         how=table.get("how", {}),
+        replications=table.get("replications", {}),
     )
 
 
@@ -102,8 +117,8 @@ def _expanded(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of printed tables, a cell each: ``cells`` holds lines of numbers, ``columns`` names.
 
     ``bands`` gives a line or a cell a band of its own; what else a table holds is the same for all
-    its rows, ``{line}`` and ``{column}`` in it standing for their names. A ``facts`` table by lines
-    adds to the facts of each line.
+    its rows, ``{line}`` and ``{column}`` in it standing for their names. ``lines`` says more of a
+    line or, as ``line/column``, of a cell.
     """
     rows = []
     for name, table in tables.items():
@@ -120,7 +135,8 @@ def _expanded(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
                 own = bands.get(f"{line}/{column}") or bands.get(line)
                 if own:
                     row["band"] = own
-                row.update(table.get("lines", {}).get(line, {}))
+                for more in (line, f"{line}/{column}"):
+                    row.update(table.get("lines", {}).get(more, {}))
                 rows.append(row)
     return rows
 

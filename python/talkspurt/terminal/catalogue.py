@@ -7,34 +7,32 @@ import json
 import sys
 from pathlib import Path
 
-from talkspurt import measures
 from talkspurt.errors import BadInputError
+from talkspurt.metrics.catalogue import ALL, COLUMNS, COMPUTED
+from talkspurt.result import finite
 
 MOST_BINS = 1_000_000
 """Bins of time, each a row, beyond which a width is taken for a slip."""
 
 
 def print_list(*, as_json: bool) -> None:
-    """Measures of every run, and metrics that are computed when asked for."""
-    from talkspurt import metrics
-
-    there = [*measures.ALL, *measures.GAUGES]
+    """Every metric: those that every run has, and those that are computed when asked for."""
     if as_json:
-        document = {
-            "measures": [dataclasses.asdict(one) for one in there],
-            "metrics": [dataclasses.asdict(one) for one in metrics.ALL],
-        }
-        print(json.dumps(document, ensure_ascii=False))
+        listed = [{"full_name": one.full_name, **dataclasses.asdict(one)} for one in ALL]
+        plain = [{key: finite(value) for key, value in one.items()} for one in listed]
+        print(json.dumps({"metrics": plain}, ensure_ascii=False, allow_nan=False))
         return
-    print("In every result, by table (docs: Measures has formulas and sources):")
+    print("Any of them: talkspurt metrics RUN NAME [--flow FLOW | --link LINK]")
+    print("(of two with one name the first, or --link's; flows.NAME, links.NAME, gauges.NAME say)")
+    print("\nIn every result, by table (docs: Metrics has formulas and sources):")
     for table in ("flows", "links", "gauges"):
         print(f"\n{table}")
-        for one in (one for one in there if one.table == table):
+        for one in (one for one in COLUMNS if one.table == table):
             unit = "" if one.unit == "1" else f" ({one.unit})"
             print(f"  {one.name:<24} {one.label}{unit}")
-    print("\nComputed when asked for: talkspurt metrics RUN NAME [--flow FLOW | --link LINK]")
+    print("\nComputed when asked for")
     print("(P: of a run with --set record.packets=true; letters are those of the study of voice)\n")
-    for metric in metrics.ALL:
+    for metric in COMPUTED:
         needs = "P" if metric.needs_packets else " "
         unit = f" ({metric.unit})" if metric.unit not in ("", "1") else ""
         what = f"{metric.y} against {metric.x}" if metric.x else "a number of each flow"

@@ -14,9 +14,10 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from talkspurt import intervals, measures
+from talkspurt import intervals
 from talkspurt.groups import condensed
-from talkspurt.measures import measure
+from talkspurt.metrics.catalogue import column
+from talkspurt.words import rate_text, time_text, verdict
 
 if TYPE_CHECKING:
     from talkspurt.ns2.crosscheck import Crosscheck
@@ -95,19 +96,19 @@ def _calls(rows: list[dict[str, Any]]) -> Table:
 
 
 def _call(row: dict[str, Any]) -> list[str | Text]:
-    found = measures.verdict(row["r_factor"])
+    found = verdict(row["r_factor"])
     words = Text(found.short, style=GRADE_STYLES[found.grade]) if found else Text("–")
     lost = [
-        measure(f"mos_lost_to_{cause}").show(row[f"mos_lost_to_{cause}"])
+        column(f"mos_lost_to_{cause}").show(row[f"mos_lost_to_{cause}"])
         for cause in ("delay", "loss", "codec")
     ]
     return [
         row["name"],
         row["transport"],
-        measure("loss_ratio").show(row["loss_ratio"], unit=True),
-        measures.time_text(row["mouth_to_ear_p50_s"]),
-        measure("r_factor").show(row["r_factor"]),
-        measure("mos").show(row["mos"]),
+        column("loss_ratio").show(row["loss_ratio"], unit=True),
+        time_text(row["mouth_to_ear_p50_s"]),
+        column("r_factor").show(row["r_factor"]),
+        column("mos").show(row["mos"]),
         *lost,
         words,
     ]
@@ -127,8 +128,8 @@ def _video(row: dict[str, Any]) -> list[str | Text]:
     return [
         row["name"],
         row["transport"],
-        *(measure(k).show(row[k]) for k in VIDEO_COLUMNS),
-        *(measures.time_text(row[k]) for k in FRAME_DELAYS),
+        *(column(k).show(row[k]) for k in VIDEO_COLUMNS),
+        *(time_text(row[k]) for k in FRAME_DELAYS),
     ]
 
 
@@ -142,9 +143,9 @@ def _flow(row: dict[str, Any]) -> list[str | Text]:
     return [
         row["name"],
         row["transport"],
-        measures.rate_text(row["goodput_bps"]),
-        *(measures.time_text(row[k]) for k in ("delay_p50_s", "delay_p95_s", "jitter_s")),
-        *(measure(k).show(row[k]) for k in ("sent_packets", "lost_packets", "late_packets")),
+        rate_text(row["goodput_bps"]),
+        *(time_text(row[k]) for k in ("delay_p50_s", "delay_p95_s", "jitter_s")),
+        *(column(k).show(row[k]) for k in ("sent_packets", "lost_packets", "late_packets")),
     ]
 
 
@@ -159,9 +160,9 @@ def _links(rows: list[dict[str, Any]]) -> Table:
 def _one_link(row: dict[str, Any]) -> list[str | Text]:
     return [
         row["name"],
-        measures.rate_text(row["rate_bps"]),
-        measure("utilisation").show(row["utilisation"], unit=True),
-        *(measure(k).show(row[k]) for k in ("queue_mean_packets", "queue_max_packets", "drops")),
+        rate_text(row["rate_bps"]),
+        column("utilisation").show(row["utilisation"], unit=True),
+        *(column(k).show(row[k]) for k in ("queue_mean_packets", "queue_max_packets", "drops")),
     ]
 
 
@@ -208,7 +209,7 @@ def _about(study: Study) -> str:
 def _wide(
     study: Study, title: str, rows: Iterable[Row], columns: Sequence[str], *, verdicts: bool = False
 ) -> Table:
-    """One row per setting and flow, one column per measure."""
+    """One row per setting and flow, one column per metric."""
     axes = [axis.name for axis in study.axes]
     table = _table(title, (*axes, "flow"), [_headed(name) for name in columns])
     if verdicts:
@@ -216,9 +217,9 @@ def _wide(
     cells: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
         cells.setdefault(tuple(row[k] for k in (*axes, "flow")), {})[row["measure"]] = row
-    for column, words in zip(table.columns, zip(*cells, strict=True), strict=False):
+    for head, words in zip(table.columns, zip(*cells, strict=True), strict=False):
         # What tells rows apart is not broken, if it is short.
-        column.min_width = max(column.min_width or 0, min(max(map(len, words)), UNBROKEN))
+        head.min_width = max(head.min_width or 0, min(max(map(len, words)), UNBROKEN))
     _fill(table, [_cells(key, found, columns, verdicts) for key, found in cells.items()])
     shown = [row for found in list(cells.values())[:MOST_ROWS] for row in found.values()]
     marks = intervals.legend(row for row in shown if row["measure"] in columns)
@@ -229,7 +230,7 @@ def _wide(
 
 
 def _headed(name: str) -> str:
-    shown = measure(name)
+    shown = column(name)
     return shown.label + (f"\n{shown.shown_unit}" if shown.shown_unit else "")
 
 
@@ -238,7 +239,7 @@ def _cells(
 ) -> list[str | Text]:
     shown: list[str | Text] = [*key, *(_cell(found.get(name)) for name in columns)]
     if verdicts:
-        said = measures.verdict(found["r_factor"]["mean"]) if "r_factor" in found else None
+        said = verdict(found["r_factor"]["mean"]) if "r_factor" in found else None
         shown.append(Text(said.short, style=GRADE_STYLES[said.grade]) if said else Text("–"))
     return shown
 

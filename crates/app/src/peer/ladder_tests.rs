@@ -96,7 +96,7 @@ fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, 
             let probe = &mut Stamped { probe: &mut eye, now, place: Place::Peer(0) };
             from.on_event(now, Event::Encoding(*rung), probe);
         }
-        while let Action::Send(mut out) = from.poll(now, &mut eye) {
+        while let Action::Send(out) = from.poll(now, &mut eye) {
             if let Body::Udp(Frame::Rtp(rtp)) = &out.body {
                 let since = rtp.timestamp.wrapping_sub(*first.get_or_insert(rtp.timestamp));
                 packets.push((ms, rtp.payload_type, since));
@@ -104,7 +104,7 @@ fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, 
             wire.push((ms + 30, out));
         }
         while wire.first().is_some_and(|(at, _)| *at <= ms) {
-            let (_, out) = wire.remove(0);
+            let (_, mut out) = wire.remove(0);
             to.receive(now, (out.path, out.ecn), &mut out.body, &mut eye);
             while let Action::Send(_) = to.poll(now, &mut eye) {}
         }

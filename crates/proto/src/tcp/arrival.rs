@@ -215,9 +215,11 @@ impl Tcp {
             self.challenge(now);
             return false;
         }
-        if self.extended && self.on_usual_ack(now, segment, ack) {
-            self.on_own_fin_acknowledged(now);
-        } else if self.extended && self.on_extended_ack(now, segment, (ack, ecn), probe) {
+        let mut taken = self.extended && self.on_usual_ack(now, segment, ack);
+        if self.extended && !taken {
+            taken = self.on_extended_ack(now, segment, (ack, ecn), probe);
+        }
+        if taken {
             self.on_own_fin_acknowledged(now);
         } else if ack > self.tx.una {
             let echo = segment.timestamps.map(|(_, echo)| echo);

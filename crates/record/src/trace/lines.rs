@@ -283,11 +283,8 @@ fn head(layout: &Layout, nodes: &BTreeMap<String, u32>) -> String {
     }
     let mut order: Vec<_> = nodes.iter().collect();
     order.sort_by_key(|(_, number)| **number);
-    for (name, number) in order {
-        line(format_args!(
-            "n -t * -a {number} -s {number} -S UP -v circle -c black -i black\n\
-             n -t 0 -s {number} -S DLABEL -l \"{name}\" -L \"\"\n"
-        ));
+    for (_, number) in &order {
+        line(format_args!("n -t * -a {number} -s {number} -S UP -v circle -c black -i black\n"));
     }
     // nam draws one link for both directions; of a cell, each transmitter is one.
     let mut drawn = BTreeSet::new();
@@ -302,6 +299,10 @@ fn head(layout: &Layout, nodes: &BTreeMap<String, u32>) -> String {
         for (from, to) in [(from, to), (to, from)] {
             line(format_args!("q -t * -s {from} -d {to} -a 0.5\n"));
         }
+    }
+    // Behind the links: nam places the nodes by those it knows when it meets a line with a time.
+    for (name, number) in order {
+        line(format_args!("n -t 0 -s {number} -S DLABEL -l \"{name}\" -L \"\"\n"));
     }
     text
 }

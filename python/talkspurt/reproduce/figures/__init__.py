@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from talkspurt.reproduce import Reproduction
-    from talkspurt.reproduce.lab import Case
-    from talkspurt.reproduce.rows import Value
+    from talkspurt.reproduce.lab import Run
+    from talkspurt.reproduce.sample import Sample, Value
 
 SOURCES = {"printed": INK, "talkspurt": "#0072B2", "ns-2": "#E69F00"}
 """Colours of whose value a bar is."""
@@ -59,7 +59,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a figure."""
+    """One line of a figure, with a band where its values are means: their intervals."""
 
     label: str
     x: Sequence[float]
@@ -67,6 +67,20 @@ class Line:
     colour: str
     dashes: tuple[float, ...] = ()
     steps: bool = False
+    band: Sequence[tuple[float, float]] = ()
+
+    @classmethod
+    def of(
+        cls,
+        label: str,
+        x: Sequence[float],
+        samples: Sequence[Sample],
+        colour: str,
+        dashes: tuple[float, ...] = (),
+    ) -> Line:
+        """A line of means."""
+        means = [float("nan") if s.value is None else float(s.value) for s in samples]
+        return cls(label, x, means, colour, dashes, band=[sample.span for sample in samples])
 
 
 def draw(ax: Axes, lines: Sequence[Line], xlabel: str, ylabel: str, *, legend: bool = True) -> None:
@@ -75,6 +89,9 @@ def draw(ax: Axes, lines: Sequence[Line], xlabel: str, ylabel: str, *, legend: b
         style = {"dashes": line.dashes} if line.dashes else {"linestyle": "-"}
         drawstyle = "steps-post" if line.steps else "default"
         ax.plot(line.x, line.y, color=line.colour, label=line.label, drawstyle=drawstyle, **style)
+        if line.band:
+            low, high = zip(*line.band, strict=True)
+            ax.fill_between(line.x, low, high, color=line.colour, alpha=0.18, linewidth=0)
     ax.set_xlabel(xlabel)
     ax.set_ylabel(ylabel)
     if legend and len(lines) > 1:
@@ -138,7 +155,7 @@ def draw_bars(
     ax.margins(y=0.25)
 
 
-def companion(title: str, calls: Mapping[str, tuple[Case, str]]) -> Figure:
+def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
     """Delay from mouth to ear and MOS of calls of today, one bar each."""
     from matplotlib.figure import Figure as Sheet
 
@@ -149,7 +166,7 @@ def companion(title: str, calls: Mapping[str, tuple[Case, str]]) -> Figure:
         (left, "mouth_to_ear_p50_s", 1e3, "mouth to ear / ms"),
         (right, "mos", 1.0, "MOS"),
     ):
-        numbers = [scale * case.flow(flow, column) for case, flow in calls.values()]
+        numbers = [scale * run.flow(flow, column) for run, flow in calls.values()]
         colours = [transport_style(transport_of(*call)).colour for call in calls.values()]
         drawn = ax.bar(range(len(names)), numbers, 0.7, color=colours)
         texts = [f"{number:.0f}" if scale > 1 else f"{number:.2f}" for number in numbers]
@@ -172,19 +189,19 @@ def companion(title: str, calls: Mapping[str, tuple[Case, str]]) -> Figure:
     return figure
 
 
-def _unrated(calls: Mapping[str, tuple[Case, str]]) -> Iterator[str]:
+def _unrated(calls: Mapping[str, tuple[Run, str]]) -> Iterator[str]:
     """Why calls have no MOS, of those that have none."""
-    for name, (case, flow) in calls.items():
-        row = case.result.flows.filter(name=flow).row(0, named=True)
+    for name, (run, flow) in calls.items():
+        row = run.flows.filter(name=flow).row(0, named=True)
         if row["mos"] is None:
             words = name.replace("\n", " ")
             reason = (row["quality_note"] or "nothing of it was heard").split("; ")[0]
             yield f"{words} has no MOS: {reason.removeprefix('no score: ')}."
 
 
-def transport_of(case: Case, flow: str) -> str:
+def transport_of(run: Run, flow: str) -> str:
     """What carries a flow."""
-    flows = case.result.flows
+    flows = run.flows
     return str(flows.filter(flows["name"] == flow)["transport"][0])
 
 
@@ -193,7 +210,7 @@ def tabled(found: Reproduction, ids: Sequence[str]) -> dict[str, list[Value]]:
     rows = {row.spec.id: row for row in found.rows}
     values: dict[str, list[Value]] = {
         "printed": [rows[id].spec.paper for id in ids],
-        "talkspurt": [rows[id].ours for id in ids],
+        "talkspurt": [rows[id].ours.value for id in ids],
     }
     if any(rows[id].ns2 is not None for id in ids):
         values["ns-2"] = [rows[id].ns2 for id in ids]

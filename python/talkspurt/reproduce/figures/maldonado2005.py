@@ -11,12 +11,12 @@ from talkspurt.reproduce.maldonado2005 import (
     MIX_S,
     MIXES,
     SCALES_S,
-    SEEDS,
     SPOKEN_BPS,
     mean_share,
     sent_bytes,
     variation_by_scale,
 )
+from talkspurt.reproduce.sample import Sample
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -36,10 +36,10 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         _fairness(found),
     )
     calls = {
-        "UDP": (found.cases["call-udp"], "call"),
-        "TFRC": (found.cases["call-tfrc"], "call"),
-        "TFRC-TB": (found.cases["call-tfrc-tb"], "call"),
-        "CCID 4": (found.cases["call-ccid4"], "call"),
+        "UDP": (found.run("call-udp"), "call"),
+        "TFRC": (found.run("call-tfrc"), "call"),
+        "TFRC-TB": (found.run("call-tfrc-tb"), "call"),
+        "CCID 4": (found.run("call-ccid4"), "call"),
     }
     yield Picture(
         "companion-mos",
@@ -68,14 +68,16 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
 
 
 def _fairness(found: Reproduction) -> Figure:
-    figure, (ax,) = sheet("Fig 3: normalised mean throughput", height=3.1)
+    count = found.cases[f"mix-tb-{MIXES[0]}"].replications
+    figure, (ax,) = sheet(f"Fig 3: normalised mean throughput, mean of {count} runs", height=3.1)
     lines = []
     for kind in ("tfrc", "tb"):
         dashes = DASHES[0 if kind == "tfrc" else 1]
         for who, colour in (("tcp", TCP), ("other", COLOURS[kind])):
-            shares = [mean_share(found.cases[f"mix-{kind}-{n}"], who) for n in MIXES]
+            runs = [found.cases[f"mix-{kind}-{n}"].runs for n in MIXES]
+            shares = [Sample(tuple(mean_share(run, who) for run in each)) for each in runs]
             label = f"TCP with {NAMES[kind]}" if who == "tcp" else NAMES[kind]
-            lines.append(Line(label, list(MIXES), shares, colour, dashes))
+            lines.append(Line.of(label, list(MIXES), shares, colour, dashes))
     draw(ax, lines, "flows of each kind", "throughput / fair share")
     ax.set_xscale("log", base=2)
     ax.set_xticks(MIXES, [str(n) for n in MIXES])
@@ -90,12 +92,12 @@ def _over_time(found: Reproduction) -> Figure:
         "Fig 4: flows over time, 8 of each", height=4.4, rows=2, sharex=True, sharey=True
     )
     for ax, kind in zip(axes, ("tfrc", "tb"), strict=True):
-        case = found.cases[f"mix-{kind}-8"]
+        run = found.run(f"mix-{kind}-8")
         lines = []
         for n in (1, 2):
             x = [float(second) for second in range(MIX_S)]
-            tcp = [8e-3 * b for b in case.result.series(f"tcp-{n}")["received_bytes"]]
-            other = [8e-3 * b for b in case.result.series(f"other-{n}")["received_bytes"]]
+            tcp = [8e-3 * b for b in run.series(f"tcp-{n}")["received_bytes"]]
+            other = [8e-3 * b for b in run.series(f"other-{n}")["received_bytes"]]
             lines.append(Line(f"TCP {n}", x, tcp, TCP, DASHES[n - 1]))
             lines.append(Line(f"{NAMES[kind]} {n}", x, other, COLOURS[kind], DASHES[n - 1]))
         draw(ax, lines, "", "kb/s")
@@ -104,12 +106,14 @@ def _over_time(found: Reproduction) -> Figure:
 
 
 def _variation(found: Reproduction) -> Figure:
-    figure, (ax,) = sheet("Fig 5: coefficient of variation, 16 sources, mean of 5 runs", height=2.9)
+    count = found.cases["web-tb-inferred"].replications
+    title = f"Fig 5: coefficient of variation, 16 sources, mean of {count} runs"
+    figure, (ax,) = sheet(title, height=2.9)
     lines = []
     for kind in ("tfrc", "tb"):
-        cases = [found.cases[f"web-{kind}-{seed}"] for seed in SEEDS]
-        scales = variation_by_scale(cases, "other")
-        lines.append(Line(NAMES[kind], list(scales), list(scales.values()), COLOURS[kind]))
+        each = [variation_by_scale(run) for run in found.cases[f"web-{kind}-inferred"].runs]
+        means = [Sample(tuple(of[scale] for of in each)) for scale in SCALES_S]
+        lines.append(Line.of(NAMES[kind], list(SCALES_S), means, COLOURS[kind]))
     draw(ax, lines, "time scale / s", "coefficient of variation")
     ax.set_xscale("log")
     ax.set_xticks(SCALES_S, [f"{scale:g}" for scale in SCALES_S])
@@ -121,9 +125,8 @@ def _variation(found: Reproduction) -> Figure:
 def _talk(found: Reproduction, speed: str, title: str) -> Figure:
     figure, axes = sheet(title, height=4.0, rows=2, sharex=True, sharey=True)
     for ax, kind in zip(axes, ("tfrc", "tb"), strict=True):
-        bins = [
-            8e-3 * b / 0.2 for b in sent_bytes(found.cases[f"talk-{kind}-{speed}-inferred"], "call")
-        ]
+        run = found.run(f"talk-{kind}-{speed}-inferred")
+        bins = [8e-3 * b / 0.2 for b in sent_bytes(run, "call")]
         x = [0.2 * n for n in range(len(bins))]
         draw(
             ax,

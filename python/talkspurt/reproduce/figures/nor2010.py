@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from talkspurt.reproduce import Reproduction
-    from talkspurt.reproduce.lab import Case
+    from talkspurt.reproduce.lab import Run
 
 SHADES = {20: "#D55E00", 50: "#E69F00", 100: "#009E73", 150: "#56B4E9", 200: "#0072B2"}
 """Colours of the thresholds."""
@@ -26,19 +26,17 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         ("4", "ccid2", "TCP with two CCID 2 flows"),
         ("5", "ccid3", "TCP with two CCID 3 flows"),
     ):
-        case = found.cases[f"load-{kind}-inferred"]
+        run = found.run(f"load-{kind}-inferred")
         yield Picture(
             f"fig{figure}-{kind}",
             f"Throughput of {words} over a link of 2 Mb/s and 300 ms",
-            plot(f"Fig {figure}: {words} (300 ms)", _loads(case, kind), TIME, RATE),
+            plot(f"Fig {figure}: {words} (300 ms)", _loads(run, kind), TIME, RATE),
         )
-    ccid3 = found.cases["call-ccid3-inferred"]
+    ccid3 = found.run("call-ccid3-inferred")
     lines = [
-        _call(
-            found.cases["call-100-300ms-inferred"], "CCID 2", transport_style("dccp-ccid2").colour
-        ),
+        _call(found.run("call-100-300ms-inferred"), "CCID 2", transport_style("dccp-ccid2").colour),
         _call(ccid3, "CCID 3 (ns-2's)", transport_style("dccp-ccid3").colour),
-        _call(found.cases["call-ccid3-rfc"], "CCID 3 (RFC 5348)", "#1F5F7A", (5, 2), "call"),
+        _call(found.run("call-ccid3-rfc"), "CCID 3 (RFC 5348)", "#1F5F7A", (5, 2), "call"),
     ]
     yield Picture(
         "fig6-ccid2-ccid3",
@@ -47,7 +45,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
     )
     for figure, delay in (("7", "20ms"), ("8", "300ms")):
         lines = [
-            _call(found.cases[f"call-{t}-{delay}-inferred"], f"threshold {t}", SHADES[t], DASHES[n])
+            _call(found.run(f"call-{t}-{delay}-inferred"), f"threshold {t}", SHADES[t], DASHES[n])
             for n, t in enumerate(THRESHOLDS)
         ]
         yield Picture(
@@ -60,9 +58,9 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         "Throughput of three CCID 2 flows beside FTP, one panel for each threshold",
         _three(found),
     )
-    calls = {f"CCID 2\n{t}": (found.cases[f"call-{t}-rfc"], "call") for t in THRESHOLDS}
-    calls["CCID 3"] = (found.cases["call-ccid3-rfc"], "call")
-    calls["UDP"] = (found.cases["call-udp-rfc"], "call")
+    calls = {f"CCID 2\n{t}": (found.run(f"call-{t}-rfc"), "call") for t in THRESHOLDS}
+    calls["CCID 3"] = (found.run("call-ccid3-rfc"), "call")
+    calls["UDP"] = (found.run("call-udp-rfc"), "call")
     yield Picture(
         "companion-mos",
         "Mouth-to-ear delay and MOS of a G.711 call of 40 s at 300 ms by transport and threshold",
@@ -73,27 +71,27 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
 TIME, RATE = "time / s", "throughput / (kb/s)"
 
 
-def _kbps(case: Case, flow: str, bits: float) -> tuple[list[float], list[float]]:
-    series = case.result.series(flow)
+def _kbps(run: Run, flow: str, bits: float) -> tuple[list[float], list[float]]:
+    series = run.series(flow)
     packets = series["received_packets"]
     return series["time_s"].to_list(), [bits / 1e3 / BIN_S * float(n) for n in packets]
 
 
-def _loads(case: Case, kind: str) -> list[Line]:
-    tcp = _kbps(case, "ftp", 8320)
+def _loads(run: Run, kind: str) -> list[Line]:
+    tcp = _kbps(run, "ftp", 8320)
     lines = [Line("TCP", *tcp, transport_style("tcp").colour)]
     colour = transport_style("udp" if kind == "udp" else f"dccp-{kind}").colour
-    flows = [name for name in case.result.flows["name"] if name.startswith("call")]
+    flows = [name for name in run.flows["name"] if name.startswith("call")]
     for n, flow in enumerate(flows):
         words = f"{kind.upper()} {n + 1}"
-        lines.append(Line(words, *_kbps(case, flow, 8000), colour, DASHES[n]))
+        lines.append(Line(words, *_kbps(run, flow, 8000), colour, DASHES[n]))
     return lines
 
 
 def _call(
-    case: Case, label: str, colour: str, dashes: tuple[float, ...] = (), flow: str = "call-1"
+    run: Run, label: str, colour: str, dashes: tuple[float, ...] = (), flow: str = "call-1"
 ) -> Line:
-    return Line(label, *_kbps(case, flow, PACKET_BITS), colour, dashes)
+    return Line(label, *_kbps(run, flow, PACKET_BITS), colour, dashes)
 
 
 def _three(found: Reproduction) -> Figure:
@@ -106,9 +104,9 @@ def _three(found: Reproduction) -> Figure:
     )
     colour = transport_style("dccp-ccid2").colour
     for ax, threshold in zip(axes, BESIDE_FTP, strict=True):
-        case = found.cases[f"three-{threshold}-inferred"]
+        run = found.run(f"three-{threshold}-inferred")
         lines = [
-            Line(f"flow {n}", *_kbps(case, f"call-{n}", PACKET_BITS), colour, DASHES[n - 1])
+            Line(f"flow {n}", *_kbps(run, f"call-{n}", PACKET_BITS), colour, DASHES[n - 1])
             for n in (1, 2, 3)
         ]
         draw(ax, lines, "", RATE, legend=threshold == BESIDE_FTP[0])

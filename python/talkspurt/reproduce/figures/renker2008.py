@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from talkspurt.reproduce import Reproduction
-    from talkspurt.reproduce.lab import Case
+    from talkspurt.reproduce.lab import Run
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 LINUX = INK
@@ -24,7 +24,7 @@ TIME, RTT = "time / s", "RTT / ms"
 
 def pictures(found: Reproduction) -> Iterator[Picture]:
     """Every plot of the note."""
-    full, long, ecn = (found.cases[f"full-{n}-wire"] for n in ("3min", "15min", "ecn"))
+    full, long, ecn = (found.run(f"full-{n}-wire") for n in ("3min", "15min", "ecn"))
     yield Picture(
         "s31-bytestream",
         "X, X_recv and X_calc, round-trip time and loss event rate of the first 20 s, and those of "
@@ -70,7 +70,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
     )
     yield Picture("s35-15min", "X_recv and loss event rate over 15 minutes", _long(long))
     calls = {
-        words: (found.cases[f"call-beside-{name}"], "call")
+        words: (found.run(f"call-beside-{name}"), "call")
         for words, name in (
             ("FIFO", "fifo"),
             ("marks at 200", "marks"),
@@ -85,14 +85,14 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
     )
 
 
-def _line(case: Case, name: str, label: str, colour: str, scale: float, to_s: float = 1e9) -> Line:
-    values = gauge(case, name, 0, to_s)
+def _line(run: Run, name: str, label: str, colour: str, scale: float, to_s: float = 1e9) -> Line:
+    values = gauge(run, name, 0, to_s)
     x = values["time_s"].to_list()
     y = (values["value"] * scale).to_list()
     if not x:
         return Line(label, [0.0], [float("nan")], colour)
     # A gauge holds until it changes again.
-    end = min(to_s, case.result.duration_s)
+    end = min(to_s, run.duration_s)
     return Line(label, [*x, end], [*y, y[-1]], colour, steps=True)
 
 
@@ -108,7 +108,7 @@ def _kernel(run: str, column: str, scale: float, label: str = "Linux", to_s: flo
     return Line(label, [time for time, _ in points], values, LINUX, dashes=DOTS)
 
 
-def _first(full: Case) -> Figure:
+def _first(full: Run) -> Figure:
     figure, axes = sheet("3.1 to 3.3: bytestream, the first 20 s", height=5.6, rows=3, sharex=True)
     rates = [
         _line(full, "rate", "X", ORANGE, 1e-6, 20),
@@ -130,7 +130,7 @@ def _first(full: Case) -> Figure:
     return figure
 
 
-def _slow_start(full: Case) -> Figure:
+def _slow_start(full: Run) -> Figure:
     figure, axes = sheet("3.6: slow start, the first second", height=3.8, rows=2, sharex=True)
     draw(axes[0], [_line(full, "receive_rate", "X_recv", BLUE, 1e-6, 1)], "", "X_recv / (Mb/s)")
     draw(axes[1], [_line(full, "srtt", "RTT", GREEN, 1e3, 1)], TIME, RTT)
@@ -141,8 +141,8 @@ def _constant(found: Reproduction) -> Figure:
     figure, axes = sheet("3.2, 3.4: round-trip time at constant rates", height=6.4, rows=len(RATES))
     for ax, rate in zip(axes, RATES, strict=True):
         lines = [
-            _line(found.cases[f"cbr-{rate}-cell"], "srtt", "cell", ORANGE, 1e3),
-            _line(found.cases[f"cbr-{rate}-wire"], "srtt", "wire", GREEN, 1e3),
+            _line(found.run(f"cbr-{rate}-cell"), "srtt", "cell", ORANGE, 1e3),
+            _line(found.run(f"cbr-{rate}-wire"), "srtt", "wire", GREEN, 1e3),
             _kernel(f"cbr-{rate}", "rtt_ms", 1.0, "wire, Linux"),
         ]
         draw(ax, lines, "", RTT, legend=False)
@@ -162,7 +162,7 @@ def _constant(found: Reproduction) -> Figure:
     return figure
 
 
-def _long(long: Case) -> Figure:
+def _long(long: Run) -> Figure:
     figure, axes = sheet("3.5: a very long run", height=4.0, rows=2, sharex=True)
     draw(axes[0], [_line(long, "receive_rate", "X_recv", BLUE, 1e-6)], "", "X_recv / (Mb/s)")
     axes[0].set_ylim(bottom=0)

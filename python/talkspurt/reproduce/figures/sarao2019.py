@@ -10,7 +10,7 @@ import polars as pl
 from talkspurt.figures.style import sheet, transport_style
 from talkspurt.reproduce import hops
 from talkspurt.reproduce.figures import Line, Picture, bars, companion, plot, tabled
-from talkspurt.reproduce.sarao2019 import PROTOCOLS, delays, inferred_hops, running_mean_s
+from talkspurt.reproduce.sarao2019 import PROTOCOLS, WIRED, delays, running_mean_s, wired
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -27,14 +27,14 @@ def colour(protocol: str) -> str:
 
 def pictures(found: Reproduction) -> Iterator[Picture]:
     """Every figure."""
-    frames = inferred_hops(found)
+    frames = wired(*(found.run(name) for name in WIRED.values()))
     ids = [f"table3/{p.lower()}" for p in PROTOCOLS]
     yield Picture(
         "fig1-average-delays",
         "Average delays of the five protocols: printed, talkspurt's and ns-2's",
         bars("Fig 1: average delay", "delay / ms", PROTOCOLS, tabled(found, ids)),
     )
-    calls = {p: (found.cases[f"{p.lower()}-companion"], "voice") for p in PROTOCOLS}
+    calls = {p: (found.run(f"{p.lower()}-companion"), "voice") for p in PROTOCOLS}
     yield Picture(
         "companion-mos",
         "Mouth-to-ear delay and MOS of G.711 calls over the same link, wired soundly",

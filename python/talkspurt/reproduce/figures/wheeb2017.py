@@ -33,7 +33,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
                 f"{words.capitalize()} of {traffic} over the four protocols: printed, ours, ns-2's",
                 bars(title, label, PROTOCOLS, tabled(found, ids)),
             )
-    calls = {p: (found.cases[name("VoIP", p, "companion")], "traffic") for p in PROTOCOLS}
+    calls = {p: (found.run(name("VoIP", p, "companion")), "traffic") for p in PROTOCOLS}
     yield Picture(
         "companion-mos",
         "Mouth-to-ear delay and MOS of a G.711 call over the inferred VoIP path",

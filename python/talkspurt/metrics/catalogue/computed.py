@@ -1,78 +1,30 @@
-"""The catalogue of what is computed when asked for: name, unit, formula and source.
+"""What is computed when asked for: name, shape, unit, formula and source.
 
-The measures of the study of voice over transports that this laboratory grew from (its list, a to
-bb) are cross-plots: each names two columns of one table. Others are numbers of flows, or what
-flows, links and calls did over time. ``computing`` computes them.
+The metrics of the study of voice over transports that this laboratory grew from (its list, a to bb)
+are cross-plots: each names two columns of one table. Others are numbers of flows, or what flows,
+links and calls did over time. ``talkspurt.metrics.computing`` computes them.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
-
-Shape = Literal[
-    "packets", "over_time", "by_size", "losses", "series", "links", "calls", "scales", "flows"
-]
-
-
-@dataclass(frozen=True)
-class Metric:
-    """One metric.
-
-    Attributes:
-        name: what it is asked for by.
-        shape: the table it comes in: a row for each packet, bin of time, length or loss event of
-            the packet table; for each bin of the time series of a flow or link; for each window of
-            a call; for each time scale; for each flow.
-        x: column along the figure, empty for a number of a flow.
-        y: column up the figure.
-        unit: unit of ``y``.
-        formula: how it is computed.
-        source: where the definition comes from.
-        study: its letter in the list of the study of voice over transports, if it has one.
-        bin_s: width of a bin in seconds, unless another is asked for.
-    """
-
-    name: str
-    shape: Shape
-    x: str
-    y: str
-    unit: str
-    formula: str
-    source: str
-    study: str = ""
-    bin_s: float = 1.0
-
-    @property
-    def needs_packets(self) -> bool:
-        """Whether the run must have a packet table."""
-        return self.shape in ("packets", "over_time", "by_size", "losses") or self.name in (
-            "active_rate",
-            "rate_over_run",
-            "loss_event_rate",
-            "link_wait",
-        )
-
-    @property
-    def of_links(self) -> bool:
-        """Whether it is of links in the place of flows."""
-        return self.shape == "links"
-
+from talkspurt.metrics.catalogue.kinds import Computed, Shape
 
 _STUDY = "the list of the study of voice over transports, as TraceGraph draws it from ns-2's traces"
 _D = "|D| = |delay − delay of the packet that arrived before| (RFC 3550 §6.4.1)"
 
 
-def _cross(letter: str, name: str, shape: Shape, x: str, y: str, unit: str, formula: str) -> Metric:
-    return Metric(name, shape, x, y, unit, formula, _STUDY, letter)
+def _cross(
+    letter: str, name: str, shape: Shape, x: str, y: str, unit: str, formula: str
+) -> Computed:
+    return Computed(name, shape, x, y, unit, formula, _STUDY, letter)
 
 
-def _rmcat(name: str, y: str, unit: str, formula: str, item: str, bin_s: float = 1.0) -> Metric:
+def _rmcat(name: str, y: str, unit: str, formula: str, item: str, bin_s: float = 1.0) -> Computed:
     source = f"RFC 8868 §3, item {item}"
-    return Metric(name, "series", "time_s", y, unit, formula, source, bin_s=bin_s)
+    return Computed(name, "series", "time_s", y, unit, formula, source, bin_s=bin_s)
 
 
-ALL: tuple[Metric, ...] = (
+COMPUTED: tuple[Computed, ...] = (
     _cross("a", "sent_rate_vs_jitter", "over_time", "sent_bps", "jitter_mean_s", "s", _D),
     _cross("b", "generated_rate", "over_time", "time_s", "generated_pps", "packets/s",
            "units the source made in a bin over its width"),
@@ -122,34 +74,34 @@ ALL: tuple[Metric, ...] = (
            "bits that arrived in a bin over its width"),
     _cross("bb", "generated_number_over_time", "packets", "sent_s", "number", "",
            "number of the packet, by when it was sent; the study names y twice"),
-    Metric("queueing_delay", "packets", "sent_s", "queueing_s", "s",
+    Computed("queueing_delay", "packets", "sent_s", "queueing_s", "s",
            "Σ over the links of its way of (transmission begins − packet comes to the queue)",
            "RFC 5166 §2.1"),
-    Metric("mean_queueing_delay", "over_time", "time_s", "queueing_mean_s", "s",
+    Computed("mean_queueing_delay", "over_time", "time_s", "queueing_mean_s", "s",
            "mean of queueing_delay over the arrivals of a bin", "RFC 5166 §2.1"),
-    Metric("loss_events", "losses", "time_s", "loss_event_rate", "1",
+    Computed("loss_events", "losses", "time_s", "loss_event_rate", "1",
            "1 / weighted mean of the last eight loss intervals, after each loss event; from the "
            "packet table: an interval is the packets between the first losses of two events, "
            "losses within a round trip are one event, and the packets before the first loss are "
            "the oldest interval", "RFC 5348 §5.2 to 5.4"),
-    Metric("loss_event_rate", "flows", "", "value", "1",
+    Computed("loss_event_rate", "flows", "", "value", "1",
            "as loss_events, when the last packet has come, the interval still open counted if that "
            "lowers it; 0 without a loss. Beside it the gauge loss_event_rate is what a receiver of "
            "TFRC or CCID 3 kept itself", "RFC 5348 §5.2 to 5.4"),
-    Metric("rate_over_run", "flows", "", "value", "bit/s",
+    Computed("rate_over_run", "flows", "", "value", "bit/s",
            "bits received over the length of the run: all IP packets, as in active_rate",
            "talkspurt's own; studies call this, active_rate or throughput_bps throughput. The last "
            "is of packets with payload, over the window"),
-    Metric("active_rate", "flows", "", "value", "bit/s",
+    Computed("active_rate", "flows", "", "value", "bit/s",
            "bits received over the time from the first arrival to the last",
            "talkspurt's own; see rate_over_run"),
-    Metric("sent_packet_rate", "over_time", "time_s", "sent_packets", "packets",
+    Computed("sent_packet_rate", "over_time", "time_s", "sent_packets", "packets",
            "IP packets sent in a bin, whatever they carry", _STUDY),
-    Metric("forwarded_rate", "over_time", "time_s", "forwarded_bps", "bit/s",
+    Computed("forwarded_rate", "over_time", "time_s", "forwarded_bps", "bit/s",
            "bits that nodes between the ends sent on in a bin, each time, over its width", _STUDY),
-    Metric("forwarded_packet_rate", "over_time", "time_s", "forwarded_packets", "packets",
+    Computed("forwarded_packet_rate", "over_time", "time_s", "forwarded_packets", "packets",
            "packets that nodes between the ends sent on in a bin, each time", _STUDY),
-    Metric("generating_rate", "series", "time_s", "generated_bps", "bit/s",
+    Computed("generating_rate", "series", "time_s", "generated_bps", "bit/s",
            "8 × bytes of application data that the source made in a bin / its width", _STUDY),
     _rmcat("sending_rate", "sent_bps", "bit/s", "8 × bytes sent in a bin / its width", "1", 0.2),
     _rmcat("receiving_rate", "received_bps", "bit/s",
@@ -158,7 +110,7 @@ ALL: tuple[Metric, ...] = (
            "8 × bytes delivered to the application in a bin / its width", "1", 0.2),
     _rmcat("sent_over_time", "sent_packets", "packets", "packets sent in a bin", "2"),
     _rmcat("received_over_time", "received_packets", "packets", "packets received in a bin", "2"),
-    Metric("generated_vs_sent", "series", "generated_packets", "sent_packets", "packets",
+    Computed("generated_vs_sent", "series", "generated_packets", "sent_packets", "packets",
            "packets sent against units the source made, in a bin: apart where a send queue holds "
            "or drops units, or a transport cuts, joins and repeats them", "talkspurt's own"),
     _rmcat("lost_over_time", "lost_packets", "packets",
@@ -166,87 +118,71 @@ ALL: tuple[Metric, ...] = (
     _rmcat("late_over_time", "late_packets", "packets",
            "frames of speech whose verdict in a bin was: after their playout. The playout buffer "
            "discards them", "5"),
-    Metric("discarded_over_time", "series", "time_s", "discarded_packets", "packets",
+    Computed("discarded_over_time", "series", "time_s", "discarded_packets", "packets",
            "units that the send queue dropped in a bin", "talkspurt's own count"),
-    Metric("network_loss", "flows", "", "value", "1",
+    Computed("network_loss", "flows", "", "value", "1",
            "lost_packets / sent_packets of the window", "RFC 5166 §2.1; RFC 8868 §3, item 5"),
-    Metric("post_repair_loss", "flows", "", "value", "1",
+    Computed("post_repair_loss", "flows", "", "value", "1",
            "missing_packets / judged frames of speech: what no retransmission brought in the end. "
            "Judged frames are (missing + late) / loss_ratio", "RFC 8868 §3, item 6"),
-    Metric("playout_discards", "flows", "", "value", "1",
+    Computed("playout_discards", "flows", "", "value", "1",
            "late_packets / judged frames of speech",
            "RFC 8868 §3, item 5; discard rate of RFC 3611 §4.7.1"),
     _rmcat("throughput_ratio", "throughput_ratio", "1",
            "bytes received in a bin / mean of all flows' in that bin. The ratio of two flows is "
            "that of theirs; the guideline is 1/3 to 3, at bins of 1, 5 and 20 s", "7"),
-    Metric("oscillations", "flows", "", "value", "1",
+    Computed("oscillations", "flows", "", "value", "1",
            "how often the sending rate, in bins of 0.2 s, goes from twice its mean or more to half "
            "of it or less, or back, within 0.5 s", "RFC 8868 §3, item 9, whose example has "
            "watermarks a factor of 4 apart and says nothing of where"),
     _rmcat("bandwidth_utilisation", "bandwidth_utilisation", "1",
            "bits sent in a bin / its width / the least rate of the links on the way", "10", 0.2),
-    Metric("link_queue", "links", "time_s", "queue_packets", "packets",
+    Computed("link_queue", "links", "time_s", "queue_packets", "packets",
            "∫ packets waiting dt / width of the bin", "talkspurt's own count"),
-    Metric("link_wait", "links", "time_s", "wait_mean_s", "s",
+    Computed("link_wait", "links", "time_s", "wait_mean_s", "s",
            "mean of (transmission begins − packet comes), of packets that left the queue in a bin",
            "RFC 8289 (sojourn time)"),
-    Metric("link_utilisation", "links", "time_s", "utilisation", "1",
+    Computed("link_utilisation", "links", "time_s", "utilisation", "1",
            "time the transmitter was busy / width of the bin", "RFC 5166 §2.1"),
-    Metric("link_drops", "links", "time_s", "drops", "packets",
+    Computed("link_drops", "links", "time_s", "drops", "packets",
            "packets dropped at the link in a bin, for whatever reason", "talkspurt's own count"),
-    Metric("mos_over_time", "calls", "time_s", "mos", "MOS",
+    Computed("mos_over_time", "calls", "time_s", "mos", "MOS",
            "the E-model's MOS of the frames captured in a window, by their median mouth-to-ear "
            "delay, share and burst ratio of those missing or late, and codecs",
            "ITU-T G.107, window by window", bin_s=5.0),
-    Metric("r_over_time", "calls", "time_s", "r_factor", "1",
+    Computed("r_over_time", "calls", "time_s", "r_factor", "1",
            "the E-model's R of the frames captured in a window, as mos_over_time",
            "ITU-T G.107, window by window", bin_s=5.0),
-    Metric("unheard_over_time", "calls", "time_s", "loss_ratio", "1",
+    Computed("unheard_over_time", "calls", "time_s", "loss_ratio", "1",
            "(missing + late) / judged, of the frames captured in a window",
            "as loss_ratio of flows", bin_s=5.0),
-    Metric("fairness", "flows", "", "value", "1",
+    Computed("fairness", "flows", "", "value", "1",
            "(Σ x)² / (n Σ x²) of the flows' throughputs in the window",
            "Jain, Chiu and Hawe 1984; RFC 5166 §2.3"),
-    Metric("least_over_greatest", "flows", "", "value", "1",
+    Computed("least_over_greatest", "flows", "", "value", "1",
            "least throughput / greatest, of all flows: ε-fair is 1 − ε or more", "RFC 5166 §2.3"),
-    Metric("normalised_throughput", "flows", "", "value", "1",
+    Computed("normalised_throughput", "flows", "", "value", "1",
            "throughput over the flow's max-min fair share of the links on its way, every flow "
            "taking what it can get; absent for a flow over a cell",
            "RFC 5166 §2.3; Bertsekas and Gallager 1992 §6.5.2"),
-    Metric("variation", "scales", "scale_s", "cov", "1",
+    Computed("variation", "scales", "scale_s", "cov", "1",
            "standard deviation over mean of the received rate, averaged over each time scale",
            "Floyd, Handley, Padhye and Widmer 2000 §4.1.1; RFC 5166 §2.2"),
-    Metric("equivalence", "flows", "", "value", "1",
+    Computed("equivalence", "flows", "", "value", "1",
            "mean of min(a/b, b/a) of this flow's and the first flow's received bytes, in seconds "
            "in which either received some", "Floyd, Handley, Padhye and Widmer 2000 §4.1.1"),
-    Metric("convergence", "flows", "", "value", "s",
+    Computed("convergence", "flows", "", "value", "s",
            "time from the window's start until the received rate, in seconds, stays within 10 % of "
            "its mean over the last quarter of the window; absent if it never does",
            "RFC 8868 §3, item 8, and RFC 5166 §2.3 ask for convergence times and name no band"),
-    Metric("fair_convergence", "flows", "", "value", "s",
+    Computed("fair_convergence", "flows", "", "value", "s",
            "time from the window's start until this flow and the first receive, in a second, no "
            "more than (1 + δ)/2 of what both do, δ = 0.1; absent if they never do",
            "δ-fair convergence time: Bansal, Balakrishnan, Floyd and Shenker 2001; RFC 5166 §2.3"),
-    Metric("circuit_breaker", "flows", "", "value", "s",
+    Computed("circuit_breaker", "flows", "", "value", "s",
            "when the flow would have had to stop: after three intervals of RTCP in a row, 5 s "
            "each, in each of which it sent more than ten times s / (R √(2p/3)), or nothing "
            "arrived; absent if never. p is the share of its packets lost in the interval, R twice "
            "the mean delay of those that arrived, or the last known",
            "RFC 8083 §4.1 and §4.3"),
 )  # fmt: skip
-
-
-def metric(name: str) -> Metric:
-    """The metric of this name, or with this letter in the study's list.
-
-    Raises:
-        KeyError: when there is none; names the nearest.
-    """
-    import difflib
-
-    for one in ALL:
-        if name in (one.name, one.study):
-            return one
-    near = difflib.get_close_matches(name, [one.name for one in ALL], 1)
-    hint = f"; did you mean {near[0]!r}?" if near else "; `talkspurt metrics` lists them"
-    raise KeyError(f"no metric {name!r}{hint}")

@@ -1,0 +1,92 @@
+//! How an SCTP association ends: SHUTDOWN and ABORT (RFC 9260 §9, §6.4.1).
+
+use crate::sctp_pair::{Client, Fate, Pair, Server, ms, plain};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input};
+use talkspurt_proto::packet::PathId;
+use talkspurt_proto::sctp::{Cause, Chunk};
+use talkspurt_proto::time::Duration;
+
+#[test]
+fn section_9_2_shutdown_waits_for_data() {
+    let mut pair = Pair::connected(&plain());
+    for number in 0..10 {
+        pair.send(Client, number, 1000);
+    }
+    pair.input(Client, Input::Close);
+    assert_eq!(pair.client.sctp.room(), 0);
+    pair.drive_for(Duration::from_secs(2));
+    assert_eq!(pair.server.numbers(), (0..10).collect::<Vec<u8>>());
+    let kinds: Vec<_> = pair.log.iter().rev().take(3).map(|s| (s.from, s.kinds())).collect();
+    assert_eq!(kinds, [(Client, vec![14]), (Server, vec![8]), (Client, vec![7])]);
+    assert!(pair.client.saw(Event::Closed) && pair.server.saw(Event::Closed));
+    assert!(pair.server.saw(Event::PeerClosed));
+}
+
+#[test]
+fn section_9_2_the_other_side_sends_what_it_has_before_it_agrees() {
+    let mut pair = Pair::connected(&plain());
+    for number in 0..10 {
+        pair.send(Server, number, 1000);
+    }
+    pair.input(Client, Input::Close);
+    pair.drive_for(Duration::from_secs(2));
+    assert_eq!(pair.client.numbers(), (0..10).collect::<Vec<u8>>());
+    assert!(pair.client.saw(Event::Closed) && pair.server.saw(Event::Closed));
+}
+
+#[test]
+fn section_9_2_lost_shutdowns_are_repeated() {
+    for lost in [7, 8, 14] {
+        let mut pair = Pair::connected(&plain());
+        let mut gone = false;
+        pair.on_wire(move |sent| {
+            let drop = sent.has(lost) && !gone;
+            gone |= drop;
+            if drop { Fate::Drop } else { Fate::Arrive }
+        });
+        pair.input(Client, Input::Close);
+        pair.drive_for(Duration::from_secs(10));
+        assert!(pair.client.saw(Event::Closed) && pair.server.saw(Event::Closed), "{lost}");
+        assert!(!pair.client.saw(Event::Reset) && !pair.server.saw(Event::Reset), "{lost}");
+    }
+}
+
+#[test]
+fn section_9_2_both_may_close_at_once() {
+    let mut pair = Pair::connected(&plain());
+    pair.input(Client, Input::Close);
+    pair.input(Server, Input::Close);
+    pair.drive_for(Duration::from_secs(10));
+    assert!(pair.client.saw(Event::Closed) && pair.server.saw(Event::Closed));
+}
+
+#[test]
+fn section_9_1_abort_says_why() {
+    let mut pair = Pair::connected(&plain());
+    pair.input(Client, Input::Abort);
+    pair.drive_for(ms(100));
+    let Chunk::Abort { reflected: false, causes } = &pair.log.last().unwrap().packet.chunks[0]
+    else {
+        panic!("no ABORT")
+    };
+    assert_eq!(causes[..], [Cause::new(Cause::USER_INITIATED_ABORT, "")]);
+    assert!(pair.client.saw(Event::Reset) && pair.server.saw(Event::Reset));
+}
+
+/// Found with a Linux kernel: a SHUTDOWN whose path had failed was repeated there until the
+/// association was given up, for no data was under way to tell.
+#[test]
+fn section_6_4_1_a_shutdown_that_times_out_goes_another_way() {
+    let config = plain();
+    let mut pair = Pair::on_paths(&config, &config, 2);
+    pair.connect();
+    pair.drive_for(ms(2000));
+    pair.on_wire(|sent| if sent.path == PathId(0) { Fate::Drop } else { Fate::Arrive });
+    pair.input(Client, Input::Close);
+    pair.drive_for(ms(10_000));
+    let shutdowns: Vec<_> =
+        pair.sent_by(Client).filter(|sent| sent.has(7)).map(|sent| sent.path).collect();
+    // The answer goes where the SHUTDOWN did not come from, times out, and finds the other way too.
+    assert_eq!(shutdowns[..2], [PathId(0), PathId(1)]);
+    assert!(pair.client.saw(Event::Closed) && pair.server.saw(Event::Closed));
+}

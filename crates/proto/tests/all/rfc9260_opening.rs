@@ -1,0 +1,282 @@
+//! How an SCTP association opens (RFC 9260 §5.1, §5.2.1), what is made of parameters and chunks that
+//! nobody knows (§3.2), and of packets that belong to no association (§8.4, §8.5).
+
+use crate::rfc9260_half::{data, from, init, invited, listener};
+use crate::sctp_pair::{Client, End, Fate, Pair, Server, answers, at, ms, packet, plain};
+use bytes::Bytes;
+use talkspurt_proto::dice::Dice;
+use talkspurt_proto::endpoint::{Event, Input};
+use talkspurt_proto::packet::PathId;
+use talkspurt_proto::probe::Garbage;
+use talkspurt_proto::sctp::{Cause, Chunk, Config, Init, Packet, Parameter, Sack, Sctp, State};
+use talkspurt_proto::time::Duration;
+
+#[test]
+fn section_5_1_four_packets_open_an_association() {
+    let pair = Pair::connected(&plain());
+    let seen: Vec<_> = pair.log.iter().map(|sent| (sent.at, sent.from, sent.kinds())).collect();
+    let expected = [
+        (at(0), Client, vec![1]),
+        (at(50), Server, vec![2]),
+        (at(100), Client, vec![10]),
+        (at(150), Server, vec![11]),
+    ];
+    assert_eq!(seen, expected);
+    // §5.1 A: the tag of INIT is zero; then each side's own is used.
+    let (to_client, to_server) = pair.tags();
+    let tags: Vec<u32> = pair.log.iter().map(|sent| sent.packet.tag).collect();
+    assert_eq!(tags, [0, to_client, to_server, to_client]);
+    assert_ne!(to_client, to_server);
+    assert_eq!(pair.client.events, [(at(200), Event::Connected), (at(200), Event::Writable)]);
+    assert_eq!(pair.server.events, [(at(150), Event::Connected), (at(150), Event::Writable)]);
+}
+
+#[test]
+fn section_5_1_1_streams_are_the_lesser_of_both() {
+    let few = Config { streams: 3, ..plain() };
+    let mut pair = Pair::on_paths(&plain(), &few, 1);
+    pair.connect();
+    let how = talkspurt_proto::sctp::Sending { stream: 2, ..Default::default() };
+    assert!(pair.send_how(Client, 1, 10, &how));
+    let beyond = talkspurt_proto::sctp::Sending { stream: 3, ..Default::default() };
+    assert!(!pair.send_how(Client, 1, 10, &beyond));
+}
+
+#[test]
+fn section_5_1_3_a_listener_keeps_nothing_before_the_cookie_comes_back() {
+    let mut server = listener(&plain());
+    let (first, cookie) = invited(&mut server, 7);
+    for tag in 8..1000 {
+        let (other, _) = invited(&mut server, tag);
+        assert_ne!(other.tag, first.tag);
+    }
+    assert_eq!(server.state(), State::Listen);
+    // The first is as good as it was; a forged one opens nothing and is answered by nothing.
+    for at_byte in [0, 20, cookie.len() - 1] {
+        let mut forged = cookie.to_vec();
+        forged[at_byte] ^= 1;
+        let echo = vec![Chunk::CookieEcho(forged.into())];
+        assert!(answers(&mut server, at(10), from(echo, first.tag)).is_empty());
+    }
+    let echo = || vec![Chunk::CookieEcho(cookie.clone())];
+    // §8.5.1 D: under another tag neither.
+    assert!(answers(&mut server, at(10), from(echo(), first.tag ^ 1)).is_empty());
+    let sent = answers(&mut server, at(10), from(echo(), first.tag));
+    assert_eq!(sent, [Packet::of(7, Chunk::CookieAck)]);
+    assert_eq!(server.state(), State::Established);
+}
+
+/// An address nobody has proven gets one packet for a packet; an INIT ACK has 108 bytes at most.
+#[test]
+fn unproven_addresses_get_one_packet_for_a_packet() {
+    let chunks = [
+        Chunk::Init(init(7)),
+        Chunk::Data(data(1, b"x")),
+        Chunk::Sack(Sack::default()),
+        Chunk::Heartbeat(Bytes::from_static(&[0, 1, 0, 4])),
+        Chunk::Shutdown { cumulative: 1 },
+        Chunk::ShutdownAck,
+        Chunk::CookieEcho(Bytes::from_static(&[0; 57])),
+        Chunk::CookieAck,
+        Chunk::Abort { reflected: false, causes: vec![] },
+        Chunk::Unknown { kind: 0xff, flags: 0, value: Bytes::new() },
+    ];
+    for chunk in &chunks {
+        for many in [1, 5] {
+            let tag = if matches!(chunk, Chunk::Init(_)) { 0 } else { 9 };
+            let mut server = listener(&plain());
+            let asked = Packet { tag, chunks: vec![chunk.clone(); many] };
+            let sent = answers(&mut server, at(0), packet(PathId(0), asked.clone()));
+            assert!(sent.len() <= 1, "{asked:?}: {sent:?}");
+            assert!(sent.iter().all(|answer| answer.wire_bytes() <= 108), "{sent:?}");
+            assert_eq!(server.state(), State::Listen);
+        }
+    }
+}
+
+/// What an INIT is answered with: less than three times its bytes over IP, reports included, of which
+/// there are 512 bytes at most (§3.2.2).
+#[test]
+fn an_init_ack_is_no_amplifier() {
+    for (interleaving, least) in [(false, 100), (true, 108)] {
+        for unknown in [0, 1, 50, 300] {
+            let report = Parameter::Unknown { kind: 0xc123, value: Bytes::new() };
+            let parameters = vec![report; unknown];
+            let asked = Packet::of(0, Chunk::Init(Init { parameters, ..init(7) }));
+            assert_eq!(asked.wire_bytes(), 32 + 4 * unknown);
+            let mut server = listener(&Config { interleaving, ..plain() });
+            let sent = answers(&mut server, at(0), packet(PathId(0), asked.clone()));
+            assert_eq!(sent[0].wire_bytes(), least + (8 * unknown).min(512));
+            assert!(20 + sent[0].wire_bytes() <= 3 * (20 + asked.wire_bytes()));
+        }
+    }
+}
+
+/// Of a listener's addresses a bare INIT is told as many as three times its bytes hold; one that names
+/// as many of its own is told all.
+#[test]
+fn addresses_do_not_make_an_init_ack_an_amplifier() {
+    let ours: Vec<std::net::IpAddr> = (1..=8_u8).map(|host| [10, 0, 0, host].into()).collect();
+    let told = |theirs: u8| {
+        let named = (1..=theirs).map(|host| Parameter::Ipv4([10, 0, 1, host].into()));
+        let asked = Packet::of(0, Chunk::Init(Init { parameters: named.collect(), ..init(7) }));
+        let mut server = listener(&plain()).on_paths(8).with_addresses(&ours);
+        let sent = answers(&mut server, at(0), packet(PathId(0), asked.clone()));
+        assert!(20 + sent[0].wire_bytes() <= 3 * (20 + asked.wire_bytes()));
+        let Chunk::InitAck(answer) = &sent[0].chunks[0] else { panic!("no INIT ACK") };
+        answer.parameters.iter().filter(|one| matches!(one, Parameter::Ipv4(_))).count()
+    };
+    // 100 + 8 · 4 and a header are 152 of at most 3 · 52.
+    assert_eq!((told(0), told(8)), (4, 8));
+}
+
+#[test]
+fn section_5_1_5_and_5_2_6_a_stale_cookie_is_reported_and_a_fresher_asked_for() {
+    let config = Config { cookie_life: ms(60), ..plain() };
+    // The COOKIE ECHO comes 100 ms after its cookie was sealed.
+    let mut pair = Pair::on_paths(&plain(), &config, 1);
+    pair.input(Client, Input::Open);
+    pair.drive_for(ms(250));
+    let error = pair.sent_by(Server).find(|sent| sent.has(9)).expect("an ERROR");
+    let Chunk::Error(causes) = &error.packet.chunks[0] else { panic!("no ERROR") };
+    assert_eq!(causes[..], [Cause::stale_cookie(40_000)]);
+    let again = pair.sent_by(Client).last().expect("an INIT");
+    let Chunk::Init(init) = &again.packet.chunks[0] else { panic!("no INIT") };
+    assert!(init.parameters.contains(&Parameter::CookiePreservative(1040)));
+    // The listener lets a cookie live twice as long at most: 120 ms, and that is enough.
+    pair.drive_for(ms(400));
+    assert_eq!(pair.client.sctp.state(), State::Established);
+}
+
+#[test]
+fn section_5_2_1_both_ends_may_open_at_once() {
+    let mut pair = Pair::new(&plain());
+    pair.server = End::new(Sctp::client(&plain(), Dice::new(2, "other")));
+    pair.input(Client, Input::Open);
+    pair.input(Server, Input::Open);
+    pair.drive_for(ms(500));
+    assert_eq!(pair.client.sctp.state(), State::Established);
+    assert_eq!(pair.server.sctp.state(), State::Established);
+    pair.send(Client, 1, 100);
+    pair.send(Server, 2, 100);
+    pair.drive_for(ms(500));
+    assert_eq!((pair.client.numbers(), pair.server.numbers()), (vec![2], vec![1]));
+}
+
+#[test]
+fn section_5_1_init_and_cookie_echo_are_repeated_with_back_off() {
+    let mut pair = Pair::new(&plain());
+    pair.on_wire(|_| Fate::Drop);
+    pair.input(Client, Input::Open);
+    pair.drive_for(Duration::from_secs(600));
+    let times: Vec<_> = pair.sent_by(Client).map(|sent| sent.at).collect();
+    // RTO.Initial 1 s doubles up to RTO.Max 60 s; Max.Init.Retransmits is 8.
+    let expected = [0, 1, 3, 7, 15, 31, 63, 123, 183].map(|s| at(s * 1000));
+    assert_eq!(times, expected);
+    assert_eq!(pair.client.events, [(at(243_000), Event::TimedOut)]);
+
+    let mut pair = Pair::new(&plain());
+    let mut echoes = 0;
+    pair.on_wire(move |sent| {
+        echoes += usize::from(sent.has(10));
+        if sent.has(10) && echoes <= 2 { Fate::Drop } else { Fate::Arrive }
+    });
+    pair.input(Client, Input::Open);
+    pair.drive_for(Duration::from_secs(5));
+    let echoes: Vec<_> = pair.sent_by(Client).filter(|s| s.has(10)).map(|s| s.at).collect();
+    assert_eq!(echoes, [at(100), at(1100), at(3100)]);
+    assert!(pair.client.saw(Event::Connected));
+}
+
+#[test]
+fn section_5_2_4_d_a_repeated_cookie_echo_is_acknowledged_again() {
+    let mut pair = Pair::new(&plain());
+    let mut acks = 0;
+    pair.on_wire(move |sent| {
+        acks += usize::from(sent.has(11));
+        if sent.has(11) && acks == 1 { Fate::Drop } else { Fate::Arrive }
+    });
+    pair.input(Client, Input::Open);
+    pair.drive_for(ms(1500));
+    assert_eq!(pair.sent_by(Server).filter(|sent| sent.has(11)).count(), 2);
+    assert_eq!(pair.server.events.iter().filter(|e| e.1 == Event::Connected).count(), 1);
+    assert!(pair.client.saw(Event::Connected));
+}
+
+#[test]
+fn section_3_2_1_unknown_parameters_are_reported_as_their_type_asks() {
+    let unknown = |kind| Parameter::Unknown { kind, value: Bytes::from_static(&[1, 2, 3, 4]) };
+    // The first bit lets the rest be read, the second asks for a report.
+    let cases: [(u16, usize, bool); 4] =
+        [(0x3fff, 0, false), (0x7fff, 1, false), (0xbfff, 0, true), (0xffff, 1, true)];
+    for (kind, reports, reads_on) in cases {
+        let mut server = listener(&plain());
+        let mut asked = init(7);
+        asked.parameters = vec![unknown(kind), unknown(0xfffe)];
+        let sent = answers(&mut server, at(0), from(vec![Chunk::Init(asked)], 0));
+        let Chunk::InitAck(ack) = &sent[0].chunks[0] else { panic!("no INIT ACK") };
+        let told = |p: &&Parameter| matches!(p, Parameter::Unrecognized(_));
+        let expected = reports + usize::from(reads_on);
+        assert_eq!(ack.parameters.iter().filter(told).count(), expected, "{kind:#x}");
+    }
+}
+
+#[test]
+fn section_3_2_unknown_chunks_are_reported_as_their_type_asks() {
+    let unknown = |kind| Chunk::Unknown { kind, flags: 0, value: Bytes::from_static(&[9]) };
+    for (kind, reports, reads_on) in
+        [(0x3f, false, false), (0x7f, true, false), (0xbf, false, true), (0xff, true, true)]
+    {
+        let mut pair = Pair::connected(&plain());
+        let (_, tag) = pair.tags();
+        let tsn = pair.first_tsn(Client);
+        let before = pair.log.len();
+        pair.forge(Server, tag, vec![unknown(kind), Chunk::Data(data(tsn, b"x"))]);
+        assert_eq!(pair.server.received.len(), usize::from(reads_on), "{kind:#x}");
+        let error = pair.log[before..].iter().find(|sent| sent.has(9));
+        assert_eq!(error.is_some(), reports, "{kind:#x}");
+        if let Some(error) = error {
+            let expected = Cause::new(Cause::UNRECOGNIZED_CHUNK, vec![kind, 0, 0, 5, 9]);
+            assert!(error.packet.chunks.contains(&Chunk::Error(vec![expected])));
+        }
+    }
+}
+
+#[test]
+fn section_8_5_a_wrong_tag_is_not_read() {
+    let mut pair = Pair::connected(&plain());
+    let (_, tag) = pair.tags();
+    let tsn = pair.first_tsn(Client);
+    let before = pair.log.len();
+    let abort = |reflected| vec![Chunk::Abort { reflected, causes: vec![] }];
+    pair.forge(Server, tag ^ 1, vec![Chunk::Data(data(tsn, b"x"))]);
+    pair.forge(Server, tag ^ 1, abort(false));
+    // §8.5.1 B: with the T bit the tag is that of packets to the peer.
+    pair.forge(Server, tag, abort(true));
+    pair.forge(Server, tag ^ 1, abort(true));
+    assert_eq!(pair.log.len(), before);
+    assert_eq!(pair.server.notes.0, [Garbage::OutOfWindow; 4]);
+    assert_eq!(pair.server.sctp.state(), State::Established);
+    let (to_client, _) = pair.tags();
+    pair.forge(Server, to_client, abort(true));
+    assert!(pair.server.saw(Event::Reset));
+}
+
+#[test]
+fn section_8_4_packets_out_of_the_blue() {
+    let mut server = listener(&plain());
+    let reflected = true;
+    let strays: [(Chunk, Option<Chunk>); 6] = [
+        (Chunk::Data(data(1, b"x")), Some(Chunk::Abort { reflected, causes: vec![] })),
+        (Chunk::Sack(Sack::default()), Some(Chunk::Abort { reflected, causes: vec![] })),
+        (Chunk::ShutdownAck, Some(Chunk::ShutdownComplete { reflected })),
+        (Chunk::Abort { reflected: false, causes: vec![] }, None),
+        (Chunk::ShutdownComplete { reflected: false }, None),
+        (Chunk::CookieAck, None),
+    ];
+    for (stray, answer) in strays {
+        let sent = answers(&mut server, at(0), from(vec![stray], 77));
+        let expected: Vec<_> = answer.into_iter().map(|chunk| Packet::of(77, chunk)).collect();
+        assert_eq!(sent, expected);
+    }
+}

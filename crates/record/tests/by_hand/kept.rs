@@ -1,0 +1,50 @@
+//! Gauges and events: rows kept as they happen, when asked for.
+
+use crate::support::{columns, floats, ms, tell, texts};
+use crate::{call_and_bulk, peer, record};
+use talkspurt_proto::endpoint::Event;
+use talkspurt_proto::probe::{Garbage, Gauge, Note, Probe, Topic};
+use talkspurt_record::{Options, Recorder};
+
+#[test]
+fn gauges_keep_their_steps_and_events_their_names() {
+    let gauge = |value| Note::Gauge { gauge: Gauge::Cwnd, value };
+    let script = [
+        peer(ms(10), 2, gauge(1460.0)),
+        peer(ms(20), 2, gauge(1460.0)),
+        peer(ms(30), 3, gauge(1460.0)),
+        peer(ms(40), 2, gauge(2920.0)),
+        peer(ms(40), 1, Note::Gauge { gauge: Gauge::RtcpRtt, value: 0.5 }),
+        peer(ms(50), 2, Note::Event(Event::Connected)),
+        peer(ms(51), 2, Note::Event(Event::Writable)),
+        peer(ms(52), 3, Note::Event(Event::TimedOut)),
+        peer(ms(53), 1, Note::Garbage(Garbage::Checksum)),
+    ];
+    let recording = record(call_and_bulk(), &script);
+    let gauges = recording.table("gauges").unwrap();
+    assert_eq!(columns(&gauges), ["time_s", "flow", "side", "gauge", "value"]);
+    assert_eq!(floats(&gauges, "time_s"), [0.01, 0.03, 0.04, 0.04].map(Some));
+    assert_eq!(floats(&gauges, "value"), [1460.0, 1460.0, 2920.0, 0.5].map(Some));
+    let words = |table, name| texts(table, name).into_iter().flatten().collect::<Vec<_>>();
+    assert_eq!(words(&gauges, "side"), ["from", "to", "from", "to"]);
+    assert_eq!(words(&gauges, "flow"), ["web", "web", "web", "call"]);
+    assert_eq!(words(&gauges, "gauge"), ["cwnd", "cwnd", "cwnd", "rtcp_rtt"]);
+    let events = recording.table("events").unwrap();
+    assert_eq!(columns(&events), ["time_s", "flow", "side", "event"]);
+    assert_eq!(words(&events, "event"), ["connected", "timed_out", "garbage_checksum"]);
+    assert_eq!(words(&events, "side"), ["from", "to", "to"]);
+}
+
+#[test]
+fn gauges_are_kept_only_when_asked_for() {
+    let told = [peer(ms(10), 2, Note::Gauge { gauge: Gauge::Cwnd, value: 1460.0 })];
+    for gauges in [false, true] {
+        let options = Options { gauges, ..Options::default() };
+        let mut recorder = Recorder::new(call_and_bulk(), options);
+        assert_eq!(recorder.wants(Topic::Gauge), gauges);
+        // Told all the same, as beside a probe that wants them.
+        tell(&told, &mut recorder);
+        let table = recorder.finish().table("gauges").unwrap();
+        assert_eq!(texts(&table, "gauge").len(), usize::from(gauges));
+    }
+}

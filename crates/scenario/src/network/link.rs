@@ -1,0 +1,154 @@
+//! One direction of a link, and how a scenario's links and cells become such.
+
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::{Rate, Size};
+
+use crate::course::Course;
+use crate::model::{Cell, Framing, GilbertElliott, Link, LinkEvent, Queue, RateControl};
+
+/// One direction of a link, with the properties that hold in it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DirectedLink {
+    /// The scenario's name of the link; `.back` is added for the direction from `to` to `from`. Of a
+    /// transmitter in a cell, the cell's and the node's.
+    pub name: String,
+    /// Which link of the scenario it belongs to, in the order of the file; of a transmitter, which
+    /// cell.
+    pub link: usize,
+    /// Node at the sending end, an index into [`Network::nodes`].
+    pub from: usize,
+    /// Node at the receiving end; of an access point, the first of its stations.
+    pub to: usize,
+    /// Whether it is a transmitter in a cell.
+    pub in_cell: bool,
+    /// Bits sent per second.
+    pub rate: Rate,
+    /// Propagation delay at the start, that over a satellite included.
+    pub delay: Duration,
+    /// Bound of the further, drawn delay.
+    pub jitter: Duration,
+    /// What waits for the transmitter.
+    pub queue: Queue,
+    /// Bytes added to each IP packet.
+    pub framing: Framing,
+    /// Longest IP packet taken.
+    pub mtu: Size,
+    /// Probability that a packet is lost on the medium.
+    pub loss: f64,
+    /// Loss in bursts; then `loss` is 0.
+    pub gilbert_elliott: Option<GilbertElliott>,
+    /// Probability that a bit is received wrongly.
+    pub bit_error_rate: f64,
+    /// Probability that a packet arrives twice.
+    pub duplicate: f64,
+    /// Whether packets may overtake.
+    pub reorder: bool,
+    /// How rate, delay and loss change.
+    pub course: Option<Course>,
+    /// Outages and returns in order of time, the same in both directions.
+    pub events: Vec<LinkEvent>,
+}
+
+pub(super) fn forth(name: &str, index: usize, link: &Link, from: usize, to: usize) -> DirectedLink {
+    DirectedLink {
+        name: name.to_owned(),
+        link: index,
+        from,
+        to,
+        in_cell: false,
+        rate: link.rate,
+        delay: link.delay,
+        jitter: link.jitter,
+        queue: link.queue.clone(),
+        framing: link.framing,
+        mtu: link.mtu,
+        loss: link.loss,
+        gilbert_elliott: link.gilbert_elliott,
+        bit_error_rate: link.bit_error_rate,
+        duplicate: link.duplicate,
+        reorder: link.reorder,
+        course: None,
+        events: link.events.clone(),
+    }
+}
+
+pub(super) fn back(forth: &DirectedLink, link: &Link) -> DirectedLink {
+    let differing = link.back.clone().unwrap_or_default();
+    // The one model of loss takes the other's place.
+    let (loss, gilbert_elliott) = match (differing.loss, differing.gilbert_elliott) {
+        (None, None) => (forth.loss, forth.gilbert_elliott),
+        (loss, bursts) => (loss.unwrap_or(0.0), bursts),
+    };
+    DirectedLink {
+        name: format!("{}.back", forth.name),
+        from: forth.to,
+        to: forth.from,
+        rate: differing.rate.unwrap_or(forth.rate),
+        delay: differing.delay.unwrap_or(forth.delay),
+        jitter: differing.jitter.unwrap_or(forth.jitter),
+        queue: differing.queue.unwrap_or_else(|| forth.queue.clone()),
+        loss,
+        gilbert_elliott,
+        bit_error_rate: differing.bit_error_rate.unwrap_or(forth.bit_error_rate),
+        duplicate: differing.duplicate.unwrap_or(forth.duplicate),
+        reorder: differing.reorder.unwrap_or(forth.reorder),
+        ..forth.clone()
+    }
+}
+
+/// The transmitters of a cell's nodes.
+pub(super) fn transmitters(
+    name: &str,
+    index: usize,
+    cell: &Cell,
+    access_point: usize,
+    stations: &[usize],
+) -> Vec<DirectedLink> {
+    let first = stations.first().copied().unwrap_or(access_point);
+    let mut all = vec![DirectedLink {
+        name: format!("{name}.{}", cell.access_point),
+        ..transmitter(cell, None, index, access_point, first)
+    }];
+    for ((station, own), node) in cell.stations.iter().zip(stations) {
+        all.push(DirectedLink {
+            name: format!("{name}.{station}"),
+            queue: own.queue.clone().unwrap_or_else(|| cell.queue.clone()),
+            ..transmitter(cell, own.rate.as_ref(), index, *node, access_point)
+        });
+    }
+    all
+}
+
+/// A transmitter without a name. Its rate is that of its frames, or the highest they may have.
+pub(super) fn transmitter(
+    cell: &Cell,
+    rate: Option<&RateControl>,
+    index: usize,
+    from: usize,
+    to: usize,
+) -> DirectedLink {
+    let rate = match rate.cloned().unwrap_or_else(|| cell.usual_rate()) {
+        RateControl::Fixed(fixed) => fixed.rate,
+        RateControl::Arf(_) | RateControl::Minstrel(_) => cell.highest_rate(),
+    };
+    DirectedLink {
+        name: String::new(),
+        link: index,
+        from,
+        to,
+        in_cell: true,
+        rate,
+        delay: Duration::ZERO,
+        jitter: Duration::ZERO,
+        queue: cell.queue.clone(),
+        framing: Framing::None,
+        mtu: cell.mtu,
+        loss: 0.0,
+        gilbert_elliott: None,
+        bit_error_rate: 0.0,
+        duplicate: 0.0,
+        reorder: false,
+        course: None,
+        events: Vec::new(),
+    }
+}

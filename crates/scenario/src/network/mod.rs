@@ -1,0 +1,237 @@
+//! The network a scenario describes, with numbers for names: directed links, routes, addresses.
+
+mod address;
+mod link;
+mod route;
+
+pub use address::Addresses;
+pub use link::DirectedLink;
+pub use route::{Routes, Way};
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use indexmap::IndexSet;
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::Size;
+
+use crate::course;
+use crate::model::{Flow, IpVersion, Scenario};
+use crate::orbit;
+use crate::path::Path;
+use crate::problem::{Finding, Findings, Problems};
+
+use address::addresses;
+use link::{back, forth, transmitter, transmitters};
+
+/// Paths of a flow at most: their addresses fit an INIT, and more hosts have not.
+const MOST_PATHS: usize = 8;
+/// Wake-up slots of the schedule: one a directed link, one a cell and one a peer.
+const MOST_SLOTS: usize = 65_535;
+
+/// A cell: its transmitters are links, first the access point's, then the stations', then that of
+/// its contenders, if it has any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CellNodes {
+    /// The access point.
+    pub access_point: usize,
+    /// The stations.
+    pub stations: Vec<usize>,
+    /// The access point's transmitter, an index into [`Network::links`].
+    pub first_link: usize,
+}
+
+/// Nodes, directed links and routes by number.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Network {
+    /// Names: first those of the `nodes` table, then in the order in which links name them.
+    pub nodes: Vec<String>,
+    /// Link `k` of the file is number `2k` from `from` to `to`, and `2k + 1` back; behind all links
+    /// stand the transmitters of cells.
+    pub links: Vec<DirectedLink>,
+    /// Per cell, in the order of the file.
+    pub cells: Vec<CellNodes>,
+    /// Per flow, in the order of the file, its paths, the primary one first.
+    pub routes: Vec<Vec<Routes>>,
+    /// Per node.
+    pub addresses: Vec<Addresses>,
+    numbers: BTreeMap<String, usize>,
+    /// Per node, the links that leave it, in the order of the file, and where they lead: an access
+    /// point's leads to each of its stations.
+    outgoing: Vec<Vec<(usize, usize)>>,
+    /// Per node, the links that reach it.
+    incoming: Vec<Vec<usize>>,
+}
+
+impl Network {
+    /// Builds the network of a scenario.
+    ///
+    /// # Errors
+    /// Flows whose ends no link reaches, or between which there is no way; `via` over links that
+    /// are not there; more links and flows than the schedule has slots. Without lines: the
+    /// scenario's text is not known here.
+    pub fn build(scenario: &Scenario) -> Result<Self, Problems> {
+        let (network, found) = Self::assemble(scenario);
+        if found.0.is_empty() {
+            return Ok(network);
+        }
+        Err(Problems(found.0.into_iter().map(Finding::placeless).collect()))
+    }
+
+    /// The network as far as it can be built; a flow without a way has no routes.
+    pub(crate) fn assemble(scenario: &Scenario) -> (Self, Findings) {
+        let mut found = Findings::default();
+        let mut network = Self::wire(scenario, &mut found);
+        let (links, cells) = (scenario.links.len(), network.cells.len());
+        let slots = 2 * links + cells + 2 * scenario.flows.len();
+        if slots > MOST_SLOTS {
+            let message = format!(
+                "{links} links and {} flows need {slots} wake-up slots; the schedule has {MOST_SLOTS} (two a link, two a flow)",
+                scenario.flows.len()
+            );
+            found.add(Path::of(&["links"]), message);
+            return (network, found);
+        }
+        let mut known = BTreeMap::new();
+        for (name, flow) in &scenario.flows {
+            let path = Path::of(&["flows", name]);
+            let routes = network.routes_of(flow, &path, &mut known, &mut found);
+            network.routes.push(routes.unwrap_or_default());
+        }
+        (network, found)
+    }
+
+    fn wire(scenario: &Scenario, found: &mut Findings) -> Self {
+        let mut names: IndexSet<&str> = scenario.nodes.keys().map(String::as_str).collect();
+        for link in scenario.links.values() {
+            names.insert(&link.from);
+            names.insert(&link.to);
+        }
+        for cell in scenario.cells.values() {
+            names.insert(&cell.access_point);
+            names.extend(cell.stations.keys().map(String::as_str));
+        }
+        let node = |name: &str| names.get_index_of(name).expect("every end was just named");
+        // A run of no length is told elsewhere.
+        let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
+        let mut links = Vec::with_capacity(2 * scenario.links.len());
+        for (index, (name, link)) in scenario.links.iter().enumerate() {
+            let mut forth = forth(name, index, link, node(&link.from), node(&link.to));
+            let mut back = back(&forth, link);
+            let courses = course::courses(&Path::of(&["links", name]), link, run, found);
+            [forth.course, back.course] = courses;
+            if let Some(orbit) = &link.orbit {
+                let over = orbit::first(orbit);
+                (forth.delay, back.delay) = (forth.delay + over, back.delay + over);
+            }
+            links.extend([forth, back]);
+        }
+        let mut outgoing = vec![Vec::new(); names.len()];
+        let mut incoming = vec![Vec::new(); names.len()];
+        for (index, link) in links.iter().enumerate() {
+            outgoing[link.from].push((index, link.to));
+            incoming[link.to].push(index);
+        }
+        let mut nodes: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut cells = Vec::with_capacity(scenario.cells.len());
+        for (index, (name, cell)) in scenario.cells.iter().enumerate() {
+            let access_point = node(&cell.access_point);
+            let stations: Vec<usize> = cell.stations.keys().map(|name| node(name)).collect();
+            let first_link = links.len();
+            for (number, &station) in stations.iter().enumerate() {
+                outgoing[access_point].push((first_link, station));
+                incoming[station].push(first_link);
+                outgoing[station].push((first_link + 1 + number, access_point));
+                incoming[access_point].push(first_link + 1 + number);
+            }
+            links.extend(transmitters(name, index, cell, access_point, &stations));
+            if let Some(contenders) = &cell.contenders {
+                // A node that nothing leads to or from, for tables and pictures.
+                let name = format!("{name}.contenders");
+                let one = contenders.rate.as_ref();
+                links.push(DirectedLink {
+                    name: name.clone(),
+                    ..transmitter(cell, one, index, nodes.len(), access_point)
+                });
+                nodes.push(name);
+                outgoing.push(Vec::new());
+                incoming.push(Vec::new());
+            }
+            cells.push(CellNodes { access_point, stations, first_link });
+        }
+        let numbers =
+            nodes.iter().enumerate().map(|(number, name)| (name.clone(), number)).collect();
+        let addresses = addresses(scenario, &nodes);
+        Self { nodes, numbers, links, cells, routes: Vec::new(), addresses, outgoing, incoming }
+    }
+
+    /// All ways of flows, as packets number them: the primary paths of flow n there and back are 2n
+    /// and 2n + 1, and all other paths come after those of all flows.
+    pub fn ways(&self) -> impl Iterator<Item = Way<'_>> {
+        let primary = self.routes.iter().enumerate().flat_map(|(flow, paths)| {
+            paths
+                .first()
+                .into_iter()
+                .flat_map(move |path| [0, 1].map(|side| path.way(flow, side, 0)))
+        });
+        let others = self.routes.iter().enumerate().flat_map(|(flow, paths)| {
+            let of_side = move |side| {
+                let others = (0_u8..).zip(paths).skip(1);
+                others.map(move |(number, path)| path.way(flow, side, number))
+            };
+            [0, 1].into_iter().flat_map(of_side)
+        });
+        primary.chain(others)
+    }
+
+    /// The number of a node.
+    #[must_use]
+    pub fn node(&self, name: &str) -> Option<usize> {
+        self.numbers.get(name).copied()
+    }
+
+    /// The address that a node's packets carry on the flow's path of this number.
+    ///
+    /// # Panics
+    /// For a node that is no end of a flow with so many paths.
+    #[must_use]
+    pub fn address(&self, node: &str, version: IpVersion, path: usize) -> IpAddr {
+        let known = &self.addresses[self.numbers[node]];
+        match version {
+            IpVersion::V4 => IpAddr::V4(known.v4[path]),
+            IpVersion::V6 => IpAddr::V6(known.v6[path]),
+        }
+    }
+
+    /// The nodes a link leads to: one, or of an access point's transmitter its stations.
+    #[must_use]
+    pub fn far_ends(&self, link: &DirectedLink) -> Vec<usize> {
+        let cell = link.in_cell.then(|| &self.cells[link.link]);
+        match cell.filter(|cell| cell.access_point == link.from) {
+            Some(cell) => cell.stations.clone(),
+            None => vec![link.to],
+        }
+    }
+
+    /// The node that a hop leads to, by its place on a way and the node at the way's end; the hop's
+    /// link does not tell if it is an access point's.
+    #[must_use]
+    pub fn receiver(&self, way: &[usize], at: usize, end: usize) -> usize {
+        way.get(at + 1).map_or(end, |next| self.links[*next].from)
+    }
+
+    /// The node at the end of a flow's ways, of those that this side sends on.
+    ///
+    /// # Panics
+    /// For a flow whose end no link names.
+    #[must_use]
+    pub fn last_node(&self, flow: &Flow, side: usize) -> usize {
+        self.numbers[if side == 0 { &flow.to } else { &flow.from }]
+    }
+
+    /// The least MTU along a route.
+    #[must_use]
+    pub fn mtu(&self, route: &[usize]) -> Size {
+        route.iter().map(|link| self.links[*link].mtu).min().unwrap_or(Size::from_bytes(65_535))
+    }
+}

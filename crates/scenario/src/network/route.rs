@@ -1,0 +1,246 @@
+//! Ways through the network: the shortest, or those that a flow names.
+//!
+//! Routes are static. The shortest path is that of least propagation delay, then of fewest links;
+//! where several are equal, the one whose links stand first in the file.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use crate::model::{Flow, Transport};
+use crate::path::Path;
+use crate::problem::Findings;
+use crate::words::did_you_mean;
+
+use super::{MOST_PATHS, Network};
+
+/// Links of a route at most: packets count hops in eight bits.
+const MOST_HOPS: usize = 255;
+
+/// One path of a flow there and back, as indices into [`Network::links`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Routes {
+    /// From the opening side to the answering side.
+    pub forward: Vec<usize>,
+    /// From the answering side to the opening side.
+    pub backward: Vec<usize>,
+}
+
+impl Routes {
+    pub(super) fn way(&self, flow: usize, side: usize, path: u8) -> Way<'_> {
+        let links = if side == 0 { &self.forward } else { &self.backward };
+        Way { flow, side, path, links }
+    }
+}
+
+/// One way that packets take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way<'a> {
+    /// Whose packets: a flow, by its number.
+    pub flow: usize,
+    /// Of which side: 0 opens, 1 answers.
+    pub side: usize,
+    /// Which of the flow's paths, 0 being the primary one.
+    pub path: u8,
+    /// Its links in order.
+    pub links: &'a [usize],
+}
+
+/// Propagation delay in nanoseconds, then links: what a shortest path is short in.
+type Distance = (u64, u32);
+/// Distances of all nodes to one, by that one.
+pub(super) type Known = BTreeMap<usize, Vec<Option<Distance>>>;
+
+impl Network {
+    /// The shortest way between two nodes, for packets that belong to no flow (ICMP from a
+    /// router); empty if they are the same, `None` if there is none.
+    #[must_use]
+    pub fn route(&self, from: usize, to: usize) -> Option<Vec<usize>> {
+        self.shortest(from, to, &mut BTreeMap::new())
+    }
+
+    /// The shortest way. A host that one link leads to is reached through that link's start, so
+    /// that the distances to a router serve all the hosts behind it.
+    fn shortest(&self, from: usize, to: usize, known: &mut Known) -> Option<Vec<usize>> {
+        let (door, last) = match self.incoming[to][..] {
+            [only] if from != to => (self.links[only].from, Some(only)),
+            _ => (to, None),
+        };
+        let best = known.entry(door).or_insert_with(|| self.distances(door));
+        let mut route = self.walk(from, door, best)?;
+        route.extend(last);
+        Some(route)
+    }
+
+    /// Distance of every node to `to` (Dijkstra).
+    fn distances(&self, to: usize) -> Vec<Option<Distance>> {
+        let mut best: Vec<Option<Distance>> = vec![None; self.nodes.len()];
+        let mut open = BinaryHeap::from([Reverse(((0, 0), to))]);
+        while let Some(Reverse((distance, node))) = open.pop() {
+            if best[node].is_some() {
+                continue;
+            }
+            best[node] = Some(distance);
+            for &link in &self.incoming[node] {
+                let from = self.links[link].from;
+                if best[from].is_none() {
+                    open.push(Reverse((self.farther(distance, link), from)));
+                }
+            }
+        }
+        best
+    }
+
+    fn farther(&self, (delay, hops): Distance, link: usize) -> Distance {
+        (delay.saturating_add(self.links[link].delay.as_nanos()), hops + 1)
+    }
+
+    /// Follows the distances down, over the first link in the file that keeps them.
+    fn walk(&self, from: usize, to: usize, best: &[Option<Distance>]) -> Option<Vec<usize>> {
+        let mut route = Vec::new();
+        let mut here = from;
+        while here != to {
+            let rest = best[here]?;
+            let (link, next) = self.outgoing[here]
+                .iter()
+                .copied()
+                .find(|&(link, next)| best[next].is_some_and(|d| self.farther(d, link) == rest))?;
+            route.push(link);
+            here = next;
+        }
+        Some(route)
+    }
+
+    pub(super) fn routes_of(
+        &self,
+        flow: &Flow,
+        path: &Path,
+        known: &mut Known,
+        found: &mut Findings,
+    ) -> Option<Vec<Routes>> {
+        let from = self.end(&path.key("from"), &flow.from, found);
+        let to = self.end(&path.key("to"), &flow.to, found);
+        let (from, to) = (from?, to?);
+        if from == to {
+            found
+                .add(path.key("to"), format!("the flow starts and ends at the node {:?}", flow.to));
+            return None;
+        }
+        if !flow.paths.is_empty() {
+            return self.several(flow, path, found);
+        }
+        if let Some(via) = &flow.via {
+            return Some(vec![self.routes_via(flow, via, &path.key("via"), found)?]);
+        }
+        let forward = self.shortest(from, to, known);
+        let routes = forward.zip(self.shortest(to, from, known));
+        let Some((forward, backward)) = routes else {
+            found.add(
+                path.key("to"),
+                format!("no links lead from {:?} to {:?}", flow.from, flow.to),
+            );
+            return None;
+        };
+        Some(vec![self.short_enough(Routes { forward, backward }, path.key("to"), found)?])
+    }
+
+    /// The paths of a flow that names them.
+    fn several(&self, flow: &Flow, path: &Path, found: &mut Findings) -> Option<Vec<Routes>> {
+        let whole = found.0.len();
+        let list = path.key("paths");
+        if flow.via.is_some() {
+            found.add(path.key("via"), "`paths` says already where the flow goes; leave one out");
+        }
+        let (count, transport) = (flow.paths.len(), &flow.transport);
+        if count > 1 && !matches!(transport, Transport::Sctp(_)) {
+            let message = format!("{} has one path; only sctp has several", transport.name());
+            found.add(list.clone(), message);
+        }
+        if count > MOST_PATHS {
+            found.add(list, format!("{count} paths; at most {MOST_PATHS} are told apart"));
+            return None;
+        }
+        let mut all: Vec<Routes> = Vec::with_capacity(count);
+        for (index, nodes) in flow.paths.iter().enumerate() {
+            let path = list.index(index);
+            let Some(routes) = self.routes_via(flow, nodes, &path, found) else { continue };
+            if let Some(other) = all.iter().position(|other| *other == routes) {
+                found.add(path, format!("the same way as paths[{other}]"));
+            }
+            all.push(routes);
+        }
+        (found.0.len() == whole).then_some(all)
+    }
+
+    fn end(&self, path: &Path, name: &str, found: &mut Findings) -> Option<usize> {
+        let node = self.node(name);
+        if node.is_none() {
+            found.add(path.clone(), format!("no link reaches a node {name:?}")).hint(did_you_mean(
+                "nodes are",
+                name,
+                self.nodes.iter().map(String::as_str),
+            ));
+        }
+        node
+    }
+
+    fn routes_via(
+        &self,
+        flow: &Flow,
+        via: &[String],
+        path: &Path,
+        found: &mut Findings,
+    ) -> Option<Routes> {
+        let whole = found.0.len();
+        if via.first() != Some(&flow.from) || via.last() != Some(&flow.to) {
+            let message = format!("must start at {:?} and end at {:?}", flow.from, flow.to);
+            found.add(path.clone(), message);
+        }
+        let mut seen = BTreeSet::new();
+        let mut nodes = Vec::new();
+        for (index, name) in via.iter().enumerate() {
+            let path = path.index(index);
+            nodes.push(self.end(&path, name, found));
+            if !seen.insert(name) {
+                found.add(path, format!("the way passes {name:?} twice"));
+            }
+        }
+        let mut routes = Routes::default();
+        for (index, pair) in nodes.windows(2).enumerate() {
+            let (Some(a), Some(b)) = (pair[0], pair[1]) else { continue };
+            match self.between(a, b).zip(self.between(b, a)) {
+                Some((forth, back)) => {
+                    routes.forward.push(forth);
+                    routes.backward.push(back);
+                }
+                None => self.no_link(a, b, path.index(index + 1), found),
+            }
+        }
+        routes.backward.reverse();
+        if found.0.len() > whole { None } else { self.short_enough(routes, path.clone(), found) }
+    }
+
+    fn no_link(&self, from: usize, to: usize, path: Path, found: &mut Findings) {
+        let mut reached: Vec<&str> =
+            self.outgoing[from].iter().map(|(_, to)| self.nodes[*to].as_str()).collect();
+        reached.dedup();
+        let (from, to) = (&self.nodes[from], &self.nodes[to]);
+        found
+            .add(path, format!("no link joins {from:?} and {to:?}"))
+            .hint(format!("links from {from:?} lead to: {}", crate::words::list(&reached)));
+    }
+
+    fn short_enough(&self, routes: Routes, path: Path, found: &mut Findings) -> Option<Routes> {
+        let hops = routes.forward.len().max(routes.backward.len());
+        if hops > MOST_HOPS {
+            found.add(path, format!("the way has {hops} links; at most {MOST_HOPS} are counted"));
+            return None;
+        }
+        Some(routes)
+    }
+
+    /// The link of least delay from one node to its neighbour, the first in the file among equals.
+    fn between(&self, from: usize, to: usize) -> Option<usize> {
+        let links = self.outgoing[from].iter().filter(|(_, far)| *far == to).map(|(link, _)| *link);
+        links.min_by_key(|link| self.links[*link].delay)
+    }
+}

@@ -1,0 +1,115 @@
+"""When a value is the printed one: bands, as a study's file writes them.
+
+A value of several replications is inside a band, or outside, when its whole interval is; else
+nothing is decided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from talkspurt.reproduce.sample import CONFIDENCE, Sample, Value
+
+EITHER = frozenset((True, False))
+"""Nothing is decided."""
+
+
+class StudyFileError(ValueError):
+    """A study's file says something that cannot be."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """How far from the printed value a match may be; of the bounds given, each must hold.
+
+    Where the text prints no number but makes a claim, ``at_least`` and ``at_most`` say which
+    numbers the claim admits.
+
+    Attributes:
+        relative: share of the printed value.
+        absolute: distance in the row's unit.
+        at_least: lower bound, for claims such as "more than".
+        at_most: upper bound, for claims such as "none".
+    """
+
+    relative: float | None = None
+    absolute: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+
+    @classmethod
+    def of(cls, table: Mapping[str, Any]) -> Band:
+        """A band as a study's file writes it."""
+        unknown = set(table) - set(cls.__dataclass_fields__)
+        if unknown:
+            raise StudyFileError(f"band: no such bound: {', '.join(sorted(unknown))}")
+        return cls(**{name: float(value) for name, value in table.items()})
+
+    def edges(self, paper: Value) -> tuple[float, float]:
+        """The least and the greatest number inside."""
+        low, high = [-math.inf], [math.inf]
+        if isinstance(paper, int | float):
+            for distance in (
+                None if self.relative is None else self.relative * abs(paper),
+                self.absolute,
+            ):
+                if distance is not None:
+                    low.append(paper - distance)
+                    high.append(paper + distance)
+        if self.at_least is not None:
+            low.append(self.at_least)
+        if self.at_most is not None:
+            high.append(self.at_most)
+        return max(low), min(high)
+
+    def holds(self, paper: Value, ours: Sample) -> frozenset[bool]:
+        """Whether ours is inside: yes, no, or either; a word is inside when it is the printed one.
+
+        Where only some replications gave a value, what the others did is not inside.
+        """
+        there = ours.there
+        if not there or paper is None:
+            return frozenset((False,))
+        low, high = self.edges(paper)
+        in_words = isinstance(paper, str) and math.inf == high == -low
+        if in_words or isinstance(ours.value, str):
+            return majority(sum(value == paper for value in there), ours.replications)
+        first, last = ours.span
+        if low <= first and last <= high:
+            found = frozenset((True,))
+        elif last < low or first > high:
+            found = frozenset((False,))
+        else:
+            found = EITHER
+        return found if len(there) == ours.replications else found | {False}
+
+    def words(self, unit: str) -> str:
+        """The band in words, as a reason quotes it."""
+        of = f" {unit}" if unit else ""
+        parts = [
+            None if self.relative is None else f"±{self.relative * 100:g} %",
+            None if self.absolute is None else f"±{self.absolute:g}{of}",
+            None if self.at_least is None else f"at least {self.at_least:g}{of}",
+            None if self.at_most is None else f"at most {self.at_most:g}{of}",
+        ]
+        return " and ".join(part for part in parts if part)
+
+
+def majority(count: int, of: int) -> frozenset[bool]:
+    """Whether more than half would, when so many did: by the exact interval of their share.
+
+    Clopper and Pearson, 1934. Six that agree are the fewest that decide.
+    """
+    if of == 1:
+        return frozenset((count == 1,))
+    from scipy.special import betaincinv
+
+    tail = (1 - CONFIDENCE) / 2
+    low = float(betaincinv(count, of - count + 1, tail)) if count else 0.0
+    high = float(betaincinv(count + 1, of - count, 1 - tail)) if count < of else 1.0
+    if low > 0.5:
+        return frozenset((True,))
+    return frozenset((False,)) if high < 0.5 else EITHER

@@ -1,0 +1,144 @@
+"""A row's value over the replications of its runs.
+
+Of numbers it is the mean with Student's interval, as the summary of any study has it; of words the
+one that most replications give.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from talkspurt.intervals import STILL
+from talkspurt.study import student
+
+Value = float | str | None
+"""A number in the row's unit, or a word where the row is about an order or a yes or no."""
+
+CONFIDENCE = 0.95
+"""Of every interval here."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """What the replications gave, in the order of their seeds.
+
+    Attributes:
+        values: one of each replication; None where nothing came out.
+    """
+
+    values: tuple[Value, ...] = ()
+
+    @property
+    def replications(self) -> int:
+        """How many there were."""
+        return len(self.values)
+
+    @property
+    def there(self) -> list[float | str]:
+        """The values that came out."""
+        return [
+            value
+            for value in self.values
+            if isinstance(value, str) or (value is not None and math.isfinite(value))
+        ]
+
+    @property
+    def value(self) -> Value:
+        """The mean; of words the one given most often, the earliest of several."""
+        if any(isinstance(value, str) for value in self.there):
+            return Counter(map(str, self.there)).most_common(1)[0][0]
+        return student(self.numbers, CONFIDENCE)[0]
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Ends of the mean's interval; None of words and of one number."""
+        numbers = self.numbers
+        if len(numbers) < 2:
+            return None
+        mean, half, _ = student(numbers, CONFIDENCE)
+        assert mean is not None and half is not None
+        return (mean, mean) if self.still else (mean - half, mean + half)
+
+    @property
+    def still(self) -> bool:
+        """Whether several numbers are the same but for their last digits."""
+        numbers = self.numbers
+        return len(numbers) > 1 and math.isclose(
+            min(numbers), max(numbers), rel_tol=1e-9, abs_tol=1e-9
+        )
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """From where to where the mean may lie; of one number that number."""
+        ends = self.ends
+        if ends is not None:
+            return ends
+        return self.numbers[0], self.numbers[0]
+
+    @property
+    def numbers(self) -> list[float]:
+        """The values that are numbers."""
+        return [float(value) for value in self.there if not isinstance(value, str)]
+
+    def show(self) -> str:
+        """The value as a table writes it, with its interval or how often the word was given."""
+        value, there, n = self.value, len(self.there), self.replications
+        if value is None or n < 2:
+            return show(value)
+        if isinstance(value, str):
+            return f"{value} ({self.there.count(value)} of {n})"
+        if self.still:
+            shown = f"{show(value)} {STILL}"
+        elif self.ends is None:
+            shown = show(value)
+        else:
+            half, digits = (self.ends[1] - self.ends[0]) / 2, self._digits
+            step = 10.0**-digits
+            spread = f"<{step:g}" if half < step / 2 else f"{half:.{digits}f}"
+            shown = f"{_rounded(value, digits)} ±{spread}"
+        return shown if there == n else f"{shown} ({there} of {n})"
+
+    @property
+    def _digits(self) -> int:
+        """So many behind the point that the interval has two of its own, and the value six."""
+        assert self.ends is not None
+        half = (self.ends[1] - self.ends[0]) / 2
+        most = max(abs(end) for end in self.ends)
+        return max(0, min(1 - math.floor(math.log10(half)), 5 - math.floor(math.log10(most))))
+
+    def told(self, unit: str = "") -> str:
+        """The value as a sentence says it."""
+        value, there, n = self.value, len(self.there), self.replications
+        if value is None or n < 2:
+            return show(value, unit)
+        if isinstance(value, str):
+            return f"{value} in {self.there.count(value)} of {n} replications"
+        if self.ends is None or self.still:
+            of = f"in each of {n} replications" if there == n else f"in {there} of {n} replications"
+            return f"{show(value, unit)} {of}"
+        mean, low, high = (_rounded(each, self._digits) for each in (value, *self.ends))
+        of = f"{n} replications" if there == n else f"the {there} of {n} that gave one"
+        return f"{mean} [{low} … {high}] {unit}".rstrip() + f", mean of {of}"
+
+
+def show(value: Value, unit: str = "") -> str:
+    """A value as a reason or a table writes it."""
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return value
+    value = 0.0 if abs(value) < 1e-9 else value
+    digits = f"{value:.6g}" if abs(value) < 1e6 else f"{value:.0f}"
+    return f"{digits} {unit}".rstrip()
+
+
+def _rounded(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}" if round(value, digits) else "0"
+
+
+def samples(of: Sequence[Mapping[str, Value]]) -> dict[str, Sample]:
+    """Each row's values over the replications, from the rows of each of them."""
+    return {row: Sample(tuple(each.get(row) for each in of)) for row in (of[0] if of else {})}

@@ -1,0 +1,58 @@
+"""Numbers in words: rates and times in the unit that suits them, and what users say of a call."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A band of R in words."""
+
+    from_r: float
+    words: str
+    short: str
+    grade: int
+    """0 is best, 5 worst: what colours are chosen by."""
+
+
+# ITU-T G.107 Annex B, Table B.1, and its note on R below 50.
+VERDICTS: tuple[Verdict, ...] = (
+    Verdict(90, "users very satisfied", "very satisfied", 0),
+    Verdict(80, "users satisfied", "satisfied", 1),
+    Verdict(70, "some users dissatisfied", "some dissatisfied", 2),
+    Verdict(60, "many users dissatisfied", "many dissatisfied", 3),
+    Verdict(50, "nearly all users dissatisfied", "nearly all dissatisfied", 4),
+    Verdict(-math.inf, "not recommended", "not recommended", 5),
+)
+
+
+def verdict(r_factor: float | None) -> Verdict | None:
+    """What users would say of a call rated R (ITU-T G.107 Annex B, Table B.1)."""
+    if r_factor is None:
+        return None
+    return next(v for v in VERDICTS if r_factor >= v.from_r)
+
+
+def rate_text(bits_per_second: float | None) -> str:
+    """A rate in the unit that suits it."""
+    units = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
+    return _scaled(bits_per_second, units, zero="0 bit/s")
+
+
+def time_text(seconds: float | None) -> str:
+    """A time in the unit that suits it."""
+    return _scaled(seconds, (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)), zero="0 ms")
+
+
+def _scaled(value: float | None, units: tuple[tuple[str, float], ...], zero: str) -> str:
+    if value is None or not math.isfinite(value):
+        return "–"
+    if value == 0:
+        return zero
+    # 999.95 ms must not become "1e+03 ms": choose the unit by the rounded value.
+    name, size = next(((n, s) for n, s in units if abs(value) >= s * 0.9995), units[-1])
+    shown = value / size
+    text = f"{shown:.3g} {name}" if abs(shown) < 999.5 else f"{shown:.0f} {name}"
+    return text.replace("-", "−")

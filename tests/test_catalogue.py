@@ -1,0 +1,133 @@
+"""The catalogue of metrics: complete, each found by its name, and shown in the right units."""
+
+import json
+
+import polars as pl
+import pytest
+
+from command import talkspurt as command
+from talkspurt import metrics
+from talkspurt.metrics.catalogue import (
+    ALL,
+    COLUMNS,
+    COMPUTED,
+    FLOWS,
+    GAUGES,
+    LINKS,
+    column,
+    metric,
+    of_a_flow,
+)
+
+
+def test_names_are_unique():
+    full = [one.full_name for one in ALL]
+    assert len(full) == len(set(full))
+    assert [metric(name) for name in full] == list(ALL)
+
+
+def test_a_bare_name_is_what_is_computed_then_of_flows_then_of_links():
+    bare = [one.name for one in ALL]
+    shared = {name for name in bare if bare.count(name) > 1}
+    assert shared == {"sent_packets", "sent_bytes", "received_bytes", "loss_event_rate"}
+    assert metric("sent_packets").full_name == "flows.sent_packets"
+    assert metric("sent_packets", of_links=True).full_name == "links.sent_packets"
+    assert metric("loss_event_rate") in COMPUTED
+    assert metric("gauges.loss_event_rate") in GAUGES
+    assert metric("m").name == "delay_over_time"
+    assert column("sent_packets").table == "flows"
+    # What flows have one number of is what a study means.
+    assert metric("received_bytes") in COMPUTED
+    assert of_a_flow("received_bytes") in FLOWS
+    assert of_a_flow("loss_event_rate") in COMPUTED
+
+
+def test_every_column_is_there_and_every_score_is_explained(result):
+    for one in (*FLOWS, *LINKS):
+        frame = result.table(one.table)
+        assert one.name in frame.columns
+        assert frame[one.name].dtype in (pl.Float64, pl.Int64), one.name
+        assert one.meaning.endswith("."), one.name
+        assert one.formula and one.source
+    names = {one.name for one in COLUMNS}
+    for name in result.flows.columns:
+        if name.startswith(("mos", "delay_m", "delay_p5", "r_")):
+            assert name in names
+
+
+def test_every_gauge_is_explained_and_every_one_explained_exists(result, controlled):
+    catalogue = {one.name: one for one in GAUGES}
+    found = {*result.gauges()["gauge"], *controlled.gauges()["gauge"]}
+    assert found == set(catalogue)
+    for one in catalogue.values():
+        assert one.table == "gauges"
+        assert one.meaning.endswith(".") and one.formula and one.source
+
+
+def test_every_column_can_be_asked_for(result):
+    for one in COLUMNS:
+        of = "link" if one.of_links else "flow"
+        table = metrics.compute(result, one.full_name)
+        if one.table == "gauges":
+            assert table.columns == ["flow", "side", "time_s", "value"]
+        else:
+            assert table.columns == [of, "value"]
+            assert table["value"].to_list() == result.table(one.table)[one.name].to_list()
+    (row,) = metrics.compute(result, "sent_packets", link="sky").to_dicts()
+    assert row["value"] == result.links.filter(name="sky")["sent_packets"].item()
+    window = metrics.compute(result, "cwnd", "upload")
+    assert window["value"].to_list() == result.gauges("upload", "cwnd")["value"].to_list() != []
+    assert metrics.compute(result, "cwnd", "call").is_empty()
+    with pytest.raises(ValueError, match=r"links\.drops is of links"):
+        metrics.compute(result, "drops", "call")
+
+
+def test_a_study_speaks_of_metrics_by_the_same_names(study):
+    names = ["mos", "fairness", "oscillations"]
+    summary = study.summary(names)
+    assert summary["measure"].unique(maintain_order=True).to_list() == names
+    run = study.runs[0]
+    flow = run.flows["name"][0]
+    row = summary.filter(delay=run.settings["delay"], flow=flow, measure="fairness").to_dicts()[0]
+    seen = [
+        metrics.compute(one, "fairness", flow)["value"].item()
+        for one in study.select(delay=run.settings["delay"])
+    ]
+    assert row["count"] == len(seen) == 3
+    assert row["mean"] == pytest.approx(sum(seen) / 3)
+    assert set(study.differences("delay", names=["fairness"])["measure"]) == {"fairness"}
+    received = study.summary(["received_bytes"])["mean"]
+    assert received.null_count() == 0
+    for name, words in (
+        ("utilisation", r"links\.utilisation is no number of a flow: it is of links"),
+        ("cwnd", r"gauges\.cwnd is no number of a flow: it is over time"),
+        ("mos_over_time", "it is mos against time_s"),
+        ("jiter_s", "did you mean 'jitter_s'"),
+        ("active_rate", r"record\.packets=true"),
+    ):
+        with pytest.raises(KeyError, match=words):
+            study.summary([name])
+
+
+def test_the_list_has_every_metric():
+    document = json.loads(command("metrics", "--json").stdout)
+    assert [one["full_name"] for one in document["metrics"]] == [one.full_name for one in ALL]
+    told = command("metrics").stdout
+    for one in ALL:
+        assert f" {one.name} " in told
+
+
+def test_values_are_shown_in_their_units():
+    assert column("delay_p50_s").show(0.26789, unit=True) == "267.9 ms"
+    assert column("loss_ratio").show(0.0234, unit=True) == "2.34 %"
+    assert column("mos").show(4.405) in ("4.40", "4.41")
+    assert column("sent_packets").show(12345) == "12\u202f345"
+    assert column("mos").show(None) == column("mos").show(float("nan")) == "–"
+
+
+def test_an_unknown_metric_names_the_nearest():
+    with pytest.raises(KeyError, match="jitter_s"):
+        column("jiter_s")
+    with pytest.raises(KeyError, match="fairness is no column"):
+        column("fairness")
+    assert of_a_flow("fairness").formula
