@@ -19,6 +19,7 @@ WORKLOADS = {
     "w3d": "16 each of TCP, CCID 2, CCID 3 and SCTP under RED",
     "w4": "W1 for 20 s, ns-2's trace of every link on disk",
     "w4-pcapng": "W1 for 20 s, a capture of every link on disk",
+    "w4-parquet": "W1 for 20 s, a row for each packet on each link on disk",
     "w5-1000": "1000 bulk TCP SACK flows",
     "w6-100": "100 stations that saturate a cell of 802.11b",
 }

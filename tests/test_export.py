@@ -201,20 +201,49 @@ def test_every_link_is_captured(run: Path) -> None:
         assert all(row[2] == "" and set(row[3:]) <= {"1", ""} for row in seen)
 
 
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_a_snaplen_cuts_captures_and_nothing_else(run: Path, tmp_path: Path) -> None:
+    scenario = tmp_path / "cut.toml"
+    scenario.write_text(SCENARIO.replace("packets = true", 'packets = true, snaplen = "60B"'))
+    folder = exporting.export(scenario, "pcapng", tmp_path / "cut")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest["digest"] == talkspurt.load(run).digest
+    told = subprocess.run(
+        ["tshark", "-n", "-r", folder / "far.pcapng", "-T", "fields", "-e", "frame.time_epoch",
+         "-e", "frame.len", "-e", "frame.cap_len", "-e", "ip.len"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    seen = [line.split("\t") for line in told.stdout.splitlines()]
+    packets = talkspurt.load(run).table("packets")
+    sent = packets.filter(
+        pl.col("link").is_in(["far", "far.back"]) & pl.col("dequeued_s").is_not_null()
+    )
+    assert sorted((row[0], int(row[1])) for row in seen) == sorted(
+        (f"{at:.9f}", size) for at, size in sent.select("dequeued_s", "ip_bytes").rows()
+    )
+    assert all(int(cap) == min(int(size), 60) and ip == size for _, size, cap, ip in seen)
+    assert len({int(row[2]) for row in seen}) > 1
+
+
 def test_parquet_is_the_packets_of_a_run_and_its_tables(run: Path, tmp_path: Path) -> None:
     folder = exporting.export(run, "parquet", None)
     packets = talkspurt.load(run).table("packets")
-    assert pl.read_parquet(folder / "packets").equals(packets)
+    assert pl.read_parquet(folder / "packets.parquet").equals(packets)
     for name in TABLES:
         assert (folder / f"{name}.parquet").read_bytes() == (run / f"{name}.parquet").read_bytes()
+    # Who asks for a part of the run is given it: groups tell of their times.
+    part = (pl.col("enqueued_s") > 1.2) & (pl.col("received_s") < 1.3)
+    lazy = pl.scan_parquet(folder / "packets.parquet").filter(part).collect()
+    assert lazy.equals(packets.filter(part))
+    assert lazy.height > 10
     # The run need not have kept them, nor be there.
     scenario = tmp_path / "lean.toml"
     scenario.write_text(SCENARIO.replace("packets = true", "gauges = false"))
     lean = exporting.export(scenario, "parquet", tmp_path / "lean")
-    assert pl.read_parquet(lean / "packets").equals(packets)
-    assert {file.name for file in lean.iterdir()} == {"packets", "manifest.json"}
+    assert pl.read_parquet(lean / "packets.parquet").equals(packets)
+    assert {file.name for file in lean.iterdir()} == {"packets.parquet", "manifest.json"}
     told = command("export", scenario, "--to", "parquet", "--out", tmp_path / "lean")
-    assert told.stdout == f"{tmp_path / 'lean'}/packets/\n"
+    assert told.stdout == f"{tmp_path / 'lean'}/packets.parquet\n"
 
 
 BUSY = """
@@ -251,9 +280,8 @@ def test_a_run_of_any_length_takes_the_same_memory(tmp_path: Path) -> None:
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         took[length] = int(told.stdout)
-    files = sorted((tmp_path / "16s/packets").iterdir())
-    assert [file.name for file in files] == [f"{n:05}.parquet" for n in range(6)]
-    assert pl.scan_parquet(tmp_path / "16s/packets").select(pl.len()).collect().item() > 1_400_000
+    table = pl.scan_parquet(tmp_path / "16s/packets.parquet")
+    assert table.select(pl.len()).collect().item() > 1_400_000
     # A million rows more would be some 80 MB.
     assert took["16s"] < 1.2 * took["4s"]
 
@@ -263,17 +291,14 @@ def test_what_is_stopped_leaves_nothing_and_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     jobs = []
-    write = exporting._write_packets
-    monkeypatch.setattr(
-        exporting, "_write_packets", lambda job, *to: jobs.append(job) or write(job, *to)
-    )
 
-    def fail(file: Path, table: pl.DataFrame) -> None:
+    def fail(job: object) -> None:
+        jobs.append(job)
         raise error
 
-    monkeypatch.setattr(talkspurt.store, "write_table", fail)
+    monkeypatch.setattr(exporting, "_progress", fail)
     scenario = tmp_path / "long.toml"
-    scenario.write_text(BUSY.format(length="1h"))
+    scenario.write_text(BUSY.format(length="10min"))
     with pytest.raises(type(error) if isinstance(error, Exception) else KeyboardInterrupt):
         exporting.export(scenario, "parquet", tmp_path / "out")
     assert list(tmp_path.iterdir()) == [scenario]

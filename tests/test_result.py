@@ -197,7 +197,7 @@ def test_captures_live_as_long_as_their_result_and_are_saved_with_it(folder, tmp
     from pathlib import Path
 
     run = talkspurt.run(folder / "small.toml", set={"record.pcapng": ["sky"]})
-    scratch = Path(run._captures)
+    scratch = Path(run._written)
     place = run.save(tmp_path / "out", report=False)
     assert (place / "sky.pcapng").stat().st_size > 10_000
     assert scratch.exists()

@@ -95,7 +95,9 @@ takes a minute and a half for a second of W5-1000."""
 
 RECORDS = (
     Match("w4", "pcapng", 20, 2),
-    Match("w4", "Parquet", 20, 6),
+    Match("w4", "pcapng, 128 bytes of each", 20, 1.5),
+    Match("w4", "Parquet", 20, 2),
+    Match("w4", "Parquet, by `talkspurt run`", 20, 5),
 )
 """W4 with another record here beside W4 with ns-2's trace: these have to be no slower."""
 

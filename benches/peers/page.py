@@ -141,9 +141,10 @@ NOTES = """
 
 ## W4 written otherwise
 
-The CPU of W4 with its packets as pcapng (every link, whole packets) or as Parquet (the table of
-one row per packet and hop, by `talkspurt run --set record.packets=true`, Python and its start
-included), over that of W4 with ns-2's trace, in pairs.
+The CPU of W4 with its packets as pcapng (every link, whole packets or the beginning of each) or as
+Parquet (the table of one row per packet and hop), over that of W4 with ns-2's trace, in pairs.
+`talkspurt run --set record.packets=true` has Python, its start, the count of packets beforehand,
+the digest and all other tables beside it.
 """
 WATCHES = """
 ## What recording costs

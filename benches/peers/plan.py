@@ -60,7 +60,7 @@ def _match(match: Match, pairs: int) -> Iterator[Step]:
 
 
 def _pair(match: Match) -> dict[str, Cost]:
-    here = cost(programs.ours(match))
+    here = _ours(match)
     with tempfile.TemporaryDirectory() as folder:
         there = cost(programs.theirs(match, Path(folder)))
         there["written_bytes"] = sum(file.stat().st_size for file in Path(folder).iterdir())
@@ -79,11 +79,18 @@ def _digest(command: list[str]) -> str:
     return digest
 
 
+def _ours(match: Match, watch: str | None = None) -> Cost:
+    with tempfile.TemporaryDirectory() as folder:
+        return cost(programs.ours(match, watch=watch, out=Path(folder)))
+
+
 def _record(match: Match) -> dict[str, Cost]:
-    trace = cost(programs.ours(match))
-    if match.peer == "pcapng":
-        return {"here": trace, "there": cost(programs.ours(match, watch="pcapng"))}
-    return {"here": trace, "there": product.parquet(match)}
+    watches = {
+        "pcapng": "pcapng", "pcapng, 128 bytes of each": "pcapng-128", "Parquet": "packets",
+    }  # fmt: skip
+    watch = watches.get(match.peer)
+    there = _ours(match, watch) if watch else product.parquet(match)
+    return {"here": _ours(match), "there": there}
 
 
 def _instructions() -> Iterator[Step]:

@@ -75,12 +75,13 @@ def ns3_program(match: Match) -> str:
     return "saturated" if match.workload.startswith("w6") else "dumbbell"
 
 
-def ours(match: Match, *, watch: str | None = None) -> list[str]:
-    """Our side of a match."""
+def ours(match: Match, *, watch: str | None = None, out: Path | None = None) -> list[str]:
+    """Our side of a match; what it writes stays in ``out``, lest its deletion be counted."""
     noise = ["--noise"] if match.noise else []
     seconds = CELL_S if match.workload.startswith("w6") else match.seconds
     watching = ["--watch", watch] if watch else []
-    return [str(BENCH), match.workload, str(seconds), *noise, *watching]
+    staying = ["--out", str(out)] if out else []
+    return [str(BENCH), match.workload, str(seconds), *noise, *watching, *staying]
 
 
 CELL_S = 500

@@ -1,17 +1,19 @@
 //! Runs one peer workload and prints what it cost: packet-hops per CPU-second of the whole process.
 //!
-//! `talkspurt-bench WORKLOAD [SECONDS] [--noise] [--watch WHAT]` with `w1` (50 bulk SACK), `w2` (500
+//! `talkspurt-bench WORKLOAD [SECONDS] [--noise] [--watch WHAT] [--out FOLDER]` with `w1` (50 bulk SACK), `w2` (500
 //! voice calls with delay, jitter, loss and MOS per flow), `w2-N` (the same, N of them), `w3` (32 SACK
 //! and 32 TFRC over RED), `w3d` (16 each of SACK, CCID 2, CCID 3 and SCTP over the same), `w4` (W1 with
-//! ns-2's trace of every link on disk), `w4-pcapng` (with captures of every link), `w5-N` (N bulk
-//! flows) or `w6-N` (N saturated stations of 802.11b). `--noise` gives hosts theirs. `--watch` puts
+//! ns-2's trace of every link on disk), `w4-pcapng` (with captures of every link), `w4-parquet` (with a
+//! row for each packet on each link), `w5-N` (N bulk flows) or `w6-N` (N saturated stations of 802.11b). `--noise` gives hosts theirs. `--watch` puts
 //! another probe in the place of the workload's own: `nothing`, `stats`, `digest`, `series`, `gauges`,
-//! `sojourn`, `packets`, `ns2` or `pcapng`. Prints one JSON line; with `--scenario` the scenario
+//! `sojourn`, `packets`, `ns2`, `pcapng` or `pcapng-128` (the first 128 bytes of each packet). What is written stays in the folder, which is there, or is
+//! deleted before the end where none is named. Prints one JSON line; with `--scenario` the scenario
 //! instead, for `talkspurt run`.
 
 mod watch;
 mod workloads;
 
+use std::path::PathBuf;
 use std::process::exit;
 use std::sync::Arc;
 use std::time::Instant;
@@ -28,6 +30,7 @@ struct Asked {
     noise: bool,
     scenario: bool,
     watch: Option<Watch>,
+    out: Option<PathBuf>,
 }
 
 #[expect(clippy::disallowed_methods, reason = "wall time is among what it measures")]
@@ -42,7 +45,8 @@ fn main() {
     }
     let network = Arc::new(Network::build(&scenario).expect("the workloads are sound"));
     let watch = asked.watch.unwrap_or_else(|| Watch::of(&asked.name));
-    let seen = watch::run(&scenario, &network, watch, cpu_s).unwrap_or_else(|error| {
+    let out = asked.out.as_deref();
+    let seen = watch::run(&scenario, &network, watch, out, cpu_s).unwrap_or_else(|error| {
         eprintln!("talkspurt-bench: {error}");
         exit(1);
     });
@@ -55,6 +59,7 @@ fn asked(mut words: impl Iterator<Item = String>) -> Option<Asked> {
         match word.as_str() {
             "--noise" => asked.noise = true,
             "--scenario" => asked.scenario = true,
+            "--out" => asked.out = Some(words.next()?.into()),
             "--watch" => asked.watch = Some(Watch::named(&words.next()?)?),
             seconds => asked.seconds = Some(seconds.parse().ok().filter(|seconds| *seconds > 0)?),
         }
@@ -66,7 +71,7 @@ fn usage() -> ! {
     let names = workloads::NAMES;
     let watches = Watch::NAMES;
     eprintln!(
-        "usage: talkspurt-bench {names} [SECONDS] [--noise] [--watch {watches}] [--scenario]"
+        "usage: talkspurt-bench {names} [SECONDS] [--noise] [--watch {watches}] [--out FOLDER] [--scenario]"
     );
     exit(2);
 }

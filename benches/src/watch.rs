@@ -9,7 +9,10 @@ use std::sync::atomic::AtomicBool;
 use talkspurt_experiment::{BARRIER, captures, layout, score};
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_record::{Dialect, Digest, FlowSummary, Options, Output, Recorder, Stats, Trace};
+use talkspurt_proto::units::Size;
+use talkspurt_record::{
+    Dialect, Digest, FlowSummary, Options, Output, PacketTable, Recorder, Stats, Trace,
+};
 use talkspurt_scenario::Network;
 use talkspurt_scenario::model::Scenario;
 use talkspurt_sim::build::{Materials, build};
@@ -29,8 +32,10 @@ pub(crate) enum Watch {
     Recorder(Extra),
     /// ns-2's trace of every link.
     Ns2,
-    /// Captures of every link.
-    Pcapng,
+    /// Captures of every link, of whole packets or so many bytes of each.
+    Pcapng(Option<u64>),
+    /// The table of packets as Parquet.
+    Packets,
 }
 
 /// What is switched on in a recorder beyond accounts, series, frames and events.
@@ -39,12 +44,12 @@ pub(crate) enum Extra {
     None,
     Gauges,
     Sojourn,
-    Packets,
 }
 
 impl Watch {
     /// Names, for those who ask.
-    pub(crate) const NAMES: &str = "nothing|stats|digest|series|gauges|sojourn|packets|ns2|pcapng";
+    pub(crate) const NAMES: &str =
+        "nothing|stats|digest|series|gauges|sojourn|packets|ns2|pcapng|pcapng-128";
 
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -54,9 +59,10 @@ impl Watch {
             "series" => Self::Recorder(Extra::None),
             "gauges" => Self::Recorder(Extra::Gauges),
             "sojourn" => Self::Recorder(Extra::Sojourn),
-            "packets" => Self::Recorder(Extra::Packets),
+            "packets" => Self::Packets,
             "ns2" => Self::Ns2,
-            "pcapng" => Self::Pcapng,
+            "pcapng" => Self::Pcapng(None),
+            "pcapng-128" => Self::Pcapng(Some(128)),
             _ => return None,
         })
     }
@@ -65,7 +71,8 @@ impl Watch {
     pub(crate) fn of(workload: &str) -> Self {
         match workload {
             "w4" => Self::Ns2,
-            "w4-pcapng" => Self::Pcapng,
+            "w4-pcapng" => Self::Pcapng(None),
+            "w4-parquet" => Self::Packets,
             _ if workload.starts_with("w2") => Self::Stats,
             _ => Self::Nothing,
         }
@@ -88,14 +95,15 @@ pub(crate) struct Seen {
     pub(crate) more: String,
 }
 
-/// Runs a workload; `cpu_s` tells the process's CPU time.
+/// Runs a workload; `cpu_s` tells the process's CPU time. What is written stays in `out`, if there is one.
 pub(crate) fn run(
     scenario: &Scenario,
     network: &Arc<Network>,
     watch: Watch,
+    out: Option<&Path>,
     cpu_s: fn() -> f64,
 ) -> Result<Seen, String> {
-    let runner = Runner { scenario, network, cpu_s };
+    let runner = Runner { scenario, network, out, cpu_s };
     match watch {
         Watch::Nothing => {
             let (world, mut seen) = runner.plain(());
@@ -115,13 +123,15 @@ pub(crate) fn run(
         }
         Watch::Recorder(extra) => Ok(runner.recorded(extra)),
         Watch::Ns2 => runner.traced(),
-        Watch::Pcapng => runner.captured(),
+        Watch::Pcapng(snaplen) => runner.captured(snaplen),
+        Watch::Packets => runner.tabled(),
     }
 }
 
 struct Runner<'a> {
     scenario: &'a Scenario,
     network: &'a Arc<Network>,
+    out: Option<&'a Path>,
     cpu_s: fn() -> f64,
 }
 
@@ -155,11 +165,7 @@ impl Runner<'_> {
     }
 
     fn recorded(&self, extra: Extra) -> Seen {
-        let options = Options {
-            packets: extra == Extra::Packets,
-            gauges: extra == Extra::Gauges,
-            sojourn: extra == Extra::Sojourn,
-        };
+        let options = Options { gauges: extra == Extra::Gauges, sojourn: extra == Extra::Sojourn };
         let recorder = Recorder::new(layout(self.scenario, self.network), options);
         let interval = self.scenario.record.interval;
         let (world, seen) =
@@ -171,9 +177,9 @@ impl Runner<'_> {
     }
 
     fn traced(&self) -> Result<Seen, String> {
-        let folder = Folder::new()?;
+        let folder = Folder::new(self.out)?;
         let output =
-            Output::create(folder.0.join("trace.tr")).map_err(|error| error.to_string())?;
+            Output::create(folder.path.join("trace.tr")).map_err(|error| error.to_string())?;
         let trace = Trace::new(output, &layout(self.scenario, self.network), Dialect::Ns2);
         let (world, mut seen) = self.looked(trace, BARRIER, |_, _, _| {});
         world.probe.finish().map_err(|error| error.to_string())?;
@@ -181,11 +187,24 @@ impl Runner<'_> {
         Ok(seen)
     }
 
-    fn captured(&self) -> Result<Seen, String> {
-        let folder = Folder::new()?;
+    fn captured(&self, snaplen: Option<u64>) -> Result<Seen, String> {
+        let mut scenario = self.scenario.clone();
+        scenario.record.snaplen = snaplen.map(Size::from_bytes);
+        let folder = Folder::new(self.out)?;
         let names = self.scenario.links.keys();
-        let captures = captures(names, self.scenario, self.network, &folder.0)?;
+        let captures = captures(names, &scenario, self.network, &folder.path)?;
         let (world, mut seen) = self.looked(captures, BARRIER, |_, _, _| {});
+        world.probe.finish().map_err(|error| error.to_string())?;
+        seen.more = folder.written();
+        Ok(seen)
+    }
+
+    fn tabled(&self) -> Result<Seen, String> {
+        let folder = Folder::new(self.out)?;
+        let output = Output::create(folder.path.join("packets.parquet"));
+        let output = output.map_err(|error| error.to_string())?;
+        let table = PacketTable::new(output, &layout(self.scenario, self.network));
+        let (world, mut seen) = self.looked(table, BARRIER, |_, _, _| {});
         world.probe.finish().map_err(|error| error.to_string())?;
         seen.more = folder.written();
         Ok(seen)
@@ -236,19 +255,25 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / f64::from(count.max(1))
 }
 
-/// A folder for what a run writes, gone with it.
-struct Folder(PathBuf);
+/// A folder for what a run writes: one that stays, or one that is gone with it.
+struct Folder {
+    path: PathBuf,
+    stays: bool,
+}
 
 impl Folder {
-    fn new() -> Result<Self, String> {
+    fn new(out: Option<&Path>) -> Result<Self, String> {
+        if let Some(path) = out {
+            return Ok(Self { path: path.to_owned(), stays: true });
+        }
         let name = format!("talkspurt-bench-{}", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::create_dir(&path).map_err(|error| format!("{}: {error}", path.display()))?;
-        Ok(Self(path))
+        Ok(Self { path, stays: false })
     }
 
     fn written(&self) -> String {
-        format!("\"written_bytes\":{},", bytes_in(&self.0))
+        format!("\"written_bytes\":{},", bytes_in(&self.path))
     }
 }
 
@@ -259,7 +284,9 @@ fn bytes_in(folder: &Path) -> u64 {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // Nothing can be done about a failure.
-        let _ = fs::remove_dir_all(&self.0);
+        if !self.stays {
+            // Nothing can be done about a failure.
+            let _ = fs::remove_dir_all(&self.path);
+        }
     }
 }

@@ -15,7 +15,7 @@ use talkspurt_scenario::model::{
 };
 
 /// What names a workload may have, for those who ask.
-pub(crate) const NAMES: &str = "w1|w2|w2-N|w3|w3d|w4|w4-pcapng|w5-N|w6-N";
+pub(crate) const NAMES: &str = "w1|w2|w2-N|w3|w3d|w4|w4-pcapng|w4-parquet|w5-N|w6-N";
 
 /// Bytes of an IP packet of bulk data over TCP, whose time at the core is the hosts' noise.
 const SEGMENT: u64 = 1040;
@@ -33,7 +33,9 @@ pub(crate) fn by_name(name: &str, seconds: Option<u64>, noise: bool) -> Option<S
     let core = |rate, queue| Core { rate, queue, noise };
     let scenario = match (stem, number) {
         ("w1", "") => bulk(50, &core(mbps(100), drop_tail(250)), seconds.unwrap_or(100)),
-        ("w4", "" | "pcapng") => bulk(50, &core(mbps(100), drop_tail(250)), seconds.unwrap_or(20)),
+        ("w4", "" | "pcapng" | "parquet") => {
+            bulk(50, &core(mbps(100), drop_tail(250)), seconds.unwrap_or(20))
+        }
         ("w2", "") => voice(500, seconds.unwrap_or(100)),
         ("w2", _) => voice(count()?, seconds.unwrap_or(100)),
         ("w3", "") => {

@@ -80,15 +80,16 @@ class Plan:
         """TOML of run ``i`` alone, every default written out."""
     def topology(self, i: int) -> str:
         """JSON of nodes, links, and flows with their routes both ways and packets of speech."""
-    def start(self, i: int, capture_dir: str | None) -> Run:
-        """Start run ``i`` in a thread of its own; captures go to ``capture_dir``."""
+    def start(self, i: int, folder: str | None) -> Run:
+        """Start run ``i`` in a thread of its own; captures and packets go to ``folder``."""
     def export(self, i: int, format: str, folder: str) -> Export:
-        """Start run ``i`` and write it into ``folder`` as "pcapng", "ns2", "nam" or "qlog"."""
+        """Start run ``i`` and write it into ``folder``.
+
+        As "pcapng", "ns2", "nam", "qlog" or "parquet".
+        """
 
     def count(self, i: int) -> Count:
         """Start run ``i`` and count what it sends."""
-    def rows(self, i: int) -> Rows:
-        """Start run ``i``, whose packets are to be taken batch by batch."""
 
     def stretch(self, i: int, lossless: bool) -> Stretch:
         """Start run ``i`` as far as the end of the stretch that its scenario shows."""
@@ -125,19 +126,6 @@ class Count:
     def cancel(self) -> None: ...
     def result(self) -> tuple[list[tuple[str, int, int, int]], int, int]:
         """Name, transmissions, bytes and drops of each link; packets sent; changes of gauges."""
-
-class Rows:
-    """A run under way that hands over its packets."""
-
-    def progress(self) -> float:
-        """Share of simulated time that is over, 0 to 1."""
-    def wait(self, seconds: float) -> bool:
-        """Wait at most so long; true when the run has ended, though a batch may still wait."""
-    def batch(self, seconds: float) -> ArrowStream | None:
-        """The next batch, if there is one within so many seconds."""
-    def cancel(self) -> None: ...
-    def result(self) -> str:
-        """Digest of the run; raises RunError."""
 
 class Stretch:
     """A run on its way to the end of the stretch that is shown."""

@@ -67,7 +67,7 @@ def drive(
     runs: Iterable[int],
     *,
     jobs: int | None = None,
-    captures: Callable[[int], str | None] = lambda _: None,
+    folder: Callable[[int], str | None] = lambda _: None,
     on_end: Callable[[int, _core.Outcome], None],
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
@@ -77,7 +77,7 @@ def drive(
     here, by a run or by Ctrl-C, cancels the others first.
     """
     each(
-        lambda i: plan.start(i, captures(i)),
+        lambda i: plan.start(i, folder(i)),
         runs,
         jobs=jobs,
         on_end=on_end,

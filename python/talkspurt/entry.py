@@ -67,42 +67,43 @@ def answer(
     jobs: int | None = None,
     on_progress: OnProgress = lambda _: None,
     keep: Callable[[int, Result], Result] = lambda _, result: result,
-    captures_in: Callable[[int], Path | None] | None = None,
+    written_in: Callable[[int], Path | None] | None = None,
     there: Mapping[int, Result] | None = None,
 ) -> Result | Study:
     """Run everything a question asks, but for what is ``there``.
 
     ``keep`` is given each result as it comes in and says what to hold in its place: a study too
-    big for memory is written to disk run by run. ``captures_in`` says where the captures of a run
-    belong, or that it shall have none; without it they go to a temporary folder that lives as long
-    as the result.
+    big for memory is written to disk run by run. ``written_in`` says where captures and packets
+    of a run belong, or that it shall have none; without it they go to a temporary folder that lives
+    as long as the result.
     """
     plan = question.plan
     results = dict(there or {})
     began: dict[int, float] = {}
     folders: dict[int, Path | Scratch] = {}
 
-    def captures(i: int) -> str | None:
+    def folder(i: int) -> str | None:
         began[i] = time.monotonic()
-        if not recorded(plan.resolved(i)).get("pcapng"):
+        record = recorded(plan.resolved(i))
+        if not record.get("pcapng") and not record.get("packets"):
             return None
-        folder = captures_in(i) if captures_in else Scratch()
-        if folder is None:
+        place = written_in(i) if written_in else Scratch()
+        if place is None:
             return None
-        folders[i] = folder
-        return os.fspath(folder)
+        folders[i] = place
+        return os.fspath(place)
 
     def on_end(i: int, outcome: _core.Outcome) -> None:
         wall_s = time.monotonic() - began[i]
-        captured = folders.pop(i, None)
-        fresh = Result.of_outcome(question, i, outcome, wall_s=wall_s, captures=captured)
+        written = folders.pop(i, None)
+        fresh = Result.of_outcome(question, i, outcome, wall_s=wall_s, written=written)
         results[i] = keep(i, fresh)
 
     engine.drive(
         plan,
         [i for i in range(len(plan)) if i not in results],
         jobs=jobs,
-        captures=captures,
+        folder=folder,
         on_end=on_end,
         on_progress=on_progress,
     )

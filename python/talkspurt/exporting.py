@@ -47,7 +47,8 @@ def export(source: Path, to: Format, out: Path | None) -> Path:
     with store.Staging(target, CLAIM) as staging:
         say_news(staging)
         (counts,) = room.count(question.plan, [0])
-        room.check(counts.takes(to), to, staging.target)
+        snaplen = room.snaplen(recorded(question.plan.resolved(0)))
+        room.check(counts.takes(to, snaplen=snaplen), to, staging.target)
         digest = _again(question, to, staging.folder)
         if result and digest != result.digest:
             raise _core.RunError(_another(result, source, digest))
@@ -98,8 +99,6 @@ def _question(result: Result | None, source: Path) -> Question:
 def _again(question: Question, to: str, folder: Path) -> str:
     """The run once more, written into the folder; its digest."""
     with Bar(f"{question.plan.title}: {to}") as bar:
-        if to == "parquet":
-            return _write_packets(question.plan.rows(0), folder / "packets", bar)
         job = question.plan.export(0, to, str(folder))
         with _stopped(job):
             while not job.wait(0.05):
@@ -118,31 +117,12 @@ def _another(result: Result, source: Path, digest: str) -> str:
     return words + "scenario, files and engine are what they were, so its manifest is not"
 
 
-def _progress(job: _core.Export | _core.Rows) -> engine.Progress:
+def _progress(job: _core.Export) -> engine.Progress:
     return engine.Progress(fraction=job.progress(), finished=0, total=1)
 
 
-def _write_packets(job: _core.Rows, folder: Path, bar: Bar) -> str:
-    """A file for each batch of packets, in order: together one data set. The run's digest."""
-    import polars as pl
-
-    with store.writing(folder):
-        folder.mkdir()
-    count = 0
-    with _stopped(job):
-        while True:
-            ended = job.wait(0.0)
-            batch = job.batch(0.0 if ended else 0.05)
-            if batch is not None:
-                store.write_table(folder / f"{count:05}.parquet", pl.DataFrame(batch))
-                count += 1
-            elif ended:
-                return job.result()
-            bar.on_progress(_progress(job))
-
-
 @contextmanager
-def _stopped(job: _core.Export | _core.Rows) -> Iterator[None]:
+def _stopped(job: _core.Export) -> Iterator[None]:
     """Whatever ends the wait ends the work."""
     try:
         yield

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import _core
 from talkspurt.audio import Audio
+from talkspurt.disk import reading
 from talkspurt.saving import Saved
 from talkspurt.scenario import Question
 
@@ -146,7 +147,7 @@ class Result(Saved):
     manifest: Mapping[str, Any]
     _read_table: Callable[[str], pl.DataFrame | None] = field(repr=False)
     _read_audio: Callable[[str], Audio | None] = field(repr=False)
-    _captures: Path | Scratch | None = field(default=None, repr=False)
+    _written: Path | Scratch | None = field(default=None, repr=False)
     _tables: dict[str, pl.DataFrame] = field(default_factory=dict, repr=False, compare=False)
 
     def __repr__(self) -> str:
@@ -162,7 +163,7 @@ class Result(Saved):
         outcome: _core.Outcome,
         *,
         wall_s: float,
-        captures: Path | Scratch | None,
+        written: Path | Scratch | None,
     ) -> Result:
         """The result of run ``i`` of a question, just ended."""
         plan = question.plan
@@ -171,9 +172,13 @@ class Result(Saved):
         def read_table(name: str) -> pl.DataFrame | None:
             import polars as pl
 
-            if name == "packets" and not recorded(plan.resolved(i)).get("packets"):
+            if name != "packets":
+                return pl.DataFrame(outcome.table(name))
+            if written is None or not recorded(plan.resolved(i)).get("packets"):
                 return None
-            return pl.DataFrame(outcome.table(name))
+            file = Path(written) / "packets.parquet"
+            with reading(file):
+                return pl.read_parquet(file)
 
         def read_audio(name: str) -> Audio | None:
             found = outcome.audio(name)
@@ -191,7 +196,7 @@ class Result(Saved):
             manifest=manifest,
             _read_table=read_table,
             _read_audio=read_audio,
-            _captures=captures,
+            _written=written,
         )
 
     # Numbers of the run as a whole.
@@ -331,15 +336,14 @@ class Result(Saved):
         return file
 
     def _packet_bytes(self) -> float:
-        from talkspurt import room
+        return float(sum(file.stat().st_size for file in self._files()))
 
-        record = recorded(self.scenario)
-        rows = self.hops + int(self.links["drops"].sum()) if record.get("packets") else 0
-        need = float(room.ROW["packets"] * rows)
-        if self._captures is not None:
-            files = Path(self._captures).glob("*.pcapng")
-            need += sum(file.stat().st_size for file in files)
-        return need
+    def _files(self) -> list[Path]:
+        """Captures and packets, which the run wrote while it went on."""
+        if self._written is None:
+            return []
+        files = sorted(Path(self._written).iterdir())
+        return [f for f in files if f.suffix == ".pcapng" or f.name == "packets.parquet"]
 
     def _write(self, folder: Path) -> None:
         from talkspurt import store
@@ -391,7 +395,7 @@ def recorded(resolved: str) -> dict[str, Any]:
 
 
 class Scratch:
-    """A folder for captures that lives as long as the result they belong to."""
+    """A folder for captures and packets that lives as long as the result they belong to."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="talkspurt-"))

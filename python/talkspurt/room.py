@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from talkspurt import _core, disk, engine
+from talkspurt import _core, disk, engine, quantity
 from talkspurt.errors import StoreError
 from talkspurt.terminal.progress import Bar
 
@@ -27,8 +27,8 @@ EVENT = 150
 """Usual length of an event of a packet in a qlog; a packet has two of them."""
 CHANGE = 100
 """Usual length of an event of a gauge in a qlog."""
-ROW = {"packets": 26, "parquet": 22}
-"""Of the packet table of a run, and of one that is exported, a packet on a link, compressed."""
+ROW = 36
+"""Of a packet table, a packet on a link: four numbers of eight bytes, and indices."""
 WORTH_SAYING = 100e6
 """Bytes from which on it is said what is going to be written."""
 
@@ -47,18 +47,23 @@ class Counts:
     packets: int
     changes: int
 
-    def takes(self, to: str, links: Collection[str] | None = None) -> float:
-        """How many bytes it takes to write the run as ``to``; of these links, where a trace can."""
+    def takes(
+        self, to: str, links: Collection[str] | None = None, snaplen: int | None = None
+    ) -> float:
+        """How many bytes it takes to write the run as ``to``.
+
+        A capture can be of these links only, and of so many bytes of each packet.
+        """
         chosen = [
             link for link in self.links if links is None or link[0].removesuffix(".back") in links
         ]
         hops = sum(hops for _, hops, _, _ in chosen)
         sent = sum(sent for _, _, sent, _ in chosen)
         drops = sum(drops for _, _, _, drops in chosen)
-        if to in ROW:
-            return ROW[to] * (hops + drops)
+        if to in ("packets", "parquet"):
+            return ROW * (hops + drops)
         if to == "pcapng":
-            return hops * AROUND + sent
+            return hops * AROUND + (sent if snaplen is None else min(sent, hops * snaplen))
         if to == "qlog":
             return 2 * self.packets * EVENT + self.changes * CHANGE
         return LINE[to] * (hops * (4 if to == "nam" else 3) + 2 * drops)
@@ -102,7 +107,13 @@ def check(need: float, what: str, target: Path, instead: str = "choose another -
         print(f"talkspurt: {what} takes about {disk.size(need)}", file=sys.stderr)
 
 
+def snaplen(record: Mapping[str, Any]) -> int | None:
+    """Bytes that captures keep of each packet; None for all of them."""
+    return quantity.size(record["snaplen"]) if "snaplen" in record else None
+
+
 def recorded(counts: Counts, record: Mapping[str, Any]) -> float:
     """How many bytes a run's own captures and packet table take."""
-    need = counts.takes("pcapng", record["pcapng"]) if record.get("pcapng") else 0.0
+    captured = record.get("pcapng")
+    need = counts.takes("pcapng", captured, snaplen(record)) if captured else 0.0
     return need + (counts.takes("packets") if record.get("packets") else 0.0)

@@ -34,7 +34,7 @@ def run(
         # Nothing is kept, so nothing is captured and no disk needs room.
         with Bar(question.plan.title) as bar:
             answer = entry.answer(
-                question, jobs=jobs, on_progress=bar.on_progress, captures_in=lambda _: None
+                question, jobs=jobs, on_progress=bar.on_progress, written_in=lambda _: None
             )
         _print(answer, as_json)
         return
@@ -71,7 +71,7 @@ def _run_into(
     _check_room(question, [0], staging)
     with Bar(question.plan.title) as bar:
         answer = entry.answer(
-            question, on_progress=bar.on_progress, captures_in=lambda _: staging.folder
+            question, on_progress=bar.on_progress, written_in=lambda _: staging.folder
         )
         assert isinstance(answer, Result)
         store.write_result(answer, staging.folder, step=bar.on_step)
@@ -94,7 +94,7 @@ def _study_into(
         name = study_store.run_folder(i, plan.settings(i), plan.replicate(i))
         return unfinished.folder / name
 
-    def captures(i: int) -> Path:
+    def written(i: int) -> Path:
         folder = study_store.part(place(i))
         with store.writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +111,7 @@ def _study_into(
             jobs=jobs,
             on_progress=bar.on_progress,
             keep=lambda i, result: study_store.keep_run(result, place(i)),
-            captures_in=captures,
+            written_in=written,
             there=there,
         )
         assert isinstance(answer, Study)

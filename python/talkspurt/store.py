@@ -6,7 +6,6 @@ that a folder is whole or not there. Whatever is damaged is a StoreError that na
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import functools
 import json
@@ -72,9 +71,7 @@ def write_result(
     write_text(folder / "topology.json", to_json(result.topology))
     for name in TABLES:
         write_table(folder / f"{name}.parquet", result.table(name))
-    with contextlib.suppress(KeyError):
-        write_table(folder / "packets.parquet", result.table("packets"))
-    _copy_captures(result, folder)
+    _copy_written(result, folder)
     step("recordings")
     for name in result.heard:
         audio = result.audio(name)
@@ -86,10 +83,9 @@ def write_result(
     write_text(folder / MANIFEST, to_json(manifest))
 
 
-def _copy_captures(result: Result, folder: Path) -> None:
-    if result._captures is None:
-        return
-    for file in sorted(Path(result._captures).glob("*.pcapng")):
+def _copy_written(result: Result, folder: Path) -> None:
+    """Captures and packets, which the run wrote while it went on."""
+    for file in result._files():
         if file.parent != folder:
             with writing(folder / file.name):
                 shutil.copyfile(file, folder / file.name)
@@ -176,7 +172,7 @@ def load_result(folder: Path, manifest: dict[str, Any] | None = None) -> Result:
         manifest=manifest,
         _read_table=functools.partial(_read_table, folder),
         _read_audio=functools.partial(_read_audio, folder),
-        _captures=folder,
+        _written=folder,
     )
 
 

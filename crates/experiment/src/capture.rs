@@ -28,15 +28,22 @@ pub fn of<'a>(
     folder: &Path,
 ) -> Result<CaptureProbe, String> {
     let mut probe = CaptureProbe::new(ends(scenario, network)).with_routers(routers(network));
-    for name in names {
-        let Some(forth) = network.links.iter().position(|link| link.name == *name) else {
+    let names: Vec<_> = names.into_iter().collect();
+    for name in &names {
+        let Some(forth) = network.links.iter().position(|link| link.name == **name) else {
             continue;
         };
         let path = folder.join(format!("{}.pcapng", file_name(name)));
         let back = format!("{name}.back");
-        let file = Pcapng::create(&path, &[name, &back])
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        probe.tap(file, &[forth as u32, forth as u32 + 1]);
+        let ways: [&str; 2] = [name, &back];
+        let file = match scenario.record.snaplen {
+            Some(snaplen) => {
+                Pcapng::cut(&path, &ways, u32::try_from(snaplen.as_bytes()).unwrap_or(0))
+            }
+            None => Pcapng::create(&path, &ways),
+        };
+        let file = file.map_err(|error| format!("{}: {error}", path.display()))?;
+        probe.tap(file.one_of(names.len()), &[forth as u32, forth as u32 + 1]);
     }
     Ok(probe)
 }

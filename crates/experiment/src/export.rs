@@ -5,13 +5,14 @@ use std::path::Path;
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_record::pcapng::CaptureProbe;
-use talkspurt_record::{Dialect, Digest, Output, Qlog, Trace};
+use talkspurt_record::{Dialect, Digest, Output, PacketTable, Qlog, Trace};
 use talkspurt_scenario::Point;
 
 use crate::Shared;
 use crate::again::again;
 use crate::capture::{self, file_name};
 use crate::layout::layout;
+use crate::packets;
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,13 +23,17 @@ pub enum Format {
     Ns2,
     /// `trace.nam`, every link.
     Nam,
+    /// `packets.parquet`, every packet on every link as a row.
+    Parquet,
     /// `FLOW.from.sqlog` and `FLOW.to.sqlog`, every endpoint.
     Qlog,
 }
 
+#[expect(clippy::large_enum_variant, reason = "a run has one")]
 enum Writer {
     Captures(CaptureProbe),
     Trace(Trace),
+    Packets(PacketTable),
     Qlog(Qlog),
 }
 
@@ -60,6 +65,7 @@ impl Writer {
             }
             Format::Ns2 => trace("trace.tr", Dialect::Ns2),
             Format::Nam => trace("trace.nam", Dialect::Nam),
+            Format::Parquet => packets::create(folder, &layout).map(Self::Packets),
             Format::Qlog => Qlog::create(folder, &layout, &scenario.title, file_name)
                 .map(Self::Qlog)
                 .map_err(|error| error.to_string()),
@@ -70,6 +76,7 @@ impl Writer {
         match self {
             Self::Captures(captures) => captures.failed(),
             Self::Trace(trace) => trace.failed(),
+            Self::Packets(packets) => packets.failed(),
             Self::Qlog(qlog) => qlog.failed(),
         }
     }
@@ -78,6 +85,7 @@ impl Writer {
         let finished = match self {
             Self::Captures(captures) => return capture::finish(captures),
             Self::Trace(trace) => trace.finish(),
+            Self::Packets(packets) => packets.finish(),
             Self::Qlog(qlog) => qlog.finish(),
         };
         finished.map_err(|error| error.to_string())
@@ -89,6 +97,7 @@ impl Probe for Writer {
         match self {
             Self::Captures(captures) => captures.wants(topic),
             Self::Trace(trace) => trace.wants(topic),
+            Self::Packets(packets) => packets.wants(topic),
             Self::Qlog(qlog) => qlog.wants(topic),
         }
     }
@@ -97,6 +106,7 @@ impl Probe for Writer {
         match self {
             Self::Captures(captures) => captures.record(now, place, note),
             Self::Trace(trace) => trace.record(now, place, note),
+            Self::Packets(packets) => packets.record(now, place, note),
             Self::Qlog(qlog) => qlog.record(now, place, note),
         }
     }
@@ -105,6 +115,7 @@ impl Probe for Writer {
         match self {
             Self::Captures(captures) => captures.settled(now),
             Self::Trace(trace) => trace.settled(now),
+            Self::Packets(packets) => packets.settled(now),
             Self::Qlog(qlog) => qlog.settled(now),
         }
     }

@@ -2,9 +2,8 @@
 //!
 //! [`run`] is the way through: it builds the world of a point, drives it to its end while the
 //! recorder looks on, renders what was heard and scores it. `layout` tells the recorder what it
-//! looks at, `capture` writes what Wireshark reads, `heard` is for the
-//! ear. `again` runs a point once more, `export` for the eyes of another tool, `rows` for its packets as a
-//! table of any length, `stretch` for those who read the report, `count` for what that would take.
+//! looks at, `capture` and `packets` write what grows with every packet, `heard` is for the
+//! ear. `again` runs a point once more, `export` for the eyes of another tool, `stretch` for those who read the report, `count` for what that would take.
 
 mod again;
 mod capture;
@@ -12,7 +11,7 @@ mod count;
 mod export;
 mod heard;
 mod layout;
-mod rows;
+mod packets;
 mod stretch;
 
 use std::path::Path;
@@ -24,10 +23,9 @@ pub use count::{Counts, LinkCounts, count};
 pub use export::{Format, export};
 pub use heard::{Audio, Heard, opinion, score};
 pub use layout::layout;
-pub use rows::rows;
 pub use stretch::stretch;
 use talkspurt_record::pcapng::CaptureProbe;
-use talkspurt_record::{Digest, Options, Recorder, Recording};
+use talkspurt_record::{Digest, Options, PacketTable, Recorder, Recording};
 use talkspurt_scenario::Point;
 use talkspurt_scenario::model::Scenario;
 use talkspurt_sim::build;
@@ -43,7 +41,10 @@ pub struct Shared {
 }
 
 /// The probe of a run.
-type Watch = (Recorder, (Digest, Option<CaptureProbe>));
+type Watch = (Recorder, (Digest, Written));
+
+/// What is written while a run goes on.
+type Written = (Option<CaptureProbe>, Option<PacketTable>);
 
 /// What a run leaves behind.
 pub struct Finished {
@@ -63,26 +64,28 @@ pub struct Finished {
     pub audio: Vec<Audio>,
 }
 
-/// Runs one point of a study.
-pub fn run(point: &Point, captures: Option<&Path>, shared: &Shared) -> Result<Finished, String> {
+/// Runs one point of a study; captures and packets that the scenario asks for go into a folder, if one
+/// is given.
+pub fn run(point: &Point, folder: Option<&Path>, shared: &Shared) -> Result<Finished, String> {
     let cpu = cpu_time::ThreadTime::now();
     let Point { scenario, network, .. } = point;
     let materials = build::materials(scenario)?;
-    let options = Options {
-        packets: scenario.record.packets,
-        gauges: scenario.record.gauges,
-        sojourn: scenario.record.sojourn,
-    };
-    let recorder = Recorder::new(layout(scenario, network), options);
-    let capture = capture::open(scenario, network, captures)?;
+    let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
+    let layout = layout(scenario, network);
+    let capture = capture::open(scenario, network, folder)?;
+    let packets = folder.filter(|_| scenario.record.packets);
+    let packets = packets.map(|folder| packets::create(folder, &layout)).transpose()?;
     let timetable = timetable(scenario, capture.is_some());
-    let watch: Watch = (recorder, (Digest::new(), capture));
+    let watch: Watch = (Recorder::new(layout, options), (Digest::new(), (capture, packets)));
     let mut world = build::build(scenario, network, &materials, watch);
     let mut disk_failed = false;
     let finished = drive(&mut world, &timetable, &shared.cancel, |now, counters, watch| {
         watch.0.sample(now, counters);
         shared.passed.store(now.as_nanos(), Ordering::Relaxed);
-        if watch.1.1.as_ref().is_some_and(CaptureProbe::failed) && !disk_failed {
+        let (capture, packets) = &watch.1.1;
+        let capture_failed = capture.as_ref().is_some_and(CaptureProbe::failed);
+        let failed = capture_failed || packets.as_ref().is_some_and(PacketTable::failed);
+        if failed && !disk_failed {
             // A writer inside a probe cannot fail upward: it stops the run, and tells below.
             disk_failed = true;
             shared.cancel.store(true, Ordering::Relaxed);
@@ -93,10 +96,9 @@ pub fn run(point: &Point, captures: Option<&Path>, shared: &Shared) -> Result<Fi
     }
     let audio = heard::render(scenario, &materials, &world);
     let (hops, events) = (world.hops(), world.events());
-    let (recorder, (digest, capture)) = world.probe;
-    if let Some(capture) = capture {
-        capture::finish(capture)?;
-    }
+    let (recorder, (digest, (capture, packets))) = world.probe;
+    capture.map_or(Ok(()), capture::finish)?;
+    packets.map_or(Ok(()), packets::finish)?;
     let mut recording = recorder.finish();
     recording.conservation()?;
     for summary in &mut recording.flows {

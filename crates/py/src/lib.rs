@@ -2,15 +2,13 @@
 //! and gives the interpreter back while Python waits for it.
 //!
 //! [`plan::Plan`] is a scenario file read and checked; [`run::Run`] is one of its runs at work,
-//! [`run::Export`] one written for another tool, [`rows::Rows`] one as a table of its packets,
-//! [`run::Stretch`] a part of one for the report, [`run::Count`] one of which nothing is kept but how
-//! much it sends; [`outcome::Outcome`] is what came of it, and [`opinion`](mod@opinion) scores a part of a
-//! call. The `experiment` crate does the work.
+//! [`run::Export`] one written for another tool, [`run::Stretch`] a part of one for the
+//! report, [`run::Count`] one of which nothing is kept but how much it sends; [`outcome::Outcome`] is what
+//! came of it, and [`opinion`](mod@opinion) scores a part of a call. The `experiment` crate does the work.
 
 mod opinion;
 mod outcome;
 mod plan;
-mod rows;
 mod run;
 
 use pyo3::prelude::*;
@@ -33,7 +31,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Export>()?;
     module.add_class::<run::Stretch>()?;
     module.add_class::<run::Count>()?;
-    module.add_class::<rows::Rows>()?;
     module.add_class::<outcome::Outcome>()?;
     module.add_function(wrap_pyfunction!(plan::load, module)?)?;
     module.add_function(wrap_pyfunction!(plan::schema, module)?)?;

@@ -13,7 +13,6 @@ use talkspurt_scenario::model::{Scenario, Source};
 use talkspurt_scenario::network::DirectedLink;
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
-use crate::rows::Rows;
 use crate::run::{Count, Export, Run, Stretch};
 
 static SCENARIO_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
@@ -152,18 +151,19 @@ impl Plan {
         let point = self.point(index)?;
         Ok(topology(&point.scenario, &point.network))
     }
-    /// Starts one run; captures that the scenario asks for are written into `capture_dir`.
-    #[pyo3(signature = (index, capture_dir=None))]
-    fn start(&self, index: usize, capture_dir: Option<PathBuf>) -> PyResult<Run> {
-        Ok(Run::start(self.point(index)?.clone(), capture_dir))
+    /// Starts one run; captures and packets that the scenario asks for are written into `folder`.
+    #[pyo3(signature = (index, folder=None))]
+    fn start(&self, index: usize, folder: Option<PathBuf>) -> PyResult<Run> {
+        Ok(Run::start(self.point(index)?.clone(), folder))
     }
-    /// Starts one run and writes it into `folder` as "pcapng", "ns2", "nam" or "qlog".
+    /// Starts one run and writes it into `folder` as "pcapng", "ns2", "nam", "qlog" or "parquet".
     fn export(&self, index: usize, format: &str, folder: PathBuf) -> PyResult<Export> {
         let format = match format {
             "pcapng" => Format::Pcapng,
             "ns2" => Format::Ns2,
             "nam" => Format::Nam,
             "qlog" => Format::Qlog,
+            "parquet" => Format::Parquet,
             other => return Err(PyValueError::new_err(format!("{other}: no such format"))),
         };
         Ok(Export::start(self.point(index)?.clone(), format, folder))
@@ -171,10 +171,6 @@ impl Plan {
     /// Starts one run and counts what it sends.
     fn count(&self, index: usize) -> PyResult<Count> {
         Ok(Count::start(self.point(index)?.clone()))
-    }
-    /// Starts one run, whose packets are to be taken batch by batch.
-    fn rows(&self, index: usize) -> PyResult<Rows> {
-        Ok(Rows::start(self.point(index)?.clone()))
     }
     /// Starts one run as far as the end of the stretch that its scenario shows; where it begins
     /// depends on whether the run is `lossless`, unless the scenario says.

@@ -84,9 +84,9 @@ impl<T: Send + 'static> Worker<T> {
 pub(crate) struct Run(Worker<Finished>);
 
 impl Run {
-    pub(crate) fn start(point: Point, captures: Option<PathBuf>) -> Self {
+    pub(crate) fn start(point: Point, folder: Option<PathBuf>) -> Self {
         let run = move |point: &Point, shared: &Shared| {
-            talkspurt_experiment::run(point, captures.as_deref(), shared)
+            talkspurt_experiment::run(point, folder.as_deref(), shared)
         };
         Self(Worker::start(point, run))
     }

@@ -29,6 +29,39 @@ pub struct Digest {
 struct Stream {
     hash: Xxh3,
     notes: u64,
+    /// Records that wait to be hashed together: to read what has just been written, field by field,
+    /// takes as long as all the rest.
+    waiting: [u8; WAITING],
+    waiting_bytes: usize,
+}
+
+const WAITING: usize = 1024;
+/// Bytes of a record at most.
+const LONGEST: usize = 128;
+
+impl Stream {
+    fn new() -> Self {
+        Self { hash: Xxh3::new(), notes: 0, waiting: [0; WAITING], waiting_bytes: 0 }
+    }
+
+    fn take(&mut self, now: Instant, note: &Note<'_>) {
+        let mut place = self.waiting_bytes;
+        if place + LONGEST > WAITING {
+            self.hash.update(&self.waiting[..place]);
+            place = 0;
+        }
+        let room = self.waiting[place..].first_chunk_mut().expect("there is room for the longest");
+        let mut record = Record { room, len: 0 };
+        record.u64(now.as_nanos()).note(note);
+        self.waiting_bytes = place + record.len;
+        self.notes += 1;
+    }
+
+    fn digest(&self) -> u128 {
+        let mut hash = self.hash.clone();
+        hash.update(&self.waiting[..self.waiting_bytes]);
+        hash.digest128()
+    }
 }
 
 impl std::fmt::Debug for Digest {
@@ -52,10 +85,10 @@ impl Digest {
         for (kind, streams) in places {
             for (index, stream) in streams.iter().enumerate() {
                 let Some(stream) = stream else { continue };
-                let mut record = Record::default();
+                let mut record = Record { room: &mut [0; LONGEST], len: 0 };
                 record.u8(kind).u32(index as u32).u64(stream.notes);
                 all.update(record.bytes());
-                all.update(&stream.hash.digest128().to_le_bytes());
+                all.update(&stream.digest().to_le_bytes());
             }
         }
         format!("{:032x}", all.digest128())
@@ -69,7 +102,7 @@ impl Digest {
         if index >= streams.len() {
             streams.resize_with(index + 1, || None);
         }
-        streams[index].get_or_insert_with(|| Box::new(Stream { hash: Xxh3::new(), notes: 0 }))
+        streams[index].get_or_insert_with(|| Box::new(Stream::new()))
     }
 }
 
@@ -78,32 +111,23 @@ impl Probe for Digest {
         true
     }
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
-        let mut record = Record::default();
-        record.u64(now.as_nanos()).note(note);
-        let stream = self.stream(place);
-        stream.hash.update(record.bytes());
-        stream.notes += 1;
+        self.stream(place).take(now, note);
     }
 }
 
 /// The canonical form of one note.
-struct Record {
-    buffer: [u8; 128],
+struct Record<'a> {
+    room: &'a mut [u8; LONGEST],
     len: usize,
 }
 
-impl Default for Record {
-    fn default() -> Self {
-        Self { buffer: [0; 128], len: 0 }
-    }
-}
-
-impl Record {
+impl Record<'_> {
     fn bytes(&self) -> &[u8] {
-        &self.buffer[..self.len]
+        &self.room[..self.len]
     }
+    #[inline]
     fn put<const N: usize>(&mut self, bytes: [u8; N]) -> &mut Self {
-        self.buffer[self.len..self.len + N].copy_from_slice(&bytes);
+        self.room[self.len..self.len + N].copy_from_slice(&bytes);
         self.len += N;
         self
     }
@@ -151,14 +175,11 @@ impl Record {
     }
 
     fn label(&mut self, packet: &Packet) -> &mut Self {
-        self.u32(packet.ip_bytes)
-            .u32(packet.route)
-            .u32(packet.flow)
-            .u32(packet.number)
-            .u8(packet.hop)
-            .u8(packet.ecn as u8)
-            .u8(packet.dscp)
-            .u8(packet.version as u8)
+        let pair = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
+        let bytes = [packet.hop, packet.ecn as u8, packet.dscp, packet.version as u8];
+        self.u64(pair(packet.ip_bytes, packet.route))
+            .u64(pair(packet.flow, packet.number))
+            .put(bytes)
             .u64(packet.sent.as_nanos())
     }
 
@@ -249,7 +270,7 @@ impl Record {
     fn sctp(&mut self, packet: &sctp::Packet) -> &mut Self {
         let mut chunks = Xxh3::new();
         for chunk in &packet.chunks {
-            let mut record = Self::default();
+            let mut record = Record { room: &mut [0; LONGEST], len: 0 };
             record.chunk(chunk);
             chunks.update(record.bytes());
         }

@@ -4,10 +4,9 @@
 //! `Dequeued`, `Arrived`, `Received`, or `Dropped`). [`Digest`] hashes each note into the
 //! fingerprint of the run. [`Stats`] turns notes into accounts per direction of a flow and keeps
 //! no packet; it is the probe of large runs. [`Recorder`] is `Stats` plus whatever needs memory:
-//! exact delays, time series, frames, gauges, events and, when asked, a row per packet and hop.
-//! [`pcapng`], [`Trace`] and [`Qlog`] write what happened for other tools while it happens;
-//! [`PacketRows`] gives the row per packet and hop away in batches, [`Stretch`] keeps the packets of a
-//! part of the run.
+//! exact delays, time series, frames, gauges and events.
+//! [`pcapng`], [`Trace`] and [`Qlog`] write what happened for other tools while it happens, and
+//! [`PacketTable`] a row per packet and hop; [`Stretch`] keeps the packets of a part of the run.
 //! At the end the accounts become [`FlowSummary`]s and the tables Arrow batches.
 //!
 //! A *direction* is what one peer sends: it has the index of that peer, `2 * flow + side`.
@@ -17,16 +16,17 @@ mod account;
 mod columns;
 mod digest;
 mod file;
+mod in_order;
 mod jitter;
 mod layout;
 mod links;
 mod packets;
+mod parquet;
 pub mod pcapng;
 mod pending;
 mod qlog;
 mod recorder;
 mod recording;
-mod rows;
 mod series;
 mod sojourn;
 mod stats;
@@ -43,10 +43,10 @@ pub use file::Output;
 pub use jitter::Jitter;
 pub use layout::{FlowInfo, Layout, LinkInfo, RouteInfo, SideInfo};
 pub use links::LinkSummary;
+pub use packets::PacketTable;
 pub use qlog::Qlog;
 pub use recorder::{Options, Recorder};
 pub use recording::Recording;
-pub use rows::PacketRows;
 pub use sojourn::Sojourn;
 pub use stats::Stats;
 pub use stretch::{Shown, Stretch};

@@ -1,50 +1,296 @@
-//! The `packets` table: one row per packet and hop. Rows are kept as plain columns in chunks; a
-//! chunk is finished when it is full and none of its packets is under way, and can then be taken
-//! out while the run goes on.
+//! The `packets` table: one row per packet and hop, written while the run goes on. Rows are kept as
+//! plain columns in groups; a group is written when it is full and none of its packets is under way, so
+//! that memory holds a few of them and the packets that are under way.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
+use std::io;
 
-use arrow_array::RecordBatch;
 use talkspurt_proto::packet::Packet;
-use talkspurt_proto::probe::{DropReason, Note, UNNUMBERED};
+use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::Instant;
 
-use crate::columns::{Columns, Moment};
-use crate::layout::Layout;
+use crate::file::Output;
+use crate::layout::{Layout, RouteInfo, SIDES, sender};
+use crate::parquet::{Column, Kind, Parquet, Values};
+use crate::under_way::UnderWay;
 
-/// Rows of one batch.
-const CHUNK_ROWS: usize = 1 << 20;
+/// Rows of one group: six megabytes while it is filled.
+const GROUP_ROWS: usize = 1 << 17;
+
+const COLUMNS: [Column; 9] = [
+    Column { name: "flow", kind: Kind::Text },
+    Column { name: "side", kind: Kind::Text },
+    Column { name: "number", kind: Kind::Count },
+    Column { name: "link", kind: Kind::Text },
+    Column { name: "ip_bytes", kind: Kind::Count },
+    Column { name: "enqueued_s", kind: Kind::Seconds },
+    Column { name: "dequeued_s", kind: Kind::Seconds },
+    Column { name: "received_s", kind: Kind::Seconds },
+    Column { name: "fate", kind: Kind::Text },
+];
+
+/// A probe that writes the rows of `packets`, in order of their first note, as Parquet.
+#[derive(Debug)]
+pub struct PacketTable {
+    file: Parquet,
+    routes: Vec<RouteInfo>,
+    names: Names,
+    rows: Rows,
+}
+
+/// The words of the table's dictionaries.
+#[derive(Debug)]
+struct Names {
+    flows: Vec<String>,
+    sides: Vec<String>,
+    links: Vec<String>,
+    fates: Vec<String>,
+}
+
+impl PacketTable {
+    /// The packets of a run laid out so, into `output`.
+    #[must_use]
+    pub fn new(output: Output, layout: &Layout) -> Self {
+        let names = Names {
+            flows: layout.flows.iter().map(|flow| flow.name.clone()).collect(),
+            sides: SIDES.map(str::to_owned).to_vec(),
+            links: layout.links.iter().map(|link| link.name.clone()).collect(),
+            fates: HopFate::ALL.iter().map(|fate| fate.name().to_owned()).collect(),
+        };
+        let file = Parquet::new(output, &COLUMNS);
+        Self { file, routes: layout.routes.clone(), names, rows: Rows::in_groups_of(GROUP_ROWS) }
+    }
+
+    /// Whether something could not be written, so that the run may stop early.
+    #[must_use]
+    pub const fn failed(&self) -> bool {
+        self.file.failed()
+    }
+
+    /// Writes what is left, packets under way included, and completes the file.
+    ///
+    /// # Errors
+    /// The first thing that could not be written.
+    pub fn finish(mut self) -> io::Result<()> {
+        for group in &self.rows.groups {
+            self.names.write(group, &self.rows.lengths, &mut self.file);
+        }
+        self.file.finish()
+    }
+}
+
+impl Names {
+    fn write(&self, group: &Group, lengths: &Lengths, file: &mut Parquet) {
+        let flows: Vec<u32> = group.senders.iter().map(|sender| sender / 2).collect();
+        let sides: Vec<u32> = group.senders.iter().map(|sender| sender % 2).collect();
+        let values = [
+            Values::Words(&self.flows, &flows),
+            Values::Words(&self.sides, &sides),
+            Values::Counts(&group.numbers),
+            Values::Words(&self.links, &group.links),
+            Values::Among(&lengths.known, &group.lengths),
+            Values::Seconds(&group.enqueued),
+            Values::Seconds(&group.dequeued),
+            Values::Seconds(&group.received),
+            Values::Words(&self.fates, &group.fates),
+        ];
+        file.group(group.fates.len(), &values);
+    }
+}
+
+impl Probe for PacketTable {
+    #[inline]
+    fn wants(&self, topic: Topic) -> bool {
+        matches!(topic, Topic::Hop | Topic::Drop)
+    }
+
+    #[inline]
+    fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
+        let Place::Link(link) = place else { return };
+        match note {
+            Note::Enqueued { packet, .. } => {
+                self.rows.begin(now, link, packet, &self.routes);
+            }
+            Note::Dequeued { packet, .. } => self.rows.dequeued(now, link, packet),
+            Note::Arrived { packet } => self.rows.arrived(now, link, packet),
+            Note::Dropped { packet, why } => {
+                self.rows.dropped(now, link, packet, *why, &self.routes);
+            }
+            _ => return,
+        }
+        while let Some(group) = self.rows.finished() {
+            self.names.write(&group, &self.rows.lengths, &mut self.file);
+            self.rows.spare = Some(group);
+        }
+    }
+}
 
 /// Rows in order of their first note.
 #[derive(Debug)]
-pub(crate) struct Packets {
-    chunk_rows: usize,
-    /// Row number of the first chunk's first row.
-    base: u64,
-    chunks: VecDeque<Chunk>,
-    /// By link: the row of every packet on it, by sender and number.
-    under_way: Vec<BTreeMap<(u32, u32), u64>>,
+struct Rows {
+    group_rows: usize,
+    /// Number of the first group.
+    first: usize,
+    groups: VecDeque<Group>,
+    /// One that is written, for its room.
+    spare: Option<Group>,
+    under_way: UnderWay<Hop>,
+    lengths: Lengths,
+}
+
+/// Where the row of a packet's present hop is.
+#[derive(Clone, Copy, Debug)]
+struct Hop {
+    link: u32,
+    group: usize,
+    row: usize,
 }
 
 #[derive(Debug, Default)]
-struct Chunk {
-    rows: Vec<Row>,
+struct Group {
+    enqueued: Vec<f64>,
+    /// Not a number before it is known, as of `received`.
+    dequeued: Vec<f64>,
+    received: Vec<f64>,
+    numbers: Vec<i64>,
+    senders: Vec<u32>,
+    links: Vec<u32>,
+    /// Which of the [`Lengths`].
+    lengths: Vec<u32>,
+    /// Which of [`HopFate::ALL`].
+    fates: Vec<u32>,
     under_way: usize,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Row {
-    enqueued: Moment,
-    dequeued: Moment,
-    received: Moment,
-    sender: u32,
-    number: u32,
-    link: u32,
-    ip_bytes: u32,
-    fate: HopFate,
+/// Lengths of packets that have been seen.
+#[derive(Debug, Default)]
+struct Lengths {
+    known: Vec<i64>,
+    /// By length: which of `known` it is, from 1.
+    places: Vec<u32>,
 }
 
-#[derive(Clone, Copy, Debug)]
+impl Lengths {
+    fn place(&mut self, bytes: u32) -> u32 {
+        let index = bytes as usize;
+        if index >= self.places.len() {
+            self.places.resize(index + 1, 0);
+        }
+        if self.places[index] == 0 {
+            self.known.push(bytes.into());
+            self.places[index] = self.known.len() as u32;
+        }
+        self.places[index] - 1
+    }
+}
+
+impl Rows {
+    fn in_groups_of(group_rows: usize) -> Self {
+        Self {
+            group_rows,
+            first: 0,
+            groups: VecDeque::new(),
+            spare: None,
+            under_way: UnderWay::default(),
+            lengths: Lengths::default(),
+        }
+    }
+
+    fn begin(
+        &mut self,
+        now: Instant,
+        link: u32,
+        packet: &Packet,
+        routes: &[RouteInfo],
+    ) -> Option<()> {
+        let sender = sender(routes, packet).filter(|_| packet.number != UNNUMBERED)?;
+        if self.groups.back().is_none_or(|group| group.fates.len() == self.group_rows) {
+            self.groups.push_back(self.spare.take().unwrap_or_default().emptied());
+        }
+        let group = self.groups.back_mut().expect("just made");
+        let row = group.fates.len();
+        group.enqueued.push(now.as_secs_f64());
+        group.dequeued.push(f64::NAN);
+        group.received.push(f64::NAN);
+        group.numbers.push(packet.number.into());
+        group.senders.push(sender as u32);
+        group.links.push(link);
+        group.lengths.push(self.lengths.place(packet.ip_bytes));
+        group.fates.push(HopFate::Queued.index());
+        group.under_way += 1;
+        let group = self.first + self.groups.len() - 1;
+        self.under_way.keep(packet, Hop { link, group, row });
+        Some(())
+    }
+
+    /// The row of a packet that is on this link.
+    fn row(&mut self, link: u32, packet: &Packet) -> Option<(&mut Group, usize)> {
+        let hop = self.under_way.get_mut(packet).filter(|hop| hop.link == link)?;
+        Some((&mut self.groups[hop.group - self.first], hop.row))
+    }
+
+    fn dequeued(&mut self, now: Instant, link: u32, packet: &Packet) {
+        if let Some((group, row)) = self.row(link, packet) {
+            group.dequeued[row] = now.as_secs_f64();
+            group.fates[row] = HopFate::InFlight.index();
+        }
+    }
+
+    fn arrived(&mut self, now: Instant, link: u32, packet: &Packet) {
+        if let Some((group, row)) = self.row(link, packet) {
+            group.received[row] = now.as_secs_f64();
+            self.end(link, packet, HopFate::Received);
+        }
+    }
+
+    fn dropped(
+        &mut self,
+        now: Instant,
+        link: u32,
+        packet: &Packet,
+        why: DropReason,
+        routes: &[RouteInfo],
+    ) {
+        // A packet refused on arrival has no row yet: it came to the queue when it was refused.
+        if self.row(link, packet).is_none() {
+            self.begin(now, link, packet, routes);
+        }
+        self.end(link, packet, HopFate::Dropped(why));
+    }
+
+    fn end(&mut self, link: u32, packet: &Packet, fate: HopFate) {
+        if let Some((group, row)) = self.row(link, packet) {
+            group.fates[row] = fate.index();
+            group.under_way -= 1;
+            self.under_way.take(packet);
+        }
+    }
+
+    /// The next group, if it is full and all of its packets' hops are over.
+    fn finished(&mut self) -> Option<Group> {
+        let first = self.groups.front()?;
+        if first.under_way > 0 || first.fates.len() < self.group_rows {
+            return None;
+        }
+        self.first += 1;
+        self.groups.pop_front()
+    }
+}
+
+impl Group {
+    fn emptied(mut self) -> Self {
+        let Self { enqueued, dequeued, received, numbers, senders, links, lengths, fates, .. } =
+            &mut self;
+        [enqueued, dequeued, received].into_iter().for_each(Vec::clear);
+        [senders, links, lengths, fates].into_iter().for_each(Vec::clear);
+        numbers.clear();
+        self.under_way = 0;
+        self
+    }
+}
+
+/// What became of a packet on a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HopFate {
     Queued,
     InFlight,
@@ -53,6 +299,28 @@ pub(crate) enum HopFate {
 }
 
 impl HopFate {
+    const ALL: [Self; 3 + DropReason::COUNT] = [
+        Self::Queued,
+        Self::InFlight,
+        Self::Received,
+        Self::Dropped(DropReason::Full),
+        Self::Dropped(DropReason::Early),
+        Self::Dropped(DropReason::Medium),
+        Self::Dropped(DropReason::Down),
+        Self::Dropped(DropReason::TooBig),
+        Self::Dropped(DropReason::Retries),
+    ];
+
+    /// Which of [`HopFate::ALL`] it is.
+    const fn index(self) -> u32 {
+        match self {
+            Self::Queued => 0,
+            Self::InFlight => 1,
+            Self::Received => 2,
+            Self::Dropped(why) => 3 + why as u32,
+        }
+    }
+
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -68,155 +336,17 @@ impl HopFate {
     }
 }
 
-impl Packets {
-    pub(crate) fn new(layout: &Layout) -> Self {
-        Self::with_chunks_of(CHUNK_ROWS, layout)
-    }
-
-    pub(crate) fn with_chunks_of(chunk_rows: usize, layout: &Layout) -> Self {
-        let under_way = vec![BTreeMap::new(); layout.links.len()];
-        Self { chunk_rows, base: 0, chunks: VecDeque::new(), under_way }
-    }
-
-    pub(crate) fn take(&mut self, now: Instant, link: u32, note: &Note<'_>, layout: &Layout) {
-        let (Note::Enqueued { packet, .. }
-        | Note::Dequeued { packet, .. }
-        | Note::Arrived { packet }
-        | Note::Dropped { packet, .. }) = note
-        else {
-            return;
-        };
-        let Some(sender) = layout.sender(packet).filter(|_| packet.number != UNNUMBERED) else {
-            return;
-        };
-        let key = (sender as u32, packet.number);
-        let Some(known) = self.under_way.get(link as usize).map(|rows| rows.get(&key).copied())
-        else {
-            return;
-        };
-        // A packet refused on arrival has no row yet: it came to the queue when it was refused.
-        let row = known.unwrap_or_else(|| self.begin(now, link, key, packet));
-        let (at, fate) = (now.into(), self.row(row));
-        match *note {
-            Note::Enqueued { .. } => {}
-            Note::Dequeued { .. } => (fate.dequeued, fate.fate) = (at, HopFate::InFlight),
-            Note::Arrived { .. } => (fate.received, fate.fate) = (at, HopFate::Received),
-            Note::Dropped { why, .. } => fate.fate = HopFate::Dropped(why),
-            _ => {}
-        }
-        if matches!(note, Note::Arrived { .. } | Note::Dropped { .. }) {
-            self.under_way[link as usize].remove(&key);
-            self.chunk(row).under_way -= 1;
-        }
-    }
-
-    fn begin(&mut self, now: Instant, link: u32, key: (u32, u32), packet: &Packet) -> u64 {
-        if self.chunks.back().is_none_or(|chunk| chunk.rows.len() == self.chunk_rows) {
-            self.chunks.push_back(Chunk::default());
-        }
-        let before = self.base + ((self.chunks.len() - 1) * self.chunk_rows) as u64;
-        let chunk = self.chunks.back_mut().expect("just made");
-        chunk.rows.push(Row {
-            enqueued: now.into(),
-            dequeued: Moment::NEVER,
-            received: Moment::NEVER,
-            sender: key.0,
-            number: key.1,
-            link,
-            ip_bytes: packet.ip_bytes,
-            fate: HopFate::Queued,
-        });
-        chunk.under_way += 1;
-        let row = before + chunk.rows.len() as u64 - 1;
-        self.under_way[link as usize].insert(key, row);
-        row
-    }
-
-    fn chunk(&mut self, row: u64) -> &mut Chunk {
-        &mut self.chunks[(row - self.base) as usize / self.chunk_rows]
-    }
-
-    fn row(&mut self, row: u64) -> &mut Row {
-        let chunk_rows = self.chunk_rows;
-        let offset = (row - self.base) as usize % chunk_rows;
-        &mut self.chunk(row).rows[offset]
-    }
-
-    /// The next finished batch, if there is one.
-    pub(crate) fn finished(&mut self, layout: &Layout) -> Option<RecordBatch> {
-        let first = self.chunks.front()?;
-        if first.rows.len() < self.chunk_rows || first.under_way > 0 {
-            return None;
-        }
-        let chunk = self.chunks.pop_front()?;
-        self.base += self.chunk_rows as u64;
-        Some(batch(&chunk.rows, layout))
-    }
-
-    /// All batches that were not taken, packets under way included; at least one, maybe empty.
-    pub(crate) fn rest(self, layout: &Layout) -> Vec<RecordBatch> {
-        if self.chunks.is_empty() {
-            return vec![batch(&[], layout)];
-        }
-        self.chunks.into_iter().map(|chunk| batch(&chunk.rows, layout)).collect()
-    }
-}
-
-fn batch(rows: &[Row], layout: &Layout) -> RecordBatch {
-    Columns::default()
-        .text("flow", rows.iter().map(|row| layout.peer_name(row.sender).0))
-        .text("side", rows.iter().map(|row| layout.peer_name(row.sender).1))
-        .count("number", rows.iter().map(|row| row.number.into()))
-        .text("link", rows.iter().map(|row| layout.links[row.link as usize].name.as_str()))
-        .count("ip_bytes", rows.iter().map(|row| row.ip_bytes.into()))
-        .maybe_time("enqueued_s", rows.iter().map(|row| row.enqueued))
-        .maybe_time("dequeued_s", rows.iter().map(|row| row.dequeued))
-        .maybe_time("received_s", rows.iter().map(|row| row.received))
-        .text("fate", rows.iter().map(|row| row.fate.name()))
-        .finish()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::layout::{FlowInfo, LinkInfo, RouteInfo};
     use talkspurt_proto::packet::{BodyId, Ecn, IpVersion};
-    use talkspurt_proto::time::Duration;
 
-    fn layout() -> Layout {
-        let text = String::new;
-        let link = LinkInfo {
-            name: text(),
-            from: text(),
-            to: vec![text()],
-            receivers: BTreeMap::new(),
-            rate_bps: 1,
-            delay: Duration::ZERO,
-        };
-        let sides = [None, None];
-        let flow = FlowInfo {
-            name: text(),
-            group: None,
-            transport: text(),
-            from: text(),
-            to: text(),
-            sides,
-        };
-        Layout {
-            flows: vec![flow],
-            links: vec![link],
-            routes: vec![RouteInfo { flow: 0, side: 0 }],
-            from: Instant::ZERO,
-            to: Instant::ZERO,
-            duration: Duration::ZERO,
-            interval: Duration::ZERO,
-        }
-    }
+    const ROUTES: [RouteInfo; 2] = [RouteInfo { flow: 0, side: 0 }, RouteInfo { flow: 0, side: 1 }];
 
     fn label(number: u32) -> Packet {
         Packet {
-            body: BodyId(0),
-            ip_bytes: 100,
+            body: BodyId(number % 8),
+            ip_bytes: 200,
             route: 0,
             flow: 0,
             number,
@@ -228,30 +358,79 @@ mod tests {
         }
     }
 
+    fn ms(at: u64) -> Instant {
+        Instant::from_nanos(at * 1_000_000)
+    }
+
+    fn named(fates: &[u32]) -> Vec<&str> {
+        fates.iter().map(|fate| HopFate::ALL[*fate as usize].name()).collect()
+    }
+
+    fn maybe(times: &[f64]) -> Vec<Option<f64>> {
+        times.iter().map(|time| (!time.is_nan()).then_some(*time)).collect()
+    }
+
     #[test]
-    fn a_batch_leaves_when_it_is_full_and_settled() {
-        let layout = layout();
-        let mut packets = Packets::with_chunks_of(2, &layout);
-        let labels: Vec<Packet> = (0..5).map(label).collect();
-        let enqueue = |packets: &mut Packets, number: usize| {
-            let note = Note::Enqueued { packet: &labels[number], packets: 1, bytes: 100 };
-            packets.take(Instant::ZERO, 0, &note, &layout);
-        };
-        let arrive = |packets: &mut Packets, number: usize| {
-            packets.take(Instant::ZERO, 0, &Note::Arrived { packet: &labels[number] }, &layout);
-        };
-        (0..3).for_each(|number| enqueue(&mut packets, number));
-        arrive(&mut packets, 1);
-        assert!(packets.finished(&layout).is_none(), "packet 0 is under way");
-        arrive(&mut packets, 0);
-        assert_eq!(packets.finished(&layout).unwrap().num_rows(), 2);
-        assert!(packets.finished(&layout).is_none(), "the next is not full");
-        // Rows are found again after the first chunk has left.
-        (3..5).for_each(|number| enqueue(&mut packets, number));
-        (2..4).for_each(|number| arrive(&mut packets, number));
-        assert_eq!(packets.under_way[0].len(), 1);
-        assert_eq!(packets.finished(&layout).unwrap().num_rows(), 2);
-        let rest = packets.rest(&layout);
-        assert_eq!(rest.iter().map(RecordBatch::num_rows).sum::<usize>(), 1);
+    fn every_hop_of_a_packet_is_a_row() {
+        let mut rows = Rows::in_groups_of(100);
+        rows.begin(ms(1000), 0, &label(0), &ROUTES);
+        rows.dequeued(ms(1000), 0, &label(0));
+        rows.begin(ms(1001), 0, &label(1), &ROUTES);
+        rows.begin(ms(1002), 0, &label(2), &ROUTES);
+        rows.dropped(ms(1003), 0, &label(3), DropReason::Full, &ROUTES);
+        rows.dequeued(ms(1004), 0, &label(1));
+        rows.arrived(ms(1010), 0, &label(0));
+        rows.dropped(ms(1011), 0, &label(1), DropReason::Medium, &ROUTES);
+        rows.dequeued(ms(1012), 0, &label(2));
+        rows.begin(ms(1013), 0, &label(4), &ROUTES);
+        rows.begin(ms(1010), 1, &Packet { ip_bytes: 180, ..label(0) }, &ROUTES);
+        rows.begin(ms(1013), 1, &Packet { route: 1, ..label(7) }, &ROUTES);
+        // Who is in no flow's account has no row: a router's answer, a copy made by a medium.
+        rows.dropped(ms(1014), 0, &label(UNNUMBERED), DropReason::Full, &ROUTES);
+        rows.begin(ms(1014), 0, &Packet { route: 2, ..label(6) }, &ROUTES);
+        let group = &rows.groups[0];
+        assert_eq!(group.numbers, [0, 1, 2, 3, 4, 0, 7]);
+        assert_eq!(group.links, [0, 0, 0, 0, 0, 1, 1]);
+        assert_eq!(group.senders, [0, 0, 0, 0, 0, 0, 1]);
+        let fates = ["received", "medium", "in_flight", "full", "queued", "queued", "queued"];
+        assert_eq!(named(&group.fates), fates);
+        assert_eq!(group.enqueued, [1.0, 1.001, 1.002, 1.003, 1.013, 1.01, 1.013]);
+        let dequeued = [Some(1.0), Some(1.004), Some(1.012), None, None, None, None];
+        assert_eq!(maybe(&group.dequeued), dequeued);
+        let received = [Some(1.01), None, None, None, None, None, None];
+        assert_eq!(maybe(&group.received), received);
+        let length = |place: &u32| rows.lengths.known[*place as usize];
+        let lengths: Vec<_> = group.lengths.iter().map(length).collect();
+        assert_eq!(lengths, [200, 200, 200, 200, 200, 180, 200]);
+        assert_eq!(group.under_way, 4);
+    }
+
+    #[test]
+    fn a_group_leaves_when_it_is_full_and_settled() {
+        let mut rows = Rows::in_groups_of(2);
+        let enqueue = |rows: &mut Rows, number| rows.begin(ms(0), 0, &label(number), &ROUTES);
+        (0..3).for_each(|number| assert!(enqueue(&mut rows, number).is_some()));
+        rows.arrived(ms(1), 0, &label(1));
+        assert!(rows.finished().is_none(), "packet 0 is under way");
+        rows.arrived(ms(1), 0, &label(0));
+        rows.spare = rows.finished();
+        assert_eq!(rows.spare.as_ref().expect("full and settled").numbers, [0, 1]);
+        assert!(rows.finished().is_none(), "the next is not full");
+        // Rows are found again after the first group has left, and its room is used again.
+        (3..5).for_each(|number| assert!(enqueue(&mut rows, number).is_some()));
+        assert!(rows.spare.is_none());
+        (2..4).for_each(|number| rows.arrived(ms(1), 0, &label(number)));
+        assert_eq!(rows.under_way.count(), 1);
+        let second = rows.finished().expect("full and settled");
+        assert_eq!((second.numbers, second.dequeued.len()), (vec![2, 3], 2));
+        assert_eq!(rows.groups.len(), 1);
+        assert_eq!(rows.groups[0].numbers, [4]);
+    }
+
+    #[test]
+    fn fates_are_found_by_their_index() {
+        for (index, fate) in (0..).zip(HopFate::ALL) {
+            assert_eq!(fate.index(), index);
+        }
     }
 }

@@ -53,6 +53,8 @@ pub struct Remarks<'a> {
 pub struct Pcapng {
     output: Output,
     interfaces: u32,
+    /// Bytes that a probe keeps of each packet; 0 for all.
+    snaplen: u32,
     block: Vec<u8>,
 }
 
@@ -63,7 +65,22 @@ impl Pcapng {
     /// # Errors
     /// The file cannot be created or written.
     pub fn create(path: impl Into<PathBuf>, interfaces: &[&str]) -> io::Result<Self> {
-        Self::begin(Output::create(path)?, interfaces)
+        Self::begin(Output::create(path)?, interfaces, 0)
+    }
+
+    /// As [`Pcapng::create`], for a [`CaptureProbe`] that keeps the first `snaplen` bytes of each packet.
+    ///
+    /// # Errors
+    /// As those of [`Pcapng::create`].
+    pub fn cut(path: impl Into<PathBuf>, interfaces: &[&str], snaplen: u32) -> io::Result<Self> {
+        Self::begin(Output::create(path)?, interfaces, snaplen)
+    }
+
+    /// Tells a file that it is one of so many that are written at once, lest they hold too much together.
+    #[must_use]
+    pub fn one_of(mut self, files: usize) -> Self {
+        self.output = self.output.one_of(files);
+        self
     }
 
     /// Begins a capture into a writer.
@@ -71,11 +88,12 @@ impl Pcapng {
     /// # Errors
     /// The first blocks cannot be written.
     pub fn to(out: impl Write + Send + 'static, interfaces: &[&str]) -> io::Result<Self> {
-        Self::begin(Output::to(out), interfaces)
+        Self::begin(Output::to(out), interfaces, 0)
     }
 
-    fn begin(output: Output, interfaces: &[&str]) -> io::Result<Self> {
-        let mut capture = Self { output, interfaces: interfaces.len() as u32, block: Vec::new() };
+    fn begin(output: Output, interfaces: &[&str], snaplen: u32) -> io::Result<Self> {
+        let (count, block) = (interfaces.len() as u32, Vec::new());
+        let mut capture = Self { output, interfaces: count, snaplen, block };
         capture.write(SECTION_HEADER, |block| {
             block.extend_from_slice(&BYTE_ORDER_MAGIC.to_le_bytes());
             // Version 1.0; length of the section not stated.
@@ -91,8 +109,9 @@ impl Pcapng {
         for name in interfaces {
             capture.write(INTERFACE_DESCRIPTION, |block| {
                 block.extend_from_slice(&LINKTYPE_RAW.to_le_bytes());
-                // Reserved; no limit to the length of a packet.
-                block.extend_from_slice(&[0; 6]);
+                block.extend_from_slice(&[0; 2]);
+                // 0 is no limit to the length of a packet.
+                block.extend_from_slice(&snaplen.to_le_bytes());
                 option(IF_NAME, name.as_bytes(), block);
                 // Times are powers of ten: 10⁻⁹ s.
                 option(IF_TSRESOL, &[9], block);
@@ -121,17 +140,9 @@ impl Pcapng {
         remarks: Remarks<'_>,
     ) {
         assert!(interface < self.interfaces, "capture has no interface {interface}");
-        let nanos = now.as_nanos();
         self.write(ENHANCED_PACKET, |block| {
-            for field in [
-                interface,
-                (nanos >> 32) as u32,
-                nanos as u32,
-                bytes.len() as u32,
-                original_len.max(bytes.len() as u32),
-            ] {
-                block.extend_from_slice(&field.to_le_bytes());
-            }
+            let original_len = original_len.max(bytes.len() as u32);
+            block.extend_from_slice(&about(interface, now, bytes.len(), original_len));
             block.extend_from_slice(bytes);
             pad(block);
             if let Some(comment) = remarks.comment {
@@ -144,6 +155,14 @@ impl Pcapng {
                 option(OPT_END, &[], block);
             }
         });
+    }
+
+    /// What is kept of a packet.
+    fn kept<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
+        match self.snaplen as usize {
+            0 => packet,
+            most => &packet[..packet.len().min(most)],
+        }
     }
 
     /// Whether something could not be written; [`Pcapng::finish`] says what.
@@ -180,6 +199,34 @@ impl Pcapng {
         self.block.extend_from_slice(&length);
         self.output.write(&self.block);
     }
+}
+
+/// What stands before the bytes of a packet in its block.
+fn about(interface: u32, now: Instant, captured: usize, original: u32) -> [u8; 20] {
+    let nanos = now.as_nanos();
+    let fields = [interface, (nanos >> 32) as u32, nanos as u32, captured as u32, original];
+    let mut bytes = [0; 20];
+    for (place, field) in bytes.as_chunks_mut().0.iter_mut().zip(fields) {
+        *place = field.to_le_bytes();
+    }
+    bytes
+}
+
+/// Bytes that the block of so many bytes of a packet takes, without remarks.
+const fn block_bytes(packet: usize) -> usize {
+    8 + 20 + packet.next_multiple_of(4) + 4
+}
+
+/// Writes the block of a packet that had so many bytes, without remarks, into a room of [`block_bytes`].
+fn write_block(interface: u32, now: Instant, packet: &[u8], original: usize, room: &mut [u8]) {
+    let (length, end) = ((room.len() as u32).to_le_bytes(), room.len() - 4);
+    let behind = 28 + packet.len();
+    room[..4].copy_from_slice(&ENHANCED_PACKET.to_le_bytes());
+    room[4..8].copy_from_slice(&length);
+    room[8..28].copy_from_slice(&about(interface, now, packet.len(), original as u32));
+    room[28..behind].copy_from_slice(packet);
+    room[behind..end].fill(0);
+    room[end..].copy_from_slice(&length);
 }
 
 /// An option: code, length, value, padded to four bytes; values are cut to what a length can say.

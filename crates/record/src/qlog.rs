@@ -37,7 +37,8 @@ impl Qlog {
             for (side, node, point) in [("from", &flow.from, "client"), ("to", &flow.to, "server")]
             {
                 let file = format!("{}.{side}.sqlog", name(&flow.name));
-                let mut output = Output::create(folder.join(file))?;
+                let output = Output::create(folder.join(file))?;
+                let mut output = output.one_of(2 * layout.flows.len());
                 let head = format!(
                     "\u{1e}{{\"qlog_version\":\"0.3\",\"qlog_format\":\"JSON-SEQ\",\"title\":{},\
                      \"trace\":{{\"title\":{},\"vantage_point\":{{\"name\":{},\"type\":\"{point}\"}},\

@@ -7,7 +7,6 @@ use talkspurt_proto::time::Instant;
 use crate::columns::Moment;
 use crate::layout::Layout;
 use crate::links::Links;
-use crate::packets::Packets;
 use crate::recording::Recording;
 use crate::series::Series;
 use crate::sojourn::Sojourns;
@@ -16,8 +15,6 @@ use crate::stats::{Fact, Stats, What};
 /// What a [`Recorder`] keeps beyond the summary, the series, frames and events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// A row per packet and hop: 48 bytes each.
-    pub packets: bool,
     /// A row per change of a gauge: 24 bytes each, several for every packet of TCP.
     pub gauges: bool,
     /// How long packets waited at links: 8 bytes a packet and link.
@@ -37,7 +34,6 @@ pub struct Recorder {
     options: Options,
     gauges: Vec<GaugeRow>,
     events: Vec<EventRow>,
-    packets: Option<Packets>,
 }
 
 /// What is kept of one direction of a flow.
@@ -93,7 +89,6 @@ impl Recorder {
             options,
             gauges: Vec::new(),
             events: Vec::new(),
-            packets: options.packets.then(|| Packets::new(&layout)),
             layout,
         }
     }
@@ -125,7 +120,6 @@ impl Recorder {
         if let Some(sojourns) = &mut sojourns {
             links.iter_mut().zip(sojourns.summaries()).for_each(|(row, all)| row.sojourn = all);
         }
-        let packets = self.packets.map(|packets| packets.rest(&self.layout));
         Recording {
             flows,
             links,
@@ -138,7 +132,6 @@ impl Recorder {
             videos: self.stats.into_videos(),
             gauges: self.gauges,
             events: self.events,
-            packets,
             layout: self.layout,
         }
     }
@@ -202,7 +195,7 @@ impl Log {
 impl Probe for Recorder {
     fn wants(&self, topic: Topic) -> bool {
         match topic {
-            Topic::Hop => self.options.packets || self.options.sojourn,
+            Topic::Hop => self.options.sojourn,
             Topic::Gauge => self.options.gauges,
             _ => true,
         }
@@ -217,12 +210,9 @@ impl Probe for Recorder {
             (Place::Peer(peer), Note::Garbage(garbage)) => {
                 self.events.push(EventRow { at: now, peer, event: garbage_name(*garbage) });
             }
-            (Place::Link(link), _) => {
+            (Place::Link(_), _) => {
                 if let Some(sojourns) = &mut self.sojourns {
                     sojourns.take(now, place, note);
-                }
-                if let Some(packets) = &mut self.packets {
-                    packets.take(now, link, note, &self.layout);
                 }
             }
             _ => {}

@@ -34,24 +34,14 @@ pub struct Recording {
     pub(crate) videos: Vec<(usize, Vec<video::Frame>)>,
     pub(crate) gauges: Vec<GaugeRow>,
     pub(crate) events: Vec<EventRow>,
-    pub(crate) packets: Option<Vec<RecordBatch>>,
 }
 
 impl Recording {
     /// Names that [`Self::table`] knows.
-    pub const TABLES: [&str; 9] = [
-        "flows",
-        "links",
-        "series",
-        "link_series",
-        "gauges",
-        "frames",
-        "video_frames",
-        "events",
-        "packets",
-    ];
+    pub const TABLES: [&str; 8] =
+        ["flows", "links", "series", "link_series", "gauges", "frames", "video_frames", "events"];
 
-    /// A table by name; `None` for an unknown name, and for `packets` if they were not recorded.
+    /// A table by name; `None` for an unknown name.
     #[must_use]
     pub fn table(&self, name: &str) -> Option<Table> {
         Some(match name {
@@ -65,10 +55,6 @@ impl Recording {
             "frames" => self.frames_table().into(),
             "video_frames" => video::table(&self.layout, &self.videos).into(),
             "events" => self.events_table().into(),
-            "packets" => {
-                let batches = self.packets.clone()?;
-                Table { schema: batches.first()?.schema(), batches }
-            }
             _ => return None,
         })
     }

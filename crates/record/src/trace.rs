@@ -1,27 +1,29 @@
 //! Traces of every link as other tools read them: ns-2's and nam's text. qlog stands in `qlog`.
 //!
 //! Links tell of their packets late, so lines wait until the driver says that everything before an
-//! instant has been told (`settled`); then they are sorted by time, at equal times what
-//! arrives first (r, +, -, d), then by link, and written. Memory holds what happened between two
+//! instant has been told (`settled`); they are written in order of time, at equal times what
+//! arrives first (r, +, -, d), then by link. Memory holds what happened between two
 //! such calls. A link's note carries a label only: what kind of packet it is, its number and its ends
-//! are kept from the note of its sending.
+//! are kept from the note of its sending, as the text that all of its lines end with.
 
+mod digits;
 mod lines;
 
 use std::collections::BTreeMap;
 use std::io;
 
 use talkspurt_proto::dccp::Kind;
-use talkspurt_proto::packet::{Body, Frame, Packet};
+use talkspurt_proto::packet::{Body, Ecn, Frame, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::tcp::{Flags, Segment};
 use talkspurt_proto::tfrc;
 use talkspurt_proto::time::Instant;
 
 use crate::file::Output;
+use crate::in_order::InOrder;
 use crate::layout::Layout;
 use crate::under_way::UnderWay;
-use lines::{Act, Line, Lines};
+use lines::{Act, Lines, Named, Tail, Word};
 
 pub use lines::Dialect;
 
@@ -37,26 +39,22 @@ pub struct Trace {
     /// Of each route: sequence number of the SYN seen on it.
     initial: Vec<u32>,
     known: UnderWay<Known>,
-    waiting: Vec<Line>,
-    text: Vec<u8>,
+    waiting: InOrder,
     next_uid: u32,
 }
-
-/// What a packet is called: an index into [`lines::WORDS`].
-pub(crate) type Word = u8;
 
 /// What its label does not say of a packet.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    uid: u32,
-    seq: u64,
-    /// Link that has enqueued it last.
-    link: u32,
-    src: u32,
-    dst: u32,
-    word: Word,
+    /// What its lines end with, as long as its ECN field is this.
+    tail: Tail,
+    ecn: Ecn,
     /// ECN-Echo and CWR of its transport's header.
     echoes: u8,
+    /// Link that has enqueued it last.
+    link: u32,
+    /// The node it is sent to.
+    dst: u32,
 }
 
 const NOWHERE: u32 = u32::MAX;
@@ -85,26 +83,9 @@ impl Trace {
             words: words.collect(),
             initial: vec![0; layout.routes.len()],
             known: UnderWay::default(),
-            waiting: Vec::new(),
-            text: Vec::new(),
+            waiting: InOrder::default(),
             next_uid: 0,
         }
-    }
-
-    /// Writes what was before `now`.
-    fn write_before(&mut self, now: Instant) {
-        self.waiting.sort_by_key(|line| (line.at, line.act, line.link));
-        let ready = self.waiting.partition_point(|line| line.at < now.as_nanos());
-        for line in &self.waiting[..ready] {
-            self.lines.write(line, &mut self.text);
-            if self.text.len() >= 1 << 17 {
-                self.output.write(&self.text);
-                self.text.clear();
-            }
-        }
-        self.output.write(&self.text);
-        self.text.clear();
-        self.waiting.drain(..ready);
     }
 
     /// Whether something could not be written, so that the run may stop early.
@@ -118,7 +99,7 @@ impl Trace {
     /// # Errors
     /// The first thing that could not be written.
     pub fn finish(mut self) -> io::Result<()> {
-        self.write_before(Instant::from_nanos(u64::MAX));
+        self.settled(Instant::from_nanos(u64::MAX));
         self.output.finish()
     }
 
@@ -154,42 +135,43 @@ impl Trace {
     }
 
     fn keep(&mut self, packet: &Packet, body: &Body, plain: Word, seq: u64, ends: (u32, u32)) {
-        let (word, echoes) = (word(body, plain), echoes(body));
         let uid = self.next_uid;
         self.next_uid = uid.wrapping_add(1);
-        let (src, dst) = ends;
-        let known = Known { uid, seq, link: NOWHERE, src, dst, word, echoes };
-        self.known.keep(packet, known);
+        let ((src, dst), word, echoes) = (ends, word(body, plain), echoes(body));
+        let named =
+            Named { word, ip_bytes: packet.ip_bytes, flow: packet.flow, src, dst, seq, uid };
+        let tail = self.lines.tail(&named, echoes | lines::ecn(packet.ecn));
+        self.known.keep(packet, Known { tail, ecn: packet.ecn, echoes, link: NOWHERE, dst });
     }
 
+    #[inline]
     fn on_link(&mut self, now: Instant, link: u32, act: Act, packet: &Packet) {
-        let Some(known) = self.known.get_mut(packet) else { return };
-        let mut line = Line {
-            at: now.as_nanos(),
-            seq: known.seq,
-            uid: known.uid,
-            link,
-            to: self.lines.receiver(link, packet.route, known.dst),
-            ip_bytes: packet.ip_bytes,
-            flow: packet.flow,
-            src: known.src,
-            dst: known.dst,
-            act,
-            word: known.word,
-            flags: known.echoes | lines::ecn(packet.ecn),
+        let Self { lines, known, waiting, .. } = self;
+        let Some(known) = known.get_mut(packet) else { return };
+        if known.ecn != packet.ecn {
+            known.ecn = packet.ecn;
+            lines.flag(&mut known.tail, known.echoes | lines::ecn(packet.ecn));
+        }
+        let to = lines.receiver(link, packet.route, known.dst);
+        let mut tell = |act: Act| {
+            let rank = (act as u32) << ACT | link;
+            waiting.tell(now, rank, lines::MOST, |room| {
+                lines.write(act, now.as_nanos(), (link, to), &known.tail, room)
+            });
         };
         // Who is refused at the door was not told of before; ns-2 has a + of everybody.
         if act == Act::Dropped && known.link != link {
-            line.act = Act::Enqueued;
-            self.waiting.push(line);
-            line.act = Act::Dropped;
+            tell(Act::Enqueued);
         }
         if act == Act::Enqueued {
             known.link = link;
         }
-        self.waiting.push(line);
+        tell(act);
     }
 }
+
+/// Where what happened stands in the rank of a line, above the number of the link.
+const ACT: u32 = 30;
 
 impl Probe for Trace {
     #[inline]
@@ -223,7 +205,7 @@ impl Probe for Trace {
     }
 
     fn settled(&mut self, now: Instant) {
-        self.write_before(now);
+        self.waiting.write_before(now, |_, line| self.output.write(line));
     }
 }
 

@@ -174,6 +174,26 @@ fn a_packet_is_written_as_it_is_on_the_link() {
     assert_eq!(parsed.body, body(9));
 }
 
+#[test]
+fn of_a_packet_as_much_is_kept_as_asked_for() {
+    let path = folder("cut").join("a.pcapng");
+    let mut probe = CaptureProbe::new([((3, ROUTE), ends())]);
+    probe.tap(Pcapng::cut(&path, &["a"], 50).expect("writable"), &[0]);
+    sent(&mut probe, 1, &label(9, 0, Ecn::NotEct));
+    dequeued(&mut probe, 4, 0, &label(9, 0, Ecn::NotEct));
+    probe.finish().expect("writable");
+    let disk = Disk::of(10_000);
+    disk.bytes.lock().expect("not poisoned").extend(std::fs::read(path).expect("readable"));
+    let blocks = disk.blocks();
+    assert_eq!(word(&blocks[1].1, 4), 50, "of the interface");
+    let packet = &blocks[2].1;
+    // A datagram of 32 bytes: 60 with its headers.
+    assert_eq!((word(packet, 12), word(packet, 16)), (50, 60));
+    let mut whole = Vec::new();
+    wire::emit(&label(9, 0, Ecn::NotEct), &body(9), &ends(), &mut whole).expect("fits");
+    assert_eq!(packet[20..], [&whole[..50], &[0, 0]].concat());
+}
+
 /// As they are on the wire, checksums and all; `wire::parse` checks these.
 #[test]
 fn dccp_and_tfrc_are_written_too() {

@@ -26,9 +26,11 @@ impl Sum {
     /// Goes on over these bytes; an odd one at the end is padded with zero (RFC 1071 §1).
     #[must_use]
     pub fn over(mut self, bytes: &[u8]) -> Self {
-        // RFC 1071 §2 (C): four bytes at a time fold to the same.
+        // RFC 1071 §2 (B) and (C): the sum of words of four bytes, whatever their order, folds to the
+        // same but for the order of its bytes, and no word need be turned.
         let (fours, rest) = bytes.as_chunks::<4>();
-        self.0 += fours.iter().map(|four| u64::from(u32::from_be_bytes(*four))).sum::<u64>();
+        let sum = fours.iter().map(|four| u64::from(u32::from_le_bytes(*four))).sum::<u64>();
+        self.0 += u64::from(fold(sum).swap_bytes());
         let (twos, rest) = rest.as_chunks::<2>();
         self.0 += twos.iter().map(|two| u64::from(u16::from_be_bytes(*two))).sum::<u64>();
         if let [last] = rest {
@@ -41,12 +43,15 @@ impl Sum {
     /// checksum it is zero.
     #[must_use]
     pub const fn finish(self) -> u16 {
-        let mut sum = self.0;
-        while sum > 0xffff {
-            sum = (sum >> 16) + (sum & 0xffff);
-        }
-        !(sum as u16)
+        !fold(self.0)
     }
+}
+
+const fn fold(mut sum: u64) -> u16 {
+    while sum > 0xffff {
+        sum = (sum >> 16) + (sum & 0xffff);
+    }
+    sum as u16
 }
 
 static CASTAGNOLI: crc::Crc<u32> = crc::Crc::<u32>::new(&crc::CRC_32_ISCSI);

@@ -76,6 +76,17 @@ impl Header {
         header[10..12].copy_from_slice(&checksum.to_be_bytes());
     }
 
+    /// Writes what a label says of the packet now over what it said when the header was written:
+    /// type of service and time to live.
+    pub(super) fn relabel(packet: &Packet, bytes: &mut [u8]) {
+        let header = &mut bytes[..HEADER];
+        header[1] = packet.dscp << 2 | packet.ecn as u8;
+        header[8] = packet.ttl();
+        header[10..12].fill(0);
+        let checksum = Sum::default().over(header).finish();
+        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+    }
+
     /// Reads and checks the header; also gives what follows it. Options are passed over.
     ///
     /// # Errors

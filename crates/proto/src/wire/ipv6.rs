@@ -67,6 +67,15 @@ impl Header {
         packet[24..40].copy_from_slice(&self.dst.octets());
     }
 
+    /// Writes what a label says of the packet now over what it said when the header was written:
+    /// traffic class and hop limit.
+    pub(super) fn relabel(packet: &Packet, bytes: &mut [u8]) {
+        let class = packet.dscp << 2 | packet.ecn as u8;
+        bytes[0] = 6 << 4 | class >> 4;
+        bytes[1] = class << 4 | bytes[1] & 0xf;
+        bytes[7] = packet.ttl();
+    }
+
     /// Reads the header; also gives what follows it. Extension headers are not supported.
     ///
     /// # Errors

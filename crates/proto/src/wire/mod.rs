@@ -25,7 +25,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 pub use crate::packet::INITIAL_TTL;
-use crate::packet::{Body, Damage, Ecn, Frame, Packet, Payload};
+use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, Packet, Payload};
 use crate::probe::Garbage;
 
 /// Where a packet comes from and where it goes.
@@ -158,6 +158,18 @@ pub fn emit_from(
         out.truncate(start);
     }
     written
+}
+
+/// Makes of a packet's bytes, as [`emit`] or [`emit_from`] wrote them on an earlier link, those that it
+/// has with this label: hops change TTL, ECN field and DSCP, and nothing behind the IP header.
+///
+/// # Panics
+/// If they are fewer than an IP header's.
+pub fn relabel(packet: &Packet, bytes: &mut [u8]) {
+    match packet.version {
+        IpVersion::V4 => ipv4::Header::relabel(packet, bytes),
+        IpVersion::V6 => ipv6::Header::relabel(packet, bytes),
+    }
 }
 
 fn emit_ip(

@@ -19,6 +19,24 @@ fn label(number: u32, ecn: Ecn, dscp: u8, version: IpVersion) -> Packet {
     Packet { body, ip_bytes: 0, route: 1, flow: 2, number, hop: 0, ecn, dscp, version, sent }
 }
 
+proptest! {
+    /// What a link further on makes of a packet's bytes is what they would be if they were made there.
+    #[test]
+    fn a_packet_relabelled_is_that_of_the_later_label(
+        ends in ends(), payload in payload(), (hop, dscp, ce) in (1_u8..70, 0_u8..64, any::<bool>()),
+    ) {
+        let first = label(0x1_2345, Ecn::Ect0, 46, version(&ends));
+        let ecn = if ce { Ecn::Ce } else { Ecn::Ect0 };
+        let later = Packet { hop, dscp, ecn, ..first };
+        let body = Body::Udp(Frame::Data(payload));
+        let [mut here, mut there] = [Vec::new(), Vec::new()];
+        wire::emit(&first, &body, &ends, &mut here).expect("fits");
+        wire::emit(&later, &body, &ends, &mut there).expect("fits");
+        wire::relabel(&later, &mut here);
+        prop_assert_eq!(here, there);
+    }
+}
+
 fn ends() -> impl Strategy<Value = Ends> {
     let addresses = prop_oneof![
         any::<(Ipv4Addr, Ipv4Addr)>().prop_map(|(a, b)| (IpAddr::V4(a), IpAddr::V4(b))),

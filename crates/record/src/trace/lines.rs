@@ -1,13 +1,13 @@
 //! The text of traces: ns-2's twelve columns (The ns Manual, "Trace and Monitoring Support") and
-//! nam's events. Times are seconds to the nanosecond; integers are formatted here, a line costs no
-//! allocation.
+//! nam's events. Times are seconds to the nanosecond. All lines of a packet end with the same text, and
+//! what leads to it differs by event, time and link: a line is put together of pieces that are copied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use talkspurt_proto::packet::Ecn;
 
-use super::Word;
+use super::digits::{Short, eight};
 use crate::layout::Layout;
 
 /// Which reader a trace is for.
@@ -30,25 +30,32 @@ pub(super) enum Act {
     Dropped,
 }
 
-/// A line that waits to be written.
+/// What a packet is called: an index into [`WORDS`].
+pub(super) type Word = u8;
+
+/// What the lines of a packet tell of it.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
-    pub(super) at: u64,
-    pub(super) seq: u64,
-    pub(super) uid: u32,
-    pub(super) link: u32,
+pub(super) struct Named {
+    pub(super) word: Word,
     pub(super) ip_bytes: u32,
     pub(super) flow: u32,
     pub(super) src: u32,
     pub(super) dst: u32,
-    /// Which of the nodes that the link leads to.
-    pub(super) to: u32,
-    pub(super) act: Act,
-    pub(super) word: Word,
-    pub(super) flags: u8,
+    pub(super) seq: u64,
+    pub(super) uid: u32,
 }
 
-const _: () = assert!(size_of::<Line>() <= 48);
+/// What a packet's lines end with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Tail {
+    /// As long as the longest is with words of 13 letters and all numbers as long as can be.
+    text: Short<168>,
+    /// Where its flags are.
+    flags: u8,
+}
+
+/// Bytes that an event takes at most: in nam two lines.
+pub(super) const MOST: usize = 512;
 
 /// ns-2's words for kinds of packet (`packet_t` in its `common/packet.h`); ns-2 knows no RTCP apart, no
 /// Sync of DCCP and no ICMP.
@@ -116,6 +123,8 @@ pub(super) struct Lines {
     dialect: Dialect,
     links: Vec<Wire>,
     flags: Vec<[u8; 7]>,
+    /// The second that the last line was of, and its digits up to the point.
+    second: (u64, Short<24>),
 }
 
 /// A link.
@@ -125,7 +134,7 @@ struct Wire {
     /// The nodes it leads to.
     to: Vec<u32>,
     /// For each of them, both ends as the dialect has them.
-    texts: Vec<Vec<u8>>,
+    texts: Vec<Short<40>>,
     /// Where there are several: which of them the packets of a route go to.
     receivers: BTreeMap<u32, usize>,
 }
@@ -140,9 +149,15 @@ impl Lines {
         let links = layout.links.iter().map(|link| {
             let from = nodes[&link.from];
             let to: Vec<u32> = link.to.iter().map(|name| nodes[name]).collect();
-            let text = |to: &u32| match dialect {
-                Dialect::Ns2 => format!(" {from} {to} ").into_bytes(),
-                Dialect::Nam => format!(" -s {from} -d {to} -p ").into_bytes(),
+            let text = |to: &u32| {
+                let mut ends = Short::EMPTY;
+                let words: [&[u8]; 3] = match dialect {
+                    Dialect::Ns2 => [b" ", b" ", b" "],
+                    Dialect::Nam => [b" -s ", b" -d ", b" -p "],
+                };
+                ends.text(words[0]).number(from.into());
+                ends.text(words[1]).number((*to).into()).text(words[2]);
+                ends
             };
             let texts = to.iter().map(text).collect();
             Wire { from, to, texts, receivers: link.receivers.clone() }
@@ -153,7 +168,8 @@ impl Lines {
             let (marked, capable) = (letter(MARKED, b'E'), letter(CAPABLE, b'N'));
             [echo, b'-', b'-', reduced, marked, b'-', capable]
         });
-        let lines = Self { dialect, links: links.collect(), flags: flags.collect() };
+        let second = (u64::MAX, Short::EMPTY);
+        let lines = Self { dialect, links: links.collect(), flags: flags.collect(), second };
         let head = match dialect {
             Dialect::Ns2 => String::new(),
             Dialect::Nam => head(layout, nodes),
@@ -178,76 +194,76 @@ impl Lines {
         known.or_else(|| wire.to.iter().position(|node| *node == end)).unwrap_or_default() as u32
     }
 
-    fn ends(&self, line: &Line) -> &[u8] {
-        &self.links[line.link as usize].texts[line.to as usize]
+    /// What the lines of a packet end with.
+    pub(super) fn tail(&self, named: &Named, flags: u8) -> Tail {
+        let Named { word, ip_bytes, flow, src, dst, seq, uid } = *named;
+        let [ip_bytes, flow, src, dst, uid] = [ip_bytes, flow, src, dst, uid].map(u64::from);
+        let flags = &self.flags[usize::from(flags)];
+        let (mut tail, mut at) = (Short::EMPTY, 0);
+        tail.text(WORDS[usize::from(word)].as_bytes());
+        match self.dialect {
+            Dialect::Ns2 => {
+                tail.text(b" ").number(ip_bytes).text(b" ");
+                at += tail.len();
+                tail.text(flags).text(b" ").number(flow);
+                tail.text(b" ").number(src).text(b".").number(flow);
+                tail.text(b" ").number(dst).text(b".").number(flow);
+                tail.text(b" ").number(seq).text(b" ").number(uid).text(b"\n");
+            }
+            Dialect::Nam => {
+                tail.text(b" -e ").number(ip_bytes).text(b" -c ").number(flow);
+                tail.text(b" -i ").number(uid).text(b" -a ").number(flow);
+                tail.text(b" -x {").number(src).text(b".").number(flow);
+                tail.text(b" ").number(dst).text(b".").number(flow);
+                tail.text(b" ").number(seq).text(b" ");
+                at += tail.len();
+                tail.text(flags).text(b" null}\n");
+            }
+        }
+        Tail { text: tail, flags: at as u8 }
     }
 
-    /// Appends the text of a line.
-    pub(super) fn write(&self, line: &Line, text: &mut Vec<u8>) {
+    /// Gives a packet's lines other flags.
+    pub(super) fn flag(&self, tail: &mut Tail, flags: u8) {
+        tail.text.replace(tail.flags.into(), &self.flags[usize::from(flags)]);
+    }
+
+    /// Writes what happened to a packet, on a link to one of the nodes that it leads to; how many bytes
+    /// that takes, at most [`MOST`].
+    #[inline]
+    pub(super) fn write(
+        &mut self,
+        act: Act,
+        nanos: u64,
+        (link, to): (u32, u32),
+        tail: &Tail,
+        text: &mut [u8],
+    ) -> usize {
+        let (second, rest) = (nanos / SECOND, nanos % SECOND);
+        if self.second.0 != second {
+            self.second = (second, Short::EMPTY);
+            self.second.1.number(second).text(b".");
+        }
+        let ends = &self.links[link as usize].texts[to as usize];
+        let letter = b"r+-d"[act as usize];
+        let mut line = |at: usize, head: [u8; 5], length: usize| {
+            text[at..at + 5].copy_from_slice(&head);
+            let at = self.second.1.copy(at + length, text);
+            text[at] = b'0' + (rest / 100_000_000) as u8;
+            text[at + 1..at + 9].copy_from_slice(&eight(rest % 100_000_000));
+            tail.text.copy(ends.copy(at + 9, text), text)
+        };
         match self.dialect {
-            Dialect::Ns2 => self.ns2(line, text),
+            Dialect::Ns2 => line(0, [letter, b' ', b' ', b' ', b' '], 2),
             Dialect::Nam => {
-                let letter = b"r+-d"[line.act as usize];
-                self.nam(letter, line, text);
-                if line.act == Act::Dequeued {
-                    self.nam(b'h', line, text);
-                }
+                let end = line(0, [letter, b' ', b'-', b't', b' '], 5);
+                if act == Act::Dequeued { line(end, *b"h -t ", 5) } else { end }
             }
         }
     }
-
-    fn ns2(&self, line: &Line, text: &mut Vec<u8>) {
-        text.extend_from_slice(&[b"r+-d"[line.act as usize], b' ']);
-        seconds(line.at, text);
-        text.extend_from_slice(self.ends(line));
-        text.extend_from_slice(WORDS[usize::from(line.word)].as_bytes());
-        text.push(b' ');
-        integer(line.ip_bytes.into(), text);
-        text.push(b' ');
-        text.extend_from_slice(&self.flags[usize::from(line.flags)]);
-        text.push(b' ');
-        integer(line.flow.into(), text);
-        for node in [line.src, line.dst] {
-            text.push(b' ');
-            integer(node.into(), text);
-            text.push(b'.');
-            integer(line.flow.into(), text);
-        }
-        text.push(b' ');
-        integer(line.seq, text);
-        text.push(b' ');
-        integer(line.uid.into(), text);
-        text.push(b'\n');
-    }
-
-    fn nam(&self, letter: u8, line: &Line, text: &mut Vec<u8>) {
-        text.extend_from_slice(&[letter, b' ', b'-', b't', b' ']);
-        seconds(line.at, text);
-        text.extend_from_slice(self.ends(line));
-        text.extend_from_slice(WORDS[usize::from(line.word)].as_bytes());
-        let numbers: [(&[u8], u64); 4] = [
-            (b" -e ", line.ip_bytes.into()),
-            (b" -c ", line.flow.into()),
-            (b" -i ", line.uid.into()),
-            (b" -a ", line.flow.into()),
-        ];
-        for (word, number) in numbers {
-            text.extend_from_slice(word);
-            integer(number, text);
-        }
-        text.extend_from_slice(b" -x {");
-        for node in [line.src, line.dst] {
-            integer(node.into(), text);
-            text.push(b'.');
-            integer(line.flow.into(), text);
-            text.push(b' ');
-        }
-        integer(line.seq, text);
-        text.push(b' ');
-        text.extend_from_slice(&self.flags[usize::from(line.flags)]);
-        text.extend_from_slice(b" null}\n");
-    }
 }
+
+const SECOND: u64 = 1_000_000_000;
 
 /// Okabe and Ito's colours, by names that X11 has.
 const COLOURS: [&str; 7] =
@@ -289,31 +305,4 @@ fn head(layout: &Layout, nodes: &BTreeMap<String, u32>) -> String {
         line(format_args!("n -t 0 -s {number} -S DLABEL -l \"{name}\" -L \"\"\n"));
     }
     text
-}
-
-/// Seconds with nine decimals.
-fn seconds(nanos: u64, text: &mut Vec<u8>) {
-    integer(nanos / 1_000_000_000, text);
-    text.push(b'.');
-    let mut rest = (nanos % 1_000_000_000) as u32;
-    let mut digits = [b'0'; 9];
-    for digit in digits.iter_mut().rev() {
-        *digit = b'0' + (rest % 10) as u8;
-        rest /= 10;
-    }
-    text.extend_from_slice(&digits);
-}
-
-fn integer(mut value: u64, text: &mut Vec<u8>) {
-    let mut digits = [0_u8; 20];
-    let mut at = digits.len();
-    loop {
-        at -= 1;
-        digits[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    text.extend_from_slice(&digits[at..]);
 }

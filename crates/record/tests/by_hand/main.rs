@@ -92,8 +92,7 @@ fn call_script() -> Vec<Told> {
 }
 
 fn record(layout: Layout, script: &[Told]) -> Recording {
-    let mut recorder =
-        Recorder::new(layout, Options { packets: true, gauges: true, sojourn: false });
+    let mut recorder = Recorder::new(layout, Options { gauges: true, sojourn: false });
     tell(script, &mut recorder);
     recorder.finish()
 }

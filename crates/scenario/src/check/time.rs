@@ -1,6 +1,7 @@
 //! The length of the run, the window of measurement and what is recorded.
 
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::units::Size;
 
 use crate::model::{Animation, Cell, Flow, Scenario};
 use crate::path::Path;
@@ -78,6 +79,9 @@ fn animation(animation: &Animation, end: Duration, found: &mut Findings) {
     }
 }
 
+/// RFC 8200 §3: bytes of an IPv6 header.
+const LEAST_SNAPLEN: Size = Size::from_bytes(40);
+
 fn record(scenario: &Scenario, run: Duration, found: &mut Findings) {
     let interval = scenario.record.interval;
     let path = Path::of(&["record", "interval"]);
@@ -85,6 +89,10 @@ fn record(scenario: &Scenario, run: Duration, found: &mut Findings) {
         found.add(path, "must be longer than nothing").hint("the default is \"100ms\"".to_owned());
     } else if run.as_nanos() <= Instant::HORIZON.as_nanos() {
         bins(scenario, run, found);
+    }
+    if let Some(snaplen) = scenario.record.snaplen.filter(|snaplen| *snaplen < LEAST_SNAPLEN) {
+        let message = format!("{snaplen} does not hold an IP header: at least {LEAST_SNAPLEN}");
+        found.add(Path::of(&["record", "snaplen"]), message);
     }
     let names = scenario.links.keys().map(String::as_str);
     for (index, link) in scenario.record.pcapng.iter().enumerate() {

@@ -31,6 +31,7 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::Size;
 
 /// An experiment: a network, the flows over it, and what to measure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -115,6 +116,10 @@ pub struct Record {
     /// Links whose packets are captured as pcapng (both ends' view of the wire), by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pcapng: Vec<String>,
+    /// Bytes kept of each captured packet, counted from its IP header on, as by tcpdump's `-s`; absent
+    /// means all of them. At least 40, an IPv6 header's. It holds for exports as pcapng, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snaplen: Option<Size>,
     /// The packets that a report shows moving.
     #[serde(default)]
     pub animation: Animation,
@@ -173,6 +178,7 @@ impl Default for Record {
             gauges: Self::default_gauges(),
             sojourn: false,
             pcapng: Vec::new(),
+            snaplen: None,
             animation: Animation::default(),
         }
     }

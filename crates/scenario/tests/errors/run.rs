@@ -62,7 +62,7 @@ fn animation() {
     let with = |more: &[(&str, &str)]| told(GOOD, more);
     let (from, to) = ("record.animation.from", "record.animation.to");
     let told = [
-        with(&[(to, "61s"), ("record.animation.packets", "20001")]),
+        with(&[(to, "61s"), ("record.animation.packets", "20001"), ("record.snaplen", "39B")]),
         with(&[(from, "60s")]),
         with(&[(from, "20s"), (to, "20s")]),
         with(&[(to, "0s")]),

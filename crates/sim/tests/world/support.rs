@@ -13,8 +13,8 @@ use talkspurt_app::source::{self, Material};
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::{
-    Digest, FlowInfo, FlowSummary, Layout, LinkInfo, LinkSummary, Options, Recorder, RouteInfo,
-    SideInfo,
+    Digest, FlowInfo, FlowSummary, Layout, LinkInfo, LinkSummary, Options, Output, PacketTable,
+    Recorder, RouteInfo, SideInfo,
 };
 use talkspurt_scenario::model::Scenario;
 use talkspurt_scenario::{Network, Point};
@@ -101,9 +101,10 @@ pub(crate) fn watch(point: &Point, look: &Look, eye: impl FnMut(Instant, Place, 
 /// Runs under a further probe.
 pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run, P) {
     let Point { scenario, network, .. } = point;
-    let options = Options { packets: look.packets, gauges: true, sojourn: true };
-    let recorder = Recorder::new(layout(scenario, network), options);
-    let probe = ((InOrder::default(), probe), (Digest::new(), recorder));
+    let layout = layout(scenario, network);
+    let packets = look.packets.then(|| PacketTable::new(Output::to(std::io::sink()), &layout));
+    let recorder = Recorder::new(layout, Options { gauges: true, sojourn: true });
+    let probe = (((InOrder::default(), packets), probe), (Digest::new(), recorder));
     let mut world = build(scenario, network, &look.materials, probe);
     let timetable = Timetable {
         duration: scenario.duration,
@@ -119,7 +120,8 @@ pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run
     let played = world.peers().iter().map(|peer| peer.played().to_vec()).collect();
     let generated = world.peers().iter().map(talkspurt_app::peer::Peer::generated).collect();
     let hops = world.hops();
-    let ((_, probe), (digest, recorder)) = world.probe;
+    let (((_, packets), probe), (digest, recorder)) = world.probe;
+    packets.map_or(Ok(()), PacketTable::finish).expect("nothing can fail");
     let recording = recorder.finish();
     assert_eq!(recording.conservation(), Ok(()));
     let digest = digest.hex();

@@ -1,0 +1,16 @@
+//! The packets of a run as a table on disk, written while it goes on.
+
+use std::path::Path;
+
+use talkspurt_record::{Layout, Output, PacketTable};
+
+/// `packets.parquet` in a folder that exists.
+pub(crate) fn create(folder: &Path, layout: &Layout) -> Result<PacketTable, String> {
+    let output = Output::create(folder.join("packets.parquet")).map_err(|e| e.to_string())?;
+    Ok(PacketTable::new(output, layout))
+}
+
+/// Completes the table.
+pub(crate) fn finish(packets: PacketTable) -> Result<(), String> {
+    packets.finish().map_err(|error| format!("the packets could not be written: {error}"))
+}
