@@ -1,5 +1,6 @@
 """The report in a real browser: it draws, it plays, and it asks the network for nothing."""
 
+import json
 import os
 import random
 import shutil
@@ -11,7 +12,6 @@ import polars as pl
 import pytest
 
 import talkspurt
-from talkspurt.report import animation
 
 REQUIRED = bool(os.environ.get("TALKSPURT_REQUIRE_BROWSER"))
 CHROMIUM = (
@@ -227,10 +227,13 @@ def test_packets_stand_where_the_table_says(browser, moving):
         assert flew > 300 and waited > 300, "or nothing was compared"
 
 
-INKED = """(stage, [colour, below]) => {
+INKED = """(stage, [colour, box]) => {
   const canvas = stage.querySelector(".moving canvas");
-  const to = Math.floor(below * canvas.height / stage.querySelector("svg").viewBox.baseVal.height);
-  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, to).data;
+  const whole = stage.querySelector(".ground-of:not([hidden]) svg").viewBox.baseVal;
+  const [left, top, right, bottom] = box ?? [0, whole.y, whole.width, whole.y + whole.height];
+  const scale = canvas.height / whole.height;
+  const place = [left - whole.x, top - whole.y, right - left, bottom - top];
+  const pixels = canvas.getContext("2d").getImageData(...place.map((v) => Math.round(v * scale))).data;
   let count = 0;
   for (let i = 0; i < pixels.length; i += 4) {
     const same = !colour || colour.every((value, k) => Math.abs(value - pixels[i + k]) < 3);
@@ -238,6 +241,22 @@ INKED = """(stage, [colour, below]) => {
   }
   return count;
 }"""
+
+
+WHOLE = """stage => {
+  const { x, y, width, height } = stage.querySelector(".ground-of:not([hidden]) svg").viewBox.baseVal;
+  return [x, y, x + width, y + height];
+}"""
+
+
+def stack_of(page, link):
+    """The middle of a link's queue along the page and the height it stands on."""
+    shown = json.loads(page.inner_text("#animation"))
+    number = next(one["stack"] for one in shown["links"] if one["name"] == link)
+    lane = shown["lanes"][number]
+    (ax, ay), (bx, _) = lane["points"][:2]
+    assert bx > ax, "it is above its link"
+    return ax + lane["stack"], ay - 10
 
 
 def test_a_queue_stands_as_high_as_packets_wait(browser, moving):
@@ -249,6 +268,8 @@ def test_a_queue_stands_as_high_as_packets_wait(browser, moving):
         page.select_option("[data-part=world]", "0")
         begin, end = stage.evaluate("stage => [stage.animation.from, stage.animation.to]")
         seen = {}
+        _, foot = stack_of(page, "sky")
+        left, top, right, _ = stage.evaluate(WHOLE)
         dice = random.Random(6)
         for t in (dice.uniform(begin, end) for _ in range(300)):
             entered = packets.filter(pl.col("enqueued_s") <= t)
@@ -258,7 +279,8 @@ def test_a_queue_stands_as_high_as_packets_wait(browser, moving):
             back = stage.evaluate(ASK, ["on", "sky.back", t])["waiting"]
             assert said.startswith(f"{waiting + back} waiting, ")
             # Above the link stands its queue, and nothing else.
-            seen[waiting] = stage.evaluate(INKED, [None, animation.PAD - 10])
+            seen[waiting] = stage.evaluate(INKED, [None, [left, top, right, foot]])
+            assert stage.evaluate(INKED, [None, [left, top, right, top + 2]]) == 0, "it has room"
         assert len(seen) > 5
         assert seen.pop(0) == 0
         heights = [seen[waiting] for waiting in sorted(seen)]
@@ -293,12 +315,49 @@ def test_drops_appear_at_their_instants(browser, moving):
             stage.evaluate(ASK, ["show", instant])
         # A cross is drawn at the instant, and not before.
         stage.evaluate(ASK, ["show", told[0]])
-        assert stage.evaluate(INKED, [BAD, 1000]) > 5
+        assert stage.evaluate(INKED, [BAD, None]) > 5
         stage.evaluate(ASK, ["show", told[0] - 1e-6])
-        assert stage.evaluate(INKED, [BAD, 1000]) == 0
+        assert stage.evaluate(INKED, [BAD, None]) == 0
         stage.evaluate(ASK, ["show", instant])
         page.click("[data-part=before]")
         assert stage.evaluate(ASK, ["time"]) == pytest.approx(sorted(set(told))[3], abs=1e-9)
+
+
+def test_what_waits_is_hidden_by_no_cross_and_touches_no_name(browser, moving):
+    with Visit(browser, moving[1]) as visit:
+        page = visit.page
+        stage = page.query_selector(".stage")
+        for world, link in enumerate(("sky", "ground")):
+            page.select_option("[data-part=world]", str(world))
+            middle, foot = stack_of(page, link)
+            _, top, right, _ = stage.evaluate(WHOLE)
+            stage.evaluate(ASK, ["show", stage.evaluate(ASK, ["drops"])[0]])
+            stack = [middle - 6.5, top, middle + 6.5, foot]
+            assert stage.evaluate(INKED, [None, stack]) > 100, "packets wait"
+            assert stage.evaluate(INKED, [BAD, stack]) == 0
+            assert stage.evaluate(INKED, [BAD, [middle + 6.5, top, right, foot]]) > 5
+            ends = stage.evaluate(NAMES)
+            assert min(abs(middle - 6.5 - end) for end in ends) > 4
+            assert not any(middle - 10.5 < end < middle + 6.5 for end in ends)
+
+
+NAMES = """stage => [...stage.querySelectorAll(".ground-of:not([hidden]) .node-name")].map((name) => {
+  const { x, width } = name.getBBox();
+  return x + width;
+})"""
+WORDS_TO_SLIDER = """stage => {
+  const words = [...stage.querySelectorAll(".ground-of:not([hidden]) text")];
+  const bottom = Math.max(...words.map((text) => text.getBoundingClientRect().bottom));
+  return stage.querySelector("[data-part=course]").getBoundingClientRect().top - bottom;
+}"""
+
+
+def test_the_slider_stands_right_below_the_network(browser, moving):
+    with Visit(browser, moving[1]) as visit:
+        stage = visit.page.query_selector(".stage")
+        for world in ("0", "1"):
+            visit.page.select_option("[data-part=world]", world)
+            assert 0 < stage.evaluate(WORDS_TO_SLIDER) < 45
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -131,3 +131,18 @@ def test_an_unknown_metric_names_the_nearest():
     with pytest.raises(KeyError, match="fairness is no column"):
         column("fairness")
     assert of_a_flow("fairness").formula
+
+
+def test_a_gauge_of_a_direction_is_of_its_own_end(controlled):
+    for gauge, there, back in (("rate", "from", "to"), ("jitter", "to", "from")):
+        table = controlled.gauges("three", gauge)
+        asked = {
+            name: metrics.compute(controlled, gauge, name) for name in ("three", "three.reverse")
+        }
+        for name, side in (("three", there), ("three.reverse", back)):
+            known = table.filter(side=side)
+            assert known.height > 1
+            assert asked[name]["value"].to_list() == known["value"].to_list()
+            assert set(asked[name]["side"]) == {side}
+        every = metrics.compute(controlled, gauge)
+        assert every.filter(flow="three").height == table.height

@@ -301,10 +301,25 @@ def test_the_command_lists_and_computes(tmp_path, paper):
         (("metrics", tmp_path / "run", "m", "--flow", "bet"), "no flow 'bet'"),
         (("metrics", tmp_path / "run"), "which metric?"),
         (("metrics", tmp_path / "run", "m", "--bin", "0"), "--bin 0"),
+        (("metrics", tmp_path / "run", "mos", "--bin", "3"), "flows.mos has no bins of time"),
+        (("metrics", tmp_path / "run", "fairness", "--bin", "7"), "fairness has no bins of time"),
+        (("metrics", tmp_path / "run", "rate"), "no flow of this run has gauges.rate"),
+        (("metrics", tmp_path / "run", "cwnd", "--flow", "beat"), "'beat' has no gauges.cwnd"),
     ]:
         done = command(*words)
         assert done.returncode == 2
+        assert done.stdout == ""
         assert complaint in done.stderr
+
+
+def test_a_width_of_bins_is_taken_where_it_changes_something_and_refused_elsewhere(paper):
+    for one in catalogue.ALL:
+        if not one.has_bins:
+            with pytest.raises(ValueError, match="has no bins of time"):
+                metrics.compute(paper, one.full_name, bin_s=2.0)
+        elif one.shape != "calls":  # there is none on paper
+            own = metrics.compute(paper, one.name)
+            assert not metrics.compute(paper, one.name, bin_s=2.0).equals(own), one.name
 
 
 def test_without_packets_it_says_how_to_have_them(tmp_path):

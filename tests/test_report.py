@@ -11,6 +11,7 @@ from talkspurt.figures import time
 from talkspurt.report import calls, page, series, single
 from talkspurt.report import study as study_report
 
+CBR = {"kind": "cbr", "rate": "16kbit/s", "packet": "200B"}
 SPEECH_OF_NOBODY = {"kind": "speech", "codec": "pcma"}
 
 # A plain link is followed only when clicked; everything else would be fetched at once.
@@ -171,6 +172,35 @@ def test_charts_show_the_inside_of_controllers_and_explain_it(controlled):
         for part in chart["explained"]:
             assert f'id="m-{part["name"]}"' in html
             assert part["meaning"].endswith(".")
+
+
+def explained(html):
+    return re.findall(r'<div id="m-([^"]+)"', html)
+
+
+def test_what_the_page_shows_is_explained_and_nothing_else(folder, result, study, controlled):
+    film = {"kind": "video", "rate": "100kbit/s", "frame": "100ms"}
+    seen = talkspurt.run(folder / "small.toml", set={"flows.upload.source": film})
+    alone = {"title": "t", "duration": "2s", "flows.tcp-call.source": {"kind": "bulk"}}
+    mute = talkspurt.run(folder / "small.toml", set={"flows.call.source": CBR, **alone})
+    pages = {
+        name: single.html(one)
+        for name, one in (("calls", result), ("film", seen), ("mute", mute), ("in", controlled))
+    }
+    pages["study"] = study_report.html(study)
+    for name, html in pages.items():
+        told = explained(html)
+        assert len(told) == len(set(told))
+        assert set(re.findall(r'href="#m-([^"]+)"', html)) <= set(told), name
+        for word in ("collisions", "retries", "drops_retries"):
+            assert f"link-{word}" not in told
+        assert ("video_frames" in told) == (name == "film")
+        assert ("mos" in told) == (name != "mute")
+        assert ("Table B.1" in html) == (name != "mute")
+    assert "rate" in explained(pages["in"]) and "rate" not in explained(pages["calls"])
+    assert "cwnd" in explained(pages["calls"]) and "cwnd" not in explained(pages["study"])
+    assert "mos_lost_to_loss" in explained(pages["study"])
+    assert "late_packets" not in explained(pages["study"])
 
 
 def test_smoothed_goodput_carries_as_much_as_the_series(result):

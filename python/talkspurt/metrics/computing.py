@@ -26,15 +26,16 @@ def compute(
     """A metric of one flow or link, or of all: ``flow`` or ``link``, x (if there is one) and y.
 
     Of a column that every run has, y is ``value``; of a gauge, x is ``time_s``, and ``side`` says
-    which end of the flow it is in.
+    which end of the flow it is in: both ends of a flow one way, of one both ways that end which the
+    direction asked for has it in, which is its sender but for ``jitter``.
 
     Args:
         result: the run.
         name: the metric, as ``metrics.metric`` knows it; of those with one name that of links, if
             ``link`` is given.
         flow: one flow; all unless given.
-        bin_s: width of a bin in seconds, for what is computed over time; the metric's own unless
-            given.
+        bin_s: width of a bin in seconds, for what is counted in bins of time; the metric's own
+            unless given.
         link: one link, for metrics of links; all unless given.
 
     Raises:
@@ -45,6 +46,8 @@ def compute(
     kind, asked, other = ("link", link, flow) if one.of_links else ("flow", flow, link)
     if other is not None:
         raise ValueError(f"{one.full_name} is of {kind}s")
+    if bin_s is not None and not one.has_bins:
+        raise ValueError(f"{one.full_name} has no bins of time")
     there = (result.links if one.of_links else result.flows)["name"].to_list()
     if asked is not None and asked not in there:
         raise KeyError(f"no {kind} {asked!r}; there are: {', '.join(there)}")
@@ -72,8 +75,10 @@ def compute(
 def _recorded(result: Result, one: Column, wanted: list[str]) -> pl.DataFrame:
     """A column as the run has it: ``value``, of a gauge for each ``side`` against ``time_s``."""
     if one.table == "gauges":
-        flows = [of.removesuffix(".reverse") for of in wanted]
-        kept = result.gauges(gauge=one.name).filter(pl.col("flow").is_in(flows))
+        ends = [(name, side) for of in wanted for name, side in _ends(result, of, one.name)]
+        there = pl.DataFrame(ends, schema={"flow": pl.String, "side": pl.String}, orient="row")
+        kept = result.gauges(gauge=one.name)
+        kept = kept.join(there, on=["flow", "side"], how="semi", maintain_order="left")
         return kept.select("flow", "side", "time_s", "value")
     table = result.table(one.table)
     if one.name not in table.columns:
@@ -83,6 +88,19 @@ def _recorded(result: Result, one: Column, wanted: list[str]) -> pl.DataFrame:
         )
     of = pl.col("name").alias("link" if one.of_links else "flow")
     return table.filter(pl.col("name").is_in(wanted)).select(of, pl.col(one.name).alias("value"))
+
+
+OF_RECEIVERS = ("jitter",)
+"""Gauges of a direction that are in its receiver; the others are in its sender."""
+
+
+def _ends(result: Result, direction: str, gauge: str) -> list[tuple[str, str]]:
+    """Flow and side of the ends in which a direction has a gauge."""
+    flow, sender = _sided(direction)
+    if f"{flow}.reverse" not in result.flows["name"]:
+        return [(flow, "from"), (flow, "to")]
+    receiver = "from" if sender == "to" else "to"
+    return [(flow, receiver if gauge in OF_RECEIVERS else sender)]
 
 
 def _has_packets(result: Result) -> bool:

@@ -31,7 +31,12 @@ WIDTH = 940.0
 """Networks of few columns are drawn so wide, so that packets have room to move."""
 STACK = 56.0
 """Room for a queue beside its link."""
-PAD = STACK + 36.0
+STEP = 4.0
+"""Height of a packet that waits, where there is room for all."""
+CLEAR = 20.0
+"""From the end of a node's name to the middle of a queue; names may be a tenth wider than said."""
+ABOVE, BELOW = 36.0, 20.0
+"""Room for a node and its name."""
 NEVER = 2**32 - 1
 MOST_NAMES = 3
 
@@ -103,7 +108,14 @@ def animation(result: Result, picture: Picture | None) -> Animation | str:
     if shown is None:
         return "no packet was on a link in the stretch that would be shown."
     first = max(range(len(shown.worlds)), key=lambda n: (shown.worlds[n].drops, -n))
-    data = {**shown.data, "from": begin, "to": end, "room": STACK, **_columns(shown.rows)}
+    data = {
+        **shown.data,
+        "from": begin,
+        "to": end,
+        "room": STACK,
+        "step": STEP,
+        **_columns(shown.rows),
+    }
     lead = _lead(begin, end, shown.rows.height, lossless, "from" in asked)
     return Animation(tuple(shown.worlds), first, lead, data)
 
@@ -222,17 +234,21 @@ class _Shown:
         rows = self.rows.filter(pl.col("link_index").is_in(mine))
         if rows.is_empty():
             return
-        heights = [self._frame.node(name)[1] for name in names]
+        heights = self._heights(names)
+        stacks = {link["number"]: link["stack"] for link in links.values()}
+        most = _longest(rows.with_columns(pl.col("link_index").replace_strict(stacks)))
         for number, way in inside.items():
             corners = self._frame.way(*way)
-            heights += [y for _, y in corners]
             words = self._drawn.nodes[way[0]]["words"]
+            stack = self._beside(words, corners)
             places[number] = {
                 "world": len(self.worlds),
                 "points": [[round(x, 1), round(y, 1)] for x, y in corners],
-                "stack": self._beside(words, corners),
+                "stack": stack,
             }
-        top, bottom = min(heights) - PAD, max(heights) + PAD
+            heights += [y for _, y in corners]
+            heights.append(_top(corners, stack, most.get(number, 0)))
+        top, bottom = min(heights), max(heights)
         box = (0.0, top, self._frame.width, bottom - top)
         ground = Markup(topology.ground(self._drawn, self._frame, set(names), box))
         drops = rows["dropped_s"].count()
@@ -240,11 +256,42 @@ class _Shown:
         words = ", ".join(said[:MOST_NAMES]) + (" …" if len(said) > MOST_NAMES else "")
         self.worlds.append(World(f"{words} ({drops} dropped)", ground, drops, rows.height))
 
+    def _heights(self, names: Sequence[str]) -> list[float]:
+        """How far up and down nodes, their names and the words of links reach."""
+        nodes = [self._frame.node(name)[1] for name in names]
+        heights = [y - ABOVE for y in nodes] + [y + BELOW for y in nodes]
+        if self._frame.rows <= topology.MOST_ROWS_WITH_WORDS:
+            for link in self._drawn.links:
+                if link["from"] in names and not link.get("air"):
+                    heights += topology.words_span(link, self._frame)
+        return heights
+
     def _beside(self, words: str, corners: Sequence[tuple[float, float]]) -> float:
         """How far along a link its queue stands: clear of the node and, above it, of its name."""
         (ax, ay), (bx, by) = corners[:2]
-        name = topology.LETTER * len(words) / 2 + 10 if bx > ax else 0.0
+        name = topology.LETTER * len(words) / 2 + CLEAR if bx > ax else 0.0
         return round(min(max(22.0, name), 0.4 * math.hypot(bx - ax, by - ay)), 1)
+
+
+def _longest(rows: pl.DataFrame) -> dict[int, int]:
+    """The most that wait at once, of each lane at which queues stand (``link_index``)."""
+    import polars as pl
+
+    came = rows.select("link_index", pl.col("enqueued_s").alias("time"), pl.lit(1).alias("by"))
+    left = pl.min_horizontal("dequeued_s", "dropped_s").alias("time")
+    gone = rows.select("link_index", left, pl.lit(-1).alias("by")).drop_nulls()
+    length = pl.col("by").cum_sum().over("link_index")
+    waiting = pl.concat([came, gone]).sort("time", "by").with_columns(length)
+    most = waiting.group_by("link_index", maintain_order=True).agg(pl.col("by").max())
+    return dict(most.iter_rows())
+
+
+def _top(corners: Sequence[tuple[float, float]], along: float, most: int) -> float:
+    """How high the top of a queue is, with the number above it, when so many wait."""
+    (ax, ay), (bx, by) = corners[:2]
+    turned = math.atan2(by - ay, bx - ax)
+    aside = 32.0 + min(STEP * most, STACK)
+    return ay + along * math.sin(turned) - aside * math.cos(turned)
 
 
 def _transmitters(

@@ -46,11 +46,6 @@ def charts(result: Result) -> list[dict[str, Any] | None]:
     return made
 
 
-def shown(result: Result) -> set[str]:
-    """Gauges the run has, for the catalogue."""
-    return set(result.gauges()["gauge"].unique().to_list())
-
-
 def _first(result: Result, gauge: str) -> list[str]:
     return inside.directions(result, gauge)[:MOST_FLOWS]
 

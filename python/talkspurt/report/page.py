@@ -49,7 +49,6 @@ def render(template: str, **values: Any) -> str:
     from markupsafe import Markup
 
     from talkspurt import _core
-    from talkspurt.metrics.catalogue import FLOWS, LINKS
     from talkspurt.words import VERDICTS
 
     scripts = (*SCRIPTS, "animation.js") if values.get("animation") else SCRIPTS
@@ -61,7 +60,6 @@ def render(template: str, **values: Any) -> str:
             plotter=Markup(script_safe(asset("vendor/uPlot.iife.min.js"))),
             scripts=[Markup(script_safe(asset(name))) for name in scripts],
             version=_core.version(),
-            metrics=(*FLOWS, *LINKS),
             verdicts=VERDICTS,
             **values,
         )

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import figures
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
-from talkspurt.metrics.catalogue import GAUGES, column
-from talkspurt.report import calls, inside, page, series, topology
+from talkspurt.metrics.catalogue import COLUMNS, column
+from talkspurt.report import calls, page, series, topology
 from talkspurt.report.animation import animation
 from talkspurt.result import BYTES
 from talkspurt.terminal.tables import BUSY, FRAME_DELAYS, VIDEO_COLUMNS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from markupsafe import Markup
 
+    from talkspurt.metrics.catalogue import Column
     from talkspurt.result import Result
 
 FLOW_COLUMNS = (
@@ -29,6 +30,7 @@ FLOW_COLUMNS = (
     "delay_max_s",
     "jitter_s",
 )
+MOS_LOST = ("mos_lost_to_delay", "mos_lost_to_loss", "mos_lost_to_codec")
 CALL_COLUMNS = (
     "mouth_to_ear_p50_s",
     "late_packets",
@@ -36,10 +38,10 @@ CALL_COLUMNS = (
     "loss_ratio",
     "r_factor",
     "mos",
-    "mos_lost_to_delay",
-    "mos_lost_to_loss",
-    "mos_lost_to_codec",
+    *MOS_LOST,
 )
+CHARTED = {"delay": "delay_mean_s", "cwnd": "cwnd", "sojourn": "sojourn_max_s"}
+"""What charts show that no table does, by the charts' names."""
 LINK_COLUMNS = ("utilisation", "drops", "queue_mean_packets", "queue_max_packets")
 STILL = ("mos", "delay_ecdf", "frame_delay")
 """Figures the page shows as pictures; the others it plays or draws itself."""
@@ -56,6 +58,7 @@ def html(result: Result) -> str:
     moving = animation(result, picture)
     sounds = calls.Sounds(size=0 if isinstance(moving, str) else moving.size)
     found = calls.calls_of(result, sounds)
+    charts = series.charts(result)
     return page.render(
         "single.html.j2",
         result=result,
@@ -77,11 +80,29 @@ def html(result: Result) -> str:
         byte_columns=[column(name) for name in BYTES],
         call_columns=[column(name) for name in CALL_COLUMNS],
         link_columns=[column(name) for name in (*LINK_COLUMNS, *_more_of_links(result))],
-        charts=series.charts(result),
-        gauges=tuple(m for m in GAUGES if m.name in inside.shown(result)),
+        charts=charts,
+        metrics=_explained(result, charts),
         figures=_stills(result),
         notes=notes([result]),
     )
+
+
+def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """What the page shows, in tables, cards of calls and charts."""
+    names = [*FLOW_COLUMNS, *BYTES, "rate_bps", *LINK_COLUMNS, *_more_of_links(result)]
+    if result.calls:
+        names += CALL_COLUMNS
+    if result.flows["video_frames"].is_not_null().any():
+        names += (*VIDEO_COLUMNS, *FRAME_DELAYS)
+    names += [CHARTED[chart["name"]] for chart in charts if chart["name"] in CHARTED]
+    names += [part["name"] for chart in charts for part in chart["explained"]]
+    return in_order(names)
+
+
+def in_order(names: Iterable[str]) -> list[Column]:
+    """Columns, each once, as the catalogue has them in order."""
+    shown = {column(name) for name in names}
+    return [one for one in COLUMNS if one in shown]
 
 
 def _more_of_links(result: Result) -> Iterator[str]:

@@ -11,7 +11,7 @@ from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import column
 from talkspurt.report import calls, page, topology
 from talkspurt.report.animation import animation
-from talkspurt.report.single import notes
+from talkspurt.report.single import MOS_LOST, in_order, notes
 from talkspurt.words import verdict
 
 if TYPE_CHECKING:
@@ -47,6 +47,13 @@ def html(study: Study) -> str:
     picture = topology.picture(first.topology, styles_of(first))
     moving = animation(first, picture)
     sounds = calls.Sounds(size=0 if isinstance(moving, str) else moving.size)
+    drawn = [
+        (name, figures.inline_svg(one, f"{_said_of(name)}. {comparison.notes_of(one)}"))
+        for name, one in comparison.every(study)
+    ]
+    shown = [*columns, *(name.removesuffix("-map") for name, _ in drawn)]
+    if first.calls:
+        shown += MOS_LOST  # on the calls' cards
     rows = _rows(study.summary(columns).to_dicts(), [a.name for a in study.axes])
     differences = _differences(study)
     return page.render(
@@ -65,14 +72,12 @@ def html(study: Study) -> str:
         styles=styles_of(first),
         first=first,
         columns=[column(name) for name in columns],
+        metrics=in_order(shown),
         rows=rows,
         differences=differences,
         most_rows=MOST_ROWS,
         marks=_marks([rows, *(table["rows"] for table in differences)]),
-        figures=[
-            Markup(figures.inline_svg(drawn, f"{_said_of(name)}. {comparison.notes_of(drawn)}"))
-            for name, drawn in comparison.every(study)
-        ],
+        figures=[Markup(svg) for _, svg in drawn],
         across=found.name if (found := across(study)) else "nothing",
         runs=_run_rows(study),
         notes=notes(_one_of_each(study)),

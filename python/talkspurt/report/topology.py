@@ -278,6 +278,27 @@ def _link_words(link: Mapping[str, Any], frame: Frame, worded: bool) -> str:
     group = f'<g class="link-words"{{}}><title>{escape(title)}</title>'
     if not worded:
         return f"{group.format('')}</g>"
+    x, y, angle, first = _words_at(link, lines, frame)
+    turned = f' transform="translate({x:.1f} {y:.1f}) rotate({angle:.1f})"'
+    words = f'<text y="{first:.1f}" class="link-name">{escape(link["words"])}</text>'
+    for place, line in enumerate(lines, 1):
+        words += f'<text y="{first + 13 * place:.1f}">{escape(line)}</text>'
+    return f"{group.format(turned)}{words}</g>"
+
+
+def words_span(link: Mapping[str, Any], frame: Frame) -> tuple[float, float]:
+    """From where to where, downwards, a link's words reach."""
+    lines = words_of(link)
+    _, y, angle, first = _words_at(link, lines, frame)
+    half = LETTER / 2 * max(map(len, [link["words"], *lines]))
+    tilt = half * abs(math.sin(math.radians(angle)))
+    return y + first - 10 - tilt, y + first + 13 * len(lines) + 4 + tilt
+
+
+def _words_at(
+    link: Mapping[str, Any], lines: Sequence[str], frame: Frame
+) -> tuple[float, float, float, float]:
+    """The point of a link its words belong to, how they are turned, and where the first stands."""
     way = frame.way(link["from"], link["to"])
     a, b = way[(len(way) - 1) // 2], way[(len(way) - 1) // 2 + 1]
     # Links that fan out are named near their hosts, where the others are farther away.
@@ -288,15 +309,11 @@ def _link_words(link: Mapping[str, Any], frame: Frame, worded: bool) -> str:
     x, y = a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share
     angle = math.degrees(math.atan2(b[1] - a[1], b[0] - a[0]))
     below = (len(frame.lines_on(link["from"], link["to"])) - 1) / 2 * LANE
-    turned = f' transform="translate({x:.1f} {y:.1f}) rotate({angle:.1f})"'
     # Of links that slant, those in the upper half have their words above them.
     first = max(21, below + 16)
     if abs(a[1] - b[1]) > 1 and y < frame.middle(link["from"]) - 1:
         first = min(-12, -below - 8) - 13 * len(lines)
-    words = f'<text y="{first:.1f}" class="link-name">{escape(link["words"])}</text>'
-    for place, line in enumerate(lines, 1):
-        words += f'<text y="{first + 13 * place:.1f}">{escape(line)}</text>'
-    return f"{group.format(turned)}{words}</g>"
+    return x, y, angle, first
 
 
 def _lanes(lines: Sequence[Line]) -> list[int]:

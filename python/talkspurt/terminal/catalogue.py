@@ -62,6 +62,10 @@ def print_metric(
         many = f"{result.duration_s / bin_s:.3g} bins in {result.duration_s:g} s"
         raise BadInputError(f"--bin {bin_s:g}: {many}, expected at most {MOST_BINS:g}")
     table = metrics.compute(result, name, flow, bin_s, link=link)
+    one = metrics.metric(name, of_links=link is not None)
+    if table.is_empty() and isinstance(one, metrics.Column):
+        whose = "no flow of this run has" if flow is None else f"flow {flow!r} has no"
+        raise BadInputError(f"{whose} {one.full_name}")
     if as_json:
         print(json.dumps(table.to_dicts(), ensure_ascii=False, allow_nan=False))
     else:

@@ -11,7 +11,7 @@ const FALL_S = 0.9; // as the reader's clock goes
 const STEPS = 2000; // of the slider
 const SMALL_BYTES = 100; // acknowledgements and the like are thinner
 const THICK = { lane: [3, 6], stack: [7, 13] };
-const ASIDE = { lane: 4.5, stack: 10 }; // from the middle of the link
+const ASIDE = { lane: 4.5, stack: 10, drop: 15 }; // from the middle of the link; of a drop, from its stack's
 const stage = document.querySelector(".stage");
 
 function ink(name) {
@@ -107,7 +107,7 @@ function measureQueues() {
     length.set(lane, length.get(lane) + by);
     lane.most = Math.max(lane.most, length.get(lane));
   }
-  for (const lane of lanes) if (lane) lane.step = Math.min(4, data.room / lane.most);
+  for (const lane of lanes) if (lane) lane.step = Math.min(data.step, data.room / lane.most);
   return changes;
 }
 const changes = measureQueues();
@@ -198,13 +198,15 @@ function upright(x, y) {
   pen.setTransform(state.place[0], 0, 0, state.place[3], to.x, to.y);
 }
 
-/** A dropped packet: a cross where it was lost, and the packet falling from there. */
+/** A dropped packet: a cross where it was lost, beside those that wait, and the packet falling from there. */
 function paintDrop(i, share) {
   const flew = rows.dequeued[i] <= rows.ended[i];
   const lane = (flew ? laneOfLink : stackOfLink)[rows.link[i]];
   const way = flew ? ends(i, rows.ended[i])[1] * lane.length : lane.stack;
   along(lane, partOf(lane, way));
-  upright(way, flew ? -ASIDE.lane : -ASIDE.stack - (lane.queue.length + 0.5) * lane.step);
+  const onwards = pen.getTransform().a < 0 ? -1 : 1; // to the side away from the stack
+  if (flew) upright(way, -ASIDE.lane);
+  else upright(way + ASIDE.drop, -ASIDE.stack - lane.queue.length * lane.step);
   pen.globalAlpha = 1 - share ** 2;
   pen.strokeStyle = ink("--bad");
   pen.lineWidth = 1.8;
@@ -215,7 +217,7 @@ function paintDrop(i, share) {
   }
   pen.stroke();
   pen.fillStyle = colourOf[rows.flow[i]];
-  if (!calm.matches) pen.fillRect(18 * Math.sqrt(share) - 5, 95 * share ** 2 - 2, 10, 4);
+  if (!calm.matches) pen.fillRect(onwards * 18 * Math.sqrt(share) - 5, 95 * share ** 2 - 2, 10, 4);
   pen.globalAlpha = 1;
 }
 

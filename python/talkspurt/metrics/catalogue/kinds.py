@@ -75,6 +75,11 @@ class Column:
         """Whether it is of links in the place of flows."""
         return self.table == "links"
 
+    @property
+    def has_bins(self) -> bool:
+        """Whether it is counted in bins of time, whose width may be chosen."""
+        return False
+
 
 @dataclass(frozen=True)
 class Computed:
@@ -128,6 +133,13 @@ class Computed:
     def of_links(self) -> bool:
         """Whether it is of links in the place of flows."""
         return self.shape == "links"
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether it is counted in bins of time, whose width may be chosen."""
+        # Of what is known by size only the greatest rate is that of a bin.
+        over_time = self.shape in ("over_time", "series", "links", "calls")
+        return over_time or self.y == "sent_max_bps"
 
 
 Metric = Column | Computed
