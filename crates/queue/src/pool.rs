@@ -55,8 +55,13 @@ impl Pool {
     }
 
     /// Drops what is left of a body and frees its slot.
+    ///
+    /// # Panics
+    /// In a debug build, if the slot is empty: then it would be free twice, and two packets would share
+    /// one body, which is our own broken invariant.
     #[inline]
     pub fn release(&mut self, id: BodyId) {
+        debug_assert!(self.slots[id.0 as usize].is_some(), "a body is released once");
         self.free.push(id.0);
         self.slots[id.0 as usize] = None;
     }
@@ -70,5 +75,57 @@ impl Pool {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talkspurt_proto::packet::{Frame, Payload};
+
+    fn body(offset: u64) -> Body {
+        Body::Udp(Frame::Data(Payload::Virtual { offset, len: 1 }))
+    }
+    fn offset(body: &Body) -> u64 {
+        let Body::Udp(Frame::Data(Payload::Virtual { offset, .. })) = body else {
+            panic!("not what was put in: {body:?}")
+        };
+        *offset
+    }
+
+    #[test]
+    fn slots_are_used_again_latest_first() {
+        let mut pool = Pool::default();
+        assert!(pool.is_empty());
+        let [a, b, c] = [1, 2, 3].map(|number| pool.put(body(number)));
+        assert_eq!([a, b, c].map(|id| offset(pool.peek(id))), [1, 2, 3]);
+        *pool.open(b) = body(20);
+        assert_eq!(offset(&pool.take(b)), 20);
+        pool.release(a);
+        assert_eq!(pool.len(), 1);
+        let again = [4, 5, 6].map(|number| pool.put(body(number)));
+        assert_eq!((again[0], again[1]), (a, b));
+        assert_eq!([c, a, b, again[2]].map(|id| offset(pool.peek(id))), [3, 4, 5, 6]);
+        [a, b, c, again[2]].into_iter().for_each(|id| pool.release(id));
+        assert!(pool.is_empty());
+    }
+
+    #[test]
+    #[should_panic(expected = "taken once")]
+    fn a_body_is_taken_once() {
+        let mut pool = Pool::default();
+        let id = pool.put(body(1));
+        pool.take(id);
+        pool.take(id);
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    #[should_panic(expected = "released once")]
+    fn a_body_is_released_once() {
+        let mut pool = Pool::default();
+        let id = pool.put(body(1));
+        pool.release(id);
+        pool.release(id);
     }
 }

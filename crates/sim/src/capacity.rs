@@ -64,7 +64,7 @@ impl Capacity {
     #[inline(never)]
     fn finish_otherwise(&mut self, start: Instant, bytes: u64) -> Option<Instant> {
         match self {
-            Self::PerByte(_) => None,
+            Self::PerByte(byte) => Some(start + *byte * bytes),
             Self::Fixed(rate) => rate.time_for(bytes).map(|time| start + time),
             Self::Stepped(steps) => stepped(steps, start, bytes),
             Self::Opportunities(trace) => Some(trace.finish(start, bytes)),

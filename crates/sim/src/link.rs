@@ -51,7 +51,7 @@ pub struct Parts {
     pub medium: Option<Box<Medium>>,
 }
 
-/// A working link: what every packet touches, in two lines of a cache. All else lies behind a pointer,
+/// A working link: what every packet touches, in 128 bytes. All else lies behind a pointer,
 /// or the links of five hundred calls would not fit the second cache.
 #[derive(Debug)]
 pub struct Link {
@@ -80,7 +80,7 @@ pub struct Link {
 
 const _: () = assert!(size_of::<Link>() <= 128);
 
-/// What only packets that wait or get lost have to do with.
+/// What only packets have to do with that wait or get lost, and those on a medium that is not plain.
 #[derive(Debug)]
 struct Back {
     index: u32,

@@ -3,6 +3,8 @@
 //!
 //! Times at the doors are true; inside, everything runs by the node's own [`Clock`].
 
+#[cfg(test)]
+mod bulk_tests;
 mod incoming;
 #[cfg(test)]
 mod ladder_tests;

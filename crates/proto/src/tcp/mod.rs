@@ -30,6 +30,8 @@ mod report;
 mod scoreboard;
 mod segment;
 mod selective;
+#[cfg(test)]
+mod selective_tests;
 mod send;
 mod timers;
 

@@ -516,6 +516,58 @@ mod tests {
         }
     }
 
+    proptest! {
+        /// Where nothing is touched the short way leaves the board that the long one leaves, whatever
+        /// came before: segments cut and sent again uncounted, timeouts taken back, blocks and losses
+        /// acknowledged since.
+        #[test]
+        fn advance_is_update_on_an_untouched_board(
+            steps in proptest::collection::vec((0..9_u8, 0..60_u64, 1..20_u64), 1..200),
+        ) {
+            let (mut short, mut long) = (Scoreboard::default(), Scoreboard::default());
+            let (mut nxt, mut una) = (0, 0);
+            for (i, (act, place, len)) in steps.into_iter().enumerate() {
+                let now = Instant::from_nanos(i as u64);
+                if act < 2 {
+                    una = nxt.min(una + place);
+                    let timed = long.update(at(una), &[], |_, _| {}).timed;
+                    if short.is_untouched() {
+                        prop_assert_eq!(short.advance(at(una)), timed);
+                    } else {
+                        short.update(at(una), &[], |_, _| {});
+                    }
+                } else {
+                    for board in [&mut short, &mut long] {
+                        match act {
+                            2..6 => board.push(at(nxt), at(nxt + len), now, None),
+                            // As a rescue does, of a path that has shrunk.
+                            6 => {
+                                if let Some((start, _)) = board.last_missing() {
+                                    board.resend(start, len, false, now, None);
+                                }
+                            }
+                            7 => {
+                                board.lose_all();
+                                board.find_all();
+                            }
+                            _ => {
+                                let left = (una + place).min(nxt);
+                                let block = (at(left), at((left + 3 * len).min(nxt)));
+                                board.update(at(una), &[block], |_, _| {});
+                                board.mark(10);
+                                if let Some((start, _)) = board.next_lost() {
+                                    board.resend(start, len, true, now, None);
+                                }
+                            }
+                        }
+                    }
+                    nxt += if matches!(act, 2..6) { len } else { 0 };
+                }
+                prop_assert_eq!(format!("{:?}", short), format!("{:?}", long));
+            }
+        }
+    }
+
     /// RFC 6675 §4, IsLost (segments of 10 bytes): three runs above, or more than 20 bytes above.
     #[test]
     fn is_lost() {

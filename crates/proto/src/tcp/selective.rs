@@ -166,6 +166,10 @@ impl Tcp {
     /// a peer that sends data and is sent none. True if it was one.
     #[inline(always)]
     pub(super) fn on_usual_ack(&mut self, now: Instant, segment: &Segment, ack: Seq) -> bool {
+        #[cfg(test)]
+        if super::selective_tests::is_shut() {
+            return false;
+        }
         let Some(selective) = &mut self.selective else { return false };
         let Selective { board, rack: None, delivery: None, .. } = &mut **selective else {
             return false;
@@ -178,6 +182,8 @@ impl Tcp {
         }
         if ack > self.tx.una && board.is_untouched() && !self.recovery.is_fast() {
             self.on_undisturbed_ack(now, segment, ack);
+            #[cfg(test)]
+            super::selective_tests::note_taken();
             return true;
         }
         false
