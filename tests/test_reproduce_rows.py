@@ -176,6 +176,29 @@ def test_words_are_decided_by_the_exact_interval_of_their_share(of: int) -> None
     assert verdict(row, stated=["TCP", "TCP", "UDP", "UDP", "TCP", "TCP"]).verdict == UNDECIDED
 
 
+def test_what_is_said_of_single_runs_is_judged_by_each_of_them() -> None:
+    row = spec(paper=0.0, band=Band(absolute=0), of="share")
+    # One run in ten that loses much makes no mean of nothing, and yet nine lost nothing.
+    lossy = [0.0] * 9 + [50.0]
+    found = verdict(row, stated=lossy)
+    assert found.verdict == MATCHES
+    assert "9 of 10 inside ±0 ms" in found.reason
+    assert verdict(dataclasses.replace(row, of="mean"), stated=lossy).verdict == UNDECIDED
+    half = verdict(row, stated=[0.0, 12.0, 15.0, 9.0, 0.0, 0.0, 6.0, 0.0, 0.0, 6.0])
+    assert half.verdict == UNDECIDED
+    assert "5 of 10 inside ±0 ms, which decides nothing" in half.reason
+    assert verdict(row, stated=[5.0] * 9 + [0.0]).verdict == DIFFERS
+    # Of one run there is no share; what gave no value is not inside.
+    assert verdict(row, stated=0.0).verdict == MATCHES
+    assert "1 of" not in verdict(row, stated=0.0).reason
+    assert verdict(row, stated=[0.0] * 5 + [None] * 5).verdict == UNDECIDED
+
+
+def test_a_study_says_what_its_bands_are_of() -> None:
+    drops = study_file.load("nor2010").row("fig9-13/drops")
+    assert (drops.of, spec().of) == ("share", "mean")
+
+
 def edges(row: Spec) -> list[tuple[float, float]]:
     """The edges of a row's band, each with the way out: -1 below, 1 above."""
     low, high = row.band.edges(row.paper)
@@ -214,11 +237,12 @@ def test_every_bands_edge_is_where_the_class_changes(name: str) -> None:
             wide = row.band.edges(row.paper)[0] < row.band.edges(row.paper)[1]
             if wide:
                 assert {r.verdict for r in judged(**{row.id: Sample((near,))})} == {MATCHES}
-                several = Sample((near, near - way * step / 9, near + way * step / 9))
+                # Six, for a share that fewer do not decide.
+                several = Sample((near, near - way * step / 9, near + way * step / 9) * 2)
                 assert {r.verdict for r in judged(**{row.id: several})} == {MATCHES}
             out = [r for r in judged(**{row.id: Sample((beyond,))}) if r.verdict != MATCHES]
             assert [(r.spec.id, r.verdict) for r in out] == [(row.id, DIFFERS)]
-            across = Sample((edge - step, edge, edge + step))
+            across = Sample((edge - step, edge, edge + step) * 2)
             torn = [r for r in judged(**{row.id: across}) if r.verdict != MATCHES]
             assert [(r.spec.id, r.verdict) for r in torn] == [(row.id, UNDECIDED)]
 
@@ -346,6 +370,8 @@ where = "w"
         ("paper = true\nband = { at_least = 1 }", "yes or no as words"),
         ("paper = 1\nband = { near = 1 }", "no such bound: near"),
         ("paper = 1\nband = { absolute = 1 }\nhue = 1", "unknown: hue"),
+        ('paper = 1\nband = { absolute = 1 }\nof = "all"', "of is mean or share, not all"),
+        ('paper = "a"\nband = {}\nof = "share"', "words are a share"),
     ],
 )
 def test_a_faulty_study_file_is_refused_in_words(text: str, words: str) -> None:

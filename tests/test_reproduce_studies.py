@@ -25,6 +25,7 @@ from talkspurt.reproduce.rows import CANNOT_FOLLOW, CLASSES, GIVEN, MATCHES
 KEYS = ["id", "quantity", "unit", "paper", "stated", "inferred", "ns2", "verdict", "reason"]
 MORE = [
     "given",
+    "of",
     "stated_replications",
     "stated_interval",
     "inferred_replications",

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from talkspurt.reproduce.band import EITHER, Band
+from talkspurt.reproduce.band import EITHER, MEAN, SHARE, Band
 from talkspurt.reproduce.sample import Sample, Value, show
 
 MATCHES = "matches"
@@ -38,6 +38,8 @@ class Spec:
         paper: what the study prints, or the value its words claim.
         where: the place in the text.
         band: when a value matches.
+        of: what the band is of: the ``mean`` of the replications, or, where what is printed is
+            said of single runs, the ``share`` of them that are inside. Words are always a share.
         missing: what the text leaves out that the value depends on.
         given: why the value could not come out otherwise, where it restates an input.
         group: rows whose order among each other is a claim of its own.
@@ -52,6 +54,7 @@ class Spec:
     paper: Value
     where: str
     band: Band
+    of: str = MEAN
     missing: tuple[str, ...] = ()
     given: str = ""
     group: str | None = None
@@ -89,6 +92,7 @@ class Row:
             "verdict": self.verdict,
             "reason": self.reason,
             "given": bool(self.spec.given),
+            "of": self.spec.of,
             "stated_replications": self.stated.replications,
             "stated_interval": self.stated.ends,
             "inferred_replications": self.inferred.replications,
@@ -157,7 +161,7 @@ def judge(
     }
     verdict = found.pop() if len(found) == 1 else UNDECIDED
     said = "; ".join(
-        f"{whose} {sample.told(spec.unit)}, {_side(spec, held)}"
+        f"{whose} {sample.told(spec.unit)}, {_side(spec, sample, held)}"
         for whose, (sample, held) in zip(WHOSE, sides, strict=True)
         if sample.there
     )
@@ -181,12 +185,15 @@ def _around(spec: Spec, verdict: str, printed: str, found: set[str]) -> Iterator
 
 
 def _held(spec: Spec, sample: Sample) -> frozenset[bool | None]:
-    return spec.band.holds(spec.paper, sample) if sample.there else frozenset((None,))
+    return spec.band.holds(spec.paper, sample, spec.of) if sample.there else frozenset((None,))
 
 
-def _side(spec: Spec, held: frozenset[bool | None]) -> str:
+def _side(spec: Spec, sample: Sample, held: frozenset[bool | None]) -> str:
     """On which side of the band's edge a value is, in words."""
     words = spec.band.words(spec.unit)
+    if spec.of == SHARE and sample.replications > 1:
+        counted = f"{spec.band.inside(spec.paper, sample)} of {sample.replications} inside {words}"
+        return counted + (", which decides nothing" if held == EITHER else "")
     if held == EITHER:
         return f"which reaches over the edge of {words}" if words else "which decides nothing"
     inside = held == {True}
