@@ -60,6 +60,12 @@ def test_only_a_check_says_that_a_value_cannot_follow() -> None:
     found = verdict(spec(), stated=50.0, impossible=["a delay below the link's"])
     assert found.verdict == CANNOT_FOLLOW
     assert found.reason.startswith("a delay below the link's")
+    # What came out is said, whether it agrees or not.
+    assert found.reason.endswith("; the stated parameters give 50 ms, outside ±1 %.")
+    both = verdict(spec(), stated=50.0, inferred=60.0, impossible=["it cannot be"]).reason
+    assert both.startswith("it cannot be; the stated parameters give 50 ms, outside ±1 %; ")
+    assert both.endswith("the inferred ones 60 ms, outside ±1 %.")
+    assert verdict(spec(), impossible=["no"]).reason == "no; no value came out of the runs."
     # That our simulator gives something else proves nothing.
     assert verdict(spec(), stated=50.0, inferred=100.5).verdict == DIFFERS
 

@@ -169,7 +169,10 @@ def _notes(lab: Lab) -> dict[str, str]:
         Sample(tuple(ratio for name, ratio in theirs.items() if name.startswith(word)))
         for word in (AGAIN, LATER)
     )
-    one_link = "The value is one access link's, not the path's"
+    one_link = (
+        "That the text means one access link's delay is a guess, and the inferred value no proof "
+        "of it: the link's 1 ms and 10 Mb/s were taken because they give it"
+    )
     return {
         "fig5/ccid2-above-ccid3": (
             "ns-2's DCCP does not repeat itself: the same script gives "

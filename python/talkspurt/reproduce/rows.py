@@ -165,10 +165,10 @@ def judge(
         for whose, (sample, held) in zip(WHOSE, sides, strict=True)
         if sample.there
     )
-    printed = f"printed {show(spec.paper, spec.unit)}; {said or 'no value came out of the runs'}"
+    said = said or "no value came out of the runs"
     if verdict == CANNOT_FOLLOW:
-        follows = sides[1][1] == {True}
-        return verdict, "; ".join(impossible) + (f"; {said}" if follows else "")
+        return verdict, "; ".join((*impossible, said))
+    printed = f"printed {show(spec.paper, spec.unit)}; {said}"
     return verdict, "; ".join(_around(spec, verdict, printed, found))
 
 
