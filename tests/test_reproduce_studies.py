@@ -318,6 +318,53 @@ def test_rows_rest_on_runs_that_are_there(all_but_the_long: dict[str, Reproducti
                 assert sample.replications in counts | {0, 1}, each.spec.id
 
 
+VARIED = {
+    "the access links": r"links\.(in|out)-.*\.(rate|delay)$",
+    "the length of queues": r"links\..*\.queue\.packets$",
+    "the rates and delays of the links": r"links\..*\.(rate|delay)$",
+    "how many on/off sources there were, of numbers that fit the link": r"flows\.web-",
+    "when the sources start and stop, and when the run ends": r"duration$|.*\.(start|stop)",
+}
+"""What a text leaves out, and where in a scenario it stands."""
+NOT_IN_A_SCENARIO = {"how the agents are wired"}
+"""Computed by the study's module, or a scenario of another name."""
+
+
+def leaves(table: object, at: str = "") -> dict[str, object]:
+    """The values of nested tables by their paths."""
+    if not isinstance(table, dict):
+        return {at: table}
+    found: dict[str, object] = {}
+    for key, value in table.items():
+        found |= leaves(value, f"{at}.{key}" if at else key)
+    return found
+
+
+def test_what_is_said_to_be_missing_is_what_the_two_columns_differ_in(
+    all_but_the_long: dict[str, Reproduction], the_long: Reproduction
+) -> None:
+    looked_at = 0
+    for one in (*all_but_the_long.values(), the_long):
+        for each in one.rows:
+            if not (each.spec.missing and each.stated.there and each.inferred.there):
+                continue
+            names = one.values.cases.get(each.spec.id, ())
+            pairs = [(n, n.removesuffix("stated") + "inferred") for n in names if "stated" in n]
+            pairs = [pair for pair in pairs if set(pair) <= set(names)]
+            differ: set[str] = set()
+            for pair in pairs:
+                stated, inferred = (leaves(one.cases[name].scenario) for name in pair)
+                keys = (stated.keys() | inferred.keys()) - {"title"}
+                differ |= {key for key in keys if stated.get(key) != inferred.get(key)}
+            if not pairs:
+                continue
+            for word in set(each.spec.missing) - NOT_IN_A_SCENARIO:
+                looked_at += 1
+                found = [key for key in differ if re.match(VARIED[word], key)]
+                assert found, (one.file.name, each.spec.id, word)
+    assert looked_at > 30
+
+
 def test_a_dossier_has_all_it_takes_to_check_a_row(
     all_but_the_long: dict[str, Reproduction], tmp_path: Path
 ) -> None:
