@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import math
 import random
 import re
@@ -12,7 +13,7 @@ import pytest
 from scipy.stats import binomtest, t
 
 from talkspurt import reproduce
-from talkspurt.reproduce import checks, study_file
+from talkspurt.reproduce import checks, dossier, study_file
 from talkspurt.reproduce.band import EITHER, Band, StudyFileError, majority
 from talkspurt.reproduce.rows import (
     CANNOT_FOLLOW,
@@ -198,6 +199,27 @@ def test_what_is_said_of_single_runs_is_judged_by_each_of_them() -> None:
     assert verdict(row, stated=0.0).verdict == MATCHES
     assert "1 of" not in verdict(row, stated=0.0).reason
     assert verdict(row, stated=[0.0] * 5 + [None] * 5).verdict == UNDECIDED
+
+
+def test_a_row_changed_after_runs_says_so_and_why() -> None:
+    file = study_file.load("maldonado2005")
+    why = file.row("fig6/seldom").changed_after_runs
+    assert why.startswith("took the place of a row on the first second")
+    one = reproduce.judged(file, Values(), {})
+    rows = {row["id"]: row for row in one.to_json()["rows"]}
+    assert rows["maldonado2005/fig6/seldom"]["changed_after_runs"] == why
+    assert rows["maldonado2005/fig3/factor/1"]["changed_after_runs"] == ""
+    page = dossier.study_page(one, [])
+    marked = [row for row in file.rows if row.changed_after_runs]
+    assert page.count("<dt>Changed after runs</dt>") == len(marked) > 0
+    assert "".join(re.findall(r"\w", why)) in "".join(re.findall(r"\w", html.unescape(page)))
+
+
+def test_the_page_says_how_many_rows_were_changed_after_runs() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "studies.md").read_text(encoding="utf-8")
+    rows = [row for name in reproduce.NAMES for row in study_file.load(name).rows]
+    marked = sum(bool(row.changed_after_runs) for row in rows)
+    assert f"of {marked} of the {len(rows)} rows" in page
 
 
 def test_a_study_says_what_its_bands_are_of() -> None:

@@ -26,6 +26,7 @@ KEYS = ["id", "quantity", "unit", "paper", "stated", "inferred", "ns2", "verdict
 MORE = [
     "given",
     "of",
+    "changed_after_runs",
     "stated_replications",
     "stated_interval",
     "inferred_replications",

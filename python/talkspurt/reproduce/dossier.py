@@ -148,6 +148,7 @@ def _row(one: Reproduction, row: Row) -> dict[str, Any]:
         "band": (spec.band.words(spec.unit) or "the same words")
         + (", more than half of the runs, each by itself" if spec.of == SHARE else ""),
         "how": one.file.recipe(spec.id),
+        "changed": spec.changed_after_runs,
         "each": [
             (whose, _each(sample))
             for whose, sample in (("stated", row.stated), ("inferred", row.inferred))

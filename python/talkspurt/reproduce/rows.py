@@ -1,9 +1,10 @@
 """A row of a reproduction: what was printed, what came out, and the verdict.
 
-The bands that decide stand in the study's TOML file, written before any run. Nothing here knows a
-study: the verdict follows from the printed value, its band, what the checks found and the values of
-the runs, so that another value gives another verdict. Where the interval of a value reaches over a
-band's edge, so that two verdicts are possible, it is neither.
+The bands that decide stand in the study's TOML file, written before any run but where a row says
+that it was changed after some, and why. Nothing here knows a study: the verdict follows from the
+printed value, its band, what the checks found and the values of the runs, so that another value
+gives another verdict. Where the interval of a value reaches over a band's edge, so that two
+verdicts are possible, it is neither.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ class Spec:
         checks: names of the checks that look for the impossible.
         facts: numbers the checks need beyond the study's stated ones.
         note: what the band or the measure rests on.
+        changed_after_runs: what of the row (band, measure, checks, what is missing) was changed
+            when runs had been seen, and why; empty where nothing was.
     """
 
     id: str
@@ -61,6 +64,7 @@ class Spec:
     checks: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
+    changed_after_runs: str = ""
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,7 @@ class Row:
             "reason": self.reason,
             "given": bool(self.spec.given),
             "of": self.spec.of,
+            "changed_after_runs": self.spec.changed_after_runs,
             "stated_replications": self.stated.replications,
             "stated_interval": self.stated.ends,
             "inferred_replications": self.inferred.replications,
