@@ -201,6 +201,27 @@ def test_what_is_said_of_single_runs_is_judged_by_each_of_them() -> None:
     assert verdict(row, stated=[0.0] * 5 + [None] * 5).verdict == UNDECIDED
 
 
+def test_a_distance_between_percentages_is_in_points() -> None:
+    assert Band(absolute=0.5).words("%") == "±0.5 percentage points"
+    assert Band(relative=0.005).words("%") == "±0.5 %"
+    assert Band(absolute=0.5).words("ms") == "±0.5 ms"
+    assert Band(at_most=2).words("%") == "at most 2 %"
+
+
+def test_a_band_that_reaches_to_nothing_is_said_to() -> None:
+    wide = {"paper": 0.33, "unit": "%"}
+    said = "does not tell it from nothing"
+    assert said in verdict(spec(**wide, band=Band(absolute=0.5)), stated=0.1).reason
+    assert said not in verdict(spec(**wide, band=Band(absolute=0.3)), stated=0.1).reason
+    # Nothing is what is printed, or what keeps from it is another bound.
+    assert said not in verdict(spec(paper=0.0, band=Band(absolute=0)), stated=0.0).reason
+    apart = Band(absolute=0.5, at_least=0.1)
+    assert said not in verdict(spec(**wide, band=apart), stated=0.2).reason
+    file = study_file.load("wheeb2017")
+    losses = [row.id for row in file.rows if row.band.as_wide_as(row.paper)]
+    assert losses == [f"table5/video/{name}" for name in ("dccp", "sctp", "udp")]
+
+
 def test_a_row_changed_after_runs_says_so_and_why() -> None:
     file = study_file.load("maldonado2005")
     why = file.row("fig6/seldom").changed_after_runs

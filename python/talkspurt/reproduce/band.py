@@ -69,6 +69,13 @@ class Band:
             high.append(self.at_most)
         return max(low), min(high)
 
+    def as_wide_as(self, paper: Value) -> bool:
+        """Whether a printed amount's band reaches to nothing: it does not tell the two apart."""
+        if isinstance(paper, str) or not paper or self.absolute is None:
+            return False
+        low, high = self.edges(paper)
+        return low <= 0 <= high
+
     def inside(self, paper: Value, ours: Sample) -> int:
         """How many replications are inside by their own value; a word is when it is the printed."""
         low, high = self.edges(paper)
@@ -101,11 +108,12 @@ class Band:
         return found if len(there) == ours.replications else found | {False}
 
     def words(self, unit: str) -> str:
-        """The band in words, as a reason quotes it."""
+        """The band in words, as a reason quotes it; a distance between percentages is no share."""
         of = f" {unit}" if unit else ""
+        apart = " percentage points" if unit == "%" else of
         parts = [
             None if self.relative is None else f"±{self.relative * 100:g} %",
-            None if self.absolute is None else f"±{self.absolute:g}{of}",
+            None if self.absolute is None else f"±{self.absolute:g}{apart}",
             None if self.at_least is None else f"at least {self.at_least:g}{of}",
             None if self.at_most is None else f"at most {self.at_most:g}{of}",
         ]

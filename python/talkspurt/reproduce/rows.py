@@ -125,6 +125,9 @@ class Values:
 
 
 NOTHING = Sample()
+TOO_WIDE = (
+    "The band is at least as wide as the printed value: being inside does not tell it from nothing"
+)
 WHOSE = ("the stated parameters give", "the inferred ones")
 
 
@@ -141,7 +144,8 @@ def judge_all(
         group = [s for s in specs if spec.group is not None and s.group == spec.group]
         order = in_order(spec, group, ours)
         verdict, reason = judge(spec, *of[spec.id], impossible.get(spec.id, ()), order)
-        parts = [reason, values.notes.get(spec.id, ""), spec.note]
+        wide = TOO_WIDE if spec.band.as_wide_as(spec.paper) else ""
+        parts = [reason, wide, values.notes.get(spec.id, ""), spec.note]
         reason = " ".join(part if part.endswith(".") else part + "." for part in parts if part)
         rows.append(Row(spec, *of[spec.id], values.ns2.get(spec.id), verdict, reason))
     return rows
