@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import html
+import io
 import math
 import random
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from scipy.stats import binomtest, t
 
 from talkspurt import reproduce
-from talkspurt.reproduce import checks, dossier, study_file
+from talkspurt.reproduce import checks, dossier, running, study_file
 from talkspurt.reproduce.band import EITHER, Band, StudyFileError, majority
 from talkspurt.reproduce.rows import (
     CANNOT_FOLLOW,
@@ -199,6 +201,20 @@ def test_what_is_said_of_single_runs_is_judged_by_each_of_them() -> None:
     assert verdict(row, stated=0.0).verdict == MATCHES
     assert "1 of" not in verdict(row, stated=0.0).reason
     assert verdict(row, stated=[0.0] * 5 + [None] * 5).verdict == UNDECIDED
+
+
+@pytest.mark.parametrize("name", reproduce.NAMES)
+@pytest.mark.parametrize("width", [80, 110])
+def test_ids_of_the_table_can_be_copied(name: str, width: int) -> None:
+    file = study_file.load(name)
+    wide = {row.id: Sample((1000.25, 1003.5, 990.125)) for row in file.rows}
+    found = reproduce.judged(file, Values(wide, wide), {})
+    with io.StringIO() as text:
+        running._print_rows(found.rows, Console(width=width, file=text))
+        printed = text.getvalue()
+    lost = [row.id for row in file.rows if f" {row.id} " not in printed]
+    assert not lost
+    assert max(map(len, printed.splitlines())) <= width
 
 
 def test_a_distance_between_percentages_is_in_points() -> None:

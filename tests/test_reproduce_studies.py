@@ -395,6 +395,8 @@ def test_a_dossier_has_all_it_takes_to_check_a_row(
     drawn = sorted(f.stem for f in (tmp_path / "sarao2019" / "figures").glob("*.svg"))
     assert drawn == sorted(f.stem for f in (tmp_path / "sarao2019" / "figures").glob("*.png"))
     assert "companion-mos" in drawn
+    companion = (tmp_path / "sarao2019" / "figures" / "companion-mos.svg").read_text("utf-8")
+    assert "One run each, seed 1." in companion
     assert 'href="sarao2019/index.html"' in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
@@ -408,6 +410,19 @@ def test_a_dossier_says_whence_a_kernels_series_comes(
     )
     assert recorded["origin"] in page and recorded["licence"] in page
     assert 'href="renker2008.linux.json"' in page
+    for figure in (tmp_path / "renker2008" / "figures").glob("s3*.svg"):
+        assert "One run, that of seed 1." in figure.read_text("utf-8"), figure.name
+
+
+def test_three_flows_of_one_figure_are_told_apart(
+    all_but_the_long: dict[str, Reproduction],
+) -> None:
+    from talkspurt.reproduce import figures
+
+    drawn = {one.name: one for one in figures.pictures(all_but_the_long["nor2010"])}
+    for ax in drawn["fig9-13-three-flows"].figure.axes:
+        flows = [line for line in ax.get_lines() if str(line.get_label()).startswith("flow")]
+        assert len({line.get_color() for line in flows}) == 3
 
 
 def test_a_folder_of_dossiers_is_replaced_and_is_no_result(tmp_path: Path) -> None:
