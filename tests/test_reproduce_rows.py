@@ -179,7 +179,15 @@ def test_words_are_decided_by_the_exact_interval_of_their_share(of: int) -> None
         expected = {True} if interval.low > 0.5 else {False} if interval.high < 0.5 else {*EITHER}
         # Of one run there is nothing to ask.
         assert majority(count, of) == (expected if of > 1 else {count == 1})
+    # A tie is no majority.
+    assert majority(of // 2, of) != {True}
     row = spec(paper="TCP", band=Band())
+    tie = verdict(row, stated=["TCP", "UDP"] * 10)
+    assert (tie.stated.value, tie.verdict) == ("TCP", UNDECIDED)
+    # Most often given is not most: it is the printed word's share that is asked for.
+    most = verdict(row, stated=["TCP"] * 40 + ["UDP"] * 30 + ["SCTP"] * 30)
+    assert (most.stated.value, most.verdict) == ("TCP", UNDECIDED)
+    assert verdict(row, stated=["TCP"] * 38 + ["UDP"] * 31 + ["SCTP"] * 31).verdict == DIFFERS
     assert verdict(row, stated=["TCP"] * 6).verdict == MATCHES
     assert verdict(row, stated=["UDP"] * 6).verdict == DIFFERS
     assert verdict(row, stated=["TCP", "TCP", "UDP", "UDP", "TCP", "TCP"]).verdict == UNDECIDED
@@ -236,6 +244,13 @@ def test_a_band_that_reaches_to_nothing_is_said_to() -> None:
     file = study_file.load("wheeb2017")
     losses = [row.id for row in file.rows if row.band.as_wide_as(row.paper)]
     assert losses == [f"table5/video/{name}" for name in ("dccp", "sctp", "udp")]
+
+
+def test_a_row_that_restates_another_says_so() -> None:
+    again = verdict(spec("b", restates="a"), stated=100.0)
+    assert "Restates a: the same values once more." in again.reason
+    assert again.to_json("s")["restates"] == "s/a"
+    assert verdict(spec(), stated=100.0).to_json("s")["restates"] is None
 
 
 def test_a_row_changed_after_runs_says_so_and_why() -> None:
@@ -435,6 +450,7 @@ where = "w"
         ("paper = true\nband = { at_least = 1 }", "yes or no as words"),
         ("paper = 1\nband = { near = 1 }", "no such bound: near"),
         ("paper = 1\nband = { absolute = 1 }\nhue = 1", "unknown: hue"),
+        ('paper = 1\nband = { absolute = 1 }\nrestates = "b"', "restates no row: a"),
         ('paper = 1\nband = { absolute = 1 }\nof = "all"', "of is mean or share, not all"),
         ('paper = "a"\nband = {}\nof = "share"', "words are a share"),
     ],

@@ -26,6 +26,7 @@ KEYS = ["id", "quantity", "unit", "paper", "stated", "inferred", "ns2", "verdict
 MORE = [
     "given",
     "of",
+    "restates",
     "changed_after_runs",
     "stated_replications",
     "stated_interval",
@@ -494,6 +495,23 @@ def test_the_page_says_what_comes_out(
         counts = [len(one.rows), *running.tally(one.rows)]
         line = f"| {one.file.name} | " + " | ".join(map(str, counts)) + " |"
         assert line in page
+
+
+def test_a_row_that_restates_another_has_its_values(
+    all_but_the_long: dict[str, Reproduction], the_long: Reproduction
+) -> None:
+    pairs = set()
+    for one in (*all_but_the_long.values(), the_long):
+        told = {each.spec.id: each for each in one.rows if not each.spec.given}
+        for (a, first), (b, second) in itertools.combinations(told.items(), 2):
+            # Numbers of several seeds do not agree by chance; counts and words may.
+            same = first.ours.values == second.ours.values and len(set(first.ours.numbers)) > 2
+            if first.spec.restates == b or second.spec.restates == a:
+                pairs.add((a, b))
+                assert same, (a, b)
+            else:
+                assert not same, (a, b)
+    assert pairs == {("fig3/comparable/8", "fig4/tcp-gains")}
 
 
 def test_the_fifth_study(the_long: Reproduction) -> None:

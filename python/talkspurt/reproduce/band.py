@@ -123,7 +123,8 @@ class Band:
 def majority(count: int, of: int) -> frozenset[bool]:
     """Whether more than half would, when so many did: by the exact interval of their share.
 
-    Clopper and Pearson, 1934. Six that agree are the fewest that decide.
+    Clopper and Pearson, 1934. Six that agree are the fewest that decide; a tie is no majority, and
+    decides nothing.
     """
     if of == 1:
         return frozenset((count == 1,))

@@ -46,6 +46,7 @@ class Spec:
         group: rows whose order among each other is a claim of its own.
         checks: names of the checks that look for the impossible.
         facts: numbers the checks need beyond the study's stated ones.
+        restates: id of another row whose values these are, so that they count once.
         note: what the band or the measure rests on.
         changed_after_runs: what of the row (band, measure, checks, what is missing) was changed
             when runs had been seen, and why; empty where nothing was.
@@ -63,6 +64,7 @@ class Spec:
     group: str | None = None
     checks: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    restates: str = ""
     note: str = ""
     changed_after_runs: str = ""
 
@@ -97,6 +99,7 @@ class Row:
             "reason": self.reason,
             "given": bool(self.spec.given),
             "of": self.spec.of,
+            "restates": f"{study}/{self.spec.restates}" if self.spec.restates else None,
             "changed_after_runs": self.spec.changed_after_runs,
             "stated_replications": self.stated.replications,
             "stated_interval": self.stated.ends,
@@ -145,7 +148,8 @@ def judge_all(
         order = in_order(spec, group, ours)
         verdict, reason = judge(spec, *of[spec.id], impossible.get(spec.id, ()), order)
         wide = TOO_WIDE if spec.band.as_wide_as(spec.paper) else ""
-        parts = [reason, wide, values.notes.get(spec.id, ""), spec.note]
+        again = f"Restates {spec.restates}: the same values once more" if spec.restates else ""
+        parts = [reason, again, wide, values.notes.get(spec.id, ""), spec.note]
         reason = " ".join(part if part.endswith(".") else part + "." for part in parts if part)
         rows.append(Row(spec, *of[spec.id], values.ns2.get(spec.id), verdict, reason))
     return rows

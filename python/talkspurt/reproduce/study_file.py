@@ -94,6 +94,9 @@ def parse(name: str, text: str) -> StudyFile:
     twice = {id for id in ids if ids.count(id) > 1}
     if twice:
         raise StudyFileError(f"{name}: said twice: {', '.join(sorted(twice))}")
+    unknown = [row.id for row in rows if row.restates and row.restates not in ids]
+    if unknown:
+        raise StudyFileError(f"{name}: restates no row: {', '.join(unknown)}")
     return StudyFile(
         name=name,
         title=table["title"],
