@@ -171,7 +171,8 @@ def _notes(lab: Lab) -> dict[str, str]:
     )
     one_link = (
         "That the text means one access link's delay is a guess, and the inferred value no proof "
-        "of it: the link's 1 ms and 10 Mb/s were taken because they give it"
+        "of it: the link's 1 ms and 10 Mb/s were taken because they give what is printed of 40 to "
+        "100 s"
     )
     return {
         "fig5/ccid2-above-ccid3": (
