@@ -412,7 +412,7 @@ def test_a_dossier_says_whence_a_kernels_series_comes(
     assert recorded["origin"] in page and recorded["licence"] in page
     assert 'href="renker2008.linux.json"' in page
     for figure in (tmp_path / "renker2008" / "figures").glob("s3*.svg"):
-        assert "One run, that of seed 1." in figure.read_text("utf-8"), figure.name
+        assert "Of seed 1 alone, no mean." in figure.read_text("utf-8"), figure.name
 
 
 def test_three_flows_of_one_figure_are_told_apart(

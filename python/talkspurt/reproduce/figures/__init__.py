@@ -58,7 +58,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
     with styled():
         for picture in module.pictures(found):
             if picture.seed is not None:
-                note(picture.figure, f"One run, that of seed {picture.seed}.")
+                note(picture.figure, f"Of seed {picture.seed} alone, no mean.")
             yield picture
 
 
