@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import html
+import io
 import math
 import random
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from scipy.stats import binomtest, t
 
 from talkspurt import reproduce
-from talkspurt.reproduce import checks, study_file
+from talkspurt.reproduce import checks, dossier, running, study_file
 from talkspurt.reproduce.band import EITHER, Band, StudyFileError, majority
 from talkspurt.reproduce.rows import (
     CANNOT_FOLLOW,
@@ -60,6 +63,12 @@ def test_only_a_check_says_that_a_value_cannot_follow() -> None:
     found = verdict(spec(), stated=50.0, impossible=["a delay below the link's"])
     assert found.verdict == CANNOT_FOLLOW
     assert found.reason.startswith("a delay below the link's")
+    # What came out is said, whether it agrees or not.
+    assert found.reason.endswith("; the stated parameters give 50 ms, outside ±1 %.")
+    both = verdict(spec(), stated=50.0, inferred=60.0, impossible=["it cannot be"]).reason
+    assert both.startswith("it cannot be; the stated parameters give 50 ms, outside ±1 %; ")
+    assert both.endswith("the inferred ones 60 ms, outside ±1 %.")
+    assert verdict(spec(), impossible=["no"]).reason == "no; no value came out of the runs."
     # That our simulator gives something else proves nothing.
     assert verdict(spec(), stated=50.0, inferred=100.5).verdict == DIFFERS
 
@@ -170,10 +179,104 @@ def test_words_are_decided_by_the_exact_interval_of_their_share(of: int) -> None
         expected = {True} if interval.low > 0.5 else {False} if interval.high < 0.5 else {*EITHER}
         # Of one run there is nothing to ask.
         assert majority(count, of) == (expected if of > 1 else {count == 1})
+    # A tie is no majority.
+    assert majority(of // 2, of) != {True}
     row = spec(paper="TCP", band=Band())
+    tie = verdict(row, stated=["TCP", "UDP"] * 10)
+    assert (tie.stated.value, tie.verdict) == ("TCP", UNDECIDED)
+    # Most often given is not most: it is the printed word's share that is asked for.
+    most = verdict(row, stated=["TCP"] * 40 + ["UDP"] * 30 + ["SCTP"] * 30)
+    assert (most.stated.value, most.verdict) == ("TCP", UNDECIDED)
+    assert verdict(row, stated=["TCP"] * 38 + ["UDP"] * 31 + ["SCTP"] * 31).verdict == DIFFERS
     assert verdict(row, stated=["TCP"] * 6).verdict == MATCHES
     assert verdict(row, stated=["UDP"] * 6).verdict == DIFFERS
     assert verdict(row, stated=["TCP", "TCP", "UDP", "UDP", "TCP", "TCP"]).verdict == UNDECIDED
+
+
+def test_what_is_said_of_single_runs_is_judged_by_each_of_them() -> None:
+    row = spec(paper=0.0, band=Band(absolute=0), of="share")
+    # One run in ten that loses much makes no mean of nothing, and yet nine lost nothing.
+    lossy = [0.0] * 9 + [50.0]
+    found = verdict(row, stated=lossy)
+    assert found.verdict == MATCHES
+    assert "9 of 10 inside ±0 ms" in found.reason
+    assert verdict(dataclasses.replace(row, of="mean"), stated=lossy).verdict == UNDECIDED
+    half = verdict(row, stated=[0.0, 12.0, 15.0, 9.0, 0.0, 0.0, 6.0, 0.0, 0.0, 6.0])
+    assert half.verdict == UNDECIDED
+    assert "5 of 10 inside ±0 ms, which decides nothing" in half.reason
+    assert verdict(row, stated=[5.0] * 9 + [0.0]).verdict == DIFFERS
+    # Of one run there is no share; what gave no value is not inside.
+    assert verdict(row, stated=0.0).verdict == MATCHES
+    assert "1 of" not in verdict(row, stated=0.0).reason
+    assert verdict(row, stated=[0.0] * 5 + [None] * 5).verdict == UNDECIDED
+
+
+@pytest.mark.parametrize("name", reproduce.NAMES)
+@pytest.mark.parametrize("width", [80, 110])
+def test_ids_of_the_table_can_be_copied(name: str, width: int) -> None:
+    file = study_file.load(name)
+    wide = {row.id: Sample((1000.25, 1003.5, 990.125)) for row in file.rows}
+    found = reproduce.judged(file, Values(wide, wide), {})
+    with io.StringIO() as text:
+        running._print_rows(found.rows, Console(width=width, file=text))
+        printed = text.getvalue()
+    lost = [row.id for row in file.rows if f" {row.id} " not in printed]
+    assert not lost
+    assert max(map(len, printed.splitlines())) <= width
+
+
+def test_a_distance_between_percentages_is_in_points() -> None:
+    assert Band(absolute=0.5).words("%") == "±0.5 percentage points"
+    assert Band(relative=0.005).words("%") == "±0.5 %"
+    assert Band(absolute=0.5).words("ms") == "±0.5 ms"
+    assert Band(at_most=2).words("%") == "at most 2 %"
+
+
+def test_a_band_that_reaches_to_nothing_is_said_to() -> None:
+    wide = {"paper": 0.33, "unit": "%"}
+    said = "does not tell it from nothing"
+    assert said in verdict(spec(**wide, band=Band(absolute=0.5)), stated=0.1).reason
+    assert said not in verdict(spec(**wide, band=Band(absolute=0.3)), stated=0.1).reason
+    # Nothing is what is printed, or what keeps from it is another bound.
+    assert said not in verdict(spec(paper=0.0, band=Band(absolute=0)), stated=0.0).reason
+    apart = Band(absolute=0.5, at_least=0.1)
+    assert said not in verdict(spec(**wide, band=apart), stated=0.2).reason
+    file = study_file.load("wheeb2017")
+    losses = [row.id for row in file.rows if row.band.as_wide_as(row.paper)]
+    assert losses == [f"table5/video/{name}" for name in ("dccp", "sctp", "udp")]
+
+
+def test_a_row_that_restates_another_says_so() -> None:
+    again = verdict(spec("b", restates="a"), stated=100.0)
+    assert "Restates a: the same values once more." in again.reason
+    assert again.to_json("s")["restates"] == "s/a"
+    assert verdict(spec(), stated=100.0).to_json("s")["restates"] is None
+
+
+def test_a_row_changed_after_runs_says_so_and_why() -> None:
+    file = study_file.load("maldonado2005")
+    why = file.row("fig6/seldom").changed_after_runs
+    assert why.startswith("took the place of a row on the first second")
+    one = reproduce.judged(file, Values(), {})
+    rows = {row["id"]: row for row in one.to_json()["rows"]}
+    assert rows["maldonado2005/fig6/seldom"]["changed_after_runs"] == why
+    assert rows["maldonado2005/fig3/factor/1"]["changed_after_runs"] == ""
+    page = dossier.study_page(one, [])
+    marked = [row for row in file.rows if row.changed_after_runs]
+    assert page.count("<dt>Changed after runs</dt>") == len(marked) > 0
+    assert "".join(re.findall(r"\w", why)) in "".join(re.findall(r"\w", html.unescape(page)))
+
+
+def test_the_page_says_how_many_rows_were_changed_after_runs() -> None:
+    page = (Path(__file__).parent.parent / "docs" / "studies.md").read_text(encoding="utf-8")
+    rows = [row for name in reproduce.NAMES for row in study_file.load(name).rows]
+    marked = sum(bool(row.changed_after_runs) for row in rows)
+    assert f"of {marked} of the {len(rows)} rows" in page
+
+
+def test_a_study_says_what_its_bands_are_of() -> None:
+    drops = study_file.load("nor2010").row("fig9-13/drops")
+    assert (drops.of, spec().of) == ("share", "mean")
 
 
 def edges(row: Spec) -> list[tuple[float, float]]:
@@ -214,11 +317,12 @@ def test_every_bands_edge_is_where_the_class_changes(name: str) -> None:
             wide = row.band.edges(row.paper)[0] < row.band.edges(row.paper)[1]
             if wide:
                 assert {r.verdict for r in judged(**{row.id: Sample((near,))})} == {MATCHES}
-                several = Sample((near, near - way * step / 9, near + way * step / 9))
+                # Six, for a share that fewer do not decide.
+                several = Sample((near, near - way * step / 9, near + way * step / 9) * 2)
                 assert {r.verdict for r in judged(**{row.id: several})} == {MATCHES}
             out = [r for r in judged(**{row.id: Sample((beyond,))}) if r.verdict != MATCHES]
             assert [(r.spec.id, r.verdict) for r in out] == [(row.id, DIFFERS)]
-            across = Sample((edge - step, edge, edge + step))
+            across = Sample((edge - step, edge, edge + step) * 2)
             torn = [r for r in judged(**{row.id: across}) if r.verdict != MATCHES]
             assert [(r.spec.id, r.verdict) for r in torn] == [(row.id, UNDECIDED)]
 
@@ -346,6 +450,9 @@ where = "w"
         ("paper = true\nband = { at_least = 1 }", "yes or no as words"),
         ("paper = 1\nband = { near = 1 }", "no such bound: near"),
         ("paper = 1\nband = { absolute = 1 }\nhue = 1", "unknown: hue"),
+        ('paper = 1\nband = { absolute = 1 }\nrestates = "b"', "restates no row: a"),
+        ('paper = 1\nband = { absolute = 1 }\nof = "all"', "of is mean or share, not all"),
+        ('paper = "a"\nband = {}\nof = "share"', "words are a share"),
     ],
 )
 def test_a_faulty_study_file_is_refused_in_words(text: str, words: str) -> None:

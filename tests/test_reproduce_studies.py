@@ -25,6 +25,9 @@ from talkspurt.reproduce.rows import CANNOT_FOLLOW, CLASSES, GIVEN, MATCHES
 KEYS = ["id", "quantity", "unit", "paper", "stated", "inferred", "ns2", "verdict", "reason"]
 MORE = [
     "given",
+    "of",
+    "restates",
+    "changed_after_runs",
     "stated_replications",
     "stated_interval",
     "inferred_replications",
@@ -317,6 +320,53 @@ def test_rows_rest_on_runs_that_are_there(all_but_the_long: dict[str, Reproducti
                 assert sample.replications in counts | {0, 1}, each.spec.id
 
 
+VARIED = {
+    "the access links": r"links\.(in|out)-.*\.(rate|delay)$",
+    "the length of queues": r"links\..*\.queue\.packets$",
+    "the rates and delays of the links": r"links\..*\.(rate|delay)$",
+    "how many on/off sources there were, of numbers that fit the link": r"flows\.web-",
+    "when the sources start and stop, and when the run ends": r"duration$|.*\.(start|stop)",
+}
+"""What a text leaves out, and where in a scenario it stands."""
+NOT_IN_A_SCENARIO = {"how the agents are wired"}
+"""Computed by the study's module, or a scenario of another name."""
+
+
+def leaves(table: object, at: str = "") -> dict[str, object]:
+    """The values of nested tables by their paths."""
+    if not isinstance(table, dict):
+        return {at: table}
+    found: dict[str, object] = {}
+    for key, value in table.items():
+        found |= leaves(value, f"{at}.{key}" if at else key)
+    return found
+
+
+def test_what_is_said_to_be_missing_is_what_the_two_columns_differ_in(
+    all_but_the_long: dict[str, Reproduction], the_long: Reproduction
+) -> None:
+    looked_at = 0
+    for one in (*all_but_the_long.values(), the_long):
+        for each in one.rows:
+            if not (each.spec.missing and each.stated.there and each.inferred.there):
+                continue
+            names = one.values.cases.get(each.spec.id, ())
+            pairs = [(n, n.removesuffix("stated") + "inferred") for n in names if "stated" in n]
+            pairs = [pair for pair in pairs if set(pair) <= set(names)]
+            differ: set[str] = set()
+            for pair in pairs:
+                stated, inferred = (leaves(one.cases[name].scenario) for name in pair)
+                keys = (stated.keys() | inferred.keys()) - {"title"}
+                differ |= {key for key in keys if stated.get(key) != inferred.get(key)}
+            if not pairs:
+                continue
+            for word in set(each.spec.missing) - NOT_IN_A_SCENARIO:
+                looked_at += 1
+                found = [key for key in differ if re.match(VARIED[word], key)]
+                assert found, (one.file.name, each.spec.id, word)
+    assert looked_at > 30
+
+
 def test_a_dossier_has_all_it_takes_to_check_a_row(
     all_but_the_long: dict[str, Reproduction], tmp_path: Path
 ) -> None:
@@ -346,6 +396,8 @@ def test_a_dossier_has_all_it_takes_to_check_a_row(
     drawn = sorted(f.stem for f in (tmp_path / "sarao2019" / "figures").glob("*.svg"))
     assert drawn == sorted(f.stem for f in (tmp_path / "sarao2019" / "figures").glob("*.png"))
     assert "companion-mos" in drawn
+    companion = (tmp_path / "sarao2019" / "figures" / "companion-mos.svg").read_text("utf-8")
+    assert "One run each, seed 1." in companion
     assert 'href="sarao2019/index.html"' in (tmp_path / "index.html").read_text(encoding="utf-8")
 
 
@@ -359,6 +411,19 @@ def test_a_dossier_says_whence_a_kernels_series_comes(
     )
     assert recorded["origin"] in page and recorded["licence"] in page
     assert 'href="renker2008.linux.json"' in page
+    for figure in (tmp_path / "renker2008" / "figures").glob("s3*.svg"):
+        assert "Of seed 1 alone, no mean." in figure.read_text("utf-8"), figure.name
+
+
+def test_three_flows_of_one_figure_are_told_apart(
+    all_but_the_long: dict[str, Reproduction],
+) -> None:
+    from talkspurt.reproduce import figures
+
+    drawn = {one.name: one for one in figures.pictures(all_but_the_long["nor2010"])}
+    for ax in drawn["fig9-13-three-flows"].figure.axes:
+        flows = [line for line in ax.get_lines() if str(line.get_label()).startswith("flow")]
+        assert len({line.get_color() for line in flows}) == 3
 
 
 def test_a_folder_of_dossiers_is_replaced_and_is_no_result(tmp_path: Path) -> None:
@@ -430,6 +495,23 @@ def test_the_page_says_what_comes_out(
         counts = [len(one.rows), *running.tally(one.rows)]
         line = f"| {one.file.name} | " + " | ".join(map(str, counts)) + " |"
         assert line in page
+
+
+def test_a_row_that_restates_another_has_its_values(
+    all_but_the_long: dict[str, Reproduction], the_long: Reproduction
+) -> None:
+    pairs = set()
+    for one in (*all_but_the_long.values(), the_long):
+        told = {each.spec.id: each for each in one.rows if not each.spec.given}
+        for (a, first), (b, second) in itertools.combinations(told.items(), 2):
+            # Numbers of several seeds do not agree by chance; counts and words may.
+            same = first.ours.values == second.ours.values and len(set(first.ours.numbers)) > 2
+            if first.spec.restates == b or second.spec.restates == a:
+                pairs.add((a, b))
+                assert same, (a, b)
+            else:
+                assert not same, (a, b)
+    assert pairs == {("fig3/comparable/8", "fig4/tcp-gains")}
 
 
 def test_the_fifth_study(the_long: Reproduction) -> None:

@@ -1,7 +1,8 @@
 """When a value is the printed one: bands, as a study's file writes them.
 
 A value of several replications is inside a band, or outside, when its whole interval is; else
-nothing is decided.
+nothing is decided. A band is of their mean, unless what is printed is said of single runs: then it
+is of each replication's own value, and more than half of them must be inside.
 """
 
 from __future__ import annotations
@@ -15,6 +16,9 @@ from talkspurt.reproduce.sample import CONFIDENCE, Sample, Value
 
 EITHER = frozenset((True, False))
 """Nothing is decided."""
+
+MEAN, SHARE = "mean", "share"
+"""What a band is of: the replications' mean, or the share of them that are inside by themselves."""
 
 
 class StudyFileError(ValueError):
@@ -65,8 +69,25 @@ class Band:
             high.append(self.at_most)
         return max(low), min(high)
 
-    def holds(self, paper: Value, ours: Sample) -> frozenset[bool]:
-        """Whether ours is inside: yes, no, or either; a word is inside when it is the printed one.
+    def as_wide_as(self, paper: Value) -> bool:
+        """Whether a printed amount's band reaches to nothing: it does not tell the two apart."""
+        if isinstance(paper, str) or not paper or self.absolute is None:
+            return False
+        low, high = self.edges(paper)
+        return low <= 0 <= high
+
+    def inside(self, paper: Value, ours: Sample) -> int:
+        """How many replications are inside by their own value; a word is when it is the printed."""
+        low, high = self.edges(paper)
+        if isinstance(paper, str) and math.inf == high == -low:
+            return ours.there.count(paper)
+        return sum(
+            value == paper if isinstance(value, str) else low <= value <= high
+            for value in ours.there
+        )
+
+    def holds(self, paper: Value, ours: Sample, of: str = MEAN) -> frozenset[bool]:
+        """Whether ours is inside: yes, no, or either; words and shares by how many runs are.
 
         Where only some replications gave a value, what the others did is not inside.
         """
@@ -75,8 +96,8 @@ class Band:
             return frozenset((False,))
         low, high = self.edges(paper)
         in_words = isinstance(paper, str) and math.inf == high == -low
-        if in_words or isinstance(ours.value, str):
-            return majority(sum(value == paper for value in there), ours.replications)
+        if of == SHARE or in_words or isinstance(ours.value, str):
+            return majority(self.inside(paper, ours), ours.replications)
         first, last = ours.span
         if low <= first and last <= high:
             found = frozenset((True,))
@@ -87,11 +108,12 @@ class Band:
         return found if len(there) == ours.replications else found | {False}
 
     def words(self, unit: str) -> str:
-        """The band in words, as a reason quotes it."""
+        """The band in words, as a reason quotes it; a distance between percentages is no share."""
         of = f" {unit}" if unit else ""
+        apart = " percentage points" if unit == "%" else of
         parts = [
             None if self.relative is None else f"±{self.relative * 100:g} %",
-            None if self.absolute is None else f"±{self.absolute:g}{of}",
+            None if self.absolute is None else f"±{self.absolute:g}{apart}",
             None if self.at_least is None else f"at least {self.at_least:g}{of}",
             None if self.at_most is None else f"at most {self.at_most:g}{of}",
         ]
@@ -101,7 +123,8 @@ class Band:
 def majority(count: int, of: int) -> frozenset[bool]:
     """Whether more than half would, when so many did: by the exact interval of their share.
 
-    Clopper and Pearson, 1934. Six that agree are the fewest that decide.
+    Clopper and Pearson, 1934. Six that agree are the fewest that decide; a tie is no majority, and
+    decides nothing.
     """
     if of == 1:
         return frozenset((count == 1,))

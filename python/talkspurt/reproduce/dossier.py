@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import _core, figures, store
 from talkspurt.report import page
 from talkspurt.reproduce import Reproduction, document, ns2
+from talkspurt.reproduce.band import SHARE
 from talkspurt.reproduce.figures import pictures
 from talkspurt.reproduce.rows import (
     CLASSES,
@@ -144,8 +145,10 @@ def _row(one: Reproduction, row: Row) -> dict[str, Any]:
         "verdict": row.verdict,
         "grade": GRADES.get(row.verdict, "5"),
         "reason": row.reason,
-        "band": spec.band.words(spec.unit) or "the same words",
+        "band": (spec.band.words(spec.unit) or "the same words")
+        + (", more than half of the runs, each by itself" if spec.of == SHARE else ""),
         "how": one.file.recipe(spec.id),
+        "changed": spec.changed_after_runs,
         "each": [
             (whose, _each(sample))
             for whose, sample in (("stated", row.stated), ("inferred", row.inferred))

@@ -1,9 +1,10 @@
 """A row of a reproduction: what was printed, what came out, and the verdict.
 
-The bands that decide stand in the study's TOML file, written before any run. Nothing here knows a
-study: the verdict follows from the printed value, its band, what the checks found and the values of
-the runs, so that another value gives another verdict. Where the interval of a value reaches over a
-band's edge, so that two verdicts are possible, it is neither.
+The bands that decide stand in the study's TOML file, written before any run but where a row says
+that it was changed after some, and why. Nothing here knows a study: the verdict follows from the
+printed value, its band, what the checks found and the values of the runs, so that another value
+gives another verdict. Where the interval of a value reaches over a band's edge, so that two
+verdicts are possible, it is neither.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
 
-from talkspurt.reproduce.band import EITHER, Band
+from talkspurt.reproduce.band import EITHER, MEAN, SHARE, Band
 from talkspurt.reproduce.sample import Sample, Value, show
 
 MATCHES = "matches"
@@ -38,12 +39,17 @@ class Spec:
         paper: what the study prints, or the value its words claim.
         where: the place in the text.
         band: when a value matches.
+        of: what the band is of: the ``mean`` of the replications, or, where what is printed is
+            said of single runs, the ``share`` of them that are inside. Words are always a share.
         missing: what the text leaves out that the value depends on.
         given: why the value could not come out otherwise, where it restates an input.
         group: rows whose order among each other is a claim of its own.
         checks: names of the checks that look for the impossible.
         facts: numbers the checks need beyond the study's stated ones.
+        restates: id of another row whose values these are, so that they count once.
         note: what the band or the measure rests on.
+        changed_after_runs: what of the row (band, measure, checks, what is missing) was changed
+            when runs had been seen, and why; empty where nothing was.
     """
 
     id: str
@@ -52,12 +58,15 @@ class Spec:
     paper: Value
     where: str
     band: Band
+    of: str = MEAN
     missing: tuple[str, ...] = ()
     given: str = ""
     group: str | None = None
     checks: tuple[str, ...] = ()
     facts: Mapping[str, Any] = field(default_factory=dict)
+    restates: str = ""
     note: str = ""
+    changed_after_runs: str = ""
 
 
 @dataclass(frozen=True)
@@ -89,6 +98,9 @@ class Row:
             "verdict": self.verdict,
             "reason": self.reason,
             "given": bool(self.spec.given),
+            "of": self.spec.of,
+            "restates": f"{study}/{self.spec.restates}" if self.spec.restates else None,
+            "changed_after_runs": self.spec.changed_after_runs,
             "stated_replications": self.stated.replications,
             "stated_interval": self.stated.ends,
             "inferred_replications": self.inferred.replications,
@@ -116,6 +128,9 @@ class Values:
 
 
 NOTHING = Sample()
+TOO_WIDE = (
+    "The band is at least as wide as the printed value: being inside does not tell it from nothing"
+)
 WHOSE = ("the stated parameters give", "the inferred ones")
 
 
@@ -132,7 +147,9 @@ def judge_all(
         group = [s for s in specs if spec.group is not None and s.group == spec.group]
         order = in_order(spec, group, ours)
         verdict, reason = judge(spec, *of[spec.id], impossible.get(spec.id, ()), order)
-        parts = [reason, values.notes.get(spec.id, ""), spec.note]
+        wide = TOO_WIDE if spec.band.as_wide_as(spec.paper) else ""
+        again = f"Restates {spec.restates}: the same values once more" if spec.restates else ""
+        parts = [reason, again, wide, values.notes.get(spec.id, ""), spec.note]
         reason = " ".join(part if part.endswith(".") else part + "." for part in parts if part)
         rows.append(Row(spec, *of[spec.id], values.ns2.get(spec.id), verdict, reason))
     return rows
@@ -157,14 +174,14 @@ def judge(
     }
     verdict = found.pop() if len(found) == 1 else UNDECIDED
     said = "; ".join(
-        f"{whose} {sample.told(spec.unit)}, {_side(spec, held)}"
+        f"{whose} {sample.told(spec.unit)}, {_side(spec, sample, held)}"
         for whose, (sample, held) in zip(WHOSE, sides, strict=True)
         if sample.there
     )
-    printed = f"printed {show(spec.paper, spec.unit)}; {said or 'no value came out of the runs'}"
+    said = said or "no value came out of the runs"
     if verdict == CANNOT_FOLLOW:
-        follows = sides[1][1] == {True}
-        return verdict, "; ".join(impossible) + (f"; {said}" if follows else "")
+        return verdict, "; ".join((*impossible, said))
+    printed = f"printed {show(spec.paper, spec.unit)}; {said}"
     return verdict, "; ".join(_around(spec, verdict, printed, found))
 
 
@@ -181,12 +198,15 @@ def _around(spec: Spec, verdict: str, printed: str, found: set[str]) -> Iterator
 
 
 def _held(spec: Spec, sample: Sample) -> frozenset[bool | None]:
-    return spec.band.holds(spec.paper, sample) if sample.there else frozenset((None,))
+    return spec.band.holds(spec.paper, sample, spec.of) if sample.there else frozenset((None,))
 
 
-def _side(spec: Spec, held: frozenset[bool | None]) -> str:
+def _side(spec: Spec, sample: Sample, held: frozenset[bool | None]) -> str:
     """On which side of the band's edge a value is, in words."""
     words = spec.band.words(spec.unit)
+    if spec.of == SHARE and sample.replications > 1:
+        counted = f"{spec.band.inside(spec.paper, sample)} of {sample.replications} inside {words}"
+        return counted + (", which decides nothing" if held == EITHER else "")
     if held == EITHER:
         return f"which reaches over the edge of {words}" if words else "which decides nothing"
     inside = held == {True}

@@ -68,7 +68,9 @@ def _print_rows(rows: Sequence[Row], out: Console) -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD)
-    for name in ("row", "unit", "printed", "stated", "inferred", "ns-2", "verdict"):
+    # An id is there to be copied: other columns give way.
+    table.add_column("row", no_wrap=True)
+    for name in ("unit", "printed", "stated", "inferred", "ns-2", "verdict"):
         right = name in ("stated", "inferred", "ns-2")
         table.add_column(name, justify="right" if right else "left", overflow="fold")
     for row in rows:

@@ -47,7 +47,10 @@ class Sample:
 
     @property
     def value(self) -> Value:
-        """The mean; of words the one given most often, the earliest of several."""
+        """The mean; of words the one given most often, of several as often the earliest.
+
+        It is what is shown; what is judged is how often the printed word was given.
+        """
         if any(isinstance(value, str) for value in self.there):
             return Counter(map(str, self.there)).most_common(1)[0][0]
         return student(self.numbers, CONFIDENCE)[0]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any, TypeVar
 
-from talkspurt.reproduce.band import Band, StudyFileError
+from talkspurt.reproduce.band import MEAN, SHARE, Band, StudyFileError
 from talkspurt.reproduce.rows import Spec
 
 T = TypeVar("T")
@@ -94,6 +94,9 @@ def parse(name: str, text: str) -> StudyFile:
     twice = {id for id in ids if ids.count(id) > 1}
     if twice:
         raise StudyFileError(f"{name}: said twice: {', '.join(sorted(twice))}")
+    unknown = [row.id for row in rows if row.restates and row.restates not in ids]
+    if unknown:
+        raise StudyFileError(f"{name}: restates no row: {', '.join(unknown)}")
     return StudyFile(
         name=name,
         title=table["title"],
@@ -165,4 +168,8 @@ def spec(row: Mapping[str, Any]) -> Spec:
         paper = float(paper)
         if band == Band():
             raise StudyFileError(f"{row['id']}: a number wants a band")
+    if row.get("of", MEAN) not in (MEAN, SHARE):
+        raise StudyFileError(f"{row['id']}: of is {MEAN} or {SHARE}, not {row['of']}")
+    if row.get("of") == SHARE and band == Band():
+        raise StudyFileError(f"{row['id']}: words are a share without being told")
     return Spec(**{**row, **lists, "paper": paper, "band": band})

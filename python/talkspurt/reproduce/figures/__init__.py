@@ -43,18 +43,23 @@ class Picture:
         name: name of its file.
         alt: what it shows, for those who cannot see it.
         figure: the drawing.
+        seed: of which replication it is, where it shows one of several.
     """
 
     name: str
     alt: str
     figure: Figure
+    seed: int | None = None
 
 
 def pictures(found: Reproduction) -> Iterator[Picture]:
     """Every figure of a study."""
     module = import_module(f"talkspurt.reproduce.figures.{found.file.name}")
     with styled():
-        yield from module.pictures(found)
+        for picture in module.pictures(found):
+            if picture.seed is not None:
+                note(picture.figure, f"Of seed {picture.seed} alone, no mean.")
+            yield picture
 
 
 @dataclass(frozen=True)
@@ -185,7 +190,8 @@ def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
         ax.margins(y=0.15)
     right.set_ylim(1, 5)
     left.set_title(title)
-    note(figure, *_unrated(calls))
+    seeds = sorted({run.seed for run, _ in calls.values()})
+    note(figure, f"One run each, seed {', '.join(map(str, seeds))}.", *_unrated(calls))
     return figure
 
 

@@ -50,6 +50,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         "fig4-over-time",
         "Throughput over time of four flows out of eight TCP and eight TFRC or TFRC-TB flows",
         _over_time(found),
+        found.run("mix-tb-8").seed,
     )
     yield Picture(
         "fig5-variation",
@@ -64,6 +65,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
             f"fig{figure}-{speed}",
             f"Sending rate of a call with 10 s of talk and 10 s of silence, {words}",
             _talk(found, speed, f"Fig {figure}: talk and silence, {words}"),
+            found.run(f"talk-tb-{speed}-inferred").seed,
         )
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from talkspurt.figures.style import DASHES, sheet, transport_style
+from talkspurt.figures.style import DASHES, shade, sheet, transport_style
+from talkspurt.figures.style import SHADES as FLOW_SHADES
 from talkspurt.reproduce.figures import Line, Picture, companion, draw, plot, quiet
 from talkspurt.reproduce.nor2010 import BESIDE_FTP, BIN_S, PACKET_BITS, THRESHOLDS
 
@@ -31,6 +32,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
             f"fig{figure}-{kind}",
             f"Throughput of {words} over a link of 2 Mb/s and 300 ms",
             plot(f"Fig {figure}: {words} (300 ms)", _loads(run, kind), TIME, RATE),
+            run.seed,
         )
     ccid3 = found.run("call-ccid3-inferred")
     lines = [
@@ -57,6 +59,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         "fig9-13-three-flows",
         "Throughput of three CCID 2 flows beside FTP, one panel for each threshold",
         _three(found),
+        found.run(f"three-{BESIDE_FTP[0]}-inferred").seed,
     )
     calls = {f"CCID 2\n{t}": (found.run(f"call-{t}-rfc"), "call") for t in THRESHOLDS}
     calls["CCID 3"] = (found.run("call-ccid3-rfc"), "call")
@@ -106,7 +109,12 @@ def _three(found: Reproduction) -> Figure:
     for ax, threshold in zip(axes, BESIDE_FTP, strict=True):
         run = found.run(f"three-{threshold}-inferred")
         lines = [
-            Line(f"flow {n}", *_kbps(run, f"call-{n}", PACKET_BITS), colour, DASHES[n - 1])
+            Line(
+                f"flow {n}",
+                *_kbps(run, f"call-{n}", PACKET_BITS),
+                shade(colour, FLOW_SHADES[n - 1]),
+                DASHES[n - 1],
+            )
             for n in (1, 2, 3)
         ]
         draw(ax, lines, "", RATE, legend=threshold == BESIDE_FTP[0])

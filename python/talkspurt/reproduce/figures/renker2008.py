@@ -30,11 +30,13 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         "X, X_recv and X_calc, round-trip time and loss event rate of the first 20 s, and those of "
         "a Linux kernel on the same wire",
         _first(full),
+        full.seed,
     )
     yield Picture(
         "s36-slow-start",
         "X_recv and round-trip time in the first second",
         _slow_start(full),
+        full.seed,
     )
     yield Picture(
         "s33-x-calc-3min",
@@ -49,6 +51,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
             "X_calc / (Mb/s)",
             height=2.5,
         ),
+        full.seed,
     )
     figure, (ax,) = sheet("3.4: round-trip time under full load", height=2.6)
     draw(
@@ -62,13 +65,15 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
         RTT,
     )
     quiet(ax, 200, "200 ms, printed")
-    yield Picture("s34-rtt-load", "Round-trip time under full load, with and without ECN", figure)
+    words = "Round-trip time under full load, with and without ECN"
+    yield Picture("s34-rtt-load", words, figure, full.seed)
     yield Picture(
         "s34-cbr",
         "Round-trip time at 2, 5, 6 and 7 Mb/s in a cell, on the wire, and of a Linux kernel there",
         _constant(found),
+        full.seed,
     )
-    yield Picture("s35-15min", "X_recv and loss event rate over 15 minutes", _long(long))
+    yield Picture("s35-15min", "X_recv and loss event rate over 15 minutes", _long(long), long.seed)
     calls = {
         words: (found.run(f"call-beside-{name}"), "call")
         for words, name in (
