@@ -446,7 +446,7 @@ def test_a_dossier_says_why_a_call_has_no_score(folder):
     kept = Run("small", run.seed, run.digest, run.duration_s, tables)
     figure = companion("What", {"G.728": (kept, "call"), "TCP": (kept, "tcp-call")})
     words = comparison.notes_of(figure)
-    assert words.startswith("G.728 has no MOS: ")
+    assert words.startswith(f"One run each, seed {run.seed}. G.728 has no MOS: ")
     assert row["quality_note"].split("; ")[0].removeprefix("no score: ") in words
     assert "TCP" not in words
     assert "none" in [text.get_text() for text in figure.axes[1].texts]
