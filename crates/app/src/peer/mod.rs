@@ -25,7 +25,7 @@ use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, PathNews};
 use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
-use talkspurt_proto::time::Instant;
+use talkspurt_proto::time::{Instant, earlier};
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rtcp, rtp};
 
@@ -452,11 +452,4 @@ fn reports(
     let session =
         rtcp::Session::new(&parts.rtcp, bandwidth, lower_layers, ssrc, cname, start, dice);
     Some(Box::new(session))
-}
-
-fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (one, other) => one.or(other),
-    }
 }

@@ -45,7 +45,7 @@ use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 use crate::units::{Rate, Size};
 
 use ecn::Echoes;
@@ -54,7 +54,7 @@ use receive::Receiver;
 use recovery::Recovery;
 use selective::Selective;
 use send::Sender;
-use timers::{Timers, earlier};
+use timers::Timers;
 
 /// States of a connection (RFC 9293 §3.3.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

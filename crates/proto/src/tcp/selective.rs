@@ -10,13 +10,12 @@ use super::prr::{Progress, Prr};
 use super::rack::Rack;
 use super::scoreboard::{DUPLICATES, Scoreboard};
 use super::send::Draft;
-use super::timers::earlier;
 use super::{Segment, Tcp};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::packet::Ecn;
 use crate::probe::{Garbage, Probe};
 use crate::seq::Seq;
-use crate::time::Instant;
+use crate::time::{Instant, earlier};
 
 /// What a connection with selective acknowledgements keeps.
 #[derive(Debug, Default)]

@@ -1,7 +1,7 @@
 //! A connection's deadlines. Each is a plain field, set and cleared without any queue; the driver
 //! learns the earliest when the endpoint has nothing more to do.
 
-use crate::time::{Duration, Instant};
+use crate::time::{Duration, Instant, earlier};
 
 /// The deadlines of one connection.
 #[derive(Clone, Copy, Debug, Default)]
@@ -16,15 +16,6 @@ pub(super) struct Timers {
     pub(super) time_wait: Option<Instant>,
     /// The present wait between probes.
     pub(super) persist_wait: Duration,
-}
-
-/// The earlier of two deadlines.
-#[inline]
-pub(super) fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
-    match (a, b) {
-        (Some(a), Some(b)) => Some(a.min(b)),
-        (a, b) => a.or(b),
-    }
 }
 
 impl Timers {
