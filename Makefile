@@ -12,7 +12,7 @@ export UV_SYSTEM_CERTS ?= true
 SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt build-constraints.txt \
   $(wildcard crates/*/Cargo.toml) $(shell find crates -name '*.rs')
 
-.PHONY: setup demo test test-rust test-python lint format types schema docs bench bench-gate bench-peers fuzz pins clean help
+.PHONY: setup demo test test-rust test-python lint format types schema docs dist bench bench-gate bench-peers fuzz pins clean help
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -56,6 +56,10 @@ format: setup ## format everything
 docs: setup ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
+dist: setup ## the wheel as it is given out, in dist/: one unit, laid out along what runs were seen to do
+	@test -x "$$(rustc --print sysroot)/lib/rustlib/$$(rustc -vV | sed -n 's/^host: //p')/bin/llvm-profdata" || { echo "Not installed: llvm-tools. Nothing was built. With rustup: rustup component add llvm-tools"; exit 2; }
+	$(BIN)/maturin build --profile dist --pgo --locked --interpreter $(BIN)/python --out dist
+
 bench: ## packet-hops per CPU-second and instructions per hop
 	cargo build --quiet --release --locked -p talkspurt-bench
 	@$(PYTHON) -m benches.table "$${CARGO_TARGET_DIR:-target}/release/talkspurt-bench"
@@ -67,6 +71,7 @@ bench-gate: ## fail if a hop costs more instructions than benches/limits.toml pe
 # ARGS="--only w1 w3 --pairs 1": a part of it, for which no page is written; ARGS=--help says more.
 bench-peers: setup ## the same work here, in ns-2 and in ns-3: writes docs/performance.md
 	cargo build --quiet --release --locked -p talkspurt-bench
+	@$(BIN)/python -m benches.guided
 	@$(BIN)/python -m benches.peers $(ARGS)
 
 # What is found lies in fuzz/corpus, what does harm in fuzz/artifacts.
@@ -83,4 +88,4 @@ pins: $(UV) ## choose the newest versions of everything the Python side uses
 	echo 'maturin>=1.9,<2' | $(COMPILE) - -o build-constraints.txt
 
 clean: ## remove what make made
-	rm -rf $(VENV) target site runs
+	rm -rf $(VENV) target dist site runs

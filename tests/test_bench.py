@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benches import gate
+from benches import gate, guided
 from benches.cost import FailedError, cost
 from benches.peers import __main__ as command
 from benches.peers import plan, programs, tables
@@ -129,10 +129,10 @@ def test_a_program_that_fails_says_so(tmp_path):
 
 def test_peers_are_given_the_network_that_runs_here():
     """The dumbbells of matches.py are those that talkspurt-bench writes as scenarios."""
-    if not programs.BENCH.exists():
+    if not programs.PLAIN.exists():
         pytest.skip("talkspurt-bench is not built: make bench-gate builds it")
     for name in ("w1", "w2", "w3", "w3d", "w4", "w5-10", "w5-1000"):
-        words = [programs.BENCH, name, "--scenario", *([] if name == "w2" else ["--noise"])]
+        words = [programs.PLAIN, name, "--scenario", *([] if name == "w2" else ["--noise"])]
         told = subprocess.run(words, capture_output=True, text=True, check=True).stdout
         scenario, net = tomllib.loads(told), network(name)
         core = scenario["links"]["core"]
@@ -143,6 +143,23 @@ def test_peers_are_given_the_network_that_runs_here():
         if name != "w2":
             noise = scenario["links"]["left0"]["jitter"]
             assert quantity.seconds(noise) == pytest.approx(net.service_s, abs=1e-9)
+
+
+def test_what_the_program_is_trained_on_is_there_and_is_not_what_is_measured():
+    if not programs.PLAIN.exists():
+        pytest.skip("talkspurt-bench is not built: make bench-gate builds it")
+    measured = {(match.workload, str(match.seconds)) for match in MATCHES}
+    for words in guided.TRAINING:
+        assert tuple(words.split()[:2]) not in measured
+        cost([programs.PLAIN, *words.split(), "--scenario"])
+
+
+def test_without_the_compilers_tools_nothing_is_built(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(guided, "BENCH", tmp_path / "talkspurt-bench")
+    monkeypatch.setattr(guided, "profdata", lambda: (tmp_path / "llvm-profdata", "x86_64"))
+    assert guided.main() == 2
+    assert "rustup component add llvm-tools" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_gate_fails_beyond_its_tolerance_and_says_how_to_go_on():

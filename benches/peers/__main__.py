@@ -29,9 +29,10 @@ def main() -> int:
     if words := programs.missing({match.peer for match in matches}):
         print(words, file=sys.stderr)
         return 2
-    if not programs.BENCH.exists():
-        print(f"{programs.BENCH} is missing: make bench-peers builds it", file=sys.stderr)
-        return 2
+    for program in (programs.BENCH, programs.PLAIN):
+        if not program.exists():
+            print(f"{program} is missing: make bench-peers builds it", file=sys.stderr)
+            return 2
     whole = not asked.only and not asked.peers and asked.shorten == 1
     load = os.getloadavg()
     results = Results.resumed(asked.results, fingerprint())

@@ -8,10 +8,11 @@
 #   lean=1     only the packet headers and the routes in use: ns-2 at its best
 #   count=1    monitors on every link, which count hops (another run: they cost time)
 #   trace=FILE a line for every packet on every link
+#   ends=FILE  the same on the first and last links of data, from which delay and jitter are read
 #
 # Prints one JSON object. `events` are all that the scheduler was given, equal in both kinds of run.
 
-array set opt {kinds sack each 50 mbps 100 limit 250 queue DropTail seconds 100 noise 0 lean 1 count 0 trace {}}
+array set opt {kinds sack each 50 mbps 100 limit 250 queue DropTail seconds 100 noise 0 lean 1 count 0 trace {} ends {}}
 foreach word $argv {
     lassign [split $word =] name value
     if {![info exists opt($name)]} { error "no option $name" }
@@ -55,6 +56,13 @@ for {set i 0} {$i < $flows} {incr i} {
         $ns queue-limit $a $b 1000
         $ns queue-limit $b $a 1000
         lappend links $a $b $b $a
+    }
+}
+if {$opt(ends) ne ""} {
+    set trace [open $opt(ends) w]
+    for {set i 0} {$i < $flows} {incr i} {
+        $ns trace-queue $left($i) $L $trace
+        $ns trace-queue $R $right($i) $trace
     }
 }
 set monitors {}

@@ -63,7 +63,7 @@ def speeds(results: Results, workload: str) -> dict[str, float]:
         if outcome is None:
             continue
         found.setdefault("talkspurt", tables.speed(outcome, "here"))
-        if not outcome.unlike():
+        if match.peer in SIDES and not outcome.unlike():
             found.setdefault(match.peer, tables.speed(outcome, "there"))
     return found
 

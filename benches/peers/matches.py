@@ -42,7 +42,8 @@ class Match:
 
     Attributes:
         workload: its name for talkspurt-bench.
-        peer: ``ns-2 lean``, ``ns-2`` or ``ns-3``; or a way to record it here.
+        peer: ``ns-2 lean``, the same with ``, traced``, ``ns-2`` or ``ns-3``; or a way to record
+            it here.
         seconds: simulated.
         guess_s: CPU that a pair takes, for the time left.
         noise: whether hosts have theirs.
@@ -73,6 +74,7 @@ MATCHES = (
     Match("w1", "ns-2 lean", 100, 3, noise=True),
     Match("w1", "ns-3", 10, 8, noise=True, must=130),
     Match("w2", "ns-2 lean", 100, 6, must=7),
+    Match("w2", "ns-2 lean, traced", 20, 4, must=7),
     Match("w2", "ns-2", 100, 18),
     Match("w2", "ns-3", 8, 20, must=350),
     Match("w3", "ns-2 lean", 200, 1.5, noise=True, must=4.5),
@@ -90,8 +92,9 @@ MATCHES = (
     Match("w6-100", "ns-3", 5, 15, must=200),
 )
 """W3 and what stands beside ns-3 has the noise of hosts, for without it the order of equal times
-settles who loses at a full queue (docs/validation/peers.md). ns-3 knows no TFRC and no DCCP, and
-takes a minute and a half for a second of W5-1000."""
+settles who loses at a full queue (docs/validation/peers.md). For the delay and jitter of a call
+ns-2 needs the trace of its first and last link; without it counts losses only. ns-3 knows no TFRC
+and no DCCP, and takes a minute and a half for a second of W5-1000."""
 
 RECORDS = (
     Match("w4", "pcapng", 20, 2),

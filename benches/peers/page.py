@@ -35,6 +35,8 @@ def _lines(results: Results, load: Sequence[float]) -> Iterator[str]:
     yield GROWTH
     yield tables.growth(results)
     yield from _starts(results)
+    yield BUILDS
+    yield tables.builds(results)
     yield DIGESTS
     yield tables.digests(results)
     yield "\n## How it was made\n"
@@ -82,7 +84,7 @@ def made(load: Sequence[float]) -> dict[str, str]:
         "date": f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC",
         "machine": f"{processor()}, {os.cpu_count()} cores, Linux {platform.release()}",
         "load": f"{load[0]:.1f} at the beginning, {os.getloadavg()[0]:.1f} at the end",
-        "talkspurt": f"{commit}, {said(['rustc', '--version'])}, profile `release`",
+        "talkspurt": f"{commit}, {said(['rustc', '--version'])}, as `make dist` builds",
         "peers": f"{packages.rstrip(', ')}; {said(['g++', '--version'])}",
         "Python": platform.python_version(),
     }
@@ -114,7 +116,8 @@ initial window of 10 and a minimum RTO of 200 ms.
 
 ## Here
 
-Medians of the runs below; instructions are counted by callgrind between two lengths of run.
+Medians of the runs below; instructions are counted by callgrind between two lengths of run. The
+program is built as the wheel is that is given out ([how](#how-it-is-built)).
 """
 PEERS = """
 ## Beside ns-2 and ns-3
@@ -133,9 +136,10 @@ NOTES = """
   takes a minute and a half for a second of W5 with 1000 flows; both are left out. Its calls that
   pause begin with talk, as ours do, or eight seconds would not agree.
 * ns-2's hops come from one more run, with monitors, whose events are the same.
-* Statistics of W2: delay, jitter, loss and MOS of each call here; loss in ns-2; delay, jitter and
-  loss in ns-3's FlowMonitor. W4 writes ns-2's trace here and in ns-2, and ns-3's ascii trace in
-  ns-3.
+* Statistics of W2: delay, jitter, loss and MOS of each call here; delay, jitter and loss in ns-3's
+  FlowMonitor. ns-2 counts losses of each call; for delay and jitter it has to be *traced* on the
+  first and last link of each, and a second program, not counted here, to read the trace.
+* W4 writes ns-2's trace here and in ns-2, and ns-3's ascii trace in ns-3.
 * W6 in ns-3 is counted from when the stations saturate: association and ARP are not in it. Ours
   runs for more simulated seconds; the ratio is of one.
 
@@ -156,6 +160,15 @@ of 20 s, medians of three; bytes are memory beyond nothing recorded, per packet-
 """
 GROWTH = """
 ## Growth
+"""
+BUILDS = """
+## How it is built
+
+*Release* is what `cargo build --release` and `make setup` make; *as given out* is what `make dist`
+makes of the wheel, and `make bench-peers` of this program: one unit, linked as a whole, and laid
+out along what it was seen to do in training (profile-guided optimisation): the scenarios of the
+project for the wheel, shorter runs or other sizes of these workloads for this program. Medians of
+three runs. The rows of `talkspurt` and `talkspurt run` on this page are of a release build.
 """
 DIGESTS = """
 ## Digests

@@ -15,6 +15,9 @@ from benches.peers import product, programs
 from benches.peers.matches import BARS, MATCHES, RECORDS, Match
 from benches.peers.results import Step
 
+BUILDS = {"release": programs.PLAIN, "guided": programs.BENCH}
+BUILT = {"w1": 30, "w2": 30, "w3": 100, "w3d": 100}
+"""Workloads and simulated seconds that the builds are compared by."""
 WATCHES = (
     "nothing", "stats", "digest", "series", "gauges", "sojourn", "packets", "ns2", "pcapng"
 )  # fmt: skip
@@ -38,6 +41,7 @@ def steps(matches: list[Match], *, pairs: int, all_else: bool) -> Iterator[Step]
         command = [str(programs.BENCH), name, str(seconds), "--watch", "digest"]
         yield Step(f"digest {name}, {seconds} s", 1, partial(_digest, command))
     yield from _instructions()
+    yield from _builds()
     yield from _alone()
     yield from product.steps()
 
@@ -111,6 +115,20 @@ def _instructions() -> Iterator[Step]:
             15,
             partial(callgrind.per_hop, bench, "w1", lengths=(2, 3), more=more),
         )
+
+
+def _builds() -> Iterator[Step]:
+    for i in range(TIMES):
+        for name, seconds in BUILT.items():
+            for build, program in BUILDS.items():
+                command = [str(program), name, str(seconds)]
+                yield Step(f"{build} {name} #{i}", 0.5, partial(cost, command))
+    if callgrind.there():
+        for name in BUILT:
+            work = partial(
+                callgrind.per_hop, str(programs.PLAIN), name, lengths=callgrind.LENGTHS[name]
+            )
+            yield Step(f"release instructions {name}", 25, work)
 
 
 def _instructions_of_ns2() -> float:

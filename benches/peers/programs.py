@@ -15,7 +15,9 @@ from benches.peers.matches import Match, network
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
-BENCH = TARGET / "release" / "talkspurt-bench"
+BENCH = TARGET / "guided" / "talkspurt-bench"
+"""As it is given out; what ``cargo build --release`` makes stands beside it."""
+PLAIN = TARGET / "release" / "talkspurt-bench"
 NS3_LIBRARIES = {
     "dumbbell": ["applications", "flow-monitor", "internet", "traffic-control", "point-to-point",
                  "network", "stats", "core"],
@@ -30,7 +32,7 @@ NS3_SOURCES = {
 def missing(peers: set[str]) -> str | None:
     """What to install before these peers can be run; None if all is there."""
     packages = []
-    if peers & {"ns-2", "ns-2 lean"} and shutil.which("ns") is None:
+    if any(peer.startswith("ns-2") for peer in peers) and shutil.which("ns") is None:
         packages.append("ns2")
     if "ns-3" in peers:
         if shutil.which("g++") is None:
@@ -97,6 +99,7 @@ def theirs(match: Match, folder: Path, *, count: bool = False) -> list[str]:
     net = network(match.workload)
     noise = net.service_s if match.noise else 0
     written = match.workload == "w4" and not count
+    ends = match.peer.endswith(", traced") and not count
     if match.peer == "ns-3":
         trace = [f"--trace={folder}"] if written else []
         return [
@@ -104,12 +107,12 @@ def theirs(match: Match, folder: Path, *, count: bool = False) -> list[str]:
             f"--mbps={net.mbps}", f"--limit={net.limit}", f"--seconds={match.seconds}",
             f"--noise={noise:g}", *trace,
         ]  # fmt: skip
-    trace = [f"trace={folder / 'ns2.tr'}"] if written else []
+    trace = [f"{'ends' if ends else 'trace'}={folder / 'ns2.tr'}"] if written or ends else []
     return [
         "ns", str(HERE / "dumbbell.tcl"), f"kinds={','.join(net.kinds)}", f"each={net.each}",
         f"mbps={net.mbps}", f"limit={net.limit}", f"queue={net.queue}",
-        f"seconds={match.seconds}", f"noise={noise:g}", f"lean={int(match.peer == 'ns-2 lean')}",
-        f"count={int(count)}", *trace,
+        f"seconds={match.seconds}", f"noise={noise:g}",
+        f"lean={int(match.peer.startswith('ns-2 lean'))}", f"count={int(count)}", *trace,
     ]  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from statistics import median
 
 from benches.peers.matches import BARS, MATCHES, RECORDS, Bar, Match
-from benches.peers.plan import GROWTH_FLOWS, GROWTH_S, WATCHES
+from benches.peers.plan import BUILT, GROWTH_FLOWS, GROWTH_S, WATCHES
 from benches.peers.results import Outcome, Results
 
 
@@ -238,6 +238,30 @@ def each_hop(results: Results, flows: int) -> float | None:
     """CPU seconds of a hop at so many flows."""
     costs = results.numbered(f"flows {flows}")
     return median(one["cpu_s"] / one["said"]["hops"] for one in costs) if costs else None
+
+
+def builds(results: Results) -> str:
+    """What it costs as ``cargo build --release`` makes it, and as it is given out."""
+    rows = []
+    for name, seconds in BUILT.items():
+        speeds = []
+        for build in ("release", "guided"):
+            costs = results.numbered(f"{build} {name}")
+            speeds += [median(one["said"]["hops"] / one["cpu_s"] / 1e6 for one in costs)] * bool(
+                costs
+            )
+        if len(speeds) < 2:
+            continue
+        counts = (results.done.get(f"{what}instructions {name}") for what in ("release ", ""))
+        rows.append([
+            called(name), f"{seconds} s", *(f"{speed:.1f}" for speed in speeds),
+            *(f"{count:,.0f}" if count else "–" for count in counts),
+        ])  # fmt: skip
+    return table(
+        "workload | simulated | M hops / CPU s, release | as given out | "
+        "instructions a hop, release | as given out",
+        rows,
+    )
 
 
 def digests(results: Results) -> str:

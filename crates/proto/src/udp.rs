@@ -21,9 +21,19 @@ pub struct Config {}
 /// One end of a UDP flow.
 #[derive(Debug, Default)]
 pub struct Udp {
-    outbound: VecDeque<Frame>,
-    inbound: VecDeque<Frame>,
+    /// What came in and has not left yet: as a rule one frame, which always lies in the same place. A
+    /// ring would use all of its own in turn, and none were in the cache when a call's next packet comes.
+    first: Option<(Way, Frame)>,
+    /// Those behind it; none if there is no first.
+    others: VecDeque<(Way, Frame)>,
     path_mtu: Option<u32>,
+}
+
+/// Where a frame goes.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Out,
+    In,
 }
 
 impl Udp {
@@ -32,6 +42,16 @@ impl Udp {
     pub fn new(_: &Config) -> Self {
         Self::default()
     }
+
+    #[inline(always)]
+    fn push(&mut self, way: Way, frame: Frame) {
+        if self.first.is_none() {
+            self.first = Some((way, frame));
+        } else {
+            self.others.push_back((way, frame));
+        }
+    }
+
     /// The smallest MTU a router has reported (RFC 1191), for applications that size their frames.
     #[must_use]
     pub const fn path_mtu(&self) -> Option<u32> {
@@ -43,7 +63,7 @@ impl Endpoint for Udp {
     #[inline]
     fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
         match input {
-            Input::Frame(frame) => self.outbound.push_back(frame),
+            Input::Frame(frame) => self.push(Way::Out, frame),
             Input::Packet { path, ecn, damage, mut body } => {
                 self.receive(now, (path, ecn, damage), &mut body, probe);
             }
@@ -62,7 +82,7 @@ impl Endpoint for Udp {
         let garbage = match body {
             // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
             _ if damage == Damage::Payload => Garbage::Checksum,
-            Body::Udp(frame) => return self.inbound.push_back(std::mem::take(frame)),
+            Body::Udp(frame) => return self.push(Way::In, std::mem::take(frame)),
             Body::TooBig { mtu, .. } => {
                 self.path_mtu = Some(self.path_mtu.map_or(*mtu, |known| known.min(*mtu)));
                 return;
@@ -74,16 +94,68 @@ impl Endpoint for Udp {
 
     #[inline]
     fn poll<P: Probe>(&mut self, _: Instant, _: &mut P) -> Output {
-        if let Some(frame) = self.outbound.pop_front() {
-            let body = Body::Udp(frame);
-            return Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body });
+        let Some((way, frame)) = self.first.take() else { return Output::Idle { until: None } };
+        if !self.others.is_empty() {
+            self.first = self.others.pop_front();
         }
-        self.inbound.pop_front().map_or(Output::Idle { until: None }, Output::Deliver)
+        match way {
+            Way::Out => {
+                let body = Body::Udp(frame);
+                Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body })
+            }
+            Way::In => Output::Deliver(frame),
+        }
     }
 
     /// Without flow control there is always room.
     #[inline]
     fn room(&self) -> usize {
         usize::MAX
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::packet::Payload;
+    use proptest::prelude::*;
+
+    fn number(frame: &Frame) -> u64 {
+        match frame {
+            Frame::Data(Payload::Virtual { offset, .. }) => *offset,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    proptest! {
+        /// However many wait, each goes its own way, and all in the order in which they came.
+        #[test]
+        fn frames_leave_in_order(steps in prop::collection::vec(prop::option::of(any::<bool>()), 0..60)) {
+            let (mut udp, mut plain) = (Udp::default(), VecDeque::new());
+            for (offset, step) in (0..).zip(steps) {
+                let frame = Frame::Data(Payload::Virtual { offset, len: 1 });
+                match step {
+                    Some(true) => {
+                        udp.handle(Instant::ZERO, Input::Frame(frame), &mut ());
+                        plain.push_back((true, offset));
+                    }
+                    Some(false) => {
+                        let mut body = Body::Udp(frame);
+                        let how = (PathId(0), Ecn::NotEct, Damage::None);
+                        udp.receive(Instant::ZERO, how, &mut body, &mut ());
+                        plain.push_back((false, offset));
+                    }
+                    None => {
+                        let left = match udp.poll(Instant::ZERO, &mut ()) {
+                            Output::Transmit(Transmit { body: Body::Udp(frame), .. }) => Some((true, number(&frame))),
+                            Output::Deliver(frame) => Some((false, number(&frame))),
+                            Output::Idle { until: None } => None,
+                            other => panic!("{other:?}"),
+                        };
+                        prop_assert_eq!(left, plain.pop_front());
+                    }
+                }
+            }
+        }
     }
 }

@@ -8,9 +8,12 @@ use std::collections::VecDeque;
 /// Numbers in increasing order that are opened once and settled once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
-    /// First number of the first word, a multiple of 64.
+    /// First number of `last`, a multiple of 64.
     base: u32,
-    words: VecDeque<Word>,
+    /// The word of the numbers opened last, nearly the only one that is asked for.
+    last: Word,
+    /// The words before it, from the first with an open number on; none if there is none.
+    earlier: VecDeque<Word>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,27 +24,29 @@ struct Word {
 }
 
 impl Pending {
-    /// Opens a number; false if it is open already or lies before the window.
+    /// Opens a number; false if it is open already or lies before the last word.
+    #[inline]
     pub(crate) fn open(&mut self, number: u32, data: bool) -> bool {
         let Some(offset) = number.checked_sub(self.base) else { return false };
-        let word = (offset / 64) as usize;
-        while word >= self.words.len() {
-            self.words.push_back(Word::default());
+        if offset >= 64 {
+            self.advance(number);
         }
         let bit = 1_u64 << (number % 64);
-        let word = &mut self.words[word];
-        let fresh = word.open & bit == 0;
-        word.open |= bit;
-        word.data |= if data { bit } else { 0 };
-        self.slide();
+        let fresh = self.last.open & bit == 0;
+        self.last.open |= bit;
+        self.last.data |= u64::from(data) << (number % 64);
         fresh
     }
 
     /// Settles a number and tells whether it carried data; `None` if it was not open.
+    #[inline]
     pub(crate) fn settle(&mut self, number: u32) -> Option<bool> {
-        let offset = number.checked_sub(self.base)?;
         let bit = 1_u64 << (number % 64);
-        let word = self.words.get_mut((offset / 64) as usize)?;
+        let word = match number.checked_sub(self.base) {
+            Some(offset) if offset >= 64 => return None,
+            Some(_) => &mut self.last,
+            None => self.before(number)?,
+        };
         if word.open & bit == 0 {
             return None;
         }
@@ -49,12 +54,28 @@ impl Pending {
         Some(word.data & bit != 0)
     }
 
-    /// Forgets settled words that later ones follow: their numbers will not be opened again.
-    fn slide(&mut self) {
-        while self.words.len() > 1 && self.words[0].open == 0 {
-            self.words.pop_front();
+    /// Goes on to the word of `number`, and forgets settled ones before the first that is not: their
+    /// numbers will not be opened again.
+    #[cold]
+    fn advance(&mut self, number: u32) {
+        let next = number - number % 64;
+        while self.base < next {
+            if self.last.open != 0 || !self.earlier.is_empty() {
+                self.earlier.push_back(self.last);
+            }
+            self.last = Word::default();
             self.base += 64;
         }
+        while self.earlier.front().is_some_and(|word| word.open == 0) {
+            self.earlier.pop_front();
+        }
+    }
+
+    #[cold]
+    fn before(&mut self, number: u32) -> Option<&mut Word> {
+        let back = ((self.base - number).div_ceil(64)) as usize;
+        let at = self.earlier.len().checked_sub(back)?;
+        Some(&mut self.earlier[at])
     }
 
     /// Numbers with data that are still open.
@@ -71,8 +92,9 @@ impl Pending {
     }
 
     fn bits(&self, of: impl Fn(&Word) -> u64) -> impl Iterator<Item = u32> {
-        let base = self.base;
-        self.words.iter().enumerate().flat_map(move |(index, word)| {
+        let base = self.base - 64 * self.earlier.len() as u32;
+        let words = self.earlier.iter().chain(std::iter::once(&self.last));
+        words.enumerate().flat_map(move |(index, word)| {
             let bits = of(word);
             let first = base + 64 * index as u32;
             (0..64).filter(move |bit| bits >> bit & 1 == 1).map(move |bit| first + bit)
@@ -105,7 +127,7 @@ mod tests {
             pending.open(number, true);
             pending.settle(number);
         }
-        assert!(pending.words.len() <= 2);
+        assert!(pending.earlier.len() <= 1);
         assert_eq!(pending.settle(3), None);
     }
 

@@ -59,12 +59,13 @@ impl Flight {
         }
     }
 
-    /// The first leaves.
+    /// The first leaves. Where few fly, the next one takes its place: a slot that is still in the
+    /// cache, where those of all links do not fit.
     #[inline]
     pub(crate) fn pop(&mut self) {
         if self.count > 0 {
-            self.head = self.slot(1) as u32;
             self.count -= 1;
+            self.head = if self.count == 0 { 0 } else { self.slot(1) as u32 };
         }
     }
 
