@@ -25,6 +25,7 @@ mod prr;
 mod rack;
 mod reassembly;
 mod receive;
+mod records;
 mod recovery;
 mod report;
 mod scoreboard;
