@@ -341,6 +341,20 @@ impl Layers {
 }
 
 impl Body {
+    /// True if it surely has nothing to give back when it goes: of most bodies that were received, whose
+    /// payload is virtual or was taken.
+    #[inline(always)]
+    #[must_use]
+    pub fn owns_nothing(&self) -> bool {
+        match self {
+            Self::Tcp(segment) => {
+                segment.sack.is_none() && matches!(segment.payload, Payload::Virtual { .. })
+            }
+            Self::Udp(Frame::Data(Payload::Virtual { .. })) => true,
+            _ => false,
+        }
+    }
+
     /// Its bytes, layer by layer.
     #[inline(always)]
     #[must_use]

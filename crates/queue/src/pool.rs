@@ -63,7 +63,12 @@ impl Pool {
     pub fn release(&mut self, id: BodyId) {
         debug_assert!(self.slots[id.0 as usize].is_some(), "a body is released once");
         self.free.push(id.0);
-        self.slots[id.0 as usize] = None;
+        let slot = &mut self.slots[id.0 as usize];
+        match slot {
+            // To ask is cheaper than to call what would find nothing to do.
+            Some(body) if body.owns_nothing() => std::mem::forget(slot.take()),
+            _ => *slot = None,
+        }
     }
 
     /// How many bodies wait.
@@ -82,6 +87,7 @@ impl Pool {
 mod tests {
     use super::*;
     use talkspurt_proto::packet::{Frame, Payload};
+    use talkspurt_proto::tcp::{self, Segment};
 
     fn body(offset: u64) -> Body {
         Body::Udp(Frame::Data(Payload::Virtual { offset, len: 1 }))
@@ -108,6 +114,29 @@ mod tests {
         assert_eq!([c, a, b, again[2]].map(|id| offset(pool.peek(id))), [3, 4, 5, 6]);
         [a, b, c, again[2]].into_iter().for_each(|id| pool.release(id));
         assert!(pool.is_empty());
+    }
+
+    /// What a body still holds when it is released goes with it.
+    #[test]
+    fn what_a_body_owns_goes() {
+        let kept = Payload::Real(vec![1; 100].into());
+        let real = || kept.clone();
+        let Payload::Real(bytes) = &kept else { panic!("it is real") };
+        let sack = || tcp::SackBlocks::of([(1, 2)]);
+        let segment = |payload, sack| Body::Tcp(Segment { payload, sack, ..Segment::default() });
+        assert!(segment(Payload::default(), None).owns_nothing());
+        assert!(!segment(Payload::default(), sack()).owns_nothing());
+        let owners =
+            [segment(real(), None), segment(real(), sack()), Body::Udp(Frame::Data(real()))];
+        let mut pool = Pool::default();
+        for body in owners {
+            assert!(!body.owns_nothing());
+            let id = pool.put(body);
+            assert!(!bytes.is_unique());
+            pool.release(id);
+            assert!(pool.is_empty());
+        }
+        assert!(bytes.is_unique());
     }
 
     #[test]

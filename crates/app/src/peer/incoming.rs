@@ -180,18 +180,17 @@ impl Incoming {
         &mut self,
         local: Instant,
         clock: &Clock,
-        frame: Frame,
+        frame: &mut Frame,
         session: &mut Option<Box<rtcp::Session>>,
         probe: &mut Stamped<'_, P>,
     ) {
-        // Looked at where it lies: what is moved as soon as it was written stalls.
-        let Frame::Data(payload) = &frame else {
+        let Frame::Data(payload) = frame else {
             return self.on_message(local, clock, frame, session, probe);
         };
-        if let (Some(deframer), Payload::Real(bytes)) = (&mut self.deframer, payload) {
+        if let (Some(deframer), Payload::Real(bytes)) = (&mut self.deframer, &*payload) {
             deframer.push(bytes.clone());
-            while let Some(frame) = self.deframer.as_mut().and_then(Iterator::next) {
-                self.on_message(local, clock, frame, session, probe);
+            while let Some(mut frame) = self.deframer.as_mut().and_then(Iterator::next) {
+                self.on_message(local, clock, &mut frame, session, probe);
             }
             return;
         }
@@ -216,14 +215,14 @@ impl Incoming {
         &mut self,
         local: Instant,
         clock: &Clock,
-        frame: Frame,
+        frame: &mut Frame,
         session: &mut Option<Box<rtcp::Session>>,
         probe: &mut Stamped<'_, P>,
     ) {
         match (frame, session) {
             (Frame::Rtp(packet), _) => self.on_rtp(local, clock, packet, probe),
             (Frame::Rtcp(compound), Some(session)) => {
-                let rtt = session.on_report(local, &compound);
+                let rtt = session.on_report(local, compound);
                 if let Some(rtt) = rtt.filter(|_| probe.wants(Topic::Gauge)) {
                     let note = Note::Gauge { gauge: Gauge::RtcpRtt, value: rtt.as_secs_f64() };
                     probe.record(local, probe.place, &note);
@@ -237,19 +236,19 @@ impl Incoming {
         &mut self,
         local: Instant,
         clock: &Clock,
-        packet: rtp::Packet,
+        packet: &mut rtp::Packet,
         probe: &mut Stamped<'_, P>,
     ) {
         if let Some(packets) = &mut self.packets {
-            return packets.on_rtp(local, &packet, probe);
+            return packets.on_rtp(local, packet, probe);
         }
         let Some(media) = &mut self.media else { return };
         // RFC 3550 §5.1: a payload type that is not understood is ignored.
-        let Some(content) = media.content(&packet) else {
+        let Some(content) = media.content(packet) else {
             probe.record(local, probe.place, &Note::Garbage(Garbage::Unexpected));
             return;
         };
-        media.rtp.on_packet(local, &packet);
+        media.rtp.on_packet(local, packet);
         let slot = media.origin.media_offset(packet.timestamp) / media.samples.max(1);
         let index = number(&media.origin, &mut media.latest, packet.sequence);
         if probe.wants(Topic::Gauge) {
@@ -276,12 +275,12 @@ impl Incoming {
         }
         let place = slot as usize;
         if let (true, Playout::Played(_), Payload::Real(bytes)) =
-            (place < media.sink.keep, decision, packet.payload)
+            (place < media.sink.keep, decision, &mut packet.payload)
         {
             if media.played.len() <= place {
                 media.played.resize(place + 1, None);
             }
-            media.played[place] = Some(bytes);
+            media.played[place] = Some(std::mem::take(bytes));
         }
     }
 }
@@ -336,7 +335,7 @@ mod tests {
             let packet = sender.packet(slot as u32 * 160, false, payload);
             let local = Instant::ZERO + Duration::from_millis(20) * (slot + 1);
             let probe = &mut Stamped { probe: &mut (), now: local, place: parts.place };
-            incoming.deliver(local, &parts.clock, Frame::Rtp(packet), &mut None, probe);
+            incoming.deliver(local, &parts.clock, &mut Frame::Rtp(packet), &mut None, probe);
         }
         assert_eq!(incoming.played().len(), KEEP);
         assert_eq!(incoming.played().iter().flatten().count(), 2);

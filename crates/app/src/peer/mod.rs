@@ -22,7 +22,7 @@ pub use incoming::{MediaSink, Sink};
 use outgoing::Outgoing;
 pub use sizing::Sizing;
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, PathNews};
+use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, PathNews, Transmit};
 use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::time::{Instant, earlier};
@@ -259,15 +259,20 @@ impl Peer {
                 self.unfed = false;
                 self.feed(local, stamped);
             }
-            match self.transport.poll(local, stamped) {
-                Output::Transmit(transmit) => {
-                    let ip_bytes =
-                        self.sizing.ip_bytes(self.version, &transmit.body, self.opening_bytes);
-                    let (ecn, dscp, version) = (transmit.ecn, self.dscp, self.version);
-                    let (path, body) = (transmit.path, transmit.body);
+            let mut output = self.transport.poll(local, stamped);
+            let ip_bytes = match &output {
+                Output::Transmit(Transmit { body, .. }) => {
+                    self.sizing.ip_bytes(self.version, body, self.opening_bytes)
+                }
+                _ => 0,
+            };
+            match output {
+                Output::Transmit(Transmit { path, ecn, body }) => {
+                    let (dscp, version) = (self.dscp, self.version);
                     return Action::Send(Outbound { path, ip_bytes, ecn, dscp, version, body });
                 }
-                Output::Deliver(frame) => {
+                // Looked at where it lies: what is moved as soon as it was written stalls.
+                Output::Deliver(ref mut frame) => {
                     self.incoming.deliver(local, &self.clock, frame, &mut self.rtcp, stamped)
                 }
                 Output::Event(event) => self.on_event(local, event, stamped),

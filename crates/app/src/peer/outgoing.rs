@@ -12,7 +12,7 @@ use super::incoming::media_sender;
 use crate::clock::Clock;
 use crate::codec::COMFORT_NOISE;
 use crate::send_queue::SendQueue;
-use crate::source::{self, Material, Setting, Source, Unit};
+use crate::source::{self, Material, Setting, Source, Unit, Units};
 use crate::transport::Transport;
 
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(super) struct Outgoing {
     queue: SendQueue,
     media: Option<Box<Media>>,
     stream: bool,
-    /// Units of bulk may be handed over in one piece.
+    /// As many units of bulk as there is room for may be handed over in one piece.
     joins: bool,
     generated: u32,
     /// The transport may have more room than when last looked at.
@@ -154,25 +154,14 @@ impl Outgoing {
             // After a pause nothing else calls for a look.
             Source::Bulk(bulk) if self.look || bulk.pauses() => {
                 let (mut room, largest) = (transport.room(), transport.largest());
-                let mut piece = None;
-                while let Some(unit) = bulk.take(local, room, largest) {
-                    self.generated += 1;
-                    note_generated(local, clock, &unit, probe);
-                    probe.record(local, probe.place, &Note::HandedOver { index: unit.index });
-                    match (unit.payload, &mut piece) {
-                        (Payload::Virtual { offset, len: more }, piece) if self.joins => {
-                            room -= more as usize;
-                            piece.get_or_insert((offset, 0)).1 += more;
-                        }
-                        (payload, _) => {
-                            transport.handle(local, Input::Frame(Frame::Data(payload)), probe);
-                            room = transport.room();
-                        }
-                    }
-                }
-                if let Some((offset, len)) = piece {
-                    let payload = Payload::Virtual { offset, len };
+                let most = if self.joins { u32::MAX } else { 1 };
+                while let Some(units) = bulk.take(local, (room, largest), most) {
+                    self.generated += units.count;
+                    note_units(local, clock, &units, probe);
+                    let payload = units.payload();
+                    let len = payload.len();
                     transport.handle(local, Input::Frame(Frame::Data(payload)), probe);
+                    room = if self.joins { room - len } else { transport.room() };
                 }
             }
             Source::Bulk(_) => {}
@@ -278,5 +267,17 @@ fn note_generated<P: Probe>(
         let captured = clock.truth(unit.captured);
         let bytes = unit.payload.len() as u32;
         probe.record(local, probe.place, &Note::Generated { index: unit.index, bytes, captured });
+    }
+}
+
+/// Units of bulk are made when there is room for them.
+#[inline]
+fn note_units<P: Probe>(local: Instant, clock: &Clock, units: &Units, probe: &mut Stamped<'_, P>) {
+    if probe.wants(Topic::Frame) {
+        let (captured, bytes) = (clock.truth(local), units.bytes as u32);
+        for index in units.first..units.first + units.count {
+            probe.record(local, probe.place, &Note::Generated { index, bytes, captured });
+            probe.record(local, probe.place, &Note::HandedOver { index });
+        }
     }
 }

@@ -6,7 +6,6 @@ use talkspurt_proto::math::round_u64;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::time::Instant;
 
-use super::Unit;
 use super::config::{self, Pauses, Web};
 
 /// A greedy source; its unit is one full segment.
@@ -19,6 +18,28 @@ pub struct Bulk {
     start: Instant,
     stop: Instant,
     cycle: Option<Box<Cycle>>,
+}
+
+/// Units of bulk data in a row, all of one length.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Units {
+    /// The first one's number, from 0.
+    pub first: u32,
+    /// How many.
+    pub count: u32,
+    /// Bytes of each.
+    pub bytes: u64,
+    /// Bytes before the first.
+    pub offset: u64,
+}
+
+impl Units {
+    /// What they hold.
+    #[inline]
+    #[must_use]
+    pub fn payload(self) -> Payload {
+        Payload::Virtual { offset: self.offset, len: self.bytes * u64::from(self.count) }
+    }
 }
 
 /// Greed that comes and goes.
@@ -86,36 +107,35 @@ impl Bulk {
         self.cycle.is_some()
     }
 
-    /// The next unit, if it is time and `room` bytes suffice for it. Where a packet carries no more
-    /// than `largest` bytes, the path having become narrower, it is cut to that: it would wait for
-    /// ever.
+    /// The next units, as many as `room` bytes suffice for and at most `most`, if it is time. Where a
+    /// packet carries no more than `largest` bytes, the path having become narrower, they are cut to
+    /// that: they would wait for ever.
     #[inline]
-    pub fn take(&mut self, now: Instant, room: usize, largest: usize) -> Option<Unit> {
-        let mut len = u64::from(self.unit_bytes).min(self.left).min(largest as u64);
+    pub fn take(
+        &mut self,
+        now: Instant,
+        (room, largest): (usize, usize),
+        most: u32,
+    ) -> Option<Units> {
+        let mut left = self.left;
         if let Some(cycle) = &mut self.cycle {
-            len = len.min(cycle.may_send(now));
+            left = left.min(cycle.may_send(now));
         }
-        if len == 0 || (len as usize) > room || now < self.start || now >= self.stop {
+        let bytes = u64::from(self.unit_bytes).min(left).min(largest as u64);
+        let room = left.min(room as u64);
+        if bytes == 0 || bytes > room || now < self.start || now >= self.stop {
             return None;
         }
-        let payload = Payload::Virtual { offset: self.offset, len };
-        let slot = u64::from(self.index);
-        let unit = Unit {
-            index: self.index,
-            slot,
-            encoding: 0,
-            keep_alive: false,
-            marker: false,
-            captured: now,
-            payload,
-        };
-        self.offset += len;
-        self.left -= len;
-        self.index = self.index.checked_add(1).expect(super::UNITS_FIT);
+        // Most often there is room for one.
+        let count = if room < 2 * bytes { 1 } else { u64::from(most).min(room / bytes) };
+        let units = Units { first: self.index, count: count as u32, bytes, offset: self.offset };
+        self.offset += count * bytes;
+        self.left -= count * bytes;
+        self.index = self.index.checked_add(units.count).expect(super::UNITS_FIT);
         if let Some(cycle) = &mut self.cycle {
-            cycle.sent(now, len);
+            cycle.sent(now, count * bytes);
         }
-        Some(unit)
+        Some(units)
     }
 
     /// True when there will be no more.
@@ -182,8 +202,8 @@ mod tests {
         let (mut now, mut taken) = (Instant::ZERO, Vec::new());
         while taken.len() < count {
             now = bulk.resumes(now).unwrap_or(now);
-            if let Some(unit) = bulk.take(now, 5000, 5000) {
-                taken.push((now.as_nanos(), unit.payload.len()));
+            if let Some(unit) = bulk.take(now, (5000, 5000), 1) {
+                taken.push((now.as_nanos(), unit.bytes as usize));
             }
             now += MS;
         }
@@ -200,8 +220,8 @@ mod tests {
         assert_eq!(times, expected);
         // Nobody asked for a long time: the pauses went on all the same.
         let ms = |ms| Instant::ZERO + MS * ms;
-        assert!(bulk.take(ms(4005), 1000, 1000).is_some());
-        assert!(bulk.take(ms(4010), 1000, 1000).is_none());
+        assert!(bulk.take(ms(4005), (1000, 1000), 1).is_some());
+        assert!(bulk.take(ms(4010), (1000, 1000), 1).is_none());
         assert_eq!(bulk.resumes(ms(4010)), Some(ms(4040)));
     }
 
@@ -227,6 +247,52 @@ mod tests {
         assert_eq!(units(&mut bulk, 6), expected);
     }
 
+    /// All that there is room for, taken at once or unit by unit: the same units at the same times.
+    #[test]
+    fn units_in_a_row_are_those_apart() {
+        let pauses = Pauses { on: MS * 10, off: MS * 30, spread: Spread::Exponential };
+        let (endless, total) = (config::Bulk::endless(), Some(Size::from_bytes(123_456)));
+        let web = Web {
+            size: Size::from_bytes(12_000),
+            sizes: Spread::Pareto { shape: 1.5 },
+            think: MS * 100,
+            thinks: Spread::Exponential,
+            packet: None,
+        };
+        let bulk = |config: &config::Bulk| {
+            Bulk::new(config, 1000, Dice::new(3, "bulk"), Instant::ZERO, STOP)
+        };
+        let sources = || {
+            [
+                bulk(&config::Bulk { total, ..endless.clone() }),
+                bulk(&config::Bulk { pauses: Some(pauses), ..endless.clone() }),
+                Bulk::web(&web, 1000, Dice::new(3, "web"), Instant::ZERO, STOP),
+            ]
+        };
+        for (mut apart, mut in_a_row) in sources().into_iter().zip(sources()) {
+            let (mut longest, mut all) = (0, 0);
+            for ms in 0..2000 {
+                let (now, largest) = (Instant::ZERO + MS * ms, 1200 - ms as usize / 4);
+                let (mut room, mut left) = (ms as usize * 7919 % 9000, ms as usize * 7919 % 9000);
+                while let Some(units) = in_a_row.take(now, (room, largest), u32::MAX) {
+                    longest = longest.max(units.count);
+                    for index in units.first..units.first + units.count {
+                        let one = apart.take(now, (left, largest), 1).expect("there is one more");
+                        assert_eq!((one.first, one.count, one.bytes), (index, 1, units.bytes));
+                        assert_eq!(one.offset, all);
+                        all += one.bytes;
+                        left -= one.bytes as usize;
+                    }
+                    room -= units.payload().len();
+                    assert_eq!(room, left);
+                }
+                assert_eq!(apart.take(now, (left, largest), 1), None);
+                assert_eq!(apart.is_done(now), in_a_row.is_done(now));
+            }
+            assert!(longest > 5, "{longest}");
+        }
+    }
+
     /// Sizes of transfers: P(X > x) = (k/x)^1.5 with k = 4000, and thoughts of an exponential
     /// distribution's mean.
     #[test]
@@ -242,8 +308,8 @@ mod tests {
         let mut bulk = Bulk::web(&web, u32::MAX, Dice::new(2, "web"), Instant::ZERO, STOP);
         let (mut now, mut sizes, mut thought) = (Instant::ZERO, Vec::new(), 0.0);
         while sizes.len() < COUNT {
-            let unit = bulk.take(now, usize::MAX, usize::MAX).expect("its turn has come");
-            sizes.push(unit.payload.len());
+            let unit = bulk.take(now, (usize::MAX, usize::MAX), 1).expect("its turn has come");
+            sizes.push(unit.bytes as usize);
             let next = bulk.resumes(now).expect("time to think");
             thought += (next - now).as_secs_f64();
             now = next;

@@ -14,7 +14,7 @@ mod timed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use bulk::Bulk;
+pub use bulk::{Bulk, Units};
 pub use capture::Capture;
 pub use config::{
     Bulk as BulkConfig, Cbr, Config, Conversation, KeepAlive, OnOff, Pauses, Poisson, Replay,

@@ -5,7 +5,8 @@
 //! Only a connection with such a controller has it; to others it costs a question for each segment.
 
 use super::Tcp;
-use super::scoreboard::{News, Record};
+use super::records::Record;
+use super::scoreboard::News;
 use super::selective::Selective;
 use crate::congestion::{CongestionControl, LostPacket, Machine, RateSample};
 use crate::seq::Seq;

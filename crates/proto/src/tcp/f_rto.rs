@@ -5,7 +5,8 @@
 //!
 //! Without selective acknowledgements this is §2.1, with them §3.1; their steps have the same numbers.
 
-use super::scoreboard::{News, Record};
+use super::records::Record;
+use super::scoreboard::News;
 use super::selective::Selective;
 use super::{LossRecovery, Segment, State, Tcp};
 use crate::congestion::{Ack, CongestionControl, Machine};

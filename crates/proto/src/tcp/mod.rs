@@ -25,6 +25,7 @@ mod prr;
 mod rack;
 mod reassembly;
 mod receive;
+mod records;
 mod recovery;
 mod report;
 mod scoreboard;
@@ -348,6 +349,7 @@ impl Tcp {
     }
 
     /// RFC 9293 §3.10.2 SEND
+    #[inline]
     fn on_frame(&mut self, frame: &mut Frame) {
         let Frame::Data(payload) = frame else {
             panic!("TCP carries a stream: media frames are framed by the application (RFC 4571)")
@@ -356,7 +358,7 @@ impl Tcp {
             if self.selective.is_some() {
                 self.check_if_application_limited();
             }
-            self.tx.push(std::mem::take(payload));
+            self.tx.push(payload);
         }
     }
 

@@ -4,7 +4,8 @@
 //! A retransmission's acknowledgement is told from the original's by the smallest round trip only
 //! (§6.2 step 2; timestamps of a millisecond's tick would say no more).
 
-use super::scoreboard::{DUPLICATES, Record};
+use super::records::Record;
+use super::scoreboard::DUPLICATES;
 use super::selective::Selective;
 use super::timers::Timers;
 use super::{State, Tcp};

@@ -118,7 +118,7 @@ impl Reassembly {
     /// The bytes without a gap around the one at `seq`, if that is kept. Real pieces that touch lie
     /// side by side.
     pub(super) fn run(&self, seq: Seq) -> Option<(Seq, Seq)> {
-        let at = self.pieces.partition_point(|piece| piece.end <= seq);
+        let at = self.after(seq);
         let piece = self.pieces.get(at).filter(|piece| piece.start <= seq)?;
         if let Ready::Virtual { .. } = self.ready {
             // What touches is one.
@@ -130,6 +130,24 @@ impl Reassembly {
         let start =
             before.fold(piece.start, |start, p| if p.end == start { p.start } else { start });
         Some((start, end))
+    }
+
+    /// Where what is kept begins.
+    pub(super) fn begin(&self) -> Option<Seq> {
+        self.pieces.front().map(|piece| piece.start)
+    }
+
+    /// True if there is no room for another piece, so that the last may have been let go.
+    pub(super) fn is_full(&self) -> bool {
+        self.pieces.len() >= MOST_PIECES
+    }
+
+    /// The first piece that ends after `seq`: mostly the last, or none.
+    fn after(&self, seq: Seq) -> usize {
+        match self.pieces.back() {
+            Some(last) if last.start <= seq => self.pieces.len() - usize::from(seq < last.end),
+            _ => self.pieces.partition_point(|piece| piece.end <= seq),
+        }
     }
 
     /// The next bytes for the application.
@@ -188,20 +206,24 @@ impl Reassembly {
     }
 
     /// Virtual: one piece with all it touches.
-    fn merge(&mut self, mut new: Piece) {
-        let at = self.pieces.partition_point(|piece| piece.end < new.start);
-        while self.pieces.get(at).is_some_and(|piece| piece.start <= new.end) {
-            if let Some(old) = self.pieces.remove(at) {
-                new.start = new.start.min(old.start);
-                new.end = new.end.max(old.end);
-            }
+    fn merge(&mut self, new: Piece) {
+        let at = self.after(new.start.back(1));
+        let Some(piece) = self.pieces.get_mut(at).filter(|piece| piece.start <= new.end) else {
+            return self.insert(at, new);
+        };
+        piece.start = piece.start.min(new.start);
+        piece.end = piece.end.max(new.end);
+        let mut end = piece.end;
+        while let Some(next) = self.pieces.get(at + 1).filter(|next| next.start <= end) {
+            end = end.max(next.end);
+            self.pieces.remove(at + 1);
         }
-        self.insert(at, new);
+        self.pieces[at].end = end;
     }
 
     /// Real: only the bytes not here yet.
     fn fill(&mut self, new: Piece) {
-        let mut at = self.pieces.partition_point(|piece| piece.end <= new.start);
+        let mut at = self.after(new.start);
         let mut from = new.start;
         while from < new.end {
             let (until, next) = match self.pieces.get(at) {
@@ -220,7 +242,7 @@ impl Reassembly {
 
     fn insert(&mut self, at: usize, piece: Piece) {
         // Beyond the cap the farthest piece goes first: what lies nearest is needed first.
-        if self.pieces.len() >= MOST_PIECES {
+        if self.is_full() {
             if at >= self.pieces.len() {
                 return;
             }

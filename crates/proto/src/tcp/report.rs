@@ -8,11 +8,19 @@ use crate::seq::Seq;
 /// Runs remembered, most recent first; an option never names more.
 const MOST: usize = SackBlocks::MOST;
 
+/// A run of bytes, known by one of them.
+#[derive(Clone, Copy, Debug, Default)]
+struct Run {
+    seq: Seq,
+    start: Seq,
+    end: Seq,
+}
+
 /// Which runs to name, in which order.
 #[derive(Debug, Default)]
 pub(super) struct Report {
-    /// A number in each run, that of the latest arrival first.
-    recent: [Seq; MOST],
+    /// That of the latest arrival first.
+    recent: [Run; MOST],
     count: usize,
     /// What the last segment brought a second time.
     duplicate: Option<(Seq, Seq)>,
@@ -35,11 +43,17 @@ impl Report {
     /// The byte at `seq` was kept behind a gap. RFC 2018 §4: its run is named first.
     pub(super) fn after(&mut self, seq: Seq, store: &Reassembly) {
         let Some((start, end)) = store.run(seq) else { return };
-        let (mut recent, mut count) = ([seq; MOST], 1);
+        let (mut recent, mut count) = ([Run { seq, start, end }; MOST], 1);
         for other in &self.recent[..self.count] {
-            if !(start..end).contains(other) && count < MOST {
+            if !(start..end).contains(&other.seq) && count < MOST {
                 recent[count] = *other;
                 count += 1;
+            }
+        }
+        // Only the run of what came has changed, unless something else had to go for it.
+        if store.is_full() {
+            for run in &mut recent[1..count] {
+                (run.start, run.end) = store.run(run.seq).unwrap_or_default();
             }
         }
         (self.recent, self.count) = (recent, count);
@@ -55,8 +69,87 @@ impl Report {
     pub(super) fn blocks(&mut self, room: usize, store: &Reassembly) -> Option<Box<SackBlocks>> {
         let most = room.saturating_sub(SackBlocks::option_bytes(0)) / 8;
         let duplicate = self.duplicate.take().into_iter();
-        let runs = self.recent[..self.count].iter().filter_map(|seq| store.run(*seq));
+        // What lies before the store is in order by now.
+        let kept = |run: &&Run| store.begin().is_some_and(|begin| begin <= run.start);
+        let runs = self.recent[..self.count].iter().filter(kept).map(|run| (run.start, run.end));
         let wire = |(start, end): (Seq, Seq)| (start.wire(), end.wire());
         SackBlocks::of(duplicate.chain(runs).take(most).map(wire))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::reassembly::Took;
+    use super::*;
+    use crate::packet::Payload;
+    use proptest::prelude::*;
+
+    /// A receiver, and beside it a report that looks up each run anew.
+    struct Pair {
+        nxt: Seq,
+        store: Reassembly,
+        report: Report,
+        recent: Vec<Seq>,
+        real: bool,
+    }
+
+    impl Pair {
+        fn new(nxt: Seq, real: bool) -> Self {
+            let (store, report) = (Reassembly::default(), Report::default());
+            Self { nxt, store, report, recent: Vec::new(), real }
+        }
+
+        /// `len` bytes from `start` on arrive; true if what is told of them is the same.
+        fn agrees(&mut self, start: Seq, len: u64) -> bool {
+            // What the receiver would cut off.
+            let cut = self.nxt.since(start).min(len);
+            let (start, len) = (start + cut, len - cut);
+            let payload = match self.real {
+                true => Payload::Real(vec![0; len as usize].into()),
+                false => Payload::Virtual { offset: 0, len },
+            };
+            if self.store.take(&mut self.nxt, start, payload) == Took::OutOfOrder {
+                self.report.after(start, &self.store);
+                if let Some((from, to)) = self.store.run(start) {
+                    self.recent.retain(|other| !(from..to).contains(other));
+                    self.recent.insert(0, start);
+                    self.recent.truncate(MOST);
+                }
+            }
+            let told = self.report.blocks(usize::MAX, &self.store);
+            let wire = |(start, end): (Seq, Seq)| (start.wire(), end.wire());
+            let runs = self.recent.iter().filter_map(|seq| self.store.run(*seq));
+            told == SackBlocks::of(runs.map(wire))
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn runs_are_those_of_the_store(
+            pieces in proptest::collection::vec((0..200_u64, 1..20_u64), 0..200),
+            real: bool,
+        ) {
+            let start = Seq::first(u32::MAX - 100);
+            let mut pair = Pair::new(start, real);
+            for (at, len) in pieces {
+                // Mostly the first byte is missing.
+                prop_assert!(pair.agrees(start + at + u64::from(at % 50 > 0), len));
+            }
+        }
+    }
+
+    /// Where the farthest pieces have to go, and one that is not kept at all.
+    #[test]
+    fn runs_are_those_of_a_full_store() {
+        let start = Seq::first(0);
+        for real in [false, true] {
+            let mut pair = Pair::new(start, real);
+            // Bytes side by side are one run, of real ones in two pieces: the second goes first.
+            let others = if real { 4094 } else { 4095 };
+            assert!((0..others).all(|i| pair.agrees(start + 1000 + 2 * i, 1)));
+            assert!(pair.agrees(start + 20_000, 3) && pair.agrees(start + 20_003, 2));
+            assert!(pair.store.is_full());
+            assert!([2, 6, 10, 30_000, 4, 1].into_iter().all(|at| pair.agrees(start + at, 1)));
+        }
     }
 }

@@ -7,34 +7,12 @@
 use std::collections::VecDeque;
 
 use super::delivery::Snapshot;
+use super::records::{Record, Records};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
 /// RFC 6675 §2: DupThresh.
 pub(super) const DUPLICATES: u32 = 3;
-
-/// A segment in flight.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Record {
-    pub(super) start: Seq,
-    pub(super) end: Seq,
-    /// When it last left.
-    pub(super) sent: Instant,
-    /// The peer says that it has it.
-    pub(super) sacked: bool,
-    /// Believed lost.
-    pub(super) lost: bool,
-    /// Sent again since it was believed lost.
-    pub(super) resent: bool,
-    /// Sent more than once at all, so that its round trip says nothing (RFC 6298 §3).
-    pub(super) ambiguous: bool,
-}
-
-impl Record {
-    pub(super) fn len(&self) -> u64 {
-        self.end.since(self.start)
-    }
-}
 
 /// Sums over the records, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,7 +75,7 @@ pub(super) struct News {
 /// The scoreboard: all segments between SND.UNA and SND.NXT, ascending and without gaps.
 #[derive(Debug, Default)]
 pub(super) struct Scoreboard {
-    records: VecDeque<Record>,
+    records: Records,
     /// For each record what was known when it last left, if the controller goes by delivery rates;
     /// else none.
     snapshots: VecDeque<Snapshot>,
@@ -123,21 +101,14 @@ impl Scoreboard {
 
     /// A segment leaves for the first time.
     #[inline(always)]
-    pub(super) fn push(&mut self, start: Seq, end: Seq, now: Instant, snapshot: Option<Snapshot>) {
-        let record = Record {
-            start,
-            end,
-            sent: now,
-            sacked: false,
-            lost: false,
-            resent: false,
-            ambiguous: false,
-        };
-        self.sums.all += record.len();
-        self.records.push_back(record);
-        if let Some(snapshot) = snapshot {
-            self.snapshots.push_back(snapshot);
-        }
+    pub(super) fn push(&mut self, start: Seq, end: Seq, now: Instant) {
+        self.sums.all += end.since(start);
+        self.records.push(start, end, now);
+    }
+
+    /// What was known when the segment left that is pushed next.
+    pub(super) fn push_snapshot(&mut self, snapshot: Snapshot) {
+        self.snapshots.push_back(snapshot);
     }
 
     /// What was found lost since it was last asked.
@@ -175,7 +146,7 @@ impl Scoreboard {
     ) -> (u64, Option<Duration>) {
         let (mut lost, mut longest) = (0, None);
         for i in 0..self.records.len() {
-            let record = self.records[i];
+            let Some(record) = self.records.get(i).copied() else { break };
             if record.sacked || (record.lost && !record.resent) {
                 continue;
             }
@@ -202,9 +173,7 @@ impl Scoreboard {
         mut arrived: impl FnMut(&Record, Option<&Snapshot>),
     ) -> News {
         let mut news = News::default();
-        while let Some(front) = self.records.front().copied().filter(|front| front.start < una) {
-            self.records.pop_front();
-            let snapshot = self.snapshots.pop_front();
+        while let Some(front) = self.records.first().copied().filter(|front| front.start < una) {
             if front.sacked || front.lost || front.resent {
                 self.sums.remove(&Sums::of(&front));
             } else {
@@ -219,11 +188,14 @@ impl Scoreboard {
             if front.end > una {
                 let rest = Record { start: una, ..front };
                 self.sums.add(&Sums::of(&rest));
-                self.records.push_front(rest);
-                if let Some(snapshot) = snapshot {
-                    self.snapshots.push_front(snapshot);
+                if let Some(first) = self.records.first_mut() {
+                    *first = rest;
                 }
-            } else if !front.sacked {
+                break;
+            }
+            self.records.pop();
+            let snapshot = self.snapshots.pop_front();
+            if !front.sacked {
                 arrived(&front, snapshot.as_ref());
             }
         }
@@ -248,17 +220,16 @@ impl Scoreboard {
     #[inline]
     pub(super) fn advance(&mut self, una: Seq) -> Option<Instant> {
         let mut timed = None;
-        while let Some(front) = self.records.front_mut().filter(|front| front.start < una) {
+        while let Some(front) = self.records.first_mut().filter(|front| front.start < una) {
             if !front.ambiguous {
                 timed = Some(front.sent);
             }
-            let whole = front.end <= una;
             self.sums.all -= front.end.min(una).since(front.start);
-            front.start = una;
-            if !whole {
+            if front.end > una {
+                front.start = una;
                 break;
             }
-            self.records.pop_front();
+            self.records.pop();
         }
         timed
     }
@@ -274,7 +245,7 @@ impl Scoreboard {
         if right <= from {
             return;
         }
-        for i in self.index(from).. {
+        for i in self.records.after(from).. {
             let Some(record) = self.records.get(i).filter(|record| record.end <= right) else {
                 break;
             };
@@ -287,11 +258,6 @@ impl Scoreboard {
             self.high = self.high.max(record.end);
             self.change(i, |record| record.sacked = true);
         }
-    }
-
-    /// The first record that ends after `seq`.
-    fn index(&self, seq: Seq) -> usize {
-        self.records.partition_point(|record| record.end <= seq)
     }
 
     fn change(&mut self, at: usize, change: impl FnOnce(&mut Record)) {
@@ -319,7 +285,7 @@ impl Scoreboard {
         }
         let before = self.sums.lost;
         let (mut bytes, mut runs, mut in_run) = (0, 0, false);
-        for i in (0..self.index(self.high.back(1)).saturating_add(1)).rev() {
+        for i in (0..self.records.after(self.high.back(1)).saturating_add(1)).rev() {
             let Some(record) = self.records.get(i).copied() else { continue };
             if record.end <= self.marked {
                 break;
@@ -340,7 +306,7 @@ impl Scoreboard {
     }
 
     fn mark_up_to(&mut self, last: usize) {
-        let from = self.index(self.marked);
+        let from = self.records.after(self.marked);
         for i in from..=last {
             if self.records.get(i).is_some_and(|record| !record.sacked && !record.lost) {
                 self.change(i, |record| record.lost = true);
@@ -351,48 +317,48 @@ impl Scoreboard {
 
     /// The first segment in flight is lost, whatever the blocks say (RFC 6675 §5 step 4.3).
     pub(super) fn lose_first(&mut self) {
-        if self.records.front().is_some_and(|first| !first.sacked && !first.lost) {
+        if self.records.first().is_some_and(|first| !first.sacked && !first.lost) {
             self.change(0, |record| record.lost = true);
         }
     }
 
     /// True if the first segment in flight is believed lost.
     pub(super) fn first_is_lost(&self) -> bool {
-        self.records.front().is_some_and(|first| first.lost && !first.sacked)
+        self.records.first().is_some_and(|first| first.lost && !first.sacked)
     }
 
     /// After a timeout, or when segments must shrink: all that did not arrive is to be sent again. A
     /// sacked segment that is next in order was discarded by the peer after all, and then nothing
     /// it said is believed (RFC 2018 §8).
     pub(super) fn lose_all(&mut self) {
-        if self.records.front().is_some_and(|first| first.sacked) {
-            self.records.iter_mut().for_each(|record| record.sacked = false);
+        if self.records.first().is_some_and(|first| first.sacked) {
+            self.records.each(|_, record| record.sacked = false);
             (self.seen, self.high) = ([(Seq::default(), Seq::default()); 4], Seq::default());
         }
-        let mut sums = Sums::default();
-        for (i, record) in self.records.iter_mut().enumerate() {
+        self.sums = Sums::default();
+        let Self { records, snapshots, fallen, sums, .. } = self;
+        records.each(|at, record| {
             let was = Sums::of(record);
             (record.lost, record.resent) = (!record.sacked, false);
             let is = Sums::of(record);
             sums.add(&is);
             if is.pending > was.pending
-                && let Some(snapshot) = self.snapshots.get(i)
+                && let Some(snapshot) = snapshots.get(at)
             {
-                self.fallen.push((*record, *snapshot));
+                fallen.push((*record, *snapshot));
             }
-        }
-        self.sums = sums;
+        });
         self.pending_after = Seq::default();
-        self.marked = self.records.back().map_or(self.marked, |last| last.end);
+        self.marked = self.records.last().map_or(self.marked, |last| last.end);
     }
 
     /// What a timeout took for lost and was not sent again is in flight after all.
     pub(super) fn find_all(&mut self) {
         let mut sums = Sums::default();
-        for record in &mut self.records {
+        self.records.each(|_, record| {
             record.lost &= record.resent;
             sums.add(&Sums::of(record));
-        }
+        });
         self.sums = sums;
         (self.marked, self.pending_after) = (Seq::default(), Seq::default());
     }
@@ -402,9 +368,9 @@ impl Scoreboard {
         if self.sums.pending == 0 {
             return None;
         }
-        let from = self.index(self.pending_after);
+        let from = self.records.after(self.pending_after);
         let pending = |record: &&Record| record.lost && !record.sacked && !record.resent;
-        let found = self.records.range(from..).find(pending).copied();
+        let found = self.records.from(from).find(pending).copied();
         let found = found.map(|record| (record.start, record.end));
         self.pending_after = found.map_or(self.pending_after, |(start, _)| start);
         found
@@ -414,14 +380,14 @@ impl Scoreboard {
     pub(super) fn next_hole(&self) -> Option<(Seq, Seq)> {
         let hole = |record: &&Record| !record.sacked && !record.resent;
         // What was judged before is sacked, or lost and sent again unless it is pending.
-        let from = if self.has_pending() { 0 } else { self.index(self.marked) };
-        let mut below = self.records.range(from..).take_while(|record| record.end < self.high);
+        let from = if self.has_pending() { 0 } else { self.records.after(self.marked) };
+        let mut below = self.records.from(from).take_while(|record| record.end < self.high);
         below.find(hole).map(|record| (record.start, record.end))
     }
 
     /// NextSeg rule 4: the last segment that has not arrived.
     pub(super) fn last_missing(&self) -> Option<(Seq, Seq)> {
-        let last = self.records.iter().rev().find(|record| !record.sacked);
+        let last = self.records.from(0).rev().find(|record| !record.sacked);
         last.map(|record| (record.start, record.end))
     }
 
@@ -435,7 +401,7 @@ impl Scoreboard {
         now: Instant,
         snapshot: Option<Snapshot>,
     ) {
-        let at = self.index(start);
+        let at = self.records.after(start);
         let Some(record) = self.records.get_mut(at) else { return };
         let end = record.end;
         if record.len() > most {
@@ -476,7 +442,7 @@ mod tests {
             for (act, place, len) in steps {
                 match act {
                     0 | 1 => {
-                        board.push(at(nxt), at(nxt + len), Instant::ZERO, None);
+                        board.push(at(nxt), at(nxt + len), Instant::ZERO);
                         nxt += len;
                     }
                     2 => {
@@ -499,18 +465,18 @@ mod tests {
                     _ => board.lose_first(),
                 }
                 let mut sums = Sums::default();
-                board.records.iter().for_each(|record| sums.add(&Sums::of(record)));
+                board.records.from(0).for_each(|record| sums.add(&Sums::of(record)));
                 prop_assert_eq!(sums, board.sums);
                 prop_assert_eq!(sums.all, nxt - una);
-                let pipe: u64 = board.records.iter().filter(|record| !record.sacked).map(|record| {
+                let pipe: u64 = board.records.from(0).filter(|record| !record.sacked).map(|record| {
                     record.len() * (u64::from(!record.lost) + u64::from(record.resent))
                 }).sum();
                 prop_assert_eq!(pipe, board.pipe());
                 let pending = |r: &&Record| r.lost && !r.sacked && !r.resent;
-                let first = board.records.iter().find(pending).map(|r| r.start);
+                let first = board.records.from(0).find(pending).map(|r| r.start);
                 prop_assert_eq!(board.next_lost().map(|found| found.0), first);
                 let hole = |r: &&Record| r.end < board.high && !r.sacked && !r.resent;
-                let first = board.records.iter().find(hole).map(|r| r.start);
+                let first = board.records.from(0).find(hole).map(|r| r.start);
                 prop_assert_eq!(board.next_hole().map(|found| found.0), first);
             }
         }
@@ -539,7 +505,7 @@ mod tests {
                 } else {
                     for board in [&mut short, &mut long] {
                         match act {
-                            2..6 => board.push(at(nxt), at(nxt + len), now, None),
+                            2..6 => board.push(at(nxt), at(nxt + len), now),
                             // As a rescue does, of a path that has shrunk.
                             6 => {
                                 if let Some((start, _)) = board.last_missing() {
@@ -573,11 +539,11 @@ mod tests {
     fn is_lost() {
         let full = || {
             let mut board = Scoreboard::default();
-            (0..10).for_each(|i| board.push(at(10 * i), at(10 * i + 10), Instant::ZERO, None));
+            (0..10).for_each(|i| board.push(at(10 * i), at(10 * i + 10), Instant::ZERO));
             board
         };
         let lost = |board: &Scoreboard| -> Vec<u64> {
-            let lost = board.records.iter().filter(|record| record.lost);
+            let lost = board.records.from(0).filter(|record| record.lost);
             lost.map(|record| record.start.since(at(0)) / 10).collect()
         };
         let mut board = full();

@@ -75,12 +75,17 @@ impl SackBlocks {
 
     /// The option with these blocks; `None` without any. What is beyond the fourth is left out.
     pub fn of(blocks: impl IntoIterator<Item = (u32, u32)>) -> Option<Box<Self>> {
-        let mut all = Self::default();
-        for (place, block) in all.blocks.iter_mut().zip(blocks) {
+        let mut blocks = blocks.into_iter();
+        let first = blocks.next()?;
+        // Written where it lies: what is moved as soon as it was written stalls.
+        let mut all = Box::<Self>::default();
+        all.blocks[0] = first;
+        all.count = 1;
+        for (place, block) in all.blocks[1..].iter_mut().zip(blocks) {
             *place = block;
             all.count += 1;
         }
-        (all.count > 0).then(|| Box::new(all))
+        Some(all)
     }
     /// The blocks, in wire order.
     #[must_use]

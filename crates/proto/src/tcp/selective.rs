@@ -403,9 +403,21 @@ impl Tcp {
     /// A segment never sent before has left.
     #[inline(always)]
     pub(super) fn note_sent(&mut self, start: Seq, end: Seq, now: Instant) {
+        let Some(selective) = &mut self.selective else { return };
+        if selective.delivery.is_some() {
+            return self.note_sent_and_measured(start, end, now);
+        }
+        selective.board.push(start, end, now);
+        selective.prr.on_sent(end.since(start));
+    }
+
+    #[inline(never)]
+    fn note_sent_and_measured(&mut self, start: Seq, end: Seq, now: Instant) {
         let Some(mut selective) = self.selective.take() else { return };
-        let snapshot = self.snapshot(now, &mut selective, end.since(start));
-        selective.board.push(start, end, now, snapshot);
+        if let Some(snapshot) = self.snapshot(now, &mut selective, end.since(start)) {
+            selective.board.push_snapshot(snapshot);
+        }
+        selective.board.push(start, end, now);
         selective.prr.on_sent(end.since(start));
         self.selective = Some(selective);
     }

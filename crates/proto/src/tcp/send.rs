@@ -118,11 +118,13 @@ impl Sender {
         if unsent < self.lowat { self.buffer.saturating_sub(self.stream.kept()) } else { 0 }
     }
 
-    pub(super) fn push(&mut self, payload: Payload) {
+    #[inline]
+    pub(super) fn push(&mut self, payload: &mut Payload) {
         self.stream.push(payload);
         self.expect_room();
     }
     /// Sets the mark for the next [`Event::Writable`]: some segments on, or when all is gone.
+    #[inline]
     fn expect_room(&mut self) {
         let step = (WRITABLE_SEGMENTS * self.mss).min(self.buffer / 2);
         self.writable_at = (self.stream.released() + step).min(self.stream.written());
@@ -192,7 +194,7 @@ impl Tcp {
         self.timers.ack = None;
         let extended = self.extended && (self.echoes.owed || self.rx.has_blocks());
         let (sack, echo) = if extended { self.extras(draft.len) } else { Default::default() };
-        let timestamps = if self.agreed.timestamps { self.stamp(now) } else { None };
+        let timestamps = self.agreed.timestamps.then(|| self.stamp(now));
         Output::Transmit(Transmit {
             path: PathId(0),
             ecn: draft.ecn,
@@ -212,8 +214,8 @@ impl Tcp {
     }
 
     #[inline(never)]
-    fn stamp(&self, now: Instant) -> Option<(u32, u32)> {
-        Some((self.clock(now), self.rx.echo()))
+    fn stamp(&self, now: Instant) -> (u32, u32) {
+        (self.clock(now), self.rx.echo())
     }
 
     /// ECN-echo, and the SACK option of a segment with `len` bytes of data: what the MTU and 40 bytes of options
