@@ -118,6 +118,12 @@ impl Reassembly {
     /// The bytes without a gap around the one at `seq`, if that is kept. Real pieces that touch lie
     /// side by side.
     pub(super) fn run(&self, seq: Seq) -> Option<(Seq, Seq)> {
+        if let (Ready::Virtual { .. }, Some(last)) = (&self.ready, self.pieces.back())
+            && last.start <= seq
+        {
+            // The newest, as mostly.
+            return (seq < last.end).then_some((last.start, last.end));
+        }
         let at = self.pieces.partition_point(|piece| piece.end <= seq);
         let piece = self.pieces.get(at).filter(|piece| piece.start <= seq)?;
         if let Ready::Virtual { .. } = self.ready {
@@ -188,15 +194,26 @@ impl Reassembly {
     }
 
     /// Virtual: one piece with all it touches.
-    fn merge(&mut self, mut new: Piece) {
-        let at = self.pieces.partition_point(|piece| piece.end < new.start);
-        while self.pieces.get(at).is_some_and(|piece| piece.start <= new.end) {
-            if let Some(old) = self.pieces.remove(at) {
-                new.start = new.start.min(old.start);
-                new.end = new.end.max(old.end);
-            }
+    fn merge(&mut self, new: Piece) {
+        if let Some(last) = self.pieces.back_mut()
+            && (last.start..=last.end).contains(&new.start)
+        {
+            // What follows the newest, as mostly.
+            last.end = last.end.max(new.end);
+            return;
         }
-        self.insert(at, new);
+        let at = self.pieces.partition_point(|piece| piece.end < new.start);
+        let Some(first) = self.pieces.get_mut(at).filter(|piece| piece.start <= new.end) else {
+            return self.insert(at, new);
+        };
+        first.start = first.start.min(new.start);
+        first.end = first.end.max(new.end);
+        let end = first.end;
+        while let Some(next) = self.pieces.get(at + 1).filter(|next| next.start <= end) {
+            let end = end.max(next.end);
+            self.pieces.remove(at + 1);
+            self.pieces[at].end = end;
+        }
     }
 
     /// Real: only the bytes not here yet.
@@ -263,6 +280,13 @@ mod tests {
                 prop_assert_eq!((nxt.since(start), count), (whole as u64, whole));
                 prop_assert!(!real || got == text[..whole]);
                 prop_assert!(reassembly.pieces.iter().all(|piece| piece.start > nxt));
+                for at in 0..240 {
+                    let end = (at..240).find(|i| !seen[*i]).unwrap_or(240);
+                    let begin = (0..at).rev().find(|i| !seen[*i]).map_or(0, |i| i + 1);
+                    let run = (end > at && begin > whole).then_some((begin, end));
+                    let run = run.map(|(begin, end)| (start + begin as u64, start + end as u64));
+                    prop_assert_eq!(reassembly.run(start + at as u64), run);
+                }
             }
         }
     }
