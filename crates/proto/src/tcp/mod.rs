@@ -356,7 +356,7 @@ impl Tcp {
             if self.selective.is_some() {
                 self.check_if_application_limited();
             }
-            self.tx.push(std::mem::take(payload));
+            self.tx.push(payload);
         }
     }
 

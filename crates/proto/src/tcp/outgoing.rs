@@ -31,15 +31,17 @@ enum Store {
 
 impl Outgoing {
     /// Appends what the application hands over. Panics if it mixes virtual and real bytes.
-    pub(super) fn push(&mut self, payload: Payload) {
+    pub(super) fn push(&mut self, payload: &mut Payload) {
         let len = payload.len() as u64;
         match (&mut self.store, payload) {
-            (store @ Store::Unknown, Payload::Virtual { .. }) => *store = Store::Virtual,
             (Store::Virtual, Payload::Virtual { .. }) => {}
+            (store @ Store::Unknown, Payload::Virtual { .. }) => *store = Store::Virtual,
             (store @ Store::Unknown, Payload::Real(bytes)) => {
-                *store = Store::Real(VecDeque::from([(self.written, bytes)]));
+                *store = Store::Real(VecDeque::from([(self.written, std::mem::take(bytes))]));
             }
-            (Store::Real(chunks), Payload::Real(bytes)) => chunks.push_back((self.written, bytes)),
+            (Store::Real(chunks), Payload::Real(bytes)) => {
+                chunks.push_back((self.written, std::mem::take(bytes)));
+            }
             _ => panic!("the application mixed virtual and real bytes in one TCP stream"),
         }
         self.written += len;
@@ -110,7 +112,7 @@ mod tests {
     fn a_real_stream_is_cut_anywhere() {
         let mut outgoing = Outgoing::default();
         for word in ["abc", "d", "efghij"] {
-            outgoing.push(Payload::Real(Bytes::from_static(word.as_bytes())));
+            outgoing.push(&mut Payload::Real(Bytes::from_static(word.as_bytes())));
         }
         let cut = |outgoing: &Outgoing, offset, len| match outgoing.slice(offset, len) {
             Payload::Real(bytes) => String::from_utf8(bytes.to_vec()).unwrap(),

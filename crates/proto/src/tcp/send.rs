@@ -118,7 +118,7 @@ impl Sender {
         if unsent < self.lowat { self.buffer.saturating_sub(self.stream.kept()) } else { 0 }
     }
 
-    pub(super) fn push(&mut self, payload: Payload) {
+    pub(super) fn push(&mut self, payload: &mut Payload) {
         self.stream.push(payload);
         self.expect_room();
     }
@@ -192,7 +192,7 @@ impl Tcp {
         self.timers.ack = None;
         let extended = self.extended && (self.echoes.owed || self.rx.has_blocks());
         let (sack, echo) = if extended { self.extras(draft.len) } else { Default::default() };
-        let timestamps = if self.agreed.timestamps { self.stamp(now) } else { None };
+        let timestamps = self.agreed.timestamps.then(|| self.stamp(now));
         Output::Transmit(Transmit {
             path: PathId(0),
             ecn: draft.ecn,
@@ -212,8 +212,8 @@ impl Tcp {
     }
 
     #[inline(never)]
-    fn stamp(&self, now: Instant) -> Option<(u32, u32)> {
-        Some((self.clock(now), self.rx.echo()))
+    fn stamp(&self, now: Instant) -> (u32, u32) {
+        (self.clock(now), self.rx.echo())
     }
 
     /// ECN-echo, and the SACK option of a segment with `len` bytes of data: what the MTU and 40 bytes of options
