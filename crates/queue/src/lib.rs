@@ -68,7 +68,7 @@ impl<P: Probe> Hop<'_, P> {
         if self.probe.wants(Topic::Drop) {
             self.probe.record(self.now, self.place, &Note::Dropped { packet: &packet, why });
         }
-        self.pool.take(packet.body);
+        self.pool.release(packet.body);
     }
 
     /// Marks a packet with Congestion Experienced; false if its ends do not understand that, so
@@ -86,8 +86,10 @@ impl<P: Probe> Hop<'_, P> {
     }
 }
 
-/// What a discipline gives the transmitter.
+/// What a discipline gives the transmitter. It has a tag of its own: one hidden in the label's takes the
+/// label apart, and to put it together again stalls.
 #[derive(Debug)]
+#[repr(u8)]
 pub enum Served {
     /// This packet goes.
     Packet(Packet),

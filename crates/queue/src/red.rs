@@ -153,6 +153,8 @@ pub struct Red {
     mean_bytes: f64,
     /// Time to send a packet of mean length: the step of an idle queue's average.
     step: Duration,
+    /// What so many steps leave of the average, of pauses as most are.
+    fades: Box<[f64]>,
     /// When `max_p` was last looked at, if it adapts.
     adapted: Option<Instant>,
     ecn: bool,
@@ -180,6 +182,8 @@ impl Red {
     const LEAST: f64 = 0.01;
     const MOST: f64 = 0.5;
     const BETA: f64 = 0.9;
+    /// How many are kept.
+    const FADES: u32 = 32;
 
     /// A queue as the scenario words it, before a transmitter of this rate.
     #[must_use]
@@ -189,6 +193,7 @@ impl Red {
         // Floyd et al. 2001 §5.1, §5.2.
         let auto = || (words.target_delay.as_secs_f64() * per_second / 2.0).max(5.0);
         let min = words.min_threshold.unwrap_or_else(auto);
+        let weight = words.weight.unwrap_or_else(|| 1.0 - math::exp(-1.0 / per_second));
         Self {
             waiting: VecDeque::new(),
             bytes: 0,
@@ -196,11 +201,12 @@ impl Red {
             min,
             max: words.max_threshold.unwrap_or(3.0 * min),
             max_p: words.max_p,
-            weight: words.weight.unwrap_or_else(|| 1.0 - math::exp(-1.0 / per_second)),
+            weight,
             gentle: words.gentle,
             in_bytes: words.mode == Mode::Bytes,
             mean_bytes: mean as f64,
             step: rate.time_for(mean).unwrap_or(Duration::MAX),
+            fades: (0..Self::FADES).map(|steps| math::pow(1.0 - weight, steps.into())).collect(),
             adapted: words.adaptive.then_some(Instant::ZERO),
             ecn: words.ecn,
             ns2: words.ns2,
@@ -233,13 +239,16 @@ impl Red {
 
     /// Floyd and Jacobson 1993 §4: an average over arrivals, with what small packets would have seen
     /// of an idle queue put in. ns-2.35 counts whole packet times, and the arrival besides.
+    #[inline]
     fn estimate(&mut self, now: Instant, free_at: Instant) {
-        if self.waiting.is_empty() && free_at <= now {
-            let missed = (now - free_at).as_nanos() / self.step.as_nanos().max(1);
-            // A pause shorter than a packet leaves the average as it is.
-            if missed > 0 {
-                self.average *= math::pow(1.0 - self.weight, missed as f64);
-            }
+        let pause = now.saturating_since(free_at);
+        // A pause shorter than a packet leaves the average as it is.
+        if self.waiting.is_empty() && pause >= self.step {
+            let missed = pause.as_nanos() / self.step.as_nanos().max(1);
+            self.average *= match self.fades.get(missed as usize) {
+                Some(fade) => *fade,
+                None => math::pow(1.0 - self.weight, missed as f64),
+            };
         }
         self.average += self.weight * (self.length() - self.average);
     }
@@ -314,7 +323,9 @@ impl Red {
 impl Discipline for Red {
     fn enqueue<P: Probe>(&mut self, mut packet: Packet, hop: &mut Hop<'_, P>) -> bool {
         self.estimate(hop.now, hop.free_at);
-        self.adapt(hop.now);
+        if self.adapted.is_some() {
+            self.adapt(hop.now);
+        }
         let unit = if self.in_bytes { self.lengths(packet.ip_bytes.into()) } else { 1.0 };
         let verdict = self.judge(unit, || hop.dice.unit());
         let why = match verdict {
@@ -332,7 +343,9 @@ impl Discipline for Red {
         true
     }
     fn dequeue<P: Probe>(&mut self, _: &mut Hop<'_, P>) -> Served {
-        let Some(packet) = self.waiting.pop_front() else { return Served::Empty };
+        // Copied from where it lies, in one piece.
+        let Some(&packet) = self.waiting.front() else { return Served::Empty };
+        self.waiting.pop_front();
         self.bytes -= u64::from(packet.ip_bytes);
         Served::Packet(packet)
     }

@@ -48,9 +48,9 @@ pub(super) struct Closed {
     count: usize,
     /// And how many beside the open one.
     beside: usize,
-    /// Sums without the open interval.
-    without: (f64, f64),
-    /// And with it, before a general discount.
+    /// Their mean, without the open one; none of no intervals.
+    mean: f64,
+    /// Sums beside the open one, before a general discount.
     rest: (f64, f64),
 }
 
@@ -62,21 +62,22 @@ impl Closed {
         let joins = rule.open_joins && count < rule.n;
         let beside = if joins { count } else { count.saturating_sub(1) };
         let rest = sums(closed.clone().take(beside), 1, rule.n, 1.0);
-        Self { count, beside, without: sums(closed, 0, rule.n, 1.0), rest }
+        let (total, weights) = sums(closed, 0, rule.n, 1.0);
+        Self { count, beside, mean: total / weights, rest }
     }
 
     /// DF, the discount that an open interval more than twice the average puts on all closed ones
     /// (RFC 5348 §5.5). 1 where there is none.
     pub(super) fn general_discount(&self, open: f64, rule: Rule) -> f64 {
-        let mean = self.without.0 / self.without.1;
         match rule.threshold {
-            Some(threshold) if open > 2.0 * mean => (2.0 * mean / open).max(threshold),
+            Some(threshold) if open > 2.0 * self.mean => (2.0 * self.mean / open).max(threshold),
             _ => 1.0,
         }
     }
 
     /// I_mean: the larger average of those with and without the open interval I_0 (RFC 5348 §5.4 and
     /// §5.5). `None` without closed intervals: no loss yet.
+    #[inline]
     pub(super) fn mean_interval<'a>(
         &self,
         open: f64,
@@ -91,7 +92,7 @@ impl Closed {
             general => sums(closed.take(self.beside), 1, rule.n, general),
         };
         let with = (open + rest) / (1.0 + rest_weights);
-        Some((self.without.0 / self.without.1).max(with))
+        Some(self.mean.max(with))
     }
 }
 

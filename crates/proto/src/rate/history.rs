@@ -129,6 +129,7 @@ impl LossHistory {
 
     /// A packet arrived. True if it showed that a new loss event has begun. One that comes after it
     /// was found lost stays so, and a duplicate changes nothing.
+    #[inline(always)]
     pub fn on_packet(&mut self, now: Instant, arrival: &Arrival) -> bool {
         if let Some(rtt) = arrival.rtt.filter(|rtt| !rtt.is_zero()) {
             self.rtt = rtt;
@@ -140,18 +141,27 @@ impl LossHistory {
             non_data_before: arrival.non_data_before,
             marked: arrival.marked,
         };
+        // In order, as mostly.
+        if self.waiting.is_empty()
+            && self.decided.as_ref().is_some_and(|decided| arrival.seq == decided.seq + 1)
+        {
+            return self.accept(&packet);
+        }
+        self.on_disorder(packet)
+    }
+
+    /// The first packet of all, or one that is not next in order.
+    #[inline(never)]
+    fn on_disorder(&mut self, packet: Waiting) -> bool {
+        let seq = packet.mark.seq;
         let Some(decided) = self.decided else {
-            self.open.start = arrival.seq;
+            self.open.start = seq;
             return self.accept(&packet);
         };
-        if arrival.seq <= decided.seq {
+        if seq <= decided.seq {
             return false;
         }
-        // In order, as mostly.
-        if self.waiting.is_empty() && arrival.seq == decided.seq + 1 {
-            return self.accept(&packet);
-        }
-        match self.waiting.binary_search_by_key(&arrival.seq, |waiting| waiting.mark.seq) {
+        match self.waiting.binary_search_by_key(&seq, |waiting| waiting.mark.seq) {
             Ok(_) => return false,
             Err(place) => self.waiting.insert(place, packet),
         }
@@ -177,6 +187,7 @@ impl LossHistory {
     }
 
     /// A packet is in its place, everything before it being decided.
+    #[inline(always)]
     fn accept(&mut self, packet: &Waiting) -> bool {
         self.decided = Some(packet.mark);
         // RFC 5348 §5.2: a mark is a loss at the instant of arrival.
@@ -314,12 +325,14 @@ impl LossHistory {
 
     /// Loss event rate p, 0 without loss (RFC 5348 §5.4).
     #[must_use]
+    #[inline]
     pub fn loss_event_rate(&self) -> f64 {
         self.mean_interval().map_or(0.0, |mean| 1.0 / mean.max(1.0))
     }
 
     /// I_mean in packets; `None` without loss.
     #[must_use]
+    #[inline]
     pub fn mean_interval(&self) -> Option<f64> {
         let closed = self.closed.iter().map(|(_, weighed)| weighed);
         self.sums.mean_interval(self.counted(&self.open), closed, self.rule)

@@ -74,6 +74,7 @@ pub(super) struct Limits {
 
 impl Limits {
     /// The sender has sent all it was allowed to.
+    #[inline]
     pub(super) fn not_limited(&mut self, now: Instant) {
         if self.first <= self.covered {
             self.first = Some(now);
@@ -84,6 +85,7 @@ impl Limits {
 
     /// Feedback came that covers what was sent up to `covered`. True if the sender was data-limited
     /// all the time since the last one's.
+    #[inline]
     pub(super) fn on_feedback(&mut self, now: Instant, covered: Instant) -> bool {
         let (from, to) = (self.covered, Some(covered));
         let inside = |at: Option<Instant>| at > from && at <= to;

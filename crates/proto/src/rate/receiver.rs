@@ -97,7 +97,9 @@ impl Receiver {
         }
     }
 
-    /// A packet arrived, data or not, no duplicate.
+    /// A packet arrived, data or not, no duplicate. Inlined, since an [`Arrival`] that was just written is
+    /// not ready to be read in one piece.
+    #[inline(always)]
     pub fn on_packet<P: Probe>(&mut self, now: Instant, arrival: &Arrival, probe: &mut P) {
         if let Some(rtt) = arrival.rtt {
             self.set_rtt(rtt);
@@ -128,6 +130,7 @@ impl Receiver {
     }
 
     /// Data arrived.
+    #[inline(always)]
     fn take(&mut self, now: Instant, bytes: u32) {
         let latest = f64::from(bytes);
         self.size = Some(self.size.map_or(latest, |mean| 0.9 * mean + 0.1 * latest));
@@ -150,6 +153,7 @@ impl Receiver {
     }
 
     /// Whether the packet makes feedback due, and when the timer does.
+    #[inline(always)]
     fn schedule(&mut self, now: Instant, arrival: &Arrival) {
         if arrival.data_bytes.is_none() {
             return;
@@ -235,6 +239,7 @@ impl Receiver {
 
     /// True if feedback should leave now.
     #[must_use]
+    #[inline]
     pub fn wants_feedback(&self, now: Instant) -> bool {
         let expired = self.deadline().is_some_and(|deadline| deadline <= now);
         // Before any data there is nothing to report, whatever else was lost.
@@ -244,6 +249,7 @@ impl Receiver {
     /// When feedback will be due if nothing arrives before: the feedback timer. There is none where
     /// packets carry a window counter.
     #[must_use]
+    #[inline]
     pub fn deadline(&self) -> Option<Instant> {
         self.timer.filter(|_| !self.quiet && self.counter.is_none())
     }
@@ -262,6 +268,7 @@ impl Receiver {
     }
 
     /// What the feedback that leaves now says; starts the next measurement. `None` before any data.
+    #[inline]
     pub fn feedback(&mut self, now: Instant) -> Option<Feedback> {
         let (last, arrived) = self.last?;
         let rate = match self.reported {

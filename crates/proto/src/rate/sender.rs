@@ -212,6 +212,7 @@ impl Sender {
     }
 
     /// RFC 5348 §4.3 step 2, and §4.5 for the root.
+    #[inline]
     fn measure(&mut self, sample: Duration) {
         let sample = sample.max(Duration::from_nanos(1)).as_secs_f64();
         let root = sample.sqrt();
@@ -236,6 +237,7 @@ impl Sender {
 
     /// How far the receive rates let the sender go: recv_limit of RFC 5348 §4.3 step 4, with faster
     /// restart's wider one.
+    #[inline(always)]
     fn receive_limit(&mut self, now: Instant, rate: f64, limited: bool, worse: bool) -> f64 {
         let rtt = self.rtt().unwrap_or(Duration::ZERO);
         let base = match self.parameters.idle {

@@ -47,6 +47,7 @@ impl Selective {
 }
 
 /// The blocks of an acknowledgement.
+#[derive(Default)]
 struct Blocks {
     blocks: [(Seq, Seq); 4],
     count: usize,
@@ -91,13 +92,13 @@ impl Tcp {
         if self.tx.una == self.tx.max && self.brings_only_data(segment) {
             return;
         }
-        let Blocks { blocks, count, duplicate } = self.read_blocks(now, segment, ack, probe);
+        let told = self.read_blocks(now, segment, ack, probe);
         // Taken out and put back: the rest of the endpoint is needed beside it.
         let Some(mut selective) = self.selective.take() else { return };
         let Selective { board, rack, delivery, .. } = &mut *selective;
         let (flight, missing) = (board.pipe(), board.missing());
         let (doubted, mut arrivals) = (self.doubted_up_to(), Arrivals::default());
-        let news = board.update(ack, &blocks[..count], |record, snapshot| {
+        let news = board.update(ack, &told.blocks[..told.count], |record, snapshot| {
             arrivals.add(record, doubted);
             if let Some(rack) = rack {
                 rack.on_arrived(now, record, &self.rtt);
@@ -131,9 +132,9 @@ impl Tcp {
             self.doubt_on_selective(now, &mut selective, segment, (advanced, &news, arrivals));
         }
         if let Some(rack) = &mut selective.rack {
-            rack.on_duplicate(ack, self.tx.nxt, duplicate.is_some());
+            rack.on_duplicate(ack, self.tx.nxt, told.duplicate.is_some());
         }
-        self.on_probe_answered(now, &mut selective, ack, (duplicate, plain));
+        self.on_probe_answered(now, &mut selective, ack, (told.duplicate, plain));
         let lost = self.mark_what_is_lost(now, &mut selective);
         let begins = self.recover_what_is_lost(now, &mut selective, missing);
         if selective.delivery.is_some() {
@@ -281,26 +282,26 @@ impl Tcp {
         ack: Seq,
         probe: &mut P,
     ) -> Blocks {
-        let (mut blocks, mut count) = ([(Seq::default(), Seq::default()); 4], 0);
-        let mut duplicate = None;
-        let told = segment.sack.as_ref().map_or(&[][..], |sack| sack.as_slice());
-        for (left, right) in told {
+        let mut told = Blocks::default();
+        let Some(sack) = &segment.sack else { return told };
+        for (left, right) in sack.as_slice() {
             let (left, right) = (self.tx.una.near(*left), self.tx.una.near(*right));
             if left >= right || right > self.tx.max {
                 self.garbage(now, probe, Garbage::BadAck);
             } else if right > ack {
                 // RFC 2883 §4.2: the first block lies within the second.
-                if count == 1 && left <= blocks[0].0 && blocks[0].1 <= right {
-                    duplicate = Some(blocks[0]);
+                let first = told.blocks[0];
+                if told.count == 1 && left <= first.0 && first.1 <= right {
+                    told.duplicate = Some(first);
                 }
-                blocks[count] = (left, right);
-                count += 1;
+                told.blocks[told.count] = (left, right);
+                told.count += 1;
             } else {
                 // RFC 2883 §4.1
-                duplicate = Some((left, right));
+                told.duplicate = Some((left, right));
             }
         }
-        Blocks { blocks, count, duplicate }
+        told
     }
 
     /// RFC 6675 §5 steps 4.1 and 4.2

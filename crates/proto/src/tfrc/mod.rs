@@ -70,6 +70,8 @@ pub struct Tfrc {
     answers: VecDeque<Feedback>,
     inbound: VecDeque<Frame>,
     events: VecDeque<Event>,
+    /// There is room, and the application has neither heard of it nor used it.
+    writable: bool,
     path_mtu: Option<u32>,
     version: IpVersion,
     opened: bool,
@@ -99,6 +101,7 @@ impl Tfrc {
             answers: VecDeque::new(),
             inbound: VecDeque::new(),
             events: VecDeque::new(),
+            writable: false,
             path_mtu: None,
             version: IpVersion::default(),
             opened: false,
@@ -175,10 +178,15 @@ impl Tfrc {
     }
 
     /// What the application should hear.
+    #[inline(never)]
     fn look(&mut self, now: Instant) {
-        if !self.closed {
-            self.sender.look(now, &mut self.events);
+        if self.closed {
+            return;
         }
+        let was_open = self.sender.is_open();
+        self.sender.look(now, &mut self.events);
+        // Room that was used before the application was told of it is none.
+        self.writable = self.sender.is_open() && (self.writable || !was_open);
     }
 
     fn close(&mut self) {
@@ -188,6 +196,7 @@ impl Tfrc {
         }
     }
 
+    #[inline(always)]
     fn deadline(&self) -> Option<Instant> {
         let sender = if self.closed { None } else { self.sender.deadline() };
         earlier(sender, self.receiver.deadline())
@@ -195,13 +204,13 @@ impl Tfrc {
 }
 
 impl Endpoint for Tfrc {
-    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
-        if let Input::Packet { path, ecn, damage, mut body } = input {
-            return self.receive(now, (path, ecn, damage), &mut body, probe);
+    fn handle<P: Probe>(&mut self, now: Instant, mut input: Input, probe: &mut P) {
+        if let Input::Packet { path, ecn, damage, body } = &mut input {
+            return self.receive(now, (*path, *ecn, *damage), body, probe);
         }
         // Whatever happens now, a permit of earlier was not used until then.
         self.sender.note_unused(now);
-        match input {
+        match &mut input {
             Input::Open => {
                 if !std::mem::replace(&mut self.opened, true) {
                     self.events.push_back(Event::Connected);
@@ -209,7 +218,8 @@ impl Endpoint for Tfrc {
             }
             Input::Frame(frame) => {
                 self.sender.on_frame(now, frame.wire_bytes() as u32);
-                self.outbound.push_back(frame);
+                // Moved last: what was just written is not ready to be read in one piece.
+                self.outbound.push_back(std::mem::take(frame));
             }
             Input::Timeout => self.on_timeout(now, probe),
             Input::Close | Input::Abort => self.close(),
@@ -238,22 +248,26 @@ impl Endpoint for Tfrc {
     }
 
     fn poll<P: Probe>(&mut self, now: Instant, _: &mut P) -> Output {
-        let transmit = |ecn, packet| {
-            Output::Transmit(Transmit { path: PathId(0), ecn, body: Body::Tfrc(packet) })
-        };
+        let path = PathId(0);
         if let Some(feedback) = self.answers.pop_front() {
             // RFC 3168 §6.1.4 of TCP's pure acknowledgements holds here as well: not ECN-capable.
-            return transmit(Ecn::NotEct, Packet::Feedback(feedback));
+            let body = Body::Tfrc(Packet::Feedback(feedback));
+            return Output::Transmit(Transmit { path, ecn: Ecn::NotEct, body });
         }
-        if let Some(frame) = self.outbound.pop_front() {
+        if let Some(payload) = self.outbound.pop_front() {
             let ecn = if self.ecn { Ecn::Ect0 } else { Ecn::NotEct };
-            return transmit(ecn, Packet::Data(self.sender.stamp(now, frame)));
+            let (seq, timestamp, rtt) = self.sender.stamp(now);
+            let data = Data { seq, timestamp, rtt, payload };
+            return Output::Transmit(Transmit { path, ecn, body: Body::Tfrc(Packet::Data(data)) });
         }
         if let Some(frame) = self.inbound.pop_front() {
             return Output::Deliver(frame);
         }
         if let Some(event) = self.events.pop_front() {
             return Output::Event(event);
+        }
+        if std::mem::take(&mut self.writable) {
+            return Output::Event(Event::Writable);
         }
         Output::Idle { until: self.deadline() }
     }

@@ -37,6 +37,7 @@ impl Receiver {
         }
     }
 
+    #[inline(always)]
     pub(super) fn on_data<P: Probe>(
         &mut self,
         now: Instant,
@@ -68,6 +69,7 @@ impl Receiver {
     }
 
     /// The place of a number in its space; `None` if it has been there, or may have been.
+    #[inline(always)]
     fn place(&mut self, wire: u32) -> Result<Option<Seq>, Garbage> {
         let Some((greatest, seen)) = &mut self.seen else {
             return Ok(Some(self.begin(wire)));
@@ -114,6 +116,7 @@ impl Receiver {
         })
     }
 
+    #[inline(always)]
     pub(super) fn deadline(&self) -> Option<Instant> {
         self.machine.deadline()
     }

@@ -4,12 +4,11 @@
 use std::collections::VecDeque;
 
 use crate::endpoint::Event;
-use crate::packet::Frame;
 use crate::probe::{Garbage, Probe};
 use crate::rate::{Machine, Parameters, Permit, RateControl, Report, Rung};
 use crate::time::{Duration, Instant, earlier};
 
-use super::packet::{Data, Feedback};
+use super::packet::Feedback;
 
 /// What sends data.
 #[derive(Debug)]
@@ -50,11 +49,13 @@ impl Sender {
     pub(super) const fn machine(&self) -> Option<&Machine> {
         self.machine.as_ref()
     }
+    #[inline]
     pub(super) fn is_open(&self) -> bool {
         self.permit == Permit::Now
     }
 
     /// Tells the machine of a permit that nobody had used when time went on.
+    #[inline]
     pub(super) fn note_unused(&mut self, now: Instant) {
         if let Some(since) = self.unused.filter(|since| *since < now) {
             self.unused = None;
@@ -64,7 +65,8 @@ impl Sender {
         }
     }
 
-    /// A data packet of this many bytes leaves.
+    /// A data packet of this many bytes leaves; then [`Sender::look`].
+    #[inline(always)]
     pub(super) fn on_frame(&mut self, now: Instant, bytes: u32) {
         let (parameters, ladder, first) = (&self.parameters, &self.ladder, &mut self.first);
         let machine = self.machine.get_or_insert_with(|| {
@@ -74,16 +76,17 @@ impl Sender {
         machine.on_sent(now, bytes);
         self.data_bytes = bytes;
         self.unused = None;
-        self.permit = machine.permit(now, bytes);
     }
 
-    pub(super) fn stamp(&mut self, now: Instant, payload: Frame) -> Data {
+    /// Sequence number, timestamp and round-trip time of the next data packet.
+    #[inline]
+    pub(super) fn stamp(&mut self, now: Instant) -> (u32, u32, u32) {
         let seq = self.next_seq;
         self.next_seq = seq.wrapping_add(1);
         let rtt = self.machine.as_ref().and_then(RateControl::rtt);
         let rtt =
             rtt.map_or(0, |rtt| u32::try_from(rtt.as_nanos() / 1000).unwrap_or(u32::MAX).max(1));
-        Data { seq, timestamp: micros(now), rtt, payload }
+        (seq, micros(now), rtt)
     }
 
     pub(super) fn on_feedback<P: Probe>(
@@ -130,20 +133,18 @@ impl Sender {
     }
 
     /// What the application should hear after something happened.
+    #[inline(always)]
     pub(super) fn look(&mut self, now: Instant, events: &mut VecDeque<Event>) {
-        let was_open = self.is_open();
         if let Some(machine) = &mut self.machine {
             self.permit = machine.permit(now, self.data_bytes);
             if let Some(rung) = machine.encoding() {
                 events.push_back(Event::Encoding(rung));
             }
         }
-        if self.is_open() && !was_open {
-            events.push_back(Event::Writable);
-        }
         self.unused = self.is_open().then_some(now);
     }
 
+    #[inline(always)]
     pub(super) fn deadline(&self) -> Option<Instant> {
         let permit = match self.permit {
             Permit::At(at) => Some(at),

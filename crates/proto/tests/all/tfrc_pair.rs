@@ -3,7 +3,7 @@
 
 use crate::road::{Fate, Road, Source, at, kbps, ms};
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::endpoint::{Endpoint as _, Event, Input};
+use talkspurt_proto::endpoint::{Endpoint as _, Event, Input, Output};
 use talkspurt_proto::packet::{Body, Ecn, Frame, IpVersion, Payload, Quote, Quoted};
 use talkspurt_proto::probe::{Garbage, Gauge};
 use talkspurt_proto::rate::{Rung, bucket, equation};
@@ -372,6 +372,37 @@ fn there_is_no_room_between_permits_and_a_word_when_there_is() {
     road.drive_until(at(101));
     assert!(road.ends[0].events.contains(&(at(100), Event::Writable)));
     assert!(road.ends[0].endpoint.room() > 0);
+}
+
+/// Who uses room before it is told of it need not look for more.
+#[test]
+fn room_that_is_used_at_once_is_no_news() {
+    let told = |uses: bool| {
+        let mut tfrc = Tfrc::client(&Config::default(), Dice::new(1, "client"));
+        let mut events = Vec::new();
+        let mut poll = |tfrc: &mut Tfrc, now| loop {
+            match tfrc.poll(now, &mut ()) {
+                Output::Event(event) => events.push(event),
+                Output::Idle { until } => break until,
+                _ => {}
+            }
+        };
+        let frame = || Input::Frame(Frame::Data(Payload::Virtual { offset: 0, len: 1000 }));
+        tfrc.handle(at(0), Input::Open, &mut ());
+        tfrc.handle(at(0), frame(), &mut ());
+        let permitted = poll(&mut tfrc, at(0)).expect("a permit is to come");
+        assert_eq!((permitted, tfrc.room()), (at(1000), 0));
+        tfrc.handle(permitted, Input::Timeout, &mut ());
+        assert!(tfrc.room() > 0);
+        if uses {
+            tfrc.handle(permitted, frame(), &mut ());
+            assert_eq!(tfrc.room(), 0);
+        }
+        poll(&mut tfrc, permitted);
+        events
+    };
+    assert_eq!(told(false), [Event::Connected, Event::Writable]);
+    assert_eq!(told(true), [Event::Connected]);
 }
 
 #[test]

@@ -232,6 +232,12 @@ fn red_averages_and_lets_the_average_of_an_idle_queue_decay() {
     bench.free_at = now + Duration::from_millis(9);
     assert!(bench.give(&mut red, now + Duration::from_millis(8)));
     assert!((red.average() / (expected * 0.75) - 1.0).abs() < 1e-12);
+    // A long pause: forty packets.
+    bench.take(&mut red, ms(25));
+    bench.free_at = ms(26);
+    assert!(bench.give(&mut red, ms(66)));
+    let expected = expected * 0.75 * talkspurt_proto::math::pow(0.75, 41.0);
+    assert!((red.average() / expected - 1.0).abs() < 1e-12, "{} {expected}", red.average());
 }
 
 #[test]
