@@ -12,10 +12,12 @@ pub struct Output {
 }
 
 enum Sink {
-    /// `held` waits to be written together with what comes, in pieces of so many bytes.
+    /// The first `used` bytes of `held` wait to be written together with what comes, in pieces of so
+    /// many; behind them there is only room, which is there when the first byte has come.
     File {
         out: File,
         held: Vec<u8>,
+        used: usize,
         piece: usize,
         partial: PathBuf,
         path: PathBuf,
@@ -40,17 +42,22 @@ impl Output {
         partial.push(".part");
         let partial = PathBuf::from(partial);
         let out = File::create(&partial).map_err(|error| named(&path, &error))?;
-        let sink = Sink::File { out, held: Vec::new(), piece: PIECE, partial, path };
+        let sink = Sink::File { out, held: Vec::new(), used: 0, piece: PIECE, partial, path };
         Ok(Self { sink, failure: None })
     }
 
     /// Tells a file that it is one of so many that are written at once, lest they hold too much together.
     #[must_use]
     pub fn one_of(mut self, files: usize) -> Self {
-        if let Sink::File { piece, .. } = &mut self.sink {
+        if let Sink::File { held, used, piece, .. } = &mut self.sink {
             // Of a file's pages none is written twice.
             let share = (HELD / files.max(1)).max(1);
-            *piece = (1 << share.ilog2()).clamp(LEAST_PIECE, PIECE);
+            let lesser = (1 << share.ilog2()).clamp(LEAST_PIECE, PIECE);
+            if *used < lesser {
+                *piece = lesser;
+                held.truncate(lesser);
+                held.shrink_to_fit();
+            }
         }
         self
     }
@@ -63,29 +70,55 @@ impl Output {
     /// Writes these bytes; after a failure, nothing.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) {
-        match &mut self.sink {
-            Sink::File { held, piece, .. } if held.len() + bytes.len() < *piece => {
-                held.extend_from_slice(bytes);
-            }
-            _ => self.pass_on(bytes),
+        match self.room(bytes.len()) {
+            Some(room) => room.copy_from_slice(bytes),
+            None => self.pass_on(bytes),
         }
     }
 
+    /// Writes so many bytes, made where they wait.
+    #[inline]
+    pub(crate) fn write_with(&mut self, bytes: usize, make: impl FnOnce(&mut [u8])) {
+        if let Some(room) = self.room(bytes) {
+            make(room);
+        } else {
+            let mut made = vec![0; bytes];
+            make(&mut made);
+            self.pass_on(&made);
+        }
+    }
+
+    /// Room for so many bytes behind those that wait, if there is some.
+    #[inline]
+    fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
+        let Sink::File { held, used, .. } = &mut self.sink else { return None };
+        let room = held.get_mut(*used..*used + bytes)?;
+        *used += bytes;
+        Some(room)
+    }
+
     /// Writes in whole pieces, and holds what is left.
+    #[inline(never)]
     fn pass_on(&mut self, mut bytes: &[u8]) {
         let mut written = Ok(());
         match &mut self.sink {
             _ if self.failure.is_some() => {}
             Sink::Writer(out) => written = out.write_all(bytes),
-            Sink::File { out, held, piece, .. } => {
-                while written.is_ok() && held.len() + bytes.len() >= *piece {
-                    let (now, rest) = bytes.split_at(*piece - held.len());
-                    held.extend_from_slice(now);
+            Sink::File { out, held, used, piece, .. } => {
+                if held.is_empty() {
+                    held.resize(*piece, 0);
+                }
+                while written.is_ok() && bytes.len() >= *piece - *used {
+                    let (now, rest) = bytes.split_at(*piece - *used);
+                    held[*used..].copy_from_slice(now);
                     written = out.write_all(held);
-                    held.clear();
+                    *used = 0;
                     bytes = rest;
                 }
-                held.extend_from_slice(bytes);
+                if written.is_ok() {
+                    held[*used..][..bytes.len()].copy_from_slice(bytes);
+                    *used += bytes.len();
+                }
             }
         }
         self.failure = self.failure.take().or(written.err());
@@ -119,8 +152,8 @@ impl Output {
         }
         match &mut self.sink {
             Sink::Writer(out) => out.flush(),
-            Sink::File { out, held, partial, path, .. } => out
-                .write_all(held)
+            Sink::File { out, held, used, partial, path, .. } => out
+                .write_all(&held[..*used])
                 .and_then(|()| out.sync_all())
                 .and_then(|()| fs::rename(partial, &path))
                 .map_err(|error| named(path, &error)),

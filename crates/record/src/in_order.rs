@@ -1,4 +1,4 @@
-//! Records of bytes that are told late, put in order of time and written.
+//! What is told late, put in order of time.
 //!
 //! Links tell of their packets late, so what is told waits until the driver says that everything
 //! before an instant has been told. Then it is dealt into as many spans of time as there are records,
@@ -9,73 +9,50 @@ use talkspurt_proto::time::Instant;
 
 /// Records that wait until no earlier one can come.
 #[derive(Debug, Default)]
-pub(crate) struct InOrder {
-    /// The bytes of all records in the order of their telling; behind `used` there is only room.
-    bytes: Vec<u8>,
-    used: usize,
-    told: Vec<Told>,
+pub(crate) struct InOrder<T> {
+    told: Vec<Told<T>>,
     /// What is written next, kept for its room.
-    dealt: Vec<Told>,
+    dealt: Vec<Told<T>>,
     /// Of each span of time, where its next record goes.
     places: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Told {
+struct Told<T> {
     at: u64,
-    from: usize,
     /// At equal times the lesser comes first.
     rank: u32,
-    bytes: u32,
+    what: T,
 }
 
-impl Told {
+impl<T> Told<T> {
     const fn key(&self) -> (u64, u32) {
         (self.at, self.rank)
     }
 }
 
-impl InOrder {
-    /// Takes a record of `most` bytes at most, which `write` writes to the beginning of the room it is
-    /// given; it says how many they are. At equal times those of lesser rank come first, at equal
-    /// ranks those told first.
+impl<T: Copy + Default> InOrder<T> {
+    /// Takes a record. At equal times those of lesser rank come first, at equal ranks those told first.
     #[inline]
-    pub(crate) fn tell(
-        &mut self,
-        at: Instant,
-        rank: u32,
-        most: usize,
-        write: impl FnOnce(&mut [u8]) -> usize,
-    ) {
-        let from = self.used;
-        if from + most > self.bytes.len() {
-            self.bytes.resize((from + most).next_power_of_two(), 0);
-        }
-        let bytes = write(&mut self.bytes[from..from + most]);
-        self.used = from + bytes;
-        self.told.push(Told { at: at.as_nanos(), from, rank, bytes: bytes as u32 });
+    pub(crate) fn tell(&mut self, at: Instant, rank: u32, what: T) {
+        self.told.push(Told { at: at.as_nanos(), rank, what });
     }
 
-    /// Gives what was before `now` to `write`, with its rank.
-    pub(crate) fn write_before(&mut self, now: Instant, mut write: impl FnMut(u32, &[u8])) {
+    /// Gives what was before `now` to `write`, with its time and rank.
+    pub(crate) fn write_before(&mut self, now: Instant, mut write: impl FnMut(Instant, u32, T)) {
         self.deal();
         let ready = self.dealt.partition_point(|told| told.at < now.as_nanos());
         for told in &self.dealt[..ready] {
-            write(told.rank, &self.bytes[told.from..told.from + told.bytes as usize]);
+            write(Instant::from_nanos(told.at), told.rank, told.what);
         }
         // What remains is little: what happened at this very instant.
-        let mut rest = Self::default();
-        for told in &self.dealt[ready..] {
-            let bytes = &self.bytes[told.from..told.from + told.bytes as usize];
-            rest.tell(Instant::from_nanos(told.at), told.rank, bytes.len(), |room| {
-                room.copy_from_slice(bytes);
-                bytes.len()
-            });
-        }
-        self.bytes[..rest.used].copy_from_slice(&rest.bytes[..rest.used]);
-        self.used = rest.used;
         self.told.clear();
-        self.told.append(&mut rest.told);
+        self.told.extend_from_slice(&self.dealt[ready..]);
+    }
+
+    /// What waits.
+    pub(crate) fn waiting_mut(&mut self) -> impl Iterator<Item = &mut T> {
+        self.told.iter_mut().map(|told| &mut told.what)
     }
 
     /// Puts all that was told in order.
@@ -87,7 +64,7 @@ impl InOrder {
         // The least shift by which the length of all falls below their number.
         let length = u64::BITS - (last - first).leading_zeros();
         let shift = length.saturating_sub(spans.ilog2());
-        let span = |told: &Told| ((told.at - first) >> shift) as usize;
+        let span = |told: &Told<T>| ((told.at - first) >> shift) as usize;
         places.clear();
         places.resize(spans + 1, 0);
         for told in told.iter() {
@@ -120,29 +97,22 @@ impl InOrder {
 #[cfg(test)]
 mod tests {
     use super::*;
+
     /// What is written of records told at these times and ranks, when everything before each of
     /// `barriers` has been told; each record is a line of its time, its rank and its number.
     fn written(told: &[(u64, u32)], barriers: &[u64]) -> String {
-        let (mut page, mut order) = (Vec::new(), InOrder::default());
+        let (mut page, mut order) = (String::new(), InOrder::default());
         let mut numbered = told.iter().enumerate().peekable();
         for barrier in barriers {
             // A driver tells of what is at the barrier, but of nothing behind it.
             while let Some((number, (at, rank))) = numbered.next_if(|(_, (at, _))| at <= barrier) {
-                let line = format!("{at} {rank} {number}\n");
-                order.tell(Instant::from_nanos(*at), *rank, 200, |room| {
-                    room[..line.len()].copy_from_slice(line.as_bytes());
-                    line.len()
-                });
+                order.tell(Instant::from_nanos(*at), *rank, number);
             }
-            order.write_before(Instant::from_nanos(*barrier), |rank, bytes| {
-                assert_eq!(
-                    bytes.split(|byte| *byte == b' ').nth(1),
-                    Some(rank.to_string().as_bytes())
-                );
-                page.extend_from_slice(bytes);
+            order.write_before(Instant::from_nanos(*barrier), |at, rank, number| {
+                page.push_str(&format!("{} {rank} {number}\n", at.as_nanos()));
             });
         }
-        String::from_utf8(page).expect("text")
+        page
     }
 
     /// The same by a sort.

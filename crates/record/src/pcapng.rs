@@ -6,6 +6,7 @@
 //! is read here and no packet is made: bytes come from [`talkspurt_proto::wire`].
 
 mod capture;
+mod kept;
 
 pub use capture::{CaptureProbe, Router};
 
@@ -13,8 +14,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use talkspurt_proto::time::Instant;
+use talkspurt_proto::wire::Hop;
 
 use crate::file::Output;
+use kept::Kept;
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const INTERFACE_DESCRIPTION: u32 = 1;
@@ -68,7 +71,8 @@ impl Pcapng {
         Self::begin(Output::create(path)?, interfaces, 0)
     }
 
-    /// As [`Pcapng::create`], for a [`CaptureProbe`] that keeps the first `snaplen` bytes of each packet.
+    /// As [`Pcapng::create`], for a [`CaptureProbe`] that keeps the first `snaplen` bytes of each packet, at
+    /// least an IP header's.
     ///
     /// # Errors
     /// As those of [`Pcapng::create`].
@@ -157,12 +161,17 @@ impl Pcapng {
         });
     }
 
-    /// What is kept of a packet.
-    fn kept<'a>(&self, packet: &'a [u8]) -> &'a [u8] {
-        match self.snaplen as usize {
-            0 => packet,
-            most => &packet[..packet.len().min(most)],
-        }
+    /// Writes a packet as it was on a link, or as much of it as is asked for.
+    fn sight(&mut self, interface: u16, at: Instant, hop: Hop, packet: &Kept) {
+        let (original, snaplen) = (packet.bytes(), self.snaplen as usize);
+        let captured = if snaplen == 0 { original } else { original.min(snaplen) };
+        self.output.write_with(block_bytes(captured), |room| {
+            let about = about(interface.into(), at, captured, original as u32);
+            write_block(about, captured, room, |room| {
+                packet.write(room);
+                hop.relabel(room);
+            });
+        });
     }
 
     /// Whether something could not be written; [`Pcapng::finish`] says what.
@@ -217,15 +226,15 @@ const fn block_bytes(packet: usize) -> usize {
     8 + 20 + packet.next_multiple_of(4) + 4
 }
 
-/// Writes the block of a packet that had so many bytes, without remarks, into a room of [`block_bytes`].
-fn write_block(interface: u32, now: Instant, packet: &[u8], original: usize, room: &mut [u8]) {
+/// Writes the block of a packet without remarks, whose bytes are `captured`, into a room of
+/// [`block_bytes`].
+fn write_block(about: [u8; 20], captured: usize, room: &mut [u8], write: impl FnOnce(&mut [u8])) {
     let (length, end) = ((room.len() as u32).to_le_bytes(), room.len() - 4);
-    let behind = 28 + packet.len();
     room[..4].copy_from_slice(&ENHANCED_PACKET.to_le_bytes());
     room[4..8].copy_from_slice(&length);
-    room[8..28].copy_from_slice(&about(interface, now, packet.len(), original as u32));
-    room[28..behind].copy_from_slice(packet);
-    room[behind..end].fill(0);
+    room[8..28].copy_from_slice(&about);
+    write(&mut room[28..28 + captured]);
+    room[28 + captured..end].fill(0);
     room[end..].copy_from_slice(&length);
 }
 

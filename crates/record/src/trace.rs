@@ -8,6 +8,7 @@
 
 mod digits;
 mod lines;
+mod room;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,10 +21,10 @@ use talkspurt_proto::tfrc;
 use talkspurt_proto::time::Instant;
 
 use crate::file::Output;
-use crate::in_order::InOrder;
 use crate::layout::Layout;
 use crate::under_way::UnderWay;
 use lines::{Act, Lines, Named, Tail, Word};
+use room::Room;
 
 pub use lines::Dialect;
 
@@ -39,7 +40,7 @@ pub struct Trace {
     /// Of each route: sequence number of the SYN seen on it.
     initial: Vec<u32>,
     known: UnderWay<Known>,
-    waiting: InOrder,
+    waiting: Room,
     next_uid: u32,
 }
 
@@ -83,7 +84,7 @@ impl Trace {
             words: words.collect(),
             initial: vec![0; layout.routes.len()],
             known: UnderWay::default(),
-            waiting: InOrder::default(),
+            waiting: Room::default(),
             next_uid: 0,
         }
     }
@@ -205,7 +206,7 @@ impl Probe for Trace {
     }
 
     fn settled(&mut self, now: Instant) {
-        self.waiting.write_before(now, |_, line| self.output.write(line));
+        self.waiting.write_before(now, |line| self.output.write(line));
     }
 }
 

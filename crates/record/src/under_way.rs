@@ -34,14 +34,15 @@ impl<T> Default for UnderWay<T> {
 }
 
 impl<T> UnderWay<T> {
-    /// Keeps this of a packet, in place of what was known of whoever had its place before.
-    pub(crate) fn keep(&mut self, packet: &Packet, known: T) {
+    /// Keeps this of a packet, in place of what was known of whoever had its place before; that comes back.
+    pub(crate) fn keep(&mut self, packet: &Packet, known: T) -> Option<T> {
         let place = packet.body.0 as usize;
         if place >= self.places.len() {
             self.places.resize_with(place + 1, || None);
         }
         let before = self.places[place].replace((Identity::of(packet), known));
         self.count += usize::from(before.is_none());
+        before.map(|(_, known)| known)
     }
 
     /// What is known of a packet, to be changed.

@@ -10,7 +10,7 @@ use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Paylo
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints};
-use talkspurt_proto::{dccp, tfrc};
+use talkspurt_proto::{dccp, tcp, tfrc};
 use talkspurt_record::pcapng::{CaptureProbe, Direction, Pcapng, Remarks};
 
 /// A writer whose bytes can be read afterwards, and which is full after some of them.
@@ -273,6 +273,55 @@ fn a_body_is_never_taken_for_anothers() {
     assert_eq!(probe.unwritten(), 3);
     probe.finish().expect("room");
     assert_eq!(packets(&disk).len(), 1);
+}
+
+/// Of packets long gone, in places that others have since; and across the pieces in which files are written.
+#[test]
+fn a_packet_is_kept_until_what_was_seen_of_it_is_written() {
+    let path = folder("kept").join("a.pcapng");
+    let disk = Disk::of(10_000_000);
+    let mut probe = CaptureProbe::new([((3, ROUTE), ends())]);
+    let file = Pcapng::create(&path, &["a"]).expect("writable");
+    probe.tap(file.one_of(1000), &[0]);
+    probe.tap(Pcapng::to(disk.clone(), &["a"]).expect("room"), &[1]);
+    let segment = |number: u32| {
+        // Of all lengths, so that words and pieces end anywhere.
+        let (offset, len) = (u64::from(number) * 999, u64::from(number * 7 % 1400));
+        let payload = Payload::Virtual { offset, len };
+        Body::Tcp(tcp::Segment { seq: number, payload, ..tcp::Segment::default() })
+    };
+    let mut expected = Vec::new();
+    for number in 0..300 {
+        let body = segment(number);
+        for link in 0..2_u8 {
+            let (now, packet) = (u64::from(number), label(number, link, Ecn::Ect0));
+            if link == 0 {
+                let note = Note::Sent { packet: &packet, body: &body };
+                probe.record(at(now), Place::Peer(6), &note);
+            } else {
+                let mut bytes = Vec::new();
+                wire::emit(&packet, &body, &ends(), &mut bytes).expect("fits");
+                expected.push((0, number, bytes));
+            }
+            dequeued(&mut probe, now, link.into(), &packet);
+        }
+        let received = Note::Received { packet: &label(number, 2, Ecn::Ect0), body: &body };
+        probe.record(at(u64::from(number)), Place::Peer(7), &received);
+        if number % 50 == 49 {
+            // What is told at this instant waits on.
+            probe.settled(at(u64::from(number)));
+        }
+    }
+    probe.finish().expect("writable");
+    assert!(packets(&disk) == expected, "on the second link");
+    let first = Disk::of(0);
+    first.bytes.lock().expect("not poisoned").extend(std::fs::read(path).expect("readable"));
+    let first = packets(&first);
+    assert_eq!(first.len(), expected.len());
+    for ((_, _, mut here), (_, number, there)) in first.into_iter().zip(expected) {
+        wire::Hop::of(&label(number, 1, Ecn::Ect0)).relabel(&mut here);
+        assert!(here == there, "packet {number} on the first link");
+    }
 }
 
 #[test]

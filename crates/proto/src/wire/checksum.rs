@@ -30,13 +30,34 @@ impl Sum {
         // same but for the order of its bytes, and no word need be turned.
         let (fours, rest) = bytes.as_chunks::<4>();
         let sum = fours.iter().map(|four| u64::from(u32::from_le_bytes(*four))).sum::<u64>();
-        self.0 += u64::from(fold(sum).swap_bytes());
+        self = self.and(Self::turned(sum));
         let (twos, rest) = rest.as_chunks::<2>();
         self.0 += twos.iter().map(|two| u64::from(u16::from_be_bytes(*two))).sum::<u64>();
         if let [last] = rest {
             self.0 += u64::from(*last) << 8;
         }
         self
+    }
+
+    /// A sum over words of four bytes in the other order.
+    pub(super) fn turned(sum: u64) -> Self {
+        Self(fold(sum).swap_bytes().into())
+    }
+
+    /// Of what stands behind an odd number of bytes.
+    pub(super) fn odd(self) -> Self {
+        Self::turned(self.0)
+    }
+
+    /// Of both together.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+
+    /// The sum over words of four bytes.
+    pub(super) fn of_words<const N: usize>(words: [u32; N]) -> Self {
+        Self(words.into_iter().map(u64::from).sum())
     }
 
     /// The checksum to write: the complement of the folded sum. Over a packet that holds its

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use super::checksum::Sum;
-use super::{WireError, at_least, ecn, u16_at};
+use super::{Hop, WireError, at_least, ecn, u16_at};
 use crate::packet::{Ecn, Packet};
 
 /// Bytes of a header without options.
@@ -54,37 +54,42 @@ impl Header {
     /// # Errors
     /// [`WireError::TooLong`] above 65535 bytes.
     pub fn write(&self, packet: &mut [u8]) -> Result<(), WireError> {
-        let total = u16::try_from(packet.len()).map_err(|_| WireError::TooLong("IPv4 packet"))?;
+        self.write_before(packet.len(), packet)
+    }
+
+    /// Writes itself as the header of a packet of so many bytes, of which not all need be there.
+    pub(super) fn write_before(&self, total: usize, packet: &mut [u8]) -> Result<(), WireError> {
+        let total = u16::try_from(total).map_err(|_| WireError::TooLong("IPv4 packet"))?;
         self.write_with_length(total, packet);
         Ok(())
     }
 
     /// Writes itself with this total length, which need not be that of `packet` (a quote).
     pub(super) fn write_with_length(&self, total: u16, packet: &mut [u8]) {
-        let header = &mut packet[..HEADER];
-        header[0] = 0x45;
-        header[1] = self.dscp << 2 | self.ecn as u8;
-        header[2..4].copy_from_slice(&total.to_be_bytes());
-        header[4..6].copy_from_slice(&self.identification.to_be_bytes());
-        header[6..8].copy_from_slice(&DF.to_be_bytes());
-        header[8] = self.ttl;
-        header[9] = self.protocol;
-        header[10..12].fill(0);
-        header[12..16].copy_from_slice(&self.src.octets());
-        header[16..20].copy_from_slice(&self.dst.octets());
-        let checksum = Sum::default().over(header).finish();
-        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+        let class = u32::from(self.dscp << 2 | self.ecn as u8);
+        let mut words = [
+            0x4500 << 16 | class << 16 | u32::from(total),
+            u32::from(self.identification) << 16 | u32::from(DF),
+            u32::from(self.ttl) << 24 | u32::from(self.protocol) << 16,
+            self.src.to_bits(),
+            self.dst.to_bits(),
+        ];
+        words[2] |= u32::from(Sum::of_words(words).finish());
+        for (place, word) in packet[..HEADER].as_chunks_mut().0.iter_mut().zip(words) {
+            *place = word.to_be_bytes();
+        }
     }
 
-    /// Writes what a label says of the packet now over what it said when the header was written:
-    /// type of service and time to live.
-    pub(super) fn relabel(packet: &Packet, bytes: &mut [u8]) {
-        let header = &mut bytes[..HEADER];
-        header[1] = packet.dscp << 2 | packet.ecn as u8;
-        header[8] = packet.ttl();
-        header[10..12].fill(0);
-        let checksum = Sum::default().over(header).finish();
-        header[10..12].copy_from_slice(&checksum.to_be_bytes());
+    /// Writes what a hop says over what was said when the header was written.
+    pub(super) fn relabel(hop: Hop, bytes: &mut [u8]) {
+        let (header, _) = bytes[..HEADER].as_chunks_mut::<4>();
+        // Word by word: a byte just written would be waited for when its word is summed.
+        let mut words: [u32; HEADER / 4] = std::array::from_fn(|i| u32::from_be_bytes(header[i]));
+        words[0] = words[0] & 0xff00_ffff | u32::from(hop.class) << 16;
+        words[2] = words[2] & 0x00ff_0000 | u32::from(hop.ttl) << 24;
+        words[2] |= u32::from(Sum::of_words(words).finish());
+        header[0] = words[0].to_be_bytes();
+        header[2] = words[2].to_be_bytes();
     }
 
     /// Reads and checks the header; also gives what follows it. Options are passed over.

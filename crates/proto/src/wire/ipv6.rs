@@ -2,7 +2,7 @@
 
 use std::net::Ipv6Addr;
 
-use super::{WireError, at_least, ecn, u16_at, u32_at};
+use super::{Hop, WireError, at_least, ecn, u16_at, u32_at};
 use crate::packet::{Ecn, Packet};
 
 /// Bytes of the header.
@@ -49,8 +49,13 @@ impl Header {
     /// # Errors
     /// [`WireError::TooLong`] above 65535 bytes of payload.
     pub fn write(&self, packet: &mut [u8]) -> Result<(), WireError> {
+        self.write_before(packet.len(), packet)
+    }
+
+    /// Writes itself as the header of a packet of so many bytes, of which not all need be there.
+    pub(super) fn write_before(&self, total: usize, packet: &mut [u8]) -> Result<(), WireError> {
         let payload =
-            u16::try_from(packet.len() - HEADER).map_err(|_| WireError::TooLong("IPv6 packet"))?;
+            u16::try_from(total - HEADER).map_err(|_| WireError::TooLong("IPv6 packet"))?;
         self.write_with_length(payload, packet);
         Ok(())
     }
@@ -67,13 +72,11 @@ impl Header {
         packet[24..40].copy_from_slice(&self.dst.octets());
     }
 
-    /// Writes what a label says of the packet now over what it said when the header was written:
-    /// traffic class and hop limit.
-    pub(super) fn relabel(packet: &Packet, bytes: &mut [u8]) {
-        let class = packet.dscp << 2 | packet.ecn as u8;
-        bytes[0] = 6 << 4 | class >> 4;
-        bytes[1] = class << 4 | bytes[1] & 0xf;
-        bytes[7] = packet.ttl();
+    /// Writes what a hop says over what was said when the header was written.
+    pub(super) fn relabel(hop: Hop, bytes: &mut [u8]) {
+        bytes[0] = 6 << 4 | hop.class >> 4;
+        bytes[1] = hop.class << 4 | bytes[1] & 0xf;
+        bytes[7] = hop.ttl;
     }
 
     /// Reads the header; also gives what follows it. Extension headers are not supported.

@@ -152,6 +152,49 @@ pub fn emit_from(
     ends: &Ends,
     out: &mut Vec<u8>,
 ) -> Result<(), WireError> {
+    let tail = emit_head(router, packet, body, ends, out)?;
+    pattern::emit(&Payload::Virtual { offset: tail.offset, len: tail.len.into() }, out);
+    Ok(())
+}
+
+/// What stands behind the bytes of [`emit_head`]: so many of a virtual stream from this offset on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// Offset of the first in its stream.
+    pub offset: u64,
+    /// How many; not as wide as the offset, lest both be read at once where they have just been written.
+    pub len: u32,
+}
+
+impl Tail {
+    /// Appends a payload at the end of a packet if it is real.
+    fn of(payload: &Payload, out: &mut Vec<u8>) -> Self {
+        match payload {
+            Payload::Real(bytes) => {
+                out.extend_from_slice(bytes);
+                Self::default()
+            }
+            Payload::Virtual { offset, len } => {
+                // The IP header refuses what is longer than it can say.
+                let len = u32::try_from(*len).unwrap_or(u32::MAX);
+                Self { offset: *offset, len }
+            }
+        }
+    }
+}
+
+/// As [`emit_from`], but a virtual payload at the end of a TCP segment is not written: [`pattern::fill`]
+/// writes it whenever it is wanted, and as often.
+///
+/// # Errors
+/// As [`emit`].
+pub fn emit_head(
+    router: IpAddr,
+    packet: &Packet,
+    body: &Body,
+    ends: &Ends,
+    out: &mut Vec<u8>,
+) -> Result<Tail, WireError> {
     let start = out.len();
     let written = emit_ip(router, packet, body, ends, out);
     if written.is_err() {
@@ -160,15 +203,32 @@ pub fn emit_from(
     written
 }
 
-/// Makes of a packet's bytes, as [`emit`] or [`emit_from`] wrote them on an earlier link, those that it
-/// has with this label: hops change TTL, ECN field and DSCP, and nothing behind the IP header.
-///
-/// # Panics
-/// If they are fewer than an IP header's.
-pub fn relabel(packet: &Packet, bytes: &mut [u8]) {
-    match packet.version {
-        IpVersion::V4 => ipv4::Header::relabel(packet, bytes),
-        IpVersion::V6 => ipv6::Header::relabel(packet, bytes),
+/// What hops change of a packet's bytes: TTL, ECN field and DSCP, and nothing behind the IP header.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Hop {
+    ttl: u8,
+    /// DSCP and ECN field: type of service, or traffic class.
+    class: u8,
+}
+
+impl Hop {
+    /// What they are by this label.
+    #[must_use]
+    pub const fn of(packet: &Packet) -> Self {
+        Self { ttl: packet.ttl(), class: packet.dscp << 2 | packet.ecn as u8 }
+    }
+
+    /// Makes of a packet's bytes, as [`emit`] or [`emit_from`] wrote them on another link, those that it
+    /// has here.
+    ///
+    /// # Panics
+    /// If they are fewer than an IP header's.
+    pub fn relabel(self, bytes: &mut [u8]) {
+        if bytes[0] >> 4 == IpVersion::V4 as u8 {
+            ipv4::Header::relabel(self, bytes);
+        } else {
+            ipv6::Header::relabel(self, bytes);
+        }
     }
 }
 
@@ -178,20 +238,24 @@ fn emit_ip(
     body: &Body,
     ends: &Ends,
     out: &mut Vec<u8>,
-) -> Result<(), WireError> {
+) -> Result<Tail, WireError> {
     let start = out.len();
     match (src, ends.dst) {
         (IpAddr::V4(src), IpAddr::V4(dst)) => {
             out.resize(start + ipv4::HEADER, 0);
-            emit_body(src.into(), body, ends, out)?;
+            let tail = emit_body(src.into(), body, ends, out)?;
             let protocol = protocol(body, ipv4::ICMP);
-            ipv4::Header::of(packet, protocol, src, dst).write(&mut out[start..])
+            let header = ipv4::Header::of(packet, protocol, src, dst);
+            header.write_before(out.len() - start + tail.len as usize, &mut out[start..])?;
+            Ok(tail)
         }
         (IpAddr::V6(src), IpAddr::V6(dst)) => {
             out.resize(start + ipv6::HEADER, 0);
-            emit_body(src.into(), body, ends, out)?;
+            let tail = emit_body(src.into(), body, ends, out)?;
             let next_header = protocol(body, ipv6::ICMP);
-            ipv6::Header::of(packet, next_header, src, dst).write(&mut out[start..])
+            let header = ipv6::Header::of(packet, next_header, src, dst);
+            header.write_before(out.len() - start + tail.len as usize, &mut out[start..])?;
+            Ok(tail)
         }
         _ => Err(WireError::Families),
     }
@@ -207,15 +271,16 @@ fn protocol(body: &Body, icmp: u8) -> u8 {
     }
 }
 
-fn emit_body(src: IpAddr, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
+fn emit_body(src: IpAddr, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
     match body {
         Body::Udp(frame) => udp::emit(ends, |out| emit_frame(frame, out), out),
-        Body::Tcp(segment) => tcp::emit(segment, ends, out),
+        Body::Tcp(segment) => return tcp::emit(segment, ends, out),
         Body::Dccp(packet) => dccp::emit(packet, ends, out),
         Body::Sctp(packet) => sctp::emit(packet, ends, out),
         Body::Tfrc(packet) => udp::emit(ends, |out| tfrc::emit(packet, out), out),
         Body::TooBig { mtu, quote } => icmp::emit(*mtu, quote, src, ends, out),
-    }
+    }?;
+    Ok(Tail::default())
 }
 
 /// Appends a frame as a UDP payload or an RFC 4571 frame carries it.

@@ -5,6 +5,9 @@
 //! can be read off, a receiver can check every byte, and none of the heuristics by which Wireshark
 //! guesses at protocols takes it for one; binary numbers look like the headers of several.
 
+use std::ops::Range;
+
+use super::checksum::Sum;
 use crate::packet::Payload;
 
 /// The byte at this offset.
@@ -29,43 +32,95 @@ const fn word(offset: u64) -> [u8; 8] {
 pub fn emit(payload: &Payload, out: &mut Vec<u8>) {
     match payload {
         Payload::Real(bytes) => out.extend_from_slice(bytes),
-        Payload::Virtual { offset, len } => emit_from(*offset, *len, out),
+        Payload::Virtual { offset, len } => {
+            let begin = out.len();
+            out.resize(begin + *len as usize, 0);
+            fill(*offset, &mut out[begin..]);
+        }
     }
 }
 
-/// The last two digits of the 32 words of a block of 256 bytes, each where it stands in a word.
-static LAST: [u64; 32] = {
-    let mut last = [0; 32];
+/// Words in a block, which differ in their last three digits only.
+const BLOCK: usize = 512;
+const LAST_DIGITS: u64 = 0xff_ffff << 40;
+
+/// The last three digits of the words of a block, each where it stands in a word.
+static LAST: [u64; BLOCK] = {
+    let mut last = [0; BLOCK];
     let mut index = 0;
-    while index < last.len() {
-        last[index] = u64::from_le_bytes(word(8 * index as u64)) & TWO_DIGITS;
+    while index < BLOCK {
+        last[index] = u64::from_le_bytes(word(8 * index as u64)) & LAST_DIGITS;
         index += 1;
     }
     last
 };
 
-const TWO_DIGITS: u64 = 0xffff << 48;
-
-/// Block by block: the words of one differ in their last two digits only.
-fn emit_from(offset: u64, len: u64, out: &mut Vec<u8>) {
-    let (begin, end) = (out.len(), out.len() + len as usize);
-    let skipped = offset & 7;
-    let words = (skipped + len).div_ceil(8);
-    out.resize(begin + 8 * words as usize, 0);
-    let (mut room, _) = out[begin..].as_chunks_mut::<8>();
-    let mut at = offset - skipped;
-    while !room.is_empty() {
-        let first = (at as usize & 255) / 8;
-        let (block, rest) = room.split_at_mut(room.len().min(LAST.len() - first));
-        let others = u64::from_le_bytes(word(at)) & !TWO_DIGITS;
-        for (word, last) in block.iter_mut().zip(&LAST[first..]) {
+/// Fills this room with the bytes of the stream from `offset` on.
+pub fn fill(offset: u64, room: &mut [u8]) {
+    let (first, words, last) = parts(offset, room.len());
+    let (begin, rest) = room.split_at_mut(first.len());
+    if !first.is_empty() {
+        begin.copy_from_slice(&word(offset)[first]);
+    }
+    let (mut rest, end) = rest.as_chunks_mut::<8>();
+    for (others, lasts) in blocks(words) {
+        let (block, behind) = rest.split_at_mut(lasts.len());
+        for (word, last) in block.iter_mut().zip(&LAST[lasts]) {
             *word = (others | last).to_le_bytes();
         }
-        at = at.wrapping_add(8 * block.len() as u64);
-        room = rest;
+        rest = behind;
     }
-    out.drain(begin..begin + skipped as usize);
-    out.truncate(end);
+    if !end.is_empty() {
+        end.copy_from_slice(&word(last)[..end.len()]);
+    }
+}
+
+/// Sums of the first so many of [`LAST`], as the checksum sums them: words of four bytes.
+static SUMS: [u64; BLOCK + 1] = {
+    let mut sums = [0; BLOCK + 1];
+    let mut index = 0;
+    while index < BLOCK {
+        sums[index + 1] = sums[index] + (LAST[index] >> 32);
+        index += 1;
+    }
+    sums
+};
+
+/// The checksum's sum over what [`fill`] would write into so many bytes, of which none is looked at.
+#[must_use]
+pub fn sum(offset: u64, len: usize) -> Sum {
+    let (first, words, last) = parts(offset, len);
+    let begin = Sum::default().over(&word(offset)[first.clone()]);
+    let end = (len - first.len()) % 8;
+    let fours = blocks(words).map(|(others, lasts)| {
+        let each = (others & 0xffff_ffff) + (others >> 32);
+        each * lasts.len() as u64 + SUMS[lasts.end] - SUMS[lasts.start]
+    });
+    let rest = Sum::turned(fours.sum()).over(&word(last)[..end]);
+    if first.len() % 2 == 0 { begin.and(rest) } else { begin.and(rest.odd()) }
+}
+
+/// So many bytes from `offset` on are these of its word, whole words from an offset for a number of
+/// bytes, and the first ones of the word at another.
+fn parts(offset: u64, len: usize) -> (Range<usize>, (u64, usize), u64) {
+    let skipped = (offset & 7) as usize;
+    let first = if skipped == 0 { 0..0 } else { skipped..(skipped + len).min(8) };
+    let begin = offset.wrapping_add(first.len() as u64);
+    let words = (len - first.len()) / 8;
+    (first, (begin, words), begin.wrapping_add(8 * words as u64))
+}
+
+/// So many words from an offset on, block by block: what is the same in all, and which of [`LAST`] they
+/// have.
+fn blocks((mut at, mut words): (u64, usize)) -> impl Iterator<Item = (u64, Range<usize>)> {
+    std::iter::from_fn(move || {
+        let first = at as usize / 8 % BLOCK;
+        let count = words.min(BLOCK - first);
+        let others = u64::from_le_bytes(word(at)) & !LAST_DIGITS;
+        words -= count;
+        at = at.wrapping_add(8 * count as u64);
+        (count > 0).then_some((others, first..first + count))
+    })
 }
 
 /// The offset modulo 2³² that the first word of these bytes tells, if they begin with one.
@@ -98,12 +153,14 @@ mod tests {
 
     #[test]
     fn words_hold_the_bytes_of_their_offsets() {
-        for offset in [0, 1, 7, 8, 249, 1021, 0xffff_ff03, u64::MAX - 20] {
-            for len in [0, 1, 6, 7, 8, 9, 17, 247, 1000] {
+        for offset in [0, 1, 7, 8, 249, 1021, 4001, 0xffff_ff03, u64::MAX - 20] {
+            for len in [0, 1, 6, 7, 8, 9, 17, 247, 1000, 9001] {
                 let mut bytes = vec![0xee; 3];
                 emit(&Payload::Virtual { offset, len }, &mut bytes);
                 assert_eq!(bytes.len() as u64, 3 + len);
                 assert!(matches(offset, &bytes[3..]), "{len} from {offset}");
+                let read = Sum::default().over(&bytes[3..]).finish();
+                assert_eq!(sum(offset, len as usize).finish(), read, "{len} from {offset}");
             }
         }
     }

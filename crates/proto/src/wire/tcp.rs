@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use bytes::Bytes;
 
 use super::checksum::Sum;
-use super::{Ends, Hints, WireError, at_least, pattern, u16_at, u32_at};
+use super::{Ends, Hints, Tail, WireError, at_least, pattern, u16_at, u32_at};
 use crate::tcp::{Flags, SackBlocks, Segment};
 
 /// TCP's protocol number.
@@ -22,32 +22,41 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-/// Appends a segment. Options stand in the order of their kinds, SACK blocks last, each ending on a
-/// word, padded in front with no-operations; in front of timestamps SACK-permitted is the padding.
+/// Appends a segment but for a virtual payload, and says which that is. Options stand in the order of
+/// their kinds, SACK blocks last, each ending on a word, padded in front with no-operations; in front of
+/// timestamps SACK-permitted is the padding.
 ///
 /// # Errors
 /// [`WireError::TooLong`] if the options do not fit 40 bytes.
-pub fn emit(segment: &Segment, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
+pub(super) fn emit(segment: &Segment, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
     let start = out.len();
-    out.extend_from_slice(&ends.src_port.to_be_bytes());
-    out.extend_from_slice(&ends.dst_port.to_be_bytes());
-    out.extend_from_slice(&segment.seq.to_be_bytes());
-    out.extend_from_slice(&segment.ack.to_be_bytes());
-    out.extend_from_slice(&[0, segment.flags.0]);
-    out.extend_from_slice(&segment.window.to_be_bytes());
-    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&[0; HEADER]);
     emit_options(segment, out);
     let words = (out.len() - start) / 4;
     if words > 15 {
         return Err(WireError::TooLong("TCP header"));
     }
-    out[start + 12] = (words as u8) << 4;
-    pattern::emit(&segment.payload, out);
-    let bytes = &mut out[start..];
-    let sum = Sum::pseudo_header(ends.src, ends.dst, PROTOCOL, bytes.len());
-    let checksum = sum.over(bytes).finish();
-    bytes[16..18].copy_from_slice(&checksum.to_be_bytes());
-    Ok(())
+    let tail = Tail::of(&segment.payload, out);
+    let (header, behind) = out[start..].split_at_mut(HEADER);
+    let two = |high, low| u32::from(high) << 16 | u32::from(low);
+    let flags = (words as u16) << 12 | u16::from(segment.flags.0);
+    let mut words = [
+        two(ends.src_port, ends.dst_port),
+        segment.seq,
+        segment.ack,
+        two(flags, segment.window),
+        0,
+    ];
+    // The header is summed before it is written: what has just been written would be waited for.
+    let tail_len = tail.len as usize;
+    let len = HEADER + behind.len() + tail_len;
+    let sum = Sum::pseudo_header(ends.src, ends.dst, PROTOCOL, len).and(Sum::of_words(words));
+    let sum = sum.over(behind).and(pattern::sum(tail.offset, tail_len));
+    words[4] = u32::from(sum.finish()) << 16;
+    for (place, word) in header.as_chunks_mut().0.iter_mut().zip(words) {
+        *place = word.to_be_bytes();
+    }
+    Ok(tail)
 }
 
 fn emit_options(segment: &Segment, out: &mut Vec<u8>) {

@@ -32,7 +32,7 @@ proptest! {
         let [mut here, mut there] = [Vec::new(), Vec::new()];
         wire::emit(&first, &body, &ends, &mut here).expect("fits");
         wire::emit(&later, &body, &ends, &mut there).expect("fits");
-        wire::relabel(&later, &mut here);
+        wire::Hop::of(&later).relabel(&mut here);
         prop_assert_eq!(here, there);
     }
 }

@@ -1,10 +1,9 @@
 //! The probe that captures links: each packet is written when its transmission begins, with the
 //! TTL, ECN field and DSCP it has there.
 //!
-//! A link's notes carry the label only, so the body is kept from the note of its sending until it
-//! is received or dropped. On the first captured link it becomes bytes, and the next ones have but to
-//! change what hops change. Links tell of their packets late; they wait until all that was before has
-//! been told (`settled`), and the file is in order of time: memory holds what was sent since.
+//! A link's notes carry the label only, so a packet becomes bytes when it is sent, but for a virtual
+//! payload; they are kept until it is received or dropped and what was seen of it is written. A link's own bytes are made of them where they
+//! wait to be written, for hops change little.
 //!
 //! Addresses and ports come from a table by (flow, route): a route is one direction, and ports are a
 //! flow's. A router's answer has the ends of the packet it refused, turned round, and the router's
@@ -16,9 +15,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use talkspurt_proto::packet::{Body, IpVersion, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
-use talkspurt_proto::wire::{self, Ends};
+use talkspurt_proto::wire::{self, Ends, Hop, Tail, WireError};
 
-use super::{Pcapng, block_bytes, write_block};
+use super::Pcapng;
+use super::kept::Packets;
 use crate::in_order::InOrder;
 use crate::under_way::UnderWay;
 
@@ -31,12 +31,11 @@ pub struct CaptureProbe {
     /// By link.
     taps: Vec<Option<Tap>>,
     files: Vec<Pcapng>,
-    /// Blocks by the number of their file, which wait until no earlier one can come: readers such as
+    /// What was seen, by the number of its file, until nothing earlier can come: readers such as
     /// Wireshark's TCP analysis go by the order of the file, and links tell of their packets late.
-    waiting: InOrder,
-    kept: UnderWay<Kept>,
-    /// Rooms of packets that are gone, for others.
-    spare: Vec<Vec<u8>>,
+    waiting: InOrder<Sight>,
+    packets: Packets,
+    under_way: UnderWay<Sent>,
     unwritten: u64,
 }
 
@@ -46,16 +45,26 @@ pub type Router = (Ipv4Addr, Ipv6Addr);
 /// Where the packets of a link go.
 #[derive(Clone, Copy, Debug)]
 struct Tap {
-    file: usize,
-    interface: u32,
+    file: u32,
+    interface: u16,
 }
 
-#[derive(Debug)]
-enum Kept {
-    /// Not yet seen on a captured link. Its source address is that of `ends`, or a router's.
-    Body { src: IpAddr, ends: Ends, body: Body },
-    /// As it was on the last captured link.
-    Bytes(Vec<u8>),
+/// A packet that was sent.
+#[derive(Clone, Copy, Debug)]
+struct Sent {
+    /// Where it is kept.
+    place: u32,
+    /// How often it was seen on a captured link.
+    seen: u32,
+}
+
+/// A packet on a link.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sight {
+    /// Where it is kept.
+    place: u32,
+    interface: u16,
+    hop: Hop,
 }
 
 impl CaptureProbe {
@@ -80,7 +89,7 @@ impl CaptureProbe {
 
     /// Captures these links into `file`, the first as its interface 0, and so on.
     pub fn tap(&mut self, file: Pcapng, links: &[u32]) {
-        let index = self.files.len();
+        let index = self.files.len() as u32;
         self.files.push(file);
         for (link, interface) in links.iter().zip(0..) {
             put(&mut self.taps, *link, Tap { file: index, interface });
@@ -111,72 +120,64 @@ impl CaptureProbe {
         finished.into_iter().collect()
     }
 
-    fn ends(&self, packet: &Packet) -> Option<Ends> {
-        let (flow, ends) = self.ends.get(packet.route as usize).copied().flatten()?;
-        (flow == packet.flow).then_some(ends)
-    }
-
     fn on_sent(&mut self, packet: &Packet, body: &Body) {
-        if let Some(ends) = self.ends(packet) {
-            self.keep(packet, ends.src, ends, body);
+        let Self { ends, packets, under_way, .. } = self;
+        if let Some(ends) = find(ends, packet) {
+            let emit = |out: &mut Vec<u8>| wire::emit_head(ends.src, packet, body, ends, out);
+            keep(packet, emit, packets, under_way);
         }
     }
 
     fn on_answered(&mut self, link: u32, refused: &Packet, packet: &Packet, body: &Body) {
-        let ends = self.ends(refused);
-        let router = self.routers.get(link as usize).copied();
-        if let (Some(ends), Some((v4, v6))) = (ends, router) {
+        let Self { ends, routers, packets, under_way, .. } = self;
+        if let (Some(ends), Some((v4, v6))) = (find(ends, refused), routers.get(link as usize)) {
             let src = match refused.version {
-                IpVersion::V4 => IpAddr::V4(v4),
-                IpVersion::V6 => IpAddr::V6(v6),
+                IpVersion::V4 => IpAddr::V4(*v4),
+                IpVersion::V6 => IpAddr::V6(*v6),
             };
-            self.keep(packet, src, ends.reversed(), body);
+            let ends = ends.reversed();
+            let emit = |out: &mut Vec<u8>| wire::emit_head(src, packet, body, &ends, out);
+            keep(packet, emit, packets, under_way);
         }
     }
 
-    fn keep(&mut self, packet: &Packet, src: IpAddr, ends: Ends, body: &Body) {
-        self.kept.keep(packet, Kept::Body { src, ends, body: body.clone() });
-    }
-
-    fn forget(&mut self, packet: &Packet) {
-        if let Some(Kept::Bytes(mut bytes)) = self.kept.take(packet) {
-            bytes.clear();
-            self.spare.push(bytes);
+    fn is_gone(&mut self, packet: &Packet) {
+        if let Some(sent) = self.under_way.take(packet) {
+            self.packets.gone(sent.place, sent.seen);
         }
     }
 
     fn on_dequeued(&mut self, now: Instant, link: u32, packet: &Packet) {
-        let Some(tap) = self.taps.get(link as usize).copied().flatten() else { return };
-        let kept = self.kept.get_mut(packet);
-        let Some(bytes) = kept.and_then(|kept| kept.on_link(packet, &mut self.spare)) else {
+        let Some(Tap { file, interface }) = self.taps.get(link as usize).copied().flatten() else {
+            return;
+        };
+        let Some(sent) = self.under_way.get_mut(packet) else {
             self.unwritten += 1;
             return;
         };
-        let kept = self.files[tap.file].kept(bytes);
-        let length = block_bytes(kept.len());
+        sent.seen += 1;
+        let sight = Sight { place: sent.place, interface, hop: Hop::of(packet) };
         // In a file packets of one instant stay in the order in which they were told.
-        self.waiting.tell(now, tap.file as u32, length, |block| {
-            write_block(tap.interface, now, kept, bytes.len(), block);
-            length
-        });
+        self.waiting.tell(now, file, sight);
     }
 }
 
-impl Kept {
-    /// The packet's bytes as they are on this link.
-    fn on_link(&mut self, packet: &Packet, spare: &mut Vec<Vec<u8>>) -> Option<&[u8]> {
-        match self {
-            Self::Bytes(bytes) => wire::relabel(packet, bytes),
-            Self::Body { src, ends, body } => {
-                let mut bytes = spare.pop().unwrap_or_default();
-                wire::emit_from(*src, packet, body, ends, &mut bytes).ok()?;
-                *self = Self::Bytes(bytes);
-            }
-        }
-        match self {
-            Self::Bytes(bytes) => Some(bytes),
-            Self::Body { .. } => None,
-        }
+/// The ends of this packet, if they are known.
+fn find<'a>(ends: &'a [Option<(u32, Ends)>], packet: &Packet) -> Option<&'a Ends> {
+    let (flow, ends) = ends.get(packet.route as usize)?.as_ref()?;
+    (*flow == packet.flow).then_some(ends)
+}
+
+/// Keeps what `emit` makes of a packet, if it makes something.
+fn keep(
+    packet: &Packet,
+    emit: impl FnOnce(&mut Vec<u8>) -> Result<Tail, WireError>,
+    packets: &mut Packets,
+    under_way: &mut UnderWay<Sent>,
+) {
+    let Some(place) = packets.keep(emit) else { return };
+    if let Some(before) = under_way.keep(packet, Sent { place, seen: 0 }) {
+        packets.gone(before.place, before.seen);
     }
 }
 
@@ -190,10 +191,12 @@ fn put<T: Clone>(all: &mut Vec<Option<T>>, place: u32, value: T) {
 }
 
 impl Probe for CaptureProbe {
+    #[inline]
     fn wants(&self, topic: Topic) -> bool {
         matches!(topic, Topic::Packet | Topic::Hop | Topic::Drop) && !self.taps.is_empty()
     }
 
+    #[inline]
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         match (place, note) {
             (_, Note::Sent { packet, body } | Note::Copied { packet, body }) => {
@@ -203,7 +206,7 @@ impl Probe for CaptureProbe {
                 self.on_answered(link, refused, packet, body);
             }
             (_, Note::Received { packet, .. } | Note::Dropped { packet, .. }) => {
-                self.forget(packet);
+                self.is_gone(packet);
             }
             (Place::Link(link), Note::Dequeued { packet, .. }) => {
                 self.on_dequeued(now, link, packet);
@@ -213,7 +216,11 @@ impl Probe for CaptureProbe {
     }
 
     fn settled(&mut self, now: Instant) {
-        let Self { files, waiting, .. } = self;
-        waiting.write_before(now, |file, block| files[file as usize].output.write(block));
+        let Self { files, packets, waiting, .. } = self;
+        waiting.write_before(now, |at, file, sight| {
+            let packet = packets.at(sight.place);
+            files[file as usize].sight(sight.interface, at, sight.hop, packet);
+            packets.written(sight.place);
+        });
     }
 }
