@@ -20,7 +20,7 @@ from benches.peers.programs import BENCH, ROOT
 
 NAME = "talkspurt-bench"
 TRAINING = (
-    "w5-20 5", "w5-20 5 --noise", "w5-300 1", "w2-60 20", "w3 30 --noise", "w3d 30", "w4 2",
+    "w5-20 5", "w5-20 5 --noise", "w5-300 1", "w2-250 20", "w3 30 --noise", "w3d 30", "w4 2",
     "w4-pcapng 2", "w4-parquet 2", "w6-20 20",
 )  # fmt: skip
 """Arguments of the program."""
