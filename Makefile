@@ -71,7 +71,6 @@ bench-gate: ## fail if a hop costs more instructions than benches/limits.toml pe
 # ARGS="--only w1 w3 --pairs 1": a part of it, for which no page is written; ARGS=--help says more.
 bench-peers: setup ## the same work here, in ns-2 and in ns-3: writes docs/performance.md
 	cargo build --quiet --release --locked -p talkspurt-bench
-	@$(BIN)/python -m benches.guided
 	@$(BIN)/python -m benches.peers $(ARGS)
 
 # What is found lies in fuzz/corpus, what does harm in fuzz/artifacts.

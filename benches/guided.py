@@ -7,10 +7,10 @@ The runs are of the kinds that are measured, but shorter or of other sizes.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +19,7 @@ from benches.cost import FailedError
 from benches.peers.programs import BENCH, ROOT
 
 NAME = "talkspurt-bench"
+MADE_OF = BENCH.with_suffix(".made-of")
 TRAINING = (
     "w5-20 5", "w5-20 5 --noise", "w5-300 1", "w2-250 20", "w3 30 --noise", "w3d 30", "w4 2",
     "w4-pcapng 2", "w4-parquet 2", "w6-20 20",
@@ -26,73 +27,106 @@ TRAINING = (
 """Arguments of the program."""
 
 
-def main() -> int:
-    """Build it unless it is there; 0 done, 1 something failed, 2 something is missing."""
-    if BENCH.exists() and BENCH.stat().st_mtime > max(file.stat().st_mtime for file in sources()):
-        return 0
+def missing() -> str | None:
+    """What to install before it can be built; None if all is there, or it is built."""
     try:
-        tool, host = profdata()
-        if not tool.exists():
-            print("Not installed: llvm-tools. Nothing was installed and nothing built. With rustup:"
-                  "\n  rustup component add llvm-tools", file=sys.stderr)  # fmt: skip
-            return 2
-        build(BENCH, tool, host)
+        if is_built() or profdata().exists():
+            return None
     except FailedError as error:
-        print(error, file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        return 130
-    return 0
+        return str(error)
+    return "Not installed: llvm-tools. With rustup:\n  rustup component add llvm-tools"
+
+
+def is_built() -> bool:
+    """Whether the program is of these sources, this compiler and these flags."""
+    if not BENCH.exists() or not MADE_OF.exists():
+        return False
+    return MADE_OF.read_text(encoding="utf-8") == made_of()
+
+
+def made_of() -> str:
+    """What it is made of and with, as a number."""
+    hashed = hashlib.sha256(run(["rustc", "--version", "--verbose"]).encode())
+    hashed.update(repr(flags()).encode())
+    for file in sorted(sources()):
+        hashed.update(file.relative_to(ROOT).as_posix().encode() + b"\0" + file.read_bytes())
+    return hashed.hexdigest()
 
 
 def sources() -> Iterator[Path]:
-    """What it is made of."""
-    yield from (Path(__file__), ROOT / "Cargo.toml", ROOT / "Cargo.lock")
+    """The files it is made of."""
+    yield from (Path(__file__).resolve(), ROOT / "Cargo.toml", ROOT / "Cargo.lock")
     for folder in (ROOT / "crates", ROOT / "benches"):
         yield from folder.rglob("*.rs")
         yield from folder.rglob("Cargo.toml")
 
 
-def profdata() -> tuple[Path, str]:
-    """Where the compiler's ``llvm-profdata`` lies if it is installed, and for what it compiles."""
+def profdata() -> Path:
+    """Where the compiler's ``llvm-profdata`` lies if it is installed."""
     sysroot = Path(run(["rustc", "--print", "sysroot"]).strip())
+    return sysroot / "lib" / "rustlib" / host() / "bin" / "llvm-profdata"
+
+
+def host() -> str:
+    """For what the compiler compiles."""
     lines = run(["rustc", "--version", "--verbose"]).splitlines()
-    host = next(line.removeprefix("host: ") for line in lines if line.startswith("host: "))
-    return sysroot / "lib" / "rustlib" / host / "bin" / "llvm-profdata", host
+    return next(line.removeprefix("host: ") for line in lines if line.startswith("host: "))
 
 
-def build(program: Path, tool: Path, host: str) -> None:
-    """Compile, train, compile again."""
-    program.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=program.parent) as folder:
+def build() -> None:
+    """Compile, train, compile again; nothing if it is built.
+
+    Raises:
+        FailedError: one of them failed.
+    """
+    if is_built():
+        return
+    of, host_ = made_of(), host()
+    BENCH.parent.mkdir(parents=True, exist_ok=True)
+    # A compiler that outlives its parent may still write.
+    with tempfile.TemporaryDirectory(dir=BENCH.parent, ignore_cleanup_errors=True) as folder:
         work = Path(folder)
         seen = work / "seen"
         say("1/3: the program that sees what it does")
-        trainee = compiled(work / "trainee", f"-Cprofile-generate={seen}", host)
+        trainee = compiled(work / "trainee", f"-Cprofile-generate={seen}", host_)
         say("2/3: training")
         for number, words in enumerate(TRAINING):
             out = work / f"out-{number}"
             out.mkdir()
             run([trainee, *words.split(), "--out", out])
             shutil.rmtree(out)
+        profiles = sorted(seen.glob("*.profraw"))
+        if not profiles:
+            raise FailedError("the training left no profile")
         profile = work / "training.profdata"
-        run([tool, "merge", "-o", profile, *sorted(seen.glob("*.profraw"))])
+        run([profdata(), "merge", "-o", profile, *profiles])
         say("3/3: the program")
-        guided = compiled(work / "guided", f"-Cprofile-use={profile}", host)
-        shutil.move(guided, program)
+        guided = compiled(work / "guided", f"-Cprofile-use={profile}", host_)
+        MADE_OF.unlink(missing_ok=True)
+        shutil.move(guided, BENCH)
+        MADE_OF.write_text(of, encoding="utf-8")
 
 
 def compiled(target: Path, flag: str, host: str) -> Path:
     """The program with a flag of its own; build scripts go without it, for a host is named."""
-    flags = f"{os.environ.get('RUSTFLAGS', '')} {flag}".strip()
+    # Encoded: a path may have spaces.
+    env = {**os.environ, "CARGO_ENCODED_RUSTFLAGS": "\x1f".join([*flags(), flag])}
     words = ["cargo", "build", "--quiet", "--profile", "dist", "--locked", "-p", NAME]
-    run([*words, "--target", host, "--target-dir", target], env={**os.environ, "RUSTFLAGS": flags})
+    run([*words, "--target", host, "--target-dir", target], env=env)
     return target / host / "dist" / NAME
+
+
+def flags() -> list[str]:
+    """The flags that Cargo would take from the environment."""
+    encoded = os.environ.get("CARGO_ENCODED_RUSTFLAGS")
+    if encoded is not None:
+        return encoded.split("\x1f") if encoded else []
+    return os.environ.get("RUSTFLAGS", "").split()
 
 
 def say(words: str) -> None:
     """A line of progress: each of the three takes a minute or two on two cores."""
-    print(f"guided {NAME}, {words}", flush=True)
+    print(f"{NAME} as it is given out, {words}", flush=True)
 
 
 def run(command: Sequence[str | Path], env: dict[str, str] | None = None) -> str:
@@ -109,7 +143,3 @@ def run(command: Sequence[str | Path], env: dict[str, str] | None = None) -> str
     if done.returncode != 0:
         raise FailedError(f"{' '.join(words)}\n{done.stderr[-2000:]}")
     return done.stdout
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -15,17 +15,26 @@ SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
 
 
 def main() -> None:
-    """Run them, one after another."""
+    """Run them, one after another.
+
+    Raises:
+        SystemExit: one failed, or Ctrl-C.
+    """
     files = sorted([*SCENARIOS.glob("*.toml"), *(SCENARIOS / "networks").glob("*.toml")])
     with tempfile.TemporaryDirectory() as out:
         for number, file in enumerate(files, 1):
             print(f"training {number}/{len(files)}: {file.name}", flush=True)
             command = [sys.executable, "-m", "talkspurt", "run", str(file), "--no-report", "--json"]
-            subprocess.run(
+            done = subprocess.run(
                 [*command, "--out", str(Path(out) / file.stem)],
-                check=True, cwd=SCENARIOS.parent, stdout=subprocess.DEVNULL,
+                check=False, cwd=SCENARIOS.parent, stdout=subprocess.DEVNULL,
             )  # fmt: skip
+            if done.returncode:
+                sys.exit(f"training failed: {file.name}")
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ import pytest
 from benches import gate, guided
 from benches.cost import FailedError, cost
 from benches.peers import __main__ as command
-from benches.peers import plan, programs, tables
+from benches.peers import page, plan, programs, tables
 from benches.peers.compare import ratio, unlike
 from benches.peers.matches import MATCHES, Match, network
 from benches.peers.results import Results, Step
@@ -149,6 +150,11 @@ def test_what_the_program_is_trained_on_is_there_and_is_not_what_is_measured():
     if not programs.PLAIN.exists():
         pytest.skip("talkspurt-bench is not built: make bench-gate builds it")
     measured = {(match.workload, str(match.seconds)) for match in MATCHES}
+    measured |= {(name, str(seconds)) for name, seconds in plan.BUILT.items()}
+    for step in plan.steps(list(MATCHES), pairs=1, all_else=True):
+        if isinstance(step.work, partial):
+            for command_ in (word for word in step.work.args if isinstance(word, list)):
+                measured.add(tuple(command_[1:3]))
     for words in guided.TRAINING:
         assert tuple(words.split()[:2]) not in measured
         cost([programs.PLAIN, *words.split(), "--scenario"])
@@ -156,10 +162,28 @@ def test_what_the_program_is_trained_on_is_there_and_is_not_what_is_measured():
 
 def test_without_the_compilers_tools_nothing_is_built(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(guided, "BENCH", tmp_path / "talkspurt-bench")
-    monkeypatch.setattr(guided, "profdata", lambda: (tmp_path / "llvm-profdata", "x86_64"))
-    assert guided.main() == 2
-    assert "rustup component add llvm-tools" in capsys.readouterr().err
+    monkeypatch.setattr(guided, "profdata", lambda: tmp_path / "llvm-profdata")
+    monkeypatch.setattr(programs, "missing", lambda peers: "and ns2")
+    monkeypatch.setattr(sys, "argv", ["bench-peers"])
+    assert command.main() == 2
+    said = capsys.readouterr().err
+    assert "rustup component add llvm-tools" in said and "and ns2" in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_program_is_built_anew_for_other_sources_or_flags(monkeypatch, tmp_path):
+    monkeypatch.setattr(guided, "BENCH", tmp_path / "talkspurt-bench")
+    monkeypatch.setattr(guided, "MADE_OF", tmp_path / "talkspurt-bench.made-of")
+    guided.BENCH.touch()
+    assert not guided.is_built()
+    guided.MADE_OF.write_text(guided.made_of(), encoding="utf-8")
+    assert guided.is_built()
+    monkeypatch.setenv("RUSTFLAGS", "-Ctarget-cpu=native")
+    assert not guided.is_built()
+
+
+def test_a_page_of_nothing_is_a_page():
+    assert "How it is built" in page.page(Results(Path("nowhere"), "of", {}), (0.0, 0.0, 0.0))
 
 
 def test_the_gate_fails_beyond_its_tolerance_and_says_how_to_go_on():

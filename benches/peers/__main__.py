@@ -11,6 +11,7 @@ import os
 import sys
 from pathlib import Path
 
+from benches import guided
 from benches.cost import FailedError
 from benches.peers import page, plan, programs, tables
 from benches.peers.matches import BARS, MATCHES
@@ -26,13 +27,20 @@ def main() -> int:
     if not matches:
         print("none of these workloads has such a peer", file=sys.stderr)
         return 2
-    if words := programs.missing({match.peer for match in matches}):
-        print(words, file=sys.stderr)
+    peers = programs.missing({match.peer for match in matches})
+    if words := [words for words in (peers, guided.missing()) if words]:
+        print(*words, sep="\n", file=sys.stderr)
         return 2
-    for program in (programs.BENCH, programs.PLAIN):
-        if not program.exists():
-            print(f"{program} is missing: make bench-peers builds it", file=sys.stderr)
-            return 2
+    if not programs.PLAIN.exists():
+        print(f"{programs.PLAIN} is missing: make bench-peers builds it", file=sys.stderr)
+        return 2
+    try:
+        guided.build()
+    except (FailedError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
     whole = not asked.only and not asked.peers and asked.shorten == 1
     load = os.getloadavg()
     results = Results.resumed(asked.results, fingerprint())
@@ -97,9 +105,14 @@ def positive(text: str) -> int:
 
 
 def fingerprint() -> str:
-    """What results hold for: this program, these scripts, this processor."""
+    """What results hold for: these programs, these scripts, this processor."""
     hashed = hashlib.sha256(page.processor().encode())
-    files = [programs.BENCH, *programs.NS3_SOURCES.values(), programs.HERE / "dumbbell.tcl"]
+    files = [
+        programs.BENCH,
+        programs.PLAIN,
+        *programs.NS3_SOURCES.values(),
+        programs.HERE / "dumbbell.tcl",
+    ]
     for file in [*files, programs.HERE / "matches.py"]:
         # Not read whole: children begin with our memory as their peak.
         with file.open("rb") as content:

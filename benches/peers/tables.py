@@ -247,9 +247,9 @@ def builds(results: Results) -> str:
         speeds = []
         for build in ("release", "guided"):
             costs = results.numbered(f"{build} {name}")
-            speeds += [median(one["said"]["hops"] / one["cpu_s"] / 1e6 for one in costs)] * bool(
-                costs
-            )
+            if not costs:
+                break
+            speeds.append(median(one["said"]["hops"] / one["cpu_s"] / 1e6 for one in costs))
         if len(speeds) < 2:
             continue
         counts = (results.done.get(f"{what}instructions {name}") for what in ("release ", ""))
