@@ -347,9 +347,19 @@ impl Body {
     #[must_use]
     pub fn owns_nothing(&self) -> bool {
         match self {
-            Self::Tcp(segment) => {
-                segment.sack.is_none() && matches!(segment.payload, Payload::Virtual { .. })
-            }
+            // All fields named, so that one more is asked whether it owns anything.
+            Self::Tcp(tcp::Segment {
+                sack,
+                payload,
+                seq: _,
+                ack: _,
+                window: _,
+                flags: _,
+                mss: _,
+                window_scale: _,
+                sack_permitted: _,
+                timestamps: _,
+            }) => sack.is_none() && matches!(payload, Payload::Virtual { .. }),
             Self::Udp(Frame::Data(Payload::Virtual { .. })) => true,
             _ => false,
         }

@@ -65,7 +65,8 @@ impl Pool {
         self.free.push(id.0);
         let slot = &mut self.slots[id.0 as usize];
         match slot {
-            // To ask is cheaper than to call what would find nothing to do.
+            // To ask is cheaper than to call what would find nothing to do; what is forgotten and owns
+            // something is lost.
             Some(body) if body.owns_nothing() => std::mem::forget(slot.take()),
             _ => *slot = None,
         }

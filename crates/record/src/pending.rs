@@ -12,7 +12,7 @@ pub(crate) struct Pending {
     base: u32,
     /// The word of the numbers opened last, nearly the only one that is asked for.
     last: Word,
-    /// The words before it, from the first with an open number on; none if there is none.
+    /// The words before it; when it began, the first of them had an open number.
     earlier: VecDeque<Word>,
 }
 
@@ -104,7 +104,41 @@ impl Pending {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        /// Beside a plain map, over numbers that skip words, of which some are settled whole and others
+        /// not; what lies before the last word is not opened any more.
+        #[test]
+        fn agrees_with_a_map(steps in prop::collection::vec((0_u32..150, any::<bool>(), 0_usize..9), 0..200)) {
+            let (mut pending, mut plain, mut next) = (Pending::default(), BTreeMap::new(), 0);
+            for (skip, data, what) in steps {
+                match what {
+                    0..4 => {
+                        next += skip;
+                        prop_assert_eq!(pending.open(next, data), plain.insert(next, data).is_none());
+                        if let Some(early) = (next - next % 64).checked_sub(1) {
+                            prop_assert!(!pending.open(early, data));
+                        }
+                        next += 1;
+                    }
+                    4..8 => {
+                        let some = plain.keys().nth(skip as usize % plain.len().max(1)).copied();
+                        let number = some.unwrap_or(skip);
+                        prop_assert_eq!(pending.settle(number), plain.remove(&number));
+                    }
+                    _ => while let Some((number, data)) = plain.pop_first() {
+                        prop_assert_eq!(pending.settle(number), Some(data));
+                    },
+                }
+                prop_assert!(pending.open_data().eq(plain.iter().filter(|(_, data)| **data).map(|(n, _)| *n)));
+            }
+        }
+    }
 
     #[test]
     fn settles_in_any_order_and_only_once() {

@@ -54,6 +54,7 @@ pub struct Parts {
 /// A working link: what every packet touches, in 128 bytes. All else lies behind a pointer,
 /// or the links of five hundred calls would not fit the second cache.
 #[derive(Debug)]
+// On two lines of the cache and not on parts of three.
 #[repr(align(64))]
 pub struct Link {
     /// The transmitter is free from this instant on.

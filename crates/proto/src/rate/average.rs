@@ -48,7 +48,7 @@ pub(super) struct Closed {
     count: usize,
     /// And how many beside the open one.
     beside: usize,
-    /// Their mean, without the open one; none of no intervals.
+    /// Their mean, without the open one; only where there are any.
     mean: f64,
     /// Sums beside the open one, before a general discount.
     rest: (f64, f64),

@@ -192,6 +192,8 @@ impl Tfrc {
     fn close(&mut self) {
         if !self.closed {
             self.closed = true;
+            // Room that was not yet told of is none any more.
+            self.writable = false;
             self.events.push_back(Event::Closed);
         }
     }

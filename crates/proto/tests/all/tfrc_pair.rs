@@ -374,10 +374,10 @@ fn there_is_no_room_between_permits_and_a_word_when_there_is() {
     assert!(road.ends[0].endpoint.room() > 0);
 }
 
-/// Who uses room before it is told of it need not look for more.
+/// Who uses room before it is told of it need not look for more, and who closes has none.
 #[test]
 fn room_that_is_used_at_once_is_no_news() {
-    let told = |uses: bool| {
+    let told = |then: Option<Input>| {
         let mut tfrc = Tfrc::client(&Config::default(), Dice::new(1, "client"));
         let mut events = Vec::new();
         let mut poll = |tfrc: &mut Tfrc, now| loop {
@@ -394,15 +394,17 @@ fn room_that_is_used_at_once_is_no_news() {
         assert_eq!((permitted, tfrc.room()), (at(1000), 0));
         tfrc.handle(permitted, Input::Timeout, &mut ());
         assert!(tfrc.room() > 0);
-        if uses {
-            tfrc.handle(permitted, frame(), &mut ());
+        if let Some(then) = then {
+            tfrc.handle(permitted, then, &mut ());
             assert_eq!(tfrc.room(), 0);
         }
         poll(&mut tfrc, permitted);
         events
     };
-    assert_eq!(told(false), [Event::Connected, Event::Writable]);
-    assert_eq!(told(true), [Event::Connected]);
+    let frame = Input::Frame(Frame::Data(Payload::Virtual { offset: 0, len: 1000 }));
+    assert_eq!(told(None), [Event::Connected, Event::Writable]);
+    assert_eq!(told(Some(frame)), [Event::Connected]);
+    assert_eq!(told(Some(Input::Close)), [Event::Connected, Event::Closed]);
 }
 
 #[test]

@@ -2,8 +2,8 @@
 //! TTL, ECN field and DSCP it has there.
 //!
 //! A link's notes carry the label only, so a packet becomes bytes when it is sent, but for a virtual
-//! payload; they are kept until it is received or dropped and what was seen of it is written. A link's own bytes are made of them where they
-//! wait to be written, for hops change little.
+//! payload of TCP; they are kept until it is received or dropped and what was seen of it is written. A
+//! link's own bytes are made of them where they wait to be written, for hops change little.
 //!
 //! Addresses and ports come from a table by (flow, route): a route is one direction, and ports are a
 //! flow's. A router's answer has the ends of the packet it refused, turned round, and the router's
@@ -222,5 +222,36 @@ impl Probe for CaptureProbe {
             files[file as usize].sight(sight.interface, at, sight.hop, packet);
             packets.written(sight.place);
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use talkspurt_proto::packet::{BodyId, Ecn, Frame, Payload};
+
+    #[test]
+    fn who_had_the_place_of_a_body_before_is_gone() {
+        let packet = |number| Packet {
+            body: BodyId(3),
+            ip_bytes: 38,
+            route: 0,
+            flow: 0,
+            number,
+            hop: 0,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            version: IpVersion::V4,
+            sent: Instant::ZERO,
+        };
+        let address = |last| IpAddr::V4(Ipv4Addr::new(10, 0, 0, last));
+        let ends = Ends { src: address(1), dst: address(2), src_port: 5004, dst_port: 5006 };
+        let mut probe = CaptureProbe::new([((0, 0), ends)]);
+        let body = Body::Udp(Frame::Data(Payload::Real(vec![7; 10].into())));
+        for number in 0..10 {
+            probe.on_sent(&packet(number), &body);
+        }
+        // The newest is made before its place is found to have been another's.
+        assert_eq!(probe.packets.room(), 2);
     }
 }

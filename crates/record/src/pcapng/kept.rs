@@ -13,8 +13,8 @@ pub(super) struct Packets {
 /// A packet as it was sent.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// All of it but for a virtual payload, which is made each time it is written: that takes no longer
-    /// than to copy it, and it leaves the processor's cache to others.
+    /// All of it but for a virtual payload of TCP, which is made each time it is written: that takes no
+    /// longer than to copy it, and it leaves the processor's cache to others.
     head: Vec<u8>,
     tail: Tail,
     /// How often it was written, until it is gone; then, how often it has yet to be.
@@ -45,6 +45,12 @@ impl Packets {
                 None
             }
         }
+    }
+
+    /// For how many there is room.
+    #[cfg(test)]
+    pub(super) fn room(&self) -> usize {
+        self.all.len()
     }
 
     /// The packet kept at this place.
