@@ -154,7 +154,7 @@ def test_what_the_program_is_trained_on_is_there_and_is_not_what_is_measured():
     for step in plan.steps(list(MATCHES), pairs=1, all_else=True):
         if isinstance(step.work, partial):
             for command_ in (word for word in step.work.args if isinstance(word, list)):
-                measured.add(tuple(command_[1:3]))
+                measured |= {tuple(command_[:2]), tuple(command_[1:3])}
     for words in guided.TRAINING:
         assert tuple(words.split()[:2]) not in measured
         cost([programs.PLAIN, *words.split(), "--scenario"])

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benches import callgrind
-from benches.cost import Cost, cost
+from benches.cost import Cost, FailedError, cost
 from benches.peers import product, programs
 from benches.peers.matches import BARS, MATCHES, RECORDS, Match
 from benches.peers.results import Step
@@ -38,8 +38,8 @@ def steps(matches: list[Match], *, pairs: int, all_else: bool) -> Iterator[Step]
             yield Step(f"pair {match.key} #{i}", match.guess_s, partial(_record, match))
     for name in ("w1", "w2", "w3", "w3d", "w5-1000", "w6-100"):
         seconds = {"w6-100": 100}.get(name, 10)
-        command = [str(programs.BENCH), name, str(seconds), "--watch", "digest"]
-        yield Step(f"digest {name}, {seconds} s", 1, partial(_digest, command))
+        words = [name, str(seconds), "--watch", "digest"]
+        yield Step(f"digest {name}, {seconds} s", 2, partial(_digest, words))
     yield from _instructions()
     yield from _builds()
     yield from _alone()
@@ -78,9 +78,12 @@ def _count(match: Match) -> dict[str, Any]:
     return said
 
 
-def _digest(command: list[str]) -> str:
-    digest: str = cost(command)["said"]["digest"]
-    return digest
+def _digest(words: list[str]) -> str:
+    """Of both builds the same, or nothing else here counts."""
+    digests: list[str] = [cost([program, *words])["said"]["digest"] for program in BUILDS.values()]
+    if len(set(digests)) > 1:
+        raise FailedError(f"{' '.join(words)}: the builds differ, {' and '.join(digests)}")
+    return digests[0]
 
 
 def _ours(match: Match, watch: str | None = None) -> Cost:
