@@ -101,9 +101,10 @@ def _time(ax: Axes, results: Results, colour: str) -> None:
     ax.set_ylabel("CPU / s (dots)")
     ax.set_ylim(bottom=0)
     memory = ax.twinx()
-    memory.plot(seconds, middle("peak_mb"), "x--", color="#6b7280")
+    peaks = middle("peak_mb")
+    memory.plot(seconds, peaks, "x--", color="#6b7280")
     memory.set_ylabel("peak memory / MB (crosses)")
-    memory.set_ylim(bottom=0)
+    memory.set_ylim(0, 1.2 * max(peaks, default=1))
     ax.set_title("With duration", loc="left")
 
 
