@@ -183,7 +183,13 @@ def test_a_program_is_built_anew_for_other_sources_or_flags(monkeypatch, tmp_pat
 
 
 def test_a_page_of_nothing_is_a_page():
-    assert "How it is built" in page.page(Results(Path("nowhere"), "of", {}), (0.0, 0.0, 0.0))
+    text = page.page(Results(Path("nowhere"), "of", {}), (0.0, 0.0, 0.0))
+    assert "How it is built" in text
+    lines = text.splitlines()
+    rules = [number for number, line in enumerate(lines) if line.startswith("|---")]
+    assert len(rules) > 5
+    for number in rules:
+        assert lines[number - 1].count("|") == lines[number].count("|"), lines[number - 1]
 
 
 def test_the_gate_fails_beyond_its_tolerance_and_says_how_to_go_on():

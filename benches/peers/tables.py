@@ -48,7 +48,7 @@ def alone(results: Results) -> str:
             f"{1e3 * median(run['said']['set_up_s'] for run in runs):.1f}",
         ])  # fmt: skip
     return table(
-        "workload | | simulated | M hops | CPU s | M hops / CPU s | instructions a hop | peak MB | "
+        "workload | what | simulated | M hops | CPU s | M hops / CPU s | instructions a hop | peak MB | "
         "set-up, ms of CPU",
         rows,
     )
