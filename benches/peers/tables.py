@@ -48,8 +48,8 @@ def alone(results: Results) -> str:
             f"{1e3 * median(run['said']['set_up_s'] for run in runs):.1f}",
         ])  # fmt: skip
     return table(
-        "workload | what | simulated | M hops | CPU s | M hops / CPU s | instructions a hop | peak MB | "
-        "set-up, ms of CPU",
+        "workload | what | simulated | M hops | CPU s | M hops / CPU s | instructions a hop | "
+        "peak MB | set-up, ms of CPU",
         rows,
     )
 
@@ -127,13 +127,13 @@ def peers(results: Results) -> str:
             cpu[0] += f" ({outcome.seconds_here} s)"
         rows.append([
             title(match), match.peer, f"{match.seconds} s", "yes" if match.noise else "no",
-            *likeness(outcome), *cpu, *judged(outcome),
+            *judged(outcome), *cpu, *likeness(outcome),
             "≤ " * outcome.pairs[0]["there"].get("bound", False)
             + f"{median(pair['there']['peak_mb'] for pair in outcome.pairs):.0f}",
         ])  # fmt: skip
     return table(
-        "workload | beside | simulated | noise | hops here | there | lost here | there | "
-        "CPU s here | there | ratio | asked | peak MB there",
+        "workload | beside | simulated | noise | ratio | asked | CPU s here | there | "
+        "hops here | there | lost here | there | peak MB there",
         rows,
     )
 
