@@ -26,6 +26,19 @@ STORE = Path(
 TAP = "guest"
 
 
+def unprepared() -> str | None:
+    """What `prepare` has to make first, or anew: a guest of other sources says other things."""
+    here = Path(__file__).resolve().parent
+    image = STORE / "initramfs.gz"
+    if not image.exists():
+        return f"there is no kernel in {STORE}; run {here / 'prepare'} first"
+    sources = [here / "prepare", here / "init", *here.parent.glob("linux-*/peer.c")]
+    newer = [file for file in sources if file.stat().st_mtime > image.stat().st_mtime]
+    if newer:
+        return f"{newer[0].name} is newer than the guest in {STORE}; run {here / 'prepare'} again"
+    return None
+
+
 def further(card: int) -> tuple[str, str]:
     """IPv4 addresses of a further card, from 1: this side's and the guest's."""
     return f"10.33.{card}.1", f"10.33.{card}.2"

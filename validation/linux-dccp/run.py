@@ -29,7 +29,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "guest")]
 
 import conversation  # noqa: E402
 import page  # noqa: E402
-from guest import GUEST, HOST, STORE, Guest, Lane  # noqa: E402
+from guest import GUEST, HOST, STORE, Guest, Lane, unprepared  # noqa: E402
 from made import ROOT, build, line, made, uncommitted  # noqa: E402
 from matrix import CASES, Case, judge  # noqa: E402
 
@@ -50,8 +50,8 @@ def main() -> int:
     asked = words.parse_args()
     if os.geteuid() != 0:
         sys.exit("run: needs root, for the network namespace and the raw socket")
-    if not (STORE / "vmlinuz").exists():
-        sys.exit(f"run: there is no kernel in {STORE}; run {HERE.parent / 'guest/prepare'} first")
+    if words := unprepared():
+        sys.exit(f"run: {words}")
     unknown = set(asked.names) - {case.name for case in CASES}
     if unknown:
         sys.exit(f"run: no such conversation: {', '.join(sorted(unknown))}")

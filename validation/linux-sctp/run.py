@@ -29,7 +29,7 @@ sys.path[:0] = [str(HERE.parent), str(HERE.parent / "guest"), str(HERE.parent / 
 import packets  # noqa: E402
 import page  # noqa: E402
 from case import Case, judge  # noqa: E402
-from guest import GUEST, HOST, STORE, Guest, Lane, further  # noqa: E402
+from guest import GUEST, HOST, STORE, Guest, Lane, further, unprepared  # noqa: E402
 from made import ROOT, build, line, made, uncommitted  # noqa: E402
 from matrix import CASES, FAILOVERS, HEAD, NOTE, RACE, Failover  # noqa: E402
 
@@ -53,8 +53,8 @@ def main() -> int:
         return 0
     if os.geteuid() != 0:
         sys.exit("run: needs root, for the network namespace and the raw socket")
-    if not (STORE / "vmlinuz").exists():
-        sys.exit(f"run: there is no kernel in {STORE}; run {HERE.parent / 'guest/prepare'} first")
+    if words := unprepared():
+        sys.exit(f"run: {words}")
     all_cases = [*CASES, *(failover.case for failover in FAILOVERS)]
     unknown = set(asked.names) - {case.name for case in all_cases}
     if unknown:
