@@ -1,4 +1,4 @@
-"""Runs every scenario of the project once, for ``make dist``.
+"""Runs the scenarios of the project and of its networks once, for ``make dist``.
 
 The interpreter that runs this has the wheel that sees what it does, and along that the next one is
 laid out.
