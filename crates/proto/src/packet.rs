@@ -384,7 +384,10 @@ impl Body {
                 let transport = packet.header_bytes() as u32;
                 Layers { transport, media: media as u32, payload: payload as u32 }
             }
-            Self::Sctp(packet) => packet.layers(),
+            Self::Sctp(packet) => {
+                let (transport, media, payload) = packet.lengths();
+                Layers { transport: transport as u32, media: media as u32, payload: payload as u32 }
+            }
             Self::Tfrc(packet) => {
                 let (media, payload) = match packet {
                     tfrc::Packet::Data(data) => data.payload.lengths(),

@@ -4,12 +4,15 @@
 use talkspurt_proto::packet::Layers;
 use talkspurt_proto::time::Duration;
 
+use crate::fate::Fate;
+use crate::heard::Heard;
 use crate::jitter::Jitter;
 use crate::layout::Direction;
 use crate::pending::Pending;
+use crate::sum::Sum;
 use crate::summary::{FlowSummary, Quality};
 use crate::video::Video;
-use crate::voice::{Fate, Voice, burst_ratio};
+use crate::voice::Voice;
 
 /// The numbers of the packets (or frames) that belong to the window: they are consecutive,
 /// because numbers grow with time.
@@ -20,113 +23,168 @@ pub(crate) struct Cohort {
 }
 
 impl Cohort {
+    #[inline(always)]
     pub(crate) fn admit(&mut self, number: u32) {
         if self.first == self.end {
             self.first = number;
         }
         self.end = number + 1;
     }
-    pub(crate) fn holds(self, number: u32) -> bool {
-        self.first <= number && number < self.end
+    #[inline(always)]
+    pub(crate) fn holds(&self, number: u32) -> bool {
+        number.wrapping_sub(self.first) < self.end - self.first
     }
 }
 
+/// Laid out by who touches which cache line, for between a call's sender and its receiver many others'
+/// pass through the caches. What counts packets or frames has 32 bits, as their numbers have.
 #[derive(Debug, Default)]
+#[repr(C, align(64))]
 pub(crate) struct Account {
-    pub(crate) frames: Frames,
-    pub(crate) packets: Packets,
-    pub(crate) voice: Option<Voice>,
-    pub(crate) video: Option<Video>,
-    pub(crate) jitter: Jitter,
-    pub(crate) delay: Delay,
-    pub(crate) mouth_to_ear_max: Option<Duration>,
-    pub(crate) arrived_bytes: u64,
-    pub(crate) delivered_bytes: u64,
-    pub(crate) unaccounted: u64,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Frames {
-    pub(crate) pending: Pending,
-    pub(crate) cohort: Cohort,
-    pub(crate) generated: u64,
-    pub(crate) handed_over: u64,
-    pub(crate) discarded: u64,
-}
-
-#[derive(Debug, Default)]
-pub(crate) struct Packets {
-    pub(crate) pending: Pending,
-    pub(crate) cohort: Cohort,
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
-    pub(crate) lost: u64,
-    pub(crate) control: u64,
+    // The sender's.
     pub(crate) sent_bytes: u64,
-    pub(crate) received_bytes: u64,
-    pub(crate) network: u64,
     pub(crate) transport: u64,
     pub(crate) media: u64,
     pub(crate) payload: u64,
+    pub(crate) packets: Cohort,
+    pub(crate) sent: u32,
+    pub(crate) generated: u32,
+    pub(crate) control: u32,
+    pub(crate) lost: u32,
+    pub(crate) video: Option<Box<Video>>,
+
+    // Both sides': where each frame is …
+    pub(crate) voice: Option<Voice>,
+    pub(crate) frames: Cohort,
+
+    // … and each packet.
+    pub(crate) pending: Pending,
+    pub(crate) received_bytes: u64,
+    pub(crate) delivered_bytes: u64,
+    /// One more than the greatest, in nanoseconds; 0 before the first frame that was played.
+    pub(crate) mouth_to_ear_max: u64,
     /// Every packet with payload carries one frame (a datagram), as against a stream of bytes.
     pub(crate) one_frame_each: bool,
+
+    // The receiver's.
+    pub(crate) delay: Delay,
+    pub(crate) jitter: Jitter,
+
+    // What seldom changes for a call.
+    pub(crate) units: Units,
+    /// Bytes that arrived in the window and were sent before it, less those sent in it that arrived
+    /// after it.
+    pub(crate) carried_bytes: i64,
+    /// By how much packets were shorter than what is above their network header.
+    pub(crate) shortage: u64,
+    pub(crate) unaccounted: u32,
+}
+
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    const LINE: usize = 64;
+    assert!(std::mem::offset_of!(Account, voice) == LINE);
+    assert!(std::mem::offset_of!(Account, pending) == 2 * LINE);
+    assert!(std::mem::offset_of!(Account, delay) == 3 * LINE);
+    assert!(std::mem::offset_of!(Account, units) == 4 * LINE);
+    // An odd number, that all sets of a cache be used alike.
+    assert!(size_of::<Option<Account>>() == 5 * LINE);
+};
+
+/// The frames of what is no voice: [`Voice`] knows where each of its own is.
+#[derive(Debug, Default)]
+pub(crate) struct Units {
+    pub(crate) pending: Pending,
+    pub(crate) handed_over: u32,
+    pub(crate) discarded: u32,
+}
+
+impl Units {
+    /// A unit left the send queue; false if it was not there.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, index: u32, inside: bool, fate: Fate) -> bool {
+        let was_there = self.pending.settle(index).is_some();
+        let counts = u32::from(was_there && inside);
+        *if fate == Fate::HandedOver { &mut self.handed_over } else { &mut self.discarded } +=
+            counts;
+        was_there
+    }
 }
 
 /// What stands before each packet of media in a stream: RTP 12 and RFC 4571's length 2.
 const FRAMED_MEDIA_HEADER: u64 = 14;
 
-#[derive(Debug, Default)]
+/// Network delays in nanoseconds.
+#[derive(Debug)]
 pub(crate) struct Delay {
-    pub(crate) min: u64,
-    pub(crate) max: u64,
-    pub(crate) sum: u128,
-    pub(crate) count: u64,
+    min: u64,
+    max: u64,
+    sum: Sum,
 }
 
-impl Packets {
-    pub(crate) fn count_sent(&mut self, ip_bytes: u32, layers: Layers) {
-        let above = layers.transport + layers.media + layers.payload;
-        self.sent += 1;
-        self.sent_bytes += u64::from(ip_bytes);
-        self.network += u64::from(ip_bytes.saturating_sub(above));
-        self.transport += u64::from(layers.transport);
-        self.media += u64::from(layers.media);
-        self.payload += u64::from(layers.payload);
+impl Default for Delay {
+    fn default() -> Self {
+        Self { min: u64::MAX, max: 0, sum: Sum::default() }
     }
 }
 
 impl Delay {
+    #[inline(always)]
     pub(crate) fn add(&mut self, delay: Duration) {
         let nanos = delay.as_nanos();
-        self.min = if self.count == 0 { nanos } else { self.min.min(nanos) };
+        self.min = self.min.min(nanos);
         self.max = self.max.max(nanos);
-        self.sum += u128::from(nanos);
-        self.count += 1;
+        self.sum.add(nanos);
     }
-    pub(crate) fn known(&self, nanos: u64) -> Option<f64> {
-        (self.count > 0).then(|| Duration::from_nanos(nanos).as_secs_f64())
-    }
-    pub(crate) fn mean_s(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum as f64 / 1e9 / self.count as f64)
+
+    fn known(&self, nanos: u64) -> Option<f64> {
+        (self.sum.count() > 0).then(|| Duration::from_nanos(nanos).as_secs_f64())
     }
 }
 
 impl Account {
     /// Settles a packet and tells whether it carried data.
+    #[inline(always)]
     pub(crate) fn settle(&mut self, number: u32) -> Option<bool> {
-        let settled = self.packets.pending.settle(number);
-        self.unaccounted += u64::from(settled.is_none());
+        let settled = self.pending.settle(number);
+        self.unaccounted += u32::from(settled.is_none());
         settled
+    }
+
+    #[inline(always)]
+    pub(crate) fn count_sent(&mut self, ip_bytes: u32, layers: Layers) {
+        self.sent += 1;
+        self.sent_bytes += u64::from(ip_bytes);
+        self.transport += u64::from(layers.transport);
+        self.media += u64::from(layers.media);
+        self.payload += u64::from(layers.payload);
+        if let Some(shortage @ 1..) = layers.total().checked_sub(ip_bytes) {
+            self.shortage += u64::from(shortage);
+        }
     }
 
     pub(crate) fn summary(&self, direction: &Direction<'_>, seconds: f64) -> FlowSummary {
         let (from, to) = direction.ends();
-        let (frames, packets) = (&self.frames, &self.packets);
         let rate = |bytes: u64| (seconds > 0.0).then(|| bytes as f64 * 8.0 / seconds);
         let open = |pending: &Pending, cohort: Cohort| {
             pending.open_data().filter(|&number| cohort.holds(number)).count() as u64
         };
-        let in_stream = self.media_in_stream();
+        let mouth_to_ear_max = self.mouth_to_ear_max.checked_sub(1);
+        let heard = self.voice.as_ref().map(|voice| {
+            let heard = Heard::of(voice, self.frames, mouth_to_ear_max.unwrap_or(0));
+            (heard, voice.played_by_rung(self.frames.first, self.frames.end))
+        });
+        let [queued, handed_over, discarded] = match &heard {
+            Some((heard, _)) => {
+                [heard.frames(Fate::Queued), heard.handed_over(), heard.frames(Fate::Discarded)]
+            }
+            None => {
+                let Units { pending, handed_over, discarded } = &self.units;
+                [open(pending, self.frames), (*handed_over).into(), (*discarded).into()]
+            }
+        };
+        let in_stream = self.media_in_stream(handed_over);
+        let above = self.transport + self.media + self.payload;
         let mut summary = FlowSummary {
             name: direction.name(),
             group: direction.group(),
@@ -134,60 +192,50 @@ impl Account {
             source: direction.source.source.clone(),
             from: from.to_owned(),
             to: to.to_owned(),
-            generated_packets: frames.generated,
-            queued_packets: open(&frames.pending, frames.cohort),
-            handed_over_packets: frames.handed_over,
-            discarded_packets: frames.discarded,
-            sent_packets: packets.sent,
-            received_packets: packets.received,
-            lost_packets: packets.lost,
-            in_flight_packets: open(&packets.pending, packets.cohort),
-            control_packets: packets.control,
-            sent_bytes: packets.sent_bytes,
-            received_bytes: packets.received_bytes,
-            network_header_bytes: packets.network,
-            transport_header_bytes: packets.transport,
-            media_header_bytes: packets.media + in_stream,
-            payload_bytes: packets.payload - in_stream,
-            throughput_bps: rate(self.arrived_bytes),
+            generated_packets: self.generated.into(),
+            queued_packets: queued,
+            handed_over_packets: handed_over,
+            discarded_packets: discarded,
+            sent_packets: self.sent.into(),
+            received_packets: self.delay.sum.count(),
+            lost_packets: self.lost.into(),
+            in_flight_packets: open(&self.pending, self.packets),
+            control_packets: self.control.into(),
+            sent_bytes: self.sent_bytes,
+            received_bytes: self.received_bytes,
+            network_header_bytes: self.sent_bytes + self.shortage - above,
+            transport_header_bytes: self.transport,
+            media_header_bytes: self.media + in_stream,
+            payload_bytes: self.payload - in_stream,
+            throughput_bps: rate(self.received_bytes.wrapping_add_signed(self.carried_bytes)),
             goodput_bps: rate(self.delivered_bytes),
             delay_min_s: self.delay.known(self.delay.min),
-            delay_mean_s: self.delay.mean_s(),
+            delay_mean_s: self.delay.sum.mean(1e9),
             delay_max_s: self.delay.known(self.delay.max),
-            mouth_to_ear_max_s: self.mouth_to_ear_max.map(Duration::as_secs_f64),
+            mouth_to_ear_max_s: mouth_to_ear_max
+                .map(|nanos| Duration::from_nanos(nanos).as_secs_f64()),
             jitter_s: self.jitter.mean_s(),
             quality: Quality::default(),
-            unaccounted_notes: self.unaccounted,
+            unaccounted_notes: self.unaccounted.into(),
             ..FlowSummary::default()
         };
-        self.count_losses(&mut summary);
+        if let Some((heard, played_by_rung)) = heard {
+            summary.played_by_rung = played_by_rung;
+            summary.missing_packets = Some(heard.missing());
+            summary.late_packets = Some(heard.late());
+            summary.loss_ratio = heard.loss_ratio();
+            summary.burst_ratio = heard.burst_ratio();
+            summary.longest_gap_s = heard.longest_gap().map(Duration::as_secs_f64);
+        }
         summary
     }
 
     /// Media headers inside a byte stream, which its packets do not know apart from payload: those
     /// of the window's frames, once each. What was sent again counts as payload.
-    fn media_in_stream(&self) -> u64 {
+    fn media_in_stream(&self, handed_over: u64) -> u64 {
         let media = self.voice.is_some() || self.video.is_some();
-        let framed = media && !self.packets.one_frame_each;
-        let headers = if framed { FRAMED_MEDIA_HEADER * self.frames.handed_over } else { 0 };
-        headers.min(self.packets.payload)
-    }
-
-    pub(crate) fn count_losses(&self, summary: &mut FlowSummary) {
-        let Some(voice) = &self.voice else { return };
-        let Cohort { first, end } = self.frames.cohort;
-        let heard: Vec<_> = voice.heard(first, end, self.mouth_to_ear_max).collect();
-        let (mut missing, mut late, mut judged) = (0_u64, 0_u64, 0_u64);
-        for (_, fate) in &heard {
-            missing += u64::from(fate.is_missing());
-            late += u64::from(*fate == Fate::Late);
-            judged += 1;
-        }
-        summary.played_by_rung = voice.played_by_rung(first, end);
-        summary.missing_packets = Some(missing);
-        summary.late_packets = Some(late);
-        summary.loss_ratio = (judged > 0).then(|| (missing + late) as f64 / judged as f64);
-        summary.burst_ratio = burst_ratio(heard.iter().map(|(_, fate)| fate.is_unheard()));
-        summary.longest_gap_s = voice.longest_gap(heard.into_iter()).map(Duration::as_secs_f64);
+        let framed = media && !self.one_frame_each;
+        let headers = if framed { FRAMED_MEDIA_HEADER * handed_over } else { 0 };
+        headers.min(self.payload)
     }
 }

@@ -3,41 +3,53 @@
 
 use talkspurt_proto::time::{Duration, Instant};
 
-/// The running estimator of RFC 3550 A.8 and the mean of its values.
-#[derive(Clone, Debug, Default)]
+use crate::sum::Sum;
+
+/// The running estimator of RFC 3550 A.8 and the mean of up to 2³² of its values.
+#[derive(Clone, Debug)]
 pub struct Jitter {
     /// Transit time of the packet before: arrival less sending time, on clocks that may differ.
-    transit: Option<i64>,
-    /// Sixteen times the estimate, as A.8 keeps it.
+    transit: i64,
+    /// Sixteen times the estimate, as A.8 keeps it; below zero, where it never is, before the first
+    /// packet.
     scaled: i64,
-    sum: i128,
-    samples: u64,
+    counted: Sum,
+}
+
+impl Default for Jitter {
+    fn default() -> Self {
+        Self { transit: 0, scaled: -1, counted: Sum::default() }
+    }
 }
 
 impl Jitter {
     /// Takes the arrival of a packet sent (or sampled) at `sent`; `counts` if the new value of the
     /// estimator belongs to the mean.
+    #[inline]
     pub fn arrive(&mut self, sent: Instant, arrival: Instant, counts: bool) {
         let transit = arrival.as_nanos().wrapping_sub(sent.as_nanos()) as i64;
-        let Some(before) = self.transit.replace(transit) else { return };
+        let before = std::mem::replace(&mut self.transit, transit);
+        if self.scaled < 0 {
+            self.scaled = 0;
+            return;
+        }
         // RFC 3550 A.8: s->jitter += d - ((s->jitter + 8) >> 4)
         let difference = transit.wrapping_sub(before).saturating_abs();
         self.scaled += difference - ((self.scaled + 8) >> 4);
         if counts {
-            self.sum += i128::from(self.scaled);
-            self.samples += 1;
+            self.counted.add(self.scaled as u64);
         }
     }
 
     /// The estimator's present value (RFC 3550 A.8: `s->jitter >> 4`).
     #[must_use]
-    pub const fn estimate(&self) -> Duration {
-        Duration::from_nanos((self.scaled >> 4) as u64)
+    pub fn estimate(&self) -> Duration {
+        Duration::from_nanos((self.scaled.max(0) >> 4) as u64)
     }
 
     /// Mean of the values that counted, in seconds; `None` before the second packet.
     #[must_use]
     pub fn mean_s(&self) -> Option<f64> {
-        (self.samples > 0).then(|| self.sum as f64 / 16e9 / self.samples as f64)
+        self.counted.mean(16e9)
     }
 }

@@ -140,7 +140,7 @@ impl Recorder {
         let log = &mut self.logs[fact.peer];
         match fact.what {
             What::Received { delay, .. } if fact.inside => log.delays.push(delay.as_nanos()),
-            What::Played { after: Some(after), .. } if fact.inside => {
+            What::Played { after, .. } if fact.inside => {
                 log.mouth_to_ear.push(after.as_nanos());
             }
             _ => {}

@@ -4,6 +4,7 @@ use arrow_array::RecordBatch;
 use talkspurt_proto::probe::Gauge;
 
 use crate::columns::{Columns, Table};
+use crate::fate::FrameFate;
 use crate::layout::Layout;
 use crate::links::{self, LinkSummary, Links};
 use crate::recorder::{EventRow, FrameTimes, GaugeRow};
@@ -11,7 +12,6 @@ use crate::series::Series;
 use crate::sojourn::Sojourns;
 use crate::summary::FlowSummary;
 use crate::video::{self, VideoSummary};
-use crate::voice::FrameFate;
 
 /// Everything a [`Recorder`](crate::Recorder) kept.
 #[derive(Debug)]

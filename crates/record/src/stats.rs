@@ -1,6 +1,6 @@
 //! Streaming accounts per direction of a flow: the probe of large runs.
 //!
-//! No packet is kept: two bits for each in flight, one byte for each frame of voice, and sums.
+//! No packet is kept: two bits for each in flight, three for each frame of voice, and sums.
 //! Every note that belongs to an account also comes out as a [`Fact`], from which the
 //! [`Recorder`](crate::Recorder) builds what needs memory.
 
@@ -10,10 +10,11 @@ use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::account::Account;
+use crate::fate::{Fate, FrameFate};
 use crate::layout::{Layout, RouteInfo, sender};
 use crate::summary::FlowSummary;
 use crate::video::{self, Video};
-use crate::voice::{Fate, FrameFate, Voice};
+use crate::voice::Voice;
 
 /// The accounts of every direction.
 #[derive(Debug)]
@@ -21,7 +22,7 @@ pub struct Stats {
     routes: Vec<RouteInfo>,
     window: Window,
     /// By peer; `None` for a side without a source.
-    accounts: Vec<Option<Box<Account>>>,
+    accounts: Vec<Option<Account>>,
 }
 
 /// A note understood: which direction it concerns and whether it falls into the measure window.
@@ -38,7 +39,7 @@ pub(crate) enum What {
     HandedOver { index: u32 },
     Discarded,
     Delivered { index: u32, bytes: u32 },
-    Played { index: u32, at: Instant, after: Option<Duration> },
+    Played { index: u32, at: Instant, after: Duration },
     Late { index: u32, at: Instant },
     Sent { bytes: u32 },
     Received { bytes: u32, delay: Duration },
@@ -48,13 +49,14 @@ pub(crate) enum What {
 
 #[derive(Clone, Copy, Debug)]
 struct Window {
-    from: Instant,
-    to: Instant,
+    from: u64,
+    nanos: u64,
 }
 
 impl Window {
+    #[inline(always)]
     fn holds(self, at: Instant) -> bool {
-        self.from <= at && at < self.to
+        at.as_nanos().wrapping_sub(self.from) < self.nanos
     }
 }
 
@@ -65,12 +67,12 @@ impl Stats {
         let account = |side: &Option<crate::SideInfo>| {
             let side = side.as_ref()?;
             let voice = side.frame.map(|frame| Voice::new(frame, layout.duration));
-            let video = side.deadline.map(Video::new);
-            Some(Box::new(Account { voice, video, ..Account::default() }))
+            let video = side.deadline.map(|deadline| Box::new(Video::new(deadline)));
+            Some(Account { voice, video, ..Account::default() })
         };
         Self {
             routes: layout.routes.clone(),
-            window: Window { from: layout.from, to: layout.to },
+            window: Window { from: layout.from.as_nanos(), nanos: layout.window().as_nanos() },
             accounts: layout.flows.iter().flat_map(|flow| flow.sides.iter().map(account)).collect(),
         }
     }
@@ -96,208 +98,215 @@ impl Stats {
         rows
     }
 
-    /// Takes a note into its account and tells what it meant, if anything. Inlined, so that where
-    /// nobody asks what it meant no fact is made.
+    /// Takes a note into its account and tells what it meant, if anything. Inlined: where a note is
+    /// taken it is known which it is, and where nobody asks what it meant no fact is made.
     #[inline(always)]
     pub(crate) fn take(&mut self, now: Instant, place: Place, note: &Note<'_>) -> Option<Fact> {
-        match (place, note) {
-            (Place::Peer(peer), Note::Sent { packet, body }) => {
-                self.sent(peer as usize, packet, body)
-            }
-            (Place::Peer(peer), Note::Received { packet, .. }) => {
-                self.received(now, peer as usize ^ 1, packet)
-            }
-            (Place::Link(_), Note::Dropped { packet, .. }) => self.dropped(packet),
+        let (peer, inside, what) = match (place, note) {
             (Place::Peer(peer), Note::Generated { index, captured, bytes }) => {
-                self.generated(peer as usize, *index, *captured, *bytes)
+                let inside = self.generated(peer, *index, *captured, *bytes)?;
+                (peer, inside, What::Generated { captured: *captured, bytes: *bytes })
             }
             (Place::Peer(peer), Note::HandedOver { index }) => {
-                self.left_queue(peer as usize, *index, Fate::HandedOver)
+                let inside = self.handed_over(peer, *index)?;
+                (peer, inside, What::HandedOver { index: *index })
             }
             (Place::Peer(peer), Note::Discarded { index }) => {
-                self.left_queue(peer as usize, *index, Fate::Discarded)
+                (peer, self.discarded(peer, *index)?, What::Discarded)
+            }
+            (Place::Peer(peer), Note::Sent { packet, body }) => {
+                let inside = self.sent(peer, packet, body)?;
+                (peer, inside, What::Sent { bytes: packet.ip_bytes })
+            }
+            (Place::Link(_), Note::Dropped { packet, .. }) => {
+                let (peer, inside) = self.dropped(packet)?;
+                (peer, inside, What::Lost)
+            }
+            (Place::Peer(peer), Note::Received { packet, .. }) => {
+                let inside = self.received(now, peer ^ 1, packet)?;
+                let delay = now.saturating_since(packet.sent);
+                (peer ^ 1, inside, What::Received { bytes: packet.ip_bytes, delay })
             }
             (Place::Peer(peer), Note::Delivered { index, bytes }) => {
-                self.delivered(now, peer as usize ^ 1, *index, *bytes)
+                let inside = self.delivered(now, peer ^ 1, *index, *bytes)?;
+                (peer ^ 1, inside, What::Delivered { index: *index, bytes: *bytes })
             }
-            (Place::Peer(peer), Note::Decided { index, playout }) => {
-                self.decided(peer as usize ^ 1, *index, *playout)
+            (Place::Peer(peer), Note::Decided { index, playout: Playout::Played(at) }) => {
+                let (inside, after) = self.played(peer ^ 1, *index, *at)?;
+                (peer ^ 1, inside, What::Played { index: *index, at: *at, after })
+            }
+            (Place::Peer(peer), Note::Decided { index, playout: Playout::Late(at) }) => {
+                let inside = self.late(peer ^ 1, *index)?;
+                (peer ^ 1, inside, What::Late { index: *index, at: *at })
             }
             (Place::Peer(peer), Note::Event(Event::Encoding(rung))) => {
-                self.encoding(peer as usize, *rung)
+                self.encoding(peer, *rung)?;
+                (peer, false, What::Encoding { rung: *rung })
             }
-            _ => None,
-        }
+            _ => return None,
+        };
+        Some(Fact { peer: peer as usize, inside, what })
     }
 
     /// The frames a peer makes from now on are in another rung of its ladder.
-    fn encoding(&mut self, peer: usize, rung: u8) -> Option<Fact> {
+    fn encoding(&mut self, peer: u32, rung: u8) -> Option<()> {
         self.account(peer)?.voice.as_mut()?.encoding(rung);
-        Some(Fact { peer, inside: false, what: What::Encoding { rung } })
+        Some(())
     }
 
-    fn account(&mut self, peer: usize) -> Option<&mut Account> {
-        self.accounts.get_mut(peer)?.as_deref_mut()
+    #[inline(always)]
+    fn account(&mut self, peer: u32) -> Option<&mut Account> {
+        self.accounts.get_mut(peer as usize)?.as_mut()
     }
 
-    fn sent(&mut self, peer: usize, packet: &Packet, body: &Body) -> Option<Fact> {
+    // What follows takes a note of one kind each, and tells whether what it was about falls into the
+    // measure window; `None` if it fits no account.
+
+    fn sent(&mut self, peer: u32, packet: &Packet, body: &Body) -> Option<bool> {
         let inside = self.window.holds(packet.sent);
         let account = self.account(peer)?;
         let layers = data_layers(body);
-        if !account.packets.pending.open(packet.number, layers.is_some()) {
+        if !account.pending.open(packet.number, layers.is_some()) {
             account.unaccounted += 1;
             return None;
         }
         if inside {
-            account.packets.cohort.admit(packet.number);
+            account.packets.admit(packet.number);
         }
         let Some(layers) = layers else {
-            account.packets.control += u64::from(inside);
+            account.control += u32::from(inside);
             return None;
         };
-        account.packets.one_frame_each = !matches!(body, Body::Tcp(_));
+        account.one_frame_each = !matches!(body, Body::Tcp(_));
         if inside {
-            account.packets.count_sent(packet.ip_bytes, layers);
+            account.count_sent(packet.ip_bytes, layers);
         }
-        Some(Fact { peer, inside, what: What::Sent { bytes: packet.ip_bytes } })
+        Some(inside)
     }
 
-    fn received(&mut self, now: Instant, peer: usize, packet: &Packet) -> Option<Fact> {
+    fn received(&mut self, now: Instant, peer: u32, packet: &Packet) -> Option<bool> {
         if packet.number == UNNUMBERED {
             return None;
         }
         let inside = self.window.holds(packet.sent);
-        let arrived_inside = self.window.holds(now);
+        let arrives_inside = self.window.holds(now);
         let account = self.account(peer)?;
         if !account.settle(packet.number)? {
             return None;
         }
-        let delay = now.saturating_since(packet.sent);
         if inside {
-            account.packets.received += 1;
-            account.packets.received_bytes += u64::from(packet.ip_bytes);
-            account.delay.add(delay);
+            account.received_bytes += u64::from(packet.ip_bytes);
+            account.delay.add(now.saturating_since(packet.sent));
         }
-        if arrived_inside {
-            account.arrived_bytes += u64::from(packet.ip_bytes);
+        if inside != arrives_inside {
+            let bytes = i64::from(packet.ip_bytes);
+            account.carried_bytes += if arrives_inside { bytes } else { -bytes };
         }
         if account.voice.is_none() && account.video.is_none() {
             account.jitter.arrive(packet.sent, now, inside);
         }
-        Some(Fact { peer, inside, what: What::Received { bytes: packet.ip_bytes, delay } })
+        Some(inside)
     }
 
-    fn dropped(&mut self, packet: &Packet) -> Option<Fact> {
+    fn dropped(&mut self, packet: &Packet) -> Option<(u32, bool)> {
         if packet.number == UNNUMBERED {
             return None;
         }
-        let peer = sender(&self.routes, packet)?;
+        let peer = sender(&self.routes, packet)? as u32;
         let inside = self.window.holds(packet.sent);
         let account = self.account(peer)?;
         if !account.settle(packet.number)? {
             return None;
         }
-        account.packets.lost += u64::from(inside);
-        Some(Fact { peer, inside, what: What::Lost })
+        account.lost += u32::from(inside);
+        Some((peer, inside))
     }
 
-    fn generated(
-        &mut self,
-        peer: usize,
-        index: u32,
-        captured: Instant,
-        bytes: u32,
-    ) -> Option<Fact> {
+    fn generated(&mut self, peer: u32, index: u32, captured: Instant, bytes: u32) -> Option<bool> {
         let inside = self.window.holds(captured);
         let account = self.account(peer)?;
-        let mut fits = account.frames.pending.open(index, true);
-        if let Some(voice) = &mut account.voice {
-            fits &= voice.generated(index, captured.as_nanos());
-        }
-        if let Some(video) = &mut account.video {
-            fits &= video.generated(index, captured, bytes);
-        }
+        let fits = match (&mut account.voice, &mut account.video) {
+            (Some(voice), _) => voice.generated(index, captured.as_nanos()),
+            (None, video) => {
+                let fresh = account.units.pending.open(index, true);
+                let video = video.as_mut();
+                fresh & video.is_none_or(|video| video.generated(index, captured, bytes))
+            }
+        };
         if !fits {
             account.unaccounted += 1;
             return None;
         }
         if inside {
-            account.frames.cohort.admit(index);
-            account.frames.generated += 1;
+            account.frames.admit(index);
+            account.generated += 1;
         }
-        Some(Fact { peer, inside, what: What::Generated { captured, bytes } })
+        Some(inside)
     }
 
-    fn left_queue(&mut self, peer: usize, index: u32, fate: Fate) -> Option<Fact> {
+    fn handed_over(&mut self, peer: u32, index: u32) -> Option<bool> {
+        self.left_queue(peer, index, Fate::HandedOver)
+    }
+
+    fn discarded(&mut self, peer: u32, index: u32) -> Option<bool> {
+        self.left_queue(peer, index, Fate::Discarded)
+    }
+
+    #[inline(always)]
+    fn left_queue(&mut self, peer: u32, index: u32, fate: Fate) -> Option<bool> {
         let account = self.account(peer)?;
-        if account.frames.pending.settle(index).is_none() {
-            account.unaccounted += 1;
-            return None;
-        }
-        if let Some(voice) = &mut account.voice {
-            voice.set(index, fate);
-        }
-        let inside = account.frames.cohort.holds(index);
-        let handed_over = fate == Fate::HandedOver;
-        account.frames.handed_over += u64::from(inside && handed_over);
-        account.frames.discarded += u64::from(inside && !handed_over);
-        let what = if handed_over { What::HandedOver { index } } else { What::Discarded };
-        Some(Fact { peer, inside, what })
+        let inside = account.frames.holds(index);
+        let fits = match &mut account.voice {
+            Some(voice) => voice.advance(index, Fate::Queued, fate),
+            None => account.units.leave(index, inside, fate),
+        };
+        account.unaccounted += u32::from(!fits);
+        fits.then_some(inside)
     }
 
-    fn delivered(&mut self, now: Instant, peer: usize, index: u32, bytes: u32) -> Option<Fact> {
+    fn delivered(&mut self, now: Instant, peer: u32, index: u32, bytes: u32) -> Option<bool> {
         let delivered_inside = self.window.holds(now);
         let account = self.account(peer)?;
-        let inside = account.frames.cohort.holds(index);
+        let inside = account.frames.holds(index);
+        // RFC 3550 A.8 compares arrivals with the media clock, which goes on in silence. A duplicate, or
+        // a number the sender never gave, is the network's doing, not ours.
         if let Some(voice) = &mut account.voice {
-            // A duplicate, or a number the sender never gave: the network's doing, not ours.
-            if voice.fates.get(index as usize) != Some(&Fate::HandedOver) {
+            if !voice.advance(index, Fate::HandedOver, Fate::Delivered) {
                 return None;
             }
-            voice.set(index, Fate::Delivered);
-            // RFC 3550 A.8 compares arrivals with the media clock, which goes on in silence.
-            let media_time = voice.captured(index).map_or(now, Instant::from_nanos);
-            account.jitter.arrive(media_time, now, inside);
-        }
-        if let Some(video) = &mut account.video {
-            // As with a frame of speech.
-            let media_time = video.delivered(index, now)?;
-            account.jitter.arrive(media_time, now, inside);
+            account.jitter.arrive(Instant::from_nanos(voice.captured(index)), now, inside);
+        } else if let Some(video) = &mut account.video {
+            account.jitter.arrive(video.delivered(index, now)?, now, inside);
         }
         account.delivered_bytes += if delivered_inside { u64::from(bytes) } else { 0 };
-        Some(Fact { peer, inside, what: What::Delivered { index, bytes } })
+        Some(inside)
     }
 
-    fn decided(&mut self, peer: usize, index: u32, playout: Playout) -> Option<Fact> {
+    /// Also tells how long after its capture.
+    fn played(&mut self, peer: u32, index: u32, at: Instant) -> Option<(bool, Duration)> {
         let account = self.account(peer)?;
-        let inside = account.frames.cohort.holds(index);
+        let inside = account.frames.holds(index);
         let voice = account.voice.as_mut()?;
-        if voice.fates.get(index as usize) != Some(&Fate::Delivered) {
+        if !voice.advance(index, Fate::Delivered, Fate::Played) {
             return None;
         }
-        let what = match playout {
-            Playout::Duplicate => return None,
-            Playout::Late(at) => {
-                voice.set(index, Fate::Late);
-                What::Late { index, at }
-            }
-            Playout::Played(at) => {
-                voice.set(index, Fate::Played);
-                let captured = voice.captured(index).map(Instant::from_nanos);
-                let after = captured.map(|captured| at.saturating_since(captured));
-                if inside {
-                    account.mouth_to_ear_max = account.mouth_to_ear_max.max(after);
-                }
-                What::Played { index, at, after }
-            }
-        };
-        Some(Fact { peer, inside, what })
+        let after = at.saturating_since(Instant::from_nanos(voice.captured(index)));
+        if inside {
+            account.mouth_to_ear_max = account.mouth_to_ear_max.max(after.as_nanos() + 1);
+        }
+        Some((inside, after))
+    }
+
+    fn late(&mut self, peer: u32, index: u32) -> Option<bool> {
+        let account = self.account(peer)?;
+        let fits = account.voice.as_mut()?.advance(index, Fate::Delivered, Fate::Late);
+        fits.then(|| account.frames.holds(index))
     }
 
     /// The frames of several packets, by the peer that sent them.
     pub(crate) fn into_videos(self) -> Vec<(usize, Vec<video::Frame>)> {
         let accounts = self.accounts.into_iter().enumerate();
-        let videos = accounts.filter_map(|(peer, account)| Some((peer, account?.video?)));
+        let videos = accounts.filter_map(|(peer, account)| Some((peer, *account?.video?)));
         videos.map(|(peer, video)| (peer, video.into_frames())).collect()
     }
 
@@ -307,7 +316,7 @@ impl Stats {
         let Some(voice) = account.voice.as_ref().filter(|voice| voice.has_rungs()) else {
             return Vec::new();
         };
-        (0..voice.fates.len() as u32).map(|index| voice.rung(index)).collect()
+        (0..voice.count()).map(|index| voice.rung(index)).collect()
     }
 
     /// What became of each frame a peer sent. `broken` if its connection ended in failure, so that
@@ -315,10 +324,10 @@ impl Stats {
     pub(crate) fn frame_fates(&self, peer: usize, broken: bool) -> Vec<FrameFate> {
         let Some(Some(account)) = self.accounts.get(peer) else { return Vec::new() };
         let Some(voice) = &account.voice else { return Vec::new() };
-        if !account.packets.one_frame_each {
+        if !account.one_frame_each {
             return voice.outcome(|_| !broken);
         }
-        let mut travelling = account.packets.pending.open_data_from_end();
+        let mut travelling = account.pending.open_data_from_end();
         travelling.sort_unstable();
         voice.outcome(|rank| travelling.binary_search(&rank).is_ok())
     }
@@ -328,6 +337,7 @@ impl Probe for Stats {
     fn wants(&self, topic: Topic) -> bool {
         matches!(topic, Topic::Packet | Topic::Drop | Topic::Frame | Topic::Event)
     }
+    #[inline(always)]
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         self.take(now, place, note);
     }

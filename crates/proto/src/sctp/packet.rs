@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::cause::Cause;
 use super::parameter::Parameter;
-use crate::packet::{Frame, Layers};
+use crate::packet::Frame;
 
 /// Bytes of the common header (RFC 9260 §3.1).
 pub const COMMON_HEADER: usize = 12;
@@ -258,9 +258,9 @@ impl Packet {
         COMMON_HEADER + self.chunks.iter().map(Chunk::wire_bytes).sum::<usize>()
     }
 
-    /// Its bytes, layer by layer: media headers and payloads of all messages in it, and the rest.
+    /// Bytes of media headers and of payload of all messages in it, behind those of the rest.
     #[must_use]
-    pub fn layers(&self) -> Layers {
+    pub fn lengths(&self) -> (usize, usize, usize) {
         let (mut transport, mut media, mut payload) = (COMMON_HEADER, 0, 0);
         for chunk in &self.chunks {
             transport += chunk.wire_bytes();
@@ -270,6 +270,6 @@ impl Packet {
                 (media, payload) = (media + header, payload + rest);
             }
         }
-        Layers { transport: transport as u32, media: media as u32, payload: payload as u32 }
+        (transport, media, payload)
     }
 }

@@ -1,0 +1,217 @@
+//! What a listener heard of a stretch of speech: counts of its frames, and the measures that need
+//! their order (ITU-T G.107's burst ratio, the longest gap).
+
+use talkspurt_proto::time::Duration;
+
+use crate::account::Cohort;
+use crate::fate::Fate;
+use crate::voice::Voice;
+
+/// The frames of a window, taken in order.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heard {
+    /// Frames by fate.
+    frames: [u64; 8],
+    /// Of these, on their way when their playout would have come after the run: not judged.
+    undecided: u64,
+    /// Runs of missing or late frames.
+    runs: u64,
+    /// The longest of their lengths in nanoseconds; `None` without a frame.
+    longest: Option<u64>,
+    /// Length of the present run up to its last frame, and when that was captured.
+    gap: u64,
+    unheard: Option<u64>,
+}
+
+impl Heard {
+    /// What was heard of the frames of a cohort. A frame on its way whose playout would have come
+    /// after the end of the run is not judged; `mouth_to_ear`, in nanoseconds, is the delay at which
+    /// the others were played.
+    pub(crate) fn of(voice: &Voice, cohort: Cohort, mouth_to_ear: u64) -> Self {
+        let mut heard = Self::default();
+        let mut index = cohort.first;
+        while index < cohort.end {
+            let (fates, captured) = (voice.fates(index), voice.captured(index));
+            // Nearly all were played: as many in a row as the word tells.
+            let played = (fates.of(Fate::Played) >> (index % 64)).trailing_ones();
+            let played = played.min(cohort.end - index);
+            if played > 0 {
+                heard.frames[Fate::Played as usize] += u64::from(played);
+                heard.judge(captured, false, voice.frame());
+                index += played;
+                continue;
+            }
+            let fate = fates.at(index);
+            heard.frames[fate as usize] += 1;
+            let on_its_way = matches!(fate, Fate::Queued | Fate::HandedOver);
+            if on_its_way && captured + mouth_to_ear >= voice.end() {
+                heard.undecided += 1;
+            } else {
+                heard.judge(captured, fate.is_unheard(), voice.frame());
+            }
+            index += 1;
+        }
+        // After the last frame nothing is known of the next.
+        if heard.unheard.is_some() {
+            heard.longest = heard.longest.max(Some(heard.gap + voice.frame()));
+        }
+        heard
+    }
+
+    /// A frame that was heard or not. A gap is as long as the frames of its run, each as long as until
+    /// the next one judged, or as frames are before a pause of the speaker.
+    fn judge(&mut self, captured: u64, is_unheard: bool, frame: u64) {
+        match self.unheard {
+            Some(last) => {
+                let step = captured - last;
+                self.gap += if step <= 2 * frame { step } else { frame };
+            }
+            None => self.runs += u64::from(is_unheard),
+        }
+        self.longest = self.longest.max(Some(self.gap));
+        self.unheard = is_unheard.then_some(captured);
+        if !is_unheard {
+            self.gap = 0;
+        }
+    }
+
+    /// Frames of this fate.
+    pub(crate) fn frames(&self, fate: Fate) -> u64 {
+        self.frames[fate as usize]
+    }
+
+    /// Frames given to the transport.
+    pub(crate) fn handed_over(&self) -> u64 {
+        let stayed = self.frames(Fate::Queued) + self.frames(Fate::Discarded);
+        self.frames.iter().sum::<u64>() - stayed
+    }
+
+    /// Frames that were judged.
+    pub(crate) fn judged(&self) -> u64 {
+        self.frames.iter().sum::<u64>() - self.undecided
+    }
+
+    /// Of those, never delivered.
+    pub(crate) fn missing(&self) -> u64 {
+        let missing = Fate::ALL.into_iter().filter(|fate| fate.is_missing());
+        missing.map(|fate| self.frames(fate)).sum::<u64>() - self.undecided
+    }
+
+    /// Of those, delivered after their playout.
+    pub(crate) fn late(&self) -> u64 {
+        self.frames(Fate::Late)
+    }
+
+    /// Share of those judged that were missing or late.
+    pub(crate) fn loss_ratio(&self) -> Option<f64> {
+        let judged = self.judged();
+        (judged > 0).then(|| (self.missing() + self.late()) as f64 / judged as f64)
+    }
+
+    pub(crate) fn burst_ratio(&self) -> Option<f64> {
+        burst_ratio_of(self.judged(), self.missing() + self.late(), self.runs)
+    }
+
+    /// The longest stretch of speech of which nothing was heard.
+    pub(crate) fn longest_gap(&self) -> Option<Duration> {
+        self.longest.map(Duration::from_nanos)
+    }
+}
+
+/// Burst ratio of ITU-T G.107: mean length of the observed runs of losses over the mean length
+/// expected under random loss, `1 / (1 − loss ratio)`. `None` without a loss.
+pub fn burst_ratio(lost: impl IntoIterator<Item = bool>) -> Option<f64> {
+    let (mut frames, mut losses, mut runs, mut before) = (0_u64, 0_u64, 0_u64, false);
+    for is_lost in lost {
+        frames += 1;
+        losses += u64::from(is_lost);
+        runs += u64::from(is_lost && !before);
+        before = is_lost;
+    }
+    burst_ratio_of(frames, losses, runs)
+}
+
+fn burst_ratio_of(frames: u64, losses: u64, runs: u64) -> Option<f64> {
+    (runs > 0).then(|| (losses as f64 / runs as f64) * ((frames - losses) as f64 / frames as f64))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::voice::tests::bring;
+
+    const FRAME: u64 = 20_000_000;
+    const END: u64 = 100 * FRAME;
+
+    fn voice(frames: impl IntoIterator<Item = (u64, Fate)>) -> Voice {
+        let mut voice = Voice::new(Duration::from_nanos(FRAME), Duration::from_nanos(END));
+        for (index, (captured, fate)) in (0_u32..).zip(frames) {
+            assert!(voice.generated(index, captured));
+            bring(&mut voice, index, fate);
+        }
+        voice
+    }
+
+    proptest! {
+        /// Beside counts frame by frame.
+        #[test]
+        fn counts_as_one_would_by_hand(
+            steps in prop::collection::vec((0_u64..6, 0_usize..40), 0..300),
+            window in (0_u32..300, 0_u32..300),
+            mouth_to_ear in 0..20 * FRAME,
+        ) {
+            let mut captured = 0;
+            let frames: Vec<(u64, Fate)> = steps.into_iter().map(|(step, fate)| {
+                // Most are played and most steps are frames.
+                captured += [0, FRAME / 2, 2 * FRAME, 5 * FRAME].get(step as usize).unwrap_or(&FRAME);
+                (captured, *Fate::ALL.get(fate).unwrap_or(&Fate::Played))
+            }).collect();
+            let end = window.1.min(frames.len() as u32);
+            let first = window.0.min(end);
+            let heard = Heard::of(&voice(frames.clone()), Cohort { first, end }, mouth_to_ear);
+            let all = &frames[first as usize..end as usize];
+            for fate in Fate::ALL {
+                prop_assert_eq!(heard.frames(fate), all.iter().filter(|(_, it)| *it == fate).count() as u64);
+            }
+            let judged: Vec<(u64, Fate)> = all.iter().copied().filter(|(captured, fate)| {
+                !matches!(fate, Fate::Queued | Fate::HandedOver) || captured + mouth_to_ear < END
+            }).collect();
+            let count = |is: fn(Fate) -> bool| judged.iter().filter(|(_, fate)| is(*fate)).count() as u64;
+            prop_assert_eq!(heard.judged(), judged.len() as u64);
+            prop_assert_eq!(heard.missing(), count(Fate::is_missing));
+            prop_assert_eq!(heard.late(), count(|fate| fate == Fate::Late));
+            prop_assert_eq!(heard.burst_ratio(), burst_ratio(judged.iter().map(|(_, fate)| fate.is_unheard())));
+            // Every frame of speech is as long as until the next, or as a frame.
+            let lengths = judged.windows(2).map(|pair| pair[1].0 - pair[0].0).chain([FRAME]);
+            let lengths = lengths.map(|step| if step <= 2 * FRAME { step } else { FRAME });
+            let (mut longest, mut gap) = (0, 0);
+            for ((_, fate), length) in judged.iter().zip(lengths) {
+                gap = if fate.is_unheard() { gap + length } else { 0 };
+                longest = longest.max(gap);
+            }
+            let longest = (!judged.is_empty()).then(|| Duration::from_nanos(longest));
+            prop_assert_eq!(heard.longest_gap(), longest);
+        }
+    }
+
+    #[test]
+    fn the_longest_gap_is_the_longest_and_counts_late_frames() {
+        let of = |text: &str| {
+            let fate = |letter| match letter {
+                'l' => Fate::Late,
+                'd' => Fate::Discarded,
+                _ => Fate::Played,
+            };
+            let voice = voice((0..).map(|index| FRAME * index).zip(text.chars().map(fate)));
+            let heard = Heard::of(&voice, Cohort { first: 0, end: text.len() as u32 }, 0);
+            heard.longest_gap().map(|gap| gap.as_nanos() / 1_000_000)
+        };
+        assert_eq!(of(""), None);
+        assert_eq!(of("..."), Some(0));
+        assert_eq!(of(".d.lld."), Some(60));
+        assert_eq!(of("ll.d"), Some(40));
+        assert_eq!(of("d.ddd"), Some(60));
+    }
+}
