@@ -8,10 +8,10 @@
 //! of root and lane. Equal times are settled by node number, wherever a key lies, so links (numbered first)
 //! precede peers.
 //!
-//! Leaves lie as deep as they are rarely set: under place 4 those of busy links, under 5 other links', under
-//! 3 the rest, each on one level, so that paths of a kind are equally long and their end is foretold. The
-//! tree has room for all nodes there may be: a length that is known needs no check of bounds at any level,
-//! and memory that is never touched is none.
+//! Leaves lie as deep as they are rarely set: under place 4 those of busy links, under 3 other links', under
+//! 5 the rest, whose replays mostly end halfway. All of a kind are on one level, so that the end of a path is
+//! foretold. The tree has room for all nodes there may be: a length that is known needs no check of bounds at
+//! any level, and memory that is never touched is none.
 
 use talkspurt_proto::time::Instant;
 
@@ -20,7 +20,7 @@ use crate::lane::{Lane, NEVER};
 /// At most this many nodes: 16 bits.
 pub const MAX_NODES: usize = 1 << NODE_BITS;
 const NODE_BITS: u32 = 16;
-/// The deepest are links under place 5, then those under 3.
+/// The deepest leaves are under place 5, the last at `6 * MAX_NODES - 1`.
 const PLACES: usize = 8 * MAX_NODES;
 
 /// The wake-ups of all nodes.
@@ -57,7 +57,7 @@ impl Schedule {
             let first = place * count.next_power_of_two();
             (first..first + count).map(|leaf| leaf as u32)
         };
-        let mut leaves: Box<[u32]> = under(5, links).chain(under(3, others)).collect();
+        let mut leaves: Box<[u32]> = under(3, links).chain(under(5, others)).collect();
         for (node, leaf) in busy.iter().zip(under(4, busy.len())) {
             leaves[*node as usize] = leaf;
         }
