@@ -3,7 +3,7 @@
 //! A key holds 48 bits of nanoseconds and 16 bits of node number in one `u64`, all bits turned, so that
 //! the earliest is the greatest and zero is never. Each inner node of the tree holds the greater of its
 //! children, the root the earliest; setting a leaf replays one path to the root. Wake-ups that stay what
-//! they are until they come may lie in the [`Lane`] instead, where most of those of links do when links are
+//! they are until they come may lie in the lane instead, where most of those of links do when links are
 //! alike: taken with none of the tree's twelve levels for five hundred calls. The next event is the earlier
 //! of root and lane. Equal times are settled by node number, wherever a key lies, so links (numbered first)
 //! precede peers.
