@@ -10,6 +10,7 @@ pub mod capacity;
 pub mod cell;
 pub mod drive;
 mod flight;
+mod lane;
 pub mod link;
 pub mod medium;
 pub mod schedule;

@@ -137,6 +137,9 @@ pub enum Offered {
     Taken,
     /// The same, and what the link next wakes for stays what it was.
     Behind,
+    /// It flies, and the link, which had nothing to wake for, now has its arrival; an outage apart, that
+    /// stays until it comes.
+    First(Instant),
     /// It is longer than the MTU: gone, and its sender is to be told.
     TooBig(Packet, Quote),
 }
@@ -259,6 +262,7 @@ impl Link {
         pool: &mut Pool,
         probe: &mut P,
     ) -> Offered {
+        let (flying, waiting) = (self.flight.len(), self.waiting);
         self.advance(now, pool, probe);
         if !self.up {
             self.refuse(now, *packet, DropReason::Down, (pool, probe));
@@ -277,10 +281,13 @@ impl Link {
             self.enqueue(now, *packet, idle, pool, probe);
         }
         // Where packets keep their order, what comes behind others changes nothing.
-        if self.flight.len() > 1 && !self.has_medium {
+        if flying > 0 && !self.has_medium {
             return Offered::Behind;
         }
-        Offered::Taken
+        match self.flight.first() {
+            Some((arrival, _)) if waiting == 0 && self.is_plain => Offered::First(*arrival),
+            _ => Offered::Taken,
+        }
     }
 
     /// [`Link::offer`], where the queue is asked. `idle`: nothing waits and the transmitter is free.

@@ -16,7 +16,7 @@ use talkspurt_proto::time::Instant;
 use crate::cell::Cell;
 use crate::link::{Link, Offered};
 use crate::pool::Pool;
-use crate::schedule::Schedule;
+use crate::schedule::{Schedule, Wake};
 
 /// A step of a route: a link, behind all links a hop of a cell, or (with this bit) the peer at its
 /// end.
@@ -134,7 +134,11 @@ impl<P: Probe> World<P> {
         }
         let mut world = Self {
             now: Instant::ZERO,
-            schedule: Schedule::new(parts.links.len() + parts.peers.len() + 1 + parts.cells.len()),
+            schedule: Schedule::new(
+                parts.links.len(),
+                parts.peers.len() + 1 + parts.cells.len(),
+                &busy_links(parts.links.len(), &parts.routes),
+            ),
             numbers: vec![0; parts.peers.len()],
             links: parts.links,
             cells: parts.cells,
@@ -166,11 +170,12 @@ impl<P: Probe> World<P> {
     pub fn run_until(&mut self, end: Instant, cancel: &AtomicBool) -> bool {
         let links = self.links.len() as u32;
         let peers = links + self.peers.len() as u32;
-        while let Some((now, node)) = self.schedule.next().filter(|(at, _)| *at < end) {
-            self.now = now;
+        while let Some(wake) = self.schedule.next_before(end) {
+            let node = wake.node;
+            self.now = wake.at;
             self.events += 1;
             if node < links {
-                self.on_link(node);
+                self.on_link(wake);
             } else if node < peers {
                 self.wake((node - links) as usize);
             } else if node == peers {
@@ -190,8 +195,13 @@ impl<P: Probe> World<P> {
     /// Brings every link up to the present; changes no result.
     pub fn settle(&mut self) {
         for index in 0..self.links.len() {
-            self.links[index].advance(self.now, &mut self.pool, &mut self.probe);
-            self.schedule.set(index as u32, self.links[index].next());
+            let link = &mut self.links[index];
+            let before = link.next();
+            link.advance(self.now, &mut self.pool, &mut self.probe);
+            // What was appended stays where it is.
+            if link.next() != before {
+                self.schedule.set(index as u32, link.next());
+            }
         }
         for index in 0..self.cells.len() {
             self.cells[index].advance(self.now, &mut self.pool, &mut self.probe);
@@ -262,18 +272,18 @@ impl<P: Probe> World<P> {
     }
 
     #[inline]
-    fn on_link(&mut self, index: u32) {
-        let link = &mut self.links[index as usize];
+    fn on_link(&mut self, wake: Wake) {
+        let link = &mut self.links[wake.node as usize];
         link.advance(self.now, &mut self.pool, &mut self.probe);
         // The label is copied from where it lies, not moved inside an option: the compiler splits
         // the latter into pieces whose reassembly stalls.
         if let Some(arrived) = link.arrived(self.now) {
             let packet = *arrived;
             link.let_go(self.now, &packet, &mut self.probe);
-            self.schedule.set_next(index, link.next());
+            self.schedule.again(wake, link.next());
             self.forward(&packet);
         } else {
-            self.schedule.set_next(index, link.next());
+            self.schedule.again(wake, link.next());
         }
     }
 
@@ -312,9 +322,10 @@ impl<P: Probe> World<P> {
         };
         match link.offer(self.now, packet, &mut self.pool, &mut self.probe) {
             Offered::Behind => {}
+            Offered::First(arrival) => self.schedule.append(index, arrival),
             Offered::Taken => self.schedule.set(index, link.next()),
             Offered::TooBig(packet, quote) => {
-                self.schedule.set(index, link.next());
+                self.schedule.replan(index, link.next());
                 let mtu = self.links[index as usize].mtu();
                 self.answer_too_big(index, mtu, &packet, quote);
             }
@@ -477,7 +488,7 @@ impl<P: Probe> World<P> {
         } else {
             link.go_down(self.now, &mut self.pool, &mut self.probe);
         }
-        self.schedule.set(change.link, link.next());
+        self.schedule.replan(change.link, link.next());
         let news = if change.up { PathNews::Up } else { PathNews::Down };
         for at in 0..self.doors.len() {
             let (link, route) = self.doors[at];
@@ -490,4 +501,21 @@ impl<P: Probe> World<P> {
         }
         self.plan_change();
     }
+}
+
+/// Links over which at least an eighth of all routes lead, more than one, the busiest first.
+fn busy_links(links: usize, routes: &[Route]) -> Vec<u32> {
+    let mut over = vec![0; links];
+    for step in routes.iter().flat_map(|route| &route.steps) {
+        // Beyond the links are the hops of cells.
+        if let Some(over) = over.get_mut(*step as usize) {
+            *over += 1;
+        }
+    }
+    let least = routes.len().div_ceil(8).max(2);
+    let mut busy: Vec<u32> =
+        (0_u32..).zip(&over).filter(|(_, over)| **over >= least).map(|(link, _)| link).collect();
+    busy.sort_by_key(|link| std::cmp::Reverse(over[*link as usize]));
+    busy.truncate(8);
+    busy
 }

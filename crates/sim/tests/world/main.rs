@@ -24,3 +24,4 @@ mod sctp;
 mod speech;
 mod support;
 mod tcp;
+mod wakes;

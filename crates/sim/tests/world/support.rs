@@ -68,6 +68,8 @@ pub(crate) struct Run {
     /// By peer, how many units its source made.
     pub(crate) generated: Vec<u32>,
     pub(crate) hops: u64,
+    /// Wake-ups.
+    pub(crate) events: u64,
 }
 
 impl Run {
@@ -119,14 +121,14 @@ pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run
     assert!(finished);
     let played = world.peers().iter().map(|peer| peer.played().to_vec()).collect();
     let generated = world.peers().iter().map(talkspurt_app::peer::Peer::generated).collect();
-    let hops = world.hops();
+    let (hops, events) = (world.hops(), world.events());
     let (((_, packets), probe), (digest, recorder)) = world.probe;
     packets.map_or(Ok(()), PacketTable::finish).expect("nothing can fail");
     let recording = recorder.finish();
     assert_eq!(recording.conservation(), Ok(()));
     let digest = digest.hex();
     let (flows, links) = (recording.flows, recording.links);
-    (Run { flows, links, digest, played, generated, hops }, probe)
+    (Run { flows, links, digest, played, generated, hops, events }, probe)
 }
 
 /// Runs without accounts and gives the counters of every direction at the end.
