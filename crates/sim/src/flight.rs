@@ -15,7 +15,7 @@ pub(crate) struct Flight {
 
 impl Flight {
     /// Room for so many is made when the first packet flies.
-    const LEAST: usize = 4;
+    const LEAST: usize = 1;
 
     /// How many fly.
     #[inline]
