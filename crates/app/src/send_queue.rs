@@ -46,13 +46,14 @@ impl Config {
     pub const LIFETIME: Duration = Duration::from_millis(150);
 }
 
-/// The queue.
+/// The queue. Whether anything waits is asked for each packet, all else seldom.
 #[derive(Debug)]
+#[repr(C)]
 pub struct SendQueue {
-    packets: usize,
-    drop: Drop,
-    lifetime: Duration,
     waiting: VecDeque<Waiting>,
+    packets: usize,
+    lifetime: Duration,
+    drop: Drop,
 }
 
 /// A frame that waits.

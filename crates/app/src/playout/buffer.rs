@@ -12,13 +12,14 @@ use super::{Anchor, Config};
 
 /// A fixed jitter buffer for one stream of frames.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Buffer {
     config: Config,
     step: Duration,
-    longest: Duration,
     /// When sample 0 of the stream would be played; may lie before the clock's origin.
-    origin: Option<i128>,
+    origin: Option<i64>,
     seen: Seen,
+    longest: Duration,
 }
 
 impl Buffer {
@@ -26,7 +27,7 @@ impl Buffer {
     /// same, for a stream whose frames are all of one length.
     #[must_use]
     pub fn new(config: Config, step: Duration, longest: Duration) -> Self {
-        Self { config, step, longest, origin: None, seen: Seen::default() }
+        Self { config, step, origin: None, seen: Seen::default(), longest }
     }
 
     /// Decides on the frame that begins `index` steps after the start of the stream, arrived at `arrival` by the
@@ -45,11 +46,12 @@ impl Buffer {
     }
 
     fn due_after_first(&mut self, index: u32, arrival: Instant) -> Instant {
-        let position = i128::from(index) * i128::from(self.step.as_nanos());
-        let buffer = i128::from(self.config.buffer.as_nanos());
-        let origin =
-            *self.origin.get_or_insert_with(|| i128::from(arrival.as_nanos()) - position + buffer);
-        Instant::from_nanos((origin + position).clamp(0, i128::from(u64::MAX)) as u64)
+        // Two hundred and ninety years either way.
+        let position = i64::from(index).saturating_mul(self.step.as_nanos() as i64);
+        let origin = *self.origin.get_or_insert_with(|| {
+            ((arrival + self.config.buffer).as_nanos() as i64).saturating_sub(position)
+        });
+        Instant::from_nanos(origin.saturating_add(position).max(0) as u64)
     }
 }
 
@@ -57,6 +59,7 @@ impl Buffer {
 /// stray index of four thousand million takes one entry. The latest entry lies at hand, since most
 /// frames belong there.
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 struct Seen {
     latest: (u32, u64),
     others: BTreeMap<u32, u64>,

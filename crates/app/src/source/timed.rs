@@ -19,37 +19,45 @@ use super::spurts::{Conversation, Spurts};
 use crate::codec::Encoding;
 use crate::recording::Recording;
 
-/// A source that sends by the clock.
+/// A source that sends by the clock. What every unit needs lies together on three lines of the cache,
+/// which those of five hundred calls share with all else of them.
 #[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Timed {
-    content: Content,
-    /// Ways to send, best first.
-    shapes: Vec<Shape>,
-    /// The one of the unit under way, and the one asked for.
-    shape: u8,
-    wanted: u8,
-    /// What places in time are counted in.
-    step: Duration,
-    noise: Duration,
-    pauses: Option<Pauses>,
-    keep_alive: Option<KeepAlive>,
-    dice: Dice,
+    /// When the unit of `slot` leaves; `None` when there is none.
+    due: Option<Instant>,
+    stop: Instant,
     /// Start of the media clock.
     origin: Instant,
-    stop: Instant,
+    /// What places in time are counted in.
+    step: Duration,
     slot: u64,
-    marker: bool,
     /// Units that were sent, and their bytes, for offsets of virtual payloads.
     sent: u64,
     sent_bytes: u64,
-    /// When the unit of `slot` leaves; `None` when there is none.
-    due: Option<Instant>,
+    dice: Dice,
+    noise: Duration,
+    /// The way of the unit under way.
+    shape: Shape,
+    /// Its number, and that of the one asked for.
+    number: u8,
+    wanted: u8,
+    marker: bool,
+    /// `None` where nobody looks at it.
+    content: Option<Box<Content>>,
+    keep_alive: Option<Box<KeepAlive>>,
+    /// End of the present talkspurt, beyond all time of who never pauses.
+    talk_until: Instant,
+    spurts: Option<Spurts>,
+    /// Ways to send, best first.
+    shapes: Vec<Shape>,
 }
 
 #[derive(Debug)]
-enum Content {
-    Virtual,
-    Recording { encoded: Bytes, unit: usize, repeat: bool },
+struct Content {
+    encoded: Bytes,
+    unit: usize,
+    repeat: bool,
 }
 
 /// The units of one way to send.
@@ -60,13 +68,6 @@ struct Shape {
     bytes: u64,
     /// What the encoder waits for beyond the unit.
     look_ahead: Duration,
-}
-
-#[derive(Debug)]
-struct Pauses {
-    spurts: Spurts,
-    /// End of the present talkspurt.
-    talk_until: Instant,
 }
 
 #[derive(Debug)]
@@ -120,12 +121,12 @@ impl Timed {
             look_ahead: encoding.codec.look_ahead(),
         };
         let content = match recording {
-            Some(recording) => Content::Recording {
+            Some(recording) => Some(Content {
                 encoded: recording.encoded.clone(),
                 unit: encodings[0].payload_bytes(),
                 repeat: speech.repeat,
-            },
-            None => Content::Virtual,
+            }),
+            None => None,
         };
         let keep_alive = speech.keep_alive.map(|keep| KeepAlive {
             steps: keep.every.as_nanos().div_ceil(step.as_nanos()).max(1),
@@ -149,7 +150,7 @@ impl Timed {
     pub fn cbr(cbr: &Cbr, dice: Dice, start: Instant, stop: Instant) -> Self {
         let (shape, interval) = Self::even(cbr.rate, cbr.packet);
         let source = Self::new(vec![shape], interval, cbr.noise, dice, start, stop);
-        source.begun(Content::Virtual, None, None)
+        source.begun(None, None, None)
     }
 
     /// Constant bit rate, on and off.
@@ -159,7 +160,7 @@ impl Timed {
         let OnOff { on, off, spread, .. } = *on_off;
         let pauses = Some(Spurts::Alone { on, off, spread });
         let source = Self::new(vec![shape], interval, on_off.noise, dice, start, stop);
-        source.begun(Content::Virtual, pauses, None)
+        source.begun(None, pauses, None)
     }
 
     fn even(rate: Rate, packet: Size) -> (Shape, Duration) {
@@ -177,37 +178,39 @@ impl Timed {
         stop: Instant,
     ) -> Self {
         Self {
-            content: Content::Virtual,
-            shapes,
-            shape: 0,
-            wanted: 0,
-            step,
-            noise,
-            pauses: None,
-            keep_alive: None,
-            dice,
-            origin,
+            due: None,
             stop,
+            origin,
+            step,
             slot: 0,
-            marker: true,
             sent: 0,
             sent_bytes: 0,
-            due: None,
+            dice,
+            noise,
+            shape: shapes[0],
+            number: 0,
+            wanted: 0,
+            marker: true,
+            content: None,
+            keep_alive: None,
+            talk_until: Instant::HORIZON,
+            spurts: None,
+            shapes,
         }
     }
 
     /// With its first unit planned.
     fn begun(
         mut self,
-        content: Content,
+        content: Option<Content>,
         pauses: Option<Spurts>,
         keep_alive: Option<KeepAlive>,
     ) -> Self {
-        self.content = content;
-        self.keep_alive = keep_alive;
-        self.pauses = pauses.map(|mut spurts| {
-            let talk_until = spurts.first(self.origin, &mut self.dice);
-            Pauses { spurts, talk_until }
+        self.content = content.map(Box::new);
+        self.keep_alive = keep_alive.map(Box::new);
+        self.spurts = pauses.map(|mut spurts| {
+            self.talk_until = spurts.first(self.origin, &mut self.dice);
+            spurts
         });
         self.plan(Instant::ZERO);
         self
@@ -223,7 +226,7 @@ impl Timed {
     /// at once if none was made yet. A unit under way is finished as it was begun.
     pub fn encode_in(&mut self, encoding: u8) {
         self.wanted = encoding.min((self.shapes.len() - 1) as u8);
-        if self.sent == 0 && self.wanted != self.shape {
+        if self.sent == 0 && self.wanted != self.number {
             self.plan(Instant::ZERO);
         }
     }
@@ -235,16 +238,17 @@ impl Timed {
         Some(self.next_unit(due))
     }
 
+    #[inline(always)]
     fn next_unit(&mut self, due: Instant) -> Unit {
         let keeping = self.keeping();
         let (steps, bytes) = match keeping {
             Some(keep) => (keep.steps, keep.bytes),
-            None => (self.shape().steps, self.shape().bytes),
+            None => (self.shape.steps, self.shape.bytes),
         };
         let unit = Unit {
             index: u32::try_from(self.sent).expect(super::UNITS_FIT),
             slot: self.slot,
-            encoding: self.shape,
+            encoding: self.number,
             keep_alive: keeping.is_some(),
             marker: self.marker && keeping.is_none(),
             captured: self.begins(self.slot),
@@ -258,13 +262,9 @@ impl Timed {
         unit
     }
 
-    fn shape(&self) -> Shape {
-        self.shapes[usize::from(self.shape)]
-    }
-
     /// The knobs of the packet under way, if it only keeps the flow alive.
     fn keeping(&self) -> Option<&KeepAlive> {
-        self.keep_alive.as_ref().filter(|keep| keep.until.is_some())
+        self.keep_alive.as_deref().filter(|keep| keep.until.is_some())
     }
 
     fn begins(&self, slot: u64) -> Instant {
@@ -272,12 +272,12 @@ impl Timed {
     }
 
     fn payload(&self, bytes: u64) -> Payload {
-        match &self.content {
-            Content::Virtual => Payload::Virtual { offset: self.sent_bytes, len: bytes },
-            Content::Recording { encoded, unit, repeat: false } => {
+        match self.content.as_deref() {
+            None => Payload::Virtual { offset: self.sent_bytes, len: bytes },
+            Some(Content { encoded, unit, repeat: false }) => {
                 Payload::Real(piece(encoded, *unit, self.slot as usize))
             }
-            Content::Recording { encoded, unit, repeat: true } => {
+            Some(Content { encoded, unit, repeat: true }) => {
                 let units = encoded.len().div_ceil(*unit);
                 let piece = piece(encoded, *unit, self.slot as usize % units);
                 Payload::Real(if piece.len() < *unit { padded(&piece, *unit) } else { piece })
@@ -287,25 +287,24 @@ impl Timed {
 
     /// Settles when the unit of the slot leaves, not before `earliest`.
     fn plan(&mut self, earliest: Instant) {
-        self.shape = self.wanted;
+        if self.number != self.wanted {
+            self.number = self.wanted;
+            self.shape = self.shapes[usize::from(self.wanted)];
+        }
         self.pass_silence();
         if let Some(keep) = self.keeping() {
             // Nothing is encoded that would make noise: talk is where it would be without. What only
             // keeps a path alive says nothing of the time to come; what tells of silence comes in the
             // place of speech, when that has been found to be none.
-            let heard = if keep.at_once { self.shape().steps } else { 0 };
+            let heard = if keep.at_once { self.shape.steps } else { 0 };
             let due = self.begins(self.slot + heard);
             self.due = (due <= self.stop).then(|| due.max(earliest));
             return;
         }
-        let shape = self.shape();
-        let complete = self.begins(self.slot + shape.steps) + shape.look_ahead;
-        let exhausted = match &self.content {
-            Content::Recording { encoded, unit, repeat } => {
-                encoded.is_empty() || (!repeat && self.slot as usize * unit >= encoded.len())
-            }
-            Content::Virtual => false,
-        };
+        let complete = self.begins(self.slot + self.shape.steps) + self.shape.look_ahead;
+        let exhausted = self.content.as_deref().is_some_and(|Content { encoded, unit, repeat }| {
+            encoded.is_empty() || (!repeat && self.slot as usize * unit >= encoded.len())
+        });
         self.due = (!exhausted && complete <= self.stop)
             .then(|| (complete + self.dice.span(self.noise)).max(earliest));
     }
@@ -313,35 +312,37 @@ impl Timed {
     /// Moves the slot on to where talk resumes, or to the next packet that keeps the flow alive
     /// until then.
     fn pass_silence(&mut self) {
-        let resumes = match &self.keep_alive {
+        let resumes = match self.keep_alive.as_deref() {
             Some(KeepAlive { until: Some(until), .. }) => Some(*until),
+            _ if self.begins(self.slot) < self.talk_until => return,
             _ => self.skip_silence(),
         };
         let Some(resumes) = resumes else { return };
-        match &mut self.keep_alive {
+        match self.keep_alive.as_deref_mut() {
             Some(keep) if keep.until.is_none() && self.slot + keep.first() < resumes => {
                 keep.until = Some(resumes);
                 self.slot += keep.first();
             }
             Some(keep) if keep.until.is_some() && self.slot < resumes => {}
             keep => {
-                keep.iter_mut().for_each(|keep| keep.until = None);
+                keep.into_iter().for_each(|keep| keep.until = None);
                 self.slot = resumes;
             }
         }
     }
 
     /// The slot at which talk resumes, if there is silence at the present one.
+    #[inline(never)]
     fn skip_silence(&mut self) -> Option<u64> {
-        let pauses = self.pauses.as_mut()?;
+        let spurts = self.spurts.as_mut()?;
         let mut resumes = None;
         let mut slot = self.slot;
-        while self.origin + self.step * slot >= pauses.talk_until {
-            if pauses.talk_until >= self.stop {
+        while self.origin + self.step * slot >= self.talk_until {
+            if self.talk_until >= self.stop {
                 return resumes;
             }
             let resume;
-            (resume, pauses.talk_until) = pauses.spurts.next(pauses.talk_until, &mut self.dice);
+            (resume, self.talk_until) = spurts.next(self.talk_until, &mut self.dice);
             let silent = resume.saturating_since(self.origin).as_nanos();
             slot = slot.max(silent.div_ceil(self.step.as_nanos().max(1)));
             resumes = Some(slot);

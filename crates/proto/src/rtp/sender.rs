@@ -149,6 +149,27 @@ impl Sender {
 }
 
 /// Whole ticks of a clock in this many nanoseconds, modulo 2³².
+#[inline]
 pub(super) fn ticks(nanos: u64, clock_rate_hz: u32) -> u32 {
-    (u128::from(nanos) * u128::from(clock_rate_hz) / 1_000_000_000) as u32
+    const SECOND: u64 = 1_000_000_000;
+    // 64 bits suffice for 26 days at 8 kHz, and are divided by a constant without a division.
+    match nanos.checked_mul(u64::from(clock_rate_hz)) {
+        Some(scaled) => (scaled / SECOND) as u32,
+        None => (u128::from(nanos) * u128::from(clock_rate_hz) / u128::from(SECOND)) as u32,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// On both sides of where 64 bits suffice.
+        #[test]
+        fn ticks_are_whole_and_wrap(nanos in prop_oneof![any::<u64>(), 0..1_u64 << 52], hz in prop_oneof![Just(8000), Just(90_000), any::<u32>()]) {
+            let exact = u128::from(nanos) * u128::from(hz) / 1_000_000_000;
+            prop_assert_eq!(ticks(nanos, hz), exact as u32);
+        }
+    }
 }
