@@ -265,6 +265,14 @@ impl Transport {
         }
     }
 
+    /// True if what is handed over now leaves as it is and at once, and what arrives is delivered so: of
+    /// datagrams when nothing waits. Who asks may spare them the way.
+    #[inline]
+    #[must_use]
+    pub const fn passes(&self) -> bool {
+        matches!(self, Self::Udp(endpoint) if endpoint.is_empty())
+    }
+
     /// Bytes of the longest message it carries at all, permit or not: what is longer never leaves.
     #[inline]
     #[must_use]

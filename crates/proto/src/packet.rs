@@ -71,6 +71,12 @@ pub enum Damage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyId(pub u32);
 
+/// Where the bodies of travelling packets are kept.
+pub trait Bodies {
+    /// Keeps a body until its packet arrives or is lost; it is made where it goes.
+    fn put(&mut self, body: impl FnOnce() -> Body) -> BodyId;
+}
+
 /// The label of a packet: all that queues and links may know of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
@@ -360,7 +366,9 @@ impl Body {
                 sack_permitted: _,
                 timestamps: _,
             }) => sack.is_none() && matches!(payload, Payload::Virtual { .. }),
-            Self::Udp(Frame::Data(Payload::Virtual { .. })) => true,
+            Self::Udp(Frame::Data(payload) | Frame::Rtp(rtp::Packet { payload, .. })) => {
+                matches!(payload, Payload::Virtual { .. })
+            }
             _ => false,
         }
     }

@@ -52,6 +52,13 @@ impl Udp {
         }
     }
 
+    /// True if nothing waits in it: what comes in next is what leaves next.
+    #[inline]
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.first.is_none()
+    }
+
     /// The smallest MTU a router has reported (RFC 1191), for applications that size their frames.
     #[must_use]
     pub const fn path_mtu(&self) -> Option<u32> {

@@ -1,6 +1,6 @@
 //! Where the bodies of travelling packets wait, so that queues move only labels.
 
-use talkspurt_proto::packet::{Body, BodyId};
+use talkspurt_proto::packet::{Bodies, Body, BodyId};
 
 /// A slab of bodies with a free list; slots are used again, latest first (warm in the cache).
 #[derive(Debug, Default)]
@@ -9,15 +9,22 @@ pub struct Pool {
     free: Vec<u32>,
 }
 
-impl Pool {
-    /// Keeps a body.
+impl Bodies for Pool {
     #[inline(always)]
-    pub fn put(&mut self, body: Body) -> BodyId {
+    fn put(&mut self, body: impl FnOnce() -> Body) -> BodyId {
         let slot = self.free.pop().unwrap_or_else(|| self.grow());
-        self.slots[slot as usize] = Some(body);
+        let place = &mut self.slots[slot as usize];
+        debug_assert!(place.is_none(), "what waits there would be lost");
+        // Asked, so that there is nothing to drop and the body is made where it goes: a copy of what was
+        // just written piece by piece stalls.
+        if place.is_none() {
+            *place = Some(body());
+        }
         BodyId(slot)
     }
+}
 
+impl Pool {
     #[cold]
     fn grow(&mut self) -> u32 {
         self.slots.push(None);
@@ -104,13 +111,13 @@ mod tests {
     fn slots_are_used_again_latest_first() {
         let mut pool = Pool::default();
         assert!(pool.is_empty());
-        let [a, b, c] = [1, 2, 3].map(|number| pool.put(body(number)));
+        let [a, b, c] = [1, 2, 3].map(|number| pool.put(|| body(number)));
         assert_eq!([a, b, c].map(|id| offset(pool.peek(id))), [1, 2, 3]);
         *pool.open(b) = body(20);
         assert_eq!(offset(&pool.take(b)), 20);
         pool.release(a);
         assert_eq!(pool.len(), 1);
-        let again = [4, 5, 6].map(|number| pool.put(body(number)));
+        let again = [4, 5, 6].map(|number| pool.put(|| body(number)));
         assert_eq!((again[0], again[1]), (a, b));
         assert_eq!([c, a, b, again[2]].map(|id| offset(pool.peek(id))), [3, 4, 5, 6]);
         [a, b, c, again[2]].into_iter().for_each(|id| pool.release(id));
@@ -132,7 +139,7 @@ mod tests {
         let mut pool = Pool::default();
         for body in owners {
             assert!(!body.owns_nothing());
-            let id = pool.put(body);
+            let id = pool.put(|| body);
             assert!(!bytes.is_unique());
             pool.release(id);
             assert!(pool.is_empty());
@@ -144,7 +151,7 @@ mod tests {
     #[should_panic(expected = "taken once")]
     fn a_body_is_taken_once() {
         let mut pool = Pool::default();
-        let id = pool.put(body(1));
+        let id = pool.put(|| body(1));
         pool.take(id);
         pool.take(id);
     }
@@ -154,7 +161,7 @@ mod tests {
     #[should_panic(expected = "released once")]
     fn a_body_is_released_once() {
         let mut pool = Pool::default();
-        let id = pool.put(body(1));
+        let id = pool.put(|| body(1));
         pool.release(id);
         pool.release(id);
     }

@@ -13,6 +13,7 @@ mod flight;
 mod lane;
 pub mod link;
 pub mod medium;
+mod routes;
 pub mod schedule;
 pub mod world;
 

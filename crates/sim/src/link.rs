@@ -11,7 +11,7 @@
 //! event as long as the next arrival comes first, and else at most one in the least delay.
 
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::packet::{Packet, Quote};
+use talkspurt_proto::packet::{Bodies, Packet, Quote};
 use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_scenario::model::Framing;
@@ -471,7 +471,7 @@ impl Link {
         if twice {
             self.back.copies += 1;
             let body = pool.peek(packet.body).clone();
-            let copy = Packet { body: pool.put(body), number: UNNUMBERED, ..packet };
+            let copy = Packet { body: pool.put(|| body), number: UNNUMBERED, ..packet };
             if probe.wants(Topic::Packet) {
                 let note = Note::Copied { packet: &copy, body: pool.peek(copy.body) };
                 probe.record(start, Place::Link(self.back.index), &note);

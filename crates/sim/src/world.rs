@@ -9,18 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use talkspurt_app::peer::{Action, Peer};
 use talkspurt_proto::endpoint::PathNews;
-use talkspurt_proto::packet::{Body, Ecn, Packet, PathId, Quote};
+use talkspurt_proto::packet::{Bodies, Body, Ecn, Packet, PathId, Quote};
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 
 use crate::cell::Cell;
 use crate::link::{Link, Offered};
 use crate::pool::Pool;
+use crate::routes::{AT_PEER, Routes};
 use crate::schedule::{Schedule, Wake};
-
-/// A step of a route: a link, behind all links a hop of a cell, or (with this bit) the peer at its
-/// end.
-pub const AT_PEER: u32 = 1 << 31;
 
 /// How many events pass between looks at the cancel flag.
 const CHECK_EVERY: u64 = 4096;
@@ -91,10 +88,8 @@ pub struct World<P> {
     /// Packets each peer has sent.
     numbers: Vec<u32>,
     pool: Pool,
-    /// All routes one after another: links, then the peer at the end.
-    steps: Vec<u32>,
-    /// Where each route begins in `steps`: the peers' routes as they were given, then ways back.
-    starts: Vec<u32>,
+    /// The peers' routes as they were given, then ways back.
+    routes: Routes,
     /// Of each route, the peer whose path it belongs to (of a way back, the peer at its end).
     paths: Vec<(u32, PathId)>,
     /// Each peer's first route beyond that of its primary path.
@@ -117,12 +112,10 @@ impl<P: Probe> World<P> {
     /// A world at time zero.
     #[must_use]
     pub fn new(parts: Parts, probe: P) -> Self {
-        let (mut steps, mut starts, mut paths) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut routes, mut paths) = (Routes::default(), Vec::new());
         let (mut further, mut doors) = (vec![0; parts.peers.len()], Vec::new());
         for (number, route) in (0_u32..).zip(&parts.routes) {
-            starts.push(steps.len() as u32);
-            steps.extend(&route.steps);
-            steps.push(AT_PEER | (route.sender ^ 1));
+            routes.add(&route.steps, route.sender ^ 1);
             paths.push((route.sender, route.path));
             if route.path == PathId(1) {
                 further[route.sender as usize] = number;
@@ -145,8 +138,7 @@ impl<P: Probe> World<P> {
             cell_hops: parts.cell_hops,
             peers: parts.peers,
             pool: Pool::default(),
-            steps,
-            starts,
+            routes,
             paths,
             further,
             doors,
@@ -290,7 +282,7 @@ impl<P: Probe> World<P> {
     /// A peer's packet sets out, nearly always on a link.
     #[inline(always)]
     fn launch(&mut self, packet: Packet) {
-        let step = self.steps[self.starts[packet.route as usize] as usize];
+        let step = self.routes.step(packet.route, 0);
         if (step as usize) < self.links.len() {
             self.offer(step, &packet);
         } else {
@@ -306,8 +298,7 @@ impl<P: Probe> World<P> {
 
     #[inline(always)]
     fn forward(&mut self, packet: &Packet) {
-        let start = self.starts[packet.route as usize] as usize;
-        let step = self.steps[start + usize::from(packet.hop)];
+        let step = self.routes.step(packet.route, packet.hop);
         if step & AT_PEER == 0 {
             self.offer(step, packet);
         } else {
@@ -369,9 +360,12 @@ impl<P: Probe> World<P> {
             let note = Note::Received { packet, body };
             self.probe.record(self.now, Place::Peer(peer as u32), &note);
         }
-        self.peers[peer].receive(self.now, (path, packet.ecn), body, &mut self.probe);
+        let how = (path, packet.ecn);
+        let is_news = self.peers[peer].receive(self.now, how, body, &mut self.probe);
         self.pool.release(packet.body);
-        self.pump(peer);
+        if is_news {
+            self.pump(peer);
+        }
     }
 
     #[inline]
@@ -399,29 +393,31 @@ impl<P: Probe> World<P> {
     /// Does what a peer wants done, and notes when it next wants to wake.
     fn pump(&mut self, peer: usize) {
         loop {
-            match self.peers[peer].poll(self.now, &mut self.probe) {
-                Action::Send(outbound) => {
+            match self.peers[peer].poll(self.now, &mut self.pool, &mut self.probe) {
+                Action::Send { path, ecn, ip_bytes, body } => {
                     let number = self.numbers[peer];
                     self.numbers[peer] = number.wrapping_add(1);
                     self.injected += 1;
-                    let packet = Packet {
-                        body: self.pool.put(outbound.body),
-                        ip_bytes: outbound.ip_bytes,
-                        route: self.route(peer, outbound.path),
+                    let (now, route) = (self.now, self.route(peer, path));
+                    let (dscp, version) = self.peers[peer].header();
+                    let label = || Packet {
+                        body,
+                        ip_bytes,
+                        route,
                         flow: (peer >> 1) as u32,
                         number,
                         hop: 0,
-                        ecn: outbound.ecn,
-                        dscp: outbound.dscp,
-                        version: outbound.version,
-                        sent: self.now,
+                        ecn,
+                        dscp,
+                        version,
+                        sent: now,
                     };
                     if self.probe.wants(Topic::Packet) {
-                        let note =
-                            Note::Sent { packet: &packet, body: self.pool.peek(packet.body) };
-                        self.probe.record(self.now, Place::Peer(peer as u32), &note);
+                        let note = Note::Sent { packet: &label(), body: self.pool.peek(body) };
+                        self.probe.record(now, Place::Peer(peer as u32), &note);
                     }
-                    self.launch(packet);
+                    // Made anew: a copy of what was just written piece by piece stalls.
+                    self.launch(label());
                 }
                 Action::Idle { until } => {
                     let node = (self.links.len() + peer) as u32;
@@ -440,7 +436,7 @@ impl<P: Probe> World<P> {
         let layers = body.layers();
         let packet = Packet {
             ip_bytes: refused.version.header_bytes() + layers.transport + layers.payload,
-            body: self.pool.put(body),
+            body: self.pool.put(|| body),
             route,
             flow: refused.flow,
             number: talkspurt_proto::probe::UNNUMBERED,
@@ -465,10 +461,7 @@ impl<P: Probe> World<P> {
         }
         let (sender, path) = self.paths[refused as usize];
         let way = (self.way_back)(link, sender)?;
-        let route = self.starts.len() as u32;
-        self.starts.push(self.steps.len() as u32);
-        self.steps.extend(way);
-        self.steps.push(AT_PEER | sender);
+        let route = self.routes.add(&way, sender);
         self.paths.push((sender, path));
         self.ways_back.push((link, refused, route));
         Some(route)

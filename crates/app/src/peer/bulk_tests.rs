@@ -7,7 +7,7 @@ use talkspurt_proto::tcp::{self, Controller, Segment};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Size;
 
-use super::ladder_tests::parts;
+use super::ladder_tests::{Shelf, parts};
 use super::{Action, Peer};
 use crate::source;
 use crate::transport::{self, Side};
@@ -45,7 +45,7 @@ type Left = (u64, bool, Segment);
 
 /// 200 kB in units of 700 bytes over 30 ms each way, of which each so-manyth segment gets lost.
 fn carry(config: &tcp::Config, lost: usize) -> (Eye, Vec<Left>) {
-    let mut eye = Eye::default();
+    let (mut eye, mut shelf) = (Eye::default(), Shelf::default());
     let mut peers = [Side::Opens, Side::Answers].map(|side| {
         let mut parts = parts(side, crate::playout::Config::default());
         parts.transport = transport::Config::Tcp(config.clone());
@@ -69,11 +69,11 @@ fn carry(config: &tcp::Config, lost: usize) -> (Eye, Vec<Left>) {
             peers[side].wake(now, &mut eye);
             let mut arrivals = due.iter().filter(|(_, to, _)| *to == side);
             loop {
-                while let Action::Send(out) = peers[side].poll(now, &mut eye) {
-                    let Body::Tcp(segment) = out.body else { panic!("TCP sends TCP") };
+                while let Action::Send { ecn, .. } = peers[side].poll(now, &mut shelf, &mut eye) {
+                    let Body::Tcp(segment) = shelf.take() else { panic!("TCP sends TCP") };
                     log.push((ms, side == 0, segment.clone()));
                     if log.len() % lost != 0 {
-                        wire.push((ms + DELAY, 1 - side, (out.ecn, segment)));
+                        wire.push((ms + DELAY, 1 - side, (ecn, segment)));
                     }
                 }
                 let Some((_, _, (ecn, segment))) = arrivals.next() else { break };

@@ -39,36 +39,49 @@ pub struct MediaSink {
     pub keep: usize,
 }
 
+/// In the order of [`Peer`](super::Peer).
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Incoming {
     media: Option<Box<Media>>,
     packets: Option<Box<Packets>>,
+    /// Speech in either direction of a stream: media and reports come framed (RFC 4571).
+    deframer: Option<Box<Deframer>>,
     /// Unit of a stream without media, to number what is delivered.
     unit_bytes: u64,
     bytes: u64,
     stream: bool,
-    /// Speech in either direction of a stream: media and reports come framed (RFC 4571).
-    deframer: Option<Deframer>,
 }
 
+/// What each packet needs lies together, before all else.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Media {
-    sink: MediaSink,
-    /// Payload type and length of each encoding's packets.
-    formats: Vec<(u8, usize)>,
-    /// The step of the media clock, and the samples in it.
-    step: Duration,
-    samples: u32,
-    /// What concealment adds to the delay, of whichever codec it adds most to.
-    concealment: Duration,
-    /// The other side's RTP sender before its first packet: what signalling would have told.
-    origin: rtp::Sender,
+    rtp: rtp::Receiver,
     /// Number of the latest packet, extended beyond 16 bits.
     latest: u32,
-    rtp: rtp::Receiver,
+    /// The samples in a step of the media clock, and the step.
+    samples: u32,
+    /// Where the other side's RTP begins: what signalling would have told.
+    first_timestamp: u32,
+    first_sequence: u16,
+    step: Duration,
+    /// Capture of the other side's first sample, by its clock.
+    origin: Instant,
+    /// What concealment adds to the delay, of whichever codec it adds most to.
+    concealment: Duration,
+    /// The encoding of the packet before: its number, and frames played in it not yet in `heard`.
+    present: usize,
+    heard_now: u64,
+    /// Its packets: payload type and length.
+    format: (u8, usize),
     buffer: playout::Buffer,
+    /// Steps of the media clock to keep of what was played.
+    keep: usize,
     played: Vec<Option<Bytes>>,
-    /// Frames played, by encoding.
+    /// Payload type and length of each encoding's packets.
+    formats: Vec<(u8, usize)>,
+    /// Frames played, by encoding, but for those of the present one.
     heard: Vec<u64>,
 }
 
@@ -98,39 +111,57 @@ impl Media {
         let delay =
             |encoding: &Encoding| encoding.codec.concealment_delay(sink.playout.concealment);
         let format = |it: &Encoding| (it.codec.payload_type(), it.payload_bytes());
+        let formats: Vec<_> = sink.encodings.iter().map(format).collect();
+        let sender = media_sender(seed, other, (codec.payload_type(), codec.rtp_clock()));
         Self {
-            formats: sink.encodings.iter().map(format).collect(),
-            step,
-            samples: codec.samples_for(step) as u32,
-            concealment: sink.encodings.iter().map(delay).max().unwrap_or_default(),
-            origin: media_sender(seed, other, (codec.payload_type(), codec.rtp_clock())),
-            latest: 0,
             rtp: rtp::Receiver::announced(codec.rtp_clock()),
+            latest: 0,
+            samples: codec.samples_for(step) as u32,
+            first_timestamp: sender.first_timestamp(),
+            first_sequence: sender.first_sequence(),
+            step,
+            origin: sink.origin,
+            concealment: sink.encodings.iter().map(delay).max().unwrap_or_default(),
+            present: 0,
+            heard_now: 0,
+            format: formats[0],
             buffer: playout::Buffer::new(sink.playout, step, longest.unwrap_or(step)),
+            keep: sink.keep,
             played: Vec::new(),
-            heard: vec![0; sink.encodings.len()],
-            sink,
+            heard: vec![0; formats.len()],
+            formats,
         }
     }
 
     /// What a packet is, by its payload type and, where two encodings share one (G.723.1's rates),
     /// its length; `None` if it was not agreed on.
-    fn content(&self, packet: &rtp::Packet) -> Option<Content> {
+    #[inline]
+    fn content(&mut self, packet: &rtp::Packet) -> Option<Content> {
         let exact = (packet.payload_type, packet.payload.len());
-        let found = self.formats.iter().position(|format| *format == exact);
+        if self.format == exact { Some(Content::Speech(self.present)) } else { self.other(exact) }
+    }
+
+    /// [`Media::content`] of what is not like the packet before.
+    #[inline(never)]
+    fn other(&mut self, exact: (u8, usize)) -> Option<Content> {
+        if let Some(encoding) = self.formats.iter().position(|format| *format == exact) {
+            self.heard[self.present] += std::mem::take(&mut self.heard_now);
+            (self.present, self.format) = (encoding, exact);
+            return Some(Content::Speech(encoding));
+        }
         // The last packet of a recording may be shorter than the others.
-        let found = found.or_else(|| self.formats.iter().position(|(kind, _)| *kind == exact.0));
-        match found {
+        match self.formats.iter().position(|(kind, _)| *kind == exact.0) {
             Some(encoding) => Some(Content::Speech(encoding)),
-            None if packet.payload_type == COMFORT_NOISE => Some(Content::Noise),
+            None if exact.0 == COMFORT_NOISE => Some(Content::Noise),
             None => None,
         }
     }
 }
 
-/// The number of a packet from 0, by the sequence number nearest to the latest (RFC 3550 A.1).
-pub(super) fn number(origin: &rtp::Sender, latest: &mut u32, sequence: u16) -> u32 {
-    let offset = sequence.wrapping_sub(origin.first_sequence());
+/// The number of a packet from 0, by the sequence number nearest to the latest (RFC 3550 A.1), `first`
+/// being that of the first.
+pub(super) fn number(first: u16, latest: &mut u32, sequence: u16) -> u32 {
+    let offset = sequence.wrapping_sub(first);
     let ahead = offset.wrapping_sub(*latest as u16) as i16;
     let number = latest.saturating_add_signed(i32::from(ahead));
     *latest = number.max(*latest);
@@ -150,9 +181,9 @@ impl Incoming {
             }
         };
         let speaks = parts.source.as_ref().is_some_and(|(source, _)| source.is_media());
-        let deframer = (stream && (speaks || parts.sink.is_some())).then(Deframer::default);
+        let deframer = (stream && (speaks || parts.sink.is_some())).then(Box::default);
         let unit_bytes = u64::from(parts.transport.unit_bytes());
-        Self { media, packets, unit_bytes, bytes: 0, stream, deframer }
+        Self { media, packets, deframer, unit_bytes, bytes: 0, stream }
     }
 
     pub(super) fn rtp(&mut self) -> Option<&mut rtp::Receiver> {
@@ -171,8 +202,11 @@ impl Incoming {
         self.media.as_ref().map_or(&[], |media| &media.played)
     }
 
-    pub(super) fn heard(&self) -> &[u64] {
-        self.media.as_ref().map_or(&[], |media| &media.heard)
+    pub(super) fn heard(&self) -> Vec<u64> {
+        let Some(media) = &self.media else { return Vec::new() };
+        let mut heard = media.heard.clone();
+        heard[media.present] += media.heard_now;
+        heard
     }
 
     #[inline]
@@ -189,7 +223,7 @@ impl Incoming {
         };
         if let (Some(deframer), Payload::Real(bytes)) = (&mut self.deframer, &*payload) {
             deframer.push(bytes.clone());
-            while let Some(mut frame) = self.deframer.as_mut().and_then(Iterator::next) {
+            while let Some(mut frame) = self.deframer.as_deref_mut().and_then(Iterator::next) {
                 self.on_message(local, clock, &mut frame, session, probe);
             }
             return;
@@ -249,13 +283,13 @@ impl Incoming {
             return;
         };
         media.rtp.on_packet(local, packet);
-        let slot = media.origin.media_offset(packet.timestamp) / media.samples.max(1);
-        let index = number(&media.origin, &mut media.latest, packet.sequence);
+        let slot = packet.timestamp.wrapping_sub(media.first_timestamp) / media.samples.max(1);
+        let index = number(media.first_sequence, &mut media.latest, packet.sequence);
         if probe.wants(Topic::Gauge) {
             let note = Note::Gauge { gauge: Gauge::Jitter, value: media.rtp.jitter_seconds() };
             probe.record(local, probe.place, &note);
         }
-        let captured = media.sink.origin + media.step * u64::from(slot);
+        let captured = media.origin + media.step * u64::from(slot);
         let decision = media.buffer.on_frame(slot, captured, local);
         if probe.wants(Topic::Frame) {
             let bytes = packet.payload.len() as u32;
@@ -271,11 +305,12 @@ impl Incoming {
             probe.record(local, probe.place, &Note::Decided { index, playout });
         }
         if let (Playout::Played(_), Content::Speech(encoding)) = (decision, content) {
-            media.heard[encoding] += 1;
+            let counted = encoding == media.present;
+            *if counted { &mut media.heard_now } else { &mut media.heard[encoding] } += 1;
         }
         let place = slot as usize;
-        if let (true, Playout::Played(_), Payload::Real(bytes)) =
-            (place < media.sink.keep, decision, &mut packet.payload)
+        if let (Playout::Played(_), Payload::Real(bytes)) = (decision, &mut packet.payload)
+            && place < media.keep
         {
             if media.played.len() <= place {
                 media.played.resize(place + 1, None);

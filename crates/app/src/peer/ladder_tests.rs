@@ -2,7 +2,7 @@
 //! the packets say: two peers over a wire of 30 ms.
 
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{Body, Frame, IpVersion, PathId};
+use talkspurt_proto::packet::{Bodies, Body, BodyId, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Garbage, Note, Place, Playout, Probe, Stamped};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, udp};
@@ -56,6 +56,23 @@ fn speech() -> Speech {
     }
 }
 
+/// Where a packet's body waits until it is taken: one at a time.
+#[derive(Default)]
+pub(super) struct Shelf(Option<Body>);
+
+impl Shelf {
+    pub(super) fn take(&mut self) -> Body {
+        self.0.take().expect("a packet was sent")
+    }
+}
+
+impl Bodies for Shelf {
+    fn put(&mut self, body: impl FnOnce() -> Body) -> BodyId {
+        self.0 = Some(body());
+        BodyId(0)
+    }
+}
+
 pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
     let opens = side == Side::Opens;
     let sink =
@@ -85,7 +102,7 @@ pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
 /// A call of 400 ms whose controller asks for these rungs at these milliseconds; what both sides
 /// noted, and the packets as sent: when, payload type, timestamp from the first.
 fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, u8, u32)>, Peer) {
-    let mut eye = Eye::default();
+    let (mut eye, mut shelf) = (Eye::default(), Shelf::default());
     let mut from = Peer::new(parts(Side::Opens, playout));
     let mut to = Peer::new(parts(Side::Answers, playout));
     let (mut packets, mut wire, mut first) = (Vec::new(), Vec::new(), None);
@@ -96,17 +113,18 @@ fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, 
             let probe = &mut Stamped { probe: &mut eye, now, place: Place::Peer(0) };
             from.on_event(now, Event::Encoding(*rung), probe);
         }
-        while let Action::Send(out) = from.poll(now, &mut eye) {
-            if let Body::Udp(Frame::Rtp(rtp)) = &out.body {
+        while let Action::Send { path, ecn, .. } = from.poll(now, &mut shelf, &mut eye) {
+            let body = shelf.take();
+            if let Body::Udp(Frame::Rtp(rtp)) = &body {
                 let since = rtp.timestamp.wrapping_sub(*first.get_or_insert(rtp.timestamp));
                 packets.push((ms, rtp.payload_type, since));
             }
-            wire.push((ms + 30, out));
+            wire.push((ms + 30, (path, ecn), body));
         }
-        while wire.first().is_some_and(|(at, _)| *at <= ms) {
-            let (_, mut out) = wire.remove(0);
-            to.receive(now, (out.path, out.ecn), &mut out.body, &mut eye);
-            while let Action::Send(_) = to.poll(now, &mut eye) {}
+        while wire.first().is_some_and(|(at, ..)| *at <= ms) {
+            let (_, how, mut body) = wire.remove(0);
+            to.receive(now, how, &mut body, &mut eye);
+            while let Action::Send { .. } = to.poll(now, &mut shelf, &mut eye) {}
         }
     }
     (eye.0, packets, to)
@@ -190,7 +208,7 @@ fn what_was_not_agreed_on_is_ignored() {
     let mut body = Body::Udp(Frame::Rtp(packet));
     let ecn = talkspurt_proto::packet::Ecn::NotEct;
     to.receive(Instant::ZERO + MS, (PathId(0), ecn), &mut body, &mut eye);
-    while let Action::Send(_) = to.poll(Instant::ZERO + MS, &mut eye) {}
+    while let Action::Send { .. } = to.poll(Instant::ZERO + MS, &mut Shelf::default(), &mut eye) {}
     assert_eq!(eye.0, [Seen::Garbage(Garbage::Unexpected)]);
     assert_eq!(to.heard(), [0; 4]);
 }

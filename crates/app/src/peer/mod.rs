@@ -12,6 +12,8 @@ mod outgoing;
 mod packets;
 #[cfg(test)]
 mod parting_tests;
+#[cfg(test)]
+mod passing_tests;
 mod sizing;
 
 use std::net::IpAddr;
@@ -23,7 +25,7 @@ use outgoing::Outgoing;
 pub use sizing::Sizing;
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, PathNews, Transmit};
-use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
+use talkspurt_proto::packet::{Bodies, Body, BodyId, Damage, Ecn, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::time::{Instant, earlier};
 use talkspurt_proto::units::Rate;
@@ -87,8 +89,17 @@ impl Parts {
 #[derive(Debug)]
 #[repr(u8)]
 pub enum Action {
-    /// Send this.
-    Send(Outbound),
+    /// Send a packet.
+    Send {
+        /// On which path.
+        path: PathId,
+        /// ECN field.
+        ecn: Ecn,
+        /// IP packet length in bytes.
+        ip_bytes: u32,
+        /// Where its parsed form is kept.
+        body: BodyId,
+    },
     /// Nothing now; wake it then, in true time.
     Idle {
         /// When.
@@ -96,55 +107,40 @@ pub enum Action {
     },
 }
 
-/// A packet on its way out.
+/// One end of a flow. Its order is that of need: what every packet of a call asks for lies on as few
+/// lines of the cache as it goes on, or those of five hundred calls do not fit the second.
 #[derive(Debug)]
-pub struct Outbound {
-    /// On which path.
-    pub path: PathId,
-    /// IP packet length in bytes.
-    pub ip_bytes: u32,
-    /// ECN field.
-    pub ecn: Ecn,
-    /// DSCP.
-    pub dscp: u8,
-    /// IP version.
-    pub version: IpVersion,
-    /// Its parsed form.
-    pub body: Body,
-}
-
-/// One end of a flow.
-#[derive(Debug)]
+#[repr(C, align(64))]
 pub struct Peer {
-    place: Place,
     clock: Clock,
+    /// When the opening side opens, by the local clock; `None` once done.
+    opens: Option<Instant>,
+    /// The transport's next deadline, by the local clock.
+    deadline: Option<Instant>,
+    place: Place,
     version: IpVersion,
     dscp: u8,
     sizing: Sizing,
-    /// A DCCP Request as ns-2 counts it.
-    opening_bytes: u32,
-    transport: Transport,
-    /// The transport's next deadline, by the local clock.
-    deadline: Option<Instant>,
-    /// When the opening side opens, by the local clock; `None` once done.
-    opens: Option<Instant>,
     /// Nothing may close before: a listener has no connection to finish yet.
     connected: bool,
     closed: bool,
     peer_closed: bool,
     /// All has been said, BYE included; the transport may not have taken it yet.
     parting: bool,
-    /// When a BYE that finds no room is given up, by the local clock.
-    parts_by: Option<Instant>,
-    outgoing: Option<Outgoing>,
     /// Something was taken in since source and reports were last looked after. Of a peer that sends
     /// neither, nothing need be.
     unfed: bool,
-    incoming: Incoming,
     /// Boxed, as the ways of media are: of data there are more peers than of calls.
     rtcp: Option<Box<rtcp::Session>>,
     /// The latest report, while the transport has no room for it.
-    report: Option<Frame>,
+    report: Option<Box<Frame>>,
+    outgoing: Option<Outgoing>,
+    transport: Transport,
+    incoming: Incoming,
+    /// When a BYE that finds no room is given up, by the local clock.
+    parts_by: Option<Instant>,
+    /// A DCCP Request as ns-2 counts it.
+    opening_bytes: u32,
 }
 
 impl Peer {
@@ -185,7 +181,8 @@ impl Peer {
     }
 
     /// A packet arrived at `now`, true time, on a path and with this ECN field; then [`Peer::poll`]
-    /// until idle. What is left of its body is of no use any more.
+    /// until idle, unless this says that there is nothing new. What is left of its body is of no use
+    /// any more.
     #[inline(always)]
     pub fn receive<P: Probe>(
         &mut self,
@@ -193,11 +190,32 @@ impl Peer {
         (path, ecn): (PathId, Ecn),
         body: &mut Body,
         probe: &mut P,
-    ) {
+    ) -> bool {
         let local = self.clock.local(now);
         let stamped = &mut Stamped { probe, now, place: self.place };
+        // Media that would come out as it came in is looked at where it lies: moved in and out again,
+        // each time right after it was written, it takes as long as all else of its arrival.
+        if let Body::Udp(frame @ Frame::Rtp(_)) = body
+            && self.transport.passes()
+            && self.is_quiet(local)
+        {
+            self.incoming.deliver(local, &self.clock, frame, &mut self.rtcp, stamped);
+            return false;
+        }
         self.transport.receive(local, (path, ecn, Damage::None), body, stamped);
         self.look_for_room();
+        true
+    }
+
+    /// True if nothing of its own is due, which would go before what arrives.
+    #[inline(always)]
+    fn is_quiet(&self, local: Instant) -> bool {
+        let later = |at: Option<Instant>| at.is_none_or(|at| at > local);
+        self.report.is_none()
+            && self.outgoing.as_ref().is_none_or(|outgoing| outgoing.is_quiet(local))
+            && self.rtcp.as_ref().is_none_or(|session| later(session.next()))
+            && later(self.opens)
+            && !self.parting
     }
 
     /// The instant it asked for has come, or some other; then [`Peer::poll`] until idle.
@@ -249,27 +267,33 @@ impl Peer {
         self.unfed = true;
     }
 
-    /// The next thing to do; called until it answers [`Action::Idle`].
+    /// The next thing to do; called until it answers [`Action::Idle`]. The parsed form of a packet to
+    /// send goes among `bodies`.
     #[inline]
-    pub fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Action {
+    pub fn poll<P: Probe>(
+        &mut self,
+        now: Instant,
+        bodies: &mut impl Bodies,
+        probe: &mut P,
+    ) -> Action {
         let local = self.clock.local(now);
         let stamped = &mut Stamped { probe, now, place: self.place };
         loop {
             if self.unfed || self.report.is_some() {
                 self.unfed = false;
-                self.feed(local, stamped);
+                // The same on the way out as in `receive`.
+                if let Some((ip_bytes, body)) = self.feed(local, bodies, stamped) {
+                    return Action::Send { path: PathId(0), ecn: Ecn::NotEct, ip_bytes, body };
+                }
             }
             let mut output = self.transport.poll(local, stamped);
             let ip_bytes = match &output {
-                Output::Transmit(Transmit { body, .. }) => {
-                    self.sizing.ip_bytes(self.version, body, self.opening_bytes)
-                }
+                Output::Transmit(Transmit { body, .. }) => self.ip_bytes(body),
                 _ => 0,
             };
             match output {
                 Output::Transmit(Transmit { path, ecn, body }) => {
-                    let (dscp, version) = (self.dscp, self.version);
-                    return Action::Send(Outbound { path, ip_bytes, ecn, dscp, version, body });
+                    return Action::Send { path, ecn, ip_bytes, body: bodies.put(|| body) };
                 }
                 // Looked at where it lies: what is moved as soon as it was written stalls.
                 Output::Deliver(ref mut frame) => {
@@ -296,7 +320,7 @@ impl Peer {
     /// Frames that were played, by encoding of the other side's source, best first. Packets that
     /// only kept the flow alive are not among them.
     #[must_use]
-    pub fn heard(&self) -> &[u64] {
+    pub fn heard(&self) -> Vec<u64> {
         self.incoming.heard()
     }
 
@@ -306,16 +330,38 @@ impl Peer {
         self.outgoing.as_ref().map_or(0, Outgoing::generated)
     }
 
+    #[inline(always)]
+    fn ip_bytes(&self, body: &Body) -> u32 {
+        self.sizing.ip_bytes(self.version, body, self.opening_bytes)
+    }
+
+    /// DSCP and IP version of its packets.
+    #[inline]
+    #[must_use]
+    pub fn header(&self) -> (u8, IpVersion) {
+        (self.dscp, self.version)
+    }
+
+    /// Looks after source and reports; the length and the body of a packet that came of it at once.
     #[inline(never)]
-    fn feed<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
+    fn feed<P: Probe>(
+        &mut self,
+        local: Instant,
+        bodies: &mut impl Bodies,
+        probe: &mut Stamped<'_, P>,
+    ) -> Option<(u32, BodyId)> {
         if self.opens.is_some() {
-            return;
+            return None;
         }
         if self.report.is_some() {
             self.send_report(local, probe);
         }
-        if let Some(outgoing) = &mut self.outgoing {
-            outgoing.feed(local, &self.clock, &mut self.transport, probe);
+        if let Some(outgoing) = &mut self.outgoing
+            && let Some((media, payload, body)) =
+                outgoing.feed(local, &self.clock, &mut self.transport, bodies, probe)
+        {
+            self.unfed = self.rtcp.is_some();
+            return Some((self.sizing.datagram_bytes(self.version, media, payload), body));
         }
         if let Some(session) = &mut self.rtcp
             && session.next().is_some_and(|at| at <= local)
@@ -326,6 +372,7 @@ impl Peer {
             let compound = session.report(local, sender, self.incoming.rtp());
             self.report_soon(local, compound, probe);
         }
+        None
     }
 
     /// A report leaves as soon as there is room: at once, or before any media once the congestion
@@ -337,7 +384,7 @@ impl Peer {
         probe: &mut Stamped<'_, P>,
     ) {
         let Some(compound) = compound else { return };
-        self.report = outgoing::control(compound, self.incoming.is_stream());
+        self.report = outgoing::control(compound, self.incoming.is_stream()).map(Box::new);
         self.send_report(local, probe);
     }
 
@@ -346,7 +393,7 @@ impl Peer {
         if report.wire_bytes() <= self.transport.room()
             && let Some(frame) = self.report.take()
         {
-            self.transport.handle(local, Input::Frame(frame), probe);
+            self.transport.handle(local, Input::Frame(*frame), probe);
         }
     }
 
@@ -458,3 +505,12 @@ fn reports(
         rtcp::Session::new(&parts.rtcp, bandwidth, lower_layers, ssrc, cname, start, dice);
     Some(Box::new(session))
 }
+
+// What each packet of a call needs: of one that is sent four lines of the cache, and as many of one that
+// is received.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    assert!(offset_of!(Peer, rtcp) == 64 && offset_of!(Peer, outgoing) + 32 <= 128);
+    assert!(offset_of!(Peer, transport) % 64 < 48 && size_of::<Peer>() <= 384);
+};

@@ -2,7 +2,7 @@
 
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
-use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::packet::{Bodies, Body, BodyId, Frame, Payload};
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::{rfc4571, rtcp, rtp};
@@ -15,28 +15,42 @@ use crate::send_queue::SendQueue;
 use crate::source::{self, Material, Setting, Source, Unit, Units};
 use crate::transport::Transport;
 
+/// In the order of [`Peer`](super::Peer).
 #[derive(Debug)]
+#[repr(C)]
 pub(super) struct Outgoing {
-    source: Source,
-    queue: SendQueue,
     media: Option<Box<Media>>,
+    generated: u32,
     stream: bool,
     /// As many units of bulk as there is room for may be handed over in one piece.
     joins: bool,
-    generated: u32,
     /// The transport may have more room than when last looked at.
     look: bool,
+    /// What goes in comes out as it is and at once: of datagrams.
+    pub(super) passes: bool,
+    source: Source,
+    queue: SendQueue,
 }
 
+/// What each packet needs is on the first line of the cache.
 #[derive(Debug)]
+#[repr(C, align(64))]
 struct Media {
     rtp: rtp::Sender,
-    /// Payload type of each encoding, the best first.
-    payload_types: Vec<u8>,
     /// Ticks of RTP's clock in a step of the media clock.
     samples: u32,
     /// The encoding on the record; the first is where everybody begins.
     marked: u8,
+    /// Its payload type.
+    own: u8,
+    /// Payload type of each encoding, the best first.
+    payload_types: Vec<u8>,
+}
+
+impl Media {
+    fn new(rtp: rtp::Sender, samples: u32, payload_types: Vec<u8>) -> Self {
+        Self { rtp, samples, marked: 0, own: payload_types[0], payload_types }
+    }
 }
 
 impl Outgoing {
@@ -56,14 +70,13 @@ impl Outgoing {
                 rtp.anchor(start + speech.lead, 0);
                 let samples = codec.samples_for(source::step(&encodings)) as u32;
                 let payload_types = encodings.iter().map(|it| it.codec.payload_type()).collect();
-                Some(Box::new(Media { rtp, payload_types, samples, marked: 0 }))
+                Some(Box::new(Media::new(rtp, samples, payload_types)))
             }
             _ => config.packet_format(material).map(|format| {
                 let clock = (format.payload_type, format.clock_hz);
                 let mut rtp = media_sender(parts.seed, &parts.name, clock);
                 rtp.anchor(start, 0);
-                let payload_types = vec![format.payload_type];
-                Box::new(Media { rtp, payload_types, samples: 1, marked: 0 })
+                Box::new(Media::new(rtp, 1, vec![format.payload_type]))
             }),
         };
         let setting = Setting { dice, conversation: parts.conversation(), start, stop };
@@ -75,6 +88,7 @@ impl Outgoing {
             joins: parts.transport.joins_writes(),
             generated: 0,
             look: true,
+            passes: matches!(parts.transport, crate::transport::Config::Udp(_)),
         }
     }
 
@@ -99,6 +113,16 @@ impl Outgoing {
         self.source.due(local)
     }
 
+    /// True if it has nothing to say now, whatever room there is.
+    #[inline]
+    pub(super) fn is_quiet(&self, local: Instant) -> bool {
+        let clocked = matches!(self.source, Source::Timed(_) | Source::Paced(_));
+        self.passes
+            && clocked
+            && self.queue.is_empty()
+            && self.due(local).is_some_and(|at| at > local)
+    }
+
     pub(super) fn generated(&self) -> u32 {
         self.generated
     }
@@ -108,14 +132,17 @@ impl Outgoing {
         self.source.is_done(local) && self.queue.is_empty()
     }
 
+    /// Hands over what there is room for. What would come out again as it went in, and alone, is put
+    /// among `bodies` instead: bytes of its media header and of its payload, and where it is kept.
     #[inline]
     pub(super) fn feed<P: Probe>(
         &mut self,
         local: Instant,
         clock: &Clock,
         transport: &mut Transport,
+        bodies: &mut impl Bodies,
         probe: &mut Stamped<'_, P>,
-    ) {
+    ) -> Option<(u32, u32, BodyId)> {
         // What waits goes before anything new is judged to be too much.
         if self.look && !self.queue.is_empty() {
             self.drain(local, transport, probe);
@@ -135,7 +162,18 @@ impl Outgoing {
                     let header = if self.media.is_some() { rtp::HEADER_BYTES } else { 0 };
                     let bytes = prefix + header + unit.payload.len();
                     if self.queue.is_empty() && bytes <= transport.room() {
-                        // Made where it goes, for the same reason.
+                        let is_last = |due| due > local;
+                        if self.passes
+                            && transport.passes()
+                            && source.due(local).is_none_or(is_last)
+                        {
+                            note_handed_over(local, index, probe);
+                            // Made where it goes, for the same reason.
+                            self.look = false;
+                            let (media, payload) = (self.media.as_deref_mut(), unit.payload.len());
+                            let body = bodies.put(|| Body::Udp(frame(media, unit)));
+                            return Some((header as u32, payload as u32, body));
+                        }
                         let frame = frame(self.media.as_deref_mut(), unit);
                         hand_over(local, index, frame, prefix > 0, transport, probe);
                         continue;
@@ -167,6 +205,7 @@ impl Outgoing {
             Source::Bulk(_) => {}
         }
         self.look = false;
+        None
     }
 
     fn drain<P: Probe>(
@@ -213,10 +252,15 @@ fn hand_over<P: Probe>(
     probe: &mut Stamped<'_, P>,
 ) {
     let Some(frame) = (if framed { in_stream(&frame) } else { Some(frame) }) else { return };
+    note_handed_over(local, index, probe);
+    transport.handle(local, Input::Frame(frame), probe);
+}
+
+#[inline]
+fn note_handed_over<P: Probe>(local: Instant, index: u32, probe: &mut Stamped<'_, P>) {
     if probe.wants(Topic::Frame) {
         probe.record(local, probe.place, &Note::HandedOver { index });
     }
-    transport.handle(local, Input::Frame(frame), probe);
 }
 
 /// An RTCP packet as the transport carries it; `None` if a stream cannot.
@@ -235,23 +279,26 @@ fn in_stream(frame: &Frame) -> Option<Frame> {
 fn frame(media: Option<&mut Media>, unit: &mut Unit) -> Frame {
     let payload = std::mem::take(&mut unit.payload);
     let Some(media) = media else { return Frame::Data(payload) };
-    let own = media.payload_types[usize::from(unit.encoding)];
-    media.rtp.encode_as(if unit.keep_alive { COMFORT_NOISE } else { own });
+    media.rtp.encode_as(if unit.keep_alive { COMFORT_NOISE } else { media.own });
     // RFC 3550 §5.1: the timestamp has the lower 32 bits.
     let timestamp = (unit.slot as u32).wrapping_mul(media.samples);
     Frame::Rtp(media.rtp.packet(timestamp, unit.marker, payload))
 }
 
 /// The first frame in another encoding is marked.
+#[inline]
 fn mark_encoding<P: Probe>(
     local: Instant,
     media: &mut Media,
     unit: &Unit,
     probe: &mut Stamped<'_, P>,
 ) {
-    if std::mem::replace(&mut media.marked, unit.encoding) != unit.encoding
-        && probe.wants(Topic::Event)
-    {
+    if media.marked == unit.encoding {
+        return;
+    }
+    media.marked = unit.encoding;
+    media.own = media.payload_types[usize::from(unit.encoding)];
+    if probe.wants(Topic::Event) {
         probe.record(local, probe.place, &Note::Event(Event::Encoding(unit.encoding)));
     }
 }

@@ -40,7 +40,7 @@ impl Packets {
             return;
         }
         self.rtp.on_packet(local, packet);
-        let index = number(&self.origin, &mut self.latest, packet.sequence);
+        let index = number(self.origin.first_sequence(), &mut self.latest, packet.sequence);
         if probe.wants(Topic::Gauge) {
             let note = Note::Gauge { gauge: Gauge::Jitter, value: self.rtp.jitter_seconds() };
             probe.record(local, probe.place, &note);

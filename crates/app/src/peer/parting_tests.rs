@@ -7,7 +7,7 @@ use talkspurt_proto::probe::{Note, Place, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, tfrc};
 
-use super::ladder_tests::parts;
+use super::ladder_tests::{Shelf, parts};
 use super::{Action, Parts, Peer};
 use crate::source;
 use crate::transport::{self, Side};
@@ -71,7 +71,7 @@ fn narrow(mut parts: Parts) -> Eye {
             }
             _ => peer.wake(now, &mut eye),
         }
-        while let Action::Send(_) = peer.poll(now, &mut eye) {}
+        while let Action::Send { .. } = peer.poll(now, &mut Shelf::default(), &mut eye) {}
     }
     eye
 }

@@ -30,7 +30,20 @@ impl Sizing {
             Self::Ns2 => ns2_bytes(version, body, opening_bytes),
         }
     }
+
+    /// The same of a UDP datagram with so much of a media header and of payload.
+    #[inline(always)]
+    pub(super) fn datagram_bytes(self, version: IpVersion, media: u32, payload: u32) -> u32 {
+        match self {
+            Self::Rfc => version.header_bytes() + UDP_HEADER + media + payload,
+            Self::Ns2 if payload > 0 => payload,
+            Self::Ns2 => media,
+        }
+    }
 }
+
+/// RFC 768.
+const UDP_HEADER: u32 = 8;
 
 fn ns2_bytes(version: IpVersion, body: &Body, opening_bytes: u32) -> u32 {
     let layers = body.layers();
@@ -39,11 +52,7 @@ fn ns2_bytes(version: IpVersion, body: &Body, opening_bytes: u32) -> u32 {
         Body::Dccp(packet) => ns2_dccp_bytes(packet, opening_bytes) + layers.payload,
         Body::Tfrc(tfrc::Packet::Data(_)) => 32 + layers.payload,
         Body::Tfrc(tfrc::Packet::Feedback(_)) => 40,
-        Body::Udp(_) => (layers.media + layers.payload).saturating_sub(if layers.payload > 0 {
-            layers.media
-        } else {
-            0
-        }),
+        Body::Udp(_) => Sizing::Ns2.datagram_bytes(version, layers.media, layers.payload),
         Body::Tcp(segment) => {
             let blocks = segment.sack.as_ref().map_or(0, |sack| sack.as_slice().len() as u32);
             40 + 8 * blocks + layers.payload
@@ -112,6 +121,20 @@ mod tests {
             Sizing::Ns2.ip_bytes(IpVersion::V4, &Body::Tcp(ack), 88)
         };
         assert_eq!([0, 1, 2, 3].map(bytes), [40, 48, 56, 64]);
+    }
+
+    /// The same of Agent/UDP, with what the RFCs have beside it (RFC 768, 3550 §5.1).
+    #[test]
+    fn datagrams_are_as_long_as_in_ns2s_traces() {
+        let bytes = |sizing: Sizing| {
+            [(12, 160), (0, 160), (76, 0)]
+                .map(|(media, payload)| sizing.datagram_bytes(IpVersion::V4, media, payload))
+        };
+        assert_eq!(bytes(Sizing::Ns2), [160, 160, 76]);
+        assert_eq!(bytes(Sizing::Rfc), [200, 188, 104]);
+        let body = Body::Udp(data(160));
+        assert_eq!(Sizing::Ns2.ip_bytes(IpVersion::V4, &body, 88), 160);
+        assert_eq!(Sizing::Rfc.ip_bytes(IpVersion::V4, &body, 88), 188);
     }
 
     /// The same of Agent/TFRC (`tcpFriend` and `tcpFriendCtl`).

@@ -1,0 +1,58 @@
+//! Routes, each in a row of one table: links, then the peer at the end. Where a packet goes next is one
+//! look then; all that is done with it waits for that.
+
+/// A step of a route: a link, behind all links a hop of a cell, or (with this bit) the peer at its
+/// end.
+pub(crate) const AT_PEER: u32 = 1 << 31;
+
+/// The routes, by number.
+#[derive(Debug, Default)]
+pub(crate) struct Routes {
+    steps: Vec<u32>,
+    /// Binary logarithm of a row's length, which is that of the longest route.
+    row: u32,
+    count: u32,
+}
+
+impl Routes {
+    /// One more, which ends at this peer; its number.
+    pub(crate) fn add(&mut self, way: &[u32], peer: u32) -> u32 {
+        while way.len() >= 1 << self.row {
+            let rows = self.steps.chunks(1 << self.row);
+            self.steps = rows.flat_map(|row| [row, &vec![AT_PEER; row.len()]].concat()).collect();
+            self.row += 1;
+        }
+        self.steps.extend(way);
+        self.count += 1;
+        self.steps.resize((self.count as usize) << self.row, AT_PEER | peer);
+        self.count - 1
+    }
+
+    /// Where a route goes after so many steps.
+    #[inline(always)]
+    pub(crate) fn step(&self, route: u32, hop: u8) -> u32 {
+        self.steps[((route as usize) << self.row) + usize::from(hop)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// However long those are that come later.
+        #[test]
+        fn every_route_keeps_its_steps(ways in prop::collection::vec(prop::collection::vec(0_u32..1000, 0..40), 0..30)) {
+            let mut routes = Routes::default();
+            for (number, way) in (0..).zip(&ways) {
+                prop_assert_eq!(routes.add(way, 7 * number), number);
+            }
+            for (number, way) in (0..).zip(&ways) {
+                let seen: Vec<u32> = (0..way.len() as u8).map(|hop| routes.step(number, hop)).collect();
+                prop_assert_eq!(&seen, way);
+                prop_assert_eq!(routes.step(number, way.len() as u8), AT_PEER | (7 * number));
+            }
+        }
+    }
+}
