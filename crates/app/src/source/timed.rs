@@ -120,14 +120,11 @@ impl Timed {
             bytes: encoding.payload_bytes() as u64,
             look_ahead: encoding.codec.look_ahead(),
         };
-        let content = match recording {
-            Some(recording) => Some(Content {
-                encoded: recording.encoded.clone(),
-                unit: encodings[0].payload_bytes(),
-                repeat: speech.repeat,
-            }),
-            None => None,
-        };
+        let content = recording.map(|recording| Content {
+            encoded: recording.encoded.clone(),
+            unit: encodings[0].payload_bytes(),
+            repeat: speech.repeat,
+        });
         let keep_alive = speech.keep_alive.map(|keep| KeepAlive {
             steps: keep.every.as_nanos().div_ceil(step.as_nanos()).max(1),
             bytes: keep.size.as_bytes(),

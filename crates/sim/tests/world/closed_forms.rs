@@ -1,7 +1,7 @@
 //! Delays, loads and queues that can be worked out on paper.
 
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::packet::{Body, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::packet::{Bodies, Body, Ecn, Frame, IpVersion, Packet, Payload};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_record::FlowSummary;
@@ -193,7 +193,7 @@ fn md1(load: f64, batches: usize) -> Vec<(f64, f64)> {
                 link.let_go(arrival, &packet, &mut ());
                 pool.take(packet.body);
             }
-            let body = pool.put(Body::Udp(Frame::Data(Payload::default())));
+            let body = pool.put(|| Body::Udp(Frame::Data(Payload::default())));
             let packet = Packet {
                 body,
                 ip_bytes: 125,

@@ -2,7 +2,7 @@
 //! theory and RFCs speak about in bytes, code points and instants.
 
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::packet::{Body, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::packet::{Bodies, Body, Ecn, Frame, IpVersion, Packet, Payload};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
@@ -65,7 +65,7 @@ pub(crate) fn fates(queue: &str, rate: Rate, mtu: u32, arrivals: &[Arrival]) -> 
     });
     let (mut pool, mut journal) = (Pool::default(), Journal(vec![None; arrivals.len()]));
     for (number, arrival) in (0..).zip(arrivals) {
-        let body = pool.put(Body::Udp(Frame::Data(Payload::default())));
+        let body = pool.put(|| Body::Udp(Frame::Data(Payload::default())));
         let Arrival { at, bytes, dscp } = *arrival;
         let packet = Packet {
             body,

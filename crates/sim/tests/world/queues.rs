@@ -2,7 +2,7 @@
 //! arrivals; and TCP with ECN through each of them.
 
 use talkspurt_proto::dice::Dice;
-use talkspurt_proto::packet::{Body, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::packet::{Bodies, Body, Ecn, Frame, IpVersion, Packet, Payload};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
@@ -34,7 +34,7 @@ fn red(toml: &str) -> Red {
 }
 
 fn label(pool: &mut Pool, now: Instant, flow: u32, number: u32, ecn: Ecn) -> Packet {
-    let body = pool.put(Body::Udp(Frame::Data(Payload::default())));
+    let body = pool.put(|| Body::Udp(Frame::Data(Payload::default())));
     Packet {
         body,
         ip_bytes: 125,
