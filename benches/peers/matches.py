@@ -72,11 +72,11 @@ MATCHES = (
     Match("w1", "ns-2 lean", 100, 2.5, must=3.8),
     Match("w1", "ns-2", 100, 3.2),
     Match("w1", "ns-2 lean", 100, 3, noise=True),
-    Match("w1", "ns-3", 10, 8, noise=True, must=130),
+    Match("w1", "ns-3", 20, 9, noise=True, must=130),
     Match("w2", "ns-2 lean", 100, 6, must=7),
     Match("w2", "ns-2 lean, traced", 20, 4, must=7),
     Match("w2", "ns-2", 100, 18),
-    Match("w2", "ns-3", 8, 20, must=350),
+    Match("w2", "ns-3", 20, 28, must=350),
     Match("w3", "ns-2 lean", 200, 1.5, noise=True, must=4.5),
     Match("w3", "ns-2", 200, 1.8, noise=True),
     Match("w3d", "ns-2 lean", 200, 3),
@@ -98,7 +98,7 @@ and no DCCP, and takes a minute and a half for a second of W5-1000."""
 
 RECORDS = (
     Match("w4", "pcapng", 20, 2),
-    Match("w4", "pcapng, 128 bytes of each", 20, 1.5),
+    Match("w4", "pcapng, 96 bytes of each", 20, 1.5),
     Match("w4", "Parquet", 20, 2),
     Match("w4", "Parquet, by `talkspurt run`", 20, 5),
 )

@@ -134,7 +134,7 @@ NOTES = """
   ([why](validation/peers.md)); where it says no noise, they agree all the same.
 * ns-3 is slow, so its runs are short, and so are ours beside it. It has no TFRC and no DCCP, and
   takes a minute and a half for a second of W5 with 1000 flows; both are left out. Its calls that
-  pause begin with talk, as ours do, or eight seconds would not agree.
+  pause begin with talk, as ours do, or runs so short would not agree.
 * ns-2's hops come from one more run, with monitors, whose events are the same.
 * Statistics of W2: delay, jitter, loss and MOS of each call here; delay, jitter and loss in ns-3's
   FlowMonitor. ns-2 counts losses of each call; for delay and jitter it has to be *traced* on the
@@ -145,8 +145,9 @@ NOTES = """
 
 ## W4 written otherwise
 
-The CPU of W4 with its packets as pcapng (every link, whole packets or the beginning of each) or as
-Parquet (the table of one row per packet and hop), over that of W4 with ns-2's trace, in pairs.
+The CPU of W4 with its packets as pcapng (every link, 96 bytes of each packet, which hold all
+headers, or the whole of it) or as Parquet (the table of one row per packet and hop), over that of
+W4 with ns-2's trace, in pairs. Whole packets are four times as many bytes as the trace has.
 `talkspurt run --set record.packets=true` has Python, its start, the count of packets beforehand,
 the digest and all other tables beside it.
 """

@@ -93,7 +93,7 @@ def _ours(match: Match, watch: str | None = None) -> Cost:
 
 def _record(match: Match) -> dict[str, Cost]:
     watches = {
-        "pcapng": "pcapng", "pcapng, 128 bytes of each": "pcapng-128", "Parquet": "packets",
+        "pcapng": "pcapng", "pcapng, 96 bytes of each": "pcapng-96", "Parquet": "packets",
     }  # fmt: skip
     watch = watches.get(match.peer)
     there = _ours(match, watch) if watch else product.parquet(match)

@@ -6,7 +6,7 @@
 //! ns-2's trace of every link on disk), `w4-pcapng` (with captures of every link), `w4-parquet` (with a
 //! row for each packet on each link), `w5-N` (N bulk flows) or `w6-N` (N saturated stations of 802.11b). `--noise` gives hosts theirs. `--watch` puts
 //! another probe in the place of the workload's own: `nothing`, `stats`, `digest`, `series`, `gauges`,
-//! `sojourn`, `packets`, `ns2`, `pcapng` or `pcapng-128` (the first 128 bytes of each packet). What is written stays in the folder, which is there, or is
+//! `sojourn`, `packets`, `ns2`, `pcapng` or `pcapng-96` (the first 96 bytes of each packet). What is written stays in the folder, which is there, or is
 //! deleted before the end where none is named. Prints one JSON line; with `--scenario` the scenario
 //! instead, for `talkspurt run`.
 

@@ -49,7 +49,7 @@ pub(crate) enum Extra {
 impl Watch {
     /// Names, for those who ask.
     pub(crate) const NAMES: &str =
-        "nothing|stats|digest|series|gauges|sojourn|packets|ns2|pcapng|pcapng-128";
+        "nothing|stats|digest|series|gauges|sojourn|packets|ns2|pcapng|pcapng-96";
 
     pub(crate) fn named(name: &str) -> Option<Self> {
         Some(match name {
@@ -62,7 +62,7 @@ impl Watch {
             "packets" => Self::Packets,
             "ns2" => Self::Ns2,
             "pcapng" => Self::Pcapng(None),
-            "pcapng-128" => Self::Pcapng(Some(128)),
+            "pcapng-96" => Self::Pcapng(Some(96)),
             _ => return None,
         })
     }
