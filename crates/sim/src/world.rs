@@ -269,14 +269,17 @@ impl<P: Probe> World<P> {
         link.advance(self.now, &mut self.pool, &mut self.probe);
         // The label is copied from where it lies, not moved inside an option: the compiler splits
         // the latter into pieces whose reassembly stalls.
-        if let Some(arrived) = link.arrived(self.now) {
-            let packet = *arrived;
-            link.let_go(self.now, &packet, &mut self.probe);
-            self.schedule.again(wake, link.next());
-            self.forward(&packet);
-        } else {
-            self.schedule.again(wake, link.next());
-        }
+        let Some(arrived) = link.arrived(self.now) else { return self.on_turn(wake) };
+        let packet = *arrived;
+        link.let_go(self.now, &packet, &mut self.probe);
+        self.schedule.again(wake, link.next());
+        self.forward(&packet);
+    }
+
+    /// What waited on a link had its turn, and nothing arrives.
+    #[inline(never)]
+    fn on_turn(&mut self, wake: Wake) {
+        self.schedule.again(wake, self.links[wake.node as usize].next());
     }
 
     /// A peer's packet sets out, nearly always on a link.
