@@ -298,15 +298,17 @@ def judge(
     if case.late:
         must(packets["received"].get("Sync", 0) > 0, "the kernel sent no Sync")
         must(packets["sent"].get("SyncAck", 0) > 0, "we sent no SyncAck")
-    for side, sender, receiver, gone in (
-        ("kernel", tally, theirs, lost["outbound"]),
-        ("our side", theirs, tally, lost["inbound"]),
+    # What was held so long that its number lies before our window is refused (RFC 4340 §7.5.3).
+    refused = min(held, garbage.get("OutOfWindow", 0))
+    for side, sender, receiver, gone, late in (
+        ("kernel", tally, theirs, lost["outbound"], 0),
+        ("our side", theirs, tally, lost["inbound"], refused),
     ):
         must(sender["sent_packets"] == case.packets, f"{sender['sent_packets']} sent to {side}")
         must(sender["sent_bytes"] == case.packets * case.bytes, f"bytes sent to {side}")
         arrived = receiver["distinct_packets"]
         # What was dropped in between may have been data or not: exact where nothing was.
-        least = case.packets - gone - dropped - (held if case.late else 0)
+        least = case.packets - gone - dropped - max(late, held if case.late else 0)
         must(least <= arrived <= case.packets - gone, f"{arrived} reached {side}, {gone} were lost")
         must(receiver["received_bytes"] == arrived * case.bytes, f"bytes received by {side}")
         must(receiver["foreign_packets"] == 0, f"{side} received what was not sent")
