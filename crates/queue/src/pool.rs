@@ -13,12 +13,11 @@ impl Bodies for Pool {
     #[inline(always)]
     fn put(&mut self, body: impl FnOnce() -> Body) -> BodyId {
         let slot = self.free.pop().unwrap_or_else(|| self.grow());
-        let place = &mut self.slots[slot as usize];
-        debug_assert!(place.is_none(), "what waits there would be lost");
         // Asked, so that there is nothing to drop and the body is made where it goes: a copy of what was
         // just written piece by piece stalls.
-        if place.is_none() {
-            *place = Some(body());
+        match &mut self.slots[slot as usize] {
+            place @ None => *place = Some(body()),
+            Some(_) => unreachable!("what is free is empty"),
         }
         BodyId(slot)
     }

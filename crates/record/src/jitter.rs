@@ -5,7 +5,7 @@ use talkspurt_proto::time::{Duration, Instant};
 
 use crate::sum::Sum;
 
-/// The running estimator of RFC 3550 A.8 and the mean of up to 2³² of its values.
+/// The running estimator of RFC 3550 A.8 and the mean of its values, fewer than 2³².
 #[derive(Clone, Debug)]
 pub struct Jitter {
     /// Transit time of the packet before: arrival less sending time, on clocks that may differ.

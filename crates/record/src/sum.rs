@@ -1,6 +1,6 @@
 //! A sum of nanoseconds and how many they were, in two words.
 
-/// A sum of up to 2³² values, exact.
+/// A sum of fewer than 2³² values, exact.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sum {
     low: u64,

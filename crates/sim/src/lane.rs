@@ -1,7 +1,7 @@
 //! Wake-ups that come in order of time without being sorted: a ring.
 //!
 //! Packets of one size that enter idle links of one rate and delay arrive in the order in which they set
-//! out. The lane takes what comes behind all it ever took and refuses the rest, so it is in order whatever
+//! out. The lane takes what comes behind the last it took and refuses the rest, so it is in order whatever
 //! it is offered. It stands beside the schedule's tree and not in it: what enters and leaves writes two
 //! words, where a leaf's change would be replayed up to the root.
 
@@ -61,7 +61,12 @@ impl Lane {
         self.first = if self.count > 0 { self.slots[self.head as usize] } else { NEVER };
     }
 
-    /// Keeps those only that are to stay.
+    /// Whether there is one like this.
+    pub(crate) fn holds(&self, is: impl Fn(u64) -> bool) -> bool {
+        (0..self.count).any(|at| is(self.slots[self.slot(at)]))
+    }
+
+    /// Keeps those only that are to stay; what comes next need come behind these alone.
     #[cold]
     pub(crate) fn retain(&mut self, stays: impl Fn(u64) -> bool) {
         let mut all = std::mem::take(self);

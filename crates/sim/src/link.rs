@@ -271,7 +271,9 @@ impl Link {
         if packet.ip_bytes > self.mtu {
             let quote = Quote::of(packet, pool.peek(packet.body));
             self.refuse(now, *packet, DropReason::TooBig, (pool, probe));
-            return quote.map_or(Offered::Taken, |quote| Offered::TooBig(*packet, quote));
+            // A router's own message is refused in silence; what flies may wake from the lane.
+            let silent = if flying > 0 { Offered::Behind } else { Offered::Taken };
+            return quote.map_or(silent, |quote| Offered::TooBig(*packet, quote));
         }
         let idle = self.free_at <= now && self.waiting == 0;
         if idle && self.passes_when_idle {

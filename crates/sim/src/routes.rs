@@ -35,10 +35,45 @@ impl Routes {
     }
 }
 
+/// Links over which at least an eighth of all routes lead, more than one, the busiest first, at most eight.
+pub(crate) fn busy_links<'a>(
+    links: usize,
+    routes: impl ExactSizeIterator<Item = &'a [u32]>,
+) -> Vec<u32> {
+    let least = routes.len().div_ceil(8).max(2);
+    let mut over = vec![0; links];
+    for step in routes.flatten() {
+        // Beyond the links are the hops of cells.
+        if let Some(over) = over.get_mut(*step as usize) {
+            *over += 1;
+        }
+    }
+    let mut busy: Vec<u32> =
+        (0_u32..).zip(&over).filter(|(_, over)| **over >= least).map(|(link, _)| link).collect();
+    busy.sort_by_key(|link| std::cmp::Reverse(over[*link as usize]));
+    busy.truncate(8);
+    busy
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_bottleneck_is_busy_and_what_one_flow_has_for_itself_is_not() {
+        // Twenty routes over link 3, ten of them over 1, three over 2, each over one of its own.
+        let route = |i: u32| {
+            let over = |link, count| (i < count).then_some(link);
+            let ways = [over(1, 10), Some(4 + i), over(2, 3), Some(3), Some(1000)];
+            ways.into_iter().flatten().collect()
+        };
+        let routes: Vec<Vec<u32>> = (0..20).map(route).collect();
+        assert_eq!(busy_links(24, routes.iter().map(|route| &**route)), [3, 1, 2]);
+        assert!(busy_links(24, routes[..1].iter().map(|route| &**route)).is_empty());
+        let crowd: Vec<u32> = (0..20).collect();
+        assert_eq!(busy_links(24, [&*crowd; 3].into_iter()), [0, 1, 2, 3, 4, 5, 6, 7]);
+    }
 
     proptest! {
         /// However long those are that come later.

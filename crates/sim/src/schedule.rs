@@ -81,6 +81,10 @@ impl Schedule {
     /// horizon are never.
     #[inline]
     pub fn set(&mut self, node: u32, at: Option<Instant>) {
+        debug_assert!(
+            !self.lane.holds(|key| node_of(key) == node),
+            "node {node} wakes by the lane, and is replanned"
+        );
         let (mut place, mut winner) = (self.leaf(node), key(node, at));
         let tree = &mut *self.tree;
         while tree[place] != winner {
@@ -128,7 +132,9 @@ impl Schedule {
     /// [`Schedule::set`] for any node: what was appended is looked for.
     #[cold]
     pub fn replan(&mut self, node: u32, at: Option<Instant>) {
-        self.lane.retain(|key| node_of(key) != node);
+        if self.lane.holds(|key| node_of(key) == node) {
+            self.lane.retain(|key| node_of(key) != node);
+        }
         self.set(node, at);
     }
 

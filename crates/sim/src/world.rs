@@ -16,7 +16,7 @@ use talkspurt_proto::time::Instant;
 use crate::cell::Cell;
 use crate::link::{Link, Offered};
 use crate::pool::Pool;
-use crate::routes::{AT_PEER, Routes};
+use crate::routes::{AT_PEER, Routes, busy_links};
 use crate::schedule::{Schedule, Wake};
 
 /// How many events pass between looks at the cancel flag.
@@ -130,7 +130,7 @@ impl<P: Probe> World<P> {
             schedule: Schedule::new(
                 parts.links.len(),
                 parts.peers.len() + 1 + parts.cells.len(),
-                &busy_links(parts.links.len(), &parts.routes),
+                &busy_links(parts.links.len(), parts.routes.iter().map(|route| &*route.steps)),
             ),
             numbers: vec![0; parts.peers.len()],
             links: parts.links,
@@ -497,21 +497,4 @@ impl<P: Probe> World<P> {
         }
         self.plan_change();
     }
-}
-
-/// Links over which at least an eighth of all routes lead, more than one, the busiest first.
-fn busy_links(links: usize, routes: &[Route]) -> Vec<u32> {
-    let mut over = vec![0; links];
-    for step in routes.iter().flat_map(|route| &route.steps) {
-        // Beyond the links are the hops of cells.
-        if let Some(over) = over.get_mut(*step as usize) {
-            *over += 1;
-        }
-    }
-    let least = routes.len().div_ceil(8).max(2);
-    let mut busy: Vec<u32> =
-        (0_u32..).zip(&over).filter(|(_, over)| **over >= least).map(|(link, _)| link).collect();
-    busy.sort_by_key(|link| std::cmp::Reverse(over[*link as usize]));
-    busy.truncate(8);
-    busy
 }

@@ -85,6 +85,10 @@ struct Media {
     heard: Vec<u64>,
 }
 
+// Two lines of the cache, and what the buffer needs first on a third.
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(std::mem::offset_of!(Media, buffer) <= 2 * 64);
+
 /// What an RTP packet holds.
 enum Content {
     /// Speech in the encoding of this number.

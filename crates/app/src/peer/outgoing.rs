@@ -26,8 +26,6 @@ pub(super) struct Outgoing {
     joins: bool,
     /// The transport may have more room than when last looked at.
     look: bool,
-    /// What goes in comes out as it is and at once: of datagrams.
-    pub(super) passes: bool,
     source: Source,
     queue: SendQueue,
 }
@@ -46,6 +44,9 @@ struct Media {
     /// Payload type of each encoding, the best first.
     payload_types: Vec<u8>,
 }
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(std::mem::offset_of!(Media, payload_types) <= 64);
 
 impl Media {
     fn new(rtp: rtp::Sender, samples: u32, payload_types: Vec<u8>) -> Self {
@@ -88,7 +89,6 @@ impl Outgoing {
             joins: parts.transport.joins_writes(),
             generated: 0,
             look: true,
-            passes: matches!(parts.transport, crate::transport::Config::Udp(_)),
         }
     }
 
@@ -113,14 +113,12 @@ impl Outgoing {
         self.source.due(local)
     }
 
-    /// True if it has nothing to say now, whatever room there is.
+    /// True if it has nothing to say now and will have later, over a transport that has always room.
     #[inline]
     pub(super) fn is_quiet(&self, local: Instant) -> bool {
+        debug_assert!(self.queue.is_empty(), "what there is room for does not wait");
         let clocked = matches!(self.source, Source::Timed(_) | Source::Paced(_));
-        self.passes
-            && clocked
-            && self.queue.is_empty()
-            && self.due(local).is_some_and(|at| at > local)
+        clocked && self.due(local).is_some_and(|at| at > local)
     }
 
     pub(super) fn generated(&self) -> u32 {
@@ -132,14 +130,14 @@ impl Outgoing {
         self.source.is_done(local) && self.queue.is_empty()
     }
 
-    /// Hands over what there is room for. What would come out again as it went in, and alone, is put
-    /// among `bodies` instead: bytes of its media header and of its payload, and where it is kept.
+    /// Hands over what there is room for. If the transport `passes` it, what would come out again as it
+    /// went in, and alone, is put among `bodies` instead: bytes of its media header and of its payload, and where it is kept.
     #[inline]
     pub(super) fn feed<P: Probe>(
         &mut self,
         local: Instant,
         clock: &Clock,
-        transport: &mut Transport,
+        (transport, passes): (&mut Transport, bool),
         bodies: &mut impl Bodies,
         probe: &mut Stamped<'_, P>,
     ) -> Option<(u32, u32, BodyId)> {
@@ -163,10 +161,7 @@ impl Outgoing {
                     let bytes = prefix + header + unit.payload.len();
                     if self.queue.is_empty() && bytes <= transport.room() {
                         let is_last = |due| due > local;
-                        if self.passes
-                            && transport.passes()
-                            && source.due(local).is_none_or(is_last)
-                        {
+                        if passes && transport.passes() && source.due(local).is_none_or(is_last) {
                             note_handed_over(local, index, probe);
                             // Made where it goes, for the same reason.
                             self.look = false;

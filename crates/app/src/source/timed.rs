@@ -19,8 +19,8 @@ use super::spurts::{Conversation, Spurts};
 use crate::codec::Encoding;
 use crate::recording::Recording;
 
-/// A source that sends by the clock. What every unit needs lies together on three lines of the cache,
-/// which those of five hundred calls share with all else of them.
+/// A source that sends by the clock. What every unit needs lies on three lines of the cache: five hundred
+/// calls speak in turn, and what they need is to stay there.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Timed {
@@ -46,12 +46,15 @@ pub struct Timed {
     /// `None` where nobody looks at it.
     content: Option<Box<Content>>,
     keep_alive: Option<Box<KeepAlive>>,
-    /// End of the present talkspurt, beyond all time of who never pauses.
+    /// End of the present talkspurt; of who never pauses, the horizon.
     talk_until: Instant,
     spurts: Option<Spurts>,
     /// Ways to send, best first.
     shapes: Vec<Shape>,
 }
+
+#[cfg(target_pointer_width = "64")]
+const _: () = assert!(std::mem::offset_of!(Timed, spurts) <= 3 * 64);
 
 #[derive(Debug)]
 struct Content {

@@ -114,13 +114,6 @@ impl Sender {
         self.first_timestamp.wrapping_add(offset)
     }
 
-    /// Ticks of the media clock from the stream's first sample to `timestamp`: divided by the
-    /// ticks of a frame, the index of the frame.
-    #[must_use]
-    pub const fn media_offset(&self, timestamp: u32) -> u32 {
-        timestamp.wrapping_sub(self.first_timestamp)
-    }
-
     /// The timestamp of the stream's first sample.
     #[must_use]
     pub const fn first_timestamp(&self) -> u32 {

@@ -61,6 +61,36 @@ fn what_is_too_big_wakes_nobody_twice() {
     assert_eq!(both, one + other);
 }
 
+/// RFC 4443 §2.4 (e): a router's message that is too big itself is answered by none. Its way back is
+/// shorter than the flow's way, and has the least MTU that IPv4's checks let pass.
+#[test]
+fn a_message_too_big_for_its_way_back_wakes_nobody_twice() {
+    let links = [
+        link("one", "a-m", "1Mbit/s", "2ms", ""),
+        link("two", "m-r", "1Mbit/s", "2ms", ""),
+        link("far", "r-s", "1Mbit/s", "20ms", "mtu = '1280B'"),
+        link("last", "s-z", "1Mbit/s", "2ms", ""),
+        link("narrow", "r-a", "5kbit/s", "1ms", "mtu = '90B'"),
+    ];
+    let tcp = "{ kind = 'tcp', controller = 'newreno', mss = '1440B' }";
+    let more = "start = '100ms'\nip = 'v6'\nvia = ['a', 'm', 'r', 's', 'z']";
+    let big = flow("big", "a-z", tcp, "{ kind = 'bulk', total = '1440B' }", more);
+    let of = |flows: &[String]| {
+        let mut refused = 0;
+        let text = scenario("350ms", &[links.concat(), flows.concat()]);
+        let run = watch(&point(&text), &Look::default(), |_, _, note| {
+            refused += u64::from(matches!(note, Note::Dropped { why: DropReason::TooBig, .. }));
+        });
+        (run.events, refused)
+    };
+    let small = small("r-a").replace("125B", "62B").replace("10kbit/s", "4kbit/s");
+    let ((both, refused), (one, none), (other, again)) =
+        (of(&[small.clone(), big.clone()]), of(&[small]), of(&[big]));
+    // The segment and the message that says so, while the small packet of 124 ms is on its way.
+    assert_eq!((refused, none, again), (2, 0, 2));
+    assert_eq!(both, one + other);
+}
+
 #[test]
 fn a_look_at_the_links_wakes_nobody() {
     let link = link("l", "a-z", "1Mbit/s", "5ms", "");
