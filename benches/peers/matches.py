@@ -76,7 +76,7 @@ MATCHES = (
     Match("w2", "ns-2 lean", 100, 6, must=7),
     Match("w2", "ns-2 lean, traced", 20, 4, must=7),
     Match("w2", "ns-2", 100, 18),
-    Match("w2", "ns-3", 20, 28, must=350),
+    Match("w2", "ns-3", 100, 125, must=350),
     Match("w3", "ns-2 lean", 200, 1.5, noise=True, must=4.5),
     Match("w3", "ns-2", 200, 1.8, noise=True),
     Match("w3d", "ns-2 lean", 200, 3),
