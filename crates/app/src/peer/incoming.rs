@@ -60,11 +60,12 @@ struct Media {
     rtp: rtp::Receiver,
     /// Number of the latest packet, extended beyond 16 bits.
     latest: u32,
-    /// The samples in a step of the media clock, and the step.
+    /// The samples in a step of the media clock.
     samples: u32,
     /// Where the other side's RTP begins: what signalling would have told.
     first_timestamp: u32,
     first_sequence: u16,
+    /// The step of the media clock.
     step: Duration,
     /// Capture of the other side's first sample, by its clock.
     origin: Instant,
