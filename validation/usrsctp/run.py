@@ -32,7 +32,7 @@ RESULTS = HERE / "results.json"
 PAGE = ROOT / "docs/validation/usrsctp.md"
 ADDRESS = "127.0.0.1"
 SCTP_PORT = 5001
-# Theirs is the port of RFC 6951 §4.1.
+# Theirs is the port of RFC 6951 §5.1.
 THEIR_UDP, OUR_UDP = 9899, 9900
 
 BAD = {"delay_ms": 10, "loss": 0.02, "held": 0.02}

@@ -20,7 +20,7 @@ use crate::{Discipline, Hop, Served};
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Packets that may wait in all queues, 1 or more; beyond that the longest queue loses up to
-    /// half its packets, 64 at most (RFC 8290 §5.2.1, §4.1.2).
+    /// half its packets, 64 at most (RFC 8290 §5.2.1, §4.1).
     #[serde(default = "Config::default_packets")]
     #[schemars(range(min = 1))]
     pub packets: u32,
@@ -68,7 +68,7 @@ impl Knobs for Config {
     }
 }
 
-/// Most packets that the longest queue loses at once (RFC 8290 §4.1.2).
+/// Most packets that the longest queue loses at once (RFC 8290 §4.1).
 const MOST_AT_ONCE: u32 = 64;
 
 #[derive(Debug, Default)]
@@ -110,7 +110,7 @@ impl FqCodel {
         }
     }
 
-    /// RFC 8290 §4.1.2: half the packets of the queue with most bytes go, from its head. False if
+    /// RFC 8290 §4.1: half the packets of the queue with most bytes go, from its head. False if
     /// `newcomer` was among them.
     fn shorten<P: Probe>(&mut self, newcomer: &Packet, hop: &mut Hop<'_, P>) -> bool {
         let longest = self.flows.iter_mut().max_by_key(|flow| flow.lane.bytes());

@@ -123,7 +123,7 @@ mod tests {
         assert_eq!([0, 1, 2, 3].map(bytes), [40, 48, 56, 64]);
     }
 
-    /// The same of Agent/UDP, with what the RFCs have beside it (RFC 768, 3550 §5.1).
+    /// The same of Agent/UDP, with what the RFCs have beside it (RFC 768, RFC 3550 §5.1).
     #[test]
     fn datagrams_are_as_long_as_in_ns2s_traces() {
         let bytes = |sizing: Sizing| {

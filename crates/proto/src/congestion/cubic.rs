@@ -186,7 +186,7 @@ impl CongestionControl for Cubic {
     }
 
     fn on_idle(&mut self, now: Instant) {
-        // RFC 5681 §4.1; §5.8: the stage goes on from there.
+        // RFC 5681 §4.1; RFC 9438 §5.8: the stage goes on from there.
         self.cwnd = self.cwnd.min(self.initial_window);
         (self.epoch, self.fraction, self.active) = (None, 0.0, now);
     }

@@ -1,5 +1,5 @@
-//! What leaves: the one packet after the other that is owed, derived from flags, and the options it
-//! bears. A Reset goes first, data before the Acknowledgement it can carry along.
+//! Departures (RFC 4340): the packets that are owed, one after the other, derived from flags, with
+//! their options. A Reset goes first, data before the Acknowledgement that it can carry.
 
 use super::ccid::{Departure, Receiver as _, Sender as _, SenderHalf};
 use super::options::{Opt, Options};

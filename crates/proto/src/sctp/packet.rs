@@ -57,7 +57,7 @@ pub enum Chunk {
     CookieEcho(Bytes),
     /// 11: the association stands.
     CookieAck,
-    /// 12: a packet was marked by the network (RFC 9260 appendix A).
+    /// 12: a packet was marked by the network (RFC 4960 appendix A; RFC 9260 §3.2 reserves it).
     Ecne {
         /// TSN of the first DATA chunk in it.
         lowest: u32,

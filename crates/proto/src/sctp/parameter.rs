@@ -19,7 +19,7 @@ pub enum Parameter {
     CookiePreservative(u32),
     /// 12: kinds of addresses the sender can use.
     SupportedAddressTypes(Vec<u16>),
-    /// 0x8000: the sender knows ECN (RFC 9260 appendix A).
+    /// 0x8000: the sender knows ECN (RFC 4960 appendix A; RFC 9260 §3.3.2 reserves it).
     Ecn,
     /// 0x8008: types of chunks the sender knows beyond RFC 9260 (RFC 5061 §4.2.7).
     SupportedExtensions(Bytes),

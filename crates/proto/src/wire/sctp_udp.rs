@@ -8,7 +8,7 @@ use std::net::IpAddr;
 use super::{Ends, Hints, WireError, sctp, udp};
 use crate::sctp::Packet;
 
-/// The UDP port of those who accept it (RFC 6951 §4.1).
+/// The UDP port of those who accept it (RFC 6951 §5.1).
 pub const PORT: u16 = 9899;
 
 /// Appends the datagram; `outer` are its addresses and UDP ports, of `ends` the ports alone matter.

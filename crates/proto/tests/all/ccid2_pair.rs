@@ -122,7 +122,7 @@ fn a_data_ack_leaves_once_a_window() {
     pair.connect();
     pair.drive_until(at(1000));
     let (rounds, sent) = (per_rtt(&pair), data(&pair));
-    // Past PARTOPEN, in which all of them acknowledge (§8.1.5): one among the packets of each round.
+    // Past PARTOPEN, in which all of them acknowledge (RFC 4340 §8.1.5): one among the packets of each round.
     let mut after = rounds[0] as usize;
     for packets in &rounds[1..8] {
         let round = &sent[after..after + *packets as usize];
