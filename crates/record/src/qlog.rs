@@ -96,8 +96,12 @@ impl Qlog {
             Gauge::PacingRate => ("pacing_rate", 1.0),
             other => {
                 let name = gauge_name(other);
-                let data = format_args!("\"gauge\":\"{name}\",\"value\":{value}");
-                return self.event(now, peer, "talkspurt:gauge_updated", data);
+                return self.event(
+                    now,
+                    peer,
+                    "talkspurt:gauge_updated",
+                    format_args!("\"gauge\":\"{name}\",\"value\":{value}"),
+                );
             }
         };
         let (name, unit) = metric;
@@ -118,17 +122,20 @@ impl Probe for Qlog {
                 let sent = matches!(note, Note::Sent { .. });
                 let name = if sent { "transport:packet_sent" } else { "transport:packet_received" };
                 let (number, bytes) = (packet.number, packet.ip_bytes);
-                let data = format_args!(
-                    "\"header\":{{\"packet_type\":\"unknown\",\"packet_number\":{number}}},\
-                     \"raw\":{{\"length\":{bytes}}}"
+                self.event(
+                    now,
+                    peer,
+                    name,
+                    format_args!(
+                        "\"header\":{{\"packet_type\":\"unknown\",\"packet_number\":{number}}},\
+                         \"raw\":{{\"length\":{bytes}}}"
+                    ),
                 );
-                self.event(now, peer, name, data);
             }
             Note::Gauge { gauge, value } => self.gauge(now, peer, *gauge, *value),
             Note::Event(event) => {
                 if let Some(event) = event_name(*event) {
-                    let data = format_args!("\"event\":\"{event}\"");
-                    self.event(now, peer, "talkspurt:event", data);
+                    self.event(now, peer, "talkspurt:event", format_args!("\"event\":\"{event}\""));
                 }
             }
             _ => {}
