@@ -5,14 +5,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
-COMPILE = $(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate
 export UV_SYSTEM_CERTS ?= true
 
 # What an installed package is made of: any change makes the next command install again.
-SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt build-constraints.txt \
+SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt \
   $(wildcard crates/*/Cargo.toml) $(shell find crates -name '*.rs')
 
-.PHONY: setup demo test test-rust test-python lint format types schema docs dist bench bench-gate bench-peers fuzz pins clean help
+.PHONY: setup demo test test-rust test-python lint audit msrv format types schema docs dist bench bench-gate bench-peers fuzz pins clean help
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -23,10 +22,12 @@ $(UV):
 	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed, this is " + sys.version.split()[0] if sys.version_info < (3, 11) else 0)'
 	@command -v cargo > /dev/null || { echo "A Rust toolchain is needed: cargo was not found."; exit 1; }
 	@$(PYTHON) -m venv $(VENV) || { echo "python3 -m venv failed; Debian and Ubuntu keep it in the package python3-venv."; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt uv
+	@sed -n '/^uv==/,/[^\\]$$/p' constraints.txt > $(VENV)/uv.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $(VENV)/uv.txt
 
 $(VENV)/installed: $(UV) $(SOURCES)
-	$(UV) pip install --quiet --python $(BIN)/python -c constraints.txt -b build-constraints.txt -e . --group dev
+	$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r constraints.txt
+	$(UV) pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
 	@touch $@
 
 demo: setup ## run the first call and say where its report is
@@ -52,6 +53,18 @@ format: setup ## format everything
 	cargo fmt --all
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The advisory database is a public repository: without a way to it that check is skipped.
+audit: setup ## check licences, sources and known vulnerabilities of all crates
+	$(BIN)/cargo-deny --locked check bans licenses sources
+	@if $(BIN)/cargo-deny fetch db 2> /dev/null; then $(BIN)/cargo-deny --locked check --disable-fetch advisories; \
+	  else echo "The advisory database cannot be fetched: known vulnerabilities are not checked."; fi
+
+MSRV := $(shell sed -n 's/^rust-version = "\(.*\)"/\1/p' Cargo.toml)
+msrv: ## check that the oldest supported Rust compiles the workspace
+	@if cargo +$(MSRV) --version > /dev/null 2>&1 || rustup toolchain install $(MSRV) --profile minimal > /dev/null 2>&1; then \
+	  cargo +$(MSRV) check --quiet --workspace --all-targets --locked --target-dir $${CARGO_TARGET_DIR:-target}/msrv; \
+	else echo "Rust $(MSRV) cannot be installed: the oldest supported version is not checked."; fi
 
 docs: setup ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
@@ -82,9 +95,9 @@ fuzz: ## look for packets that do harm, TIME seconds for each of TARGETS
 	@for target in $(TARGETS); do mkdir -p fuzz/corpus/$$target && cargo +nightly fuzz run -s none $$target \
 	  fuzz/corpus/$$target fuzz/seeds/$$target -- -max_len=1500 -rss_limit_mb=512 -max_total_time=$(TIME) || exit 1; done
 
-pins: $(UV) ## choose the newest versions of everything the Python side uses
-	$(COMPILE) --group dev pyproject.toml -o constraints.txt
-	echo 'maturin>=1.9,<2' | $(COMPILE) - -o build-constraints.txt
+pins: $(UV) ## choose the newest versions of everything the Python side uses, with their hashes
+	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \
+	  --generate-hashes --group dev pyproject.toml -o constraints.txt
 
 clean: ## remove what make made
 	rm -rf $(VENV) target dist site runs
