@@ -158,7 +158,8 @@ def test_convergence_is_from_when_it_stays():
 # RFC 8083 §4.3 with the law of Mathis et al.: 1000 B, 100 ms, p = 1.5 %: 8000 / (0.1 · 0.1) bit/s.
 def reports(*rates, loss=0.015, rtt_s=0.1):
     return [
-        r if r is None else breaker.Report(5.0 * n, r, loss, rtt_s) for n, r in enumerate(rates)
+        r if r is None else breaker.Report(5.0 * n, 5.0, r, loss, rtt_s)
+        for n, r in enumerate(rates)
     ]
 
 
@@ -167,17 +168,25 @@ OVER, UNDER = 8.1e6, 7.9e6
 
 def test_the_circuit_breaker_averages_losses_over_three_intervals():
     assert breaker.tcp_rate_bps(1000, 0.1, 0.015) == pytest.approx(8e5)
-    assert breaker.stopped(reports(OVER, OVER, OVER), 1000).until_s == 10
-    # The rate is the last interval's: two are not enough, and the first over the bound is.
-    assert breaker.stopped(reports(UNDER, UNDER, UNDER), 1000) is None
-    assert breaker.stopped(reports(UNDER, UNDER, UNDER, OVER), 1000).until_s == 15
-    assert breaker.stopped(reports(OVER, OVER, None, OVER), 1000) is None, "it was silent"
+    # RFC 8083 §4.3: "more than CB_INTERVAL" reports, so the fourth is the first that counts.
+    assert breaker.stopped(reports(OVER, OVER, OVER), 1000) is None
+    assert breaker.stopped(reports(OVER, OVER, OVER, OVER), 1000).until_s == 15
+    # The rate is the last interval's.
+    assert breaker.stopped(reports(*5 * [UNDER]), 1000) is None
+    assert breaker.stopped(reports(OVER, OVER, OVER, UNDER), 1000) is None
+    assert breaker.stopped(reports(*4 * [UNDER], OVER), 1000).until_s == 20
+    assert breaker.stopped(reports(*3 * [OVER], None, *3 * [OVER]), 1000) is None, "it was silent"
     assert breaker.stopped(reports(*6 * [OVER], loss=0.0), 1000) is None
     # All the losses in the last of three: 4.5 % there are 1.5 % of all; 4 % are not.
-    burst = [*reports(OVER, OVER, loss=0.0), breaker.Report(10.0, OVER, 0.045, 0.1)]
-    assert breaker.stopped(burst, 1000).until_s == 10
-    burst[2] = breaker.Report(10.0, OVER, 0.04, 0.1)
-    assert breaker.stopped(burst, 1000) is None
+    clean = reports(OVER, OVER, OVER, loss=0.0)
+    assert (
+        breaker.stopped([*clean, breaker.Report(15.0, 5.0, OVER, 0.045, 0.1)], 1000).until_s == 15
+    )
+    assert breaker.stopped([*clean, breaker.Report(15.0, 5.0, OVER, 0.04, 0.1)], 1000) is None
+    # An interval counts by its length: 4.5 % in 2.5 s of 12.5 s are 0.9 %, 7.5 % are 1.5 %.
+    assert breaker.stopped([*clean, breaker.Report(12.5, 2.5, OVER, 0.045, 0.1)], 1000) is None
+    short = breaker.Report(12.5, 2.5, OVER, 0.075, 0.1)
+    assert breaker.stopped([*clean, short], 1000).until_s == 12.5
 
 
 def test_where_nothing_arrives_the_media_time_out():
@@ -186,10 +195,10 @@ def test_where_nothing_arrives_the_media_time_out():
     assert breaker.stopped(dead[:4], 1000) is None
     assert breaker.stopped([*dead[:4], None, *dead[:4]], 1000) is None, "it was silent"
     # A receiver that has heard of nothing new tells of no loss: 4.5 % count again when it does.
-    mixed = [*reports(OVER, loss=0.0), breaker.Report(5.0, OVER, 1.0, None)]
-    after = breaker.Report(10.0, OVER, 0.045, 0.1)
+    mixed = [*reports(OVER, OVER, loss=0.0), breaker.Report(10.0, 5.0, OVER, 1.0, None)]
+    after = breaker.Report(15.0, 5.0, OVER, 0.045, 0.1)
     assert breaker.stopped(mixed, 1000) is None
-    assert breaker.stopped([*mixed, after], 1000).until_s == 10
+    assert breaker.stopped([*mixed, after], 1000).until_s == 15
 
 
 def line(duration, interval, more, flow='rate = "80kbit/s", packet = "972B", noise = "0ms"'):
@@ -283,7 +292,8 @@ def test_a_flow_that_floods_would_be_stopped_and_a_call_would_not():
     result = talkspurt.run(scenario)
     found = dict(metrics.compute(result, "circuit_breaker").iter_rows())
     # 0.95 of 0.5 Mbit/s: half is lost, and s / (R √(2p/3)) is some 30 kbit/s behind a full queue.
-    assert found["flood"] == pytest.approx(15.0)
+    # The fourth report is the first that counts.
+    assert found["flood"] == pytest.approx(20.0)
     assert found["beat"] is None
 
 

@@ -81,7 +81,7 @@ pub(super) struct Law {
 }
 
 impl Law {
-    /// RFC 8289 §5.5: the next drop comes interval/√count after the last.
+    /// RFC 8289 §5.6: the next drop comes interval/√count after the last.
     fn next(&self, last: Instant, count: u32) -> Instant {
         let nanos = self.interval.as_nanos() as f64 / f64::from(count).sqrt();
         last + Duration::from_nanos(nanos as u64)
@@ -129,7 +129,7 @@ impl Lane {
         f64::from(self.count).sqrt() / law.interval.as_secs_f64()
     }
 
-    /// RFC 8289 §5.4, `dodequeue`: the head, and whether it may be dropped.
+    /// RFC 8289 §5.6, `dodequeue`: the head, and whether it may be dropped.
     fn head(&mut self, now: Instant, law: &Law) -> (Option<Packet>, bool) {
         let Some((since, packet)) = self.pop() else {
             self.first_above = None;
@@ -143,7 +143,7 @@ impl Lane {
         (Some(packet), now >= first_above)
     }
 
-    /// RFC 8289 §5.3, `deque`. A mark takes the place of a drop, and its packet goes (§3, and as
+    /// RFC 8289 §5.5, `dequeue`. A mark takes the place of a drop, and its packet goes (§3, and as
     /// Linux does).
     pub(super) fn dequeue<P: Probe>(&mut self, law: &Law, hop: &mut Hop<'_, P>) -> Option<Packet> {
         let now = hop.now;

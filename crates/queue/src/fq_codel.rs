@@ -20,15 +20,15 @@ use crate::{Discipline, Hop, Served};
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// Packets that may wait in all queues, 1 or more; beyond that the longest queue loses up to
-    /// half its packets, 64 at most (RFC 8290 §5.2.1, §4.1).
+    /// half its packets, 64 at most (RFC 8290 §5.2.3, §4.1).
     #[serde(default = "Config::default_packets")]
     #[schemars(range(min = 1))]
     pub packets: u32,
-    /// Queues, 1 or more; flows whose hashes agree share one (RFC 8290 §5.2.4).
+    /// Queues, 1 or more; flows whose hashes agree share one (RFC 8290 §5.2.5).
     #[serde(default = "Config::default_queues")]
     #[schemars(range(min = 1, max = 65_536))]
     pub queues: u32,
-    /// Bytes a queue may send in its turn, 1B or more (RFC 8290 §5.2.3).
+    /// Bytes a queue may send in its turn, 1B or more (RFC 8290 §5.2.4).
     #[serde(default = "Config::default_quantum")]
     pub quantum: Size,
     /// As of CoDel, in each queue.

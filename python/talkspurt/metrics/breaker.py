@@ -32,12 +32,14 @@ class Report:
 
     Attributes:
         until_s: the end of the interval.
+        width_s: its length.
         sent_bps: what it sent.
         loss: share of its packets lost.
         rtt_s: round-trip time; None if none was measured, for nothing arrived.
     """
 
     until_s: float
+    width_s: float
     sent_bps: float
     loss: float
     rtt_s: float | None
@@ -51,25 +53,26 @@ def tcp_rate_bps(packet_bytes: float, rtt_s: float, loss: float) -> float:
 def stopped(reports: Sequence[Report | None], packet_bytes: float) -> Report | None:
     """The report after which the sender must stop, or None.
 
-    It stops when nothing arrived in ``MEDIA_TIMEOUT`` intervals in a row (§4.2), or when something
-    arrived and it sent, in that interval, more than ten times what a TCP would get with the losses
-    of the last ``CB_INTERVAL``, on average (§4.3, congestion). Where nothing arrived, the fraction
-    lost is 0, as a receiver counts it (RFC 3550 §A.3). None among the reports is an interval in
-    which nothing was sent: what was in a row is then no longer. Whether reports themselves stay
-    away (§4.1) is not asked.
+    It stops when nothing arrived in ``MEDIA_TIMEOUT`` intervals in a row (§4.2), or when more than
+    ``CB_INTERVAL`` reports have come, something arrived, and it sent, in that interval, more than
+    ten times what a TCP would get with the losses of the last ``CB_INTERVAL``, averaged by the
+    lengths of the intervals (§4.3, congestion). Where nothing arrived, the fraction lost is 0, as a
+    receiver counts it (RFC 3550 appendix A.3). None among the reports is an interval in which
+    nothing was sent: the counts begin again. Missing reports (§4.1) are not considered.
     """
     unheard = 0
-    losses: list[float] = []
+    heard: list[tuple[float, float]] = []
     for report in reports:
         if report is None:
-            unheard, losses = 0, []
+            unheard, heard = 0, []
             continue
         unheard = unheard + 1 if report.rtt_s is None else 0
-        losses = [*losses, 0.0 if report.rtt_s is None else report.loss][-CB_INTERVAL:]
-        loss = sum(losses) / CB_INTERVAL
+        heard.append((0.0 if report.rtt_s is None else report.loss, report.width_s))
         if unheard >= MEDIA_TIMEOUT:
             return report
-        if report.rtt_s and len(losses) == CB_INTERVAL and loss > 0:
+        last = heard[-CB_INTERVAL:]
+        loss = sum(lost * width for lost, width in last) / sum(width for _, width in last)
+        if report.rtt_s and len(heard) > CB_INTERVAL and loss > 0:
             fair = tcp_rate_bps(packet_bytes, report.rtt_s, loss)
             if report.sent_bps > 10 * fair:
                 return report
@@ -109,6 +112,7 @@ def _report(row: dict[str, float]) -> Report | None:
     received = row["received_packets"]
     return Report(
         until_s=row["until_s"],
+        width_s=row["width_s"],
         sent_bps=8 * row["sent_bytes"] / row["width_s"],
         loss=min(1.0, row["lost_packets"] / row["sent_packets"]),
         rtt_s=2 * row["delays_s"] / received if received else None,
