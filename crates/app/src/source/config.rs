@@ -111,7 +111,7 @@ pub struct KeepAlive {
     pub every: Duration,
     /// Payload of one (RFC 3389 §3: a byte of noise level, and up to 11 of spectrum).
     pub size: Size,
-    /// The first in the place of the first packet that is not speech (RFC 3389 §4: comfort noise is
+    /// The first in the place of the first packet that is not speech (RFC 3389 §5: comfort noise is
     /// transmitted at the beginning of a silence), and each when speech would have left; else the
     /// first after `every`.
     pub at_once: bool,

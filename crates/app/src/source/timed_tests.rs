@@ -203,7 +203,7 @@ fn pareto_talkspurts_have_the_tail_of_their_shape() {
     }
 }
 
-/// RFC 3389 §4: at the beginning of a silence a packet of comfort noise is transmitted, its
+/// RFC 3389 §5: at the beginning of a silence a packet of comfort noise is transmitted, its
 /// timestamp the beginning of the noise.
 #[test]
 fn comfort_noise_begins_with_the_silence_if_asked() {

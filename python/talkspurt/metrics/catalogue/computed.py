@@ -182,7 +182,8 @@ COMPUTED: tuple[Computed, ...] = (
     Computed("circuit_breaker", "flows", "", "value", "s",
            "when the flow would have had to stop: after an interval of RTCP, 5 s, in which it sent "
            "more than ten times s / (R √(2p/3)), or after the fifth in a row in which nothing "
-           "arrived; absent if never. p is the share of its packets lost in an interval, on "
-           "average over the last three, R twice the mean delay of those that arrived",
+           "arrived; absent if never. p is the share of its packets lost, averaged over the last "
+           "three intervals by their lengths, from the fourth interval on; R is twice the mean "
+           "delay of those that arrived",
            "RFC 8083 §4.2 and §4.3"),
 )  # fmt: skip
