@@ -58,6 +58,8 @@ class Line:
     ack: int | None
     words: str
     options: list[str]
+    raw: list[tuple[int, bytes]]
+    """Type and value of each option but Padding and Mandatory."""
     data_bytes: int
     comment: str
     checksum_good: bool
@@ -110,6 +112,7 @@ def packet_line(packet: ElementTree.Element) -> Line:
         ack=number("dccp.ack_raw"),
         words=words,
         options=options(packet),
+        raw=raw_options(packet),
         data_bytes=max(data, 0) if kind in (0, 1, 2, 4) else 0,
         comment=shown("frame.comment") or "",
         checksum_good=status == "1",
@@ -136,6 +139,15 @@ def options(packet: ElementTree.Element) -> list[str]:
         out.append(mandatory + option(raw[0], raw[2:] if raw[0] >= 32 else b""))
         mandatory = ""
     return out
+
+
+def raw_options(packet: ElementTree.Element) -> list[tuple[int, bytes]]:
+    """Type and value of each option but Padding and Mandatory."""
+    found = (
+        bytes.fromhex(field.get("value", ""))
+        for field in packet.iterfind(".//field[@name='dccp.option_type']")
+    )
+    return [(raw[0], raw[2:] if raw[0] >= 32 else b"") for raw in found if raw and raw[0] > 1]
 
 
 def option(kind: int, value: bytes) -> str:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+import headers
+
 SERVICE = 42
 
 # RFC 4340 §5.6
@@ -276,6 +278,7 @@ def judge(
     must(dissected["bad_checksums"] == 0, "tshark finds wrong checksums")
     must(dissected["malformed"] == 0, "tshark finds malformed packets")
     must(result["unsent_packets"] == 0, "packets that were not sent")
+    wrong.extend(headers.wrong(dissected["headers"]))
     who, code = case.reset
     seen = [(reset["sent"], reset["code"]) for reset in packets["resets"]]
     must((who == "ours", code) in seen, f"Reset {code} by {who} expected, seen: {seen}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import conversation
+import headers
 from matrix import CASES, RESETS, Case, last
 
 HEAD = """\
@@ -31,10 +32,10 @@ our side has no use for, but for one thing: a Reset 3 (No Connection) with which
 a CloseReq or Close that we repeated while its own answer was under way, as happens when the machine
 is busy for longer than two round trips.
 
-Not asserted: the values inside headers and options. That sequence and acknowledgement numbers, Ack
-Vectors, receive rates, loss event rates and round-trip times are right is judged here only by the
-kernel's going on with the conversation; the tests of each RFC hold them against the text. Nor is
-asserted how fast either side sends, or that its window or rate is the other's.
+{headers}
+
+Not asserted: round-trip times, how fast either side sends, or that its window or rate is the
+other's.
 
 | | |
 |---|---|
@@ -78,8 +79,9 @@ Seen in these conversations and in trials of them:
 
 def write(path: Path, results: dict, captures: Path) -> None:
     """Writes the page."""
-    made = results["made"]
-    parts = [HEAD.format(**made), *overview(results), NOTES]
+    held = results["conversations"]
+    checked = headers.page(result["tshark"].get("headers", {}) for result in held)
+    parts = [HEAD.format(**results["made"], headers=checked), *overview(results), NOTES]
     by_name = {result["name"]: result for result in results["conversations"]}
     parts.append("## Packet by packet\n")
     parts.append(

@@ -28,6 +28,7 @@ HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "guest")]
 
 import conversation  # noqa: E402
+import headers  # noqa: E402
 import page  # noqa: E402
 from guest import GUEST, HOST, STORE, Guest, Lane, unprepared  # noqa: E402
 from made import ROOT, build, line, made, uncommitted  # noqa: E402
@@ -118,6 +119,7 @@ def attempt(case: Case, port: int, lane: Lane, guest: Guest, peer: Path, capture
         lines, malformed = conversation.read(capture)
         bad = sum(not line.checksum_good for line in lines)
         dissected = {"packets": len(lines), "malformed": malformed, "bad_checksums": bad}
+        dissected["headers"] = headers.dccp(lines)
         wrong = judge(case, ours, kernel, dissected, dropped)
     except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
         traceback.print_exc()

@@ -167,7 +167,9 @@ as many packets read by tshark as our side saw, each with a good checksum and wi
 of the groups Checksum, Malformed or Protocol. Where messages may be given up, no more are missing
 than packets with data were lost or late, and no more than fell due in the longest silence where
 they have a lifetime; where none may be sent again, none is, and FORWARD TSNs are seen both ways.
-Not asserted: the values inside headers, and how fast either side sends.
+{headers}
+
+Not asserted: how fast either side sends.
 
 | | |
 |---|---|

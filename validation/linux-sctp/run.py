@@ -26,6 +26,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "guest"), str(HERE.parent / "sctp"), str(HERE)]
 
+import headers  # noqa: E402
 import packets  # noqa: E402
 import page  # noqa: E402
 from case import Case, judge  # noqa: E402
@@ -83,7 +84,14 @@ def write_page(results: dict) -> None:
     plain = [one for one in held if one["name"] in {case.name for case in CASES}]
     parts = [*page.overview(CASES, plain), RACE, *page.race(CASES, plain, "the kernel")]
     parts += [*failovers(held), NOTE]
-    PAGE.write_text(HEAD.format(**results["made"]) + "\n".join(parts).rstrip() + "\n")
+    PAGE.write_text(
+        HEAD.format(
+            **results["made"],
+            headers=headers.page(one["tshark"].get("headers", {}) for one in held),
+        )
+        + "\n".join(parts).rstrip()
+        + "\n"
+    )
 
 
 def hold(cases: list[Case], peer: Path, captures: Path, when: dict) -> dict:
@@ -129,6 +137,7 @@ def attempt(case: Case, port: int, lane: Lane, guest: Guest, peer: Path, capture
         converse(case, port, lane, guest, peer, capture, ours, theirs)
         dropped = lane.dropped() + guest.dropped() - before
         read = packets.read(capture)
+        read["headers"] = headers.sctp(capture)
         wrong = judge(case, ours, theirs, read)
         if failover := next((one for one in FAILOVERS if one.case.name == case.name), None):
             wrong += failover.judge(ours, theirs)

@@ -7,7 +7,13 @@ packets. `judge` compares what was asked for with what both sides, and tshark, c
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass, field
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
+
+import headers  # noqa: E402
 
 MEGABYTE = 1_000_000
 PORT = 5001
@@ -202,6 +208,7 @@ def judge(case: Case, result: dict) -> list[str]:
         for name in ("segments", "data_segments", "data_bytes", "sack_blocks"):
             theirs = shark[way].get(name, 0)
             must(count[name] == theirs, f"{name} {way}: {count[name]}, tshark says {theirs}")
+    wrong.extend(headers.wrong(result.get("headers", {})))
     counters = kernel["counters"]
     for name in (
         "InCsumErrors",

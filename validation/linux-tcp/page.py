@@ -5,6 +5,7 @@ from __future__ import annotations
 import statistics
 from pathlib import Path
 
+import headers
 from matrix import CASES, RACES, SEEDS, SHORT, Case, Way
 
 HEAD = """\
@@ -33,6 +34,8 @@ its packets are let pass for it, and none of ours. And it does not believe in mo
 it has sent itself: a D-SACK about what the link repeated it calls dubious, takes for an ordinary
 block, and discards. As many blocks may be discarded (`TCPSACKDiscard`) as D-SACKs were dubious
 (`TCPDSACKIgnoredDubious`), and no others.
+
+{headers}
 
 Not asserted: how fast it goes. The figures are of one machine that was busy with other work (load
 given below); both ends, the link and tshark share its processors.
@@ -110,6 +113,7 @@ def write(path: Path, results: dict) -> None:
     made["congestion_control"] = ", ".join(made["congestion_control"])
     made["most"] = max(case.megabytes for case in CASES)
     found = results["conversations"]
+    made["headers"] = headers.page(result.get("headers", {}) for result in found.values())
     made["all_ones"] = sum(result.get("tshark", {}).get("all_ones", 0) for result in found.values())
     parts = [HEAD.format(**made), *overview(found), *handshakes(found), *race(found), SEEN]
     path.parent.mkdir(parents=True, exist_ok=True)

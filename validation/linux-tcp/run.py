@@ -26,12 +26,15 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import dissect
-import page
-from matrix import CASES, Case, judge, races
-
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+sys.path[:0] = [str(HERE.parent)]
+
+import dissect  # noqa: E402
+import headers  # noqa: E402
+import page  # noqa: E402
+from matrix import CASES, PORT, Case, judge, races  # noqa: E402
+
 RESULTS = HERE / "results.json"
 PAGE = ROOT / "docs/validation/linux-tcp.md"
 NEEDED = ("unshare", "ip", "tshark")
@@ -192,6 +195,7 @@ def converse(case: Case, peer: Path, folder: Path, running: set[subprocess.Popen
     try:
         result = json.loads(said)
         result["tshark"] = dissect.read(folder / f"{case.name}.pcapng")
+        result["headers"] = headers.tcp(folder / f"{case.name}.pcapng", PORT)
         result["wrong"] = judge(case, result)
     except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError) as error:
         last = (complaint.strip().splitlines() or [""])[-1]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass, field
 
+import headers
+
 NEVER = 0
 
 
@@ -146,6 +148,7 @@ def judge(case: Case, ours: list[dict], theirs: list[dict], read: dict) -> list[
         read["packets"] == sum(way[kind] for way in seen for kind in way if kind != DATA_LOST),
         "tshark read another number of SCTP packets than there were",
     )
+    wrong.extend(headers.wrong(read["headers"]))
     must(read["bad_checksums"] == 0, f"{read['bad_checksums']} bad checksums")
     must(not read["faults"], f"tshark: {read['faults']}")
     return wrong

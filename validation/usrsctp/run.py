@@ -23,6 +23,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "sctp")]
 
+import headers  # noqa: E402
 import packets  # noqa: E402
 import page  # noqa: E402
 from case import Case, judge  # noqa: E402
@@ -101,7 +102,9 @@ as many packets read by tshark as our side saw, each with a good checksum and wi
 of the groups Checksum, Malformed or Protocol. Where messages may be given up, no more are missing
 than packets with data were lost or late, and no more than fell due in the longest silence where
 they have a lifetime; where none may be sent again, none is, and FORWARD TSNs are seen both ways.
-Not asserted: the values inside headers, and how fast either side sends.
+{headers}
+
+Not asserted: how fast either side sends.
 
 | | |
 |---|---|
@@ -173,7 +176,14 @@ def write_page(results: dict) -> None:
     """Writes the page from results alone."""
     held = results["conversations"]
     parts = [*page.overview(CASES, held), RACE, *page.race(CASES, held, "usrsctp"), NOTE]
-    PAGE.write_text(HEAD.format(**results["made"]) + "\n".join(parts).rstrip() + "\n")
+    PAGE.write_text(
+        HEAD.format(
+            **results["made"],
+            headers=headers.page(one["tshark"].get("headers", {}) for one in held),
+        )
+        + "\n".join(parts).rstrip()
+        + "\n"
+    )
 
 
 def compile_peer(folder: Path) -> Path:
@@ -193,6 +203,7 @@ def attempt(case: Case, ours: Path, theirs: Path, captures: Path) -> dict:
     try:
         converse(case, ours, theirs, capture, said)
         read = packets.read(capture, THEIR_UDP)
+        read["headers"] = headers.sctp(capture, THEIR_UDP)
         wrong = judge(case, said["ours"], said["theirs"], read)
     except (OSError, subprocess.SubprocessError, ValueError, KeyError) as error:
         wrong, read = [f"{type(error).__name__}: {error}"], {}

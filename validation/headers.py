@@ -1,0 +1,593 @@
+"""Header values of a captured conversation, recomputed from the packets that arrived.
+
+The capture is that of our side of the line, so it shows in which order packets reached our endpoint
+and which were lost on purpose. From the data that arrived, each acknowledgement that we sent can be
+computed by the rules of the RFCs, without our code: its cumulative number, its SACK blocks (RFC
+2018 §4, RFC 2883 §4), the gap blocks and duplicates of a SACK chunk (RFC 9260 §3.3.4), the states
+of an Ack Vector (RFC 4340 §11.4). The same is asked of the other stack's acknowledgements as far as
+the order in which packets reached it is known: they must not name what was never sent or was lost.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+INBOUND = "0x00000001"
+SHOWN = 5
+"""Faults that are named; the others are counted."""
+
+SAID = """\
+The values in the headers are checked as well: from the packets that arrived at our side, as tshark
+reads them from the capture, `validation/headers.py` computes what each of our acknowledgements must
+say, and what the other side's cannot say. It shares no code with the endpoint. Computed, and equal:
+"""
+
+
+def page(results: Iterable[dict]) -> str:
+    """What was checked in all conversations, for a page; empty for results without it."""
+    counts: dict[str, int] = {}
+    for result in results:
+        for kind, count in result.get("checked", {}).items():
+            counts[kind] = counts.get(kind, 0) + count
+    lines = [f"{count} {kind}" for kind, count in sorted(counts.items())]
+    return SAID + ";\n".join(lines) + "." if lines else ""
+
+
+def wrong(result: dict) -> list[str]:
+    """The faults of one conversation in words."""
+    if not result.get("faults"):
+        return []
+    return [f"{result['faults']} wrong header values: " + "; ".join(result["first"])]
+
+
+class Faults:
+    """What is wrong, the first few in words."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.words: list[str] = []
+        self.checked: dict[str, int] = {}
+        self.late = 0
+        """Acknowledgements that do not know of the arrival just before them."""
+
+    def check(self, kind: str, holds: bool, words: str) -> None:
+        """Counts a value of this kind; a wrong one is a fault."""
+        self.checked[kind] = self.checked.get(kind, 0) + 1
+        if not holds:
+            self.count += 1
+            if len(self.words) < SHOWN:
+                self.words.append(words)
+
+    def result(self) -> dict:
+        """As it is written down."""
+        total = sum(self.checked.values())
+        if self.late > max(2, total // 1000):
+            self.check("late acknowledgements", False, f"{self.late} without the last arrival")
+        return {
+            "late": self.late,
+            "checked": self.checked,
+            "faults": self.count,
+            "first": self.words,
+        }
+
+
+class Runs:
+    """A set of whole numbers as disjoint runs [begin, end), none touching another."""
+
+    def __init__(self) -> None:
+        self.begins: list[int] = []
+        self.ends: list[int] = []
+
+    def add(self, begin: int, end: int) -> bool:
+        """Adds a run; whether any of it was there before."""
+        first = bisect_left(self.ends, begin)
+        last = bisect_right(self.begins, end)
+        known = any(max(begin, self.begins[i]) < min(end, self.ends[i]) for i in range(first, last))
+        if first < last:
+            begin, end = min(begin, self.begins[first]), max(end, self.ends[last - 1])
+        self.begins[first:last], self.ends[first:last] = [begin], [end]
+        return known
+
+    def run_at(self, number: int) -> tuple[int, int] | None:
+        """The run that holds the number."""
+        index = bisect_right(self.begins, number) - 1
+        if index >= 0 and number < self.ends[index]:
+            return self.begins[index], self.ends[index]
+        return None
+
+    def covers(self, begin: int, end: int) -> bool:
+        """Whether all of this is in it."""
+        run = self.run_at(begin)
+        return run is not None and end <= run[1]
+
+    def after(self, number: int) -> Iterator[tuple[int, int]]:
+        """The runs that begin at the number or behind it."""
+        first = bisect_left(self.begins, number)
+        yield from zip(self.begins[first:], self.ends[first:], strict=True)
+
+
+def rows(capture: Path, fields: Iterable[str], *options: str) -> Iterator[list[str]]:
+    """The fields of each packet as tshark reads them: direction and comment come first."""
+    command = ["tshark", "-r", str(capture), *options, "-T", "fields", "-E", "occurrence=a"]
+    names = ["frame.packet_flags_direction", "frame.comment", *fields]
+    command += [word for name in names for word in ("-e", name)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout
+        for row in process.stdout:
+            yield row.rstrip("\n").split("\t")
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+
+
+# --- TCP
+
+
+class Receiver:
+    """What one side of a TCP connection has received."""
+
+    def __init__(self) -> None:
+        self.data = Runs()
+        self.begin: int | None = None
+        self.latest: tuple[int, int] | None = None
+        self.before: int | None = None
+        """RCV.NXT before the last arrival."""
+        self.ts_recent: int | None = None
+        self.last_ack = 0
+
+    def accepts(self, begin: int, end: int, stamp: int | None, syn: bool) -> bool:
+        """Whether PAWS lets a segment in (RFC 7323 §5.3 R1); keeps TS.Recent (§5.3 R2, R3)."""
+        if stamp is None or syn or self.ts_recent is None:
+            if syn and stamp is not None:
+                self.ts_recent = stamp
+            return True
+        newer = (stamp - self.ts_recent) % 2**32 < 2**31
+        old = self.next is not None and max(end, begin + 1) <= self.next
+        if newer and not old and begin <= self.last_ack:
+            self.ts_recent = stamp
+        return newer
+
+    def arrived(self, begin: int, end: int, syn: bool) -> None:
+        """Takes a segment that occupies sequence numbers."""
+        if syn and self.begin is None:
+            self.begin = begin
+        self.before = self.next
+        self.data.add(begin, end)
+        self.latest = (begin, end)
+
+    @property
+    def next(self) -> int | None:
+        """RCV.NXT."""
+        run = None if self.begin is None else self.data.run_at(self.begin)
+        return run[1] if run else None
+
+
+def tcp(capture: Path, port: int) -> dict:
+    """Checks acknowledgement numbers and SACK blocks of both sides."""
+    fields = ["tcp.seq", "tcp.len", "tcp.flags", "tcp.ack", "tcp.options.timestamp.tsval"]
+    fields += ["tcp.options.sack_le", "tcp.options.sack_re"]
+    ours, theirs, faults = Receiver(), Receiver(), Faults()
+    sack_agreed = sack_permitted(capture)
+    for number, row in enumerate(rows(capture, fields, "-Y", f"tcp.port=={port}"), 1):
+        direction, comment, seq, length, flags, ack, stamp, left, right = row
+        bits, begin = int(flags, 16), int(seq)
+        syn, fin, rst, has_ack = (bool(bits & bit) for bit in (0x2, 0x1, 0x4, 0x10))
+        end = begin + int(length) + syn + fin
+        blocks = list(zip(numbers(left), numbers(right), strict=True))
+        inbound, lost = direction == INBOUND, comment.startswith("lost")
+        if inbound and lost:
+            continue
+        where = f"packet {number}"
+        if has_ack and not rst and not syn:
+            if inbound:
+                judge_theirs(theirs, int(ack), blocks, where, faults)
+            else:
+                bare = begin == end
+                judge_ours(ours, int(ack), blocks, sack_agreed, bare, where, faults)
+        if rst or lost:
+            continue
+        if inbound:
+            if ours.accepts(begin, end, int(stamp) if stamp else None, syn) and begin < end:
+                ours.arrived(begin, end, syn)
+        elif begin < end:
+            theirs.arrived(begin, end, syn)
+    return faults.result()
+
+
+def sack_permitted(capture: Path) -> bool:
+    """Whether both SYNs permit SACK."""
+    asked = [row[2] for row in rows(capture, ["tcp.options.sack_perm"], "-Y", "tcp.flags.syn==1")]
+    return len(asked) >= 2 and all(asked)
+
+
+def numbers(text: str) -> list[int]:
+    """Numbers between commas."""
+    return [int(part) for part in text.split(",") if part]
+
+
+def judge_ours(
+    side: Receiver,
+    ack: int,
+    blocks: list[tuple[int, int]],
+    sack_agreed: bool,
+    bare: bool,
+    where: str,
+    faults: Faults,
+) -> None:
+    """An acknowledgement of our side must say exactly what arrived."""
+    side.last_ack = ack
+    expected = side.next
+    if ack == side.before != expected:
+        # A timer that ran out just before the arrival is served first: seldom.
+        faults.late += 1
+        return
+    faults.check("our acknowledgement numbers", ack == expected, f"{where}: ACK {ack}, {expected}")
+    if expected is None:
+        return
+    queued = list(side.data.after(expected))
+    if not sack_agreed:
+        faults.check("our SACK blocks", not blocks, f"{where}: SACK without agreement")
+        return
+    # RFC 2883 §4: a first block at or below the ACK number, or inside the second, is a D-SACK.
+    if blocks:
+        begin, end = blocks[0]
+        inside = len(blocks) > 1 and blocks[1][0] <= begin and end <= blocks[1][1]
+        if end <= ack or inside:
+            known = side.data.covers(begin, end)
+            faults.check("our D-SACK blocks", known, f"{where}: D-SACK {begin}-{end} never arrived")
+            blocks = blocks[1:]
+    for block in blocks:
+        # RFC 2018 §4: bytes just below and just above a block have not been received.
+        whole = block in queued
+        faults.check("our SACK blocks", whole, f"{where}: block {block} is no run of {queued[:4]}")
+    unique = len(set(blocks)) == len(blocks)
+    faults.check("our SACK options", unique, f"{where}: a block twice in {blocks}")
+    if queued and (bare or blocks):
+        # RFC 2018 §4: SACK options are in ACKs that do not acknowledge the highest number received;
+        # of our segments with data none has them (rfc-exceptions.toml).
+        faults.check("our SACK options", bool(blocks), f"{where}: no SACK, {queued[:4]} queued")
+        latest = side.latest and side.data.run_at(side.latest[0])
+        if latest in queued and blocks:
+            first = f"{where}: first block {blocks[0]}, but the latest segment is in {latest}"
+            faults.check("our first SACK blocks", blocks[0] == latest, first)
+
+
+def judge_theirs(
+    side: Receiver, ack: int, blocks: list[tuple[int, int]], where: str, faults: Faults
+) -> None:
+    """The other side cannot acknowledge what did not reach it."""
+    limit = side.next
+    holds = limit is not None and ack <= limit
+    faults.check("their acknowledgement numbers", holds, f"{where}: their ACK {ack} of {limit}")
+    for begin, end in blocks:
+        known = side.data.covers(begin, end)
+        faults.check("their SACK blocks", known, f"{where}: their block {begin}-{end}, never sent")
+
+
+# --- SCTP
+
+# RFC 9260 §3.2, RFC 3758 §3.2, RFC 8260 §2.1 and §2.3.1
+DATA, SACK, FORWARD_TSN, I_DATA, I_FORWARD_TSN = 0, 3, 192, 64, 194
+
+
+class Tsns:
+    """The TSNs that one side of an association has received."""
+
+    def __init__(self, initial: int) -> None:
+        self.initial = initial
+        self.runs = Runs()
+        self.cumulative = initial - 1
+        self.duplicates: list[int] = []
+
+    def extend(self, tsn: int) -> int:
+        """A TSN of 32 bits as a number that does not wrap."""
+        return self.initial + (tsn - self.initial + 2**31) % 2**32 - 2**31
+
+    def arrived(self, tsn: int) -> None:
+        """Takes a DATA chunk."""
+        tsn = self.extend(tsn)
+        if tsn <= self.cumulative or self.runs.covers(tsn, tsn + 1):
+            self.duplicates.append(tsn)
+            return
+        self.runs.add(tsn, tsn + 1)
+        self._advance()
+
+    def forward(self, tsn: int) -> None:
+        """Takes a FORWARD TSN (RFC 3758 §3.6)."""
+        self.cumulative = max(self.cumulative, self.extend(tsn))
+        self._advance()
+
+    def _advance(self) -> None:
+        if run := self.runs.run_at(self.cumulative + 1):
+            self.cumulative = run[1] - 1
+
+    def gaps(self) -> list[tuple[int, int]]:
+        """The runs behind the cumulative TSN, first and last of each."""
+        return [(begin, end - 1) for begin, end in self.runs.after(self.cumulative + 1)]
+
+
+def sctp(capture: Path, udp_port: int | None = None) -> dict:
+    """Checks cumulative TSNs, gap blocks and duplicates of both sides."""
+    fields = ["sctp.chunk_type", "sctp.init_initial_tsn", "sctp.initack_initial_tsn"]
+    fields += ["sctp.data_tsn_raw", "sctp.forward_tsn_tsn", "sctp.i_forward_tsn_tsn"]
+    fields += ["sctp.sack_cumulative_tsn_ack_raw", "sctp.sack_number_of_gap_blocks"]
+    fields += ["sctp.sack_gap_block_start", "sctp.sack_gap_block_end", "sctp.sack_duplicate_tsn"]
+    options = ["-o", "sctp.relative_tsns:FALSE", "-Y", "sctp"]
+    options += ["-d", f"udp.port=={udp_port},sctp"] if udp_port else []
+    faults = Faults()
+    sides: dict[bool, Tsns] = {}
+    for number, row in enumerate(rows(capture, fields, *options), 1):
+        direction, comment, kinds, *rest = row
+        init, init_ack, data, forward, i_forward, acks, blocks, starts, ends, repeats = map(
+            numbers, rest
+        )
+        inbound, lost = direction == INBOUND, comment.startswith("lost")
+        if inbound and lost:
+            continue
+        where = f"packet {number}"
+        for initial in init or init_ack:
+            # The TSNs that come this way; a repeated INIT says the same.
+            if inbound not in sides or sides[inbound].initial != initial:
+                sides[inbound] = Tsns(initial)
+        receiver = sides.get(not inbound)
+        for index, ack in enumerate(acks):
+            if receiver is None or index:
+                break
+            gaps = list(zip(starts, ends, strict=True))[: blocks[0]]
+            if inbound:
+                judge_their_sack(receiver, ack, gaps, where, faults)
+            else:
+                judge_our_sack(receiver, ack, gaps, repeats, where, faults)
+        if lost or inbound not in sides:
+            continue
+        side, tsns, moved = sides[inbound], iter(data), iter(forward or i_forward)
+        for kind in numbers(kinds):
+            if kind in (DATA, I_DATA) and (tsn := next(tsns, None)) is not None:
+                side.arrived(tsn)
+            elif kind in (FORWARD_TSN, I_FORWARD_TSN) and (tsn := next(moved, None)) is not None:
+                side.forward(tsn)
+    return faults.result()
+
+
+def judge_our_sack(
+    side: Tsns,
+    ack: int,
+    gaps: list[tuple[int, int]],
+    repeats: list[int],
+    where: str,
+    faults: Faults,
+) -> None:
+    """A SACK of our side must say exactly what arrived (RFC 9260 §3.3.4, §6.2)."""
+    cumulative, expected = side.extend(ack), side.gaps()
+    right = cumulative == side.cumulative
+    faults.check("our cumulative TSNs", right, f"{where}: {cumulative}, not {side.cumulative}")
+    named = [(cumulative + start, cumulative + end) for start, end in gaps]
+    # As many as fit are named, from the lowest.
+    right = named == expected[: len(named)] and (len(named) == len(expected) or len(named) > 8)
+    faults.check("our gap blocks", right, f"{where}: blocks {named[:4]}, not {expected[:4]}")
+    told = sorted(map(side.extend, repeats))
+    came = sorted(side.duplicates)
+    right = told == came or (len(told) > 8 and len(told) < len(came))
+    faults.check("our duplicate TSNs", right, f"{where}: duplicates {told[:4]}, not {came[:4]}")
+    side.duplicates = []
+
+
+def judge_their_sack(
+    side: Tsns, ack: int, gaps: list[tuple[int, int]], where: str, faults: Faults
+) -> None:
+    """The other side cannot acknowledge what did not reach it."""
+    cumulative = side.extend(ack)
+    right = cumulative <= side.cumulative
+    faults.check("their cumulative TSNs", right, f"{where}: {cumulative} of {side.cumulative}")
+    for start, end in gaps:
+        first, last = cumulative + start, cumulative + end
+        known = last <= side.cumulative or side.runs.covers(
+            max(first, side.cumulative + 1), last + 1
+        )
+        faults.check("their gap blocks", known, f"{where}: their block {first}-{last}, never sent")
+
+
+# --- DCCP
+
+REQUEST, RESPONSE, ACK_TYPES, DATA_TYPES = 0, 1, (3, 4), (0, 1, 2, 4)
+ACK_VECTORS, LOSS_EVENT_RATE, LOSS_INTERVALS, RECEIVE_RATE = (38, 39), 192, 193, 194
+RECEIVED, MARKED, NOT_RECEIVED = 0, 1, 3
+WEIGHTS = (1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2)
+"""RFC 5348 §5.4."""
+NDUPACK = 3
+"""RFC 5348 §5.1."""
+
+
+class DccpPacket(Protocol):
+    """What is needed of a packet that linux-dccp/conversation.py has read."""
+
+    seconds: float
+    ours: bool
+    kind: int
+    seq: int
+    ack: int | None
+    raw: list[tuple[int, bytes]]
+    data_bytes: int
+    comment: str
+
+
+class Half:
+    """The packets of one half-connection that reached its receiver."""
+
+    def __init__(self) -> None:
+        self.times: dict[int, float] = {}
+        self.data: list[tuple[float, int]] = []
+        """Instants and bytes of data packets."""
+        self.greatest = -1
+        self.before = -1
+        """The greatest before the last arrival."""
+        self.top: list[int] = []
+        """The three greatest sequence numbers that arrived."""
+        self.late: set[int] = set()
+        """Packets that came after three with greater numbers: lost as far as TFRC is concerned."""
+        self.harmless: set[int] = set()
+        """Lost packets without data, which no loss interval counts (RFC 4342 §6.1)."""
+        self.reported: float | None = None
+        """When the last Receive Rate was sent."""
+
+    def arrived(self, seq: int, now: float) -> None:
+        """Takes a packet."""
+        if seq not in self.times and len(self.top) == NDUPACK and self.top[0] > seq:
+            self.late.add(seq)
+        self.times.setdefault(seq, now)
+        self.before = self.greatest
+        self.greatest = max(self.greatest, seq)
+        self.top = sorted({*self.top, seq})[-NDUPACK:]
+
+
+def dccp(packets: Iterable[DccpPacket]) -> dict:
+    """Checks acknowledgement numbers, Ack Vectors and the options of CCID 3 of both sides."""
+    faults = Faults()
+    to_us, to_them = Half(), Half()
+    for number, packet in enumerate(packets, 1):
+        lost = packet.comment.startswith("lost")
+        if lost and packet.kind not in DATA_TYPES:
+            (to_them if packet.ours else to_us).harmless.add(packet.seq)
+        if lost and not packet.ours:
+            continue
+        where = f"packet {number}"
+        half = to_us if packet.ours else to_them
+        if packet.kind in ACK_TYPES and packet.ack is not None:
+            who = "our" if packet.ours else "their"
+            judge_dccp(half, packet, who, where, faults)
+        if not lost:
+            half = to_them if packet.ours else to_us
+            half.arrived(packet.seq, packet.seconds)
+            if packet.kind in DATA_TYPES and packet.data_bytes:
+                half.data.append((packet.seconds, packet.data_bytes))
+    return faults.result()
+
+
+def judge_dccp(half: Half, packet: DccpPacket, who: str, where: str, faults: Faults) -> None:
+    """The numbers and options of one acknowledgement."""
+    ack = packet.ack
+    assert ack is not None
+    ours = packet.ours
+    # RFC 4340 §7.1: the Acknowledgement Number is the greatest sequence number received.
+    if ours and ack == half.before != half.greatest:
+        # A timer that ran out just before the arrival is served first: seldom.
+        faults.late += 1
+        return
+    right = ack == half.greatest if ours else ack in half.times
+    faults.check(f"{who} acknowledgement numbers", right, f"{where}: {who} ack {ack}")
+    intervals: list[tuple[int, int, int]] = []
+    place = ack
+    for kind, value in packet.raw:
+        if kind in ACK_VECTORS:
+            place = judge_vector(half, place, value, who, where, faults)
+        elif kind == LOSS_INTERVALS:
+            intervals = loss_intervals(value)
+            judge_intervals(half, ack - value[0], intervals, who, where, faults)
+        elif kind == RECEIVE_RATE:
+            judge_rate(half, packet.seconds, int.from_bytes(value, "big"), who, where, faults)
+    for kind, value in packet.raw:
+        if kind == LOSS_EVENT_RATE and intervals:
+            inverse = int.from_bytes(value, "big")
+            judge_loss_rate(inverse, intervals, who, where, faults)
+
+
+def judge_vector(half: Half, place: int, value: bytes, who: str, where: str, faults: Faults) -> int:
+    """An Ack Vector (RFC 4340 §11.4) backwards from `place`; where the next one goes on."""
+    for cell in value:
+        state, count = cell >> 6, (cell & 63) + 1
+        for seq in range(place, place - count, -1):
+            there = seq in half.times
+            if state in (RECEIVED, MARKED):
+                words = f"{where}: {who} vector says that {seq} was received"
+                faults.check(f"{who} Ack Vector states, received", there, words)
+            elif packet_known(half, seq) and who == "our":
+                words = f"{where}: our vector says that {seq} was not received"
+                faults.check("our Ack Vector states, not received", not there, words)
+        place -= count
+    return place
+
+
+def packet_known(half: Half, seq: int) -> bool:
+    """Whether the number is of this connection: at or behind its first packet."""
+    return bool(half.times) and seq >= min(half.times)
+
+
+def loss_intervals(value: bytes) -> list[tuple[int, int, int]]:
+    """Lossless, loss and data lengths, the most recent first (RFC 4342 §8.6)."""
+    parts = [value[at : at + 9] for at in range(1, len(value) - 8, 9)]
+    numbers = ([int.from_bytes(part[i : i + 3], "big") for i in (0, 3, 6)] for part in parts)
+    return [(lossless, loss & 0x7FFFFF, data) for lossless, loss, data in numbers]
+
+
+def judge_intervals(
+    half: Half,
+    place: int,
+    intervals: list[tuple[int, int, int]],
+    who: str,
+    where: str,
+    faults: Faults,
+) -> None:
+    """Loss Intervals (RFC 4342 §8.6.1): what the lossless parts hold, how the lossy ones begin."""
+    for lossless, loss, data in intervals:
+        first = place - lossless + 1
+        known = [seq for seq in range(first, place + 1) if packet_known(half, seq)]
+        missing = [seq for seq in known if seq not in half.times and seq not in half.harmless]
+        words = f"{where}: {who} lossless part {first}-{place} lacks {missing[:3]}"
+        faults.check(f"{who} lossless parts", not missing, words)
+        begin = first - loss
+        if loss and packet_known(half, begin) and who == "our":
+            # A packet that came late may fill the hole or not (RFC 5348 §5.1).
+            gone = begin not in half.times or begin in half.late
+            words = f"{where}: our lossy part begins with {begin}, which was received"
+            faults.check("our lossy parts", gone, words)
+        right = data <= lossless + loss
+        faults.check(f"{who} data lengths", right, f"{where}: data length {data} of an interval")
+        place = begin - 1
+
+
+def judge_rate(half: Half, now: float, told: int, who: str, where: str, faults: Faults) -> None:
+    """Receive Rate (RFC 4342 §8.3): the bytes that arrived in t seconds, over t.
+
+    t is the time since the last report, or the round-trip time if that is longer. The latter is not
+    on the wire, so a report that does not follow from the former must follow from a longer t. Only
+    ours can be compared: our arrivals are in the capture.
+    """
+    before, half.reported = half.reported, now
+    if who != "our" or before is None or now <= before:
+        return
+    size = max((size for _, size in half.data[-1:]), default=0)
+
+    def follows(begin: float) -> bool:
+        count = sum(size for at, size in half.data if begin < at <= now)
+        # The instants of capture and of computation may lie on both sides of an arrival.
+        return abs(told * (now - begin) - count) <= 1.25 * size
+
+    longer = (at for at, _ in half.data if now - 1 < at <= before)
+    right = follows(before) or any(follows(at) for at in longer)
+    faults.check("our receive rates", right, f"{where}: X_recv {told} B/s")
+
+
+def judge_loss_rate(
+    inverse: int, intervals: list[tuple[int, int, int]], who: str, where: str, faults: Faults
+) -> None:
+    """Loss Event Rate (RFC 4342 §8.5) against the data lengths reported beside it (RFC 5348 §5.4).
+
+    With history discounting (RFC 5348 §5.5) the mean may be longer than this computation's.
+    """
+    lengths = [data for *_, data in intervals]
+    closed = lengths[1:9]
+    if inverse == 2**32 - 1 or not closed:
+        return
+
+    def mean(values: list[int]) -> float:
+        weights = WEIGHTS[: len(values)]
+        weighed = sum(w * v for w, v in zip(weights, values, strict=True))
+        return weighed / sum(weights)
+
+    expected = max(mean(closed), mean(lengths[:8]))
+    words = f"{where}: {who} loss event rate 1/{inverse}, intervals say 1/{expected:.1f}"
+    least = expected * 0.98 - 1
+    faults.check(f"{who} loss event rates", inverse >= least, words)
