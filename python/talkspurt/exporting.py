@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from talkspurt import __version__, _core, disk, engine, inputs, room, store
 from talkspurt.result import TABLES, Result, recorded
@@ -21,6 +21,9 @@ from talkspurt.scenario import Question, read
 from talkspurt.staging import around
 from talkspurt.study import Study
 from talkspurt.terminal.progress import Bar
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Format = Literal["pcapng", "ns2", "nam", "qlog", "parquet", "csv"]
 CLAIM = store.Claim("export")
@@ -141,6 +144,19 @@ def _copy_tables(source: Path, folder: Path) -> None:
             shutil.copyfile(table, folder / table.name)
 
 
+def without_formulas(table: pl.LazyFrame) -> pl.LazyFrame:
+    """Text that a spreadsheet would take for a formula, with an apostrophe before it.
+
+    OWASP's list of first characters: ``=``, ``+``, ``-``, ``@``, tab and carriage return.
+    """
+    import polars as pl
+
+    text = pl.col(pl.String)
+    return table.with_columns(
+        pl.when(text.str.contains(r"^[=+\-@\t\r]")).then("'" + text).otherwise(text).name.keep()
+    )
+
+
 def _tables(result: Result | None, source: Path, target: Path) -> Path:
     if result is None:
         if not source.exists():
@@ -161,7 +177,7 @@ def _tables(result: Result | None, source: Path, target: Path) -> Path:
                 lazy = pl.scan_parquet(table)
                 lazy.collect_schema()
             with store.writing(file):
-                lazy.sink_csv(file)
+                without_formulas(lazy).sink_csv(file)
         manifest = {**store.header("export"), "to": "csv", "digest": result.digest}
         store.write_text(staging.folder / store.MANIFEST, store.to_json(manifest))
         return staging.commit()

@@ -24,11 +24,15 @@ from talkspurt.scenario import Question
 
 FLOW_MEASURES = (
     "sent_packets", "received_packets", "lost_packets", "sent_bytes", "throughput_bps",
-    "delay_min_s", "delay_mean_s", "delay_max_s",
+    "delay_min_s", "delay_mean_s", "delay_p50_s", "delay_p95_s", "delay_max_s",
 )  # fmt: skip
 LINK_MEASURES = ("sent_packets", "drops", "utilisation", "queue_mean_packets")
 LAST_WORDS = 2000
-"""Characters of what ns said that are shown when it fails."""
+"""Characters of ns-2's output that are shown when it fails."""
+SHOWN_LINES = 5
+"""Lines of its other output that become notes."""
+ENDED = "ECN check failed"
+"""ns-2's DCCP prints this, resets the connection and lets the simulation go on without it."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +119,14 @@ def crosscheck(
     ours = entry.answer(question, on_progress=on_progress)
     assert isinstance(ours, Result)
     reader = Reader(made.ways, made.wires, made.window_s)
-    with _traced(program, made.text, trace) as lines:
+    notes = list(made.notes)
+    with _traced(program, made.text, trace, notes) as lines:
         reader.read(lines)
     begin, end = made.window_s
     flows, links = ({row["name"]: row for row in t.to_dicts()} for t in (ours.flows, ours.links))
     return Crosscheck(
         question.plan.title,
-        made.notes,
+        notes,
         [
             Row(name, measure, flows[name][measure], count.row(end - begin)[measure])
             for name, count in reader.flows.items()
@@ -145,8 +150,10 @@ def _check_room(trace: Path, size: int, say: Callable[[str], None]) -> None:
 
 
 @contextlib.contextmanager
-def _traced(program: str, text: str, keep: Path | None) -> Iterator[Iterator[str]]:
-    """Lines of the trace while ns-2 writes them; what it says when it fails."""
+def _traced(
+    program: str, text: str, keep: Path | None, notes: list[str]
+) -> Iterator[Iterator[str]]:
+    """Lines of the trace while ns-2 writes them; its other output becomes notes, or an error."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="talkspurt-ns2-"))
         file, said = Path(folder) / "scenario.tcl", Path(folder) / "said"
@@ -164,9 +171,28 @@ def _traced(program: str, text: str, keep: Path | None) -> Iterator[Iterator[str
             os.close(writing)
         stack.callback(_end, process)
         yield _copied(lines, copy)
-        if process.wait() != 0:
-            words = said.read_text(encoding="utf-8", errors="replace").strip()[-LAST_WORDS:]
-            raise _core.RunError(f"ns-2 failed, with exit code {process.returncode}:\n{words}")
+        process.wait()
+        words = said.read_text(encoding="utf-8", errors="replace").strip()
+        _judge(process.returncode, words, notes)
+
+
+def _judge(code: int, words: str, notes: list[str]) -> None:
+    """Raise if the run was not whole: ns-2 exits with status 0 after many of its own failures."""
+    lines = words.splitlines()
+    last = words[-LAST_WORDS:]
+    if code != 0:
+        raise _core.RunError(f"ns-2 failed, with exit code {code}:\n{last}")
+    if script.END not in lines:
+        raise _core.RunError(f"ns-2 ended before the end of the run, with exit code 0:\n{last}")
+    rest = [line for line in lines if line != script.END]
+    if reset := [line for line in rest if ENDED in line]:
+        raise _core.RunError(
+            "ns-2's DCCP reset a connection of its own accord, so its values cannot be compared; "
+            f"another seed or less loss may avoid it:\n{reset[0]}"
+        )
+    notes += [f"ns-2 printed: {line}" for line in rest[:SHOWN_LINES]]
+    if len(rest) > SHOWN_LINES:
+        notes.append(f"ns-2 printed {len(rest) - SHOWN_LINES} more lines")
 
 
 def _copied(lines: TextIO, copy: TextIO | None) -> Iterator[str]:

@@ -30,14 +30,15 @@ class Findings:
 
     def refuse(self, path: str, why: str, hint: str | None = None) -> None:
         """Name something that ns-2 cannot express, and what to set so that it can."""
+        written = self.whence.written(path)
         problem: _core.Problem = {
             "file": self.whence.file,
             "line": self.whence.line(path),
-            "path": path,
+            "path": written,
             "message": f"ns-2 cannot express it: {why}",
-            "hint": hint,
+            "hint": hint.replace(path, written) if hint else None,
         }
-        # Both directions of a link come by the same key.
+        # Both directions of a link come by the same key, and so do the flows of a count.
         if problem not in self.problems:
             self.problems.append(problem)
 

@@ -10,18 +10,21 @@ import itertools
 import json
 import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from talkspurt import __version__, quantity
 from talkspurt.ns2 import network, source, transport
 from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part
-from talkspurt.ns2.tcl import Tcl, number
+from talkspurt.ns2.tcl import Tcl, number, word
 from talkspurt.ns2.whence import Whence
 from talkspurt.scenario import Question
 
 BYTES_A_HOP = 190
 """Three lines of trace."""
+END = "talkspurt: the run is complete"
+"""What the script prints when it has come to its end, whatever ns-2's exit status is."""
 
 
 @dataclass(frozen=True)
@@ -245,21 +248,23 @@ class _Writer:
 
     def _head(self, estimate: int) -> str:
         name, tcl = self.question.name, Tcl(self.findings.whence)
-        tcl.say(
-            f"# {self.question.plan.title}",
-            "#",
-            f"# {self.question.file or name} for ns-2.35, written by talkspurt {__version__}.",
-            "#",
-            f"#   ns {name}.tcl [TRACE]      writes its trace, {name}.tr unless told: "
+        file = Path(self.question.file).name if self.question.file else name
+        for words in (
+            self.question.plan.title,
+            "",
+            f"{file} for ns-2.35, written by talkspurt {__version__}.",
+            "",
+            f"  ns {name}.tcl [TRACE]      writes its trace, {name}.tr by default: "
             f"{size_text(estimate)} or less",
-            "#",
-            "# Behind a line stands whence it comes: a line of the scenario, --set, or a default.",
-        )
-        for words in self.findings.notes:
-            tcl.say(f"# * {words}")
+            "",
+            "Each line ends with its source: a line of the scenario, --set, or a default.",
+            *(f"* {note}" for note in self.findings.notes),
+        ):
+            tcl.comment(words)
         tcl.say(
             "",
-            f'set trace_file [expr {{$argc > 0 ? [lindex $argv 0] : "{name}.tr"}}]',
+            f"set trace_file {word(f'{name}.tr')}",
+            "if {$argc > 0} { set trace_file [lindex $argv 0] }",
             "set ns [new Simulator]",
             "set dice [new RNG]",
         )
@@ -272,6 +277,13 @@ class _Writer:
             "$ns trace-all $trace",
             "# Only the routes written below.",
             "RouteLogic instproc configure {} { return 0 }",
+            "proc finish {} {",
+            "    global ns trace",
+            "    $ns flush-trace",
+            "    close $trace",
+            f"    puts {word(END)}",
+            "    exit 0",
+            "}",
             *("\n" + text for text in self.procedures),
         )
         return tcl.text()
@@ -279,10 +291,7 @@ class _Writer:
     def _tail(self) -> str:
         tcl = Tcl(self.findings.whence)
         tcl.say("")
-        tcl.add(
-            f'$ns at {number(self.duration)} "$ns flush-trace; close $trace; exit 0"',
-            "duration", self.duration_said,
-        )  # fmt: skip
+        tcl.add(f'$ns at {number(self.duration)} "finish"', "duration", self.duration_said)
         tcl.say("$ns run")
         return tcl.text()
 

@@ -8,6 +8,8 @@ packet under way.
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -26,22 +28,22 @@ class FlowCount:
     lost_packets: int = 0
     sent_bytes: int = 0
     arrived_bytes: int = 0
-    delay_sum_s: float = 0.0
-    delay_min_s: float = float("inf")
-    delay_max_s: float = 0.0
+    delays_s: array[float] = field(default_factory=lambda: array("d"))
 
     def row(self, window_s: float) -> dict[str, float | None]:
         """The measures, named as in the table of flows."""
-        delays = self.received_packets > 0
+        delays = sorted(self.delays_s)
         return {
             "sent_packets": self.sent_packets,
             "received_packets": self.received_packets,
             "lost_packets": self.lost_packets,
             "sent_bytes": self.sent_bytes,
             "throughput_bps": 8 * self.arrived_bytes / window_s if window_s > 0 else None,
-            "delay_min_s": self.delay_min_s if delays else None,
-            "delay_mean_s": self.delay_sum_s / self.received_packets if delays else None,
-            "delay_max_s": self.delay_max_s if delays else None,
+            "delay_min_s": delays[0] if delays else None,
+            "delay_mean_s": math.fsum(delays) / len(delays) if delays else None,
+            "delay_p50_s": quantile(delays, 0.5) if delays else None,
+            "delay_p95_s": quantile(delays, 0.95) if delays else None,
+            "delay_max_s": delays[-1] if delays else None,
         }
 
 
@@ -68,6 +70,11 @@ class LinkCount:
             "utilisation": self.busy_s / window if window > 0 else None,
             "queue_mean_packets": self.area / window if window > 0 else None,
         }
+
+
+def quantile(ascending: list[float], share: float) -> float:
+    """The nearest-rank quantile, as in the table of flows."""
+    return ascending[max(0, math.ceil(share * len(ascending)) - 1)]
 
 
 class Reader:
@@ -141,11 +148,8 @@ class Reader:
             if self.begin <= now < self.end:
                 count.arrived_bytes += length
             if inside:
-                delay = now - sent
                 count.received_packets += 1
-                count.delay_sum_s += delay
-                count.delay_min_s = min(count.delay_min_s, delay)
-                count.delay_max_s = max(count.delay_max_s, delay)
+                count.delays_s.append(now - sent)
         elif event == "d" and uid in self._open:
             _, count, inside = self._open.pop(uid)
             count.lost_packets += inside

@@ -23,9 +23,19 @@ class Whence:
         self.sets = [path for path, _ in question.sets]
         self.lines = dict(_keys(question.text))
 
+    def written(self, path: str) -> str:
+        """The path as the scenario has it: ``flows.voip`` for each flow of its ``count``."""
+        words = path.split(".")
+        if len(words) > 1 and words[0] == "flows":
+            flows = self.said.get("flows", {})
+            group = words[1].rpartition("-")[0]
+            if words[1] not in flows and "count" in flows.get(group, {}):
+                return ".".join(["flows", group, *words[2:]])
+        return path
+
     def line(self, path: str) -> int | None:
         """The line that says a value, or the innermost table it would stand in."""
-        words = path.split(".")
+        words = self.written(path).split(".")
         for n in range(len(words), 0, -1):
             if (line := self.lines.get(".".join(words[:n]))) is not None:
                 return line
@@ -33,7 +43,7 @@ class Whence:
 
     def place(self, path: str) -> str:
         """The same in words."""
-        words = path.split(".")
+        words = self.written(path).split(".")
         if any(_meets(given.split("."), words) for given in self.sets):
             return "--set"
         return f"line {self.line(path)}" if self._is_said(words) else "default"

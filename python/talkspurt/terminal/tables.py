@@ -260,6 +260,8 @@ BOTH = {
     "throughput_bps": ("throughput", 1e-3, 3, "kbit/s"),
     "delay_min_s": ("delay, least", 1e3, 3, "ms"),
     "delay_mean_s": ("delay, mean", 1e3, 3, "ms"),
+    "delay_p50_s": ("delay, median", 1e3, 3, "ms"),
+    "delay_p95_s": ("delay, 95 %", 1e3, 3, "ms"),
     "delay_max_s": ("delay, longest", 1e3, 3, "ms"),
     "drops": ("dropped", 1, 0, ""),
     "utilisation": ("utilisation", 100, 3, "%"),

@@ -21,6 +21,7 @@ use talkspurt_proto::time::Duration;
 
 use crate::model::Scenario;
 use crate::network::Network;
+use crate::path::Path;
 use crate::problem::Findings;
 
 /// Checks all that shape cannot say. The network is whole if nothing was found.
@@ -28,6 +29,7 @@ pub(crate) fn meaning(scenario: &Scenario) -> (Network, Findings) {
     let mut found = Findings::default();
     // A run of no length is told once, not again by all that comes after its end.
     let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
+    check_title(&scenario.title, &mut found);
     time::check(scenario, run, &mut found);
     network::check(scenario, run, &mut found);
     cell::check(scenario, &mut found);
@@ -36,4 +38,20 @@ pub(crate) fn meaning(scenario: &Scenario) -> (Network, Findings) {
     flow::check(scenario, &network, run, &mut found);
     recording::check_recordings(scenario, run, &mut found);
     (network, found)
+}
+
+/// A title is one line of plain text. Terminals, ns-2 scripts and other files that it is written to
+/// would take control characters for commands, and controls of writing direction (Unicode 15.0,
+/// UAX #9 §2) would show another text than there is.
+fn check_title(title: &str, found: &mut Findings) {
+    let harms = |c: &char| {
+        c.is_control()
+            || matches!(*c, '\u{2028}' | '\u{2029}' | '\u{61c}' | '\u{200e}' | '\u{200f}')
+            || matches!(*c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    if let Some(c) = title.chars().find(harms) {
+        let message =
+            format!("has the control character U+{:04X}: a title is plain text", c as u32);
+        found.add(Path::of(&["title"]), message);
+    }
 }

@@ -1,0 +1,193 @@
+"""No text of a scenario is executed or changes the form of a file that it is written to."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import subprocess
+
+import polars as pl
+import pytest
+
+import talkspurt as package
+from command import talkspurt
+from talkspurt.ns2 import crosscheck as both
+from talkspurt.ns2 import script
+from talkspurt.ns2.tcl import comment, word
+from talkspurt.report import single
+from talkspurt.scenario import read
+
+needs_tclsh = pytest.mark.skipif(shutil.which("tclsh") is None, reason="tclsh is not installed")
+needs_ns = pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 is not installed")
+
+SCENARIO = """
+title = {title}
+duration = "1s"
+[links.l]
+from = "a"
+to = "b"
+rate = "1Mbit/s"
+delay = "10ms"
+queue = {{ kind = "droptail", packets = 10 }}
+[flows.x]
+from = "a"
+to = "b"
+transport = {{ kind = "udp" }}
+source = {{ kind = "cbr", rate = "80kbit/s", packet = "200B" }}
+"""
+SPECIAL = "[]{}\"'\\$;#\n\r\t\x1a\x00 \u2028\u0085abcäß→()/*-+=@%&|<>`~"
+
+
+def texts(count: int, least: int = 0) -> list[str]:
+    draw = random.Random(5)
+    return ["".join(draw.choices(SPECIAL, k=draw.randint(least, 12))) for _ in range(count)]
+
+
+@needs_tclsh
+def test_a_word_of_tcl_is_the_text_itself(tmp_path):
+    asked = texts(500)
+    lines = [f"puts [binary encode hex [encoding convertto utf-8 {word(text)}]]" for text in asked]
+    (tmp_path / "words.tcl").write_text("\n".join(lines), encoding="utf-8")
+    done = subprocess.run(
+        ["tclsh", "words.tcl"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    # Tcl may write NUL in its own way (Tcl_UtfToUniChar(3)).
+    got = [line.replace("c080", "00") for line in done.stdout.split("\n")[:-1]]
+    assert got == [text.encode().hex() for text in asked]
+
+
+@needs_tclsh
+def test_a_comment_of_tcl_does_nothing(tmp_path):
+    asked = [f"{text}[exec touch {n}]{end}" for n, text in enumerate(texts(300))
+             for end in ("", "\\", "\n", "\r", "\x1a")]  # fmt: skip
+    code = "".join(f"# {comment(text)}\nincr seen\nset a 1 ;# {comment(text)}\n" for text in asked)
+    (tmp_path / "comments.tcl").write_text(f"set seen 0\n{code}puts $seen", encoding="utf-8")
+    done = subprocess.run(
+        ["tclsh", "comments.tcl"], cwd=tmp_path, check=True, capture_output=True, text=True
+    )
+    assert done.stdout == f"{len(asked)}\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["comments.tcl"]
+
+
+@pytest.mark.parametrize(
+    "character", ["\\n", "\\r", "\\t", "\\u001B", "\\u0085", "\\u2028", "\\u202E", "\\u2066"]
+)
+def test_a_title_has_no_control_characters(character):
+    with pytest.raises(package.ScenarioError) as caught:
+        read(SCENARIO.format(title=f'"a{character}[exec touch harmed]"'))
+    (problem,) = caught.value.problems
+    assert problem["path"] == "title"
+    assert "has the control character U+" in problem["message"]
+    assert problem["line"] == 2
+
+
+TITLES = [
+    "[exec touch harmed]",
+    "a \\\\",
+    "${env(HOME)}",
+    "}; exec touch harmed; {",
+    '\\" [exit 3]',
+]
+
+
+@needs_ns
+@pytest.mark.parametrize("title", TITLES)
+def test_a_title_runs_nothing_in_ns2(title, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    found = both.crosscheck(read(SCENARIO.format(title=f'"{title}"')))
+    assert found.value("x", "received_packets").ns2 == found.value("x", "received_packets").here
+    assert not (tmp_path / "harmed").exists()
+
+
+@needs_ns
+@pytest.mark.parametrize("name", ["a [exec touch harmed].toml", "$x;exit 3.toml", "b\nexit 3.toml"])
+def test_the_name_of_a_file_runs_nothing_in_ns2(name, tmp_path):
+    (tmp_path / name).write_text(SCENARIO.format(title='"t"'), encoding="utf-8")
+    done = talkspurt("crosscheck", tmp_path / name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@needs_ns
+def test_a_script_writes_its_trace_beside_it_whatever_its_name(tmp_path):
+    file = tmp_path / "a [exit 3] $b.toml"
+    file.write_text(SCENARIO.format(title='"t"'), encoding="utf-8")
+    (tmp_path / "s.tcl").write_text(script.write(read(file)).text, encoding="utf-8")
+    subprocess.run(["ns", "s.tcl"], cwd=tmp_path, check=True, capture_output=True)
+    assert (tmp_path / "a [exit 3] $b.tr").stat().st_size > 1000
+
+
+def program(tmp_path, text):
+    ns = tmp_path / "ns"
+    ns.write_text(f"#!/bin/sh\n{text}\n", encoding="ascii")
+    ns.chmod(0o755)
+    return {"PATH": f"{tmp_path}:/usr/bin:/bin"}
+
+
+def crosscheck(tmp_path, text):
+    file = tmp_path / "s.toml"
+    file.write_text(SCENARIO.format(title='"t"'), encoding="utf-8")
+    return talkspurt("crosscheck", file, env=program(tmp_path, text))
+
+
+def test_an_ns2_that_ends_early_is_an_error(tmp_path):
+    done = crosscheck(tmp_path, "exit 0")
+    assert done.returncode == 1
+    assert "ns-2 ended before the end of the run, with exit code 0" in done.stderr
+
+
+def test_a_connection_that_ns2_resets_is_an_error(tmp_path):
+    line = "7.2, DCCP/TCPlike(_o1)::processOption() - ECN check failed! "
+    done = crosscheck(tmp_path, f"echo '{line}'; echo '{script.END}'")
+    assert done.returncode == 1
+    assert "ns-2's DCCP reset a connection of its own accord" in done.stderr
+    assert "ECN check failed!" in done.stderr
+
+
+def test_what_ns2_prints_besides_is_a_note(tmp_path):
+    done = crosscheck(tmp_path, f"seq 7; echo '{script.END}'")
+    assert done.returncode == 0, done.stderr
+    assert "ns-2 printed: 5\n" in done.stderr
+    assert "ns-2 printed 2 more lines" in done.stderr
+
+
+def test_quantiles_are_nearest_rank():
+    from talkspurt.ns2.trace import quantile
+
+    values = [float(n) for n in range(1, 21)]
+    assert [quantile(values, share) for share in (0.5, 0.95, 1.0)] == [10, 19, 20]
+    assert quantile([3.0], 0.5) == 3
+
+
+def test_the_flows_of_a_count_are_named_as_the_scenario_has_them(tmp_path):
+    text = SCENARIO.format(title='"t"').replace("[flows.x]", "[flows.x]\ncount = 3")
+    text = text.replace('kind = "udp"', 'kind = "dccp", ccid = 2, profile = "ns2"')
+    with pytest.raises(package.ScenarioError) as caught:
+        script.write(read(text))
+    (problem,) = caught.value.problems
+    assert problem["path"] == "flows.x.sizing"
+    assert problem["hint"] == "--set flows.x.sizing=ns2"
+    assert text.splitlines()[problem["line"] - 1] == "[flows.x]"
+    script.write(read(text, set={"flows.x.sizing": "ns2"}))
+
+
+def test_a_spreadsheet_sees_no_formula(tmp_path):
+    from talkspurt.exporting import without_formulas
+
+    words = ["=1+1", "+1", "-1", "@x", "\tx", "\rx", "call", None, "a=b"]
+    frame = pl.DataFrame({"name": words, "value": range(len(words))})
+    without_formulas(frame.lazy()).sink_csv(tmp_path / "x.csv")
+    read_back = pl.read_csv(tmp_path / "x.csv")["name"].to_list()
+    assert read_back == ["'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "call", None, "a=b"]
+
+
+HOSTILE = '</script><img src=x onerror=alert(1)>"\\'
+
+
+def test_the_report_has_no_script_of_a_title():
+    title = HOSTILE.replace("\\", "\\\\").replace('"', '\\"')
+    result = package.run(SCENARIO.format(title=f'"{title}"'))
+    assert result.title == HOSTILE
+    page = single.html(result)
+    assert HOSTILE not in page
+    assert "<img src=x" not in page
