@@ -88,6 +88,8 @@ pub(super) struct Scoreboard {
     marked: Seq,
     /// No pending record ends at or before this.
     pending_after: Seq,
+    /// The number of the FIN, once sent. A peer may name the data of its segment without it.
+    pub(super) fin: Option<Seq>,
     /// The blocks of the last acknowledgement: each grows from one to the next, and the records in
     /// its old part need no second look.
     seen: [(Seq, Seq); 4],
@@ -186,7 +188,9 @@ impl Scoreboard {
                 }
             }
             if front.end > una {
-                let rest = Record { start: una, ..front };
+                // Were the rest here, too, the acknowledgement would cover it: of a segment that was
+                // named without its FIN that is missing still.
+                let rest = Record { start: una, sacked: false, ..front };
                 self.sums.add(&Sums::of(&rest));
                 if let Some(first) = self.records.first_mut() {
                     *first = rest;
@@ -246,9 +250,12 @@ impl Scoreboard {
             return;
         }
         for i in self.records.after(from).. {
-            let Some(record) = self.records.get(i).filter(|record| record.end <= right) else {
+            let Some(record) = self.records.get(i) else { break };
+            // RFC 2018 §3: a block names numbers, and the FIN has one; some peers name data only.
+            let all_but_fin = self.fin == Some(right) && record.end == right + 1;
+            if record.end > right && !(all_but_fin && record.len() > 1) {
                 break;
-            };
+            }
             if record.sacked || record.start < left {
                 continue;
             }

@@ -384,6 +384,9 @@ impl Tcp {
         }
         if fin {
             flags = flags | Flags::FIN;
+            if let Some(selective) = &mut self.selective {
+                selective.board.fin = Some(end);
+            }
         }
         let after = end + u64::from(fin);
         let mut ecn = Ecn::NotEct;
