@@ -69,7 +69,8 @@ impl Tcp {
                 Machine::NewReno(NewReno::new(&start))
             }
             Controller::Cubic => {
-                Machine::Cubic(Box::new(Cubic::new(&start, config.hystart.unwrap_or(true))))
+                let cubic = Cubic::new(&start, config.hystart.unwrap_or(true));
+                Machine::Cubic(Box::new(if config.is_paced() { cubic.paced() } else { cubic }))
             }
             // Without selective acknowledgements, which only an open connection can have agreed on.
             Controller::Bbr => Machine::NewReno(NewReno::new(&start)),

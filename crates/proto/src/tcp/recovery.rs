@@ -110,7 +110,7 @@ impl Tcp {
         let restart = if self.recovery.fast {
             self.on_ack_in_recovery(now, ack, acked)
         } else {
-            let window_limited = flight + self.tx.mss > self.cc.window();
+            let window_limited = self.is_window_limited(flight);
             (self.recovery.duplicates, self.recovery.limited) = (0, 0);
             if !self.echoes.heard {
                 self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);

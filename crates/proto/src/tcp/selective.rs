@@ -138,7 +138,7 @@ impl Tcp {
                 // The window is the threshold: PRR has brought the flight there.
                 self.cc.on_recovered(now, self.cc.window());
             } else if !recovery.is_fast() && !self.echoes.heard {
-                let window_limited = flight + self.tx.mss > self.cc.window();
+                let window_limited = self.is_window_limited(flight);
                 self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
             }
         }
@@ -218,7 +218,7 @@ impl Tcp {
         let recovery = &mut self.recovery;
         (recovery.timeouts, recovery.duplicates, recovery.limited) = (0, 0, 0);
         if !self.echoes.heard {
-            let window_limited = flight + self.tx.mss > self.cc.window();
+            let window_limited = self.is_window_limited(flight);
             self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
         }
         if self.tx.una == self.tx.max {

@@ -179,6 +179,9 @@ impl Tcp {
             }
             _ => None,
         };
+        if draft.is_none() && self.pacing.is_some() {
+            self.note_usage();
+        }
         if draft.is_none() && self.rx.ack_now {
             // A window probe may stand beyond a closed window, where nothing would be accepted.
             let seq = if self.tx.window == 0 { self.tx.nxt } else { self.tx.max };
