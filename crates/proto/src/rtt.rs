@@ -79,8 +79,8 @@ impl RttEstimator {
         self.rto = RTO_AFTER_LOST_SYN.clamp(self.min_rto, self.max_rto);
     }
 
-    /// The last sample is the first since a timeout that turned out to be needless (RFC 4015 §3.2 step
-    /// 8): SRTT and RTTVAR are at least what they were `before` it, and at least what this one sample
+    /// The last sample is the first since a timeout that turned out to be needless (RFC 4015 §3.1 step
+    /// 11): SRTT and RTTVAR are at least what they were `before` it, and at least what this one sample
     /// says.
     pub fn after_needless_timeout(&mut self, before: &Self) {
         let (srtt, rttvar) = before.smoothed.unwrap_or_default();

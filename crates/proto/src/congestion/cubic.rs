@@ -10,9 +10,9 @@ use crate::math;
 use crate::rtt::RttEstimator;
 use crate::time::{Duration, Instant};
 
-/// RFC 9438 §4.1.2: β_cubic.
+/// RFC 9438 §4.6: β_cubic.
 const BETA: f64 = 0.7;
-/// RFC 9438 §4.1.2 and §5.1: C, in segments per second cubed.
+/// RFC 9438 §4.1.1 and §5.1: C, in segments per second cubed.
 const C: f64 = 0.4;
 /// RFC 9438 §4.3: the factor of additive increase that makes the estimate of Reno's window as large
 /// on average as Reno's own.
@@ -48,6 +48,8 @@ pub struct Cubic {
     /// When the window last grew, so that idle time can be left out of the epoch (§5.8).
     active: Instant,
     hystart: Option<Hystart>,
+    /// Segments the first slow start counts at most for one acknowledgement: L of RFC 9406 §4.3.
+    most: u64,
 }
 
 impl Cubic {
@@ -66,7 +68,16 @@ impl Cubic {
             epoch: None,
             active: Instant::ZERO,
             hystart: hystart.then(Hystart::default),
+            most: L,
         }
+    }
+
+    /// Of a sender that paces, whose segments make no burst however many one acknowledgement lets go:
+    /// RFC 9406 §4.3 sets no bound to L then.
+    #[must_use]
+    pub const fn paced(mut self) -> Self {
+        self.most = u64::MAX;
+        self
     }
 
     fn segments(&self, units: u64) -> f64 {
@@ -155,7 +166,8 @@ impl CongestionControl for Cubic {
             return;
         };
         let sample = rtt.latest().unwrap_or(Duration::MAX);
-        self.cwnd += hystart.step(ack.acked.min(L * self.quantum), ack, sample);
+        self.cwnd +=
+            hystart.step(ack.acked.min(self.most.saturating_mul(self.quantum)), ack, sample);
         if hystart.is_over() {
             (self.ssthresh, self.hystart) = (Some(self.cwnd), None);
         }
@@ -163,9 +175,14 @@ impl CongestionControl for Cubic {
 
     fn on_congestion(&mut self, _: Instant, event: &Congestion) {
         match *event {
-            Congestion::Loss { flight } | Congestion::Mark { flight } => {
+            Congestion::Loss { flight } => {
                 let threshold = self.reduce(flight);
                 (self.ssthresh, self.cwnd) = (Some(threshold), threshold);
+            }
+            // §4.6: a mark may leave a window of one segment.
+            Congestion::Mark { flight } => {
+                self.ssthresh = Some(self.reduce(flight));
+                self.cwnd = ((flight as f64 * BETA) as u64).max(self.quantum);
             }
             // §4.8: the threshold is β of the flight, the window RFC 5681's.
             Congestion::Timeout { flight, again, recovering } => {

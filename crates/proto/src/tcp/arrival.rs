@@ -284,7 +284,12 @@ impl Tcp {
             return;
         }
         match self.rx.take(seq, payload) {
-            Took::InOrder if self.config.delayed_ack && !self.rx.second_segment() => {
+            // A FIN already here lies beyond a gap, which this fills in part (RFC 5681 §4.2).
+            Took::InOrder
+                if self.config.delayed_ack
+                    && !self.rx.second_segment()
+                    && self.rx.fin.is_none() =>
+            {
                 if self.timers.ack.is_none() {
                     // RFC 5681 §4.2: below 500 ms
                     let wait = self.config.ack_delay.min(Duration::from_millis(499));
@@ -298,9 +303,8 @@ impl Tcp {
 
     /// Eighth check: FIN, which may come before the data it ends.
     fn on_fin(&mut self, now: Instant, fin: Option<Seq>) {
-        if let (Some(fin), None) = (fin, self.rx.fin) {
-            self.rx.fin = Some(fin);
-            self.rx.ack_now = true;
+        if let Some(fin) = fin {
+            self.rx.take_fin(fin);
         }
         if self.rx.fin != Some(self.rx.nxt) {
             return;
@@ -311,8 +315,7 @@ impl Tcp {
             State::FinWait2 => {}
             _ => return,
         }
-        self.rx.nxt += 1;
-        self.rx.ack_now = true;
+        self.rx.pass_fin();
         self.news.add(Event::PeerClosed);
         if self.state == State::FinWait2 {
             self.enter_time_wait(now);

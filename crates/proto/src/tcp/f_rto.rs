@@ -1,6 +1,6 @@
 //! Was a timeout needless? F-RTO (RFC 5682) finds out by sending new data, instead of old data again,
 //! when the first acknowledgement after the timeout comes: if the next one is for data that was sent
-//! only once, it was in flight all the time. The answer to that is Eifel's (RFC 4015 §3.2): the
+//! only once, it was in flight all the time. The answer to that is Eifel's (RFC 4015 §3.1): the
 //! reduction is taken back without a burst, sending goes on where it stood, and the timer learns.
 //!
 //! Without selective acknowledgements this is §2.1, with them §3.1; their steps have the same numbers.
@@ -23,7 +23,7 @@ pub(super) struct Doubt {
     step: Step,
     /// The controller as it was before.
     controller: Machine,
-    /// RFC 4015 §3.2 step 0: FlightSize then.
+    /// RFC 4015 §3.1 step 0: FlightSize then.
     flight: u64,
     /// SRTT and RTTVAR then.
     rtt: RttEstimator,
@@ -38,7 +38,7 @@ enum Step {
     Three { point: Seq, bytes: u64 },
 }
 
-/// RFC 4015 §3.2 step 8: what the timer learns from the first round trip of data after `from`, which
+/// RFC 4015 §3.1 step 11: what the timer learns from the first round trip of data after `from`, which
 /// was sent after the timeout.
 #[derive(Debug)]
 pub(super) struct Lesson {
@@ -225,17 +225,19 @@ impl Tcp {
         third
     }
 
-    /// Step 3b: the timeout was needless, and so much is in flight. RFC 4015 §3.2.
+    /// Step 3b: the timeout was needless, and so much is in flight. RFC 4015 §3.1.
     fn take_back(&mut self, acked: u64, in_flight: u64) {
         let Some(doubt) = self.recovery.doubt.take() else { return };
         let Doubt { controller, flight, rtt, step } = *doubt;
         let Step::Three { point, .. } = step else { return };
-        self.recovery.recover = self.tx.una;
+        // RFC 5682 §3.1, last paragraph, and RFC 4015 §4: three duplicates are a loss again, of the first
+        // segment, too.
+        self.recovery.recover = self.tx.una.back(1);
         self.recovery.lesson = Some(Box::new(Lesson { from: point, before: rtt }));
-        // RFC 4015 §3.2 step 6: not if a mark tells of congestion all the same.
+        // RFC 4015 §3.1 step 9: not if a mark tells of congestion all the same.
         if !self.echoes.heard {
             self.cc = controller;
-            // Step 6: ssthresh <- max(FlightSize, ssthresh) as they were, cwnd <- what is in flight
+            // Step 9: ssthresh <- max(FlightSize, ssthresh) as they were, cwnd <- what is in flight
             // and what arrived, of that at most an initial window; but not above what cwnd was.
             self.cc.raise_threshold(flight);
             let burst = acked.min(Self::first_window(&self.config, self.tx.mss));
@@ -243,7 +245,7 @@ impl Tcp {
         }
     }
 
-    /// RFC 4015 §3.2 step 8: the first round trip of data sent after a needless timeout shows how
+    /// RFC 4015 §3.1 step 11: the first round trip of data sent after a needless timeout shows how
     /// long they take now.
     #[cold]
     pub(super) fn learn(&mut self, ack: Seq) {

@@ -2,6 +2,7 @@
 //! (§3.10.7.2, §3.10.7.3), what both sides agree on (RFC 7323 §2.2, §3.2; RFC 2018 §2), and the window data
 //! begins with (RFC 6928 §2, RFC 5681 §3.1).
 
+use super::rack::Rack;
 use super::receive::Receiver;
 use super::recovery::Recovery;
 use super::report::Report;
@@ -68,7 +69,8 @@ impl Tcp {
                 Machine::NewReno(NewReno::new(&start))
             }
             Controller::Cubic => {
-                Machine::Cubic(Box::new(Cubic::new(&start, config.hystart.unwrap_or(true))))
+                let cubic = Cubic::new(&start, config.hystart.unwrap_or(true));
+                Machine::Cubic(Box::new(if config.is_paced() { cubic.paced() } else { cubic }))
             }
             // Without selective acknowledgements, which only an open connection can have agreed on.
             Controller::Bbr => Machine::NewReno(NewReno::new(&start)),
@@ -209,6 +211,7 @@ impl Tcp {
         self.cc = Self::controller(&self.config, self.tx.mss, lost > 1);
         self.recovery = Recovery::from(self.tx.iss);
         let rack = self.config.loss_recovery() == LossRecovery::Rack;
+        let rack = rack.then(|| Rack::new(now, self.rtt.latest()));
         if self.config.controller == Controller::Bbr && self.agreed.sack {
             let start = Self::start(&self.config, self.tx.mss, lost > 1);
             self.cc = Machine::Bbr(Box::new(Bbr::new(&start, now, Dice::new(self.seed, "bbr"))));

@@ -1,32 +1,67 @@
 //! RACK-TLP (RFC 8985): a segment is lost when one sent sufficiently later has arrived; a probe at the
 //! end of a flight makes the acknowledgement that tells so.
 //!
-//! A retransmission's acknowledgement is told from the original's by the smallest round trip only
-//! (§6.2 step 2; timestamps of a millisecond's tick would say no more).
+//! The probe's timer and the reordering timer run beside the retransmission timer, which is put off
+//! where it would run out before them (§8).
 
 use super::records::Record;
 use super::scoreboard::DUPLICATES;
 use super::selective::Selective;
 use super::timers::Timers;
-use super::{State, Tcp};
+use super::{State, TICK, Tcp};
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
 /// §6.2 step 4: recoveries for which a widened reordering window stays.
 const PERSIST: u32 = 16;
-/// §7.2: WCDelAckT, what a peer may wait before it acknowledges a lone segment.
+/// §7.2: TLP.max_ack_delay, what a peer may wait before it acknowledges a lone segment.
 const WORST_ACK_DELAY: Duration = Duration::from_millis(200);
+/// §6.2 step 1: round trips older than this do not count for RACK.min_RTT (Linux
+/// `tcp_min_rtt_wlen`).
+const MIN_RTT_WINDOW: Duration = Duration::from_secs(300);
+
+/// RACK.min_RTT: the least round trip of the last half to whole [`MIN_RTT_WINDOW`].
+#[derive(Debug, Default)]
+struct LeastRtt {
+    /// When the present half began.
+    since: Instant,
+    present: Option<Duration>,
+    past: Option<Duration>,
+}
+
+impl LeastRtt {
+    fn add(&mut self, now: Instant, rtt: Duration) {
+        let age = now.saturating_since(self.since);
+        if age >= MIN_RTT_WINDOW / 2 {
+            self.past = self.present.take().filter(|_| age < MIN_RTT_WINDOW);
+            self.since = now;
+        }
+        self.present = Some(self.present.map_or(rtt, |least| least.min(rtt)));
+    }
+
+    fn get(&self) -> Option<Duration> {
+        [self.present, self.past].into_iter().flatten().min()
+    }
+}
 
 /// RACK's variables (§5.3) and the state of the tail loss probe (§7.1).
 #[derive(Debug)]
 pub(super) struct Rack {
-    /// `RACK.xmit_ts` and `RACK.end_seq`: of the segment sent last among those that arrived.
-    newest: (Instant, Seq),
-    /// `RACK.rtt`: the round trip of that segment.
+    /// `RACK.xmit_ts`, and in place of `RACK.end_seq` the order of transmission, of the segment sent
+    /// last among those that arrived.
+    newest: (Instant, u32),
+    /// `RACK.rtt`: the round trip of the segment sent last among those the latest acknowledgement
+    /// told of.
     rtt: Duration,
-    /// `RACK.fack`: the highest number known to have arrived.
+    /// Which one that was; none before the first.
+    latest: Option<(Instant, u32)>,
+    /// `RACK.min_RTT`.
+    least: LeastRtt,
+    /// `RACK.fack`: the highest number known to have arrived, and what it was before the latest
+    /// acknowledgement.
     highest: Seq,
+    highest_before: Seq,
     /// `RACK.reordering_seen`.
     reordering: bool,
     /// `RACK.reo_wnd_mult` and `RACK.reo_wnd_persist`.
@@ -36,46 +71,80 @@ pub(super) struct Rack {
     round: Option<Seq>,
     /// `TLP.end_seq` and `TLP.is_retrans`.
     probing: Option<(Seq, bool)>,
+    /// §7.3: a round trip was measured since the last probe.
+    sampled: bool,
     /// A probe is to be sent.
     pub(super) probe: bool,
+    /// §6.3: the timer ran out, and the first segment is to be sent again whatever else is in flight.
+    pub(super) timed_out: bool,
     /// End of the wait for what may be reordered (§6.3).
     pub(super) reorder_at: Option<Instant>,
     /// The probe's timer (§7.2).
     pub(super) probe_at: Option<Instant>,
 }
 
-impl Default for Rack {
-    fn default() -> Self {
+impl Rack {
+    /// Of a connection that has just opened, with the round trip this took if it was measured.
+    pub(super) fn new(now: Instant, rtt: Option<Duration>) -> Self {
+        let mut least = LeastRtt::default();
+        rtt.into_iter().for_each(|rtt| least.add(now, rtt));
         Self {
-            newest: (Instant::ZERO, Seq::default()),
-            rtt: Duration::ZERO,
+            newest: (Instant::ZERO, 0),
+            rtt: rtt.unwrap_or(Duration::ZERO),
+            latest: None,
+            least,
             highest: Seq::default(),
+            highest_before: Seq::default(),
             reordering: false,
             multiple: 1,
             persist: PERSIST,
             round: None,
             probing: None,
+            sampled: rtt.is_some(),
             probe: false,
+            timed_out: false,
             reorder_at: None,
             probe_at: None,
         }
     }
-}
 
-impl Rack {
-    /// §6.2 steps 2 and 3: a segment has arrived.
-    pub(super) fn on_arrived(&mut self, now: Instant, record: &Record, rtt: &RttEstimator) {
+    /// An acknowledgement has come, and tells of segments one by one.
+    pub(super) fn on_ack_begins(&mut self) {
+        (self.latest, self.highest_before) = (None, self.highest);
+    }
+
+    /// §6.2 steps 2 and 3: a segment has arrived. `original` if a timestamp says that it was not its
+    /// last transmission that did.
+    pub(super) fn on_arrived(&mut self, now: Instant, record: &Record, original: bool) {
         let took = now.saturating_since(record.sent);
-        if record.end > self.highest {
-            self.highest = record.end;
-        } else if record.end < self.highest && !record.ambiguous {
+        self.highest = self.highest.max(record.end);
+        // In ascending order, as step 3 wants them, only those below what was known before come late.
+        if record.end < self.highest_before && !record.ambiguous {
             self.reordering = true;
         }
-        if record.ambiguous && rtt.least().is_some_and(|least| took < least) {
+        let least = self.least.get();
+        if record.ambiguous && (original || least.is_some_and(|least| took < least)) {
             return;
         }
-        self.rtt = took;
-        self.newest = self.newest.max((record.sent, record.end));
+        // In ascending order of transmission, as step 2 wants them, the last one sent remains.
+        let this = (record.sent, record.order);
+        if self.latest.is_none_or(|latest| record.left_after(latest)) {
+            (self.latest, self.rtt) = (Some(this), took);
+        }
+        if record.left_after(self.newest) {
+            self.newest = this;
+        }
+    }
+
+    /// §6.2 step 1, §7.3: a round trip was measured.
+    pub(super) fn on_sample(&mut self, now: Instant, rtt: Duration) {
+        self.least.add(now, rtt);
+        self.sampled = true;
+    }
+
+    /// §7.1: fast recovery or RTO recovery begins.
+    pub(super) fn forget_probe(&mut self) {
+        (self.probing, self.probe, self.probe_at) = (None, false, None);
     }
 
     /// §6.2 step 4, the reaction to duplicates that show a retransmission was needless.
@@ -103,7 +172,7 @@ impl Rack {
         if !self.reordering && (recovering || sacked >= DUPLICATES) {
             return Duration::ZERO;
         }
-        let least = rtt.least().unwrap_or(Duration::ZERO);
+        let least = self.least.get().unwrap_or(Duration::ZERO);
         (least * u64::from(self.multiple) / 4).min(rtt.srtt().unwrap_or(Duration::ZERO))
     }
 
@@ -115,9 +184,10 @@ impl Rack {
         record: &Record,
         window: Duration,
     ) -> Option<Duration> {
-        let after = (record.sent, record.end) < self.newest;
+        let this = (record.sent, record.order);
+        let before = !record.left_after(self.newest) && this != self.newest;
         let lost_at = record.sent + self.rtt + window;
-        after.then(|| lost_at.saturating_since(now))
+        before.then(|| lost_at.saturating_since(now))
     }
 
     /// §7.4.2: what an acknowledgement says of the probe. True if the probe repaired a loss.
@@ -141,7 +211,25 @@ impl Tcp {
         let window = rack.reordering_window(&self.rtt, board.sacked_segments(), recovering);
         let (lost, wait) = board.mark_older(|record| rack.wait_for(now, record, window));
         rack.reorder_at = wait.map(|wait| now + wait);
+        if let (Some(reorder), Some(rto)) = (rack.reorder_at, &mut self.timers.rto)
+            && *rto <= reorder
+        {
+            // §8: this timer cancels the other; what it finds lost starts that anew.
+            *rto = reorder + self.rtt.rto();
+        }
         lost
+    }
+
+    /// RFC 8985 §6.3: the retransmission timer ran out. Lost is the first segment, and what was sent a
+    /// round trip ago.
+    pub(super) fn lose_on_timeout(&mut self, now: Instant) {
+        let Some(Selective { board, rack, .. }) = self.selective.as_deref_mut() else { return };
+        let Some(rack) = rack else { return board.lose(|_| true) };
+        let window = rack.reordering_window(&self.rtt, board.sacked_segments(), true);
+        let age = rack.rtt + window;
+        board.lose(|record| record.sent + age <= now);
+        rack.forget_probe();
+        rack.timed_out = true;
     }
 
     /// The deadlines of RACK-TLP.
@@ -168,26 +256,45 @@ impl Tcp {
         self.selective = Some(selective);
     }
 
-    /// RFC 8985 §7.2: the probe's timer, after new data has left or an acknowledgement has come.
+    /// RFC 8985 §7.2: the probe's timer, after new data has left or an acknowledgement of some has come.
     pub(super) fn schedule_probe(&mut self, now: Instant) {
+        let calm = self.may_probe();
         let Some(Selective { board, rack: Some(rack), .. }) = self.selective.as_deref_mut() else {
             return;
         };
-        let calm = !self.recovery.is_fast()
-            && self.tx.una >= self.recovery.recover
-            && board.sacked_segments() == 0
-            && rack.probing.is_none();
         rack.probe_at = None;
-        if !calm || board.missing() == 0 {
+        // §7.3: one probe at a time, and a measurement since the last; else the retransmission timer
+        // runs on.
+        if !calm || rack.probing.is_some() || rack.probe || !rack.sampled || board.missing() == 0 {
             return;
         }
-        let mut wait = self.rtt.srtt().map_or(Duration::from_secs(1), |srtt| srtt * 2);
-        if board.missing() <= self.tx.mss {
+        // No sooner than the clock of the estimate tells apart, as Linux does (TCP_TIMEOUT_MIN).
+        let twice = |srtt: Duration| (srtt * 2).max(TICK * 2);
+        let mut wait = self.rtt.srtt().map_or(Duration::from_secs(1), twice);
+        if board.segments() == 1 {
             wait += WORST_ACK_DELAY;
         }
         let at = now + wait;
         // Not later than the retransmission timeout, in whose place it then comes.
         rack.probe_at = Some(self.timers.rto.map_or(at, |rto| rto.min(at)));
+    }
+
+    /// RFC 8985 §7.2: no probe in a recovery, or while something beyond a gap has arrived.
+    fn may_probe(&self) -> bool {
+        !self.recovery.is_fast()
+            && self.tx.una >= self.recovery.recover
+            && self.selective.as_ref().is_some_and(|it| it.board.sacked_segments() == 0)
+    }
+
+    /// RFC 8985 §7.2: an acknowledgement has come, of new data if it `advanced`.
+    pub(super) fn review_probe(&mut self, now: Instant, advanced: bool) {
+        if advanced {
+            self.schedule_probe(now);
+        } else if !self.may_probe()
+            && let Some(Selective { rack: Some(rack), .. }) = self.selective.as_deref_mut()
+        {
+            (rack.probe, rack.probe_at) = (false, None);
+        }
     }
 
     /// RFC 8985 §7.3: the probe's timer ran out.
@@ -206,7 +313,7 @@ impl Tcp {
         let end = self.tx.nxt;
         if let Some(Selective { rack: Some(rack), .. }) = self.selective.as_deref_mut() {
             rack.probing = Some((end, resent));
-            rack.probe = false;
+            (rack.probe, rack.sampled) = (false, false);
         }
     }
 

@@ -141,6 +141,26 @@ impl Receiver {
         took
     }
 
+    /// The peer's FIN came. It is kept, though data before it may be missing.
+    pub(super) fn take_fin(&mut self, fin: Seq) {
+        // RFC 5681 §4.2: what is out of order is acknowledged at once, and a FIN in order, too.
+        self.ack_now = true;
+        let known = self.fin.is_some();
+        let place = *self.fin.get_or_insert(fin);
+        if let Some(report) = self.report.as_mut().filter(|_| place > self.nxt) {
+            report.on_fin(place, known && place == fin, &self.reassembly);
+        }
+    }
+
+    /// All has come, and RCV.NXT moves over the FIN.
+    pub(super) fn pass_fin(&mut self) {
+        self.nxt += 1;
+        self.ack_now = true;
+        if let Some(report) = &mut self.report {
+            report.on_end();
+        }
+    }
+
     /// RFC 2883 §4: what a segment brings a second time is told.
     #[inline(never)]
     pub(super) fn note_duplicate(&mut self, seq: Seq, len: u64) {

@@ -11,6 +11,8 @@ pub(super) struct Record {
     pub(super) end: Seq,
     /// When it last left.
     pub(super) sent: Instant,
+    /// How many segments had left before, modulo 2³²: the order of those that left at one instant.
+    pub(super) order: u32,
     /// The peer says that it has it.
     pub(super) sacked: bool,
     /// Believed lost.
@@ -22,6 +24,11 @@ pub(super) struct Record {
 }
 
 impl Record {
+    /// RFC 8985 §6.2 step 2, RACK_sent_after, by the order of transmission itself.
+    pub(super) fn left_after(&self, (sent, order): (Instant, u32)) -> bool {
+        self.sent > sent || (self.sent == sent && self.order.wrapping_sub(order) as i32 > 0)
+    }
+
     pub(super) fn len(&self) -> u64 {
         self.end.since(self.start)
     }
@@ -113,19 +120,19 @@ impl Records {
     /// One more, never sent before. Written where it lies: what is moved as soon as it was written
     /// stalls.
     #[inline(always)]
-    pub(super) fn push(&mut self, start: Seq, end: Seq, sent: Instant) {
+    pub(super) fn push(&mut self, start: Seq, end: Seq, sent: Instant, order: u32) {
         if self.count == self.slots.len() {
             self.grow();
         }
         let slot = self.slot(self.count);
         self.count += 1;
         let (sacked, lost, resent, ambiguous) = (false, false, false, false);
-        self.slots[slot] = Record { start, end, sent, sacked, lost, resent, ambiguous };
+        self.slots[slot] = Record { start, end, sent, order, sacked, lost, resent, ambiguous };
     }
 
     /// One more in their midst.
     pub(super) fn insert(&mut self, at: usize, record: Record) {
-        self.push(record.start, record.end, record.sent);
+        self.push(record.start, record.end, record.sent, record.order);
         let mut last = self.slot(self.count - 1);
         self.slots[last] = record;
         for before in (at..self.count - 1).rev() {
@@ -174,7 +181,7 @@ mod tests {
                     0..=3 => {
                         let len = if act < 3 { 10 } else { len };
                         let sent = Instant::from_nanos(place);
-                        records.push(at(end), at(end + len), sent);
+                        records.push(at(end), at(end + len), sent, 0);
                         let (start, end) = (at(end), at(end + len));
                         list.push(Record { start, end, sent, ..Record::default() });
                     }

@@ -110,7 +110,7 @@ impl Tcp {
         let restart = if self.recovery.fast {
             self.on_ack_in_recovery(now, ack, acked)
         } else {
-            let window_limited = flight + self.tx.mss > self.cc.window();
+            let window_limited = self.is_window_limited(flight);
             (self.recovery.duplicates, self.recovery.limited) = (0, 0);
             if !self.echoes.heard {
                 self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
@@ -153,27 +153,35 @@ impl Tcp {
     }
 
     /// RFC 6298 §3 and §4: by the echoed timestamp on every acknowledgement of new data, or by one
-    /// timed segment per round trip that was sent only once (Karn).
+    /// timed segment per round trip that was sent only once (Karn). True if there was a measurement.
     #[inline]
-    pub(super) fn measure(&mut self, now: Instant, ack: Seq, tsecr: Option<u32>, flight: u64) {
+    pub(super) fn measure(
+        &mut self,
+        now: Instant,
+        ack: Seq,
+        tsecr: Option<u32>,
+        flight: u64,
+    ) -> bool {
         if self.agreed.timestamps {
             self.recovery.timed = None;
-            let Some(tsecr) = tsecr else { return };
+            let Some(tsecr) = tsecr else { return false };
             let ticks = self.clock(now).wrapping_sub(tsecr);
             // Beyond 2³¹ the peer echoes what was never sent.
-            if ticks <= i32::MAX as u32 {
-                // RFC 7323 appendix G
-                let samples = flight.div_ceil(2 * self.tx.mss);
-                self.rtt.sample(Duration::from_millis(u64::from(ticks)), samples);
+            if ticks > i32::MAX as u32 {
+                return false;
             }
+            // RFC 7323 appendix G
+            let samples = flight.div_ceil(2 * self.tx.mss);
+            self.rtt.sample(Duration::from_millis(u64::from(ticks)), samples);
         } else if let Some((_, at)) = self.recovery.timed.take_if(|(end, _)| *end <= ack) {
             self.rtt.sample(now.saturating_since(at), 1);
         } else {
-            return;
+            return false;
         }
         if self.recovery.lesson.is_some() {
             self.learn(ack);
         }
+        true
     }
 
     /// The same with selective acknowledgements, where each segment's instant is known: without
@@ -185,7 +193,7 @@ impl Tcp {
         sent: Option<Instant>,
         segment: &Segment,
         flight: u64,
-    ) {
+    ) -> bool {
         if self.agreed.timestamps {
             return self.measure(now, self.tx.una, segment.timestamps.map(|ts| ts.1), flight);
         }
@@ -196,6 +204,7 @@ impl Tcp {
                 self.learn(self.tx.una);
             }
         }
+        sent.is_some()
     }
 
     /// A duplicate acknowledgement as RFC 5681 §2 defines it.
@@ -277,7 +286,12 @@ impl Tcp {
             self.recovery.recover = self.tx.max;
             self.recovery.leave();
         }
-        self.go_back();
+        if self.selective.is_some() && open {
+            self.lose_on_timeout(now);
+            self.timers.rto = None;
+        } else {
+            self.go_back();
+        }
         if let Some(mut selective) = self.selective.take() {
             self.report_losses(now, &mut selective);
             self.selective = Some(selective);
@@ -308,7 +322,7 @@ impl Tcp {
     fn go_back(&mut self) {
         match &mut self.selective {
             None => self.tx.nxt = self.tx.una,
-            Some(selective) => selective.board.lose_all(),
+            Some(selective) => selective.board.lose(|_| true),
         }
         self.timers.rto = None;
     }

@@ -24,6 +24,8 @@ pub(super) struct Report {
     count: usize,
     /// What the last segment brought a second time.
     duplicate: Option<(Seq, Seq)>,
+    /// Where a FIN stands that lies beyond a gap.
+    fin: Option<Seq>,
 }
 
 impl Report {
@@ -35,14 +37,42 @@ impl Report {
             Some((start, end.min(nxt)))
         } else {
             // RFC 2883 §4.2
-            store.run(start).map(|(_, until)| (start, end.min(until)))
+            self.run(start, store).map(|(_, until)| (start, end.min(until)))
         }
         .filter(|(start, end)| start < end);
     }
 
-    /// The byte at `seq` was kept behind a gap. RFC 2018 §4: its run is named first.
+    /// The numbers without a gap around the one at `seq`, if that is kept. RFC 2018 §3: a block is a
+    /// run of sequence numbers, so that a FIN kept belongs to it.
+    fn run(&self, seq: Seq, store: &Reassembly) -> Option<(Seq, Seq)> {
+        let Some(fin) = self.fin else { return store.run(seq) };
+        let data = store.run(if seq == fin { fin.back(1) } else { seq });
+        match data {
+            Some((start, end)) if end == fin => Some((start, fin + 1)),
+            _ if seq == fin => Some((fin, fin + 1)),
+            _ => data,
+        }
+    }
+
+    /// A FIN came that lies beyond a gap: it is kept, and named as data is. If it came `again`, it is a
+    /// duplicate with the data before it (RFC 2883 §4.2).
+    pub(super) fn on_fin(&mut self, fin: Seq, again: bool, store: &Reassembly) {
+        self.fin = Some(fin);
+        if again {
+            let data = self.duplicate.filter(|(_, end)| *end == fin);
+            self.duplicate = Some((data.map_or(fin, |(start, _)| start), fin + 1));
+        }
+        self.after(fin, store);
+    }
+
+    /// All has come, the FIN included.
+    pub(super) fn on_end(&mut self) {
+        self.fin = None;
+    }
+
+    /// The number `seq` was kept behind a gap. RFC 2018 §4: its run is named first.
     pub(super) fn after(&mut self, seq: Seq, store: &Reassembly) {
-        let Some((start, end)) = store.run(seq) else { return };
+        let Some((start, end)) = self.run(seq, store) else { return };
         let (mut recent, mut count) = ([Run { seq, start, end }; MOST], 1);
         for other in &self.recent[..self.count] {
             if !(start..end).contains(&other.seq) && count < MOST {
@@ -53,7 +83,7 @@ impl Report {
         // Only the run of what came has changed, unless something else had to go for it.
         if store.is_full() {
             for run in &mut recent[1..count] {
-                (run.start, run.end) = store.run(run.seq).unwrap_or_default();
+                (run.start, run.end) = self.run(run.seq, store).unwrap_or_default();
             }
         }
         (self.recent, self.count) = (recent, count);
@@ -62,7 +92,7 @@ impl Report {
     /// True if an acknowledgement has blocks to carry.
     #[inline]
     pub(super) fn has_blocks(&self, store: &Reassembly) -> bool {
-        self.duplicate.is_some() || !store.is_empty()
+        self.duplicate.is_some() || !store.is_empty() || self.fin.is_some()
     }
 
     /// The blocks for `room` bytes of options. A duplicate is told once.
@@ -70,7 +100,8 @@ impl Report {
         let most = room.saturating_sub(SackBlocks::option_bytes(0)) / 8;
         let duplicate = self.duplicate.take().into_iter();
         // What lies before the store is in order by now.
-        let kept = |run: &&Run| store.begin().is_some_and(|begin| begin <= run.start);
+        let begin = store.begin().or(self.fin);
+        let kept = |run: &&Run| begin.is_some_and(|begin| begin <= run.start);
         let runs = self.recent[..self.count].iter().filter(kept).map(|run| (run.start, run.end));
         let wire = |(start, end): (Seq, Seq)| (start.wire(), end.wire());
         SackBlocks::of(duplicate.chain(runs).take(most).map(wire))

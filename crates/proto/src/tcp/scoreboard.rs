@@ -82,12 +82,16 @@ pub(super) struct Scoreboard {
     /// With snapshots: what was found lost and is not reported yet.
     fallen: Vec<(Record, Snapshot)>,
     sums: Sums,
+    /// Segments that have left, modulo 2³².
+    order: u32,
     /// After the highest number ever selectively acknowledged.
     high: Seq,
     /// Every record that ends at or before this is sacked or lost.
     marked: Seq,
     /// No pending record ends at or before this.
     pending_after: Seq,
+    /// The number of the FIN, once sent. A peer may name the data of its segment without it.
+    pub(super) fin: Option<Seq>,
     /// The blocks of the last acknowledgement: each grows from one to the next, and the records in
     /// its old part need no second look.
     seen: [(Seq, Seq); 4],
@@ -103,7 +107,8 @@ impl Scoreboard {
     #[inline(always)]
     pub(super) fn push(&mut self, start: Seq, end: Seq, now: Instant) {
         self.sums.all += end.since(start);
-        self.records.push(start, end, now);
+        self.order = self.order.wrapping_add(1);
+        self.records.push(start, end, now, self.order);
     }
 
     /// What was known when the segment left that is pushed next.
@@ -125,6 +130,11 @@ impl Scoreboard {
     /// Bytes in flight that the peer does not say it has.
     pub(super) const fn missing(&self) -> u64 {
         self.sums.all - self.sums.sacked
+    }
+
+    /// Segments in flight, arrived or not.
+    pub(super) fn segments(&self) -> usize {
+        self.records.len()
     }
 
     /// Segments in flight that the peer says it has.
@@ -186,7 +196,14 @@ impl Scoreboard {
                 }
             }
             if front.end > una {
-                let rest = Record { start: una, ..front };
+                // Of a segment that was named without its FIN that is missing still, or the
+                // acknowledgement would cover it.
+                let bare = front.sacked && self.fin == Some(una);
+                let rest = Record { start: una, sacked: front.sacked && !bare, ..front };
+                if bare {
+                    self.marked = self.marked.min(una);
+                    self.pending_after = self.pending_after.min(una);
+                }
                 self.sums.add(&Sums::of(&rest));
                 if let Some(first) = self.records.first_mut() {
                     *first = rest;
@@ -246,9 +263,12 @@ impl Scoreboard {
             return;
         }
         for i in self.records.after(from).. {
-            let Some(record) = self.records.get(i).filter(|record| record.end <= right) else {
+            let Some(record) = self.records.get(i) else { break };
+            // RFC 2018 §3: a block names numbers, and the FIN has one; some peers name data only.
+            let all_but_fin = self.fin == Some(right) && record.end == right + 1;
+            if record.end > right && !(all_but_fin && record.len() > 1) {
                 break;
-            };
+            }
             if record.sacked || record.start < left {
                 continue;
             }
@@ -315,11 +335,13 @@ impl Scoreboard {
         self.marked = self.records.get(last).map_or(self.marked, |record| record.end);
     }
 
-    /// The first segment in flight is lost, whatever the blocks say (RFC 6675 §5 step 4.3).
-    pub(super) fn lose_first(&mut self) {
+    /// The first segment in flight is lost, whatever the blocks say (RFC 6675 §5 step 4.3); where it
+    /// ends.
+    pub(super) fn lose_first(&mut self) -> Seq {
         if self.records.first().is_some_and(|first| !first.sacked && !first.lost) {
             self.change(0, |record| record.lost = true);
         }
+        self.records.first().map_or(Seq::default(), |first| first.end)
     }
 
     /// True if the first segment in flight is believed lost.
@@ -327,10 +349,10 @@ impl Scoreboard {
         self.records.first().is_some_and(|first| first.lost && !first.sacked)
     }
 
-    /// After a timeout, or when segments must shrink: all that did not arrive is to be sent again. A
-    /// sacked segment that is next in order was discarded by the peer after all, and then nothing
+    /// After a timeout, or when segments must shrink: what did not arrive is to be sent again, the first
+    /// segment in any case, others if `also` says so or if they were to be sent again already. A sacked segment that is next in order was discarded by the peer after all, and then nothing
     /// it said is believed (RFC 2018 §8).
-    pub(super) fn lose_all(&mut self) {
+    pub(super) fn lose(&mut self, also: impl Fn(&Record) -> bool) {
         if self.records.first().is_some_and(|first| first.sacked) {
             self.records.each(|_, record| record.sacked = false);
             (self.seen, self.high) = ([(Seq::default(), Seq::default()); 4], Seq::default());
@@ -339,7 +361,9 @@ impl Scoreboard {
         let Self { records, snapshots, fallen, sums, .. } = self;
         records.each(|at, record| {
             let was = Sums::of(record);
-            (record.lost, record.resent) = (!record.sacked, false);
+            if !record.sacked && (at == 0 || also(record)) {
+                (record.lost, record.resent) = (true, false);
+            }
             let is = Sums::of(record);
             sums.add(&is);
             if is.pending > was.pending
@@ -349,7 +373,11 @@ impl Scoreboard {
             }
         });
         self.pending_after = Seq::default();
-        self.marked = self.records.last().map_or(self.marked, |last| last.end);
+        let settled = |record: &Record| record.sacked || record.lost;
+        self.marked = match self.records.from(0).find(|record| !settled(record)) {
+            Some(open) => open.start,
+            None => self.records.last().map_or(self.marked, |last| last.end),
+        };
     }
 
     /// What a timeout took for lost and was not sent again is in flight after all.
@@ -416,8 +444,10 @@ impl Scoreboard {
         if let (Some(place), Some(snapshot)) = (self.snapshots.get_mut(at), snapshot) {
             *place = snapshot;
         }
+        self.order = self.order.wrapping_add(1);
+        let order = self.order;
         self.change(at, |record| {
-            (record.sent, record.ambiguous) = (now, true);
+            (record.sent, record.order, record.ambiguous) = (now, order, true);
             record.resent |= counted;
         });
     }
@@ -461,8 +491,8 @@ mod tests {
                             board.resend(start, most, true, Instant::ZERO, None);
                         }
                     }
-                    _ if place < 5 => board.lose_all(),
-                    _ => board.lose_first(),
+                    _ if place < 5 => board.lose(|_| true),
+                    _ => drop(board.lose_first()),
                 }
                 let mut sums = Sums::default();
                 board.records.from(0).for_each(|record| sums.add(&Sums::of(record)));
@@ -513,7 +543,7 @@ mod tests {
                                 }
                             }
                             7 => {
-                                board.lose_all();
+                                board.lose(|_| true);
                                 board.find_all();
                             }
                             _ => {

@@ -22,8 +22,8 @@ use crate::time::{Instant, earlier};
 pub(super) struct Selective {
     pub(super) board: Scoreboard,
     pub(super) prr: Prr,
-    /// RFC 6675 §4, NextSeg rule 4: the rescue of this recovery was sent.
-    rescued: bool,
+    /// RFC 6675 §4, NextSeg rule 4: RescueRxt. A rescue is sent when more is acknowledged.
+    rescue: Seq,
     /// With RACK-TLP.
     pub(super) rack: Option<Rack>,
     /// With a controller that goes by delivery rates.
@@ -31,12 +31,8 @@ pub(super) struct Selective {
 }
 
 impl Selective {
-    pub(super) fn new(rack: bool, delivery: bool) -> Self {
-        Self {
-            rack: rack.then(Rack::default),
-            delivery: delivery.then(Delivery::default),
-            ..Self::default()
-        }
+    pub(super) fn new(rack: Option<Rack>, delivery: bool) -> Self {
+        Self { rack, delivery: delivery.then(Delivery::default), ..Self::default() }
     }
 
     /// The earliest deadline of RACK-TLP.
@@ -44,6 +40,11 @@ impl Selective {
     pub(super) fn next_deadline(&self) -> Option<Instant> {
         self.rack.as_ref().and_then(|rack| earlier(rack.reorder_at, rack.probe_at))
     }
+}
+
+/// Of two values of the timestamp clock (RFC 7323 §5.2).
+const fn is_before(one: u32, other: u32) -> bool {
+    (one.wrapping_sub(other) as i32) < 0
 }
 
 /// The blocks of an acknowledgement.
@@ -98,10 +99,17 @@ impl Tcp {
         let Selective { board, rack, delivery, .. } = &mut *selective;
         let (flight, missing) = (board.pipe(), board.missing());
         let (doubted, mut arrivals) = (self.doubted_up_to(), Arrivals::default());
+        let echo = segment.timestamps.filter(|_| self.agreed.timestamps).map(|(_, echo)| echo);
+        let after_timeout = !self.recovery.is_fast() && self.tx.una < self.recovery.recover;
+        rack.iter_mut().for_each(Rack::on_ack_begins);
         let news = board.update(ack, &told.blocks[..told.count], |record, snapshot| {
             arrivals.add(record, doubted);
             if let Some(rack) = rack {
-                rack.on_arrived(now, record, &self.rtt);
+                // RFC 8985 §6.2 step 2, of what is in order: behind a gap the timestamp echoed is not
+                // that of what arrived (RFC 7323 §4.3).
+                let original = record.end <= ack
+                    && echo.is_some_and(|echo| is_before(echo, self.clock(record.sent)));
+                rack.on_arrived(now, record, original);
             }
             if let (Some(delivery), Some(snapshot)) = (&mut *delivery, snapshot) {
                 delivery.on_arrived(record, snapshot);
@@ -111,21 +119,32 @@ impl Tcp {
         let plain = !advanced && segment.sack.is_none() && segment.payload.is_empty();
         if advanced {
             let acked = ack.since(self.tx.una);
-            self.measure_selective(now, news.timed, segment, flight);
+            if self.measure_selective(now, news.timed, segment, flight)
+                && let (Some(rack), Some(rtt)) = (&mut *rack, self.rtt.latest())
+            {
+                rack.on_sample(now, rtt);
+            }
+            rack.iter_mut().for_each(|rack| rack.timed_out = false);
             self.acknowledge_up_to(ack);
             let recovery = &mut self.recovery;
             (recovery.timeouts, recovery.duplicates, recovery.limited) = (0, 0, 0);
+            if after_timeout && ack >= recovery.recover {
+                // RFC 8985 §6.2 step 4: RTO recovery ends.
+                rack.iter_mut().for_each(Rack::on_recovered);
+            }
             if recovery.is_over(ack) {
                 recovery.leave();
                 rack.iter_mut().for_each(Rack::on_recovered);
                 // The window is the threshold: PRR has brought the flight there.
                 self.cc.on_recovered(now, self.cc.window());
             } else if !recovery.is_fast() && !self.echoes.heard {
-                let window_limited = flight + self.tx.mss > self.cc.window();
+                let window_limited = self.is_window_limited(flight);
                 self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
             }
-        } else if news.sacked > 0 {
-            // RFC 6675 §2: this is what makes a duplicate.
+        }
+        if news.sacked > 0 {
+            // RFC 6675 §2: this is what makes a duplicate, "regardless of its status as a cumulative
+            // acknowledgment" (§5).
             self.recovery.duplicates = self.recovery.duplicates.saturating_add(1);
         }
         if self.recovery.doubt.is_some() {
@@ -157,7 +176,7 @@ impl Tcp {
             // RFC 6298 §5.3
             self.timers.rto = Some(now + self.rtt.rto());
         }
-        self.schedule_probe(now);
+        self.review_probe(now, advanced);
     }
 
     /// Most acknowledgements, which come to little of what [`Tcp::on_extended_ack`] does: those of new
@@ -199,7 +218,7 @@ impl Tcp {
         let recovery = &mut self.recovery;
         (recovery.timeouts, recovery.duplicates, recovery.limited) = (0, 0, 0);
         if !self.echoes.heard {
-            let window_limited = flight + self.tx.mss > self.cc.window();
+            let window_limited = self.is_window_limited(flight);
             self.cc.on_ack(now, &Ack { acked, flight, window_limited }, &self.rtt);
         }
         if self.tx.una == self.tx.max {
@@ -240,7 +259,7 @@ impl Tcp {
         missing: u64,
     ) -> bool {
         self.report_losses(now, selective);
-        let Selective { board, prr, rescued, rack, .. } = selective;
+        let Selective { board, prr, rescue, rack, .. } = selective;
         let lost = match rack {
             Some(_) => board.has_pending(),
             None => self.recovery.duplicates >= DUPLICATES || board.first_is_lost(),
@@ -248,10 +267,11 @@ impl Tcp {
         let begins = lost && self.is_believed() && !self.recovery.is_fast();
         if begins {
             self.begin_recovery(now);
-            if rack.is_none() {
-                board.lose_first();
+            match rack {
+                None => *rescue = board.lose_first(),
+                Some(rack) => rack.forget_probe(),
             }
-            (*prr, *rescued) = (Prr::begin(missing), false);
+            *prr = Prr::begin(missing);
             // The first retransmission leaves even if a timer, and no acknowledgement, began this.
             prr.on_ack(&Progress {
                 delivered: 0,
@@ -316,11 +336,15 @@ impl Tcp {
     /// then too; else cwnd.
     #[inline]
     pub(super) fn selective_window(&self, selective: &Selective) -> u64 {
-        if selective.rack.as_ref().is_some_and(|rack| rack.probe) {
-            // RFC 8985 §7.3: the probe leaves whatever cwnd says.
+        if selective.rack.as_ref().is_some_and(|rack| rack.probe || rack.timed_out) {
+            // RFC 8985 §7.3, RFC 6298 §5.4: the probe, and what a timeout sends again, leaves whatever
+            // cwnd says.
             self.cc.window().max(selective.board.pipe() + self.tx.mss)
         } else if self.recovery.is_fast() && selective.delivery.is_none() {
             selective.board.pipe() + selective.prr.budget()
+        } else if let Some(bytes) = self.recovery.doubt.as_ref().and_then(|doubt| doubt.bytes()) {
+            // RFC 5682 §3.1 step 2b: two new segments, though not all before them is taken for lost.
+            self.cc.window().max(selective.board.pipe() + bytes)
         } else {
             self.cc.window()
         }
@@ -369,11 +393,11 @@ impl Tcp {
             return self.send_again(now, start, end, true);
         }
         // Rule 4: one segment, which stays unsent as far as the scoreboard knows.
-        if !selective.rescued
+        if self.tx.una > selective.rescue
             && let Some((start, end)) = selective.board.last_missing()
         {
             let draft = self.send_again(now, start, end, false)?;
-            self.selective.as_mut()?.rescued = true;
+            self.selective.as_mut()?.rescue = self.recovery.recover;
             return Some(draft);
         }
         None
@@ -392,6 +416,7 @@ impl Tcp {
             let snapshot = self.snapshot(now, &mut selective, len_in_numbers);
             selective.board.resend(start, len_in_numbers, counted, now, snapshot);
             selective.prr.on_sent(len);
+            selective.rack.iter_mut().for_each(|rack| rack.timed_out = false);
             self.selective = Some(selective);
             let draft = self.data(now, start, len, fin);
             self.timers.rto = Some(now + self.rtt.rto());

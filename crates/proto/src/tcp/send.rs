@@ -179,6 +179,9 @@ impl Tcp {
             }
             _ => None,
         };
+        if draft.is_none() && self.pacing.is_some() {
+            self.note_usage();
+        }
         if draft.is_none() && self.rx.ack_now {
             // A window probe may stand beyond a closed window, where nothing would be accepted.
             let seq = if self.tx.window == 0 { self.tx.nxt } else { self.tx.max };
@@ -384,6 +387,9 @@ impl Tcp {
         }
         if fin {
             flags = flags | Flags::FIN;
+            if let Some(selective) = &mut self.selective {
+                selective.board.fin = Some(end);
+            }
         }
         let after = end + u64::from(fin);
         let mut ecn = Ecn::NotEct;

@@ -85,6 +85,7 @@ mod road;
 mod sctp_fuzz;
 mod sctp_pair;
 mod tcp_pair;
+mod tcp_stress;
 mod tfrc_pair;
 mod tfrc_tb;
 mod wire;

@@ -129,6 +129,45 @@ fn no_segment_outgrows_the_path() {
     assert_eq!((small.len(), small[0].payload.len(), blocks(&small[0])), (1, 100, vec![(2, 3)]));
 }
 
+/// §3: "the sequence number immediately following the last sequence number" of a run: a FIN has one
+/// (RFC 9293 §3.4), so that a block which it ends covers it, as Linux's does. RFC 5681 §4.2: each
+/// segment out of order, a FIN alone too, is acknowledged at once; RFC 2883 §4: what came twice is named.
+#[test]
+fn a_fin_beyond_a_gap() {
+    let block = |segment: &Segment| -> Vec<(u32, u32)> {
+        let place = |number: u32| number.wrapping_sub(PEER);
+        let sack = segment.sack.as_ref().map_or(&[][..], |sack| sack.as_slice());
+        sack.iter().map(|(left, right)| (place(*left), place(*right))).collect()
+    };
+    let fin = Flags::FIN | ACK;
+    // With data, alone, alone beside data that came before, and before it.
+    let mut alone = receiver();
+    assert_eq!(block(&alone.arrive(fin, 1001, 1, 1000)[0]), [(1001, 2002)]);
+    assert_eq!(block(&alone.arrive(fin, 1001, 1, 1000)[0]), [(1001, 2002), (1001, 2002)]);
+    // In order nothing is named.
+    let answer = &alone.arrive(ACK, 1, 1, 1000)[0];
+    assert_eq!((Alone::acked(answer), block(answer)), (2002, vec![]));
+    let mut alone = receiver();
+    assert_eq!(block(&alone.arrive(fin, 2001, 1, 0)[0]), [(2001, 2002)]);
+    assert_eq!(block(&alone.arrive(fin, 2001, 1, 0)[0]), [(2001, 2002), (2001, 2002)]);
+    assert_eq!(block(&alone.arrive(ACK, 1001, 1, 1000)[0]), [(1001, 2002)]);
+    let mut alone = receiver();
+    assert_eq!(block(&alone.arrive(ACK, 1001, 1, 1000)[0]), [(1001, 2001)]);
+    assert_eq!(block(&alone.arrive(fin, 2001, 1, 0)[0]), [(1001, 2002)]);
+    // Others in between, and delayed acknowledgements.
+    let receive_buffer = Size::from_bytes(65_000);
+    let config = Config { receive_buffer, delayed_ack: true, ..selective() };
+    let mut alone = Alone::established(&config);
+    assert_eq!(block(&alone.arrive(fin, 5001, 1, 0)[0]), [(5001, 5002)]);
+    assert_eq!(block(&alone.arrive(ACK, 2001, 1, 1000)[0]), [(2001, 3001), (5001, 5002)]);
+    // It fills a part of what is missing (RFC 5681 §4.2).
+    assert_eq!(alone.arrive(ACK, 1, 1, 1000).len(), 1);
+    let mut alone = Alone::established(&config);
+    alone.arrive(fin, 5001, 1, 0);
+    let answer = &alone.arrive(ACK, 1, 1, 1000)[0];
+    assert_eq!((Alone::acked(answer), block(answer)), (1001, vec![(5001, 5002)]));
+}
+
 /// §8: the peer may discard what it had named; when a timeout finds the next byte named, nothing
 /// named is believed any more, and all is sent again.
 #[test]

@@ -3,7 +3,7 @@
 use crate::pair::*;
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::probe::Gauge;
-use talkspurt_proto::tcp::{Config, Flags};
+use talkspurt_proto::tcp::{Config, Controller, Flags};
 use talkspurt_proto::units::Size;
 
 const ACK: Flags = Flags::ACK;
@@ -170,4 +170,43 @@ fn an_idle_window_does_not_grow() {
     }
     assert_eq!(pair.client.notes.last(Gauge::Cwnd), Some(10_000.0));
     pair.input(Client, Input::Close);
+}
+
+/// §3.1: slow start doubles the window in each round trip where every segment is acknowledged, however
+/// the segments are spread over it (RFC 7661 §4.3: a window of which half is used is used).
+#[test]
+fn a_paced_slow_start_doubles() {
+    for controller in [Controller::Newreno, Controller::Sack, Controller::Cubic] {
+        let config = Config {
+            controller,
+            initial_window: 10,
+            pacing: Some(true),
+            hystart: Some(false),
+            window_scaling: true,
+            ..plain()
+        };
+        let mut pair = Pair::new(&config);
+        pair.connect();
+        pair.send(Client, 3_000_000);
+        pair.drive_for(ms(250));
+        let window = |pair: &Pair| pair.client.notes.last(Gauge::Cwnd).expect("told");
+        let before = window(&pair);
+        pair.drive_for(ms(300));
+        let grown = window(&pair) / before;
+        // Three round trips.
+        assert!((6.9..=8.6).contains(&grown), "{controller:?}: {grown}");
+    }
+}
+
+/// A paced sender that has little to send earns at most twice the window it uses.
+#[test]
+fn a_paced_window_that_is_not_used_does_not_grow() {
+    let config = Config { initial_window: 10, pacing: Some(true), ..selective() };
+    let mut pair = Pair::new(&config);
+    pair.connect();
+    for _ in 0..200 {
+        pair.send(Client, 3000);
+        pair.drive_for(ms(100));
+    }
+    assert_eq!(pair.client.notes.last(Gauge::Cwnd), Some(10_000.0));
 }

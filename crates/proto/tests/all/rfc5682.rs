@@ -50,7 +50,7 @@ fn window(alone: &Alone) -> (Option<f64>, Option<f64>) {
 }
 
 /// §2.1 steps 2b and 3b: two new segments for the first acknowledgement, and if the second one
-/// advances, too, nothing is sent twice. RFC 4015 §3.2 step 6: cwnd is what is in flight and what was
+/// advances, too, nothing is sent twice. RFC 4015 §3.1 step 9: cwnd is what is in flight and what was
 /// acknowledged, but not more than it was; ssthresh is the old one (here: none).
 #[test]
 fn needless() {
@@ -101,7 +101,7 @@ fn the_default() {
     }
 }
 
-/// RFC 4015 §3.2 step 6: a threshold that was there comes back if it is above what was in flight.
+/// RFC 4015 §3.1 step 9: a threshold that was there comes back if it is above what was in flight.
 #[test]
 fn the_threshold_comes_back() {
     for (ssthresh, after) in [(50, 50_000.0), (2, 10_000.0)] {
@@ -113,7 +113,7 @@ fn the_threshold_comes_back() {
     }
 }
 
-/// RFC 4015 §3.2 step 6: a mark is congestion, whatever else was needless.
+/// RFC 4015 §3.1 step 9: a mark is congestion, whatever else was needless.
 #[test]
 fn not_with_a_mark() {
     let config = Config { ecn: true, ..basic() };
@@ -288,7 +288,7 @@ fn the_new_data_arrived_first() {
     assert_eq!(window(&alone), (Some(3000.0), Some(5000.0)));
 }
 
-/// RFC 4015 §3.2 step 8: the timer learns from the first data sent afterwards. Round trips took 100 ms,
+/// RFC 4015 §3.1 step 11: the timer learns from the first data sent afterwards. Round trips took 100 ms,
 /// then 1.6 s: SRTT is 1.6 s and RTTVAR 0.8 s at once, where RFC 6298 §2.3 would have 0.2875 s and
 /// 0.4125 s.
 #[test]
@@ -370,4 +370,17 @@ fn the_end_in_doubt() {
         alone.arrive(Flags::ACK, 1, 11_002, 0);
         assert_eq!(alone.tcp.state(), State::FinWait2);
     }
+}
+
+/// RFC 5682 §3.1: `RecoveryPoint` is SND.UNA, "thus allowing fast recovery on incoming duplicate
+/// acknowledgments"; RFC 4015 §4: with NewReno the third duplicate is a loss, whatever `recover` is.
+#[test]
+fn a_loss_after_a_needless_timeout() {
+    let mut alone = timed_out(&basic(), 100);
+    ack(&mut alone, 1);
+    ack(&mut alone, 2);
+    // 2 is lost: what follows makes duplicates.
+    assert!(ack(&mut alone, 2).iter().all(|place| *place > 11));
+    assert!(ack(&mut alone, 2).iter().all(|place| *place > 11));
+    assert_eq!(ack(&mut alone, 2), [2]);
 }

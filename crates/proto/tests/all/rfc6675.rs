@@ -58,6 +58,40 @@ fn what_is_a_duplicate() {
     assert_eq!(places(&alone, &sent), [0]);
 }
 
+/// §2, §5: an acknowledgement that names something new is a duplicate "even if it [...] moves the
+/// cumulative acknowledgment point": DupAcks becomes zero, and then one.
+#[test]
+fn a_duplicate_that_acknowledges() {
+    // Short segments, of which three do not make two segments' worth.
+    let mut alone = Alone::established(&Config { initial_window: 10, ..selective() });
+    (0..10).for_each(|_| drop(alone.send(100)));
+    let mut named = |ack: u32, block: (u32, u32)| -> Vec<u32> {
+        let sent = alone.sack(1 + 100 * ack, &[(1 + 100 * block.0, 1 + 100 * block.1)]);
+        sent.iter().map(|segment| (alone.place(segment) - 1) / 100).collect()
+    };
+    assert!(named(1, (2, 3)).is_empty());
+    assert!(named(1, (2, 4)).is_empty());
+    assert_eq!(named(1, (2, 5)), [1]);
+}
+
+/// §5 step 4.3 sets RescueRxt to the end of the first retransmission, so that the rescue of rule 4
+/// waits until more than that is acknowledged; there is one in a recovery.
+#[test]
+fn the_rescue() {
+    // Ten in flight, nothing else to send; 0, 2, 8 and 9 are missing.
+    let mut alone = sender(10);
+    assert_eq!(sack(&mut alone, 0, &[(1, 2)]), [0; 0]);
+    assert_eq!(sack(&mut alone, 0, &[(3, 4), (1, 2)]), [0; 0]);
+    // 0, and 2, below which three lie, in a window of five; no rescue, however much room there is.
+    let mut sent = sack(&mut alone, 0, &[(3, 5), (1, 2)]);
+    sent.extend(sack(&mut alone, 0, &[(3, 7), (1, 2)]));
+    sent.extend(sack(&mut alone, 0, &[(3, 8), (1, 2)]));
+    assert_eq!(sent, [0, 2]);
+    // Beyond the first retransmission: the last segment, once.
+    assert_eq!(sack(&mut alone, 2, &[(3, 8)]), [9]);
+    assert_eq!(sack(&mut alone, 8, &[]), [0; 0]);
+}
+
 /// §4, IsLost: more than two segments' worth named in one acknowledgement is as good as three
 /// duplicates.
 #[test]

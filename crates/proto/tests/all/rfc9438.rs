@@ -192,6 +192,34 @@ fn hystart() {
     assert!(threshold.is_some());
 }
 
+/// §4.6: a loss leaves two segments at least, a mark one; the threshold is two in either case.
+#[test]
+fn little_in_flight() {
+    let after = |event: Congestion| {
+        let start = Start { quantum: MSS, window: 2 * MSS, threshold: None };
+        let mut cubic = Cubic::new(&start, false);
+        cubic.on_congestion(Instant::ZERO, &event);
+        (cubic.window(), cubic.threshold())
+    };
+    assert_eq!(after(Congestion::Loss { flight: MSS }), (2 * MSS, Some(2 * MSS)));
+    assert_eq!(after(Congestion::Mark { flight: MSS }), (MSS, Some(2 * MSS)));
+}
+
+/// RFC 9406 §4.3: L is 8 segments, and without bound for a sender that paces. After HyStart++ RFC 5681's
+/// one holds.
+#[test]
+fn one_acknowledgement_of_many() {
+    let start = Start { quantum: MSS, window: 40 * MSS, threshold: None };
+    let grown = |mut cubic: Cubic| {
+        let ack = Ack { acked: 20 * MSS, flight: 40 * MSS, window_limited: true };
+        cubic.on_ack(Instant::ZERO, &ack, &rtt(100));
+        cubic.window() / MSS - 40
+    };
+    assert_eq!(grown(Cubic::new(&start, true)), 8);
+    assert_eq!(grown(Cubic::new(&start, true).paced()), 20);
+    assert_eq!(grown(Cubic::new(&start, false).paced()), 1);
+}
+
 /// What a bulk transfer over a path with random loss brings, in segments a round trip of 100 ms.
 fn mean_window(controller: Controller, loss: f64, seconds: u64) -> f64 {
     let mut config = Config { controller, initial_window: 10, ..selective() };
