@@ -2,7 +2,7 @@
 //! Identifier. Each is a whole [`Peer`]; its own endpoint never opens, and while it speaks it has that of
 //! the association in its place.
 
-use talkspurt_proto::endpoint::Event;
+use talkspurt_proto::endpoint::{Endpoint, Event};
 use talkspurt_proto::packet::{Bodies, Frame};
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::sctp::{Delivered, Sending};
@@ -22,9 +22,9 @@ pub(super) struct Guests {
     guests: Vec<Guest>,
     /// How the owner's messages are sent.
     own: Sending,
-    /// Who is asked first next time, 0 being the owner: a source that takes all the room there is must not
-    /// always be the first.
-    first: usize,
+    /// In which order they are asked for messages, 0 being the owner: who got room comes behind the others,
+    /// for a source that takes all there is must not always be the first.
+    order: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -80,13 +80,14 @@ impl Peer {
         };
         let Transport::Sctp(own) = &peer.transport else { panic!("an association is SCTP's") };
         let guests = self.guests.get_or_insert_with(|| {
-            Box::new(Guests { guests: Vec::new(), own: association.sending(), first: 0 })
+            Box::new(Guests { guests: Vec::new(), own: association.sending(), order: vec![0] })
         });
         let ppid = PPIDS + 1 + guests.guests.len() as u32;
         let how = Sending { stream, ppid, ..own.sending() };
         // On either side: it says nothing before its start, though the association may be open.
         peer.opens = Some(start);
         guests.guests.push(Guest { peer, how });
+        guests.order.push(guests.guests.len());
     }
 
     /// The flows in its association, its own apart.
@@ -103,9 +104,10 @@ impl Peer {
         probe: &mut Stamped<'_, P>,
     ) {
         let Some(mut guests) = self.guests.take() else { return };
-        let count = guests.guests.len() + 1;
-        for turn in 0..count {
-            match (guests.first + turn) % count {
+        let (count, mut at) = (guests.order.len(), 0);
+        for _ in 0..count {
+            let room = self.transport.room();
+            match guests.order[at] {
                 // Without guests it is fed as any peer; SCTP's messages pass no transport by.
                 0 => {
                     let passed = self.feed(local, bodies, probe);
@@ -123,8 +125,12 @@ impl Peer {
                     send_as(&mut self.transport, guests.own);
                 }
             }
+            if self.transport.room() < room {
+                guests.order[at..].rotate_left(1);
+            } else {
+                at += 1;
+            }
         }
-        guests.first = (guests.first + 1) % count;
         self.guests = Some(guests);
     }
 
