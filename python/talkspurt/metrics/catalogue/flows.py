@@ -206,16 +206,16 @@ FLOWS: tuple[Column, ...] = (
     _packets(
         "held_back_packets",
         "held back",
-        "Messages that had arrived and could not be delivered yet: an earlier one of their stream was "
-        "missing. Only SCTP tells.",
+        "Messages that had arrived and could not be delivered yet: an earlier one of their stream "
+        "was missing. Only SCTP tells.",
         "messages delivered that had waited for an earlier one of their stream (RFC 9260 §6.6)",
         "lower",
     ),
     _seconds(
         "head_of_line_mean_s",
         "head-of-line wait",
-        "How long a message waited at the receiver for earlier ones of its stream. On a stream of its "
-        "own a flow waits for its own losses alone, out of order for none. Only SCTP tells.",
+        "How long a message waited at the receiver for earlier ones of its stream. On a stream of "
+        "its own a flow waits for its own losses alone, out of order for none. Only SCTP tells.",
         "mean over all messages delivered of (delivery − arrival of its last part), RTCP apart",
         "RFC 9260 §6.6",
     ),
