@@ -86,6 +86,15 @@ impl Config {
         }
     }
 
+    /// The flow in whose association it travels, if that is another's.
+    #[must_use]
+    pub fn association(&self) -> Option<&str> {
+        match self {
+            Self::Sctp(config) => config.association.as_deref(),
+            _ => None,
+        }
+    }
+
     /// True if it carries a stream of bytes, in which messages need framing.
     #[must_use]
     pub fn is_stream(&self) -> bool {
@@ -184,7 +193,8 @@ impl Config {
     }
 
     /// Its name in tables: the kind and the controller if it has one, both where the directions
-    /// differ; `-pr` for partially reliable and `-unordered` messages; the profile if it is not that of the RFCs, as in `dccp-ccid2 (ns2)`.
+    /// differ; `-pr` for partially reliable and `-unordered` messages, and whose association carries them
+    /// if it is another flow's; the profile if it is not that of the RFCs, as in `dccp-ccid2 (ns2)`.
     #[must_use]
     pub fn name(&self) -> String {
         let name = match self {
@@ -199,7 +209,10 @@ impl Config {
             Self::Sctp(config) => {
                 let partial = config.lifetime.is_some() || config.max_retransmissions.is_some();
                 let order = if config.ordered { "" } else { "-unordered" };
-                format!("sctp{}{order}", if partial { "-pr" } else { "" })
+                let partial = if partial { "-pr" } else { "" };
+                let owner = config.association.as_ref();
+                let within = owner.map_or_else(String::new, |owner| format!(" in {owner}"));
+                format!("sctp{partial}{order}{within}")
             }
             Self::Tfrc(config) if config.rate.token_bucket.is_some() => "tfrc-tb".to_owned(),
             Self::Tfrc(_) => "tfrc".to_owned(),

@@ -40,14 +40,13 @@ pub(crate) fn render<P: Probe>(
     materials: &Materials,
     world: &World<P>,
 ) -> Vec<Audio> {
-    let mut audio = Vec::new();
+    let (mut audio, peers) = (Vec::new(), world.peers());
     for (name, flow, source, ear) in directions(scenario) {
         let (source::Config::Speech(speech), source::Material::Speech(recording)) =
             (source, build::material_of(source, materials))
         else {
             continue;
         };
-        let peers = world.peers();
         let unit = speech.codec.samples_for(speech.packet);
         let mut sent = recording.sent.to_vec();
         if speech.repeat {

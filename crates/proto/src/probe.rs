@@ -25,6 +25,8 @@ pub enum Topic {
     Gauge,
     /// A connection event, or garbage from the network.
     Event,
+    /// How long what was delivered had waited for what came before it.
+    Order,
 }
 
 /// Where a note was taken.
@@ -291,6 +293,12 @@ pub enum Note<'a> {
         /// Bytes of payload.
         bytes: u32,
     },
+    /// Peer: the transport delivered a message that had waited so long, whole, for earlier ones of its
+    /// stream (RFC 9260 §6.6), be it no time at all.
+    InOrder {
+        /// From when its last part came.
+        waited: Duration,
+    },
     /// Peer: the playout buffer decided.
     Decided {
         /// Number from 0.
@@ -329,6 +337,7 @@ impl Note<'_> {
             | Note::Decided { .. } => Topic::Frame,
             Note::Gauge { .. } => Topic::Gauge,
             Note::Event(_) | Note::Garbage(_) => Topic::Event,
+            Note::InOrder { .. } => Topic::Order,
         }
     }
 }

@@ -5,8 +5,8 @@
 //! comes with XXH3-128; the streams' hashes, in order of places, are hashed into the digest. Left
 //! out on purpose: the pool slot of a body (depends on when slots are recycled), and the bytes of
 //! recorded speech, of which only the length counts: a recording at another rate than its codec's
-//! is resampled in floating point, whose last bit is the processor's. Reports count by their
-//! XXH3-64.
+//! is resampled in floating point, whose last bit is the processor's; and how long messages waited for
+//! their turn, which follows from what arrived and what was delivered. Reports count by their XXH3-64.
 
 use talkspurt_proto::dccp::{self, Kind, WireSeq};
 use talkspurt_proto::endpoint::Event;
@@ -107,8 +107,8 @@ impl Digest {
 }
 
 impl Probe for Digest {
-    fn wants(&self, _: Topic) -> bool {
-        true
+    fn wants(&self, topic: Topic) -> bool {
+        topic != Topic::Order
     }
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {
         self.stream(place).take(now, note);
@@ -167,6 +167,7 @@ impl Record<'_> {
             Note::Gauge { gauge, value } => self.u8(11).u8(gauge as u8).u64(value.to_bits()),
             Note::Event(event) => self.u8(12).u8(event_number(event)),
             Note::Garbage(garbage) => self.u8(13).u8(garbage as u8),
+            Note::InOrder { waited } => self.u8(17).u64(waited.as_nanos()),
             Note::Marked { packet } => self.u8(15).label(packet),
             Note::Copied { packet, body } => self.u8(16).label(packet).body(body),
             // The label of what was refused is in the note of its drop.

@@ -4,6 +4,8 @@
 //! Every note that belongs to an account also comes out as a [`Fact`], from which the
 //! [`Recorder`](crate::Recorder) builds what needs memory.
 
+use std::collections::BTreeMap;
+
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Layers, Packet};
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic, UNNUMBERED};
@@ -12,6 +14,7 @@ use talkspurt_proto::time::{Duration, Instant};
 use crate::account::Account;
 use crate::fate::{Fate, FrameFate};
 use crate::layout::{Layout, RouteInfo, sender};
+use crate::sum::Sum;
 use crate::summary::FlowSummary;
 use crate::video::{self, Video};
 use crate::voice::Voice;
@@ -23,6 +26,17 @@ pub struct Stats {
     window: Window,
     /// By peer; `None` for a side without a source.
     accounts: Vec<Option<Account>>,
+    /// By the peer that sent, of transports that tell: few flows have one, and all others' accounts fill
+    /// their lines of the cache.
+    waits: BTreeMap<u32, Waits>,
+}
+
+/// How long messages that were delivered in the window waited for earlier ones.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waits {
+    all: Sum,
+    held_back: u64,
+    longest: u64,
 }
 
 /// A note understood: which direction it concerns and whether it falls into the measure window.
@@ -74,6 +88,7 @@ impl Stats {
             routes: layout.routes.clone(),
             window: Window { from: layout.from.as_nanos(), nanos: layout.window().as_nanos() },
             accounts: layout.flows.iter().flat_map(|flow| flow.sides.iter().map(account)).collect(),
+            waits: BTreeMap::new(),
         }
     }
 
@@ -89,6 +104,12 @@ impl Stats {
             let end = Instant::ZERO + layout.duration;
             let video = account.video.as_ref();
             summary.video = video.map(|video| video.summary(layout.from, layout.to, end));
+            if let Some(waits) = self.waits.get(&(direction.peer as u32)) {
+                summary.held_back_packets = Some(waits.held_back);
+                summary.head_of_line_mean_s = waits.all.mean(1e9);
+                summary.head_of_line_max_s =
+                    Some(Duration::from_nanos(waits.longest).as_secs_f64());
+            }
             Some(summary)
         });
         let rows: Vec<_> = rows.collect();
@@ -138,6 +159,10 @@ impl Stats {
             (Place::Peer(peer), Note::Decided { index, playout: Playout::Late(at) }) => {
                 let inside = self.late(peer ^ 1, *index)?;
                 (peer ^ 1, inside, What::Late { index: *index, at: *at })
+            }
+            (Place::Peer(peer), Note::InOrder { waited }) => {
+                self.waited(now, peer ^ 1, *waited);
+                return None;
             }
             (Place::Peer(peer), Note::Event(Event::Encoding(rung))) => {
                 self.encoding(peer, *rung)?;
@@ -282,6 +307,16 @@ impl Stats {
         Some(inside)
     }
 
+    #[inline(never)]
+    fn waited(&mut self, now: Instant, peer: u32, waited: Duration) {
+        if self.window.holds(now) {
+            let waits = self.waits.entry(peer).or_default();
+            waits.all.add(waited.as_nanos());
+            waits.held_back += u64::from(!waited.is_zero());
+            waits.longest = waits.longest.max(waited.as_nanos());
+        }
+    }
+
     /// Also tells how long after its capture.
     fn played(&mut self, peer: u32, index: u32, at: Instant) -> Option<(bool, Duration)> {
         let account = self.account(peer)?;
@@ -335,7 +370,7 @@ impl Stats {
 
 impl Probe for Stats {
     fn wants(&self, topic: Topic) -> bool {
-        matches!(topic, Topic::Packet | Topic::Drop | Topic::Frame | Topic::Event)
+        matches!(topic, Topic::Packet | Topic::Drop | Topic::Frame | Topic::Event | Topic::Order)
     }
     #[inline(always)]
     fn record(&mut self, now: Instant, place: Place, note: &Note<'_>) {

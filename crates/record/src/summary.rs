@@ -75,6 +75,14 @@ pub struct FlowSummary {
     pub mouth_to_ear_max_s: Option<f64>,
     /// Mean of the RFC 3550 A.8 estimator.
     pub jitter_s: Option<f64>,
+    /// Messages that were delivered and had waited for an earlier one of their stream, of transports that
+    /// deliver messages in order (RFC 9260 §6.6). RTCP apart, as in the two below.
+    pub held_back_packets: Option<u64>,
+    /// How long a message waited, whole, for earlier ones of its stream: mean over all that were
+    /// delivered.
+    pub head_of_line_mean_s: Option<f64>,
+    /// The longest of these waits.
+    pub head_of_line_max_s: Option<f64>,
     /// Frames delivered after their playout.
     pub late_packets: Option<u64>,
     /// Frames never delivered by the end.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::{Flow, Scenario};
+use crate::model::{Flow, Scenario, Transport};
 use crate::path::{Path, Step};
 use crate::problem::{Finding, Findings};
 
@@ -53,10 +53,14 @@ pub(crate) fn expand(scenario: &mut Scenario, found: &mut Findings) -> Written {
     Written(written)
 }
 
-/// In the nodes of the n-th flow, `*` is n.
+/// In the nodes of the n-th flow, and in the name of the flow whose association it travels in, `*` is n.
 fn number_nodes(flow: &mut Flow, number: u32) {
     let ways = flow.via.iter_mut().chain(&mut flow.paths).flatten();
-    for node in [&mut flow.from, &mut flow.to].into_iter().chain(ways) {
+    let owner = match &mut flow.transport {
+        Transport::Sctp(sctp) => sctp.association.as_mut(),
+        _ => None,
+    };
+    for node in [&mut flow.from, &mut flow.to].into_iter().chain(ways).chain(owner) {
         if node.contains('*') {
             *node = node.replace('*', &number.to_string());
         }
@@ -64,6 +68,11 @@ fn number_nodes(flow: &mut Flow, number: u32) {
 }
 
 impl Written {
+    /// The name as written.
+    pub(crate) fn name<'a>(&'a self, name: &'a str) -> &'a str {
+        self.0.get(name).map_or(name, String::as_str)
+    }
+
     /// Findings about a flow of a `count` become findings about what was written, each once.
     pub(crate) fn restore(&self, found: &mut Findings) {
         if self.0.is_empty() {

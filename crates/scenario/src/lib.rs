@@ -6,6 +6,7 @@
 //! and [`network::Network`] turns names into numbers and finds the routes. [`load`] does it all and
 //! gives a [`Study`]: one [`Point`] a run. What is wrong comes back as [`Problems`].
 
+mod association;
 mod axes;
 mod check;
 pub mod course;

@@ -6,6 +6,7 @@
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
+use crate::association;
 use crate::axes::{self, Axis, ResolvedAxis};
 use crate::check;
 use crate::expand;
@@ -204,6 +205,7 @@ impl Reader<'_> {
         };
         let mut expanded = Findings::default();
         let written = expand::expand(&mut scenario, &mut expanded);
+        association::adopt(&mut scenario, tree, &written, &mut expanded);
         for flow in scenario.flows.values_mut() {
             flow.send_queue.packets.get_or_insert(flow.transport.waiting_packets());
             let sources = std::iter::once(&mut flow.source).chain(flow.reverse.as_mut());

@@ -11,7 +11,7 @@ use talkspurt_app::source::{self, Capture, FrameTrace, Material};
 use talkspurt_app::transport::{self, Side};
 use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{self, PathId};
-use talkspurt_proto::probe::{Place, Probe};
+use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Size;
 use talkspurt_scenario::Network;
@@ -102,9 +102,18 @@ pub fn build<P: Probe>(
     let links = links.map(|(index, link)| self::link(scenario.seed, index as u32, link)).collect();
     let plan = Plan { scenario, network, materials };
     let mut peers = Vec::with_capacity(2 * scenario.flows.len());
+    let mut carried = Vec::new();
     for (number, (name, flow)) in scenario.flows.iter().enumerate() {
-        peers.extend(pair(&plan, number, name, flow));
+        let pair = pair(&plan, number, name, flow);
+        match flow.transport.association() {
+            None => peers.extend(pair.map(Peer::new)),
+            Some(owner) => {
+                peers.extend(pair.clone().map(|parts| Peer::new(vacant(parts))));
+                carried.push((owner, pair));
+            }
+        }
     }
+    carry(scenario, carried, &mut peers);
     let routes = network.ways().map(|way| Route {
         sender: (2 * way.flow + way.side) as u32,
         path: PathId(way.path),
@@ -130,7 +139,40 @@ pub fn start(scenario: &Scenario, name: &str, flow: &Flow) -> Instant {
     let interval = flow.source.interval().unwrap_or_default();
     let spread = flow.start_spread.unwrap_or(interval);
     let mut dice = Dice::new(scenario.seed, &format!("flow/{name}/start"));
-    Instant::ZERO + flow.start + dice.span(spread)
+    let own = Instant::ZERO + flow.start + dice.span(spread);
+    // Nothing is said in an association before it is opened.
+    let owner =
+        flow.transport.association().map(|owner| start(scenario, owner, &scenario.flows[owner]));
+    owner.map_or(own, |owner| own.max(owner))
+}
+
+/// Puts flows that travel in another's association there: their streams are numbered in the order of the
+/// file, that of the owner being 0.
+fn carry(scenario: &Scenario, carried: Vec<(&str, [peer::Parts; 2])>, peers: &mut [Peer]) {
+    let mut streams = BTreeMap::<usize, u16>::new();
+    for (owner, pair) in carried {
+        let (number, _, flow) = scenario.flows.get_full(owner).expect("the checks found the owner");
+        let separate =
+            matches!(&flow.transport, transport::Config::Sctp(sctp) if sctp.multistreaming);
+        let stream = streams.entry(number).or_default();
+        *stream += u16::from(separate);
+        for (side, parts) in pair.into_iter().enumerate() {
+            peers[2 * number + side].carry(parts, *stream);
+        }
+    }
+}
+
+/// What is in the place of a peer that is carried in another's association: it has the number, and does
+/// nothing.
+fn vacant(parts: peer::Parts) -> peer::Parts {
+    peer::Parts {
+        transport: transport::Config::Udp(talkspurt_proto::udp::Config::default()),
+        side: Side::Answers,
+        source: None,
+        sink: None,
+        rtcp: talkspurt_proto::rtcp::Config { enabled: false, ..parts.rtcp },
+        ..parts
+    }
 }
 
 fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
@@ -151,7 +193,7 @@ fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
 }
 
 /// Both ends of flow `number`.
-fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
+fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [peer::Parts; 2] {
     let Plan { scenario, network, materials } = plan;
     let paths = &network.routes[number];
     let start = start(scenario, name, flow);
@@ -173,8 +215,8 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
         let (own, other) = if side == Side::Opens { (0, 1) } else { (1, 0) };
         let run = [start, stop].map(|at| clocks[other].local(at));
         let sink = sources[other].and_then(|source| sink(source, materials, flow, run));
-        Peer::new(peer::Parts {
-            place: Place::Peer((2 * number + own) as u32),
+        peer::Parts {
+            number: (2 * number + own) as u32,
             side,
             transport: fitted(flow, first_mtu[own]),
             clock: clocks[own],
@@ -194,7 +236,7 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Peer; 2] {
             seed: scenario.seed,
             name: names[own].clone(),
             other: names[other].clone(),
-        })
+        }
     })
 }
 

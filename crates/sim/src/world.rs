@@ -219,10 +219,16 @@ impl<P: Probe> World<P> {
         &self.cells
     }
 
-    /// The peers, for what they received.
+    /// The peers by number, for what they received: those that are carried in another's association, too.
     #[must_use]
-    pub fn peers(&self) -> &[Peer] {
-        &self.peers
+    pub fn peers(&self) -> Vec<&Peer> {
+        let mut peers: Vec<&Peer> = self.peers.iter().collect();
+        for carried in self.peers.iter().flat_map(Peer::carried) {
+            if let Place::Peer(number) = carried.place() {
+                peers[number as usize] = carried;
+            }
+        }
+        peers
     }
 
     /// The present.

@@ -225,6 +225,7 @@ CHUNK_HEADER = 16
 def _sctp(flow: Flow) -> Agents:
     knobs, findings = flow.transport, flow.part.findings
     for key, wanted, why in (
+        ("association", None, "an association of its has one application"),
         ("lifetime", None, "its partial reliability counts retransmissions, not time"),
         ("scheduler", "fcfs", "its messages leave as they come"),
         ("ecn", False, "its association hears no marks"),
@@ -238,7 +239,7 @@ def _sctp(flow: Flow) -> Agents:
         knobs.ignore("ack_clocked", "nagle")
     knobs.must("ack_clocked", True, "new data leaves when a SACK comes in, and at no other time")
     knobs.must("nagle", False, "what a SACK lets go leaves, full packets or not")
-    knobs.ignore("cookie_life")
+    knobs.ignore("cookie_life", "multistreaming")
     _must_take_all(knobs)
     if flow.version != "v4":
         path = flow.part.at("ip")

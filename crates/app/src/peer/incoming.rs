@@ -339,7 +339,7 @@ mod tests {
         let (codec, packet) = (Codec::Pcmu, Duration::from_millis(20));
         let playout = playout::Config::default();
         Parts {
-            place: Place::Peer(1),
+            number: 1,
             side: Side::Answers,
             transport: transport::Config::Udp(udp::Config::default()),
             clock: Clock::default(),
@@ -374,7 +374,8 @@ mod tests {
             let payload = Payload::Real(vec![7; 160].into());
             let packet = sender.packet(slot as u32 * 160, false, payload);
             let local = Instant::ZERO + Duration::from_millis(20) * (slot + 1);
-            let probe = &mut Stamped { probe: &mut (), now: local, place: parts.place };
+            let probe =
+                &mut Stamped { probe: &mut (), now: local, place: Place::Peer(parts.number) };
             incoming.deliver(local, &parts.clock, &mut Frame::Rtp(packet), &mut None, probe);
         }
         assert_eq!(incoming.played().len(), KEEP);

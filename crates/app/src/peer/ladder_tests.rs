@@ -79,7 +79,7 @@ pub(super) fn parts(side: Side, playout: playout::Config) -> Parts {
         MediaSink { encodings: speech().encodings(), playout, origin: Instant::ZERO, keep: 0 };
     let sink = Sink::Played(sink);
     Parts {
-        place: Place::Peer(u32::from(!opens)),
+        number: u32::from(!opens),
         side,
         transport: transport::Config::Udp(udp::Config::default()),
         clock: Clock::default(),

@@ -5,6 +5,7 @@
 
 #[cfg(test)]
 mod bulk_tests;
+mod guests;
 mod incoming;
 #[cfg(test)]
 mod ladder_tests;
@@ -19,6 +20,7 @@ mod sizing;
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use guests::Guests;
 use incoming::Incoming;
 pub use incoming::{MediaSink, Sink};
 use outgoing::Outgoing;
@@ -38,10 +40,10 @@ use crate::source;
 use crate::transport::{self, Side, Transport};
 
 /// What a peer is made of.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Parts {
-    /// Its place in notes.
-    pub place: Place,
+    /// Its number in notes: that of [`Place::Peer`].
+    pub number: u32,
     /// Which end it is.
     pub side: Side,
     /// What carries the flow.
@@ -117,7 +119,10 @@ pub struct Peer {
     opens: Option<Instant>,
     /// The transport's next deadline, by the local clock.
     deadline: Option<Instant>,
-    place: Place,
+    /// Its number in [`Place::Peer`].
+    number: u32,
+    /// A DCCP Request as ns-2 counts it.
+    opening_bytes: u32,
     version: IpVersion,
     dscp: u8,
     sizing: Sizing,
@@ -139,8 +144,8 @@ pub struct Peer {
     incoming: Incoming,
     /// When a BYE that finds no room is given up, by the local clock.
     parts_by: Option<Instant>,
-    /// A DCCP Request as ns-2 counts it.
-    opening_bytes: u32,
+    /// Other flows in its association.
+    guests: Option<Box<Guests>>,
     #[cfg(test)]
     takes_the_long_way: bool,
 }
@@ -160,7 +165,7 @@ impl Peer {
             .map(|(config, material)| Outgoing::new(config, material, &parts, dice("source")));
         let rtcp = reports(&parts, outgoing.as_ref(), start, dice("rtcp"));
         Self {
-            place: parts.place,
+            number: parts.number,
             clock: parts.clock,
             version: parts.version,
             dscp: parts.dscp,
@@ -179,6 +184,7 @@ impl Peer {
             incoming: Incoming::new(&parts),
             rtcp,
             report: None,
+            guests: None,
             #[cfg(test)]
             takes_the_long_way: false,
         }
@@ -196,7 +202,7 @@ impl Peer {
         probe: &mut P,
     ) -> bool {
         let local = self.clock.local(now);
-        let stamped = &mut Stamped { probe, now, place: self.place };
+        let stamped = &mut Stamped { probe, now, place: self.place() };
         // Media that would come out as it came in is looked at where it lies: moved in and out again,
         // each time right after it was written, it takes as long as all else of its arrival.
         if let Body::Udp(frame @ Frame::Rtp(_)) = body
@@ -249,7 +255,7 @@ impl Peer {
 
     #[inline(always)]
     fn take_in<P: Probe>(&mut self, local: Instant, input: Input, now: Instant, probe: &mut P) {
-        self.transport.handle(local, input, &mut Stamped { probe, now, place: self.place });
+        self.transport.handle(local, input, &mut Stamped { probe, now, place: self.place() });
         self.look_for_room();
     }
 
@@ -260,7 +266,7 @@ impl Peer {
             outgoing.look_for_room();
             self.unfed = true;
         } else {
-            self.unfed = self.rtcp.is_some();
+            self.unfed = self.rtcp.is_some() || self.guests.is_some();
         }
     }
 
@@ -275,7 +281,7 @@ impl Peer {
         probe: &mut P,
     ) {
         let local = self.clock.local(now);
-        let stamped = &mut Stamped { probe, now, place: self.place };
+        let stamped = &mut Stamped { probe, now, place: self.place() };
         self.transport.handle(local, Input::Path(path, news), stamped);
         self.unfed = true;
     }
@@ -290,7 +296,7 @@ impl Peer {
         probe: &mut P,
     ) -> Action {
         let local = self.clock.local(now);
-        let stamped = &mut Stamped { probe, now, place: self.place };
+        let stamped = &mut Stamped { probe, now, place: self.place() };
         loop {
             if self.unfed || self.report.is_some() {
                 self.unfed = false;
@@ -309,9 +315,13 @@ impl Peer {
                     return Action::Send { path, ecn, ip_bytes, body: bodies.put(|| body) };
                 }
                 // Looked at where it lies: what is moved as soon as it was written stalls.
-                Output::Deliver(ref mut frame) => {
-                    self.incoming.deliver(local, &self.clock, frame, &mut self.rtcp, stamped)
-                }
+                Output::Deliver(ref mut frame) => match &self.transport {
+                    Transport::Sctp(endpoint) => {
+                        let delivered = endpoint.delivered();
+                        self.on_message(local, delivered, frame, stamped);
+                    }
+                    _ => self.incoming.deliver(local, &self.clock, frame, &mut self.rtcp, stamped),
+                },
                 Output::Event(event) => self.on_event(local, event, stamped),
                 Output::Idle { until } => {
                     self.deadline = until;
@@ -343,6 +353,13 @@ impl Peer {
         self.outgoing.as_ref().map_or(0, Outgoing::generated)
     }
 
+    /// Its place in notes.
+    #[inline(always)]
+    #[must_use]
+    pub const fn place(&self) -> Place {
+        Place::Peer(self.number)
+    }
+
     #[inline(always)]
     fn ip_bytes(&self, body: &Body) -> u32 {
         self.sizing.ip_bytes(self.version, body, self.opening_bytes)
@@ -364,6 +381,10 @@ impl Peer {
         probe: &mut Stamped<'_, P>,
     ) -> Option<(u32, BodyId)> {
         if self.opens.is_some() {
+            return None;
+        }
+        if self.guests.is_some() {
+            self.feed_in_turn(local, bodies, probe);
             return None;
         }
         if self.report.is_some() {
@@ -425,8 +446,11 @@ impl Peer {
             Event::Closed | Event::Reset | Event::TimedOut => self.closed = true,
             Event::Connected | Event::Restarted => self.connected = true,
         }
+        if let Some(guests) = &mut self.guests {
+            guests.on_event(event);
+        }
         if probe.wants(Topic::Event) {
-            probe.record(local, self.place, &Note::Event(event));
+            probe.record(local, self.place(), &Note::Event(event));
         }
     }
 
@@ -434,16 +458,31 @@ impl Peer {
     /// other side has closed. What an answering side said before it was called is sent first.
     #[inline(always)]
     fn close_if_done<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
-        let done = match &self.outgoing {
+        self.has_said_all(local) && self.connected && !self.closed && self.close(local, probe)
+    }
+
+    #[inline(always)]
+    fn has_said_all(&self, local: Instant) -> bool {
+        match &self.outgoing {
             Some(outgoing) => self.opens.is_none() && outgoing.is_done(local),
             None => self.peer_closed,
-        };
-        done && self.connected && !self.closed && self.close(local, probe)
+        }
     }
 
     /// True if nothing keeps it open any more.
     #[cold]
     fn close<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
+        let others = self.guests.as_ref().is_some_and(|guests| !guests.have_closed());
+        if !self.part(local, probe) || others {
+            return false;
+        }
+        self.closed = true;
+        self.transport.handle(local, Input::Close, probe);
+        true
+    }
+
+    /// True once all has been said, BYE included.
+    fn part<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) -> bool {
         if !self.parting {
             self.parting = true;
             self.say_goodbye(local, probe);
@@ -452,9 +491,7 @@ impl Peer {
         if self.report.is_some() && self.parts_by.is_some_and(|by| local < by) {
             return false;
         }
-        self.report = None;
-        self.closed = true;
-        self.transport.handle(local, Input::Close, probe);
+        (self.report, self.parts_by) = (None, None);
         true
     }
 
@@ -469,8 +506,18 @@ impl Peer {
 
     #[inline(always)]
     fn next_wake(&self, local: Instant, deadline: Option<Instant>) -> Option<Instant> {
+        let mut next = earlier(deadline, self.next(local));
+        if let Some(guests) = &self.guests {
+            next = earlier(next, guests.next(local));
+        }
+        next.map(|local| self.clock.truth(local))
+    }
+
+    /// When source or reports have something to do, by the local clock.
+    #[inline(always)]
+    fn next(&self, local: Instant) -> Option<Instant> {
         let source = self.outgoing.as_ref().and_then(|outgoing| outgoing.due(local));
-        let mut next = deadline;
+        let mut next = None;
         if let Some(opens) = self.opens {
             next = earlier(next, Some(opens));
         } else {
@@ -482,7 +529,7 @@ impl Peer {
         if self.parting && !self.closed {
             next = earlier(next, self.parts_by);
         }
-        next.map(|local| self.clock.truth(local))
+        next
     }
 }
 
@@ -522,7 +569,7 @@ fn reports(
 
 // What each packet of a call needs: of one that is sent four lines of the cache, and as many of one that
 // is received.
-#[cfg(target_pointer_width = "64")]
+#[cfg(all(target_pointer_width = "64", not(test)))]
 const _: () = {
     use std::mem::offset_of;
     assert!(offset_of!(Peer, rtcp) == 64 && offset_of!(Peer, outgoing) + 32 <= 128);

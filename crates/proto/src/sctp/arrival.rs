@@ -160,7 +160,7 @@ impl Sctp {
                     self.on_stale_cookie(now, &cause.value);
                 }
             }
-            Chunk::Data(data) => return self.on_data(data, reading),
+            Chunk::Data(data) => return self.on_data(now, data, reading),
             Chunk::Sack(sack) if open => self.on_sack(now, &sack)?,
             // §8.3: the value goes back as it came, where it came from.
             Chunk::Heartbeat(value) if self.state > State::CookieWait => {
@@ -192,7 +192,12 @@ impl Sctp {
         Ok(if self.state == State::Closed { Next::Stop } else { Next::GoOn })
     }
 
-    fn on_data(&mut self, data: Data, reading: &mut Reading) -> Result<Next, Garbage> {
+    fn on_data(
+        &mut self,
+        now: Instant,
+        data: Data,
+        reading: &mut Reading,
+    ) -> Result<Next, Garbage> {
         if self.state <= State::CookieEchoed {
             return Err(Garbage::Unexpected);
         }
@@ -220,7 +225,7 @@ impl Sctp {
             self.rx.ignore(&data);
             return Ok(Next::GoOn);
         }
-        match self.rx.on_data(data) {
+        match self.rx.on_data(now, data) {
             Ok(Taken::New | Taken::Again) => Ok(Next::GoOn),
             Ok(Taken::Refused) => Err(Garbage::OutOfWindow),
             Err(words) => {

@@ -34,8 +34,19 @@ pub struct Config {
     /// retransmissions); absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_retransmissions: Option<u32>,
-    /// Streams each way that are asked for and allowed (RFC 9260 §5.1.1); an application's data goes
-    /// on stream 0.
+    /// Name of a flow of SCTP between the same ends, in whose association this flow's messages travel.
+    /// Everything else about the association is said there; a flow within it says for its own messages
+    /// alone whether they are `ordered`, and `lifetime` or `max_retransmissions`. For a flow with a
+    /// `count`, `*` in the name is its number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub association: Option<String>,
+    /// Where several flows share the association: each on a stream of its own, in the order of the file
+    /// from stream 0, which is this flow's, on; false: all on stream 0, in one order (RFC 9260 §6.6).
+    /// Either way each flow's messages have a Payload Protocol Identifier of their own.
+    #[serde(default = "Config::yes")]
+    pub multistreaming: bool,
+    /// Streams each way that are asked for and allowed (RFC 9260 §5.1.1). A flow's messages go on one of
+    /// them, and those of an association that carries no other flow on stream 0.
     #[serde(default = "Config::default_streams")]
     pub streams: u16,
     /// Which stream's message is sent next (RFC 8260 §3).
@@ -175,6 +186,8 @@ impl Default for Config {
             ordered: true,
             lifetime: None,
             max_retransmissions: None,
+            association: None,
+            multistreaming: true,
             streams: Self::default_streams(),
             scheduler: Scheduler::default(),
             ecn: false,

@@ -97,6 +97,15 @@ struct Timers {
     path: usize,
 }
 
+/// What is known of a message that was delivered, beside its bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Delivered {
+    /// Its Payload Protocol Identifier.
+    pub ppid: u32,
+    /// How long it waited, whole, for earlier ones of its stream (RFC 9260 §6.6).
+    pub waited: Duration,
+}
+
 /// What the probe was last told.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Told {
@@ -140,6 +149,10 @@ pub struct Sctp {
     /// Timeouts in a row on all paths (§8.1).
     errors: u32,
     timers: Timers,
+    /// How messages of `Input::Frame` are sent.
+    sending: Sending,
+    /// What the last message delivered was.
+    delivered: Delivered,
     /// Whole packets to leave.
     packets: VecDeque<Transmit>,
     /// Control chunks to leave, on which path.
@@ -192,6 +205,15 @@ impl Sctp {
             paths: vec![Path::new(config, version.header_bytes(), true)],
             errors: 0,
             timers: Timers::default(),
+            sending: Sending {
+                stream: 0,
+                ppid: 0,
+                unordered: !config.ordered,
+                lifetime: config.lifetime,
+                max_retransmissions: config.max_retransmissions,
+                priority: None,
+            },
+            delivered: Delivered::default(),
             packets: VecDeque::new(),
             control: VecDeque::new(),
             spare: None,
@@ -275,19 +297,24 @@ impl Sctp {
         self.rx.footprint() + self.tx.footprint() + self.cookie.len() + control + packets
     }
 
-    /// How the configuration sends a message.
+    /// How messages of [`Input::Frame`] are sent: as configured, on stream 0, unless told otherwise.
     #[must_use]
-    pub fn sending(&self) -> Sending {
-        Sending {
-            stream: 0,
-            unordered: !self.config.ordered,
-            lifetime: self.config.lifetime,
-            max_retransmissions: self.config.max_retransmissions,
-            priority: None,
-        }
+    pub const fn sending(&self) -> Sending {
+        self.sending
     }
 
-    /// Takes a message that is to be sent in its own way; `Input::Frame` sends as configured. Bytes
+    /// Sends messages of [`Input::Frame`] so from now on.
+    pub const fn send_as(&mut self, how: Sending) {
+        self.sending = how;
+    }
+
+    /// What is known of the message of the last [`Output::Deliver`].
+    #[must_use]
+    pub const fn delivered(&self) -> Delivered {
+        self.delivered
+    }
+
+    /// Takes a message that is to be sent in its own way. Bytes
     /// that do not find room make room by displacing less important ones (RFC 7496 §3.2), or are
     /// refused: `false`. As after `handle`, `poll` is to be asked.
     pub fn send(&mut self, now: Instant, frame: Frame, how: &Sending) -> bool {
@@ -377,7 +404,7 @@ impl Sctp {
             // §3.3.1: a DATA chunk has at least one byte.
             return;
         }
-        let how = self.sending();
+        let how = self.sending;
         let taken = self.send(now, frame, &how);
         assert!(taken, "the application handed over a message that SCTP had no room for");
     }
@@ -499,8 +526,10 @@ impl Endpoint for Sctp {
         if let Some(event) = self.news.opening() {
             return event;
         }
-        if let Some(frame) = self.rx.reassembly.ready.pop_front() {
-            return Output::Deliver(frame);
+        if let Some(message) = self.rx.reassembly.ready.pop_front() {
+            let waited = now.saturating_since(message.whole);
+            self.delivered = Delivered { ppid: message.ppid, waited };
+            return Output::Deliver(message.frame);
         }
         if let Some(event) = self.news.next() {
             return event;

@@ -15,6 +15,9 @@ use crate::wire;
 pub struct Sending {
     /// On which stream.
     pub stream: u16,
+    /// Payload Protocol Identifier: which application it is of, to the peer's applications (RFC 9260
+    /// §3.3.1); 0 says nothing.
+    pub ppid: u32,
     /// Delivered without regard to order.
     pub unordered: bool,
     /// Given up so long after it was handed over (RFC 3758 §4).
@@ -46,6 +49,7 @@ impl Policy {
 struct Message {
     id: u64,
     rest: Frame,
+    ppid: u32,
     unordered: bool,
     policy: Policy,
     /// Its number, once a part has left; and how many parts have.
@@ -100,9 +104,9 @@ impl Queue {
         if policy.expires.is_some() {
             self.lasts_until = [self.lasts_until, policy.expires].into_iter().flatten().min();
         }
-        let (id, unordered) = (self.next_id, how.unordered);
+        let (id, ppid, unordered) = (self.next_id, how.ppid, how.unordered);
         self.next_id += 1;
-        let message = Message { id, rest: frame, unordered, policy, begun: None };
+        let message = Message { id, rest: frame, ppid, unordered, policy, begun: None };
         entry(&mut self.streams, how.stream).push_back(message);
     }
 
@@ -152,6 +156,8 @@ impl Queue {
         let beginning = message.begun.is_none();
         let next = entry(&mut self.numbers, stream);
         let number = message.begun.unwrap_or(fresh(*next, self.interleaving, unordered));
+        // RFC 9260 §3.3.1: in every part; RFC 8260 §2.1: of an I-DATA message in the first alone.
+        let ppid = if beginning || !self.interleaving { message.ppid } else { 0 };
         if beginning {
             let next = if unordered { &mut next.1 } else { &mut next.0 };
             *next = next.wrapping_add(1);
@@ -182,7 +188,7 @@ impl Queue {
             tsn: 0,
             stream,
             number,
-            ppid: 0,
+            ppid,
             payload: part,
         };
         Some(Cut { data, id, policy })

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use super::packet::{Data, Number, Skipped};
 use crate::packet::{Frame, Payload};
 use crate::seq::Seq;
+use crate::time::Instant;
 use crate::wire;
 
 /// A peer's parts that cannot belong to one message, in words for the ABORT.
@@ -20,7 +21,16 @@ pub(super) struct Reassembly {
     mixed: BTreeMap<(u16, bool, u32), BTreeMap<u32, Data>>,
     streams: BTreeMap<u16, Stream>,
     held: Held,
-    pub(super) ready: VecDeque<Frame>,
+    pub(super) ready: VecDeque<Message>,
+}
+
+/// A whole message.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) frame: Frame,
+    pub(super) ppid: u32,
+    /// When its last part came.
+    pub(super) whole: Instant,
 }
 
 /// What is kept: parts and messages that wait.
@@ -46,7 +56,7 @@ impl Held {
 #[derive(Debug, Default)]
 struct Stream {
     next: u64,
-    waiting: BTreeMap<u64, Frame>,
+    waiting: BTreeMap<u64, Message>,
 }
 
 impl Stream {
@@ -66,12 +76,12 @@ impl Reassembly {
         let mixed = self.mixed.values().map(|parts| 64 + parts.len() * size_of::<Data>());
         let streams = self.streams.values();
         let streams =
-            streams.map(|one| size_of::<Stream>() + one.waiting.len() * size_of::<Frame>());
+            streams.map(|one| size_of::<Stream>() + one.waiting.len() * size_of::<Message>());
         self.held.bytes
             + self.parts.len() * size_of::<Data>()
             + mixed.sum::<usize>()
             + streams.sum::<usize>()
-            + self.ready.len() * size_of::<Frame>()
+            + self.ready.len() * size_of::<Message>()
     }
 
     pub(super) fn held(&self) -> Held {
@@ -79,20 +89,20 @@ impl Reassembly {
     }
 
     /// Takes in a chunk that was not there before.
-    pub(super) fn add(&mut self, tsn: Seq, data: Data) -> Result<(), Violation> {
+    pub(super) fn add(&mut self, now: Instant, tsn: Seq, data: Data) -> Result<(), Violation> {
         if data.beginning && data.ending {
-            let Data { stream, unordered, number, payload, .. } = data;
-            self.complete(stream, unordered, number, payload);
+            let Data { stream, unordered, number, ppid, payload: frame, .. } = data;
+            self.complete(stream, unordered, number, Message { frame, ppid, whole: now });
             return Ok(());
         }
         self.held.add(data.payload.wire_bytes());
         match data.number {
-            Number::Ssn(_) => self.add_part(tsn, data),
-            Number::Mid(mid, fsn) => self.add_mixed(mid, fsn, data),
+            Number::Ssn(_) => self.add_part(now, tsn, data),
+            Number::Mid(mid, fsn) => self.add_mixed(now, mid, fsn, data),
         }
     }
 
-    fn add_part(&mut self, tsn: Seq, data: Data) -> Result<(), Violation> {
+    fn add_part(&mut self, now: Instant, tsn: Seq, data: Data) -> Result<(), Violation> {
         for (before, after) in [(tsn.back(1), tsn), (tsn, tsn + 1)] {
             let one = if before == tsn { Some(&data) } else { self.parts.get(&before) };
             let next = if after == tsn { Some(&data) } else { self.parts.get(&after) };
@@ -118,11 +128,11 @@ impl Reassembly {
         let mut later = self.parts.split_off(&first);
         let mut rest = later.split_off(&(last + 1));
         self.parts.append(&mut rest);
-        self.join(later.into_values());
+        self.join(now, later.into_values());
         Ok(())
     }
 
-    fn add_mixed(&mut self, mid: u32, fsn: u32, data: Data) -> Result<(), Violation> {
+    fn add_mixed(&mut self, now: Instant, mid: u32, fsn: u32, data: Data) -> Result<(), Violation> {
         let key = (data.stream, data.unordered, mid);
         let parts = self.mixed.entry(key).or_default();
         let beyond = parts.last_key_value().is_some_and(|(end, last)| last.ending && fsn > *end);
@@ -140,27 +150,30 @@ impl Reassembly {
         });
         if whole {
             let parts = self.mixed.remove(&key).expect("just found");
-            self.join(parts.into_values());
+            self.join(now, parts.into_values());
         }
         Ok(())
     }
 
-    fn join(&mut self, parts: impl Iterator<Item = Data>) {
+    fn join(&mut self, now: Instant, parts: impl Iterator<Item = Data>) {
         let mut parts = parts.peekable();
-        let Some(Data { stream, unordered, number, .. }) = parts.peek().cloned() else { return };
+        let Some(Data { stream, unordered, number, ppid, .. }) = parts.peek().cloned() else {
+            return;
+        };
         let mut frames = Vec::new();
         for part in parts {
             self.held.remove(part.payload.wire_bytes());
             frames.push(part.payload);
         }
-        self.complete(stream, unordered, number, joined(&frames));
+        let message = Message { frame: joined(&frames), ppid, whole: now };
+        self.complete(stream, unordered, number, message);
     }
 
     /// A message is whole.
-    fn complete(&mut self, stream: u16, unordered: bool, number: Number, frame: Frame) {
+    fn complete(&mut self, stream: u16, unordered: bool, number: Number, message: Message) {
         // §6.6: unordered messages do not wait.
         if unordered {
-            return self.ready.push_back(frame);
+            return self.ready.push_back(message);
         }
         let order = self.streams.entry(stream).or_default();
         match order.near(number) {
@@ -168,15 +181,15 @@ impl Reassembly {
             Some(turn) if turn == order.next => {
                 order.next += 1;
                 let waits = !order.waiting.is_empty();
-                self.ready.push_back(frame);
+                self.ready.push_back(message);
                 if waits {
                     self.release(stream);
                 }
             }
             Some(turn) if turn > order.next => {
-                self.held.add(frame.wire_bytes());
-                if let Some(twin) = order.waiting.insert(turn, frame) {
-                    self.held.remove(twin.wire_bytes());
+                self.held.add(message.frame.wire_bytes());
+                if let Some(twin) = order.waiting.insert(turn, message) {
+                    self.held.remove(twin.frame.wire_bytes());
                 }
             }
             // Its turn is over: a number used twice.
@@ -186,9 +199,9 @@ impl Reassembly {
 
     fn release(&mut self, stream: u16) {
         let Some(order) = self.streams.get_mut(&stream) else { return };
-        while let Some(frame) = order.waiting.remove(&order.next) {
-            self.held.remove(frame.wire_bytes());
-            self.ready.push_back(frame);
+        while let Some(message) = order.waiting.remove(&order.next) {
+            self.held.remove(message.frame.wire_bytes());
+            self.ready.push_back(message);
             order.next += 1;
         }
     }
@@ -236,9 +249,9 @@ impl Reassembly {
         let Some(last) = order.near(number).filter(|last| *last >= order.next) else { return };
         // What waited before it is whole and goes out in order.
         let later = order.waiting.split_off(&(last + 1));
-        for frame in std::mem::replace(&mut order.waiting, later).into_values() {
-            self.held.remove(frame.wire_bytes());
-            self.ready.push_back(frame);
+        for message in std::mem::replace(&mut order.waiting, later).into_values() {
+            self.held.remove(message.frame.wire_bytes());
+            self.ready.push_back(message);
         }
         order.next = last + 1;
         self.release(stream);

@@ -71,7 +71,7 @@ impl Receiver {
         self.cumulative
     }
 
-    pub(super) fn on_data(&mut self, data: Data) -> Result<Taken, Violation> {
+    pub(super) fn on_data(&mut self, now: Instant, data: Data) -> Result<Taken, Violation> {
         let tsn = self.cumulative.near(data.tsn);
         if self.has(tsn) {
             // §6.2: duplicates are told of, and at once.
@@ -103,7 +103,7 @@ impl Receiver {
         self.note(tsn);
         // §6.7: a gap is told of at once, and its filling.
         self.due |= !self.above.is_empty() || !newest;
-        self.reassembly.add(tsn, data)?;
+        self.reassembly.add(now, tsn, data)?;
         Ok(Taken::New)
     }
 

@@ -77,6 +77,7 @@ mod rfc9260_data;
 mod rfc9260_half;
 mod rfc9260_opening;
 mod rfc9260_restart;
+mod rfc9260_streams;
 mod rfc9260_wire;
 mod rfc9293;
 mod rfc9438;

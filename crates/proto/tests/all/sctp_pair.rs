@@ -6,7 +6,9 @@ use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
 use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, PathId, Payload};
 use talkspurt_proto::probe::{Garbage, Note, Place, Probe, Topic};
-use talkspurt_proto::sctp::{Chunk, Config, Data, Init, Packet, Sack, Sctp, Sending, State};
+use talkspurt_proto::sctp::{
+    Chunk, Config, Data, Delivered, Init, Packet, Sack, Sctp, Sending, State,
+};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Size;
 use talkspurt_proto::wire::{self, Ends, Hints};
@@ -59,6 +61,8 @@ pub struct End {
     pub events: Vec<(Instant, Event)>,
     /// Messages received, and when.
     pub received: Vec<(Instant, Frame)>,
+    /// What else is known of each.
+    pub delivered: Vec<Delivered>,
     pub notes: Notes,
     wake: Option<Instant>,
 }
@@ -66,7 +70,7 @@ pub struct End {
 impl End {
     pub fn new(sctp: Sctp) -> Self {
         let (events, received, notes) = (Vec::new(), Vec::new(), Notes::default());
-        Self { sctp, events, received, notes, wake: None }
+        Self { sctp, events, received, delivered: Vec::new(), notes, wake: None }
     }
     pub fn saw(&self, event: Event) -> bool {
         self.events.iter().any(|(_, seen)| *seen == event)
@@ -261,7 +265,10 @@ impl Pair {
                     let Body::Sctp(packet) = transmit.body else { panic!("SCTP sends SCTP") };
                     self.put(side, transmit.path, *packet);
                 }
-                Output::Deliver(frame) => end.received.push((now, frame)),
+                Output::Deliver(frame) => {
+                    end.received.push((now, frame));
+                    end.delivered.push(end.sctp.delivered());
+                }
                 Output::Event(event) => end.events.push((now, event)),
                 Output::Idle { until } => {
                     assert!(until.is_none_or(|until| until >= now), "deadlines lie ahead");

@@ -5,6 +5,7 @@
 
 use talkspurt_scenario::load;
 
+mod associations;
 mod cells;
 mod flows;
 mod network;

@@ -2,6 +2,7 @@
 //! events a hop written here, against conservation and common random numbers, and by ear. One
 //! module a theme; each builds its worlds from a few lines of scenario through [`support`].
 
+mod association;
 mod bbr;
 mod buckets;
 mod cancel;

@@ -120,7 +120,7 @@ pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run
     });
     assert!(finished);
     let played = world.peers().iter().map(|peer| peer.played().to_vec()).collect();
-    let generated = world.peers().iter().map(talkspurt_app::peer::Peer::generated).collect();
+    let generated = world.peers().iter().map(|peer| peer.generated()).collect();
     let (hops, events) = (world.hops(), world.events());
     let (((_, packets), probe), (digest, recorder)) = world.probe;
     packets.map_or(Ok(()), PacketTable::finish).expect("nothing can fail");

@@ -203,6 +203,29 @@ FLOWS: tuple[Column, ...] = (
         "J ← J + (|D| − J) / 16, averaged over the window",
         "RFC 3550 §6.4.1 and A.8",
     ),
+    _packets(
+        "held_back_packets",
+        "held back",
+        "Messages that had arrived and could not be delivered yet: an earlier one of their stream "
+        "was missing. Only SCTP tells.",
+        "messages delivered that had waited for an earlier one of their stream (RFC 9260 §6.6)",
+        "lower",
+    ),
+    _seconds(
+        "head_of_line_mean_s",
+        "head-of-line wait",
+        "How long a message waited at the receiver for earlier ones of its stream. On a stream of "
+        "its own a flow waits for its own losses alone, out of order for none. Only SCTP tells.",
+        "mean over all messages delivered of (delivery − arrival of its last part), RTCP apart",
+        "RFC 9260 §6.6",
+    ),
+    _seconds(
+        "head_of_line_max_s",
+        "head-of-line wait, longest",
+        "The message that waited longest at the receiver for earlier ones of its stream.",
+        "maximum of (delivery − arrival of its last part), RTCP apart",
+        "RFC 9260 §6.6",
+    ),
     _seconds(
         "mouth_to_ear_p50_s",
         "mouth to ear",

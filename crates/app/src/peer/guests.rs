@@ -1,0 +1,177 @@
+//! Flows that share the SCTP association of another, each with its own stream and Payload Protocol
+//! Identifier. Each is a whole [`Peer`]; its own endpoint never opens, and while it speaks it has that of
+//! the association in its place.
+
+use talkspurt_proto::endpoint::{Endpoint, Event};
+use talkspurt_proto::packet::{Bodies, Frame};
+use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
+use talkspurt_proto::sctp::{Delivered, Sending};
+use talkspurt_proto::time::{Instant, earlier};
+
+use super::{Parts, Peer};
+use crate::transport::Transport;
+
+/// Payload Protocol Identifier of the flow that owns an association: none (RFC 9260 §3.3.1). That of the
+/// n-th other flow is n above this, far from the numbers that IANA gives away in turn (§15.5), so that
+/// Wireshark takes the messages for no other protocol.
+const PPIDS: u32 = 0x7473_0000;
+
+/// The flows in the association, its owner apart.
+#[derive(Debug)]
+pub(super) struct Guests {
+    guests: Vec<Guest>,
+    /// How the owner's messages are sent.
+    own: Sending,
+    /// In which order they are asked for messages, 0 being the owner: who got room comes behind the others,
+    /// for a source that takes all there is must not always be the first.
+    order: Vec<usize>,
+}
+
+#[derive(Debug)]
+struct Guest {
+    peer: Peer,
+    how: Sending,
+}
+
+impl Guest {
+    /// The flow's peer with the association's endpoint in place of its own.
+    fn with<T>(&mut self, association: &mut Transport, act: impl FnOnce(&mut Peer) -> T) -> T {
+        std::mem::swap(&mut self.peer.transport, association);
+        let done = act(&mut self.peer);
+        std::mem::swap(&mut self.peer.transport, association);
+        done
+    }
+}
+
+impl Guests {
+    /// The flow of a message.
+    fn of(&mut self, ppid: u32) -> Option<&mut Peer> {
+        let number = ppid.checked_sub(PPIDS + 1)?;
+        self.guests.get_mut(number as usize).map(|guest| &mut guest.peer)
+    }
+
+    pub(super) fn on_event(&mut self, event: Event) {
+        for Guest { peer, .. } in &mut self.guests {
+            peer.peer_closed |= event == Event::PeerClosed;
+            peer.closed |= matches!(event, Event::Closed | Event::Reset | Event::TimedOut);
+        }
+    }
+
+    /// True if none has anything more to say.
+    pub(super) fn have_closed(&self) -> bool {
+        self.guests.iter().all(|guest| guest.peer.closed)
+    }
+
+    /// When the first of them has something to do, by the local clock.
+    pub(super) fn next(&self, local: Instant) -> Option<Instant> {
+        self.guests.iter().fold(None, |next, guest| earlier(next, guest.peer.next(local)))
+    }
+}
+
+impl Peer {
+    /// Takes another flow's end into this one's association. Its messages travel on this stream.
+    ///
+    /// # Panics
+    /// If one of the two has another transport than SCTP.
+    pub fn carry(&mut self, parts: Parts, stream: u16) {
+        let start = parts.clock.local(parts.start);
+        let (Transport::Sctp(association), mut peer) = (&self.transport, Peer::new(parts)) else {
+            panic!("an association is SCTP's");
+        };
+        let Transport::Sctp(own) = &peer.transport else { panic!("an association is SCTP's") };
+        let guests = self.guests.get_or_insert_with(|| {
+            Box::new(Guests { guests: Vec::new(), own: association.sending(), order: vec![0] })
+        });
+        let ppid = PPIDS + 1 + guests.guests.len() as u32;
+        let how = Sending { stream, ppid, ..own.sending() };
+        // On either side: it says nothing before its start, though the association may be open.
+        peer.opens = Some(start);
+        guests.guests.push(Guest { peer, how });
+        guests.order.push(guests.guests.len());
+    }
+
+    /// The flows in its association, its own apart.
+    pub fn carried(&self) -> impl Iterator<Item = &Self> {
+        self.guests.iter().flat_map(|guests| &guests.guests).map(|guest| &guest.peer)
+    }
+
+    /// [`Peer::feed`] of an association of several flows, in turn.
+    #[cold]
+    pub(super) fn feed_in_turn<P: Probe>(
+        &mut self,
+        local: Instant,
+        bodies: &mut impl Bodies,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let Some(mut guests) = self.guests.take() else { return };
+        let (count, mut at) = (guests.order.len(), 0);
+        for _ in 0..count {
+            let room = self.transport.room();
+            match guests.order[at] {
+                // Without guests it is fed as any peer; SCTP's messages pass no transport by.
+                0 => {
+                    let passed = self.feed(local, bodies, probe);
+                    debug_assert_eq!(passed, None);
+                }
+                number => {
+                    let guest = &mut guests.guests[number - 1];
+                    let probe = &mut Stamped {
+                        probe: &mut *probe.probe,
+                        now: probe.now,
+                        place: guest.peer.place(),
+                    };
+                    send_as(&mut self.transport, guest.how);
+                    guest.with(&mut self.transport, |peer| peer.speak(local, bodies, probe));
+                    send_as(&mut self.transport, guests.own);
+                }
+            }
+            if self.transport.room() < room {
+                guests.order[at..].rotate_left(1);
+            } else {
+                at += 1;
+            }
+        }
+        self.guests = Some(guests);
+    }
+
+    /// Says what there is room for in the association of another flow, and that it parts when that was all.
+    fn speak<P: Probe>(
+        &mut self,
+        local: Instant,
+        bodies: &mut impl Bodies,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        self.opens = self.opens.filter(|at| *at > local);
+        self.look_for_room();
+        self.feed(local, bodies, probe);
+        if self.has_said_all(local) && !self.closed && self.part(local, probe) {
+            self.closed = true;
+        }
+    }
+
+    /// A message was delivered to one of the flows in the association.
+    #[inline(never)]
+    pub(super) fn on_message<P: Probe>(
+        &mut self,
+        local: Instant,
+        Delivered { ppid, waited }: Delivered,
+        frame: &mut Frame,
+        probe: &mut Stamped<'_, P>,
+    ) {
+        let mut guests = self.guests.take();
+        let peer = guests.as_mut().and_then(|guests| guests.of(ppid));
+        let peer = peer.unwrap_or(self);
+        let probe = &mut Stamped { probe: &mut *probe.probe, now: probe.now, place: peer.place() };
+        if probe.wants(Topic::Order) && !matches!(frame, Frame::Rtcp(_)) {
+            probe.record(local, peer.place(), &Note::InOrder { waited });
+        }
+        peer.incoming.deliver(local, &peer.clock, frame, &mut peer.rtcp, probe);
+        self.guests = guests;
+    }
+}
+
+fn send_as(transport: &mut Transport, how: Sending) {
+    if let Transport::Sctp(association) = transport {
+        association.send_as(how);
+    }
+}

@@ -1,0 +1,173 @@
+//! Flows in another flow's SCTP association: what belongs to the association they have from its owner,
+//! and may not say otherwise.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use talkspurt_proto::sctp;
+
+use crate::expand::Written;
+use crate::model::{Flow, Scenario, Transport};
+use crate::path::Path;
+use crate::problem::Findings;
+use crate::tree::Tree;
+use crate::words::did_you_mean;
+
+/// Knobs of SCTP that a flow says for its own messages.
+const OF_MESSAGES: [&str; 5] =
+    ["kind", "association", "ordered", "lifetime", "max_retransmissions"];
+/// Fields of a flow that are its association's.
+const OF_ASSOCIATIONS: [&str; 5] = ["ip", "dscp", "sizing", "via", "paths"];
+
+/// Gives every flow in another's association what belongs to that.
+pub(crate) fn adopt(scenario: &mut Scenario, tree: &Tree, written: &Written, found: &mut Findings) {
+    let within = |flow: &Flow| flow.transport.association().map(str::to_owned);
+    let flows = scenario.flows.iter();
+    let guests: Vec<_> =
+        flows.filter_map(|(name, flow)| Some((name.clone(), within(flow)?))).collect();
+    let mut streams = BTreeMap::<String, u64>::new();
+    for (name, owner) in guests {
+        let path = Path::of(&["flows", &name]);
+        let said = tree.key("flows").and_then(|flows| flows.key(written.name(&name)));
+        if let Err((message, hint)) = may_own(scenario, &name, &owner) {
+            found.add(path.key("transport").key("association"), message).hint(hint);
+        } else if let Some(merged) = merged(&scenario.flows, (&name, &owner), said, &path, found) {
+            scenario.flows.insert(name, merged);
+            *streams.entry(owner).or_insert(1) += 1;
+        }
+    }
+    for (owner, count) in streams {
+        if let Transport::Sctp(sctp) = &scenario.flows[&owner].transport
+            && sctp.multistreaming
+            && count > sctp.streams.into()
+        {
+            let message = format!(
+                "{} for {count} flows, each on a stream of its own (RFC 9260 §5.1.1)",
+                sctp.streams
+            );
+            let path = Path::of(&["flows", &owner, "transport"]);
+            found
+                .add(path.key("streams"), message)
+                .hint(format!("streams = {count}, or multistreaming = false"));
+        }
+    }
+}
+
+/// Whether a flow's association may carry another; or what is wrong, and a hint.
+fn may_own(scenario: &Scenario, name: &str, owner: &str) -> Result<(), (String, Option<String>)> {
+    let flows = &scenario.flows;
+    let Some(flow) = flows.get(owner) else {
+        let one_of = |flow: &&Flow| flow.group.as_deref() == Some(owner);
+        let count = flows.values().filter(one_of).count();
+        if count > 0 {
+            let message = format!("{owner:?} is {count} flows, each with an association");
+            let hint = format!("name one, such as \"{owner}-1\", or \"{owner}-*\" with a `count`");
+            return Err((message, Some(hint)));
+        }
+        let others = flows.keys().map(String::as_str).filter(|other| *other != name);
+        let others: Vec<&str> = others.collect();
+        let hint = did_you_mean("flows", owner, others);
+        return Err((format!("there is no flow {owner:?}"), hint));
+    };
+    if owner == name {
+        let hint = "leave it out: a flow has an association of its own".to_owned();
+        return Err(("is this flow itself".to_owned(), Some(hint)));
+    }
+    if !matches!(flow.transport, Transport::Sctp(_)) {
+        let protocol = flow.transport.protocol();
+        let message = format!("{owner:?} is carried by {protocol}, which has no streams to share");
+        return Err((message, Some("only SCTP has associations".to_owned())));
+    }
+    match flow.transport.association() {
+        None => Ok(()),
+        Some(other) => {
+            let message =
+                format!("{owner:?} has no association of its own: it travels in that of {other:?}");
+            let hint = "name the flow that has one".to_owned();
+            Err((message, Some(hint)))
+        }
+    }
+}
+
+/// The flow with everything else about the association as its owner has it; `None` if it says otherwise.
+fn merged(
+    flows: &indexmap::IndexMap<String, Flow>,
+    (name, owner): (&str, &str),
+    said: Option<&Tree>,
+    path: &Path,
+    found: &mut Findings,
+) -> Option<Flow> {
+    let (own, other) = (&flows[name], &flows[owner]);
+    let before = found.0.len();
+    for (key, one, two) in [("from", &own.from, &other.from), ("to", &own.to, &other.to)] {
+        if one != two {
+            let message = format!("is {one:?}, and the association of {owner:?} is not: {two:?}");
+            found.add(path.key(key), message);
+        }
+    }
+    if own.start < other.start {
+        let message = format!(
+            "{} is before {}, when {owner:?} opens the association",
+            own.start, other.start
+        );
+        found.add(path.key("start"), message);
+    }
+    let is_of_association = |key: &&String| OF_ASSOCIATIONS.contains(&key.as_str());
+    belongs(own, other, (said, path), owner, is_of_association, found);
+    let said = said.and_then(|said| said.key("transport"));
+    let is_of_association = |key: &&String| !OF_MESSAGES.contains(&key.as_str());
+    let at = (said, &path.key("transport"));
+    belongs(&own.transport, &other.transport, at, owner, is_of_association, found);
+    let (Transport::Sctp(messages), Transport::Sctp(association)) =
+        (&own.transport, &other.transport)
+    else {
+        return None;
+    };
+    let transport = sctp::Config {
+        association: messages.association.clone(),
+        ordered: messages.ordered,
+        lifetime: messages.lifetime,
+        max_retransmissions: messages.max_retransmissions,
+        ..(**association).clone()
+    };
+    (found.0.len() == before).then(|| Flow {
+        transport: Transport::Sctp(Box::new(transport)),
+        ip: other.ip,
+        dscp: other.dscp,
+        sizing: other.sizing,
+        via: other.via.clone(),
+        paths: other.paths.clone(),
+        ..own.clone()
+    })
+}
+
+/// What is written of one table and belongs to the association must be as its owner has it.
+fn belongs<T: Serialize>(
+    own: &T,
+    other: &T,
+    (said, path): (Option<&Tree>, &Path),
+    owner: &str,
+    is_of_association: impl Fn(&&String) -> bool,
+    found: &mut Findings,
+) {
+    let (own, other) = (table(own), table(other));
+    let mut keys: Vec<&String> = own.keys().chain(other.keys()).filter(is_of_association).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    for key in keys {
+        let is_said = said.is_some_and(|said| said.key(key).is_some());
+        if is_said && own.get(key) != other.get(key) {
+            let message = format!("belongs to the association, and {owner:?} has it otherwise");
+            let hint = format!("leave it out, or write it there: flows.{owner}");
+            found.add(path.key(key), message).hint(hint);
+        }
+    }
+}
+
+fn table(of: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(of) {
+        Ok(Value::Object(table)) => table,
+        other => unreachable!("a table becomes {other:?}"),
+    }
+}

@@ -1,0 +1,156 @@
+"""What the scenario of several flows in one SCTP association tells, held against its runs."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from statistics import mean
+
+import polars as pl
+import pytest
+
+import talkspurt
+from talkspurt.ns2 import script
+from talkspurt.scenario import read
+from talkspurt.study import Study
+
+SCENARIO = Path(__file__).parent.parent / "scenarios" / "multistreaming.toml"
+FLOWS = ("call", "second", "picture")
+CALLS = ("call", "second")
+
+
+@pytest.fixture(scope="module")
+def study() -> Study:
+    found = talkspurt.run(SCENARIO)
+    assert isinstance(found, Study)
+    return found
+
+
+def values(study: Study, streams: str, order: str, flow: str, column: str) -> list[float]:
+    runs = study.select(streams=streams, order=order)
+    assert len(runs) == 10
+    return [run.flows.row(by_predicate=pl.col("name") == flow, named=True)[column] for run in runs]
+
+
+def average(study: Study, streams: str, order: str, flow: str, column: str) -> float:
+    return mean(values(study, streams, order, flow, column))
+
+
+def test_the_same_packets_leave_and_the_same_are_lost(study: Study) -> None:
+    told = [
+        [
+            values(study, streams, "ordered", "call", column)
+            for streams in ("one stream", "a stream each")
+        ]
+        for column in ("sent_packets", "lost_packets")
+    ]
+    for one, each in told:
+        assert one == each
+
+
+def test_on_one_stream_all_wait_for_every_loss(study: Study) -> None:
+    for flow in FLOWS:
+        held = average(study, "one stream", "ordered", flow, "held_back_packets")
+        made = average(study, "one stream", "ordered", flow, "generated_packets")
+        assert 0.2 < held / made < 0.35
+        assert 0.035 < average(study, "one stream", "ordered", flow, "head_of_line_mean_s") < 0.065
+        assert average(study, "one stream", "ordered", flow, "head_of_line_max_s") > 1
+
+
+def test_on_streams_of_their_own_they_wait_much_less(study: Study) -> None:
+    for flow in FLOWS:
+        for column, least, most in (
+            ("held_back_packets", 0.35, 0.5),
+            ("head_of_line_mean_s", 0.2, 0.6),
+        ):
+            one = average(study, "one stream", "ordered", flow, column)
+            each = average(study, "a stream each", "ordered", flow, column)
+            assert least < each / one < most, (flow, column)
+    for flow in CALLS:
+        one = average(study, "one stream", "ordered", flow, "late_packets")
+        assert average(study, "a stream each", "ordered", flow, "late_packets") < one
+        gain = average(study, "a stream each", "ordered", flow, "mos") - average(
+            study, "one stream", "ordered", flow, "mos"
+        )
+        assert 0.6 < gain < 1.6
+
+
+def test_unordered_nobody_waits_and_streams_make_no_difference(study: Study) -> None:
+    for flow in FLOWS:
+        for streams in ("one stream", "a stream each"):
+            for column in ("held_back_packets", "head_of_line_mean_s", "head_of_line_max_s"):
+                assert set(values(study, streams, "unordered", flow, column)) == {0}
+    one, each = (
+        study.select(streams=streams, order="unordered")
+        for streams in ("one stream", "a stream each")
+    )
+    for run, other in zip(one, each, strict=True):
+        assert run.flows.equals(other.flows)
+    for flow in CALLS:
+        late = average(study, "a stream each", "unordered", flow, "late_packets")
+        assert 0 < late < average(study, "a stream each", "ordered", flow, "late_packets")
+
+
+def test_each_call_is_heard_for_itself_and_the_association_is_one(study: Study) -> None:
+    run = study.select(streams="a stream each", order="ordered")[0]
+    for flow in CALLS:
+        assert run.audio(flow) is not None
+        assert run.frames(flow).height > 2750
+    rows = {row["name"]: row for row in run.flows.iter_rows(named=True)}
+    assert rows["call"]["sent_packets"] > 0
+    for flow in ("second", "picture"):
+        assert rows[flow]["transport"] == "sctp in call"
+        assert rows[flow]["sent_packets"] == 0
+        assert rows[flow]["delay_mean_s"] is None
+        assert rows[flow]["goodput_bps"] > 0
+
+
+@pytest.mark.skipif(
+    shutil.which("tshark") is None and not os.environ.get("TALKSPURT_REQUIRE_TSHARK"),
+    reason="tshark is not installed",
+)
+@pytest.mark.parametrize(("each", "streams"), [(True, ["0", "1", "2"]), (False, ["0", "0", "0"])])
+def test_tshark_reads_the_streams(each: bool, streams: list[str], tmp_path: Path) -> None:
+    changes = {
+        "axes": [], "replications.count": 1, "duration": "10s", "record.pcapng": ["line"],
+        "measure.from": "0s", "measure.to": "10s", "flows.call.transport.multistreaming": each,
+        **{f"flows.{flow}.stop": "9s" for flow in FLOWS},
+    }  # fmt: skip
+    found = talkspurt.run(SCENARIO, set=changes)
+    assert isinstance(found, talkspurt.Result)
+    found.save(tmp_path / "run")
+    capture = str(tmp_path / "run" / "line.pcapng")
+    names = ("sctp.data_sid", "sctp.data_payload_proto_id", "sctp.init_nr_out_streams")
+    fields = [word for name in names for word in ("-e", name)]
+    check = ["-o", "sctp.checksum:TRUE"]
+    command = ["tshark", "-r", capture, *check, "-T", "fields", "-E", "aggregator=;", *fields]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    rows = [line.split("\t") for line in lines]
+    seen = {
+        (int(stream, 0), int(ppid, 0))
+        for row in rows
+        for stream, ppid in zip(row[0].split(";"), row[1].split(";"), strict=True)
+        if stream
+    }
+    ppids = [0, 0x74730001, 0x74730002]
+    assert seen == {(int(stream), ppid) for stream, ppid in zip(streams, ppids, strict=True)}
+    assert [row[2] for row in rows if row[2]] == ["10"]
+    wrong = ["-Y", "sctp.checksum.status == 0 || _ws.expert.group == 0x07000000"]
+    told = subprocess.run(
+        ["tshark", "-r", capture, *check, *wrong], check=True, capture_output=True
+    )
+    assert told.stdout == b""
+
+
+def test_ns2_cannot_express_it_and_is_told_by_name() -> None:
+    with pytest.raises(talkspurt.ScenarioError) as caught:
+        script.write(read(SCENARIO, set={"axes": []}))
+    refused = {problem["path"]: problem for problem in caught.value.problems}
+    for flow in ("second", "picture"):
+        told = refused[f"flows.{flow}.transport.association"]
+        assert told["line"] is not None
+        assert "one application" in told["message"]
+    assert "flows.call.transport.association" not in refused
+    assert "flows.call.transport.multistreaming" not in refused
