@@ -162,11 +162,15 @@ RC: Any = {
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Our look, and nobody else's settings."""
+def styled(*, math: bool = False) -> Iterator[None]:
+    """Our look, and nobody else's settings.
+
+    A dollar sign is one, since names and titles are anybody's; ``math`` says that it begins a
+    formula, for figures whose words are all our own.
+    """
     import matplotlib as mpl
 
-    with mpl.rc_context(RC):
+    with mpl.rc_context({**RC, "text.parse_math": math}):
         yield
 
 
