@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
 import wave
@@ -122,10 +123,25 @@ def files_in(folder: Path) -> Iterator[Path]:
     return (f for f in sorted(folder.rglob("*")) if f.is_symlink() or not f.is_dir())
 
 
+LONGEST = 120
+"""Bytes that a file name keeps of a name; file systems allow 255 for all of it."""
+
+
 def file_name(name: str, ending: str = "") -> str:
-    """A flow's or link's name as a file name."""
-    safe = "".join(c if c.isalnum() or c in "._-+ " else "_" for c in name)
+    """A flow's, link's or axis's name as a file name; two names never share one.
+
+    What a file name cannot hold becomes ``_``, and a hash of the name tells it from others.
+    """
+    safe = plain_name(name)
+    if safe != name:
+        safe += "-" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{safe}.{ending}" if ending else safe
+
+
+def plain_name(name: str) -> str:
+    """A name without what a file name cannot hold, and not too long for one."""
+    safe = "".join(c if c.isalnum() or c in "._-+ " else "_" for c in name)
+    return safe.encode()[:LONGEST].decode(errors="ignore")
 
 
 def size(count: float) -> str:

@@ -48,7 +48,7 @@ def study(of: Study) -> str:
 
     axes = [axis.name for axis in of.axes]
     summary = of.summary(COLUMNS).to_dicts()
-    lines = page._rows(summary, axes)
+    lines = page._rows(summary, [axis.column for axis in of.axes])
     rows = [
         [
             *line["settings"],

@@ -178,12 +178,12 @@ def print_study(study: Study, out: Console | None = None) -> None:
     """Means and intervals of every setting, then paired differences along each axis."""
     out = out or console()
     shown: list[Table | str] = [_about(study)]
-    calls = set(study.flows.drop_nulls("r_factor")["name"].to_list())
+    calls = _named(study, "r_factor")
     summary = study.summary([*CALL_COLUMNS, "r_factor", *FLOW_COLUMNS]).to_dicts()
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
         shown.append(_wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True))
-    videos = set(study.flows.drop_nulls("video_frames")["name"].to_list())
+    videos = _named(study, "video_frames")
     if videos:
         of_frames = (*VIDEO_COLUMNS, *FRAME_DELAYS)
         of_videos = [r for r in study.summary(of_frames).to_dicts() if r["flow"] in videos]
@@ -199,6 +199,12 @@ def print_study(study: Study, out: Console | None = None) -> None:
         out.print()
 
 
+def _named(study: Study, column: str) -> set[str]:
+    """The flows and groups of flows that have a value in a column, as summaries call them."""
+    rows = study.flows.drop_nulls(column).iter_rows(named=True)
+    return {row.get("group") or row["name"] for row in rows}
+
+
 def _about(study: Study) -> str:
     runs = f"{len(study.runs)} runs, {study.replications} of every setting"
     if study.replications < 2:
@@ -210,13 +216,16 @@ def _wide(
     study: Study, title: str, rows: Iterable[Row], columns: Sequence[str], *, verdicts: bool = False
 ) -> Table:
     """One row per setting and flow, one column per metric."""
-    axes = [axis.name for axis in study.axes]
-    table = _table(title, (*axes, "flow"), [_headed(name) for name in columns])
+    axes = [axis.column for axis in study.axes]
+    table = _table(
+        title, (*(axis.name for axis in study.axes), "flow"), [_headed(name) for name in columns]
+    )
     if verdicts:
         table.add_column("users", no_wrap=True)
     cells: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
-        cells.setdefault(tuple(row[k] for k in (*axes, "flow")), {})[row["measure"]] = row
+        key = (*(row[axis] for axis in axes), intervals.flow(row))
+        cells.setdefault(key, {})[row["measure"]] = row
     for head, words in zip(table.columns, zip(*cells, strict=True), strict=False):
         # What tells rows apart is not broken, if it is short.
         head.min_width = max(head.min_width or 0, min(max(map(len, words)), UNBROKEN))
@@ -247,9 +256,9 @@ def _cells(
 def _cell(row: Row | None) -> str:
     """A mean with half its interval; the ends of one that was cut stand below, to be less wide."""
     mean, spread = intervals.texts(row)
-    if "[" in spread:
-        return "\n".join((mean, *spread.replace("] (", "]\n(").split("\n")))
-    return f"{mean} {spread}".rstrip()
+    spread = spread.replace(" {", "\n{").replace("] (", "]\n(")
+    between = "\n" if spread.startswith(("[", "{")) else " "
+    return f"{mean}{between}{spread}".rstrip()
 
 
 BOTH = {
