@@ -3,6 +3,7 @@
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
+use talkspurt_app::file::{self, Fault};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
@@ -104,13 +105,9 @@ fn read(trace: &Trace, least: Least) -> Result<Course, String> {
     }
 }
 
-fn text(file: &FilePath) -> Result<String, String> {
-    if file.exists() && !file.is_file() {
-        return Err("is not a regular file; expected a trace".to_owned());
-    }
-    let bytes = std::fs::read(file).map_err(|fault| match fault.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+fn text(path: &FilePath) -> Result<String, String> {
+    let bytes = file::read(path, file::MOST_BYTES).map_err(|fault| match fault {
+        Fault::NotAFile => format!("{fault}; expected a trace"),
         _ => fault.to_string(),
     })?;
     String::from_utf8(bytes).map_err(|_| "is not a text".to_owned())

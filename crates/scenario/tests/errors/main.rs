@@ -7,6 +7,7 @@ use talkspurt_scenario::load;
 
 mod cells;
 mod flows;
+mod much;
 mod network;
 mod run;
 #[path = "../stage/mod.rs"]
