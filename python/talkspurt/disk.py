@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import stat
 import wave
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,8 +62,13 @@ def _failure(number: int | None, error: Exception, path: Path) -> StoreError:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any failure to read a file of a result into a StoreError that names the file."""
+    """Turn any failure to read a file of a result into a StoreError that names the file.
+
+    What is no regular file is not opened: a pipe would be waited for, and a device has no end.
+    """
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "is not a regular file")
         yield
     except StoreError:
         raise
@@ -83,6 +89,32 @@ def reading(path: Path) -> Iterator[None]:
 def _damaged(error: BaseException, path: Path) -> StoreError:
     said = str(error).strip().partition("\n")[0]
     return StoreError(errno.EIO, f"is damaged: {said or type(error).__name__}", str(path))
+
+
+def read_bytes(file: Path, most: int) -> bytes:
+    """A regular file of at most so many bytes.
+
+    Raises:
+        OSError: when it cannot be read, is something else, or is longer.
+    """
+    _check_regular(file, file.stat().st_mode)
+    # Once more, for the name may have become another's; a pipe would be waited for without
+    # O_NONBLOCK, which files do not mind.
+    handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as content:
+        _check_regular(file, os.fstat(handle).st_mode)
+        # A file of /proc may be longer than it says.
+        data = content.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EMSGSIZE, f"is longer than {most >> 20} MiB", str(file))
+    return data
+
+
+def _check_regular(file: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.ENXIO, "is not a regular file", str(file))
 
 
 def flush(path: Path) -> None:

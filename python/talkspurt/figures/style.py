@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from talkspurt.visible import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -264,7 +266,8 @@ def svg(figure: Figure) -> bytes:
     file = io.BytesIO()
     with mpl.rc_context(RC):
         figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
-    return file.getvalue()
+    # XML has no room for control characters, nor a picture for what turns writing around.
+    return visible(file.getvalue().decode("utf-8"), lines=True).encode("utf-8")
 
 
 def pdf(figure: Figure) -> bytes:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from talkspurt import intervals
 from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import column
+from talkspurt.visible import below, visible
 from talkspurt.words import rate_text, time_text, verdict
 
 if TYPE_CHECKING:
@@ -32,16 +34,28 @@ MOST_ROWS = 40
 
 
 class Output(Console):
-    """A console that leaves a reader who went away to its caller."""
+    """A console that prints nothing of anybody's that steers a terminal.
+
+    A reader who went away is left to its caller.
+    """
 
     def on_broken_pipe(self) -> None:
         """Rich would end the process here."""
         raise BrokenPipeError
 
+    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+        # Tables write signs out before they are laid out; this is for what others print.
+        parts = (
+            part if part.control else part._replace(text=visible(part.text, lines=True))
+            for part in buffer
+        )
+        return super()._render_buffer(parts)
+
 
 def console() -> Console:
     """Standard output, at the terminal's width, or at 110 columns where there is none."""
-    return Output(width=None if sys.stdout.isatty() else 110, highlight=False, markup=False)
+    width = None if sys.stdout.isatty() else 110
+    return Output(file=below(sys.stdout), width=width, highlight=False, markup=False)
 
 
 def print_result(result: Result, out: Console | None = None) -> None:
@@ -64,14 +78,13 @@ def print_result(result: Result, out: Console | None = None) -> None:
 def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
-        title=title,
+        title=Text(visible(title), style="bold"),
         title_justify="left",
         pad_edge=False,
         collapse_padding=True,
         show_edge=False,
     )
-    table.title_style = "bold"
-    for header in left:
+    for header in map(visible, left):
         table.add_column(header, overflow="fold", min_width=len(header))
     for header in right:
         table.add_column(header, justify="right", no_wrap=True)
@@ -80,7 +93,9 @@ def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
 
 def _fill(table: Table, rows: Sequence[Sequence[str | Text]], more: int = 0) -> Table:
     for row in rows[:MOST_ROWS]:
-        table.add_row(*row)
+        table.add_row(
+            *(visible(cell, lines=True) if isinstance(cell, str) else cell for cell in row)
+        )
     more += max(0, len(rows) - MOST_ROWS)
     if more:
         table.caption = f"and {more} more, in the Parquet files"
@@ -294,6 +309,6 @@ def print_crosscheck(found: Crosscheck, out: Console | None = None) -> None:
             ]
             share = "–" if row.relative is None else f"{row.relative * 100:+.2f} %"
             name, last = ("" if row.name == last else row.name), row.name
-            table.add_row(name, f"{label}, {unit}" if unit else label, *cells, share)
+            table.add_row(visible(name), f"{label}, {unit}" if unit else label, *cells, share)
         out.print(table)
         out.print()
