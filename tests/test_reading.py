@@ -130,3 +130,14 @@ def test_reading_is_stopped_at_once(tmp_path, number, code):
     _, said = process.communicate(timeout=60)
     assert process.returncode == code, said
     assert said == "talkspurt: stopped; nothing was written\n"
+
+
+def test_a_path_that_is_no_text_is_read_and_written(tmp_path):
+    file = tmp_path / os.fsdecode(b"gr\xfc\xffsse.toml")
+    file.write_text(scenario(), encoding="utf-8")
+    for words in (("check", file), ("run", file, "--no-report"), ("run", file, "--json")):
+        done = talkspurt(*words, cwd=tmp_path)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    done = talkspurt("check", file, "--set", b"duration=\xff\xfe")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert package.load(tmp_path / "runs" / "gr\\udcfc\\udcffsse").name == "gr\\udcfc\\udcffsse"

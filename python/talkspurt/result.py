@@ -25,6 +25,7 @@ from talkspurt import _core
 from talkspurt.audio import Audio
 from talkspurt.disk import reading
 from talkspurt.saving import Saved
+from talkspurt.visible import whole
 from talkspurt.scenario import Question
 
 if TYPE_CHECKING:
@@ -411,7 +412,7 @@ def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float)
         "talkspurt": _core.version(),
         "kind": "result",
         "scenario": question.name,
-        "file": str(question.file.absolute()) if question.file else None,
+        "file": whole(str(question.file.absolute())) if question.file else None,
         "set": dict(question.sets),
         "settings": plan.settings(i),
         "replicate": plan.replicate(i),

@@ -11,7 +11,7 @@ from talkspurt.result import Result, recorded
 from talkspurt.scenario import Question, pairs, read
 from talkspurt.study import Study
 from talkspurt.terminal.progress import Bar
-from talkspurt.visible import print_json, visible
+from talkspurt.visible import print_json, visible, whole
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
         _print(answer, as_json)
         return
     # Whether the folder may be written is asked before the work, not after.
-    file = str(question.file.absolute()) if question.file else None
+    file = whole(str(question.file.absolute())) if question.file else None
     claim = store.Claim("run", question.name, file, overwrite)
     if entry.is_study(question.plan):
         key = study_store.key(question)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from talkspurt import _core, disk
+from talkspurt.visible import whole
 
 Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
 """What a scenario may be given as: a file, its text, or a dict of the same shape."""
@@ -59,10 +60,11 @@ def read(scenario: Source, *, set: Sets | None = None, seed: int | None = None) 
         OSError: when the file cannot be read.
     """
     name, file, text, base = _text(scenario)
-    sets = tuple(pairs(set))
+    name, text = whole(name), whole(text)
+    sets = tuple((whole(path), whole(value)) for path, value in pairs(set))
     _check_seed(seed)
     # Rust calls the text by the file's name as it was given, so that editors find the line.
-    called = str(file) if file else name
+    called = whole(str(file)) if file else name
     return Question(name, file, text, sets, _core.load(text, called, str(base), list(sets), seed))
 
 

@@ -44,6 +44,14 @@ def visible(text: str, *, lines: bool = False) -> str:
     return (_UNSAFE_IN_LINES if lines else _UNSAFE).sub(_written_out, text)
 
 
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+def whole(text: str) -> str:
+    r"""The text with what UTF-8 cannot say written out: bytes of a path that were no text."""
+    return _HALVES.sub(_written_out, text)
+
+
 def _written_out(found: re.Match[str]) -> str:
     sign = found[0]
     code = ord(sign)
