@@ -15,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from command import talkspurt
 from conftest import SCENARIO
 from talkspurt import interrupts, staging
 from talkspurt.errors import StoreError

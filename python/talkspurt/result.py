@@ -25,8 +25,8 @@ from talkspurt import _core
 from talkspurt.audio import Audio
 from talkspurt.disk import reading
 from talkspurt.saving import Saved
-from talkspurt.visible import whole
 from talkspurt.scenario import Question
+from talkspurt.visible import whole
 
 if TYPE_CHECKING:
     import polars as pl

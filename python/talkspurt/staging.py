@@ -154,12 +154,12 @@ class Staging:
     ) -> None:
         if error is not None:
             self._name_what_was_asked_for(error)
-        if not self._committed:
-            # A second Ctrl-C is no reason to leave half of it behind.
-            with undisturbed():
+        # A second Ctrl-C is no reason to leave half of it behind.
+        with undisturbed():
+            if not self._committed:
                 self._remove()
-        if self._lock is not None:
-            self._lock.close()
+            if self._lock is not None:
+                self._lock.close()
 
     def _remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -247,15 +247,15 @@ class Resumable(Staging):
         if not kept:
             super().__exit__(kind, error, trace)
             return
-        with undisturbed():
-            self._keep_parts_only()
         if error is not None:
             self._name_what_was_asked_for(error)
             error.add_note(
                 f"{kept} of {self._parts} runs are kept: the same command goes on from there"
             )
-        if self._lock is not None:
-            self._lock.close()
+        with undisturbed():
+            self._keep_parts_only()
+            if self._lock is not None:
+                self._lock.close()
 
     def _keep_parts_only(self) -> None:
         """Remove what was begun, and what stands beside the parts."""

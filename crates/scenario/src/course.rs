@@ -105,6 +105,22 @@ fn read(trace: &Trace, least: Least) -> Result<Course, String> {
     }
 }
 
+/// The rate of a link that is said by its trace alone: of mahimahi's the mean over its period, of a
+/// table the first one, which holds until its time, too.
+pub(crate) fn rate(kind: &str, file: &FilePath) -> Option<Rate> {
+    let text = text(file).ok()?;
+    let lines = lines(&text).ok()?;
+    if kind == "mahimahi" {
+        let period_ms: u64 = lines.last()?.1.parse().ok()?;
+        let bits = (lines.len() as u64).checked_mul(OPPORTUNITY * 8 * 1000)?;
+        return bits.checked_div(period_ms).map(Rate::from_bps);
+    }
+    let ((_, head), rows) = lines.split_first()?;
+    let column = head.split(',').position(|name| name.trim() == "rate")?;
+    let rates = rows.iter().filter_map(|(_, row)| row.split(',').nth(column)?.trim().parse().ok());
+    rates.into_iter().find(|rate: &Rate| *rate != Rate::ZERO)
+}
+
 fn text(path: &FilePath) -> Result<String, String> {
     let bytes = file::read(path, file::MOST_BYTES).map_err(|fault| match fault {
         Fault::NotAFile => format!("{fault}; expected a trace"),

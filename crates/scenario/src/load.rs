@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use crate::axes::{self, Axis, ResolvedAxis};
 use crate::check;
+use crate::course;
 use crate::expand;
 use crate::model::{Replications, Scenario};
 use crate::network::Network;
@@ -105,9 +106,11 @@ pub fn load_until(
     let mut tree = Tree::parse(text)
         .map_err(|found| reader.problems(found, &Tree::text("", &Origin::default()), &[]))?;
     let mut found = Findings::default();
+    let run = tree.key("duration").and_then(set::duration);
     set::apply(reader.schema, &mut tree, sets, set::shapes, &mut found);
     reader.shape = shapes::expand(reader.schema, &mut tree, &mut found);
     let reached = set::apply(reader.schema, &mut tree, sets, |path| !set::shapes(path), &mut found);
+    set::keep_window(run, &mut tree, sets);
     if let Some(seed) = seed {
         let value = Value::Integer(seed.into());
         tree.put(&Path::of(&["seed"]), Tree { value, origin: Origin::default() });
@@ -188,7 +191,8 @@ impl Reader<'_> {
             }
             tried += 1;
             let mut here = Findings::default();
-            let (settings, tree) = axes::combination(axes, tree, number, &mut here);
+            let (settings, mut tree) = axes::combination(axes, tree, number, &mut here);
+            self.rates_of_traces(&mut tree);
             let one = self.one(&tree, &mut here);
             self.shape.tell(&mut here);
             if let Some((scenario, network)) = one {
@@ -216,6 +220,28 @@ impl Reader<'_> {
             found.add(Path::of(&["replications", "count"]), message);
         }
         good
+    }
+
+    /// Gives links without a rate that of their trace.
+    fn rates_of_traces(&self, tree: &mut Tree) {
+        let Some(links) = tree.key("links") else { return };
+        let mut rates = Vec::new();
+        for name in links.keys() {
+            let Some(link) = links.key(name).filter(|link| link.key("rate").is_none()) else {
+                continue;
+            };
+            let Some(trace) = link.key("trace") else { continue };
+            let kind = trace.key(schema::TAG).and_then(Tree::as_text);
+            let file = trace.key("file").and_then(Tree::as_text);
+            let (Some(kind), Some(file)) = (kind, file) else { continue };
+            if let Some(rate) = course::rate(kind, &self.absolute(FilePath::new(file))) {
+                let rate = Tree::text(&format!("{}bit/s", rate.as_bps()), &trace.origin);
+                rates.push((Path::of(&["links", name, "rate"]), rate));
+            }
+        }
+        for (path, rate) in rates {
+            tree.put(&path, rate);
+        }
     }
 
     /// Checks one combination; findings carry their origin.

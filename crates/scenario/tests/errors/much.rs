@@ -130,3 +130,20 @@ fn reading_can_be_stopped() {
     assert_eq!(asked.get(), 4, "asked again after it was told to stop");
     assert!(load(GOOD, "call.toml", &stage::folder(), &[], None).is_ok());
 }
+
+#[test]
+fn a_shorter_run_keeps_the_end_of_its_window_apart_from_its_own() {
+    let load = |sets: &[(&str, &str)]| {
+        let sets: Vec<_> = sets.iter().map(|(p, v)| ((*p).to_owned(), (*v).to_owned())).collect();
+        load(GOOD, "call.toml", &stage::folder(), &sets, None).map(|study| {
+            let measure = &study.points[0].scenario.measure;
+            (measure.from.to_string(), measure.to.map(|to| to.to_string()))
+        })
+    };
+    let window = |from: &str, to: &str| (from.to_owned(), Some(to.to_owned()));
+    // 60 s with a window from 5 to 55 s.
+    assert_eq!(load(&[("duration", "30s")]), Ok(window("5s", "25s")));
+    assert_eq!(load(&[("duration", "90s")]), Ok(window("5s", "55s")));
+    assert_eq!(load(&[("duration", "57s")]), Ok(window("5s", "55s")));
+    assert!(load(&[("duration", "30s"), ("measure.to", "55s")]).is_err());
+}
