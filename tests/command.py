@@ -8,7 +8,12 @@ import sys
 def talkspurt(*words, cwd=None, env=None, **more):
     """Run ``talkspurt WORDS`` and wait for it."""
     return subprocess.run(
-        [sys.executable, "-m", "talkspurt", *map(str, words)],
+        [
+            sys.executable,
+            "-m",
+            "talkspurt",
+            *(w if isinstance(w, bytes) else str(w) for w in words),
+        ],
         cwd=cwd,
         env={**os.environ, **(env or {})},
         capture_output=True,
@@ -22,7 +27,12 @@ def talkspurt(*words, cwd=None, env=None, **more):
 def start(*words, cwd=None, **more):
     """Start ``talkspurt WORDS`` and do not wait."""
     return subprocess.Popen(
-        [sys.executable, "-m", "talkspurt", *map(str, words)],
+        [
+            sys.executable,
+            "-m",
+            "talkspurt",
+            *(w if isinstance(w, bytes) else str(w) for w in words),
+        ],
         cwd=cwd,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

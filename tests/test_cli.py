@@ -107,9 +107,9 @@ def test_json_of_a_study_has_runs_and_a_summary(folder, tmp_path):
     assert len(document["runs"]) == 6
     assert document["runs"][4]["settings"] == {"delay": "200ms"}
     assert (document["runs"][4]["replicate"], document["runs"][4]["seed"]) == (1, 4)
-    assert {"flow", "measure", "mean", "low", "high", "delay"} <= set(document["summary"][0])
+    assert {"flow", "measure", "mean", "low", "high", "axis.delay"} <= set(document["summary"][0])
     pairs = {
-        (row["delay"], row["baseline"], row["flow"]): row
+        (row["axis.delay"], row["baseline"], row["flow"]): row
         for row in document["differences"]["delay"]
         if row["measure"] == "delay_p50_s"
     }

@@ -55,7 +55,7 @@ def test_rack_holds_the_call_up_half_as_long(of: Of, modern: str) -> None:
 
 def test_the_differences_between_the_older_tcps_are_not_shown(study: Study) -> None:
     pairs = study.differences("transport", "TCP NewReno", names=["mos"]).filter(flow="call")
-    intervals = {row["transport"]: (row["low"], row["high"]) for row in pairs.to_dicts()}
+    intervals = {row["axis.transport"]: (row["low"], row["high"]) for row in pairs.to_dicts()}
     for transport in ("TCP Tahoe", "TCP Reno", "TCP SACK"):
         low, high = intervals[transport]
         assert low < 0 < high
@@ -64,7 +64,7 @@ def test_the_differences_between_the_older_tcps_are_not_shown(study: Study) -> N
 @pytest.mark.parametrize("transport", ["SCTP unordered", "SCTP partial"])
 def test_sctp_without_order_is_as_udp(study: Study, transport: str) -> None:
     pairs = study.differences("transport", "UDP", names=["mos"])
-    (row,) = pairs.filter(flow="call", transport=transport).to_dicts()
+    (row,) = pairs.filter(**{"axis.transport": transport}, flow="call").to_dicts()
     assert row["low"] < 0 < row["high"]
     assert row["high"] - row["low"] < 0.3
 

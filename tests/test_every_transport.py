@@ -51,7 +51,7 @@ def test_in_order_is_late(of: Of, transport: str) -> None:
 
 def test_sack_is_the_worse_one(study: Study, of: Of) -> None:
     pairs = study.differences("transport", "TCP NewReno", names=["loss_ratio"])
-    (row,) = pairs.filter(flow="call", transport="TCP SACK").to_dicts()
+    (row,) = pairs.filter(**{"axis.transport": "TCP SACK"}, flow="call").to_dicts()
     assert row["low"] > 0
     # Once through a whole recovery, NewReno's window is many times what SACK's ever is.
     windows = {}
@@ -66,14 +66,14 @@ def test_sack_is_the_worse_one(study: Study, of: Of) -> None:
 @pytest.mark.parametrize("transport", ["TCP BBR", "SCTP"])
 def test_who_does_not_halve_is_late_less(study: Study, transport: str) -> None:
     pairs = study.differences("transport", "TCP SACK", names=["loss_ratio"])
-    (row,) = pairs.filter(flow="call", transport=transport).to_dicts()
+    (row,) = pairs.filter(**{"axis.transport": transport}, flow="call").to_dicts()
     assert row["high"] < 0
 
 
 def test_nobody_waits_in_sctp_without_order(study: Study, of: Of) -> None:
     pairs = study.differences("transport", "UDP", names=["mos"])
     for transport in ("SCTP unordered", "SCTP partial"):
-        (row,) = pairs.filter(flow="call", transport=transport).to_dicts()
+        (row,) = pairs.filter(**{"axis.transport": transport}, flow="call").to_dicts()
         assert abs(row["mean"]) < 0.1
     assert max(of("SCTP partial", "late_packets")) <= 5
 

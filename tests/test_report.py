@@ -93,7 +93,7 @@ def test_a_mean_of_some_replications_says_so():
     study = made_study({"udp": [4.0, 3.0, None], "tcp": [3.5, 2.5, 1.0]}, 3)
     cells = {
         line["settings"]: line["cells"]["mos"]["spread"].replace("\u00a0", " ")
-        for line in study_report._rows(study.summary(["mos"]).to_dicts(), ["over"])
+        for line in study_report._rows(study.summary(["mos"]).to_dicts(), ["axis.over"])
     }
     assert cells["udp",].endswith("(2 of 3)")
     assert "of" not in cells["tcp",]

@@ -84,7 +84,7 @@ def test_a_failure_of_ones_own_link_is_not_heard(two_paths: Study) -> None:
 
 def differences(found: Study, measure: str, baseline: str) -> dict[tuple[str, str], dict[str, Any]]:
     frame = found.differences("messages", baseline, names=[measure])
-    return {(row["buffer"], row["messages"]): row for row in frame.to_dicts()}
+    return {(row["axis.buffer"], row["axis.messages"]): row for row in frame.to_dicts()}
 
 
 def test_order_costs_most(partial: Study) -> None:
@@ -98,14 +98,16 @@ def test_order_costs_most(partial: Study) -> None:
 def test_giving_up_in_order_helps_little_but_shortens_the_longest_gaps(partial: Study) -> None:
     score = differences(partial, "mos", "in order")["200ms", "lifetime, in order"]
     assert 0 < score["low"] < score["high"] < 0.5
-    gap = partial.summary(["longest_gap_s"]).filter(buffer="200ms", measure="longest_gap_s")
-    means = dict(gap.select("messages", "mean").iter_rows())
+    gap = partial.summary(["longest_gap_s"]).filter(
+        **{"axis.buffer": "200ms"}, measure="longest_gap_s"
+    )
+    means = dict(gap.select("axis.messages", "mean").iter_rows())
     assert means["lifetime, in order"] < 0.7 * means["in order"]
 
 
 def test_a_longer_buffer_waits_for_repetitions_and_pays_in_delay(partial: Study) -> None:
     means = {
-        (row["measure"], row["buffer"], row["messages"]): row["mean"]
+        (row["measure"], row["axis.buffer"], row["axis.messages"]): row["mean"]
         for row in partial.summary(["loss_ratio", "mos"]).to_dicts()
     }
     for messages in ("in order", "in order, fast T3", "unordered", "unordered, fast T3"):

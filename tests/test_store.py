@@ -256,4 +256,4 @@ def test_opening_what_is_no_result_says_so(tmp_path):
 
 def test_names_of_flows_become_names_of_files():
     assert store.file_name("call") == "call"
-    assert store.file_name("../a/b:c", "wav") == ".._a_b_c.wav"
+    assert store.file_name("../a/b:c", "wav") == ".._a_b_c-e9274756.wav"  # sha256 of the name

@@ -33,11 +33,11 @@ def test_differences_are_taken_pair_by_pair():
     # The replications differ by 1, the transports by 0.5 ± a little: pairing must cancel the former.
     study = made_study({"udp": [4.0, 3.0, 2.0], "tcp": [3.5, 2.4, 1.6]}, 3)
     row = study.differences("over", names=["mos"]).row(0, named=True)
-    assert (row["over"], row["baseline"], row["count"]) == ("tcp", "udp", 3)
+    assert (row["axis.over"], row["baseline"], row["count"]) == ("tcp", "udp", 3)
     assert row["mean"] == pytest.approx(-0.5)
     # Differences −0.5, −0.6, −0.4: s = 0.1, t(2, 95 %) = 4.303.
     assert row["high"] - row["mean"] == pytest.approx(4.303 * 0.1 / math.sqrt(3), rel=1e-3)
-    alone = study.summary(["mos"]).filter(over="udp").row(0, named=True)
+    alone = study.summary(["mos"]).filter(**{"axis.over": "udp"}).row(0, named=True)
     assert alone["high"] - alone["mean"] == pytest.approx(4.303 * 1.0 / math.sqrt(3), rel=1e-3)
 
 
@@ -69,7 +69,7 @@ def test_bootstrap_and_student_agree_on_what_is_symmetric():
 def test_the_baseline_can_be_any_value_of_the_axis():
     study = made_study({"udp": [4.0], "tcp": [3.0], "sctp": [2.0]}, 1)
     frame = study.differences("over", "tcp", names=["mos"])
-    assert dict(frame.select("over", "mean").iter_rows()) == {"udp": 1.0, "sctp": -1.0}
+    assert dict(frame.select("axis.over", "mean").iter_rows()) == {"udp": 1.0, "sctp": -1.0}
     with pytest.raises(KeyError, match="udp, tcp, sctp"):
         study.differences("over", "dccp")
     with pytest.raises(KeyError, match="over"):
@@ -92,7 +92,7 @@ def test_a_replication_without_a_value_is_left_out_of_its_pair():
 
 def test_a_mean_of_fewer_than_all_replications_says_of_how_many():
     study = made_study({"udp": [4.0, 3.0, None], "tcp": [3.5, 2.5, 1.0], "sctp": [None] * 3}, 3)
-    rows = {row["over"]: row for row in study.summary(["mos"]).to_dicts()}
+    rows = {row["axis.over"]: row for row in study.summary(["mos"]).to_dicts()}
     assert [(row["count"], row["replications"]) for row in rows.values()] == [
         (2, 3),
         (3, 3),
@@ -101,7 +101,7 @@ def test_a_mean_of_fewer_than_all_replications_says_of_how_many():
     assert intervals.text(rows["udp"]).endswith(" (2 of 3)")
     assert "of" not in intervals.text(rows["tcp"])
     assert intervals.text(rows["sctp"]) == "–"
-    (pair,) = study.differences("over", names=["mos"]).filter(over="tcp").to_dicts()
+    (pair,) = study.differences("over", names=["mos"]).filter(**{"axis.over": "tcp"}).to_dicts()
     assert (pair["count"], pair["replications"]) == (2, 3)
 
 
@@ -114,7 +114,7 @@ def test_all_combinations_are_run_under_shared_seeds(study):
     assert [(run.settings["delay"], run.replicate, run.seed) for run in study.runs] == [
         ("20ms", 0, 3), ("20ms", 1, 4), ("20ms", 2, 5), ("200ms", 0, 3), ("200ms", 1, 4), ("200ms", 2, 5),
     ]  # fmt: skip
-    assert study.flows.columns[:3] == ["delay", "replicate", "seed"]
+    assert study.flows.columns[:3] == ["axis.delay", "replicate", "seed"]
     assert study.flows.height == 6 * 3
     assert len(study.select(delay="20ms")) == 3
     with pytest.raises(KeyError, match="20ms, 200ms"):
@@ -122,8 +122,12 @@ def test_all_combinations_are_run_under_shared_seeds(study):
 
 
 def test_means_are_those_of_the_runs(study):
-    row = study.summary(["delay_p50_s"]).filter(delay="200ms", flow="call").row(0, named=True)
-    frame = study.flows.filter(delay="200ms", name="call")
+    row = (
+        study.summary(["delay_p50_s"])
+        .filter(**{"axis.delay": "200ms"}, flow="call")
+        .row(0, named=True)
+    )
+    frame = study.flows.filter(**{"axis.delay": "200ms"}, name="call")
     assert row["mean"] == pytest.approx(frame["delay_p50_s"].mean())
     assert row["deviation"] == pytest.approx(frame["delay_p50_s"].std())
 

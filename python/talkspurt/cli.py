@@ -15,12 +15,16 @@ import signal
 import sys
 import warnings
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, CycloptsError, Parameter
 
-from talkspurt import __version__, _core
+from talkspurt import __version__, _core, interrupts
 from talkspurt.errors import BadInputError, OtherVersionWarning
+from talkspurt.visible import below, guard, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 app = App(
     name="talkspurt",
@@ -110,7 +114,7 @@ def check(
 
     plan = read(scenario, set=set).plan
     runs = f"{len(plan)} run{'s' if len(plan) != 1 else ''}"
-    print(f"{scenario}: nothing wrong; {plan.title}; {runs}")
+    print(visible(f"{scenario}: nothing wrong; {plan.title}; {runs}"))
 
 
 @app.command
@@ -157,7 +161,7 @@ def export(
     for file in sorted(where.iterdir()):
         if file.name != "manifest.json":
             shown = where.joinpath(file.name) if out is None else out / file.name
-            print(f"{shown}/" if file.is_dir() else shown)
+            print(visible(f"{shown}/" if file.is_dir() else str(shown)))
 
 
 @app.command
@@ -275,24 +279,61 @@ def reproduce(
 
 def main() -> None:
     """Entry point: everything that goes wrong ends in words and an exit code."""
-    signal.signal(signal.SIGTERM, _on_term)
+    global _stops
+    _stops = 0
+    for number in interrupts.STOPS:
+        signal.signal(number, _on_stop)
     warnings.formatwarning = _in_words
+    guard()
+    code = _code()
+    # From here on nothing is left that could be stopped, and nothing that could fail.
+    for number in interrupts.STOPS:
+        signal.signal(number, signal.SIG_IGN)
     try:
-        app(sys.argv[1:], exit_on_error=False, result_action="return_value")
         sys.stdout.flush()
+    except OSError as error:
+        if code == 0 and error.errno != errno.EPIPE:
+            code = explain(error) or 1
+        _hush()
+    sys.exit(code)
+
+
+def _code() -> int:
+    """Do what the command line asks, and give the exit code."""
+    try:
+        try:
+            app.console = _console(sys.stdout)
+            app.error_console = _console(sys.stderr)
+            app(sys.argv[1:], exit_on_error=False, result_action="return_value")
+            sys.stdout.flush()
+        except (KeyboardInterrupt, Terminated) as stop:
+            _say(f"talkspurt: stopped; {_left(stop)}")
+            return 130 if isinstance(stop, KeyboardInterrupt) else 128 + signal.SIGTERM
+        return 0
     except CycloptsError:  # which has already been printed
-        sys.exit(2)
+        return 2
     except BrokenPipeError:
         _hush()
-        sys.exit(0)
-    except (KeyboardInterrupt, Terminated) as stop:
-        _say(f"talkspurt: stopped; {_kept(stop) or 'nothing was written'}")
-        sys.exit(130 if isinstance(stop, KeyboardInterrupt) else 128 + signal.SIGTERM)
+        return 0
+    except (KeyboardInterrupt, Terminated):  # while that was said
+        return 130
     except Exception as error:
         code = explain(error)
         if code is None:
             raise
-        sys.exit(code)
+        return code
+
+
+def _console(stream: IO[str]) -> Console:
+    from talkspurt.terminal.tables import Output
+
+    return Output(file=below(stream))
+
+
+def _left(stop: BaseException) -> str:
+    """What there is after a stop."""
+    done = [f"{visible(str(place))} is written" for place in interrupts.written]
+    return "; ".join([*done, *filter(None, [_kept(stop)])]) or "nothing was written"
 
 
 def _kept(error: BaseException) -> str:
@@ -304,8 +345,22 @@ class Terminated(BaseException):
     """Somebody asked the process to end (SIGTERM)."""
 
 
-def _on_term(number: int, frame: object) -> None:
-    raise Terminated
+_stops = 0
+"""How often somebody asked the process to end."""
+MOST_STOPS = 3
+"""So often it has to be asked to end at once, without removing what it had begun."""
+
+
+def _on_stop(number: int, frame: object) -> None:
+    """Stop at the first signal; let nothing disturb what is then put away but the third."""
+    global _stops
+    _stops += 1
+    if _stops >= MOST_STOPS:
+        if sys.__stderr__ is not None and sys.__stderr__.isatty():
+            os.write(sys.__stderr__.fileno(), b"\x1b[?25h\n")  # a progress bar hides the cursor
+        os._exit(128 + number)
+    if _stops == 1:
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated
 
 
 _plainly = warnings.formatwarning
@@ -320,13 +375,14 @@ def _in_words(
 ) -> str:
     """A warning for users as everything else is said to them; others as Python does."""
     if issubclass(category, OtherVersionWarning):
-        return f"talkspurt: {message}\n"
+        return f"talkspurt: {visible(str(message))}\n"
     return _plainly(message, category, filename, lineno, line)
 
 
 def _hush() -> None:
-    # The reader is gone (`| head`): let the interpreter's last flush go nowhere.
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    # The reader is gone (`| head`), or the disk is full: let the last flush go nowhere.
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def explain(error: Exception) -> int | None:
@@ -343,7 +399,7 @@ def explain(error: Exception) -> int | None:
         return 1
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
-        said = f"talkspurt: {where}{error.strerror or error}"
+        said = visible(f"talkspurt: {where}{error.strerror or error}")
         _say("; ".join(filter(None, [said, _kept(error)])))
         return 2 if error.errno in NAMED_WRONGLY else 1
     return None
@@ -357,6 +413,10 @@ NAMED_WRONGLY = {
     errno.EACCES,
     errno.EPERM,
     errno.EROFS,
+    errno.ENXIO,
+    errno.EMSGSIZE,
+    errno.ELOOP,
+    errno.ENAMETOOLONG,
 }
 """System errors whose cause is the name of a file the user gave."""
 
@@ -367,7 +427,7 @@ def problem_line(problem: _core.Problem) -> str:
     if problem["line"] is not None:
         where += f":{problem['line']}"
     words = [where, *([problem["path"]] if problem["path"] else []), problem["message"]]
-    return ": ".join(words) + (f" – {problem['hint']}" if problem["hint"] else "")
+    return visible(": ".join(words) + (f" – {problem['hint']}" if problem["hint"] else ""))
 
 
 def _say(words: str) -> None:

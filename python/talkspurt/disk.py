@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
+import stat
 import wave
 from collections.abc import Iterator
 from pathlib import Path
@@ -60,8 +62,13 @@ def _failure(number: int | None, error: Exception, path: Path) -> StoreError:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any failure to read a file of a result into a StoreError that names the file."""
+    """Turn any failure to read a file of a result into a StoreError that names the file.
+
+    What is no regular file is not opened: a pipe would be waited for, and a device has no end.
+    """
     try:
+        if path.exists() and not path.is_file():
+            raise OSError(errno.EINVAL, "is not a regular file")
         yield
     except StoreError:
         raise
@@ -82,6 +89,32 @@ def reading(path: Path) -> Iterator[None]:
 def _damaged(error: BaseException, path: Path) -> StoreError:
     said = str(error).strip().partition("\n")[0]
     return StoreError(errno.EIO, f"is damaged: {said or type(error).__name__}", str(path))
+
+
+def read_bytes(file: Path, most: int) -> bytes:
+    """A regular file of at most so many bytes.
+
+    Raises:
+        OSError: when it cannot be read, is something else, or is longer.
+    """
+    _check_regular(file, file.stat().st_mode)
+    # Once more, for the name may have become another's; a pipe would be waited for without
+    # O_NONBLOCK, which files do not mind.
+    handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    with os.fdopen(handle, "rb") as content:
+        _check_regular(file, os.fstat(handle).st_mode)
+        # A file of /proc may be longer than it says.
+        data = content.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EMSGSIZE, f"is longer than {most >> 20} MiB", str(file))
+    return data
+
+
+def _check_regular(file: Path, mode: int) -> None:
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(file))
+    if not stat.S_ISREG(mode):
+        raise OSError(errno.ENXIO, "is not a regular file", str(file))
 
 
 def flush(path: Path) -> None:
@@ -122,10 +155,25 @@ def files_in(folder: Path) -> Iterator[Path]:
     return (f for f in sorted(folder.rglob("*")) if f.is_symlink() or not f.is_dir())
 
 
+LONGEST = 120
+"""Bytes that a file name keeps of a name; file systems allow 255 for all of it."""
+
+
 def file_name(name: str, ending: str = "") -> str:
-    """A flow's or link's name as a file name."""
-    safe = "".join(c if c.isalnum() or c in "._-+ " else "_" for c in name)
+    """A flow's, link's or axis's name as a file name; two names never share one.
+
+    What a file name cannot hold becomes ``_``, and a hash of the name tells it from others.
+    """
+    safe = plain_name(name)
+    if safe != name:
+        safe += "-" + hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{safe}.{ending}" if ending else safe
+
+
+def plain_name(name: str) -> str:
+    """A name without what a file name cannot hold, and not too long for one."""
+    safe = "".join(c if c.isalnum() or c in "._-+ " else "_" for c in name)
+    return safe.encode()[:LONGEST].decode(errors="ignore")
 
 
 def size(count: float) -> str:

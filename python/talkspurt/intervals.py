@@ -14,14 +14,15 @@ from typing import Any
 
 from talkspurt.metrics.catalogue import column
 
-CUT, STILL = "*", "="
-"""Marks of an end that was cut, and of values that were all the same."""
+CUT, STILL, SPREAD = "*", "=", "{"
+"""Marks of an end that was cut, of values that were all the same, and of the flows of a count."""
 
 WORDS = {
     CUT: "the interval reaches beyond what can be, and is shown up to there: more replications "
     "would make it shorter.",
     STILL: "every replication gave this value: no interval, for nothing was seen of what chance "
     "does.",
+    SPREAD: "… }: the least and the greatest of the flows of which this is the mean.",
 }
 
 
@@ -69,17 +70,33 @@ def some_of_all(row: Mapping[str, Any]) -> str:
     return f"{count} of {replications}" if count < replications else ""
 
 
+def flow(row: Mapping[str, Any]) -> str:
+    """The flow a row is of; of the flows of a ``count`` their name, and how many they are."""
+    many = row.get("members") or 1
+    return f"{row['flow']} × {many}" if many > 1 else str(row["flow"])
+
+
+def spread(row: Mapping[str, Any]) -> tuple[float, float] | None:
+    """The least and the greatest of several flows of which a row is the mean, if they differ."""
+    low, high = row.get("member_low"), row.get("member_high")
+    return None if low is None or high is None or low == high else (low, high)
+
+
 def texts(row: Mapping[str, Any] | None) -> tuple[str, str]:
     """A mean, and what is known of how sure it is; of how many replications, if not of all."""
     if row is None or row["mean"] is None:
         return "–", ""
-    spread = _spread(row)
+    shown = column(row["measure"])
+    words = [_interval(row)]
     if of_all := some_of_all(row):
-        spread = f"{spread} ({of_all})".lstrip()
-    return column(row["measure"]).show(row["mean"]), spread
+        words.append(f"({of_all})")
+    if members := spread(row):
+        low, high = map(shown.show, members)
+        words.append(f"{SPREAD}{low} … {high}}}")
+    return shown.show(row["mean"]), " ".join(filter(None, words))
 
 
-def _spread(row: Mapping[str, Any]) -> str:
+def _interval(row: Mapping[str, Any]) -> str:
     if still(row):
         return STILL
     found = ends(row)
@@ -103,6 +120,6 @@ def legend(rows: Iterable[Mapping[str, Any]]) -> list[str]:
     """What the marks in a table mean, of those that occur."""
     used: set[str] = set()
     for row in rows:
-        spread = texts(row)[1]
-        used |= {mark for mark in WORDS if mark in spread}
+        said = texts(row)[1]
+        used |= {mark for mark in WORDS if mark in said}
     return [f"{mark} {words}" for mark, words in WORDS.items() if mark in used]

@@ -11,6 +11,7 @@ from talkspurt.figures import comparison
 from talkspurt.figures.time import styles_of
 from talkspurt.report import single, topology
 from talkspurt.report import study as page
+from talkspurt.visible import visible
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -52,7 +53,9 @@ def of_study(
 def _network(result: Result, folder: Path) -> None:
     picture = topology.picture(result.topology, styles_of(result))
     if picture:
-        disk.write_text(folder / FIGURES / "topology.svg", topology.file(picture))
+        disk.write_text(
+            folder / FIGURES / "topology.svg", visible(topology.file(picture), lines=True)
+        )
 
 
 def _figures(

@@ -26,6 +26,7 @@ from talkspurt.audio import Audio
 from talkspurt.disk import reading
 from talkspurt.saving import Saved
 from talkspurt.scenario import Question
+from talkspurt.visible import whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -411,7 +412,7 @@ def _manifest(question: Question, i: int, outcome: _core.Outcome, wall_s: float)
         "talkspurt": _core.version(),
         "kind": "result",
         "scenario": question.name,
-        "file": str(question.file.absolute()) if question.file else None,
+        "file": whole(str(question.file.absolute())) if question.file else None,
         "set": dict(question.sets),
         "settings": plan.settings(i),
         "replicate": plan.replicate(i),

@@ -18,6 +18,7 @@ from typing import Any
 from talkspurt import _core, disk, engine, quantity
 from talkspurt.errors import StoreError
 from talkspurt.terminal.progress import Bar
+from talkspurt.visible import visible
 
 LINE = {"ns2": 75, "nam": 110}
 """Usual length of a line of a trace. A hop has three of ns-2's and four of nam's, a drop two."""
@@ -104,7 +105,7 @@ def check(need: float, what: str, target: Path, instead: str = "choose another -
             str(target),
         )
     if need > WORTH_SAYING:
-        print(f"talkspurt: {what} takes about {disk.size(need)}", file=sys.stderr)
+        print(f"talkspurt: {visible(what)} takes about {disk.size(need)}", file=sys.stderr)
 
 
 def snaplen(record: Mapping[str, Any]) -> int | None:

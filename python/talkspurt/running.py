@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ from talkspurt.result import Result, recorded
 from talkspurt.scenario import Question, pairs, read
 from talkspurt.study import Study
 from talkspurt.terminal.progress import Bar
+from talkspurt.visible import print_json, visible, whole
 
 
 def run(
@@ -39,7 +39,7 @@ def run(
         _print(answer, as_json)
         return
     # Whether the folder may be written is asked before the work, not after.
-    file = str(question.file.absolute()) if question.file else None
+    file = whole(str(question.file.absolute())) if question.file else None
     claim = store.Claim("run", question.name, file, overwrite)
     if entry.is_study(question.plan):
         key = study_store.key(question)
@@ -95,10 +95,15 @@ def _study_into(
         return unfinished.folder / name
 
     def written(i: int) -> Path:
+        unfinished.check()
         folder = study_store.part(place(i))
         with store.writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
         return folder
+
+    def keep(i: int, result: Result) -> Result:
+        unfinished.check()
+        return study_store.keep_run(result, place(i))
 
     there = {i: found for i in range(len(plan)) if (found := _finished(place(i)))}
     say_news(unfinished)
@@ -110,7 +115,7 @@ def _study_into(
             question,
             jobs=jobs,
             on_progress=bar.on_progress,
-            keep=lambda i, result: study_store.keep_run(result, place(i)),
+            keep=keep,
             written_in=written,
             there=there,
         )
@@ -132,7 +137,7 @@ def _finished(folder: Path) -> Result | None:
 def say_news(staging: store.Staging) -> None:
     """Say what was found of others where a folder is to be written."""
     for words in staging.news:
-        print(f"talkspurt: {words}", file=sys.stderr)
+        print(f"talkspurt: {visible(words)}", file=sys.stderr)
 
 
 def _check_room(
@@ -149,7 +154,7 @@ def _check_room(
 
 def _print(answer: Result | Study, as_json: bool) -> None:
     if as_json:
-        sys.stdout.write(json.dumps(answer.to_json(), ensure_ascii=False, allow_nan=False) + "\n")
+        print_json(answer.to_json())
         return
     from talkspurt.terminal import tables
 
@@ -160,5 +165,6 @@ def _print(answer: Result | Study, as_json: bool) -> None:
 
 
 def _say_where(where: Path, asked: Path, report: bool) -> None:
-    shown = asked if not asked.is_absolute() else where
-    print(f"Results: {shown}/" + (f"   Report: {shown / 'report.html'}" if report else ""))
+    folder = asked if not asked.is_absolute() else where
+    page = f"   Report: {folder / 'report.html'}" if report else ""
+    print(visible(f"Results: {folder}/{page}"))

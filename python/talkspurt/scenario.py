@@ -14,13 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from talkspurt import _core
+from talkspurt import _core, disk
+from talkspurt.visible import whole
 
 Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
 """What a scenario may be given as: a file, its text, or a dict of the same shape."""
 
 Sets: TypeAlias = "Mapping[str, Any] | Iterable[str | tuple[str, Any]]"
 """Fields to set over the scenario's own: ``{"links.sky.delay": "20ms"}`` or ``["a.b=3"]``."""
+
+
+MOST_BYTES = 16 << 20
+"""Length of a scenario's file at most; what is longer is no scenario."""
 
 
 @dataclass(frozen=True)
@@ -55,10 +60,11 @@ def read(scenario: Source, *, set: Sets | None = None, seed: int | None = None) 
         OSError: when the file cannot be read.
     """
     name, file, text, base = _text(scenario)
-    sets = tuple(pairs(set))
+    name, text = whole(name), whole(text)
+    sets = tuple((whole(path), whole(value)) for path, value in pairs(set))
     _check_seed(seed)
     # Rust calls the text by the file's name as it was given, so that editors find the line.
-    called = str(file) if file else name
+    called = whole(str(file)) if file else name
     return Question(name, file, text, sets, _core.load(text, called, str(base), list(sets), seed))
 
 
@@ -132,7 +138,9 @@ def _text(scenario: Source) -> tuple[str, Path | None, str, Path]:
 
 def _read_file(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8")
+        data = disk.read_bytes(file, MOST_BYTES)
+        # As editors write it: with a byte order mark, or with line ends of Windows.
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         raise FileNotFoundError(
             2, f"there is no such scenario file{_nearest(file)}", str(file)

@@ -25,6 +25,7 @@ from typing import IO, Any
 
 from talkspurt.disk import files_in, flush, to_json, write_text, writing
 from talkspurt.errors import StoreError
+from talkspurt.interrupts import undisturbed, written
 
 MANIFEST = "manifest.json"
 LOCK = ".lock"
@@ -121,11 +122,12 @@ class Staging:
         for file in files:
             flush(file)
         flush(self.folder)
-        with writing(self.target):
+        with undisturbed(), writing(self.target):
             self._swap()
+            self._committed = True
+            written.append(self.target)
             (self.target / LOCK).unlink(missing_ok=True)
         flush(self.target.parent)
-        self._committed = True
         return self.target
 
     def _swap(self) -> None:
@@ -152,13 +154,18 @@ class Staging:
     ) -> None:
         if error is not None:
             self._name_what_was_asked_for(error)
-        if not self._committed:
-            shutil.rmtree(self.folder, ignore_errors=True)
-            for made in self._made:
-                with contextlib.suppress(OSError):
-                    made.rmdir()
-        if self._lock is not None:
-            self._lock.close()
+        # A second Ctrl-C is no reason to leave half of it behind.
+        with undisturbed():
+            if not self._committed:
+                self._remove()
+            if self._lock is not None:
+                self._lock.close()
+
+    def _remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for made in self._made:
+            with contextlib.suppress(OSError):
+                made.rmdir()
 
     def _name_what_was_asked_for(self, error: BaseException) -> None:
         """In an error's words, the folder that was asked for in the place of the hidden one."""
@@ -201,6 +208,19 @@ class Resumable(Staging):
         ]
         return self
 
+    def check(self) -> None:
+        """Raise StoreError if the folder is no longer the one that was begun."""
+        assert self._lock is not None, "it was begun"
+        begun = os.fstat(self._lock.fileno())
+        try:
+            same = os.path.samestat(begun, (self.folder / LOCK).stat())
+        except OSError:
+            same = False
+        if not same:
+            raise StoreError(
+                errno.ENOENT, "was removed while its runs were written", str(self.folder)
+            )
+
     @property
     def finished(self) -> list[Path]:
         """Folders of the parts that are whole."""
@@ -232,9 +252,10 @@ class Resumable(Staging):
             error.add_note(
                 f"{kept} of {self._parts} runs are kept: the same command goes on from there"
             )
-        self._keep_parts_only()
-        if self._lock is not None:
-            self._lock.close()
+        with undisturbed():
+            self._keep_parts_only()
+            if self._lock is not None:
+                self._lock.close()
 
     def _keep_parts_only(self) -> None:
         """Remove what was begun, and what stands beside the parts."""

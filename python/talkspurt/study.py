@@ -47,6 +47,51 @@ class Axis:
     path: str
     labels: tuple[str, ...]
 
+    @property
+    def column(self) -> str:
+        """Name of its column in every table: no column of a table's own begins with ``axis.``."""
+        return column_of(self.name)
+
+
+def column_of(axis: str) -> str:
+    """Name of the column of an axis of this name."""
+    return f"axis.{axis}"
+
+
+@dataclass
+class Cell:
+    """What one setting gave one flow, or all flows of one group.
+
+    Attributes:
+        settings: the label of each axis, by the name of the axis.
+        flow: name of the flow, or of the group that ``count`` made.
+        members: name of each flow → metric → replicate → value.
+    """
+
+    settings: dict[str, str]
+    flow: str
+    members: dict[str, dict[str, dict[int, float | None]]] = field(default_factory=dict)
+
+    @property
+    def key(self) -> tuple[tuple[tuple[str, str], ...], str]:
+        """Setting and flow."""
+        return tuple(self.settings.items()), self.flow
+
+    def of_runs(self, name: str) -> dict[int, float | None]:
+        """A metric of each replication: the mean over the members that have a value."""
+        values: dict[int, list[float]] = {}
+        for member in self.members.values():
+            for replicate, value in member[name].items():
+                values.setdefault(replicate, []).extend([] if value is None else [value])
+        return {k: math.fsum(v) / len(v) if v else None for k, v in values.items()}
+
+    def of_members(self, name: str) -> list[float]:
+        """A metric of each member that has a value: its mean over the replications."""
+        found = (
+            [v for v in member[name].values() if v is not None] for member in self.members.values()
+        )
+        return [math.fsum(v) / len(v) for v in found if v]
+
 
 @dataclass(frozen=True)
 class Study(Saved):
@@ -118,12 +163,12 @@ class Study(Saved):
 
     @property
     def flows(self) -> pl.DataFrame:
-        """The flows of all runs, with the axes, ``replicate`` and ``seed`` as first columns."""
+        """The flows of all runs; first columns are ``axis.NAME``, ``replicate`` and ``seed``."""
         return self._all("flows")
 
     @property
     def links(self) -> pl.DataFrame:
-        """The links of all runs, with the axes, ``replicate`` and ``seed`` as first columns."""
+        """The links of all runs; first columns are ``axis.NAME``, ``replicate`` and ``seed``."""
         return self._all("links")
 
     def _all(self, table: str) -> pl.DataFrame:
@@ -131,17 +176,18 @@ class Study(Saved):
 
         parts = []
         for run in self.runs:
-            given = {**run.settings, "replicate": run.replicate, "seed": run.seed}
+            given: dict[str, Any] = _columns(run.settings)
+            given |= {"replicate": run.replicate, "seed": run.seed}
             frame = run.table(table)
-            # A flow's own column of the same name as an axis stays what the run says it is.
-            given = {self._column(name, frame): value for name, value in given.items()}
             parts.append(frame.select(*(pl.lit(v).alias(k) for k, v in given.items()), pl.all()))
         return pl.concat(parts, how="vertical_relaxed")
 
-    def _column(self, axis: str, frame: pl.DataFrame) -> str:
-        return f"axis.{axis}" if axis in frame.columns else axis
+    @property
+    def has_groups(self) -> bool:
+        """Whether a ``count`` made several flows one group."""
+        return any("group" in (f := run.flows).columns and f["group"].count() for run in self.runs)
 
-    def select(self, **settings: str) -> list[Result]:
+    def select(self, /, **settings: str) -> list[Result]:
         """The runs with these settings, as in ``study.select(transport="udp")``.
 
         Raises:
@@ -169,7 +215,7 @@ class Study(Saved):
             raise KeyError(f"{axis.name} is never {label!r}; it is: {', '.join(axis.labels)}")
 
     def table(self, name: str) -> pl.DataFrame:
-        """A table of all runs, such as ``series``, with the axes, ``replicate`` and ``seed`` first.
+        """A table of all runs, such as ``series``; ``axis.NAME``, ``replicate``, ``seed`` first.
 
         Raises:
             KeyError: when there is no such table.
@@ -177,29 +223,44 @@ class Study(Saved):
         return self._all(name)
 
     def summary(
-        self, names: Iterable[str] = SUMMARY, *, interval: Interval = "student"
+        self,
+        names: Iterable[str] = SUMMARY,
+        *,
+        interval: Interval = "student",
+        members: bool = False,
     ) -> pl.DataFrame:
         """Means over the replications with intervals, Student's or by bootstrap.
 
         ``names`` are those of numbers of flows that ``talkspurt metrics`` lists; what is computed
-        when asked for is computed of every run. One row per setting, flow and metric: the axes,
-        ``flow``, ``measure`` (the metric's name), ``count`` (of replications with a value),
-        ``replications`` (that were run), ``mean``, ``low``, ``high`` (ends of the interval as
-        computed, null with fewer than two values: Student's may lie beyond what can be, which
-        tables and figures do not show) and ``deviation`` (sample standard deviation; 0 where all
-        are the same, which says nothing of how sure the mean is).
+        when asked for is computed of every run. One row per setting, flow and metric:
+
+        * ``axis.NAME`` for each axis;
+        * ``flow``, and ``members``: the flows of a ``count`` have one row under the name that the
+          scenario gives them, and each replication counts with its mean over them. With
+          ``members=True`` each flow has a row of its own;
+        * ``measure`` (the metric's name), ``count`` (of replications with a value),
+          ``replications`` (that were run);
+        * ``mean``, ``low``, ``high`` (ends of the interval as computed, null with fewer than two
+          values: Student's may lie beyond what can be, which tables and figures do not show) and
+          ``deviation`` (sample standard deviation; 0 where all are the same, which says nothing of
+          how sure the mean is);
+        * ``member_low``, ``member_high``: the least and the greatest mean of a member, null of a
+          flow that stands alone.
 
         Raises:
             KeyError: when there is no such metric, it is no number of a flow, or runs lack what it
                 needs.
         """
         rows = []
-        for settings, flow, values in self._cells(names):
-            for name in values:
-                numbers = [v for v in values[name].values() if v is not None]
-                found = self._interval(numbers, interval)
-                rows.append({**settings, "flow": flow, "measure": name, **found})
-        return self._frame(rows, [a.name for a in self.axes])
+        wanted = list(dict.fromkeys(names))
+        for cell in self._cells(wanted, members=members):
+            for name in wanted:
+                numbers = [v for v in cell.of_runs(name).values() if v is not None]
+                row = self._row(cell, name, self._interval(numbers, interval))
+                each = cell.of_members(name) if _is_group(cell) else []
+                spread = (min(each), max(each)) if each else (None, None)
+                rows.append({**row, "member_low": spread[0], "member_high": spread[1]})
+        return self._frame(rows)
 
     def differences(
         self,
@@ -208,32 +269,34 @@ class Study(Saved):
         names: Iterable[str] = SUMMARY,
         *,
         interval: Interval = "student",
+        members: bool = False,
     ) -> pl.DataFrame:
         """Differences from a baseline along one axis, taken pair by pair.
 
         Each replication under a value of the axis is paired with the same replication under the
         baseline (its first value unless named), all else equal; the two share the seed. One row per
-        setting other than the baseline, flow and measure, with the same columns as
-        :meth:`summary`; ``mean`` is the mean difference, value − baseline. With few replications a
-        bootstrap interval is too short, since it knows of no value beyond those seen.
+        setting other than the baseline, flow and measure, with the columns of :meth:`summary` and
+        ``baseline``; ``mean`` is the mean difference, value − baseline. The flows of a ``count``
+        are compared by their means in each replication, or with ``members=True`` each with itself.
+        With few replications a bootstrap interval is too short, since it knows of no value beyond
+        those seen.
         """
         chosen = self.axis(axis)
         base = chosen.labels[0] if baseline is None else baseline
         self._check_label(chosen, base)
-        cells = {
-            (tuple(settings.items()), flow): values for settings, flow, values in self._cells(names)
-        }
+        wanted = list(dict.fromkeys(names))
+        cells = {cell.key: cell for cell in self._cells(wanted, members=members)}
         rows = []
-        for (items, flow), values in cells.items():
-            settings = dict(items)
-            other = cells.get((tuple({**settings, axis: base}.items()), flow))
-            if settings[axis] == base or other is None:
+        for cell in cells.values():
+            other = cells.get((tuple({**cell.settings, axis: base}.items()), cell.flow))
+            if cell.settings[axis] == base or other is None:
                 continue
-            for name in values:
-                pairs = _paired(values[name], other[name])
-                row = {**settings, "baseline": base, "flow": flow, "measure": name}
-                rows.append({**row, **self._interval(pairs, interval)})
-        return self._frame(rows, [a.name for a in self.axes] + ["baseline"])
+            for name in wanted:
+                pairs = _paired(cell.of_runs(name), other.of_runs(name))
+                row = self._row(cell, name, self._interval(pairs, interval))
+                spread = {"member_low": None, "member_high": None}
+                rows.append({**row, **spread, "baseline": base})
+        return self._frame(rows, "baseline")
 
     def comparisons(self, names: Iterable[str] = SUMMARY) -> dict[str, pl.DataFrame]:
         """:meth:`differences` from the first value of every axis that has more than one, by axis.
@@ -246,24 +309,27 @@ class Study(Saved):
         axes = [axis.name for axis in self.axes if len(axis.labels) > 1]
         return {axis: self.differences(axis, names=wanted) for axis in axes}
 
-    def _cells(
-        self, names: Iterable[str]
-    ) -> Iterable[tuple[dict[str, str], str, dict[str, dict[int, float | None]]]]:
-        """For each setting and flow: metric → replicate → value."""
+    def _cells(self, names: Sequence[str], *, members: bool) -> Iterable[Cell]:
+        """What each setting gave each flow, or each group of flows."""
         wanted = {name: of_a_flow(name) for name in names}
-        cells: dict[
-            tuple[tuple[tuple[str, str], ...], str], dict[str, dict[int, float | None]]
-        ] = {}
+        cells: dict[Any, Cell] = {}
         for run in self.runs:
             made = {name: _by_flow(run, one) for name, one in wanted.items()}
             for row in run.flows.iter_rows(named=True):
                 flow = row["name"]
-                key = (tuple(run.settings.items()), flow)
-                cell = cells.setdefault(key, {name: {} for name in wanted})
+                shown = flow if members else row.get("group") or flow
+                key = (tuple(run.settings.items()), shown)
+                cell = cells.setdefault(key, Cell(dict(run.settings), shown))
+                values = cell.members.setdefault(flow, {name: {} for name in wanted})
                 for name, one in wanted.items():
                     value = made[name][flow] if isinstance(one, Computed) else row[one.name]
-                    cell[name][run.replicate] = finite(value)
-        return [(dict(items), flow, values) for (items, flow), values in cells.items()]
+                    values[name][run.replicate] = finite(value)
+        return cells.values()
+
+    @staticmethod
+    def _row(cell: Cell, name: str, found: dict[str, Any]) -> dict[str, Any]:
+        flow = {"flow": cell.flow, "members": len(cell.members), "measure": name}
+        return {**_columns(cell.settings), **flow, **found}
 
     def _interval(self, numbers: list[float], kind: Interval) -> dict[str, Any]:
         mean, half, deviation = student(numbers, self.confidence)
@@ -280,14 +346,15 @@ class Study(Saved):
             "deviation": deviation,
         }
 
-    @staticmethod
-    def _frame(rows: list[dict[str, Any]], keys: list[str]) -> pl.DataFrame:
+    def _frame(self, rows: list[dict[str, Any]], *more: str) -> pl.DataFrame:
         import polars as pl
 
-        numbers = dict.fromkeys(("mean", "low", "high", "deviation"), pl.Float64())
-        schema: dict[str, Any] = dict.fromkeys([*keys, "flow", "measure"], pl.String())
-        counts = dict.fromkeys(("count", "replications"), pl.Int64())
-        return pl.DataFrame(rows, schema={**schema, **counts, **numbers})
+        words = [*(axis.column for axis in self.axes), *more]
+        schema: dict[str, Any] = dict.fromkeys([*words, "flow"], pl.String())
+        schema |= {"members": pl.Int64(), "measure": pl.String()}
+        schema |= dict.fromkeys(("count", "replications"), pl.Int64())
+        numbers = ("mean", "low", "high", "deviation", "member_low", "member_high")
+        return pl.DataFrame(rows, schema={**schema, **dict.fromkeys(numbers, pl.Float64())})
 
     def _file(self) -> str | None:
         return self.runs[0]._file()
@@ -333,6 +400,16 @@ class Study(Saved):
         from talkspurt.report import notebook
 
         return notebook.study(self)
+
+
+def _columns(settings: Mapping[str, str]) -> dict[str, str]:
+    """The label of each axis, by the name of its column."""
+    return {column_of(axis): label for axis, label in settings.items()}
+
+
+def _is_group(cell: Cell) -> bool:
+    """Whether a ``count`` made the flows of a cell: they are not called as it is."""
+    return list(cell.members) != [cell.flow]
 
 
 def _by_flow(run: Result, one: Metric) -> dict[str, float | None]:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import inputs, store
+from talkspurt.disk import plain_name
 from talkspurt.result import TABLES
 
 if TYPE_CHECKING:
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 def run_folder(i: int, settings: Mapping[str, str], replicate: int) -> str:
     """Where run ``i`` of a study lives: its number, settings and replicate, for people to find."""
     words = [f"{i:04d}", *settings.values(), f"r{replicate}"]
-    return "runs/" + "-".join(store.file_name(word)[:40].strip() for word in words)
+    # The number tells it from others, however little of the settings is kept.
+    return "runs/" + plain_name("-".join(plain_name(word)[:40].strip() for word in words))
 
 
 def write_study(
@@ -52,6 +54,8 @@ def write_study(
     store.write_table(folder / "flows.parquet", study.flows)
     store.write_table(folder / "links.parquet", study.links)
     store.write_table(folder / "summary.parquet", study.summary())
+    if study.has_groups:
+        store.write_table(folder / "summary-members.parquet", study.summary(members=True))
     for axis, frame in study.comparisons().items():
         store.write_table(folder / f"differences-{store.file_name(axis)}.parquet", frame)
     store.write_text(folder / store.MANIFEST, store.to_json(_manifest(study, runs)))

@@ -70,7 +70,7 @@ def maps(rows: pl.DataFrame, depths: Sequence[str], steps: Sequence[str]) -> Fig
     """Means over all settings and seeds, a square for each depth and step."""
     from matplotlib.figure import Figure
 
-    with styled():
+    with styled(math=True):
         figure = Figure(figsize=(9.2, 4.6))
         for ax, one in zip(figure.subplots(2, 3).flat, MAPS, strict=True):
             grid = [
@@ -108,7 +108,7 @@ def opinions(rows: pl.DataFrame, settings: Sequence[tuple[str, str]]) -> Figure:
     """MOS by setting: the mean of the calls as a large marker, the tenth percentile a small one."""
     from matplotlib.figure import Figure
 
-    with styled():
+    with styled(math=True):
         figure = Figure(figsize=(9.2, 3.6))
         ax = figure.subplots()
         shown = [label for label in DRAWN if label not in ONLY_SCALES]
@@ -152,7 +152,7 @@ def scales(rows: pl.DataFrame, settings: Sequence[tuple[str, str]]) -> Figure:
     """Coefficient of variation of the sending rate against time scale."""
     from matplotlib.figure import Figure
 
-    with styled():
+    with styled(math=True):
         figure = Figure(figsize=(9.2, 3.2))
         axes = figure.subplots(1, len(settings), sharey=True)
         for ax, setting in zip(axes, settings, strict=True):

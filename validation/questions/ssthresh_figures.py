@@ -27,7 +27,7 @@ def settling(laws: Sequence[Law], packets_per_s: float) -> Figure:
     """Time to settle against the threshold: measured and closed form."""
     from matplotlib.figure import Figure
 
-    with styled():
+    with styled(math=True):
         figure = Figure(figsize=(8.4, 5.6))
         grid = figure.subplots(2, 2, sharex=True, sharey=True)
         for i, one in enumerate(laws):
@@ -69,7 +69,7 @@ def needed(
     """The least threshold that suffices against N, and the rule."""
     from matplotlib.figure import Figure
 
-    with styled():
+    with styled(math=True):
         figure = Figure(figsize=(8.4, 3.3))
         for ax, one in zip(figure.subplots(1, 2), laws, strict=True):
             words, rule = rules[one.sender]
@@ -108,7 +108,7 @@ def harm(shown: pl.DataFrame, senders: Sequence[str]) -> Figure:
         ("call", CCID2, "the call over CCID 2"),
         ("bystander", transport_style("udp"), "the other call, over UDP"),
     )
-    with styled():
+    with styled(math=True):
         figure = Figure(figsize=(8.4, 3.1))
         axes = figure.subplots(1, 2, sharey=True)
         for ax, (profile, words) in zip(axes, PROFILES.items(), strict=True):

@@ -29,7 +29,7 @@ def scores(kind: Kind, *columns: tuple[str, str, Sequence[str]]) -> Figure:
     from matplotlib.figure import Figure
 
     conditions = kind.conditions()
-    with styled():
+    with styled(math=True):
         figure = Figure(figsize=(8.4, 5.4))
         axes = figure.subplots(1, len(columns), sharey=True, squeeze=False)[0]
         for ax, (column, label, names) in zip(axes, columns, strict=True):

@@ -127,7 +127,7 @@ def rtt_figure(traces: Traces) -> Figure:
     """Round-trip time in the first twenty seconds and over the whole run, Linux's ends."""
     from matplotlib.figure import Figure
 
-    with styled():
+    with styled(math=True):
         figure = Figure(figsize=(8.4, 3.1))
         left, right = figure.subplots(1, 2, sharey=True)
         for queue, (colour, dashes) in QUEUES.items():
@@ -165,7 +165,7 @@ def long_figure(traces: Traces) -> Figure:
     """Round-trip time over sixteen minutes, by whose ends they are."""
     from matplotlib.figure import Figure
 
-    with styled():
+    with styled(math=True):
         figure = Figure(figsize=(8.4, 3.1))
         axes = figure.subplots(1, 2, sharey=True)
         for ax, ends, words in zip(
@@ -198,7 +198,7 @@ def mos_figure(rows: pl.DataFrame, buffers: Sequence[str]) -> Figure:
     """MOS over the listener's buffer, a line for each queue."""
     from matplotlib.figure import Figure
 
-    with styled():
+    with styled(math=True):
         figure = Figure(figsize=(7.2, 3.1))
         ax = figure.subplots()
         x = [milliseconds(label) for label in buffers]

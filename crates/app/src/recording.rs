@@ -1,5 +1,5 @@
 //! A recording on its way into a call: a WAV file becomes mono PCM at the codec's rate, then the
-//! codec's bytes. The only place of this crate that reads files. Resampled audio may use floats;
+//! codec's bytes.  Resampled audio may use floats;
 //! it stays out of the run's digest, which counts packets, not what they say.
 
 mod wav;
@@ -16,6 +16,11 @@ use crate::codec::Codec;
 
 /// Sample rates a recording may have, in Hz; outside, the header is more likely wrong than true.
 pub const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
+
+/// Length of a recording's file at most: more than two hours of 16 bits at 16 kHz.
+pub const MOST_BYTES: u64 = 256 << 20;
+/// Seconds of a recording at most, which limits what a low sample rate is resampled to.
+pub const MOST_SECONDS: u64 = 4 * 3600;
 
 /// Speech, ready to be cut into packets.
 #[derive(Clone, Debug)]
@@ -58,6 +63,12 @@ pub enum Why {
     /// A folder or device.
     #[error("is not a regular file; expected a WAV file")]
     NotAFile,
+    /// More bytes than are read.
+    #[error("is longer than {} MiB; cut it", .0 >> 20)]
+    TooManyBytes(u64),
+    /// More speech than is kept.
+    #[error("claims {0} s of sound; expected at most {most} s", most = MOST_SECONDS)]
+    TooLong(u64),
     /// No bytes at all.
     #[error("is empty (0 bytes); expected a WAV file")]
     Empty,

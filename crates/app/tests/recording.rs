@@ -199,3 +199,36 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn recordings_longer_than_are_kept_are_refused_before_they_are_read() {
+    let folder = Folder::new("long");
+    // Four hours and a second at the least sample rate: sixteen times as much at 16 kHz.
+    let path = folder.wav(1_000, 1, 8, &[0]);
+    let samples = 1_000 * (4 * 3600 + 1);
+    let head = std::fs::read(&path).unwrap();
+    let data = head.windows(4).position(|bytes| bytes == b"data").unwrap();
+    let mut bytes = head[..data + 8].to_vec();
+    bytes[data + 4..].copy_from_slice(&(samples as u32).to_le_bytes());
+    bytes.resize(data + 8 + samples, 128);
+    std::fs::write(&path, &bytes).unwrap();
+    let told = Recording::open(&path, Pcmu).unwrap_err().to_string();
+    assert!(told.ends_with("claims 14401 s of sound; expected at most 14400 s"), "{told}");
+    // Gigabytes that are only claimed by the file's length: nothing of it is read.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(6 << 30).unwrap();
+    let told = Recording::open(&path, Pcmu).unwrap_err().to_string();
+    assert!(told.ends_with("is longer than 256 MiB; cut it"), "{told}");
+}
+
+#[test]
+fn a_pipe_is_no_recording_and_is_not_waited_for() {
+    let folder = Folder::new("pipe");
+    let path = folder.0.join("pipe.wav");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return; // a system without pipes that have names
+    }
+    let told = Recording::open(&path, Pcmu).unwrap_err().to_string();
+    assert!(told.ends_with("is not a regular file; expected a WAV file"), "{told}");
+}

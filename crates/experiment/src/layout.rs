@@ -37,10 +37,13 @@ pub fn layout(scenario: &Scenario, network: &Network) -> Layout {
     let routes = network.ways();
     let routes = routes.map(|way| RouteInfo { flow: way.flow as u32, side: way.side as u8 });
     let (from, to) = window(scenario);
+    let colours = scenario.nodes.iter();
+    let colours = colours.filter_map(|(name, node)| Some((name.clone(), node.colour.clone()?)));
     Layout {
         flows: flows.collect(),
         links: links.collect(),
         routes: routes.collect(),
+        colours: colours.collect(),
         from,
         to,
         duration: scenario.duration,

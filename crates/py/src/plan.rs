@@ -1,7 +1,11 @@
 //! A scenario file, read and checked: the runs it asks for.
 
 use std::ffi::CString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -14,6 +18,9 @@ use talkspurt_scenario::network::DirectedLink;
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
 use crate::run::{Count, Export, Run, Stretch};
+
+/// How long reading a scenario may go on before Ctrl-C is looked for.
+const STEP: Duration = Duration::from_millis(50);
 
 static SCENARIO_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
 
@@ -53,7 +60,7 @@ fn raise(py: Python<'_>, problems: &Problems) -> PyErr {
     attempt().unwrap_or_else(|error| error)
 }
 
-/// Reads a scenario.
+/// Reads a scenario. In the main thread of Python, Ctrl-C ends the wait for it.
 #[pyfunction]
 #[pyo3(signature = (text, name, base, sets, seed=None))]
 pub(crate) fn load(
@@ -64,8 +71,32 @@ pub(crate) fn load(
     sets: Vec<(String, String)>,
     seed: Option<u64>,
 ) -> PyResult<Plan> {
-    let study = py.detach(|| talkspurt_scenario::load(text, name, Path::new(&base), &sets, seed));
-    study.map(|study| Plan { study }).map_err(|problems| raise(py, &problems))
+    let (text, name) = (text.to_owned(), name.to_owned());
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = Arc::clone(&stop);
+    let (send, receive) = std::sync::mpsc::channel();
+    let receive = Mutex::new(receive);
+    let thread = std::thread::spawn(move || {
+        let stopped = || stopped.load(Ordering::Relaxed);
+        let read = talkspurt_scenario::load_until(&text, &name, &base, &sets, seed, &stopped);
+        drop(send.send(read));
+    });
+    loop {
+        let wait = || receive.lock().expect("nothing panics under this lock").recv_timeout(STEP);
+        match py.detach(wait) {
+            Ok(study) => {
+                return study.map(|study| Plan { study }).map_err(|problems| raise(py, &problems));
+            }
+            // Reading goes on by itself for as long as it needs to notice.
+            Err(RecvTimeoutError::Timeout) => {
+                py.check_signals().inspect_err(|_| stop.store(true, Ordering::Relaxed))?;
+            }
+            Err(RecvTimeoutError::Disconnected) => {
+                let panic = thread.join().expect_err("a thread that sent nothing has panicked");
+                std::panic::resume_unwind(panic);
+            }
+        }
+    }
 }
 
 /// The JSON Schema of a scenario.

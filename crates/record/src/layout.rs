@@ -16,6 +16,8 @@ pub struct Layout {
     pub links: Vec<LinkInfo>,
     /// Routes, as numbered by the world.
     pub routes: Vec<RouteInfo>,
+    /// Colours of nodes that have one, as `#` and six hexadecimal digits.
+    pub colours: BTreeMap<String, String>,
     /// Start of the measure window, included.
     pub from: Instant,
     /// End of the measure window, excluded; not after the end of the run.

@@ -1,5 +1,7 @@
 //! Axes: fields that take several values, and the combinations they make.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value as Json;
 
 use crate::path::Path;
@@ -7,6 +9,9 @@ use crate::place::fields;
 use crate::problem::Findings;
 use crate::schema::TAG;
 use crate::tree::{Origin, Tree, Value};
+
+/// Axes of one study at most: even of two values each, so many make more runs than are run.
+const MOST_AXES: usize = 32;
 
 /// One axis of a study, as tables show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +36,11 @@ pub(crate) struct Axis {
 /// Reads the axes of a tree whose `axes` have the right shape.
 pub(crate) fn read(schema: &Json, tree: &Tree, found: &mut Findings) -> Vec<Axis> {
     let written = tree.key("axes").map(Tree::list).unwrap_or_default();
+    if written.len() > MOST_AXES {
+        let message = format!("{} axes; at most {MOST_AXES} are read", written.len());
+        found.add(Path::of(&["axes"]), message);
+        return Vec::new();
+    }
     let mut axes: Vec<Axis> = Vec::new();
     for (index, axis) in written.iter().enumerate() {
         let path = Path::of(&["axes"]).index(index);
@@ -103,9 +113,13 @@ fn labels(axis: &Tree, values: &[Tree], path: &Path, found: &mut Findings) -> Ve
         }
         written.clone()
     };
+    let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, label) in labels.iter().enumerate() {
-        if let Some(first) = labels[..index].iter().position(|other| other == label) {
-            if written.is_empty() {
+        let first = *places.entry(label).or_insert(index);
+        if first < index {
+            if found.full() {
+                found.1 += 1;
+            } else if written.is_empty() {
                 let message = format!("is the same as value {} ({label})", first + 1);
                 found.add(path.key("values").index(index), message);
             } else {
@@ -119,9 +133,12 @@ fn labels(axis: &Tree, values: &[Tree], path: &Path, found: &mut Findings) -> Ve
 
 fn made(values: &[Tree]) -> Vec<String> {
     let short: Vec<String> = values.iter().map(short_label).collect();
-    let unique = |label: &String| short.iter().filter(|other| *other == label).count() == 1;
+    let mut times: BTreeMap<&str, usize> = BTreeMap::new();
+    for label in &short {
+        *times.entry(label).or_default() += 1;
+    }
     let label = |(value, label): (&Tree, &String)| {
-        if unique(label) { label.clone() } else { long_label(value) }
+        if times[label.as_str()] == 1 { label.clone() } else { long_label(value) }
     };
     values.iter().zip(&short).map(label).collect()
 }

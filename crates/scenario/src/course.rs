@@ -3,6 +3,7 @@
 use std::path::Path as FilePath;
 use std::sync::Arc;
 
+use talkspurt_app::file::{self, Fault};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
@@ -104,13 +105,25 @@ fn read(trace: &Trace, least: Least) -> Result<Course, String> {
     }
 }
 
-fn text(file: &FilePath) -> Result<String, String> {
-    if file.exists() && !file.is_file() {
-        return Err("is not a regular file; expected a trace".to_owned());
+/// The rate of a link that is said by its trace alone: of mahimahi's the mean over its period, of a
+/// table the first one, which holds until its time, too.
+pub(crate) fn rate(kind: &str, file: &FilePath) -> Option<Rate> {
+    let text = text(file).ok()?;
+    let lines = lines(&text).ok()?;
+    if kind == "mahimahi" {
+        let period_ms: u64 = lines.last()?.1.parse().ok()?;
+        let bits = (lines.len() as u64).checked_mul(OPPORTUNITY * 8 * 1000)?;
+        return bits.checked_div(period_ms).map(Rate::from_bps);
     }
-    let bytes = std::fs::read(file).map_err(|fault| match fault.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+    let ((_, head), rows) = lines.split_first()?;
+    let column = head.split(',').position(|name| name.trim() == "rate")?;
+    let rates = rows.iter().filter_map(|(_, row)| row.split(',').nth(column)?.trim().parse().ok());
+    rates.into_iter().find(|rate: &Rate| *rate != Rate::ZERO)
+}
+
+fn text(path: &FilePath) -> Result<String, String> {
+    let bytes = file::read(path, file::MOST_BYTES).map_err(|fault| match fault {
+        Fault::NotAFile => format!("{fault}; expected a trace"),
         _ => fault.to_string(),
     })?;
     String::from_utf8(bytes).map_err(|_| "is not a text".to_owned())

@@ -2,11 +2,11 @@
 //!
 //! What is found wrong with one of them is wrong with the one that was written, and said once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{Flow, Scenario, Transport};
 use crate::path::{Path, Step};
-use crate::problem::{Finding, Findings};
+use crate::problem::Findings;
 
 /// Flows of one `count` at most: more than the schedule has slots for.
 const MOST: u32 = 30_000;
@@ -21,7 +21,7 @@ pub(crate) fn expand(scenario: &mut Scenario, found: &mut Findings) -> Written {
         return Written(written);
     }
     let flows = std::mem::take(&mut scenario.flows);
-    let names: Vec<String> = flows.keys().cloned().collect();
+    let names: BTreeSet<String> = flows.keys().cloned().collect();
     for (name, mut flow) in flows {
         let path = Path::of(&["flows", &name, "count"]);
         match flow.count.take() {
@@ -81,17 +81,8 @@ impl Written {
         for finding in &mut found.0 {
             finding.path = self.path(&finding.path);
         }
-        let mut kept = 0;
-        for index in 0..found.0.len() {
-            let (before, rest) = found.0.split_at(index);
-            let same =
-                |other: &Finding| other.path == rest[0].path && other.message == rest[0].message;
-            if !before[..kept].iter().any(same) {
-                found.0.swap(kept, index);
-                kept += 1;
-            }
-        }
-        found.0.truncate(kept);
+        let mut known = BTreeSet::new();
+        found.0.retain(|finding| known.insert((finding.path.clone(), finding.message.clone())));
     }
 
     fn path(&self, path: &Path) -> Path {

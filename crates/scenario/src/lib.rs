@@ -28,7 +28,7 @@ mod tree;
 mod words;
 
 pub use axes::ResolvedAxis;
-pub use load::{Point, Study, load};
+pub use load::{Point, Study, load, load_until};
 pub use network::Network;
 pub use problem::{Problem, Problems};
 pub use resolved::to_toml;

@@ -3,17 +3,19 @@
 //! The order is: TOML → shapes → `--set` → axes → for each combination its shape, its types, its meaning.
 //! A finding that several combinations share is told once; one that only some have says which.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path as FilePath, PathBuf};
 use std::sync::Arc;
 
 use crate::association;
 use crate::axes::{self, Axis, ResolvedAxis};
 use crate::check;
+use crate::course;
 use crate::expand;
 use crate::model::{Replications, Scenario};
 use crate::network::Network;
 use crate::path::Path;
-use crate::problem::{Finding, Findings, Problem, Problems};
+use crate::problem::{Finding, Findings, Problem, Problems, clip};
 use crate::schema;
 use crate::set;
 use crate::shapes::{self, Shape};
@@ -22,6 +24,15 @@ use crate::words::list;
 
 /// Runs of one study at most: more would not be held in memory as whole scenarios.
 const MOST_RUNS: usize = 100_000;
+
+/// Length of a scenario's text at most: thousands of flows written out with every default.
+const MOST_TEXT: usize = 16 << 20;
+/// Problems of a scenario that are told; further ones are counted.
+const MOST_TOLD: usize = 40;
+/// Faults of shape up to which the meaning of all else is looked at, too.
+const MOST_MENDED: usize = 200;
+/// Faults beyond which no further combinations of the axes are looked at.
+const MOST_BAD: usize = 1_000;
 
 /// A scenario file: all the runs it asks for.
 #[derive(Clone, Debug)]
@@ -69,20 +80,47 @@ pub fn load(
     sets: &[(String, String)],
     seed: Option<u64>,
 ) -> Result<Study, Problems> {
+    load_until(text, name, base, sets, seed, &|| false)
+}
+
+/// Reads a scenario as [`load`] does, and gives up when `stopped` says so.
+///
+/// # Errors
+/// As [`load`]; what was found so far when it gave up.
+pub fn load_until(
+    text: &str,
+    name: &str,
+    base: &FilePath,
+    sets: &[(String, String)],
+    seed: Option<u64>,
+    stopped: &dyn Fn() -> bool,
+) -> Result<Study, Problems> {
     let shape = Shape::None;
-    let mut reader = Reader { name, base, sets, schema: schema::cached(), shape };
+    let mut reader = Reader { name, base, sets, schema: schema::cached(), shape, stopped };
+    if text.len() > MOST_TEXT {
+        let mut found = Findings::default();
+        let length = text.len();
+        let message = format!("has {length} bytes; at most {MOST_TEXT} are read as a scenario");
+        found.add(Path::default(), message);
+        return Err(reader.problems(found, &Tree::text("", &Origin::default()), &[]));
+    }
     let mut tree = Tree::parse(text)
         .map_err(|found| reader.problems(found, &Tree::text("", &Origin::default()), &[]))?;
     let mut found = Findings::default();
+    let run = tree.key("duration").and_then(set::duration);
     set::apply(reader.schema, &mut tree, sets, set::shapes, &mut found);
     reader.shape = shapes::expand(reader.schema, &mut tree, &mut found);
     let reached = set::apply(reader.schema, &mut tree, sets, |path| !set::shapes(path), &mut found);
+    set::keep_window(run, &mut tree, sets);
     if let Some(seed) = seed {
         let value = Value::Integer(seed.into());
         tree.put(&Path::of(&["seed"]), Tree { value, origin: Origin::default() });
     }
     let axes = reader.axes(&tree, &reached, &mut found);
-    let combinations = reader.combinations(&tree, &axes, &mut found);
+    // Each combination has a copy of the tree, which need not hold all values of all axes.
+    let mut bare = tree.clone();
+    bare.take(&Path::of(&["axes"]));
+    let combinations = reader.combinations(&bare, &axes, &mut found);
     if !found.0.is_empty() {
         return Err(reader.problems(found, &tree, &axes));
     }
@@ -102,6 +140,7 @@ struct Reader<'a> {
     sets: &'a [(String, String)],
     schema: &'a serde_json::Value,
     shape: Shape,
+    stopped: &'a dyn Fn() -> bool,
 }
 
 impl Reader<'_> {
@@ -139,21 +178,31 @@ impl Reader<'_> {
             found.add(Path::of(&["axes"]), message);
             return Vec::new();
         }
-        let mut good = Vec::with_capacity(count);
+        let mut good = Vec::new();
         let mut bad: Vec<(Finding, usize, String)> = Vec::new();
+        let mut places: BTreeMap<Same, usize> = BTreeMap::new();
+        let mut tried = 0;
         for number in 0..count {
+            if bad.len() > MOST_BAD {
+                break;
+            }
+            if (self.stopped)() {
+                found.add(Path::default(), "stopped while it was read");
+                return Vec::new();
+            }
+            tried += 1;
             let mut here = Findings::default();
             let (settings, mut tree) = axes::combination(axes, tree, number, &mut here);
-            if let Value::Table(table) = &mut tree.value {
-                table.shift_remove("axes");
-            }
+            self.rates_of_traces(&mut tree);
             let one = self.one(&tree, &mut here);
             self.shape.tell(&mut here);
             if let Some((scenario, network)) = one {
                 good.push(Combination { settings: settings.clone(), scenario, network });
             }
+            found.1 = found.1.max(here.1);
             for finding in here.0 {
-                match bad.iter_mut().find(|(other, ..)| same(other, &finding)) {
+                let place = *places.entry(same(&finding)).or_insert(bad.len());
+                match bad.get_mut(place) {
                     Some((_, times, _)) => *times += 1,
                     None => bad.push((finding, 1, told(&settings))),
                 }
@@ -161,7 +210,7 @@ impl Reader<'_> {
         }
         for (mut finding, times, settings) in bad {
             let from_axis = finding.origin.as_ref().is_some_and(|o| o.axis.is_some());
-            if times < count && !from_axis {
+            if times < tried && !from_axis {
                 finding.message.push_str(&format!(" (when {settings})"));
             }
             found.0.push(finding);
@@ -174,6 +223,28 @@ impl Reader<'_> {
         good
     }
 
+    /// Gives links without a rate that of their trace.
+    fn rates_of_traces(&self, tree: &mut Tree) {
+        let Some(links) = tree.key("links") else { return };
+        let mut rates = Vec::new();
+        for name in links.keys() {
+            let Some(link) = links.key(name).filter(|link| link.key("rate").is_none()) else {
+                continue;
+            };
+            let Some(trace) = link.key("trace") else { continue };
+            let kind = trace.key(schema::TAG).and_then(Tree::as_text);
+            let file = trace.key("file").and_then(Tree::as_text);
+            let (Some(kind), Some(file)) = (kind, file) else { continue };
+            if let Some(rate) = course::rate(kind, &self.absolute(FilePath::new(file))) {
+                let rate = Tree::text(&format!("{}bit/s", rate.as_bps()), &trace.origin);
+                rates.push((Path::of(&["links", name, "rate"]), rate));
+            }
+        }
+        for (path, rate) in rates {
+            tree.put(&path, rate);
+        }
+    }
+
     /// Checks one combination; findings carry their origin.
     fn one(&self, tree: &Tree, found: &mut Findings) -> Option<(Scenario, Arc<Network>)> {
         check::shape::check(self.schema, tree, &Path::default(), found);
@@ -184,6 +255,9 @@ impl Reader<'_> {
         }
         if matches!(self.shape, Shape::Broken) {
             return None; // what is wrong with it was told; of the network nothing is known
+        }
+        if found.0.len() > MOST_MENDED {
+            return None;
         }
         let taken: Vec<Path> = found.0.iter().map(|finding| finding.path.clone()).collect();
         let mended;
@@ -243,12 +317,14 @@ impl Reader<'_> {
     /// Says where each finding was written, in the order of the file.
     fn problems(&self, found: Findings, tree: &Tree, axes: &[Axis]) -> Problems {
         let mut problems: Vec<Problem> = Vec::new();
+        let mut known: BTreeSet<Problem> = BTreeSet::new();
+        let more = found.1;
         for finding in found.0 {
             let origin =
                 finding.origin.clone().unwrap_or_else(|| tree.origin_of(&finding.path).clone());
             let mut problem = finding.placeless();
             problem.file = match origin.set.and_then(|number| self.sets.get(number)) {
-                Some((path, value)) => format!("--set {path}={value}"),
+                Some((path, value)) => clip(format!("--set {path}={value}"), 120),
                 None => self.name.to_owned(),
             };
             problem.line = origin.line;
@@ -257,11 +333,17 @@ impl Reader<'_> {
                 problem.message =
                     format!("value {} of axis {axis:?}: {}", value + 1, problem.message);
             }
-            if !problems.contains(&problem) {
+            if known.insert(problem.clone()) {
                 problems.push(problem);
             }
         }
         problems.sort_by_key(|problem| (problem.line.is_none(), problem.line));
+        let more = more + problems.len().saturating_sub(MOST_TOLD);
+        if more > 0 {
+            problems.truncate(MOST_TOLD);
+            let rest = Finding::new(Path::default(), format!("and {more} more problems"));
+            problems.push(Problem { file: self.name.to_owned(), ..rest.placeless() });
+        }
         Problems(problems)
     }
 }
@@ -284,10 +366,13 @@ fn without(tree: &Tree, found: &Findings) -> Option<Tree> {
     Some(mended)
 }
 
-/// The same mistake: for a value of an axis wherever it was put, else at the same field.
-fn same(a: &Finding, b: &Finding) -> bool {
-    let from_axis = a.origin.as_ref().is_some_and(|o| o.axis.is_some());
-    a.message == b.message && a.origin == b.origin && (from_axis || a.path == b.path)
+/// What tells mistakes apart: the field, or for a value of an axis the value, wherever it was put.
+type Same = (String, Option<Origin>, Option<Path>);
+
+fn same(finding: &Finding) -> Same {
+    let from_axis = finding.origin.as_ref().is_some_and(|o| o.axis.is_some());
+    let path = (!from_axis).then(|| finding.path.clone());
+    (finding.message.clone(), finding.origin.clone(), path)
 }
 
 fn told(settings: &[(String, String)]) -> String {

@@ -9,7 +9,7 @@ use crate::path::Path;
 use crate::tree::Origin;
 
 /// One thing that is wrong, and how to mend it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
     /// File name, or the `--set PATH=VALUE` it came from; empty when neither is known.
     pub file: String,
@@ -68,19 +68,32 @@ pub(crate) struct Finding {
     pub(crate) hint: Option<String>,
 }
 
-/// Problems gathered so far.
+/// Findings beyond which no more are gathered, only counted.
+const MOST: usize = 10_000;
+/// Letters of a message, a path or a hint that are shown.
+const LONGEST: usize = 400;
+
+/// Problems gathered so far, and how many more were only counted.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Findings(pub(crate) Vec<Finding>);
+pub(crate) struct Findings(pub(crate) Vec<Finding>, pub(crate) usize);
 
 impl Findings {
+    /// Whether so much is wrong that further faults of the same sort are only counted.
+    pub(crate) fn full(&self) -> bool {
+        self.0.len() >= MOST
+    }
     /// Notes that the field at `path` is wrong.
     pub(crate) fn add(&mut self, path: Path, message: impl Into<String>) -> &mut Finding {
-        self.0.push(Finding { path, origin: None, message: message.into(), hint: None });
+        self.0.push(Finding::new(path, message.into()));
         self.0.last_mut().expect("just pushed")
     }
 }
 
 impl Finding {
+    /// That the field at `path` is wrong.
+    pub(crate) fn new(path: Path, message: String) -> Self {
+        Self { path, origin: None, message, hint: None }
+    }
     /// Says what may have been meant.
     pub(crate) fn hint(&mut self, hint: impl Into<Option<String>>) -> &mut Self {
         self.hint = hint.into();
@@ -96,9 +109,18 @@ impl Finding {
         Problem {
             file: String::new(),
             line: None,
-            path: self.path.to_string(),
-            message: self.message,
-            hint: self.hint,
+            path: clip(self.path.to_string(), LONGEST),
+            message: clip(self.message, LONGEST),
+            hint: self.hint.map(|hint| clip(hint, LONGEST)),
         }
     }
+}
+
+/// A text, cut where a reader would stop.
+pub(crate) fn clip(mut text: String, letters: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(letters) {
+        text.truncate(end);
+        text.push('…');
+    }
+    text
 }

@@ -1,6 +1,7 @@
 //! `--set PATH=VALUE`: single fields changed from the command line or from Python.
 
 use serde_json::Value as Json;
+use talkspurt_proto::time::Duration;
 
 use crate::path::Path;
 use crate::place::fields;
@@ -45,6 +46,31 @@ pub(crate) fn apply(
         }
     }
     reached
+}
+
+/// Where a `--set` makes the run shorter than the window of measurement, the window's end keeps its
+/// distance from the end of the run; unless a change is one of the window.
+pub(crate) fn keep_window(before: Option<Duration>, tree: &mut Tree, sets: &[(String, String)]) {
+    let ours = |path: &str| Path::parse(path).is_some_and(|p| Path::of(&["measure"]).holds(&p));
+    if sets.iter().any(|(path, _)| ours(path)) {
+        return;
+    }
+    let to = tree.key("measure").and_then(|measure| measure.key("to"));
+    let (to, Some(now)) = (to.and_then(duration), tree.key("duration").and_then(duration)) else {
+        return;
+    };
+    let (Some(before), Some(to)) = (before, to) else { return };
+    let apart = before.saturating_sub(to);
+    if to <= before && to > now && apart < now {
+        let origin = tree.origin_of(&Path::of(&["duration"])).clone();
+        let end = Tree::text(&now.saturating_sub(apart).to_string(), &origin);
+        tree.put(&Path::of(&["measure", "to"]), end);
+    }
+}
+
+/// A value as a duration, if it is one.
+pub(crate) fn duration(tree: &Tree) -> Option<Duration> {
+    tree.as_text()?.parse().ok()
 }
 
 /// A TOML value if it is one, else the text as it stands: `20ms` needs no quotes.

@@ -8,10 +8,13 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::path::{Path, Step};
-use crate::problem::{Finding, Findings};
+use crate::problem::{Finding, Findings, clip};
+
+/// Faults of syntax that are told.
+const MOST_FAULTS: usize = 1_000;
 
 /// Where a value was written.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Origin {
     /// Line of the file, from 1.
     pub(crate) line: Option<u32>,
@@ -52,7 +55,8 @@ impl Tree {
         let mut faults = Findings::default();
         // After a header that stands twice every key below it would be told again.
         let mut twice: Option<usize> = None;
-        for error in &errors {
+        faults.1 = errors.len().saturating_sub(MOST_FAULTS);
+        for error in errors.iter().take(MOST_FAULTS) {
             let offset = error.span().map_or(text.len(), |span| span.start);
             let header = text[..offset].rfind('\n').map_or(0, |at| at + 1);
             if error.message() == "duplicate key" {
@@ -202,7 +206,7 @@ impl Tree {
     /// The value as a message names it: `the number 20`, `a table`.
     pub(crate) fn described(&self) -> String {
         match &self.value {
-            Value::Text(text) => format!("the text {text:?}"),
+            Value::Text(text) => format!("the text {:?}", clip(text.clone(), 80)),
             Value::Integer(integer) => format!("the number {integer}"),
             Value::Float(float) => format!("the number {float}"),
             Value::Boolean(boolean) => boolean.to_string(),
@@ -239,8 +243,11 @@ impl Lines {
                 hint = Some(format!("did you mean \"{word}\"?"));
             }
         }
-        let near =
-            if words.is_empty() { String::new() } else { format!(", at `{}`", clip(words, 40)) };
+        let near = if words.is_empty() {
+            String::new()
+        } else {
+            format!(", at `{}`", clip(words.to_owned(), 40))
+        };
         Finding {
             path: Path::default(),
             origin: Some(self.origin(offset.min(text.trim_end().len()))),
@@ -271,12 +278,5 @@ impl Lines {
             (key.get_ref().to_string(), tree)
         };
         Value::Table(table.iter().map(entry).collect())
-    }
-}
-
-fn clip(text: &str, chars: usize) -> String {
-    match text.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
     }
 }

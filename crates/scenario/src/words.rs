@@ -3,14 +3,23 @@
 /// How alike two words must be (1 is equal) before one is offered for the other.
 const ALIKE: f64 = 0.55;
 
+/// Letters of a word beyond which it is like no other: comparing takes time and memory by its length.
+const LONGEST: usize = 64;
+
 /// The candidate most like `word`; among equals the first.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
+    if word.len() > LONGEST {
+        return None;
+    }
     let word = plain(word);
     let mut best = (ALIKE, None);
     for candidate in candidates {
+        if candidate.len() > LONGEST {
+            continue;
+        }
         let other = plain(candidate);
         let starts = word.len() >= 3 && (other.starts_with(&word) || word.starts_with(&other));
         let bonus = if starts { 0.4 } else { 0.0 };
@@ -61,5 +70,8 @@ mod tests {
         assert_eq!(nearest("new-reno", ["newreno"]), Some("newreno"));
         assert_eq!(nearest("dur", ["delay", "duration"]), Some("duration"));
         assert_eq!(nearest("satellite", ["access", "bottleneck"]), None);
+        let long = "udp".repeat(1_000_000);
+        assert_eq!(nearest(&long, ["udp"]), None);
+        assert_eq!(nearest("udp", [long.as_str()]), None);
     }
 }

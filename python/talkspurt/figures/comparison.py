@@ -58,6 +58,7 @@ ROOM_ABOVE = 1.08
 CUT_OFF = (
     "An arrowhead: the interval goes on beyond what can be; more replications would shorten it."
 )
+MEMBERS = "A pale bar: from the least to the greatest of the flows of which a point is the mean."
 NO_BAR = "No bar: every replication gave this value; nothing was seen of what chance does."
 
 
@@ -163,6 +164,7 @@ def _heights(
     for lines in parts:
         rows = [row for line in lines for row in line.rows]
         highs = [end.high if (end := intervals.ends(row)) else row["mean"] for row in rows]
+        highs += [members[1] for row in rows if (members := intervals.spread(row))]
         flow = "" if shared else lines[0].key[0]
         tops[flow] = max(tops.get(flow, 0.0), *highs)
     for ax, lines in zip(grid, parts, strict=True):
@@ -201,3 +203,5 @@ def _said(rows: Sequence[Row]) -> Iterator[str]:
         yield CUT_OFF
     if any(map(intervals.still, rows)):
         yield NO_BAR
+    if any(map(intervals.spread, rows)):
+        yield MEMBERS

@@ -38,7 +38,7 @@ def over_two_axes(study: Study, name: str) -> Figure | None:
     cells: dict[str, dict[tuple[str, str], float]] = {}
     for row in study.summary([name]).to_dicts():
         if row["mean"] is not None:
-            place = (row[down.name], row[along.name])
+            place = (row[down.column], row[along.column])
             cells.setdefault(row["flow"], {})[place] = row["mean"] * shown.scale
     flows = list(cells)[:MOST_MAPS]
     if not flows:
@@ -68,6 +68,7 @@ def _map(
     bar = ax.figure.colorbar(image, ax=ax, label=label, aspect=12, pad=0.015)
     bar.outline.set_visible(False)
     bar.ax.yaxis.set_major_formatter(lambda value, _: brief(value))
+    bar.ax.yaxis.set_minor_formatter(lambda value, _: "")
     ax.grid(visible=False)
     ax.set_xticks(range(len(along.labels)), ticks(along.labels)[0])
     ax.set_yticks(range(len(down.labels)), ticks(down.labels)[0])

@@ -47,11 +47,11 @@ def draw(
         aside = i - (len(lines) - 1) / 2
         beside: Any = ax.transData
         if numbers is None:
-            x = [axis.labels.index(row[axis.name]) + aside * step for row in line.rows]
+            x = [axis.labels.index(row[axis.column]) + aside * step for row in line.rows]
         else:
             at = dict(zip(axis.labels, numbers, strict=True))
-            line = line.by(at, axis.name)
-            x = [at[row[axis.name]] for row in line.rows]
+            line = line.by(at, axis.column)
+            x = [at[row[axis.column]] for row in line.rows]
             if aside:
                 # Beside each other, so that of two equal lines both are seen.
                 figure = ax.get_figure(root=True)
@@ -81,6 +81,10 @@ def _point(
     """A mean with its interval; an end that was cut is an arrowhead, any other a cap."""
     y = row["mean"] * size
     both: dict[str, Any] = {"color": style.colour, "transform": beside}
+    if members := intervals.spread(row):
+        low, high = members
+        pale: dict[str, Any] = {"alpha": 0.25, "solid_capstyle": "butt"}
+        ax.plot([x, x], [low * size, high * size], lw=5, **pale, **both)
     if end := intervals.ends(row):
         ax.plot([x, x], [end.low * size, end.high * size], lw=1.2, **both)
         sides = ((end.low, DOWN if end.cut_low else "_"), (end.high, UP if end.cut_high else "_"))

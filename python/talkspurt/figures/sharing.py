@@ -154,7 +154,7 @@ def keeps_transports(study: Study, axis: Axis) -> bool:
 
 def lines_over(study: Study, axis: Axis, name: str) -> list[Line]:
     """The means of a measure along an axis, flow by flow."""
-    others = [other.name for other in study.axes if other is not axis]
+    others = [other.column for other in study.axes if other is not axis]
     transports = _transports(study)
     found: dict[Key, Line] = {}
     for row in study.summary([name]).to_dicts():
@@ -163,16 +163,16 @@ def lines_over(study: Study, axis: Axis, name: str) -> list[Line]:
         key = (row["flow"], *(row[other] for other in others))
         line = found.setdefault(key, Line(key, [], []))
         line.rows.append(row)
-        setting = (*(row[other.name] for other in study.axes), row["flow"])
+        setting = (*(row[other.column] for other in study.axes), row["flow"])
         line.transports.append(transports[setting])
     flows = list(dict.fromkeys(line.key[0] for line in found.values()))
     return sorted(found.values(), key=lambda line: flows.index(line.key[0]))
 
 
 def _transports(study: Study) -> dict[Key, str]:
-    """Which transport each flow used under each setting."""
+    """Which transport each flow used under each setting; the flows of a group share one."""
     return {
-        (*run.settings.values(), flow): transport
+        (*run.settings.values(), row.get("group") or row["name"]): row["transport"]
         for run in study.runs
-        for flow, transport in run.flows.select("name", "transport").iter_rows()
+        for row in run.flows.iter_rows(named=True)
     }

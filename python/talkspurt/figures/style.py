@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
+from talkspurt.visible import visible
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -162,11 +164,15 @@ RC: Any = {
 
 
 @contextmanager
-def styled() -> Iterator[None]:
-    """Our look, and nobody else's settings."""
+def styled(*, math: bool = False) -> Iterator[None]:
+    """Our look, and nobody else's settings.
+
+    A dollar sign is one, since names and titles are anybody's; ``math`` says that it begins a
+    formula, for figures whose words are all our own.
+    """
     import matplotlib as mpl
 
-    with mpl.rc_context(RC):
+    with mpl.rc_context({**RC, "text.parse_math": math}):
         yield
 
 
@@ -260,7 +266,8 @@ def svg(figure: Figure) -> bytes:
     file = io.BytesIO()
     with mpl.rc_context(RC):
         figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
-    return file.getvalue()
+    # XML has no room for control characters, nor a picture for what turns writing around.
+    return visible(file.getvalue().decode("utf-8"), lines=True).encode("utf-8")
 
 
 def pdf(figure: Figure) -> bytes:

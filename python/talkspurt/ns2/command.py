@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import re
 import sys
 from pathlib import Path
@@ -14,6 +13,7 @@ from talkspurt.ns2 import script
 from talkspurt.running import sets_of
 from talkspurt.scenario import read
 from talkspurt.terminal.progress import Bar
+from talkspurt.visible import print_json, visible
 
 
 def export(scenario: Path, *, out: Path | None, sets: list[str], seed: int | None) -> None:
@@ -42,8 +42,7 @@ def crosscheck(
             question, trace=trace, say=lambda words: _say([words]), on_progress=bar.on_progress
         )
     if as_json:
-        document = json.dumps(found.to_json(), ensure_ascii=False, allow_nan=False)
-        sys.stdout.write(document + "\n")
+        print_json(found.to_json())
         return
     from talkspurt.terminal import tables
 
@@ -63,4 +62,4 @@ def _refuse_other(file: Path, like: bytes, what: str) -> None:
 
 def _say(words: list[str]) -> None:
     for line in words:
-        print(f"talkspurt: {line}", file=sys.stderr)
+        print(f"talkspurt: {visible(line)}", file=sys.stderr)

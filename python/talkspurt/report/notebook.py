@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt import intervals
 from talkspurt.metrics.catalogue import column
+from talkspurt.visible import visible
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
@@ -39,7 +40,7 @@ def result(of: Result) -> str:
     digest = f"<p><small>digest {escape(of.digest)}</small></p>"
     more = of.flows.height - MOST_ROWS
     rest = f"<p><small>and {more} more flows, in .flows</small></p>" if more > 0 else ""
-    return f"<h4>{escape(of.title)}</h4>{_table(heads, rows)}{rest}{digest}"
+    return f"<h4>{_escape(of.title)}</h4>{_table(heads, rows)}{rest}{digest}"
 
 
 def study(of: Study) -> str:
@@ -48,7 +49,7 @@ def study(of: Study) -> str:
 
     axes = [axis.name for axis in of.axes]
     summary = of.summary(COLUMNS).to_dicts()
-    lines = page._rows(summary, axes)
+    lines = page._rows(summary, [axis.column for axis in of.axes])
     rows = [
         [
             *line["settings"],
@@ -62,7 +63,7 @@ def study(of: Study) -> str:
     if len(lines) > MOST_ROWS:
         said.append(f"The first {MOST_ROWS} of {len(lines)} rows; summary() has all.")
     notes = "".join(f"<p><small>{escape(words)}</small></p>" for words in said)
-    return f"<h4>{escape(of.title)}</h4>{_table(heads, rows)}{notes}"
+    return f"<h4>{_escape(of.title)}</h4>{_table(heads, rows)}{notes}"
 
 
 def _cell(cell: Mapping[str, Any] | None) -> str:
@@ -74,9 +75,13 @@ def _headed(name: str) -> str:
     return f"{shown.label} / {shown.shown_unit}" if shown.shown_unit else shown.label
 
 
+def _escape(text: str) -> str:
+    return escape(visible(text, lines=True))
+
+
 def _table(heads: list[str], rows: list[list[str]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in heads)
+    head = "".join(f"<th>{_escape(cell)}</th>" for cell in heads)
     body = "".join(
-        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
+        "<tr>" + "".join(f"<td>{_escape(cell)}</td>" for cell in row) + "</tr>" for row in rows
     )
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
+
+from talkspurt.visible import visible, visible_in
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -32,9 +35,11 @@ def environment() -> Environment:
         loader=FunctionLoader(asset),
         autoescape=True,
         undefined=StrictUndefined,
+        finalize=_shown,
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    found.policies["json.dumps_function"] = _json
     found.globals.update(
         column=column,
         verdict=verdict,
@@ -52,7 +57,7 @@ def render(template: str, **values: Any) -> str:
     from talkspurt.words import VERDICTS
 
     scripts = (*SCRIPTS, "animation.js") if values.get("animation") else SCRIPTS
-    return (
+    page = (
         environment()
         .get_template(template)
         .render(
@@ -64,6 +69,17 @@ def render(template: str, **values: Any) -> str:
             **values,
         )
     )
+    # Pictures and descriptions come as they are.
+    return visible(page, lines=True)
+
+
+def _shown(value: Any) -> Any:
+    """A value as a page shows it: nothing in it turns the direction of writing around."""
+    return visible(value, lines=True) if type(value) is str else value
+
+
+def _json(value: Any, **how: Any) -> str:
+    return json.dumps(visible_in(value), **how)
 
 
 def script_safe(text: str) -> str:

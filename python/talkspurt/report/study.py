@@ -54,7 +54,7 @@ def html(study: Study) -> str:
     shown = [*columns, *(name.removesuffix("-map") for name, _ in drawn)]
     if first.calls:
         shown += MOS_LOST  # on the calls' cards
-    rows = _rows(study.summary(columns).to_dicts(), [a.name for a in study.axes])
+    rows = _rows(study.summary(columns).to_dicts(), [a.column for a in study.axes])
     differences = _differences(study)
     return page.render(
         "study.html.j2",
@@ -102,7 +102,7 @@ def _one_of_each(study: Study) -> list[Result]:
 
 def _differences(study: Study) -> list[dict[str, Any]]:
     """A table for each axis along which replications can be paired."""
-    names = [axis.name for axis in study.axes]
+    names = [axis.column for axis in study.axes]
     made = []
     for axis, frame in study.comparisons(COLUMNS).items():
         rows = _rows(frame.to_dicts(), names)
@@ -123,9 +123,8 @@ def _rows(rows: list[dict[str, Any]], axes: list[str]) -> list[dict[str, Any]]:
     found: dict[tuple[str, ...], dict[str, Any]] = {}
     for row in rows:
         key = tuple(row[name] for name in axes)
-        line = found.setdefault(
-            (*key, row["flow"]), {"settings": key, "flow": row["flow"], "cells": {}}
-        )
+        flow = intervals.flow(row)
+        line = found.setdefault((*key, flow), {"settings": key, "flow": flow, "cells": {}})
         mean, spread = intervals.texts(row)
         spread = spread.replace(" … ", "\u00a0… ").replace(" of ", "\u00a0of\u00a0")
         line["cells"][row["measure"]] = {"row": row, "mean": mean, "spread": spread}

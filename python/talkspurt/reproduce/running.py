@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from talkspurt.errors import BadInputError
 from talkspurt.reproduce import NAMES, Reproduction, document, ns2, reproduce, reproductions
 from talkspurt.reproduce.rows import CANNOT_FOLLOW, CLASSES, Row
 from talkspurt.reproduce.sample import show
+from talkspurt.visible import print_json, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -42,7 +42,7 @@ def run(study: str, *, out: Path | None, as_json: bool, fresh_ns2: bool, jobs: i
     _print(found, study, as_json=as_json)
     if not as_json:
         shown = folder if not folder.is_absolute() else where
-        print(f"Dossiers: {shown}/index.html")
+        print(visible(f"Dossiers: {shown}/index.html"))
 
 
 def _say(what: str) -> None:
@@ -52,8 +52,7 @@ def _say(what: str) -> None:
 
 def _print(found: Sequence[Reproduction], study: str, *, as_json: bool) -> None:
     if as_json:
-        text = json.dumps(document(found, study), ensure_ascii=False, allow_nan=False)
-        sys.stdout.write(text + "\n")
+        print_json(document(found, study))
         return
     from talkspurt.terminal.tables import console
 

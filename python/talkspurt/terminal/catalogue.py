@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from pathlib import Path
 
 from talkspurt.errors import BadInputError
 from talkspurt.metrics.catalogue import ALL, COLUMNS, COMPUTED
 from talkspurt.result import finite
+from talkspurt.visible import print_json
 
 MOST_BINS = 1_000_000
 """Bins of time, each a row, beyond which a width is taken for a slip."""
@@ -20,7 +20,7 @@ def print_list(*, as_json: bool) -> None:
     if as_json:
         listed = [{"full_name": one.full_name, **dataclasses.asdict(one)} for one in ALL]
         plain = [{key: finite(value) for key, value in one.items()} for one in listed]
-        print(json.dumps({"metrics": plain}, ensure_ascii=False, allow_nan=False))
+        print_json({"metrics": plain})
         return
     print("Any of them: talkspurt metrics RUN NAME [--flow FLOW | --link LINK]")
     print("(of two with one name the first, or --link's; flows.NAME, links.NAME, gauges.NAME say)")
@@ -67,6 +67,6 @@ def print_metric(
         whose = "no flow of this run has" if flow is None else f"flow {flow!r} has no"
         raise BadInputError(f"{whose} {one.full_name}")
     if as_json:
-        print(json.dumps(table.to_dicts(), ensure_ascii=False, allow_nan=False))
+        print_json(table.to_dicts())
     else:
         sys.stdout.write(table.write_csv())

@@ -7,6 +7,8 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from talkspurt.visible import below, visible
+
 if TYPE_CHECKING:
     from rich.progress import Progress as RichProgress
     from rich.progress import TaskID
@@ -23,7 +25,7 @@ class Bar:
     """Progress of a scenario; use as a context manager and give it ``on_progress``."""
 
     def __init__(self, title: str) -> None:
-        self.title = title
+        self.title = visible(title)
         self._rich: RichProgress | None = None
         self._task: TaskID | None = None
         self._began = time.monotonic()
@@ -72,7 +74,6 @@ class Bar:
 
 
 def _bar() -> RichProgress:
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         Progress,
@@ -80,6 +81,8 @@ def _bar() -> RichProgress:
         TimeElapsedColumn,
         TimeRemainingColumn,
     )
+
+    from talkspurt.terminal.tables import Output
 
     return Progress(
         TextColumn("{task.description}", markup=False),
@@ -89,6 +92,6 @@ def _bar() -> RichProgress:
         TextColumn("left"),
         TimeRemainingColumn(),
         TextColumn("{task.fields[note]}", markup=False),
-        console=Console(stderr=True),
+        console=Output(file=below(sys.stderr)),
         transient=True,
     )

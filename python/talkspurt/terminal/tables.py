@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.console import Console
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from talkspurt import intervals
 from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import column
+from talkspurt.visible import below, visible
 from talkspurt.words import rate_text, time_text, verdict
 
 if TYPE_CHECKING:
@@ -32,16 +34,28 @@ MOST_ROWS = 40
 
 
 class Output(Console):
-    """A console that leaves a reader who went away to its caller."""
+    """A console that prints nothing of anybody's that steers a terminal.
+
+    A reader who went away is left to its caller.
+    """
 
     def on_broken_pipe(self) -> None:
         """Rich would end the process here."""
         raise BrokenPipeError
 
+    def _render_buffer(self, buffer: Iterable[Segment]) -> str:
+        # Tables write signs out before they are laid out; this is for what others print.
+        parts = (
+            part if part.control else part._replace(text=visible(part.text, lines=True))
+            for part in buffer
+        )
+        return super()._render_buffer(parts)
+
 
 def console() -> Console:
     """Standard output, at the terminal's width, or at 110 columns where there is none."""
-    return Output(width=None if sys.stdout.isatty() else 110, highlight=False, markup=False)
+    width = None if sys.stdout.isatty() else 110
+    return Output(file=below(sys.stdout), width=width, highlight=False, markup=False)
 
 
 def print_result(result: Result, out: Console | None = None) -> None:
@@ -64,14 +78,13 @@ def print_result(result: Result, out: Console | None = None) -> None:
 def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
     table = Table(
         box=box.SIMPLE_HEAD,
-        title=title,
+        title=Text(visible(title), style="bold"),
         title_justify="left",
         pad_edge=False,
         collapse_padding=True,
         show_edge=False,
     )
-    table.title_style = "bold"
-    for header in left:
+    for header in map(visible, left):
         table.add_column(header, overflow="fold", min_width=len(header))
     for header in right:
         table.add_column(header, justify="right", no_wrap=True)
@@ -80,7 +93,9 @@ def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
 
 def _fill(table: Table, rows: Sequence[Sequence[str | Text]], more: int = 0) -> Table:
     for row in rows[:MOST_ROWS]:
-        table.add_row(*row)
+        table.add_row(
+            *(visible(cell, lines=True) if isinstance(cell, str) else cell for cell in row)
+        )
     more += max(0, len(rows) - MOST_ROWS)
     if more:
         table.caption = f"and {more} more, in the Parquet files"
@@ -178,12 +193,12 @@ def print_study(study: Study, out: Console | None = None) -> None:
     """Means and intervals of every setting, then paired differences along each axis."""
     out = out or console()
     shown: list[Table | str] = [_about(study)]
-    calls = set(study.flows.drop_nulls("r_factor")["name"].to_list())
+    calls = _named(study, "r_factor")
     summary = study.summary([*CALL_COLUMNS, "r_factor", *FLOW_COLUMNS]).to_dicts()
     if calls:
         of_calls = [row for row in summary if row["flow"] in calls]
         shown.append(_wide(study, "Calls", of_calls, CALL_COLUMNS, verdicts=True))
-    videos = set(study.flows.drop_nulls("video_frames")["name"].to_list())
+    videos = _named(study, "video_frames")
     if videos:
         of_frames = (*VIDEO_COLUMNS, *FRAME_DELAYS)
         of_videos = [r for r in study.summary(of_frames).to_dicts() if r["flow"] in videos]
@@ -199,6 +214,12 @@ def print_study(study: Study, out: Console | None = None) -> None:
         out.print()
 
 
+def _named(study: Study, column: str) -> set[str]:
+    """The flows and groups of flows that have a value in a column, as summaries call them."""
+    rows = study.flows.drop_nulls(column).iter_rows(named=True)
+    return {row.get("group") or row["name"] for row in rows}
+
+
 def _about(study: Study) -> str:
     runs = f"{len(study.runs)} runs, {study.replications} of every setting"
     if study.replications < 2:
@@ -210,13 +231,16 @@ def _wide(
     study: Study, title: str, rows: Iterable[Row], columns: Sequence[str], *, verdicts: bool = False
 ) -> Table:
     """One row per setting and flow, one column per metric."""
-    axes = [axis.name for axis in study.axes]
-    table = _table(title, (*axes, "flow"), [_headed(name) for name in columns])
+    axes = [axis.column for axis in study.axes]
+    table = _table(
+        title, (*(axis.name for axis in study.axes), "flow"), [_headed(name) for name in columns]
+    )
     if verdicts:
         table.add_column("users", no_wrap=True)
     cells: dict[tuple[str, ...], dict[str, Row]] = {}
     for row in rows:
-        cells.setdefault(tuple(row[k] for k in (*axes, "flow")), {})[row["measure"]] = row
+        key = (*(row[axis] for axis in axes), intervals.flow(row))
+        cells.setdefault(key, {})[row["measure"]] = row
     for head, words in zip(table.columns, zip(*cells, strict=True), strict=False):
         # What tells rows apart is not broken, if it is short.
         head.min_width = max(head.min_width or 0, min(max(map(len, words)), UNBROKEN))
@@ -247,9 +271,9 @@ def _cells(
 def _cell(row: Row | None) -> str:
     """A mean with half its interval; the ends of one that was cut stand below, to be less wide."""
     mean, spread = intervals.texts(row)
-    if "[" in spread:
-        return "\n".join((mean, *spread.replace("] (", "]\n(").split("\n")))
-    return f"{mean} {spread}".rstrip()
+    spread = spread.replace(" {", "\n{").replace("] (", "]\n(")
+    between = "\n" if spread.startswith(("[", "{")) else " "
+    return f"{mean}{between}{spread}".rstrip()
 
 
 BOTH = {
@@ -287,6 +311,6 @@ def print_crosscheck(found: Crosscheck, out: Console | None = None) -> None:
             ]
             share = "–" if row.relative is None else f"{row.relative * 100:+.2f} %"
             name, last = ("" if row.name == last else row.name), row.name
-            table.add_row(name, f"{label}, {unit}" if unit else label, *cells, share)
+            table.add_row(visible(name), f"{label}, {unit}" if unit else label, *cells, share)
         out.print(table)
         out.print()

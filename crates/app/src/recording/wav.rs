@@ -6,19 +6,21 @@ use std::path::Path;
 
 use hound::{SampleFormat, WavReader};
 
-use super::{RATES, Why};
+use super::{MOST_BYTES, MOST_SECONDS, RATES, Why};
+use crate::file::{self, Fault};
 
 /// Bytes from which the header is diagnosed when reading failed.
 const HEAD: u64 = 1 << 16;
 
 /// The sample rate, and the mean of all channels with 16-bit full scale (fractions kept).
 pub(super) fn read_mono(path: &Path) -> Result<(u32, Vec<f64>), Why> {
-    let file = File::open(path).map_err(Why::Unreadable)?;
-    let about = file.metadata().map_err(Why::Unreadable)?;
-    if !about.is_file() {
-        return Err(Why::NotAFile);
-    }
-    if about.len() == 0 {
+    let file = file::open(path, MOST_BYTES).map_err(|fault| match fault {
+        Fault::Unreadable(error) => Why::Unreadable(error),
+        Fault::NotAFile => Why::NotAFile,
+        Fault::TooLong(most) => Why::TooManyBytes(most),
+    })?;
+    let length = file.metadata().map_err(Why::Unreadable)?.len();
+    if length == 0 {
         return Err(Why::Empty);
     }
     let mut wav = WavReader::new(BufReader::new(file)).map_err(|error| diagnose(path, error))?;
@@ -31,6 +33,12 @@ pub(super) fn read_mono(path: &Path) -> Result<(u32, Vec<f64>), Why> {
     }
     if !RATES.contains(&spec.sample_rate) {
         return Err(Why::AbsurdRate(spec.sample_rate));
+    }
+    let claimed = u64::from(wav.len()) * u64::from(spec.bits_per_sample).div_ceil(8);
+    let seconds = u64::from(wav.duration()) / u64::from(spec.sample_rate);
+    // One that is truncated is told so when it is read.
+    if seconds > MOST_SECONDS && claimed <= length {
+        return Err(Why::TooLong(seconds));
     }
     let mono = mix(&mut wav).map_err(|error| diagnose(path, error))?;
     if mono.is_empty() { Err(Why::NoSamples) } else { Ok((spec.sample_rate, mono)) }

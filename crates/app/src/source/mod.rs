@@ -14,6 +14,7 @@ mod timed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::file::{self, Fault};
 pub use bulk::{Bulk, Units};
 pub use capture::Capture;
 pub use config::{
@@ -301,13 +302,9 @@ impl Config {
 }
 
 /// What a file holds; what is wrong with it is said in words that go behind its name.
-fn bytes_of(file: &Path, expected: &str) -> Result<Vec<u8>, String> {
-    if file.exists() && !file.is_file() {
-        return Err(format!("is not a regular file; expected {expected}"));
-    }
-    std::fs::read(file).map_err(|fault| match fault.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+fn bytes_of(path: &Path, expected: &str) -> Result<Vec<u8>, String> {
+    file::read(path, file::MOST_BYTES).map_err(|fault| match fault {
+        Fault::NotAFile => format!("{fault}; expected {expected}"),
         _ => fault.to_string(),
     })
 }

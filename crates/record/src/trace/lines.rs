@@ -283,8 +283,11 @@ fn head(layout: &Layout, nodes: &BTreeMap<String, u32>) -> String {
     }
     let mut order: Vec<_> = nodes.iter().collect();
     order.sort_by_key(|(_, number)| **number);
-    for (_, number) in &order {
-        line(format_args!("n -t * -a {number} -s {number} -S UP -v circle -c black -i black\n"));
+    for (name, number) in &order {
+        let colour = layout.colours.get(*name).map_or("black", String::as_str);
+        line(format_args!(
+            "n -t * -a {number} -s {number} -S UP -v circle -c {colour} -i {colour}\n"
+        ));
     }
     // nam draws one link for both directions; of a cell, each transmitter is one.
     let mut drawn = BTreeSet::new();

@@ -183,6 +183,7 @@ pub fn layout(flows: Vec<FlowInfo>, from: Instant, to: Instant, end: Instant) ->
         .flat_map(|flow| [RouteInfo { flow, side: 0 }, RouteInfo { flow, side: 1 }])
         .collect();
     Layout {
+        colours: BTreeMap::new(),
         flows,
         links: vec![link("wire", "alice", "bob"), link("wire.back", "bob", "alice")],
         routes,

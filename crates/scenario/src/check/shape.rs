@@ -13,6 +13,9 @@ use crate::schema::{TAG, named, numbers, properties, resolved, variants, words};
 use crate::tree::{Tree, Value};
 use crate::words::{did_you_mean, list, nearest};
 
+/// Findings beyond which unknown keys get no hint: it takes as long as reading many keys.
+const MOST_HINTS: usize = 200;
+
 /// Checks `tree`, which stands at `path`, against `schema`.
 pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
     let schema = resolved(schema);
@@ -59,14 +62,15 @@ fn check_table(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
         match (properties(schema).and_then(|p| p.get(key)), named(schema)) {
             (Some(known), _) | (None, Some(known)) => check(known, inner, &within, found),
             (None, None) => {
-                let keys: Vec<&str> = properties(schema)
-                    .map(|p| p.keys().map(String::as_str).collect())
-                    .unwrap_or_default();
-                found.add(within, "unknown key").at(&inner.origin).hint(did_you_mean(
-                    "keys here are",
-                    key,
-                    keys,
-                ));
+                if found.full() {
+                    found.1 += 1;
+                    continue;
+                }
+                let hint = (found.0.len() < MOST_HINTS).then(|| {
+                    let keys = properties(schema).map(|p| p.keys().map(String::as_str).collect());
+                    did_you_mean("keys here are", key, keys.unwrap_or_else(Vec::new))
+                });
+                found.add(within, "unknown key").at(&inner.origin).hint(hint.flatten());
             }
         }
     }
@@ -198,7 +202,13 @@ fn check_list(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
         found.add(path.clone(), "is empty").at(&tree.origin).hint(hint);
     }
     for (index, element) in elements.iter().enumerate() {
-        check(&schema["items"], element, &path.index(index), found);
+        if found.full() {
+            let mut rest = Findings::default();
+            check(&schema["items"], element, &path.index(index), &mut rest);
+            found.1 += rest.0.len() + rest.1;
+        } else {
+            check(&schema["items"], element, &path.index(index), found);
+        }
     }
 }
 

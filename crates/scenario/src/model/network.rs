@@ -39,7 +39,8 @@ pub struct Link {
     /// Node at the other end.
     pub to: String,
     /// Bits the transmitter sends per second, link framing included; above zero, and high enough
-    /// to send one packet of `mtu` within the run.
+    /// to send one packet of `mtu` within the run. May be left out where a `trace` gives it: then it is the
+    /// trace's mean, or the first rate of its table, by which use and queues are reckoned.
     pub rate: Rate,
     /// Propagation delay, at most 1h.
     pub delay: Duration,

@@ -8,6 +8,7 @@ use talkspurt_scenario::load;
 mod associations;
 mod cells;
 mod flows;
+mod much;
 mod network;
 mod run;
 #[path = "../stage/mod.rs"]

@@ -186,6 +186,7 @@ fn layout(scenario: &Scenario, network: &Network) -> Layout {
     let ways = network.ways();
     let (from, to) = window(scenario);
     Layout {
+        colours: BTreeMap::new(),
         flows: flows.collect(),
         links: links.collect(),
         routes: ways.map(|way| RouteInfo { flow: way.flow as u32, side: way.side as u8 }).collect(),

@@ -55,7 +55,7 @@ class Picture:
 def pictures(found: Reproduction) -> Iterator[Picture]:
     """Every figure of a study."""
     module = import_module(f"talkspurt.reproduce.figures.{found.file.name}")
-    with styled():
+    with styled(math=True):
         for picture in module.pictures(found):
             if picture.seed is not None:
                 note(picture.figure, f"Of seed {picture.seed} alone, no mean.")

@@ -1,0 +1,34 @@
+//! A link whose rate a trace says need not say it again.
+
+use std::path::Path;
+
+use talkspurt_scenario::load;
+
+fn rate(trace: &str, file: &str, bytes: &str) -> Result<u64, String> {
+    let folder = std::env::temp_dir().join(format!("talkspurt-{file}-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join(file), bytes).expect("writing");
+    let text = format!(
+        "title = \"T\"\nduration = \"10s\"\n[links.air]\nfrom = \"a\"\nto = \"b\"\ndelay = \"1ms\"\n\
+         queue = {{ kind = \"droptail\", packets = 9 }}\ntrace = {{ kind = \"{trace}\", file = \"{file}\" }}\n\
+         [flows.f]\nfrom = \"a\"\nto = \"b\"\ntransport = {{ kind = \"udp\" }}\n\
+         source = {{ kind = \"cbr\", rate = \"64kbit/s\", packet = \"160B\" }}\n"
+    );
+    let found = load(&text, "t.toml", Path::new(&folder), &[], None);
+    std::fs::remove_dir_all(&folder).expect("removing");
+    found.map(|study| study.points[0].network.links[0].rate.as_bps()).map_err(|e| e.to_string())
+}
+
+#[test]
+fn the_rate_of_a_link_may_be_its_trace_s() {
+    // Three packets of 1500 bytes in 9 ms.
+    assert_eq!(rate("mahimahi", "down", "3\n6\n9\n"), Ok(4_000_000));
+    assert_eq!(rate("csv", "pass", "time,rate\n1s,2Mbit/s\n3s,1Mbit/s\n"), Ok(2_000_000));
+}
+
+#[test]
+fn a_trace_without_a_rate_leaves_it_to_the_link() {
+    let told = rate("csv", "loss", "time,loss\n1s,0.5\n").expect_err("no rate");
+    assert!(told.contains("links.air.rate: missing"), "{told}");
+    assert!(rate("mahimahi", "none", "").expect_err("empty").contains("rate"));
+}

@@ -1,0 +1,174 @@
+"""Text of anybody's shown as text: what would steer a terminal or a browser is written out instead.
+
+Titles, names and paths may hold escape sequences, and characters that turn the direction of writing
+around, end a line or cannot be seen. Whatever leaves for a terminal or a page goes through here.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import json
+import os
+import re
+import sys
+import unicodedata
+from pathlib import Path
+from typing import IO, Any, cast
+
+KEPT = "\n\t"
+"""Control characters that are what they should be in text of several lines."""
+
+HIDDEN = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
+)
+"""Characters that are not seen, end lines or turn directions around (Unicode: Cf, Zl, Zp,
+Default_Ignorable_Code_Point), beside control characters and halves of surrogate pairs."""
+
+_CONTROL = "\x00-\x1f\x7f-\x9f\ud800-\udfff"
+_UNSAFE = re.compile(f"[{_CONTROL}{HIDDEN}]|[\U00010000-\U0010ffff]")
+_UNSAFE_IN_LINES = re.compile(f"(?![{KEPT}])(?:{_UNSAFE.pattern})")
+
+
+def visible(text: str, *, lines: bool = False) -> str:
+    r"""The text with every character that is no sign on paper written out, as in ``\u202e``.
+
+    Args:
+        text: anybody's.
+        lines: whether line breaks and tabs are meant.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return (_UNSAFE_IN_LINES if lines else _UNSAFE).sub(_written_out, text)
+
+
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+def whole(text: str) -> str:
+    r"""The text with what UTF-8 cannot say written out: bytes of a path that were no text."""
+    return _HALVES.sub(_written_out, text)
+
+
+def _written_out(found: re.Match[str]) -> str:
+    sign = found[0]
+    code = ord(sign)
+    if code > 0xFFFF and unicodedata.category(sign) != "Cf" and not 0xE0000 <= code <= 0xE0FFF:
+        return sign
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
+
+
+def to_json(document: Any, *, ascii: bool = False) -> str:
+    """JSON on one line. What steers a terminal is written as JSON's own escapes: the same data."""
+    text = json.dumps(document, ensure_ascii=ascii, allow_nan=False)
+    return _UNSAFE.sub(lambda found: _in_json(found[0]), text)
+
+
+def _in_json(sign: str) -> str:
+    shown = _written_out(cast("re.Match[str]", [sign]))
+    return sign if shown == sign else json.dumps(sign)[1:-1] if ord(sign) != 0x7F else "\\u007f"
+
+
+def print_json(document: Any) -> None:
+    """JSON on standard output, in ASCII where that has not all of Unicode."""
+    unicode = (sys.stdout.encoding or "").lower().startswith("utf")
+    print(to_json(document, ascii=not unicode))
+
+
+def visible_in(document: Any) -> Any:
+    """A document with every text in it visible."""
+    if isinstance(document, str):
+        return visible(document, lines=True)
+    if isinstance(document, dict):
+        return {visible_in(key): visible_in(value) for key, value in document.items()}
+    if isinstance(document, list | tuple):
+        return [visible_in(value) for value in document]
+    return document
+
+
+PLAIN = {
+    "–": "-", "—": "-", "−": "-", "×": "x", "±": "+-", "…": "...", "µ": "u", "·": "-", "≤": "<=",
+    "≥": ">=", "\u00a0": " ", "\u202f": " ", "→": "->", "’": "'", "“": '"', "”": '"', "σ": "s",
+}  # fmt: skip
+"""Our own signs for terminals that have only ASCII."""
+
+
+def _plainly(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    signs = error.object[error.start : error.end]
+    return "".join(PLAIN.get(sign) or _escaped(sign) for sign in signs), error.end
+
+
+def _escaped(sign: str) -> str:
+    return sign.encode("ascii", "backslashreplace").decode("ascii")
+
+
+codecs.register_error("talkspurt", _plainly)
+
+
+class Screen(io.TextIOBase):
+    """Standard output or standard error, of which nothing that is printed can steer a terminal.
+
+    What the terminal shows may have any encoding; what it lacks is written in ASCII. Of standard
+    error it is no matter whether somebody reads it: work goes on.
+    """
+
+    def __init__(self, stream: IO[str], *, read: bool = True) -> None:
+        if isinstance(stream, io.TextIOWrapper):
+            with contextlib.suppress(ValueError, OSError):
+                stream.reconfigure(errors="talkspurt")
+        self.stream = stream
+        self._careless: tuple[type[Exception], ...] = () if read else (OSError, ValueError)
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        """Of the stream below."""
+        return str(cast("Any", self.stream).encoding)
+
+    @property
+    def buffer(self) -> Any:
+        """Bytes, which are data."""
+        return cast("Any", self.stream).buffer
+
+    def write(self, text: str) -> int:
+        """Print text of ours and of anybody's."""
+        with contextlib.suppress(*self._careless):
+            self.stream.write(visible(text, lines=True))
+        return len(text)
+
+    def writable(self) -> bool:
+        """Always."""
+        return True
+
+    def flush(self) -> None:
+        """Pass on what is held."""
+        with contextlib.suppress(*self._careless):
+            self.stream.flush()
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+        return self.stream.isatty()
+
+    def fileno(self) -> int:
+        """Number of the file below."""
+        return self.stream.fileno()
+
+
+def below(stream: IO[str]) -> IO[str]:
+    """The stream itself, for those who steer the terminal by intent."""
+    return stream.stream if isinstance(stream, Screen) else stream
+
+
+def guard() -> None:
+    """Let everything that is printed from now on go through a Screen."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed before we began
+            stream = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 for good
+        if not isinstance(stream, Screen):
+            setattr(sys, name, Screen(stream, read=name == "stdout"))

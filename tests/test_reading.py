@@ -1,0 +1,143 @@
+"""What is named as a file may be a device, a pipe, a folder or endless: it is told, not waited for."""
+
+import os
+import signal
+import time
+
+import pytest
+
+import talkspurt as package
+from command import start, talkspurt
+from conftest import SCENARIO
+from talkspurt import disk
+
+LINK = SCENARIO[SCENARIO.index("[links.sky]") : SCENARIO.index("[flows.call]")]
+QUIET = "[flows.f]\nfrom = 'west'\nto = 'east'\ntransport = { kind = 'udp' }\nsource = {SOURCE}\n"
+CBR = "{ kind = 'cbr', rate = '64kbit/s', packet = '160B' }"
+
+
+def scenario(source=CBR, link=""):
+    head = 'title = "T"\nduration = "2s"\n'
+    return head + LINK + link + "\n" + QUIET.replace("{SOURCE}", source)
+
+
+@pytest.fixture
+def odd(tmp_path):
+    """Files that are none, or not of sane size."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "folder.toml").mkdir()
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    (tmp_path / "tty").symlink_to("/dev/full")
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(6 << 30)
+    return tmp_path
+
+
+NAMES = {"pipe": "is not a regular file", "device": "is not a regular file",
+         "tty": "is not a regular file", "loop": "symbolic link", "huge": "is longer than",
+         "folder.toml": "folder"}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_scenario_that_is_no_file_is_told(odd, name):
+    done = talkspurt("check", odd / name)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and NAMES[name] in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "text",
+    [
+        scenario("{ kind = 'speech', codec = 'pcmu', file = 'NAME' }"),
+        scenario("{ kind = 'video', file = 'NAME' }"),
+        scenario("{ kind = 'replay', file = 'NAME', ssrc = 1 }"),
+        scenario(link="trace = { kind = 'mahimahi', file = 'NAME' }\n"),
+        scenario(link="trace = { kind = 'csv', file = 'NAME' }\n"),
+    ],
+    ids=["wav", "video", "capture", "mahimahi", "csv"],
+)
+def test_a_file_of_a_scenario_that_is_none_is_told(odd, name, text):
+    file = odd / "case.toml"
+    file.write_text(text.replace("NAME", name), encoding="utf-8")
+    with pytest.raises(package.ScenarioError, match=r"file"):
+        package.read(file)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        SCENARIO.encode().replace(b"\n", b"\r\n"),
+        b"\xef\xbb\xbf" + SCENARIO.encode(),
+        b"\xef\xbb\xbf" + SCENARIO.encode().replace(b"\n", b"\r\n"),
+    ],
+    ids=["crlf", "bom", "both"],
+)
+def test_a_scenario_of_another_system_is_read(folder, tmp_path, data):
+    file = tmp_path / "case.toml"
+    file.write_bytes(data.replace(b"speech.wav", os.fsencode(folder / "speech.wav")))
+    assert package.read(file).plan.title == "Small"
+
+
+@pytest.mark.parametrize(
+    "data", [b"\x00" * 50, b"title = 'a\x00b'\n", b"\xff\xfe" + "title='a'\n".encode("utf-16-le"),
+             b"title = '\xc3\x28'\n", b"", b"\xef\xbb\xbf", b"\r\r\r", bytes(range(256)) * 100]
+)  # fmt: skip
+def test_what_is_no_text_is_told_in_a_few_lines(tmp_path, data):
+    file = tmp_path / "case.toml"
+    file.write_bytes(data)
+    done = talkspurt("check", file)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert 0 < done.stderr.count("\n") <= 41
+    assert all(len(line) < 1500 for line in done.stderr.splitlines())
+
+
+def test_many_faults_are_told_in_a_few_dozen_lines(tmp_path):
+    file = tmp_path / "case.toml"
+    file.write_text("".join(f"zebra{n} = 1\n" for n in range(50_000)), encoding="utf-8")
+    done = talkspurt("check", file)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 41)
+    assert "more problems" in done.stderr.splitlines()[-1]
+
+
+def test_parts_of_a_result_that_are_pipes_are_told(folder, tmp_path):
+    where = package.run(folder / "small.toml", set={"duration": "2s"}).save(
+        tmp_path / "out", report=False
+    )
+    for name in ("flows.parquet", "scenario.toml", "manifest.json"):
+        (where / name).unlink()
+        os.mkfifo(where / name)
+        done = talkspurt("metrics", where, "mos")
+        assert done.returncode in (1, 2)
+        assert "is not a regular file" in done.stderr, (name, done.stderr)
+
+
+def test_a_file_that_is_longer_than_it_says_is_not_read_whole():
+    with pytest.raises(OSError, match="longer"):
+        disk.read_bytes(package.disk.Path("/proc/self/maps"), 10)
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_reading_is_stopped_at_once(tmp_path, number, code):
+    # As many runs as may be: reading them takes seconds, of which a part of one is waited.
+    text = scenario() + "[[axes]]\npath = 'seed'\nvalues = [" + ",".join(map(str, range(99_999)))
+    file = tmp_path / "case.toml"
+    file.write_text(text + "]\n", encoding="utf-8")
+    process = start("check", file)
+    time.sleep(1.5)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code, said
+    assert said == "talkspurt: stopped; nothing was written\n"
+
+
+def test_a_path_that_is_no_text_is_read_and_written(tmp_path):
+    file = tmp_path / os.fsdecode(b"gr\xfc\xffsse.toml")
+    file.write_text(scenario(), encoding="utf-8")
+    for words in (("check", file), ("run", file, "--no-report"), ("run", file, "--json")):
+        done = talkspurt(*words, cwd=tmp_path)
+        assert (done.returncode, "Traceback" in done.stderr) == (0, False), done.stderr
+    done = talkspurt("check", file, "--set", b"duration=\xff\xfe")
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    assert package.load(tmp_path / "runs" / "gr\\udcfc\\udcffsse").name == "gr\\udcfc\\udcffsse"

@@ -1,0 +1,218 @@
+"""However and whenever it is stopped: words, a true account of what is left, and no traceback."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from conftest import SCENARIO
+from talkspurt import interrupts, staging
+from talkspurt.errors import StoreError
+from talkspurt.staging import Claim, Resumable, Staging
+
+SHORT = SCENARIO.replace('duration = "4s"', 'duration = "2s"')
+
+
+@pytest.fixture
+def case(folder, tmp_path):
+    file = tmp_path / "case.toml"
+    file.write_text(SHORT.replace("speech.wav", str(folder / "speech.wav")), encoding="utf-8")
+    return file
+
+
+def with_manifest(stage):
+    (stage.folder / "manifest.json").write_text('{"talkspurt": "0", "kind": "reproduction"}')
+
+
+def test_a_stop_while_a_folder_is_put_in_its_place_waits_until_it_is(tmp_path, monkeypatch):
+    swap = Staging._swap
+
+    def stopped(self):
+        swap(self)
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Staging, "_swap", stopped)
+    monkeypatch.setattr(interrupts, "written", [])
+    monkeypatch.setattr(staging, "written", interrupts.written)
+    with pytest.raises(KeyboardInterrupt), Staging(tmp_path / "out") as stage:
+        with_manifest(stage)
+        stage.commit()
+    assert interrupts.written == [tmp_path / "out"]
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
+
+
+def test_a_second_stop_leaves_no_half(tmp_path, monkeypatch):
+    remove = shutil.rmtree
+
+    def stopped(*given, **named):
+        signal.raise_signal(signal.SIGINT)
+        remove(*given, **named)
+
+    monkeypatch.setattr(shutil, "rmtree", stopped)
+    with pytest.raises(KeyboardInterrupt), Staging(tmp_path / "a" / "out") as stage:
+        (stage.folder / "file").write_text("x")
+        raise KeyboardInterrupt
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("number", interrupts.STOPS)
+def test_what_is_held_back_comes_once(number):
+    came = []
+    before = signal.signal(number, lambda *got: came.append(got[0]))
+    try:
+        with interrupts.undisturbed():
+            signal.raise_signal(number)
+            signal.raise_signal(number)
+            assert came == []
+        assert came == [number]
+        signal.raise_signal(number)
+        assert came == [number] * 2
+    finally:
+        signal.signal(number, before)
+
+
+def test_runs_whose_folder_was_removed_are_not_said_to_be_kept(tmp_path):
+    claim = Claim("run", "x")
+    begun = Resumable(tmp_path / "out", "key", 240, claim)
+    with pytest.raises(StoreError, match="removed while") as error, begun as unfinished:
+        part = unfinished.folder / "runs" / "0000"
+        part.mkdir(parents=True)
+        (part / "manifest.json").write_text("{}")
+        unfinished.check()
+        shutil.rmtree(unfinished.folder)
+        unfinished.check()
+    assert getattr(error.value, "__notes__", []) == []
+
+
+def test_a_stop_after_everything_was_written_says_so(case, tmp_path):
+    # Nobody reads the tables, so the process is still at them when it is stopped.
+    reading, writing = os.pipe()
+    with contextlib.suppress(OSError, AttributeError):
+        fcntl.fcntl(writing, fcntl.F_SETPIPE_SZ, 4096)
+    os.set_blocking(writing, False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(writing, bytes(1024))
+    os.set_blocking(writing, True)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "talkspurt", "run", case, "--no-report", "--out", "out"],
+        cwd=tmp_path, stdout=writing, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    os.close(writing)
+    end = time.monotonic() + 60
+    while not (tmp_path / "out").exists() and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(0.3)
+    process.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    os.close(reading)
+    said = process.communicate(timeout=60)[1]
+    assert "Traceback" not in said
+    assert said.splitlines()[-1] == f"talkspurt: stopped; {tmp_path / 'out'} is written"
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("words", [("metrics",), ("run", "case.toml", "--no-report")])
+@pytest.mark.parametrize("how", ["| head -c 1", ">&-", "2>&-", ">&- 2>&-", "2>&1 | head -c 1"])
+def test_nobody_has_to_read(case, tmp_path, words, how):
+    command = f"{sys.executable} -m talkspurt {' '.join(words)} {how}"
+    script = f"set -o pipefail; {command}; echo code $? >&3"
+    with (tmp_path / "code").open("w") as code:
+        done = subprocess.run(
+            ["bash", "-c", f"exec 3>&{code.fileno()}; {script}"], cwd=tmp_path, text=True,
+            capture_output=True, timeout=120, pass_fds=[code.fileno()], check=False,
+        )  # fmt: skip
+    assert done.stderr == "", done.stderr
+    assert (tmp_path / "code").read_text() == "code 0\n"
+    if words[-1] == "--no-report":
+        assert (tmp_path / "runs/case/manifest.json").exists()
+
+
+def test_a_full_disk_behind_standard_output_is_told(case, tmp_path):
+    for words in (("check", case), ("schema",), ("run", case, "--json")):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [sys.executable, "-m", "talkspurt", *words], cwd=tmp_path, stdout=full,
+                stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+            )  # fmt: skip
+        assert done.returncode == 1
+        assert done.stderr == "talkspurt: No space left on device\n"
+
+
+def on_terminal(words, cwd, columns=80, stops=(), **env):
+    """A command on a terminal of its own: its exit code, and all that it showed."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(cwd)
+        os.environ.update(env)
+        os.execv(sys.executable, [sys.executable, "-m", "talkspurt", *map(str, words)])
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    began, waiting, shown = time.monotonic(), list(stops), b""
+    os.set_blocking(terminal, False)
+    while time.monotonic() - began < 90:
+        while waiting and time.monotonic() - began > waiting[0][0]:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, waiting.pop(0)[1])
+        try:
+            shown += os.read(terminal, 65536)
+        except BlockingIOError:
+            time.sleep(0.01)
+        except OSError:
+            break
+    os.close(terminal)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), shown.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("env", [{"TERM": "dumb"}, {"NO_COLOR": "1"}, {"HOME": "/nonexistent"}])
+def test_every_terminal_will_do(case, tmp_path, env):
+    env.setdefault("MPLCONFIGDIR", str(tmp_path / "mpl"))
+    for columns in (20, 80):
+        code, shown = on_terminal(
+            ("run", case, "--no-report", "--out", f"out{columns}"), tmp_path, columns, **env
+        )
+        assert code == 0 and "Traceback" not in shown
+
+
+@pytest.mark.parametrize("command", ["run", "study", "check", "metrics", "export", "reproduce"])
+def test_stops_at_any_instant_end_in_words(case, folder, tmp_path, command):
+    study = tmp_path / "study.toml"
+    study.write_text(case.read_text() + "[replications]\ncount = 6\n", encoding="utf-8")
+    words = {
+        "run": ("run", case, "--out", "out"),
+        "study": ("run", study, "--out", "out"),
+        "check": ("check", case),
+        "metrics": ("metrics",),
+        "export": ("export", case, "--to", "pcapng", "--out", "out"),
+        "reproduce": ("reproduce", "nor2010", "--out", "out"),
+    }[command]
+    instants = (0.4, 0.9, 1.5)
+    for place, after in enumerate(instants):
+        number = interrupts.STOPS[place % 2]
+        stops = [(after, number), (after + 0.02, signal.SIGINT)]
+        code, shown = on_terminal(words, tmp_path, stops=stops)
+        shown = shown.replace("\r\n", "\n")
+        assert "Exception ignored" not in shown
+        if code in (-signal.SIGINT, -signal.SIGTERM):
+            continue  # before main
+        if "Traceback" in shown:
+            # Python's own, before our first line ran.
+            assert "_code()" not in shown and "talkspurt: stopped" not in shown, shown
+            continue
+        there = (tmp_path / "out" / "manifest.json").exists()
+        if "stopped; " in shown:
+            assert code == 128 + number
+            assert ("nothing was written" in shown) <= (not there), shown
+            assert (" is written" in shown) == there, shown
+        else:
+            assert code == 0, shown
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
