@@ -1,7 +1,7 @@
 //! Whether data may leave, and how much of it: the CCID's permit (RFC 4340 §10) and the maximum packet
 //! size (§14).
 
-use super::ccid::Sender as _;
+use super::ccid::{Sender as _, SenderHalf};
 use super::options::feature;
 use super::{Dccp, Location, State, departure};
 use crate::endpoint::{Endpoint as _, Event};
@@ -69,6 +69,12 @@ impl Dccp {
         self.undecided =
             self.undecided && self.features.is_undecided(feature::CCID, Location::Here);
         if self.undecided {
+            return;
+        }
+        // §7.5.2: "MUST NOT persistently send more than Sequence Window/A packets per RTT"; a window that
+        // follows the flight is always larger.
+        let outstanding = self.sender.as_ref().map_or(0, SenderHalf::outstanding);
+        if outstanding >= self.windows.ours {
             return;
         }
         match self.sender.as_mut().map(|sender| sender.permit(now)) {
