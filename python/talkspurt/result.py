@@ -64,6 +64,8 @@ JSON_FLOW = (
     "lost_packets",
     "in_flight_packets",
     "control_packets",
+    "rejected_packets",
+    "damaged_packets",
     "sent_bytes",
     *BYTES,
     "throughput_bps",

@@ -186,6 +186,8 @@ fn flows_counts(columns: Columns, rows: &[FlowSummary]) -> Columns {
         .count("lost_packets", rows.iter().map(|row| row.lost_packets))
         .count("in_flight_packets", rows.iter().map(|row| row.in_flight_packets))
         .count("control_packets", rows.iter().map(|row| row.control_packets))
+        .count("rejected_packets", rows.iter().map(|row| row.rejected_packets))
+        .count("damaged_packets", rows.iter().map(|row| row.damaged_packets))
         .count("sent_bytes", rows.iter().map(|row| row.sent_bytes))
         .count("received_bytes", rows.iter().map(|row| row.received_bytes))
         .count("network_header_bytes", rows.iter().map(|row| row.network_header_bytes))

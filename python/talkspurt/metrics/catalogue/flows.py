@@ -86,6 +86,22 @@ FLOWS: tuple[Column, ...] = (
         "Packets without payload: connection set-up, pure acknowledgements, RTCP reports.",
         "counted apart from sent packets",
     ),
+    _packets(
+        "rejected_packets",
+        "rejected",
+        "Packets that reached the other end and that it refused: a wrong checksum, numbers outside its "
+        "windows, a wrong tag, or nothing it expects. TCP refuses what it has already. Those of a side "
+        "without a source count with the side that has one.",
+        "counted by the receiving end, by the time they came",
+        "lower",
+    ),
+    _packets(
+        "damaged_packets",
+        "damaged",
+        "Of the rejected packets, those with a wrong checksum: damaged on the way.",
+        "counted by the receiving end, by the time they came",
+        "lower",
+    ),
     _bytes(
         "sent_bytes",
         "bytes sent",
