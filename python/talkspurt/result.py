@@ -78,6 +78,7 @@ JSON_FLOW = (
     "delay_max_s",
     "mouth_to_ear_p50_s",
     "mouth_to_ear_max_s",
+    "handshake_wait_s",
     "jitter_s",
     "late_packets",
     "missing_packets",

@@ -208,6 +208,7 @@ fn flows_times(columns: Columns, rows: &[FlowSummary]) -> Columns {
         .maybe_float("delay_max_s", rows.iter().map(|row| row.delay_max_s))
         .maybe_float("mouth_to_ear_p50_s", rows.iter().map(|row| row.mouth_to_ear_p50_s))
         .maybe_float("mouth_to_ear_max_s", rows.iter().map(|row| row.mouth_to_ear_max_s))
+        .maybe_float("handshake_wait_s", rows.iter().map(|row| row.handshake_wait_s))
         .maybe_float("jitter_s", rows.iter().map(|row| row.jitter_s))
         .maybe_count("late_packets", rows.iter().map(|row| row.late_packets))
         .maybe_count("missing_packets", rows.iter().map(|row| row.missing_packets))

@@ -89,6 +89,9 @@ pub struct FlowSummary {
     pub loss_ratio: Option<f64>,
     /// Burst ratio of ITU-T G.107; `None` without a loss.
     pub burst_ratio: Option<f64>,
+    /// Time that the first frame of speech waited for the transport's handshake; absent where there is
+    /// no handshake.
+    pub handshake_wait_s: Option<f64>,
     /// The longest stretch of speech of which nothing was heard, the speaker's pauses not counted.
     pub longest_gap_s: Option<f64>,
     /// Frames of several packets, where the source makes such.

@@ -212,6 +212,14 @@ FLOWS: tuple[Column, ...] = (
         "RFC 7679",
     ),
     _seconds(
+        "handshake_wait_s",
+        "waited for handshake",
+        "How long the first frame of speech was ready and waited for the transport's handshake. A "
+        "receiver that counts playout from the first arrival plays the whole call that much later.",
+        "opening of the connection − first frame ready, at least 0; none without a handshake",
+        "talkspurt's own count",
+    ),
+    _seconds(
         "jitter_s",
         "jitter",
         "How unevenly packets arrive: the smoothed difference between the spacing of arrivals "
