@@ -124,7 +124,7 @@ pub struct Dccp {
     used: bool,
     /// The application closed before the connection was open.
     close_wanted: bool,
-    /// The handshake left open under which CCID this end sends.
+    /// It is open under which CCID this end sends, or whether it gets the Ack Vectors that needs.
     undecided: bool,
     cookies: Cookies,
     /// RFC 4340 §13.1: where the timestamp clock stands at time zero.

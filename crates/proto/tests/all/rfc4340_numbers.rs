@@ -273,10 +273,8 @@ fn the_window_follows_the_flight() {
     let window = ask(&plain());
     assert!(window >= 256 && window.is_power_of_two(), "{window}");
     assert_eq!(ask(&Config { sequence_window: Some(500), ..plain() }), 500);
-    // Under linux it stands still; either habit is a knob.
-    let linux = || Config { profile: Profile::Linux, ..plain() };
-    assert_eq!(ask(&linux()), 100);
-    assert!(ask(&Config { sequence_window_follows: Some(true), ..linux() }) >= 256);
+    // Under linux too: the kernel was seen to change it. Either habit is a knob.
+    assert!(ask(&Config { profile: Profile::Linux, ..plain() }) >= 256);
     assert_eq!(ask(&Config { sequence_window_follows: Some(false), ..plain() }), 100);
     let both = Config { sequence_window: Some(32), sequence_window_follows: Some(true), ..plain() };
     assert!(ask(&both) >= 256);

@@ -414,7 +414,11 @@ impl HcSender for Sender {
     }
 
     fn packets_per_rtt(&self) -> u64 {
-        self.window.window()
+        // RFC 4340 §7.5.2: "the maximum number of packets it expects to send": slow start may double it
+        // before the Sequence Window has followed.
+        let window = self.window.window();
+        let starts = self.window.threshold().is_none_or(|threshold| window < threshold);
+        if starts { 2 * window } else { window }
     }
 
     fn rtt(&self) -> Option<Duration> {
