@@ -1,8 +1,12 @@
-"""What a reader of results should know before comparing them: warnings drawn from the flows table."""
+"""What a reader should know before comparing results.
+
+Warnings are drawn from the flows table, and from a scenario before it runs.
+"""
 
 from __future__ import annotations
 
 import math
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.words import time_text
@@ -13,8 +17,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 REJECTED = 0.01
-"""Share of a flow's packets that were refused though whole, from which on it is said. A few are common
-where a connection closes."""
+"""Share of a flow's packets, refused though whole, from which on it is said.
+
+A few are common where a connection closes.
+"""
+HANDSHAKES = ("tcp", "dccp", "sctp")
 MOST = 5
 """Flows named one by one in each kind of warning."""
 
@@ -25,8 +32,26 @@ def cautions(flows: pl.DataFrame) -> list[str]:
     return [*_late_openings(rows), *_rejections(rows)]
 
 
+def openings(resolved: str) -> list[str]:
+    """Speech in a resolved scenario that begins before its transport's handshake can be over."""
+    flows = tomllib.loads(resolved).get("flows", {})
+    return _few(
+        f"{name}: `lead` of its source is 0, so the first frame waits for the handshake of "
+        f"{flow['transport']['kind'].upper()}, and playout counted from its arrival is that much "
+        "later for the whole call"
+        for name, flow in flows.items()
+        if flow["transport"]["kind"] in HANDSHAKES and _hurries(flow)
+    )
+
+
+def _hurries(flow: dict[str, Any]) -> bool:
+    source = flow.get("source", {})
+    first = flow.get("playout", {}).get("anchor", "first_arrival") == "first_arrival"
+    return source.get("kind") == "speech" and source.get("lead", "0ns") == "0ns" and first
+
+
 def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Frames that waited for a handshake: their flow pays for it in the playout of the whole call."""
+    """Frames that waited for a handshake, which delays the playout of the whole call."""
     waits: dict[str, float] = {}
     for row in rows:
         if wait := row.get("handshake_wait_s"):
@@ -34,9 +59,10 @@ def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:
             waits[name] = max(wait, waits.get(name, 0.0))
     # Rounded up to half a second on top of what the source has.
     return _few(
-        f"{name}: the first frame waited {time_text(wait)} for the handshake; counted from its arrival, "
-        f"playout is that much later for the whole call. Add {math.ceil(wait * 2) / 2:g} s or more to "
-        "`lead` of its source to compare it with transports without a handshake"
+        f"{name}: the first frame waited {time_text(wait)} for the handshake; counted from its "
+        "arrival, playout is that much later for the whole call. Add "
+        f"{math.ceil(wait * 2) / 2:g} s or more to `lead` of its source to compare it with "
+        "transports without a handshake"
         for name, wait in waits.items()
     )
 
@@ -51,8 +77,8 @@ def _rejections(rows: Iterable[dict[str, Any]]) -> list[str]:
         sums[0] += row["rejected_packets"] - row["damaged_packets"]
         sums[1] += row["sent_packets"] + row["control_packets"]
     return _few(
-        f"{name}: the ends refused {refused} packets that were not damaged ({refused / sent:.1%} of those "
-        "sent); `rejected_packets` counts them, the events of the flow say why"
+        f"{name}: the ends refused {refused} packets that were not damaged ({refused / sent:.1%} "
+        "of those sent); `rejected_packets` counts them, the events of the flow say why"
         for name, (refused, sent) in totals.items()
         if refused > REJECTED * sent
     )

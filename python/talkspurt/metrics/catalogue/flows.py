@@ -89,9 +89,9 @@ FLOWS: tuple[Column, ...] = (
     _packets(
         "rejected_packets",
         "rejected",
-        "Packets that reached the other end and that it refused: a wrong checksum, numbers outside its "
-        "windows, a wrong tag, or nothing it expects. TCP refuses what it has already. Those of a side "
-        "without a source count with the side that has one.",
+        "Packets that reached the other end and that it refused: a wrong checksum, numbers outside "
+        "its windows, a wrong tag, or nothing it expects. TCP refuses what it has already. Those "
+        "of a side without a source count with the side that has one.",
         "counted by the receiving end, by the time they came",
         "lower",
     ),
