@@ -110,11 +110,15 @@ def check(
     set
         PATH=VALUE sets a field of the scenario first; may be repeated.
     """
+    from talkspurt.cautions import openings
     from talkspurt.scenario import read
 
     plan = read(scenario, set=set).plan
     runs = f"{len(plan)} run{'s' if len(plan) != 1 else ''}"
     print(visible(f"{scenario}: nothing wrong; {plan.title}; {runs}"))
+    runs_looked_at = range(min(len(plan), 100))
+    for words in dict.fromkeys(w for i in runs_looked_at for w in openings(plan.resolved(i))):
+        print(visible(f"Warning: {words}"))
 
 
 @app.command

@@ -354,4 +354,66 @@ impl Endpoint for Transport {
     fn between(&mut self, ends: &[u8]) {
         dispatch!(self, endpoint => endpoint.between(ends));
     }
+    fn recognises(&self, body: &Body) -> bool {
+        dispatch!(self, endpoint => endpoint.recognises(body))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The methods declared after `start` and before the closing brace at the start of a line.
+    fn methods(source: &'static str, start: &str) -> Vec<&'static str> {
+        let from = source.find(start).expect("the block is there");
+        let block = &source[from..];
+        let end = block.find("\n}").expect("the block ends");
+        let name = |line: &'static str| line.strip_prefix("    fn ")?.split(['<', '(']).next();
+        block[..end].lines().filter_map(name).collect()
+    }
+
+    /// A method with a default body that is not forwarded compiles, and answers for no protocol.
+    #[test]
+    fn every_method_of_an_endpoint_is_forwarded() {
+        let declared = include_str!("../../proto/src/endpoint.rs");
+        let declared = methods(declared, "pub trait Endpoint {");
+        let forwarded = methods(include_str!("transport.rs"), "impl Endpoint for Transport {");
+        assert!(declared.len() >= 7 && declared.contains(&"handle"), "{declared:?}");
+        for method in declared {
+            assert!(forwarded.contains(&method), "{method} is not forwarded");
+        }
+    }
+
+    /// RFC 6951 §5.4: a packet with the Verification Tag of an association is its peer's.
+    #[test]
+    fn an_association_recognises_its_peer() {
+        let end = |side, stream| {
+            let config = Config::Sctp(Box::default());
+            config.build(side, IpVersion::V4, Dice::new(1, stream), &[])
+        };
+        let (mut client, mut server) = (end(Side::Opens, "client"), end(Side::Answers, "server"));
+        let now = Instant::ZERO;
+        client.handle(now, Input::Open, &mut ());
+        let mut recognised = Vec::new();
+        for _ in 0..4 {
+            for towards_server in [true, false] {
+                let (from, to) = match towards_server {
+                    true => (&mut client, &mut server),
+                    false => (&mut server, &mut client),
+                };
+                while let Output::Transmit(transmit) = from.poll(now, &mut ()) {
+                    recognised.push(to.recognises(&transmit.body));
+                    let (path, ecn, body) = (transmit.path, transmit.ecn, transmit.body);
+                    to.handle(
+                        now,
+                        Input::Packet { path, ecn, damage: Damage::None, body },
+                        &mut (),
+                    );
+                    assert!(!to.recognises(&Body::default()));
+                }
+            }
+        }
+        // INIT has the tag zero; COOKIE ECHO and COOKIE ACK have the peer's.
+        assert_eq!((recognised.first(), recognised.last()), (Some(&false), Some(&true)));
+    }
 }

@@ -46,6 +46,10 @@ pub(crate) struct Log {
     pub(crate) frames: Vec<FrameTimes>,
     /// The last value of each gauge at this peer, as bits.
     gauges: [Option<u64>; GAUGES],
+    /// When the first frame of voice was ready to be sent.
+    ready: Option<Instant>,
+    /// When the connection of this peer opened.
+    connected: Option<Instant>,
     /// The connection of this peer failed.
     broken: bool,
 }
@@ -110,6 +114,7 @@ impl Recorder {
             [row.delay_p50_s, row.delay_p95_s, row.delay_p99_s] =
                 [50, 95, 99].map(|percent| quantile_s(&mut log.delays, percent));
             row.mouth_to_ear_p50_s = quantile_s(&mut log.mouth_to_ear, 50);
+            row.handshake_wait_s = log.handshake_wait_s();
         }
         let broken = |peer: usize| logs[peer].broken || logs[peer ^ 1].broken;
         let fates =
@@ -163,6 +168,9 @@ impl Recorder {
 
     fn event(&mut self, at: Instant, peer: u32, event: Event) {
         let Some(log) = self.logs.get_mut(peer as usize) else { return };
+        if event == Event::Connected {
+            log.connected.get_or_insert(at);
+        }
         log.broken |= matches!(event, Event::Reset | Event::TimedOut | Event::Restarted);
         let row = event_name(event).map(|event| EventRow { at, peer, event });
         self.events.extend(row);
@@ -170,14 +178,22 @@ impl Recorder {
 }
 
 impl Log {
+    /// From the first frame to the opening of the connection, where there are both.
+    fn handshake_wait_s(&self) -> Option<f64> {
+        Some(self.connected?.saturating_since(self.ready?).as_secs_f64())
+    }
+
     fn frame(&mut self, now: Instant, what: What) {
         match what {
-            What::Generated { captured, .. } => self.frames.push(FrameTimes {
-                captured: captured.into(),
-                handed_over: Moment::NEVER,
-                delivered: Moment::NEVER,
-                playout: Moment::NEVER,
-            }),
+            What::Generated { captured, .. } => {
+                self.ready.get_or_insert(now);
+                self.frames.push(FrameTimes {
+                    captured: captured.into(),
+                    handed_over: Moment::NEVER,
+                    delivered: Moment::NEVER,
+                    playout: Moment::NEVER,
+                });
+            }
             What::HandedOver { index } => self.frames[index as usize].handed_over = now.into(),
             What::Delivered { index, .. } => self.frames[index as usize].delivered = now.into(),
             What::Played { index, at, .. } | What::Late { index, at } => {

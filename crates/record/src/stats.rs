@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Layers, Packet};
-use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic, UNNUMBERED};
+use talkspurt_proto::probe::{Garbage, Note, Place, Playout, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::account::Account;
@@ -29,6 +29,8 @@ pub struct Stats {
     /// By the peer that sent, of transports that tell: few flows have one, and all others' accounts fill
     /// their lines of the cache.
     waits: BTreeMap<u32, Waits>,
+    /// What each peer did not accept.
+    rejected: Vec<Rejected>,
 }
 
 /// How long messages that were delivered in the window waited for earlier ones.
@@ -37,6 +39,14 @@ struct Waits {
     all: Sum,
     held_back: u64,
     longest: u64,
+}
+
+/// Packets that reached a peer in the measure window and that it did not accept.
+#[derive(Clone, Copy, Debug, Default)]
+struct Rejected {
+    packets: u32,
+    /// Of these, with a wrong checksum.
+    damaged: u32,
 }
 
 /// A note understood: which direction it concerns and whether it falls into the measure window.
@@ -85,6 +95,7 @@ impl Stats {
             Some(Account { voice, video, ..Account::default() })
         };
         Self {
+            rejected: vec![Rejected::default(); 2 * layout.flows.len()],
             routes: layout.routes.clone(),
             window: Window { from: layout.from.as_nanos(), nanos: layout.window().as_nanos() },
             accounts: layout.flows.iter().flat_map(|flow| flow.sides.iter().map(account)).collect(),
@@ -109,6 +120,13 @@ impl Stats {
                 summary.head_of_line_mean_s = waits.all.mean(1e9);
                 summary.head_of_line_max_s =
                     Some(Duration::from_nanos(waits.longest).as_secs_f64());
+            }
+            // A side without a source has no account, and only control packets.
+            let other = direction.peer ^ 1;
+            let own = self.accounts[other].is_none().then_some(direction.peer);
+            for peer in [Some(other), own].into_iter().flatten() {
+                summary.rejected_packets += u64::from(self.rejected[peer].packets);
+                summary.damaged_packets += u64::from(self.rejected[peer].damaged);
             }
             Some(summary)
         });
@@ -168,9 +186,21 @@ impl Stats {
                 self.encoding(peer, *rung)?;
                 (peer, false, What::Encoding { rung: *rung })
             }
+            (Place::Peer(peer), Note::Garbage(why)) => {
+                self.rejected(now, peer, *why);
+                return None;
+            }
             _ => return None,
         };
         Some(Fact { peer: peer as usize, inside, what })
+    }
+
+    fn rejected(&mut self, now: Instant, peer: u32, why: Garbage) {
+        let inside = self.window.holds(now);
+        if let Some(rejected) = self.rejected.get_mut(peer as usize).filter(|_| inside) {
+            rejected.packets += 1;
+            rejected.damaged += u32::from(why == Garbage::Checksum);
+        }
     }
 
     /// The frames a peer makes from now on are in another rung of its ladder.

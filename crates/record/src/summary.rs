@@ -38,6 +38,12 @@ pub struct FlowSummary {
     pub in_flight_packets: u64,
     /// IP packets without payload: SYN, pure acknowledgements, RTCP.
     pub control_packets: u64,
+    /// Packets that reached the other end and that it did not accept, in the window by the time they
+    /// came: damaged, outside its windows, or unexpected. Those of a side without a source, which has no
+    /// account of its own, count here too.
+    pub rejected_packets: u64,
+    /// Of these, refused for a checksum: damaged on the way.
+    pub damaged_packets: u64,
     /// Bytes of the IP packets with payload that were sent.
     pub sent_bytes: u64,
     /// Of these, received.
@@ -91,6 +97,9 @@ pub struct FlowSummary {
     pub loss_ratio: Option<f64>,
     /// Burst ratio of ITU-T G.107; `None` without a loss.
     pub burst_ratio: Option<f64>,
+    /// Time that the first frame of speech waited for the transport's handshake; absent where there is
+    /// no handshake.
+    pub handshake_wait_s: Option<f64>,
     /// The longest stretch of speech of which nothing was heard, the speaker's pauses not counted.
     pub longest_gap_s: Option<f64>,
     /// Frames of several packets, where the source makes such.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import figures
+from talkspurt.cautions import cautions
 from talkspurt.figures.time import styles_of
 from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import COLUMNS, column
@@ -83,6 +84,7 @@ def html(result: Result) -> str:
         charts=charts,
         metrics=_explained(result, charts),
         figures=_stills(result),
+        cautions=cautions(result.flows),
         notes=notes([result]),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from talkspurt import figures, intervals, study_store
+from talkspurt.cautions import cautions
 from talkspurt.figures import comparison
 from talkspurt.figures.sharing import across
 from talkspurt.figures.time import styles_of
@@ -80,6 +81,7 @@ def html(study: Study) -> str:
         figures=[Markup(svg) for _, svg in drawn],
         across=found.name if (found := across(study)) else "nothing",
         runs=_run_rows(study),
+        cautions=cautions(study.flows),
         notes=notes(_one_of_each(study)),
     )
 

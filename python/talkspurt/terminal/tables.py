@@ -16,12 +16,15 @@ from rich.table import Table
 from rich.text import Text
 
 from talkspurt import intervals
+from talkspurt.cautions import cautions
 from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import column
 from talkspurt.visible import below, visible
 from talkspurt.words import rate_text, time_text, verdict
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from talkspurt.ns2.crosscheck import Crosscheck
     from talkspurt.result import Result
     from talkspurt.study import Study
@@ -73,6 +76,14 @@ def print_result(result: Result, out: Console | None = None) -> None:
         if table is not None:
             out.print(table)
             out.print()
+    _warn(result.flows, out)
+
+
+def _warn(flows: pl.DataFrame, out: Console) -> None:
+    for words in cautions(flows):
+        out.print(Text(f"Warning: {words}", style="yellow"))
+    if cautions(flows):
+        out.print()
 
 
 def _table(title: str, left: Sequence[str], right: Sequence[str]) -> Table:
@@ -212,6 +223,7 @@ def print_study(study: Study, out: Console | None = None) -> None:
     for part in shown:
         out.print(part)
         out.print()
+    _warn(study.flows, out)
 
 
 def _named(study: Study, column: str) -> set[str]:

@@ -44,6 +44,12 @@ impl NewReno {
         self.least = 1;
         self
     }
+    /// Ends slow start without a reduction (RFC 4341 §5.2). A window of one stays below the least
+    /// threshold (§5: two), where it does not grow faster than in congestion avoidance.
+    pub fn end_slow_start(&mut self) {
+        let least = self.cwnd.max(2 * self.quantum);
+        self.ssthresh = Some(self.ssthresh.map_or(least, |ssthresh| ssthresh.min(least)));
+    }
     /// RFC 5681 §3.1 equation 4; RFC 4341 §5: ssthresh is never less than two.
     fn half(&self, flight: u64) -> u64 {
         (flight / 2).max(2 * self.quantum)

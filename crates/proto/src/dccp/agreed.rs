@@ -45,6 +45,7 @@ impl Dccp {
     ) -> Result<(), UnknownValue> {
         Features::check(number, preferences)?;
         self.features.accept(number, location, preferences);
+        self.agree();
         Ok(())
     }
 
@@ -61,6 +62,7 @@ impl Dccp {
     ) -> Result<(), UnknownValue> {
         Features::check(number, preferences)?;
         self.features.change(number, location, preferences);
+        self.agree();
         self.owed.ack |= self.can_negotiate();
         Ok(())
     }
@@ -82,7 +84,11 @@ impl Dccp {
             coverage: if theirs > 0 && u64::from(wanted) >= theirs { wanted } else { 0 },
             least_coverage: features.value(feature::MINIMUM_CHECKSUM_COVERAGE, Here).min(15) as u8,
         };
-        self.windows.ours = features.value(feature::SEQUENCE_WINDOW, Here);
+        // §7.5.2: only this end can tell how many packets of its own are on their way, so the window of
+        // its acknowledgements is wide from the moment that it asks, whether or not Change or Confirm
+        // gets lost; the other end widens its own when the Change arrives.
+        let value = features.value(feature::SEQUENCE_WINDOW, Here);
+        self.windows.ours = value.max(features.wished(feature::SEQUENCE_WINDOW));
         self.windows.theirs = features.value(feature::SEQUENCE_WINDOW, There);
         if let Some(sender) = &mut self.sender {
             sender.agree(self.agreed.ecn, features.is_on(feature::SEND_RTT_ESTIMATE, Here));
@@ -97,7 +103,7 @@ impl Dccp {
         matches!(self.state, State::PartOpen | State::Open)
     }
 
-    /// What the sending half would like of the non-negotiable features.
+    /// What the half-connections would like of the non-negotiable features.
     pub(super) fn wish(&mut self) {
         let Some(sender) = self.sender.as_mut().filter(|_| self.state == State::Open) else {
             return;
@@ -109,12 +115,20 @@ impl Dccp {
             self.features.wish(feature::ACK_RATIO, ratio.into());
         }
         if self.config.window_follows() {
-            // §7.5.2: five times the packets of a round trip; doubled, lest every packet asks.
-            let wanted = sender.packets_per_rtt().saturating_mul(5);
+            // §7.5.2: about five times the packets of a round trip, acknowledgements included: as many
+            // as the sending half may send, or as both halves sent. Rounded up to a power of two, so that
+            // not every packet asks. Each packet of the other side makes this end send at most one, so
+            // the other side's window bounds what the receiving half will send.
+            let sent = sender.packets_per_rtt().max(self.in_flight).saturating_mul(5);
             let most = self.config.most_window();
-            if wanted > self.features.wished(feature::SEQUENCE_WINDOW) {
-                let window = wanted.checked_next_power_of_two().unwrap_or(most).min(most);
-                self.features.wish(feature::SEQUENCE_WINDOW, window);
+            let wished = self.features.wished(feature::SEQUENCE_WINDOW);
+            if sent > wished || self.windows.theirs.min(most) > wished {
+                let sent = sent.checked_next_power_of_two().unwrap_or(most);
+                let window = sent.max(self.windows.theirs).min(most);
+                if window > wished {
+                    self.features.wish(feature::SEQUENCE_WINDOW, window);
+                    self.agree();
+                }
             }
         }
     }

@@ -319,6 +319,10 @@ impl Dccp {
         // A Sync names the packet that caused it; that is no acknowledgement.
         let ack = ack.filter(|_| !matches!(packet.kind, Kind::Sync { .. }));
         if let Some(ack) = ack {
+            // An overtaken one is older than a round trip.
+            if ack >= self.windows.gar {
+                self.in_flight = self.windows.gss.since(ack) + 1;
+            }
             self.vector.on_ack_of_ack(ack, options);
             self.dropped.on_ack(ack);
         }

@@ -86,7 +86,8 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_window: Option<u64>,
     /// The Sequence Window grows to five times the packets of a round trip, as RFC 4340 §7.5.2
-    /// recommends. Absent: true, but false under `linux` or where `sequence_window` is given.
+    /// recommends, of both ends. Absent: true, but false where `sequence_window` is given. (Linux's
+    /// follows what its CCID 2 sends, down to 32 too, and its Ack Ratio follows the other end's.)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_window_follows: Option<bool>,
     /// Sequence numbers of 24 bits on Data, Ack and `DataAck` once both sides agree (RFC 4340 §7.6).
@@ -236,10 +237,6 @@ impl Config {
     /// Whether the Sequence Window follows the packets of a round trip.
     #[must_use]
     pub fn window_follows(&self) -> bool {
-        let fixed = self.sequence_window.is_some();
-        self.sequence_window_follows.unwrap_or(match self.profile {
-            Profile::Rfc | Profile::Ns2 => !fixed,
-            Profile::Linux => false,
-        })
+        self.sequence_window_follows.unwrap_or(self.sequence_window.is_none())
     }
 }

@@ -55,6 +55,14 @@ impl SenderHalf {
         Self::Three(Box::new(sender))
     }
 
+    /// Data packets in the network, as far as the CCID counts them.
+    pub(super) const fn outstanding(&self) -> u64 {
+        match self {
+            Self::Two(sender) => sender.pipe(),
+            Self::Three(_) => 0,
+        }
+    }
+
     /// ECN-capable data packets or not, and RFC 6323's estimates or not.
     pub(super) fn agree(&mut self, ecn: bool, estimates: bool) {
         if let Self::Three(sender) = self {

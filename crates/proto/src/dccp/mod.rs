@@ -124,7 +124,7 @@ pub struct Dccp {
     used: bool,
     /// The application closed before the connection was open.
     close_wanted: bool,
-    /// The handshake left open under which CCID this end sends.
+    /// It is open under which CCID this end sends, or whether it gets the Ack Vectors that needs.
     undecided: bool,
     cookies: Cookies,
     /// RFC 4340 §13.1: where the timestamp clock stands at time zero.
@@ -140,6 +140,9 @@ pub struct Dccp {
     shared_rtt: Option<Duration>,
     /// Syncs sent since the instant (§7.5.4).
     syncs: (Instant, u8),
+    /// Packets sent in the last round trip, of every type: those not yet acknowledged when the latest
+    /// acknowledgement came (§7.5.2).
+    in_flight: u64,
     /// Non-data packets sent since the last of data (§7.7).
     non_data: u64,
     path_mtu: u32,
@@ -195,6 +198,7 @@ impl Dccp {
             first_of_half: SeqNo::default(),
             shared_rtt: None,
             syncs: (Instant::ZERO, 0),
+            in_flight: 0,
             non_data: 0,
             path_mtu: u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX),
             news: News::default(),

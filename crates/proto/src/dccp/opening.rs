@@ -174,8 +174,6 @@ impl Dccp {
 
     /// The half-connections, by what was agreed (§10).
     fn begin_halves<P: Probe>(&mut self, now: Instant, probe: &mut P) {
-        // The handshake may end without a word on the CCID: the answer is still on its way.
-        self.undecided = self.features.is_undecided(feature::CCID, Location::Here);
         self.begin_sender(now, probe);
         self.begin_receiver();
     }
@@ -189,6 +187,8 @@ impl Dccp {
         let (ccid, rtt) = (self.ccid(Location::Here), self.rtt());
         self.first_of_half = self.windows.gss + 1;
         self.sender = Some(SenderHalf::begin(now, ccid, &self.config, &self.ladder, rtt, probe));
+        // The handshake may end without a word on the CCID: the answer is still on its way.
+        self.undecided = self.lacks_agreement();
         self.agree();
     }
 

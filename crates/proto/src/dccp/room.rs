@@ -1,7 +1,7 @@
 //! Whether data may leave, and how much of it: the CCID's permit (RFC 4340 §10) and the maximum packet
 //! size (§14).
 
-use super::ccid::Sender as _;
+use super::ccid::{Sender as _, SenderHalf};
 use super::options::feature;
 use super::{Dccp, Location, State, departure};
 use crate::endpoint::{Endpoint as _, Event};
@@ -58,6 +58,13 @@ impl Dccp {
         self.frame = Some(frame);
     }
 
+    /// True while the CCID is open, or is CCID 2 and no Ack Vectors are agreed on.
+    pub(super) fn lacks_agreement(&self) -> bool {
+        let vectors = self.features.is_on(feature::SEND_ACK_VECTOR, Location::There);
+        let blind = matches!(self.sender, Some(SenderHalf::Two(_))) && !vectors;
+        blind || self.features.is_undecided(feature::CCID, Location::Here)
+    }
+
     /// Asks the CCID whether data may leave.
     pub(super) fn ask(&mut self, now: Instant) {
         let was = std::mem::replace(&mut self.permitted, false);
@@ -66,9 +73,15 @@ impl Dccp {
             return;
         }
         // §6.3.1: no data under a CCID that nobody chose.
-        self.undecided =
-            self.undecided && self.features.is_undecided(feature::CCID, Location::Here);
+        // RFC 4341 §4: nor under CCID 2 before the other side has agreed to send Ack Vectors.
+        self.undecided = self.undecided && self.lacks_agreement();
         if self.undecided {
+            return;
+        }
+        // §7.5.2: "MUST NOT persistently send more than Sequence Window/A packets per RTT"; a window that
+        // follows the flight is always larger.
+        let outstanding = self.sender.as_ref().map_or(0, SenderHalf::outstanding);
+        if outstanding >= self.windows.ours {
             return;
         }
         match self.sender.as_mut().map(|sender| sender.permit(now)) {

@@ -15,6 +15,8 @@ mod dccp_hostile;
 mod dccp_lossy;
 mod dccp_options;
 mod dccp_pair;
+mod dccp_stress;
+mod dccp_window;
 mod faster_restart;
 mod fuzz;
 mod hostile;

@@ -252,7 +252,7 @@ fn path_mtu() {
     let six = Dccp::client(&plain(), Dice::new(3, "alone")).over(IpVersion::V6);
     let mut alone = Alone::new(six);
     alone.input(Input::Open);
-    alone.arrive(Kind::Response { ack: alone.ack(), service: SERVICE }, &[]);
+    alone.arrive(Kind::Response { ack: alone.ack(), service: SERVICE }, &CONFIRMS);
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[]);
     alone.input(too_big(100, alone.last));
     // RFC 8200 §5: no link is smaller.
@@ -286,7 +286,7 @@ fn room_is_the_permit() {
     assert_eq!(alone.dccp.room(), 0);
     alone.input(Input::Open);
     assert_eq!(alone.dccp.room(), 0);
-    alone.arrive(Kind::Response { ack: alone.ack(), service: SERVICE }, &[]);
+    alone.arrive(Kind::Response { ack: alone.ack(), service: SERVICE }, &CONFIRMS);
     assert_eq!(alone.events, [Event::Connected, Event::Writable]);
     let mut sent = 0;
     while alone.dccp.room() > 0 {

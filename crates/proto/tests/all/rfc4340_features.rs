@@ -436,6 +436,36 @@ fn no_data_before_the_ccid_is_decided() {
     assert!(alone.dccp.room() > 0);
 }
 
+/// RFC 4341 §4: "The sender SHOULD NOT send data until it has received the corresponding Confirm L(Send
+/// Ack Vector, 1)", at the start of a connection and where its CCID changes to 2.
+#[test]
+fn no_data_under_ccid_2_before_ack_vectors_are_agreed_on() {
+    let mut alone = Alone::client(&plain());
+    alone.input(Input::Open);
+    let response = Kind::Response { ack: alone.ack(), service: SERVICE };
+    alone.arrive(response, &CONFIRMS[..2]);
+    assert_eq!((alone.dccp.state(), alone.dccp.room()), (State::PartOpen, 0));
+    alone.arrive(Kind::Ack { ack: alone.ack() }, &CONFIRMS[2..]);
+    assert_eq!(alone.dccp.state(), State::Open);
+    assert!(alone.dccp.room() > 0 && alone.events.contains(&Event::Writable));
+
+    let four = feature(name::CCID, &[4, 4]);
+    let agreed = [Opt::ConfirmR(four), Opt::ConfirmL(four)];
+    let mut alone = Alone::open_client(&Config::new(Ccid::Four), &agreed);
+    alone.dccp.change(name::CCID, Here, &[2]).unwrap();
+    let left = alone.settle();
+    assert!(has(&left[0], Opt::ChangeL(feature(name::CCID, &[2]))), "{left:?}");
+    let confirm = Opt::ConfirmR(feature(name::CCID, &[2, 2]));
+    let asks = alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
+    assert_eq!(alone.dccp.feature(name::CCID, Here), 2);
+    let change = Opt::ChangeR(feature(name::SEND_ACK_VECTOR, &[1]));
+    assert!(asks.iter().any(|packet| has(packet, change)), "{asks:?}");
+    assert_eq!(alone.dccp.room(), 0);
+    let confirm = Opt::ConfirmL(feature(name::SEND_ACK_VECTOR, &[1, 1]));
+    alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
+    assert!(alone.dccp.room() > 0);
+}
+
 /// What this end could not run, or an option could not bear, is refused before it is asked for.
 #[test]
 fn impossible_values_are_refused() {

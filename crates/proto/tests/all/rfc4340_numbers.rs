@@ -48,8 +48,10 @@ fn the_sequence_window() {
 /// §7.5.1: acknowledgements from GSS + 1 − W' to GSS; not of what was never sent, nor of old.
 #[test]
 fn the_acknowledgement_window() {
+    // Fixed, so that the SyncAcks below do not widen it.
+    let fixed = Config { sequence_window: Some(100), ..plain() };
     for (back, valid) in [(0, true), (99, true), (100, false)] {
-        let mut alone = Alone::open_client(&plain(), &[]);
+        let mut alone = Alone::open_client(&fixed, &[]);
         // Numbers go by in SyncAcks.
         for _ in 0..150 {
             alone.arrive(Kind::Sync { ack: alone.ack() }, &[]);
@@ -132,7 +134,25 @@ fn syncs_bring_ends_together() {
     assert_eq!(alone.received.len(), 2);
 }
 
-/// §7.5.5: after a burst of losses longer than the window, Sync and SyncAck find the way again.
+/// §7.5.2: no more than a Sequence Window of packets is outstanding, however wide the congestion window.
+#[test]
+fn a_fixed_window_bounds_the_flight() {
+    let config = Config { sequence_window: Some(32), ..plain() };
+    let mut pair = Pair::connected(&config);
+    for _ in 0..3000 {
+        pair.send(Client, 100);
+    }
+    pair.drive_for(ms(20_000));
+    let data = pair.log.iter().filter(|sent| sent.from == Client && sent.packet.kind.is_data());
+    let times: Vec<_> = data.map(|sent| sent.at).collect();
+    let within = |end: usize| end + 1 - times.partition_point(|at| *at + ms(100) <= times[end]);
+    let most = (0..times.len()).map(within).max();
+    assert!(most.is_some_and(|most| (24..=32).contains(&most)), "{most:?}");
+    assert_eq!(pair.server.received.len(), 3000);
+    assert!(pair.server.notes.garbage.is_empty() && pair.client.notes.garbage.is_empty());
+}
+
+/// §7.5.6: after a burst of losses longer than the window, Sync and SyncAck find the way again.
 #[test]
 fn a_long_burst_of_losses_is_survived() {
     let config = Config { sequence_window: Some(32), ..plain() };
@@ -141,7 +161,7 @@ fn a_long_burst_of_losses_is_survived() {
     pair.on_wire(move |sent| {
         if sent.from == Client && sent.packet.kind.is_data() {
             count += 1;
-            if (200..240).contains(&count) {
+            if (200..230).contains(&count) {
                 return Fate::Drop;
             }
         }
@@ -151,10 +171,12 @@ fn a_long_burst_of_losses_is_survived() {
         pair.send(Client, 100);
     }
     pair.drive_for(ms(60_000));
-    assert_eq!(pair.log.iter().filter(|sent| sent.dropped).count(), 40);
-    // What came behind the burst was an Ack: refused, and no data with it.
-    assert_eq!(pair.server.notes.garbage, [Garbage::OutOfWindow]);
-    assert_eq!(pair.server.received.len(), 260);
+    assert_eq!(pair.log.iter().filter(|sent| sent.dropped).count(), 30);
+    // What came behind the burst was refused until the Sync was answered, and no more.
+    let refused = &pair.server.notes.garbage;
+    assert!((1..=2).contains(&refused.len()), "{refused:?}");
+    assert!(refused.iter().all(|garbage| *garbage == Garbage::OutOfWindow), "{refused:?}");
+    assert!(pair.server.received.len() + refused.len() >= 270);
     assert!(pair.log.iter().any(|sent| sent.is(Server, SYNC)));
     assert!(pair.log.iter().any(|sent| sent.is(Client, SYNC_ACK)));
 }
@@ -251,10 +273,8 @@ fn the_window_follows_the_flight() {
     let window = ask(&plain());
     assert!(window >= 256 && window.is_power_of_two(), "{window}");
     assert_eq!(ask(&Config { sequence_window: Some(500), ..plain() }), 500);
-    // Under linux it stands still; either habit is a knob.
-    let linux = || Config { profile: Profile::Linux, ..plain() };
-    assert_eq!(ask(&linux()), 100);
-    assert!(ask(&Config { sequence_window_follows: Some(true), ..linux() }) >= 256);
+    // Under linux too: the kernel was seen to change it. Either habit is a knob.
+    assert!(ask(&Config { profile: Profile::Linux, ..plain() }) >= 256);
     assert_eq!(ask(&Config { sequence_window_follows: Some(false), ..plain() }), 100);
     let both = Config { sequence_window: Some(32), sequence_window_follows: Some(true), ..plain() };
     assert!(ask(&both) >= 256);

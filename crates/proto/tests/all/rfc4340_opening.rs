@@ -393,7 +393,7 @@ fn several_cookies() {
     alone.input(Input::Open);
     let cookies = [Opt::InitCookie(&[1; 60]), Opt::InitCookie(&[2; 3])];
     let response = Kind::Response { ack: alone.ack(), service: SERVICE };
-    let answer = alone.arrive(response, &cookies);
+    let answer = alone.arrive(response, &[&cookies[..], &CONFIRMS].concat());
     let echoed = |packet: &talkspurt_proto::dccp::Packet| {
         let list = options(packet).into_iter();
         list.filter(|option| matches!(option, Opt::InitCookie(_))).count()

@@ -5,7 +5,7 @@ use crate::ccid2_half;
 use crate::ccid2_half::{Bench, MS, at};
 use talkspurt_proto::dccp::Options;
 use talkspurt_proto::dccp::ackvec::State::{Marked, NotYet, Received};
-use talkspurt_proto::dccp::ccid::Sender as _;
+use talkspurt_proto::dccp::ccid::{Arrival, Sender as _};
 use talkspurt_proto::dccp::ccid2::{Idle, Limited, Parameters, SlowStart};
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::packet::Ecn;
@@ -530,6 +530,78 @@ fn rfc_4340_section_11_7_1_both_responses_add_up() {
     assert_eq!(bench.sender.window(), 3);
 }
 
+/// §5.2: "The sender MUST exit slow start whenever it receives a relevant Data Dropped or Slow Receiver
+/// option", on whatever packet: RFC 4340 §5.8 lets Slow Receiver be on a DCCP-Data too.
+#[test]
+fn section_5_2_slow_receiver_and_data_dropped_end_slow_start() {
+    let mut bench = Bench::new(&wide(None));
+    bench.fill();
+    let mut options = Options::default();
+    options.push(Opt::SlowReceiver);
+    options.push(Opt::AckVector { nonce: false, cells: &[1] });
+    bench.hear(2, &options);
+    assert_eq!(bench.state(), (10, Some(10), 8));
+
+    // On a packet without an Acknowledgement Number.
+    let mut bench = Bench::new(&wide(None));
+    bench.fill();
+    let mut options = Options::default();
+    options.push(Opt::SlowReceiver);
+    let arrival = Arrival {
+        seq: ccid2_half::seq(1),
+        data_bytes: Some(10),
+        ccval: 0,
+        ecn: Ecn::NotEct,
+        ndp: None,
+        options: &options,
+    };
+    bench.sender.on_arrival(bench.now, &arrival);
+    assert_eq!(bench.state(), (10, Some(10), 10));
+
+    // Data Dropped, every code: where the code lowers cwnd, slow start ends at the lowered one.
+    for (code, cwnd) in [(0_u8, 10), (1, 10), (2, 8), (3, 5), (4, 5), (7, 5)] {
+        let mut bench = Bench::new(&wide(None));
+        bench.fill();
+        let mut options = Options::default();
+        options.push(Opt::AckVector { nonce: false, cells: &[1] });
+        options.push(Opt::DataDropped(&[0x80 | code << 4 | 1]));
+        bench.hear(2, &options);
+        let (window, threshold, _) = bench.state();
+        assert!(threshold.is_some_and(|it| it <= window), "code {code}: {threshold:?}");
+        assert!(window <= cwnd + 1 && window >= cwnd, "code {code}: {window}");
+    }
+
+    // Packets in Normal Blocks are delivered, and packets never sent are not relevant.
+    let mut bench = Bench::new(&wide(None));
+    bench.fill();
+    let mut options = Options::default();
+    options.push(Opt::AckVector { nonce: false, cells: &[1] });
+    options.push(Opt::DataDropped(&[0x01]));
+    bench.hear(2, &options);
+    assert_eq!(bench.sender.threshold(), None);
+}
+
+/// §5.2: "reduced by one for each packet newly acknowledged as Drop Code 2": the option is repeated
+/// until its acknowledgement is acknowledged (RFC 4340 §11.7), and costs nothing more then.
+#[test]
+fn section_5_2_repeated_data_dropped_costs_once() {
+    let mut bench = Bench::new(&wide(Some(2)));
+    bench.fill();
+    let drops = |ack: u64, block: &[u8]| {
+        let mut options = Options::default();
+        // 1 is missing all the time, so that the packets behind it stay remembered.
+        let cells = ccid2_half::vector(&[(Received, (ack - 1) as u8), (NotYet, 1)]);
+        options.push(Opt::AckVector { nonce: false, cells: &cells });
+        options.push(Opt::DataDropped(block));
+        options
+    };
+    // 2 was dropped.
+    bench.hear(2, &drops(2, &[0xa0]));
+    assert_eq!(bench.sender.window(), 9);
+    bench.hear(3, &drops(3, &[0x00, 0xa0]));
+    assert_eq!(bench.sender.window(), 9);
+}
+
 #[test]
 fn rfc_4340_section_11_6_no_growth_for_a_round_trip_after_slow_receiver() {
     let mut bench = Bench::new(&wide(None));
@@ -541,10 +613,16 @@ fn rfc_4340_section_11_6_no_growth_for_a_round_trip_after_slow_receiver() {
     options.push(Opt::SlowReceiver);
     options.push(Opt::AckVector { nonce: false, cells: &[1] });
     bench.hear(4, &options);
+    bench.fill();
     bench.pass(99);
-    bench.ack(6, &[(Received, 2)]);
+    bench.ack(14, &[(Received, 10)]);
     assert_eq!(bench.sender.window(), 11);
+    // Then by one for each window acknowledged: slow start is over.
     bench.pass(1);
-    bench.ack(8, &[(Received, 2)]);
+    bench.fill();
+    bench.ack(24, &[(Received, 10)]);
+    assert_eq!(bench.sender.window(), 11);
+    bench.fill();
+    bench.ack(25, &[(Received, 1)]);
     assert_eq!(bench.sender.window(), 12);
 }

@@ -287,11 +287,14 @@ fn the_flows_table_has_the_columns_of_the_contract() {
     assert_eq!(
         columns(&flows).join(" "),
         "name transport source from to group generated_packets queued_packets discarded_packets \
-         sent_packets received_packets lost_packets in_flight_packets control_packets sent_bytes \
+         sent_packets received_packets lost_packets in_flight_packets control_packets \
+         rejected_packets damaged_packets sent_bytes \
          received_bytes network_header_bytes transport_header_bytes media_header_bytes \
          payload_bytes throughput_bps goodput_bps delay_min_s delay_mean_s delay_p50_s \
-         delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_max_s jitter_s \
-         held_back_packets head_of_line_mean_s head_of_line_max_s late_packets missing_packets loss_ratio burst_ratio longest_gap_s video_frames \
+         delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_max_s \
+         handshake_wait_s jitter_s \
+         held_back_packets head_of_line_mean_s head_of_line_max_s \
+         late_packets missing_packets loss_ratio burst_ratio longest_gap_s video_frames \
          video_frames_complete video_frames_late frame_delay_p50_s frame_delay_p95_s \
          frame_delay_max_s r_factor mos \
          mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_note"

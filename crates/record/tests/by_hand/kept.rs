@@ -1,6 +1,6 @@
 //! Gauges and events: rows kept as they happen, when asked for.
 
-use crate::support::{columns, floats, ms, tell, texts};
+use crate::support::{columns, counts, floats, ms, tell, texts};
 use crate::{call_and_bulk, peer, record};
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::probe::{Garbage, Gauge, Note, Probe, Topic};
@@ -33,6 +33,44 @@ fn gauges_keep_their_steps_and_events_their_names() {
     assert_eq!(columns(&events), ["time_s", "flow", "side", "event"]);
     assert_eq!(words(&events, "event"), ["connected", "timed_out", "garbage_checksum"]);
     assert_eq!(words(&events, "side"), ["from", "to", "to"]);
+}
+
+/// Rejected packets count with the direction they came on, and with the other one where their own side
+/// has no source; in the measure window by the time they came (here from 1 s to 3 s).
+#[test]
+fn rejected_packets_count_by_direction() {
+    let refused = |at, who, why| peer(at, who, Note::Garbage(why));
+    let script = [
+        // The call's packets are refused by its listener; what comes back, by the caller.
+        refused(ms(1500), 1, Garbage::OutOfWindow),
+        refused(ms(1600), 1, Garbage::Checksum),
+        refused(ms(1700), 0, Garbage::BadAck),
+        refused(ms(999), 1, Garbage::Unexpected),
+        refused(ms(3000), 1, Garbage::Unexpected),
+        // Both sides of the web flow have a source.
+        refused(ms(2000), 2, Garbage::Malformed),
+        refused(ms(2000), 3, Garbage::Checksum),
+        refused(ms(2100), 3, Garbage::Checksum),
+    ];
+    let flows = record(call_and_bulk(), &script).table("flows").unwrap();
+    assert_eq!(texts(&flows, "name"), ["call", "web", "web.reverse"].map(|it| Some(it.to_owned())));
+    assert_eq!(counts(&flows, "rejected_packets"), [3, 2, 1].map(Some));
+    assert_eq!(counts(&flows, "damaged_packets"), [1, 2, 0].map(Some));
+}
+
+/// From the first frame, ready 20 ms after its first sample, to the opening of the connection.
+#[test]
+fn a_handshake_that_a_frame_waits_for_shows() {
+    let wait = |opens: &[u64]| {
+        let frame = Note::Generated { index: 0, bytes: 160, captured: ms(1000) };
+        let mut script = vec![peer(ms(1020), 0, frame)];
+        script.extend(opens.iter().map(|at| peer(ms(*at), 0, Note::Event(Event::Connected))));
+        script.sort_by_key(|told| told.at);
+        floats(&record(call_and_bulk(), &script).table("flows").unwrap(), "handshake_wait_s")[0]
+    };
+    assert_eq!(wait(&[]), None);
+    assert_eq!(wait(&[400]), Some(0.0));
+    assert_eq!(wait(&[1520]), Some(0.5));
 }
 
 #[test]

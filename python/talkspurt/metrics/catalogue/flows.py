@@ -86,6 +86,22 @@ FLOWS: tuple[Column, ...] = (
         "Packets without payload: connection set-up, pure acknowledgements, RTCP reports.",
         "counted apart from sent packets",
     ),
+    _packets(
+        "rejected_packets",
+        "rejected",
+        "Packets that reached the other end and that it refused: a wrong checksum, numbers outside "
+        "its windows, a wrong tag, or nothing it expects. TCP refuses what it has already. Those "
+        "of a side without a source count with the side that has one.",
+        "counted by the receiving end, by the time they came",
+        "lower",
+    ),
+    _packets(
+        "damaged_packets",
+        "damaged",
+        "Of the rejected packets, those with a wrong checksum: damaged on the way.",
+        "counted by the receiving end, by the time they came",
+        "lower",
+    ),
     _bytes(
         "sent_bytes",
         "bytes sent",
@@ -194,6 +210,14 @@ FLOWS: tuple[Column, ...] = (
         "The slowest data packet that arrived.",
         "maximum of arrival − departure",
         "RFC 7679",
+    ),
+    _seconds(
+        "handshake_wait_s",
+        "waited for handshake",
+        "How long the first frame of speech was ready and waited for the transport's handshake. A "
+        "receiver that counts playout from the first arrival plays the whole call that much later.",
+        "opening of the connection − first frame ready, at least 0; none without a handshake",
+        "talkspurt's own count",
     ),
     _seconds(
         "jitter_s",

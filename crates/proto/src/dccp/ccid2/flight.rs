@@ -19,6 +19,8 @@ pub(super) struct Sent {
     pub(super) at: Instant,
     pub(super) data: bool,
     state: Fate,
+    /// A Data Dropped option named it.
+    dropped: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +74,7 @@ impl Flight {
         if !data && self.records.is_empty() {
             return;
         }
-        self.records.push_back(Sent { seq, at, data, state: Fate::Outstanding });
+        self.records.push_back(Sent { seq, at, data, state: Fate::Outstanding, dropped: false });
         self.pipe += u64::from(data);
         if self.records.len() > MAX_RECORDS {
             let oldest = self.records.pop_front().expect("there are more than none");
@@ -108,14 +110,20 @@ impl Flight {
         }
     }
 
-    /// The data packets among these numbers that were acknowledged and are still remembered.
-    pub(super) fn received(&self, newest: SeqNo, oldest: SeqNo) -> impl Iterator<Item = SeqNo> {
+    /// A Data Dropped option names these numbers: how many data packets among them were
+    /// acknowledged, are still remembered and were not named before, and the newest of those.
+    pub(super) fn on_dropped(&mut self, newest: SeqNo, oldest: SeqNo) -> (u64, Option<SeqNo>) {
         let from = self.records.partition_point(|sent| sent.seq < oldest);
         let to = self.records.partition_point(|sent| sent.seq <= newest);
-        self.records
-            .range(from..to.max(from))
-            .filter(|sent| sent.data && matches!(sent.state, Fate::Received | Fate::Marked))
-            .map(|sent| sent.seq)
+        let (mut count, mut last) = (0, None);
+        for sent in self.records.range_mut(from..to.max(from)) {
+            let acknowledged = matches!(sent.state, Fate::Received | Fate::Marked);
+            // RFC 4340 §11.7.2 counts packets "newly acknowledged" so; the option is repeated.
+            if sent.data && acknowledged && !std::mem::replace(&mut sent.dropped, true) {
+                (count, last) = (count + 1, Some(sent.seq));
+            }
+        }
+        (count, last)
     }
 
     /// §5: infers as lost what has `NUMDUPACK` packets acknowledged behind it, of data or not;

@@ -71,7 +71,9 @@ struct Harvest {
     newest: Option<Sent>,
     /// The newest data packet lost or marked.
     hurt: Option<SeqNo>,
-    /// Data packets newly known to be dropped for a full receive buffer.
+    /// Data packets newly named by Data Dropped.
+    dropped: u64,
+    /// Of these, dropped for a full receive buffer.
     overflowed: u64,
 }
 
@@ -186,15 +188,16 @@ impl Sender {
             self.flight.on_run(&run, |news| harvest.take(news, reacted));
         }
         for run in dropped(ack.ack, ack.options) {
-            let packets = self.flight.received(run.newest, run.oldest);
+            let (count, newest) = self.flight.on_dropped(run.newest, run.oldest);
+            harvest.dropped += count;
             match run.code {
                 // RFC 4340 §11.7.2: as if received.
                 DropCode::PROTOCOL_CONSTRAINTS => {}
-                DropCode::NOT_LISTENING => self.unheard |= packets.count() > 0,
-                DropCode::RECEIVE_BUFFER => harvest.overflowed += packets.count() as u64,
+                DropCode::NOT_LISTENING => self.unheard |= count > 0,
+                DropCode::RECEIVE_BUFFER => harvest.overflowed += count,
                 // "MUST cause the relevant CCID to behave as if the relevant packets were ECN
                 // marked"
-                _ => harvest.hurt = harvest.hurt.max(packets.max()),
+                _ => harvest.hurt = harvest.hurt.max(newest),
             }
         }
         harvest.hurt = harvest.hurt.max(self.flight.infer_losses());
@@ -222,6 +225,14 @@ impl Sender {
         if packets > 0 {
             self.window.lower(self.window.window().saturating_sub(packets));
             self.growth.on_fall();
+        }
+    }
+
+    /// RFC 4341 §5.2: "MUST exit slow start whenever it receives a relevant Data Dropped or Slow
+    /// Receiver option".
+    fn end_slow_start(&mut self) {
+        if let Machine::NewReno(reno) = &mut self.window {
+            reno.end_slow_start();
         }
     }
 
@@ -326,6 +337,11 @@ impl HcSender for Sender {
     }
 
     fn on_arrival(&mut self, now: Instant, packet: &Arrival<'_>) {
+        if packet.options.has_slow_receiver() {
+            // RFC 4340 §11.6: no increase for a round trip, whatever packet says so.
+            self.held_until = now + self.rtt.srtt().unwrap_or(self.rtt.rto());
+            self.end_slow_start();
+        }
         let quiet = QUIESCENCE.max(self.rtt.srtt().unwrap_or_default() * 2);
         self.acks.on_arrival(now, packet, quiet);
     }
@@ -341,10 +357,6 @@ impl HcSender for Sender {
 
     fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
         self.owed = self.owed || ackvec::runs(ack.ack, ack.options).next().is_some();
-        if ack.options.has_slow_receiver() {
-            // RFC 4340 §11.6: no increase for a round trip.
-            self.held_until = now + self.rtt.srtt().unwrap_or(self.rtt.rto());
-        }
         let harvest = self.read(ack);
         if let Some(newest) = harvest.newest {
             self.measure(now, ack, &newest);
@@ -362,6 +374,9 @@ impl HcSender for Sender {
         let hurt = harvest.hurt.is_some_and(|seq| self.on_hurt(now, seq));
         // RFC 4340 §11.7.1: both reductions, one after the other.
         self.on_overflow(harvest.overflowed);
+        if harvest.dropped > 0 {
+            self.end_slow_start();
+        }
         if !hurt && harvest.overflowed == 0 && !always {
             self.grow(now, harvest.clean);
         }
@@ -399,7 +414,11 @@ impl HcSender for Sender {
     }
 
     fn packets_per_rtt(&self) -> u64 {
-        self.window.window()
+        // RFC 4340 §7.5.2: "the maximum number of packets it expects to send": slow start may double it
+        // before the Sequence Window has followed.
+        let window = self.window.window();
+        let starts = self.window.threshold().is_none_or(|threshold| window < threshold);
+        if starts { 2 * window } else { window }
     }
 
     fn rtt(&self) -> Option<Duration> {

@@ -224,8 +224,9 @@ impl Features {
     }
 
     /// What this end last wanted of its own non-negotiable feature.
-    pub(super) fn wished(&mut self, number: u8) -> u64 {
-        self.row(number, Location::Here).prefer.first().copied().unwrap_or(0)
+    pub(super) fn wished(&self, number: u8) -> u64 {
+        let row = place(number, Location::Here).map(|place| &self.rows[place]);
+        row.and_then(|row| row.prefer.first()).copied().unwrap_or(0)
     }
     /// Asks for a value of its own non-negotiable feature, unless it did already.
     pub(super) fn wish(&mut self, number: u8, value: u64) {

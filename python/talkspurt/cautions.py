@@ -1,0 +1,95 @@
+"""What a reader should know before comparing results.
+
+Warnings are drawn from the flows table, and from a scenario before it runs.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from typing import TYPE_CHECKING, Any
+
+from talkspurt.words import time_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import polars as pl
+
+REJECTED = 0.01
+"""Share of a flow's packets, refused though whole, from which on it is said.
+
+A few are common where a connection closes.
+"""
+HANDSHAKES = ("tcp", "dccp", "sctp")
+MOST = 5
+"""Flows named one by one in each kind of warning."""
+
+
+def cautions(flows: pl.DataFrame) -> list[str]:
+    """Warnings about the rows of a flows table, of one run or of all runs of a study."""
+    rows = flows.to_dicts()
+    return [*_late_openings(rows), *_rejections(rows)]
+
+
+def openings(resolved: str) -> list[str]:
+    """Speech in a resolved scenario that begins before its transport's handshake can be over."""
+    flows = tomllib.loads(resolved).get("flows", {})
+    return _few(
+        f"{name}: `lead` of its source is 0, so the first frame waits for the handshake of "
+        f"{flow['transport']['kind'].upper()}, and playout counted from its arrival is that much "
+        "later for the whole call"
+        for name, flow in flows.items()
+        if flow["transport"]["kind"] in HANDSHAKES and _hurries(flow)
+    )
+
+
+def _hurries(flow: dict[str, Any]) -> bool:
+    source = flow.get("source", {})
+    first = flow.get("playout", {}).get("anchor", "first_arrival") == "first_arrival"
+    return source.get("kind") == "speech" and source.get("lead", "0ns") == "0ns" and first
+
+
+def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Frames that waited for a handshake, which delays the playout of the whole call."""
+    waits: dict[str, float] = {}
+    for row in rows:
+        if wait := row.get("handshake_wait_s"):
+            name = _flow(row)
+            waits[name] = max(wait, waits.get(name, 0.0))
+    # Rounded up to half a second on top of what the source has.
+    return _few(
+        f"{name}: the first frame waited {time_text(wait)} for the handshake; counted from its "
+        "arrival, playout is that much later for the whole call. Add "
+        f"{math.ceil(wait * 2) / 2:g} s or more to `lead` of its source to compare it with "
+        "transports without a handshake"
+        for name, wait in waits.items()
+    )
+
+
+def _rejections(rows: Iterable[dict[str, Any]]) -> list[str]:
+    """Whole packets that the other end refused. TCP refuses retransmissions of what it has."""
+    totals: dict[str, list[int]] = {}
+    for row in rows:
+        if row.get("rejected_packets") is None or row["transport"].startswith("tcp"):
+            continue
+        sums = totals.setdefault(_flow(row), [0, 0])
+        sums[0] += row["rejected_packets"] - row["damaged_packets"]
+        sums[1] += row["sent_packets"] + row["control_packets"]
+    return _few(
+        f"{name}: the ends refused {refused} packets that were not damaged ({refused / sent:.1%} "
+        "of those sent); `rejected_packets` counts them, the events of the flow say why"
+        for name, (refused, sent) in totals.items()
+        if refused > REJECTED * sent
+    )
+
+
+def _flow(row: dict[str, Any]) -> str:
+    group = row.get("group")
+    return f"{group} (of a group)" if group else str(row["name"])
+
+
+def _few(words: Iterable[str]) -> list[str]:
+    said = list(words)
+    more = len(said) - MOST
+    return [*said[:MOST], f"and {more} more flows likewise"] if more > 0 else said

@@ -1,0 +1,106 @@
+"""What is said before results are compared: late openings and refused packets."""
+
+import io
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+import talkspurt
+from talkspurt.cautions import cautions
+from talkspurt.report import single
+from talkspurt.terminal.tables import print_result
+
+SCENARIO = """
+title = "cautions"
+duration = "8s"
+
+[links.sky]
+from = "near"
+to = "far"
+rate = "20Mbit/s"
+delay = "270ms"
+queue = {{ kind = "droptail", packets = 5000 }}
+back = {{}}
+
+[flows.call]
+from = "near"
+to = "far"
+transport = {transport}
+source = {source}
+"""
+SPEECH = '{{ kind = "speech", codec = "pcmu", lead = "{lead}" }}'
+
+
+def run(transport: str, source: str) -> talkspurt.Result:
+    return talkspurt.run(SCENARIO.format(transport=transport, source=source))
+
+
+@pytest.mark.parametrize(
+    ("transport", "lead", "waited"),
+    [
+        ('{ kind = "udp" }', "0s", None),
+        # Request and Response: a round trip of 540 ms, and the first frame is ready after 20 ms.
+        ('{ kind = "dccp", ccid = 4 }', "0s", 0.52),
+        ('{ kind = "dccp", ccid = 4 }', "2s", 0.0),
+        ('{ kind = "tcp", controller = "cubic" }', "0s", 0.52),
+        # INIT and COOKIE ECHO: two round trips.
+        ('{ kind = "sctp" }', "0s", 1.06),
+    ],
+)
+def test_a_first_frame_that_waits_for_a_handshake_is_said(transport, lead, waited):
+    result = run(transport, SPEECH.format(lead=lead))
+    found = result.flows["handshake_wait_s"][0]
+    assert found == pytest.approx(waited, abs=0.02)
+    said = [words for words in cautions(result.flows) if "first frame waited" in words]
+    assert len(said) == (1 if waited else 0), found
+    out = Console(file=io.StringIO(), width=200)
+    print_result(result, out)
+    assert ("waited" in out.file.getvalue()) == bool(waited)
+    assert ("first frame waited" in single.html(result)) == bool(waited)
+
+
+def test_check_says_so_before_anything_runs(tmp_path, capsys):
+    from talkspurt.cli import app
+
+    for transport, lead, said in [
+        ("sctp", "0s", True),
+        ("sctp", "1s", False),
+        ("udp", "0s", False),
+    ]:
+        file = tmp_path / f"{transport}-{lead}.toml"
+        kind = f'{{ kind = "{transport}" }}'
+        file.write_text(SCENARIO.format(transport=kind, source=SPEECH.format(lead=lead)))
+        app(["check", str(file)], result_action="return_value")
+        assert ("waits for the handshake" in capsys.readouterr().out) == said
+
+
+def test_packets_that_an_end_refuses_are_said():
+    row = {
+        "name": "call",
+        "group": None,
+        "transport": "dccp-ccid2",
+        "sent_packets": 900,
+        "control_packets": 100,
+        "rejected_packets": 11,
+        "damaged_packets": 0,
+        "handshake_wait_s": 0.0,
+    }
+    (said,) = cautions(pl.DataFrame([row]))
+    assert said.startswith("call: the ends refused 11 packets")
+    # Damaged packets are the path's doing, TCP refuses what it has already, and a few are common.
+    for other in ({"damaged_packets": 11}, {"transport": "tcp-cubic"}, {"rejected_packets": 10}):
+        assert cautions(pl.DataFrame([row | other])) == []
+
+
+@pytest.mark.parametrize("profile", ["rfc", "ns2", "linux"])
+def test_ccid_2_fills_a_long_path_and_nothing_is_refused(profile):
+    kind = f'{{ kind = "dccp", ccid = 2, profile = "{profile}" }}'
+    path = {"links.sky.rate": "10Mbit/s", "links.sky.delay": "125ms", "duration": "30s"}
+    text = SCENARIO.format(transport=kind, source='{ kind = "bulk", packet = "1000B" }')
+    result = talkspurt.run(text, set=path)
+    row = result.flows.to_dicts()[0]
+    assert row["rejected_packets"] == row["damaged_packets"] == 0
+    assert cautions(result.flows) == []
+    # The link, less headers and at most ten seconds of slow start at 250 ms a round trip.
+    assert row["goodput_bps"] > 10e6 * (1000 / 1036) * 20 / 30
