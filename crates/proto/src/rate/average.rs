@@ -75,6 +75,11 @@ impl Closed {
         }
     }
 
+    /// I_mean without the open interval; `None` without closed ones.
+    pub(super) fn closed_mean(&self) -> Option<f64> {
+        (self.count > 0).then_some(self.mean)
+    }
+
     /// I_mean: the larger average of those with and without the open interval I_0 (RFC 5348 §5.4 and
     /// §5.5). `None` without closed intervals: no loss yet.
     #[inline]

@@ -20,9 +20,27 @@ pub enum Idle {
     /// RFC 3448 §4.3 and §4.4: twice what was last received; idle time halves it while at least four
     /// packets in a round trip were received, and slow start begins at one.
     Rfc3448,
+    /// ns-2's TFRC (tcp/tfrc.cc): twice what was last received, but a packet in a round trip, or the
+    /// initial rate to a data-limited sender; the rate rises by a packet in a round trip each round
+    /// trip where the equation gives more; the nofeedback timer is of two round trips, halves the
+    /// rate, and leaves an idle sender the initial one.
+    Ns2,
     /// Linux (net/dccp/ccids/ccid3.c): twice what was last received, but after two round trips
     /// without sending the initial rate; the nofeedback timer halves, idle or not.
     Linux,
+}
+
+/// How a receiver measures the receive rate X_recv, and which of its values makes up the interval
+/// before the first loss.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ReceiveRate {
+    /// RFC 5348 §6.2 and §6.3.1: over the last round trip, so that a pause does not count and one
+    /// packet in a round trip is the least; the first loss is seeded with the maximum so far.
+    Rfc5348,
+    /// RFC 4342 §8.3 and §6.1.1: over the time since the last feedback, however long; the first loss
+    /// is seeded with the most recent value. So do ns-2 and Linux.
+    Rfc4342,
 }
 
 /// Which protocol the machine serves.
@@ -51,9 +69,14 @@ pub struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<u32>,
     /// What an idle or data-limited sender may keep of its rate. Absent: `rfc5348`; under ns2
-    /// `rfc3448`, under linux `linux`.
+    /// `rfc3448` for DCCP and `ns2` for TFRC, under linux `linux`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub idle: Option<Idle>,
+    /// How X_recv is measured, and what seeds the first loss interval. Absent: `rfc5348`; under ns2
+    /// and linux `rfc4342`. With `idle` at `rfc3448` and this at `rfc4342`, CCID 3 follows the letter
+    /// of RFC 4342 and RFC 3448, which RFC 5348 revises.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receive_rate: Option<ReceiveRate>,
     /// Quadruple the rate in each round trip without congestion, up to what was achieved before
     /// (draft-ietf-dccp-tfrc-faster-restart-06). Absent: false.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -132,7 +155,8 @@ pub struct Parameters {
     pub nominal_bytes: Option<u32>,
     /// Packets of the initial rate's window; `None`: min(4s, max(2s, 4380 B)).
     pub initial_window: Option<u32>,
-    /// Bytes of headers counted against small packets (RFC 4828 §4.2: H); 0: no correction.
+    /// Bytes of headers counted against small packets (RFC 4828 §4.2: H; RFC 5622 §5: 36); 0: no
+    /// correction.
     pub header_bytes: u32,
     /// Shortest time between two packets (RFC 4828 §4.3); zero: none.
     pub minimum_interval: Duration,
@@ -140,6 +164,12 @@ pub struct Parameters {
     pub short_intervals: bool,
     /// What an idle sender keeps.
     pub idle: Idle,
+    /// How X_recv is measured, and what seeds the first loss interval.
+    pub receive_rate: ReceiveRate,
+    /// The equation is that of ns-2's TFRC (`formula.h`, `p_to_b`): t_RTO is the timeout of a TCP whose
+    /// clock ticks every 100 ms (`tcp_tick_`), and the chance of a timeout is at most 1. RFC 5348 §3.1
+    /// recommends t_RTO = 4R and has no bound.
+    pub ns2_timeout: bool,
     /// Faster restart (draft-ietf-dccp-tfrc-faster-restart-06).
     pub faster_restart: bool,
     /// Oscillation prevention (RFC 5348 §4.5).
@@ -174,6 +204,9 @@ pub struct Parameters {
     /// counter is 0 to 4 above that of the last event's first loss, modulo 16, counts to that event
     /// however long ago it was.
     pub counter_wraps: bool,
+    /// Losses of one gap begin one loss event at most: ns-2's TFRC (`PreciseLoss_`), whose event needs
+    /// a packet that was sent after later feedback. RFC 5348 §5.2 tells them apart by time.
+    pub event_needs_arrival: bool,
     /// Later packets that make a missing one lost (RFC 5348 §5.1: NDUPACK, 3; ns-2's TFRC: 1,
     /// `numPkts_`).
     pub ndupack: u32,
@@ -206,10 +239,13 @@ impl Parameters {
         Self {
             nominal_bytes: small.then_some(1460),
             initial_window: None,
-            header_bytes: if small { 40 } else { 0 },
+            // RFC 5622 §5: IPv4 and DCCP-Data with 48-bit numbers.
+            header_bytes: if small { 36 } else { 0 },
             minimum_interval: if small { Duration::from_millis(10) } else { Duration::ZERO },
             short_intervals: small,
             idle: Idle::Rfc5348,
+            receive_rate: ReceiveRate::Rfc5348,
+            ns2_timeout: false,
             faster_restart: false,
             oscillation_prevention: true,
             history_discounting: true,
@@ -224,6 +260,7 @@ impl Parameters {
             loss_intervals: 8,
             first_interval_lasts: true,
             counter_wraps: false,
+            event_needs_arrival: false,
             ndupack: 3,
             feedback_per_rtt: 1,
             feedback_on_arrival: false,
@@ -249,13 +286,17 @@ impl Parameters {
                 open_interval_joins: true,
                 ndupack: 1,
                 feedback_on_arrival: true,
-                idle: Idle::Rfc3448,
+                idle: Idle::Ns2,
+                event_needs_arrival: true,
+                receive_rate: ReceiveRate::Rfc4342,
+                ns2_timeout: true,
                 ..rfc
             },
             (Profile::Ns2, _) => Self {
                 nominal_bytes: rfc.nominal_bytes.or(Some(500)),
                 initial_window: Some(1),
                 idle: Idle::Rfc3448,
+                receive_rate: ReceiveRate::Rfc4342,
                 history_discounting: false,
                 p_floor: 1e-5,
                 counter_wraps: true,
@@ -264,6 +305,7 @@ impl Parameters {
             },
             (Profile::Linux, _) => Self {
                 idle: Idle::Linux,
+                receive_rate: ReceiveRate::Rfc4342,
                 oscillation_prevention: false,
                 history_discounting: false,
                 p_floor: 1e-4,
@@ -293,6 +335,8 @@ impl Config {
             minimum_interval: self.minimum_interval.unwrap_or(base.minimum_interval),
             short_intervals: base.short_intervals,
             idle: self.idle.unwrap_or(base.idle),
+            receive_rate: self.receive_rate.unwrap_or(base.receive_rate),
+            ns2_timeout: base.ns2_timeout,
             faster_restart: self.faster_restart.unwrap_or(base.faster_restart),
             oscillation_prevention: self
                 .oscillation_prevention
@@ -309,6 +353,7 @@ impl Config {
             loss_intervals: self.loss_intervals.map_or(base.loss_intervals, |n| n as usize),
             first_interval_lasts: base.first_interval_lasts,
             counter_wraps: base.counter_wraps,
+            event_needs_arrival: base.event_needs_arrival,
             ndupack: base.ndupack,
             feedback_per_rtt: self.feedback_per_rtt.unwrap_or(base.feedback_per_rtt),
             feedback_on_arrival: base.feedback_on_arrival,

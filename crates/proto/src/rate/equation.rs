@@ -21,6 +21,15 @@ pub fn throughput_of(s: f64, r: f64, p: f64, b: f64, t_rto: f64) -> f64 {
     s / (r * losses + t_rto * timeouts)
 }
 
+/// The equation as ns-2's TFRC has it (`formula.h`): the chance that a loss brings a timeout,
+/// 3√(3p/8), is at most 1.
+#[must_use]
+pub fn bounded_throughput(s: f64, r: f64, p: f64, t_rto: f64) -> f64 {
+    let losses = (2.0 * p / 3.0).sqrt();
+    let timeouts = (3.0 * (3.0 * p / 8.0).sqrt()).min(1.0) * p * (1.0 + 32.0 * p * p);
+    s / (r * losses + t_rto * timeouts)
+}
+
 /// The equation without timeouts, X = s/R · √(3/2p), to which it tends for small `p`.
 #[must_use]
 pub fn square_root_throughput(s: f64, r: f64, p: f64) -> f64 {
@@ -32,16 +41,22 @@ pub fn square_root_throughput(s: f64, r: f64, p: f64) -> f64 {
 /// orders of magnitude.
 #[must_use]
 pub fn loss_event_rate(s: f64, r: f64, x: f64) -> f64 {
+    loss_event_rate_of(x, |p| throughput(s, r, p))
+}
+
+/// The same of any equation that falls with p.
+#[must_use]
+pub fn loss_event_rate_of(x: f64, throughput: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (SMALLEST, 1.0);
-    if throughput(s, r, high) >= x {
+    if throughput(high) >= x {
         return high;
     }
-    if throughput(s, r, low) <= x {
+    if throughput(low) <= x {
         return low;
     }
     for _ in 0..64 {
         let middle = (low * high).sqrt();
-        if throughput(s, r, middle) > x {
+        if throughput(middle) > x {
             low = middle;
         } else {
             high = middle;

@@ -83,6 +83,7 @@ pub struct LossHistory {
     short_intervals: bool,
     first_interval_lasts: bool,
     counter_wraps: bool,
+    event_needs_arrival: bool,
     rtt: Duration,
     /// The last packet below which everything is decided.
     decided: Option<Mark>,
@@ -117,6 +118,7 @@ impl LossHistory {
             short_intervals: parameters.short_intervals,
             first_interval_lasts: parameters.first_interval_lasts,
             counter_wraps: parameters.counter_wraps,
+            event_needs_arrival: parameters.event_needs_arrival,
             rtt: DEFAULT_RTT,
             decided: None,
             waiting: Vec::new(),
@@ -174,8 +176,10 @@ impl LossHistory {
         while let Some(packet) = self.waiting.first().copied() {
             let decided = self.decided.expect("packets wait only above one that is decided");
             if packet.mark.seq > decided.seq + 1 {
-                // RFC 5348 §5.1: lost once NDUPACK later packets have come.
-                if self.waiting.len() < self.ndupack {
+                // RFC 5348 §5.1: lost once NDUPACK later packets have come, or a marked one, which is
+                // not to wait for them.
+                let marked = self.waiting.iter().any(|later| later.marked && later.data);
+                if self.waiting.len() < self.ndupack && !marked {
                     break;
                 }
                 begun |= self.lose(decided, &packet);
@@ -220,7 +224,7 @@ impl LossHistory {
             }
             // A gap may hold many events, of which the newest matter; the last takes the rest, so
             // that a peer's numbers cannot keep us busy.
-            let last = if events > KEPT_INTERVALS {
+            let last = if events > KEPT_INTERVALS || (self.event_needs_arrival && events > 0) {
                 end - 1
             } else {
                 self.last_of_event(before, after.mark, seq, end)
@@ -313,8 +317,10 @@ impl LossHistory {
     /// Gives the interval before the first loss event the length it would have had at the rate the
     /// sender had reached (RFC 5348 §6.3.1). The receiver does so at the first event.
     pub fn seed(&mut self, data_length: f64) {
-        if let Some((_, weighed)) = self.closed.back_mut() {
+        if let Some((interval, weighed)) = self.closed.back_mut() {
             weighed.length = data_length.max(1.0);
+            // RFC 4342 §6.1.1: its data length may be more than its packets.
+            interval.data_length = crate::math::round_u64(weighed.length);
         }
         self.sum_up();
     }
@@ -334,6 +340,10 @@ impl LossHistory {
     #[must_use]
     #[inline]
     pub fn mean_interval(&self) -> Option<f64> {
+        // RFC 4828 §3: a current interval of at most two round trips is left out.
+        if self.short_intervals && self.open.short {
+            return self.sums.closed_mean();
+        }
         let closed = self.closed.iter().map(|(_, weighed)| weighed);
         self.sums.mean_interval(self.counted(&self.open), closed, self.rule)
     }
@@ -370,18 +380,15 @@ fn between(before: Mark, after: Mark, seq: u64) -> Mark {
     // S_after. Reordering may have delayed `before` beyond `after`.
     let span = u128::from(after.time.saturating_since(before.time).as_nanos());
     let time = before.time + Duration::from_nanos((span * part / whole) as u64);
-    // RFC 4342 §10.2 takes the count of the packet before the loss; of a long gap, the later
-    // packets take theirs from where they stand in it.
-    let counter = before
-        .counter
-        .zip(after.counter)
-        .map(|(from, to)| from + (u128::from(to.saturating_sub(from)) * (part - 1) / whole) as u64);
-    Mark { seq, time, counter }
+    // RFC 4342 §10.2: the count of the packet before the loss, so that consecutive losses are one
+    // event however long they last.
+    Mark { seq, time, counter: before.counter }
 }
 
 /// The loss event rate of intervals as reported, for a sender that computes p itself (RFC 5348 §7,
 /// RFC 4342 §6.1): `open` is I_0, `closed` are I_1, I_2, … as lengths in packets, short ones divided
-/// by their losses where the parameters ask for it ([`counted_length`]). Without closed intervals
+/// by their losses where the parameters ask for it ([`counted_length`]); `open` is 0 where it is left
+/// out (RFC 4828 §3). Without closed intervals
 /// there is no loss and p is 0. History discounting needs the receiver's memory and is left out.
 #[must_use]
 pub fn loss_event_rate(open: f64, closed: &[f64], parameters: &Parameters) -> f64 {

@@ -19,8 +19,9 @@ mod receive_set;
 mod receiver;
 mod restart;
 mod sender;
+pub mod timeout;
 
-pub use config::{Config, Idle, Kind, Parameters};
+pub use config::{Config, Idle, Kind, Parameters, ReceiveRate};
 pub use history::{Arrival, Interval, LossHistory};
 pub use impossible::Impossible;
 pub use machine::Machine;

@@ -28,11 +28,21 @@ impl Pacing {
         }
     }
 
+    /// RFC 5348 §8.3: no packet leaves more than half a round trip early.
+    pub(super) fn bound(&mut self, granularity: Duration, rtt: Duration) {
+        self.granularity = granularity.min(rtt);
+    }
+
+    /// The next packet may leave whenever it will.
+    pub(super) fn release(&mut self) {
+        self.nominal = None;
+    }
+
     /// The first instant at which a packet may leave if they stand `interval` apart; `None` before
     /// the first, which waits for nothing.
     pub(super) fn next(&self, interval: Duration) -> Option<Instant> {
         let due = self.nominal? + interval;
-        // RFC 5348 §8.3: t_delta = min(t_ipi, t_gran)/2.
+        // RFC 5348 §8.3: t_delta = min(t_ipi, t_gran, rtt)/2.
         let early = interval.min(self.granularity) / 2;
         let due = Instant::from_nanos(due.as_nanos().saturating_sub(early.as_nanos()));
         // RFC 4828 §4.3: however much credit there is, packets stand at least so far apart.

@@ -1,6 +1,8 @@
 //! `X_recv_set`: the receive rates a sender keeps to bound its own rate (RFC 5348 §4.2, §4.3), and
 //! how it knows that it has been data-limited (§8.2.1).
 
+use std::collections::VecDeque;
+
 use crate::time::{Duration, Instant};
 
 /// Receive rates of the last two round trips, in bytes per second.
@@ -59,49 +61,59 @@ impl ReceiveSet {
     }
 }
 
-/// Instants at which the sender had sent all it was allowed to (RFC 5348 §8.2.1).
-#[derive(Clone, Copy, Debug, Default)]
+/// Times at which the sender had sent all it was allowed to (RFC 5348 §8.2.1). The clause saves two
+/// instants and lets a sender save more; these are all of them, as runs.
+#[derive(Clone, Debug, Default)]
 pub(super) struct Limits {
-    /// NotLimited1: the first such instant not covered by feedback.
-    first: Option<Instant>,
-    /// NotLimited2: the first such instant since the last feedback came.
-    second: Option<Instant>,
-    /// t_new: when the last packet covered by feedback was sent.
-    covered: Option<Instant>,
-    /// t_next: when the last feedback came.
-    heard: Option<Instant>,
+    /// Runs of such instants, oldest first, less than half a round trip apart within a run: a span of
+    /// a round trip that touches a run holds one of its instants.
+    runs: VecDeque<(Instant, Instant)>,
 }
 
+/// Runs remembered; a sender that is at its limit now and then has one for each time.
+const RUNS: usize = 32;
+
 impl Limits {
+    /// Bytes held.
+    pub(super) fn footprint(&self) -> usize {
+        self.runs.capacity() * size_of::<(Instant, Instant)>()
+    }
+
     /// The sender has sent all it was allowed to.
     #[inline]
-    pub(super) fn not_limited(&mut self, now: Instant) {
-        if self.first <= self.covered {
-            self.first = Some(now);
-        } else if self.second <= self.heard {
-            self.second = Some(now);
+    pub(super) fn not_limited(&mut self, now: Instant, rtt: Duration) {
+        match self.runs.back_mut() {
+            Some((_, end)) if now.saturating_since(*end) < rtt / 2 => *end = now,
+            _ => self.begin(now),
         }
     }
 
-    /// Feedback came that covers what was sent up to `covered`. True if the sender was data-limited
-    /// all the time since the last one's.
-    #[inline]
-    pub(super) fn on_feedback(&mut self, now: Instant, covered: Instant) -> bool {
-        let (from, to) = (self.covered, Some(covered));
-        let inside = |at: Option<Instant>| at > from && at <= to;
-        let limited = !inside(self.first) && !inside(self.second);
-        if self.first <= to && self.second > to {
-            self.first = self.second;
+    #[inline(never)]
+    fn begin(&mut self, now: Instant) {
+        if self.runs.len() == RUNS {
+            self.runs.pop_front();
         }
-        self.covered = from.max(to);
-        self.heard = Some(now);
-        limited
+        self.runs.push_back((now, now));
+    }
+
+    /// Feedback came that covers what was sent in the round trip of `rtt` up to `covered`. True if the
+    /// sender was data-limited all that time.
+    #[inline]
+    pub(super) fn on_feedback(&mut self, covered: Instant, rtt: Duration) -> bool {
+        // RFC 5348 §8.2.1: (t_old, t_new] with t_old = t_new − R.
+        let before = |end: Instant| end + rtt <= covered;
+        while self.runs.front().is_some_and(|(_, end)| before(*end)) {
+            self.runs.pop_front();
+        }
+        self.runs.front().is_none_or(|(start, _)| *start > covered)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const R: Duration = Duration::from_millis(100);
 
     const fn at(millis: u64) -> Instant {
         Instant::from_nanos(millis * 1_000_000)
@@ -112,26 +124,40 @@ mod tests {
     #[test]
     fn limits_are_those_of_what_was_covered() {
         let mut limits = Limits::default();
-        assert!(limits.on_feedback(at(100), at(50)));
-        limits.not_limited(at(120));
-        assert!(limits.on_feedback(at(200), at(110)), "120 is not covered yet");
-        assert!(!limits.on_feedback(at(300), at(210)), "now it is");
-        assert!(limits.on_feedback(at(400), at(310)), "and was before");
+        assert!(limits.on_feedback(at(50), R));
+        limits.not_limited(at(120), R);
+        assert!(limits.on_feedback(at(110), R), "120 is not covered yet");
+        assert!(!limits.on_feedback(at(210), R), "now it is");
+        assert!(limits.on_feedback(at(310), R), "and was before");
     }
 
-    /// §8.2.1: the second variable remembers an instant while the first waits to be covered, and
-    /// takes its place.
+    /// §8.2.1: t_old is t_new − R, however long ago the last feedback came: what was sent before a
+    /// pause is none of what the first feedback after it covers.
     #[test]
-    fn two_instants_are_remembered() {
+    fn a_pause_is_not_covered() {
         let mut limits = Limits::default();
-        limits.on_feedback(at(100), at(50));
-        limits.not_limited(at(120));
-        limits.not_limited(at(150));
-        assert!(!limits.on_feedback(at(200), at(130)));
-        limits.not_limited(at(220));
-        limits.not_limited(at(260));
-        assert!(!limits.on_feedback(at(300), at(160)), "150 was not forgotten");
-        assert!(!limits.on_feedback(at(400), at(230)));
+        limits.not_limited(at(120), R);
+        limits.not_limited(at(150), R);
+        assert!(limits.on_feedback(at(5000), R));
+        limits.not_limited(at(5100), R);
+        assert!(limits.on_feedback(at(5200), R), "exactly R before is outside");
+        limits.not_limited(at(5250), R);
+        assert!(!limits.on_feedback(at(5349), R), "just inside");
+    }
+
+    /// §8.2.1, last but one paragraph: more than two times are saved, so that lost feedback does not
+    /// make a sender that is always at its limit look data-limited.
+    #[test]
+    fn lost_feedback_hides_nothing() {
+        let mut limits = Limits::default();
+        (0..1000).for_each(|step| limits.not_limited(at(10 * step), R));
+        assert!(!limits.on_feedback(at(50), R));
+        assert!(!limits.on_feedback(at(9500), R));
+        // Instants 300 ms apart are no run: a round trip between two of them was data-limited.
+        let mut limits = Limits::default();
+        (0..100).for_each(|step| limits.not_limited(at(300 * step), R));
+        assert!(limits.on_feedback(at(29_250), R));
+        assert!(!limits.on_feedback(at(29_450), R));
     }
 
     /// §4.3: Maximize lets infinity go and keeps the largest as of now.

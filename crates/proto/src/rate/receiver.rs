@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use crate::probe::{Gauge, Note, Place, Probe, Topic};
 use crate::time::{Duration, Instant};
 
-use super::config::Parameters;
+use super::config::{Parameters, ReceiveRate};
 use super::equation;
 use super::history::{Arrival, DEFAULT_RTT, LossHistory};
+use super::timeout::CoarseTimeout;
 
 /// Arrivals kept for the rate over the last round trip. Beyond, the two oldest become one, which
 /// blurs the measurement's far edge and bounds its memory.
@@ -43,7 +44,12 @@ pub struct Receiver {
     header_bytes: u32,
     feedback_per_rtt: u64,
     on_arrival: bool,
+    measured: ReceiveRate,
     rtt: Option<Duration>,
+    /// R_(m−1): the round-trip time as of the last feedback, over which the next measures.
+    span: Duration,
+    /// t_RTO, where it is not 4R.
+    timeout: Option<CoarseTimeout>,
     /// Mean bytes of a data packet.
     size: Option<f64>,
     /// The packet that arrived last, and when.
@@ -56,8 +62,9 @@ pub struct Receiver {
     bytes: u64,
     /// Data of the last round trip.
     arrivals: VecDeque<(Instant, u64)>,
-    /// X_recv as last reported.
+    /// X_recv as last reported, and the greatest so far.
     reported_rate: f64,
+    greatest_rate: f64,
     lost: bool,
     due: bool,
     /// When the feedback timer expires, or last did with nothing to say.
@@ -82,7 +89,10 @@ impl Receiver {
             header_bytes: parameters.header_bytes,
             feedback_per_rtt: u64::from(parameters.feedback_per_rtt.max(1)),
             on_arrival: parameters.feedback_on_arrival,
+            measured: parameters.receive_rate,
             rtt: None,
+            span: DEFAULT_RTT,
+            timeout: parameters.ns2_timeout.then(CoarseTimeout::default),
             size: None,
             last: None,
             reported: None,
@@ -90,6 +100,7 @@ impl Receiver {
             bytes: 0,
             arrivals: VecDeque::new(),
             reported_rate: 0.0,
+            greatest_rate: 0.0,
             lost: false,
             due: false,
             timer: None,
@@ -146,8 +157,8 @@ impl Receiver {
 
     /// Drops arrivals of more than a round trip ago.
     fn forget(&mut self, now: Instant) {
-        let rtt = self.rtt_or_default();
-        while self.arrivals.front().is_some_and(|(at, _)| now.saturating_since(*at) >= rtt) {
+        let span = self.rtt_or_default().max(self.span);
+        while self.arrivals.front().is_some_and(|(at, _)| now.saturating_since(*at) >= span) {
             self.arrivals.pop_front();
         }
     }
@@ -171,14 +182,10 @@ impl Receiver {
             let since = self.reported.map(|(at, _)| now.saturating_since(at));
             self.due |= since >= Some(self.period());
             self.quiet = false;
-        } else if self.quiet {
-            // RFC 5348 §6.2: a timer that finds nothing to report starts again; here it stands
-            // still and is put where it would be by now.
-            let period = self.period();
-            let since = self.timer.map_or(Duration::ZERO, |timer| now.saturating_since(timer));
-            let left = period.as_nanos() - since.as_nanos() % period.as_nanos();
-            self.timer = Some(now + Duration::from_nanos(left));
-            self.quiet = false;
+        } else {
+            // RFC 5348 §6.1 step 4: the feedback timer has expired with nothing to report. §6.3: every
+            // packet is answered until one tells the round-trip time.
+            self.due |= self.quiet || self.rtt.is_none();
         }
     }
 
@@ -187,7 +194,11 @@ impl Receiver {
         if rtt.is_zero() {
             return;
         }
-        let known = self.rtt.replace(rtt).is_some();
+        let before = self.rtt.replace(rtt);
+        if let Some(timeout) = self.timeout.as_mut().filter(|_| before != Some(rtt)) {
+            timeout.measure(rtt);
+        }
+        let known = before.is_some();
         // The first packet was answered before its sender knew R: the timer then set was a guess.
         if !known && let (Some((reported, _)), Some(timer)) = (self.reported, self.timer) {
             self.timer = Some(timer.min(reported + self.period()));
@@ -213,27 +224,55 @@ impl Receiver {
         let rtt = self.rtt_or_default().as_secs_f64();
         let size = self.size.unwrap_or(1.0).max(1.0);
         let s = self.nominal_bytes.map_or(size, f64::from);
-        // §6.3.1: X_target; at least half a packet in a round trip where nothing is known yet.
-        let target = self.reported_rate.max(self.measure(now)).max(0.5 * s / rtt);
+        // §6.3.1: X_target is the maximum so far, and at least half a packet in a round trip.
+        let known = match self.measured {
+            ReceiveRate::Rfc5348 => self.greatest_rate,
+            ReceiveRate::Rfc4342 => self.reported_rate,
+        };
+        // The first packet of all, marked, has nothing to be measured over.
+        let latest = if self.reported.is_some() { self.measure(now) } else { 0.0 };
+        let target = known.max(latest).max(0.5 * s / rtt);
         // RFC 4828 §4.2: what came in was sent at the equation's rate less the headers' share.
         let header = f64::from(self.header_bytes);
-        1.0 / equation::loss_event_rate(s, rtt, target * (size + header) / size)
+        let target = target * (size + header) / size;
+        let p = match self.timeout {
+            Some(t_rto) => equation::loss_event_rate_of(target, |p| {
+                equation::bounded_throughput(s, rtt, p, t_rto.seconds())
+            }),
+            None => equation::loss_event_rate(s, rtt, target),
+        };
+        1.0 / p
     }
 
-    /// X_recv in bytes per second (RFC 5348 §6.2): over the time since the last feedback, or over
-    /// the last round trip if that is longer. Where a window counter says that a round trip has
-    /// passed since (RFC 4342 §8.3), it has: an estimate a little longer would count its first and
+    /// X_recv in bytes per second. Where a window counter says that a round trip has passed since the
+    /// last feedback (RFC 4342 §8.3), it has: an estimate a little longer would count its first and
     /// its last packet both, which is twice the rate of a packet a round trip.
     fn measure(&mut self, now: Instant) -> f64 {
         self.forget(now);
-        let rtt = self.rtt_or_default();
+        let rtt = match self.measured {
+            ReceiveRate::Rfc5348 => self.span,
+            ReceiveRate::Rfc4342 => self.rtt_or_default(),
+        };
         let since = self.reported.map_or(Duration::ZERO, |(at, _)| now.saturating_since(at));
         let counted = self.reported.and_then(|(_, from)| Some(self.counter? - from?));
-        if since >= rtt || (counted >= Some(COUNTS_PER_RTT) && !since.is_zero()) {
-            self.bytes as f64 / since.as_secs_f64()
-        } else {
-            let bytes: u64 = self.arrivals.iter().map(|(_, bytes)| bytes).sum();
-            bytes as f64 / rtt.as_secs_f64()
+        let whole = since >= rtt || (counted >= Some(COUNTS_PER_RTT) && !since.is_zero());
+        match self.measured {
+            // RFC 5348 §6.2 (2): the time since the last feedback if that is a round trip ("MAY be
+            // calculated over a longer time interval"), but not a pause: the timer has expired since.
+            ReceiveRate::Rfc5348 if whole && since < rtt * 2 => {
+                let rate = self.bytes as f64 / since.as_secs_f64();
+                // "a minimum value ... of one packet per round-trip time"
+                let latest = self.arrivals.back().map_or(0, |(_, bytes)| *bytes);
+                rate.max(latest as f64 / rtt.as_secs_f64())
+            }
+            // RFC 4342 §8.3
+            ReceiveRate::Rfc4342 if whole => self.bytes as f64 / since.as_secs_f64(),
+            _ => {
+                let recent = |at: Instant| now.saturating_since(at) < rtt;
+                let within = self.arrivals.iter().filter(|(at, _)| recent(*at));
+                let bytes: u64 = within.map(|(_, bytes)| bytes).sum();
+                bytes as f64 / rtt.as_secs_f64()
+            }
         }
     }
 
@@ -280,6 +319,8 @@ impl Receiver {
             Some(_) => self.measure(now),
         };
         self.reported_rate = rate;
+        self.greatest_rate = self.greatest_rate.max(rate);
+        self.span = self.rtt_or_default();
         self.reported = Some((now, self.counter));
         self.bytes = 0;
         self.due = false;

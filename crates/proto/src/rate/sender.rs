@@ -11,6 +11,7 @@ use super::equation;
 use super::pacing::Pacing;
 use super::receive_set::{Limits, ReceiveSet};
 use super::restart::Restart;
+use super::timeout::CoarseTimeout;
 use super::{Permit, RateControl, Report};
 
 /// t_mbi: a sender sends at least one packet in this time (RFC 5348 §4.3), in seconds.
@@ -48,6 +49,8 @@ pub struct Sender {
     /// Mean bytes of the packets sent.
     size: Option<f64>,
     round_trip: Option<RoundTrip>,
+    /// t_RTO, where it is not 4R.
+    timeout: Option<CoarseTimeout>,
     /// X; `None` before the first packet or round-trip time.
     rate: Option<f64>,
     /// X_Bps, once p > 0.
@@ -73,7 +76,7 @@ pub struct Sender {
 impl Sender {
     /// Bytes held for receive rates.
     pub(super) fn footprint(&self) -> usize {
-        self.receive_set.footprint()
+        self.receive_set.footprint() + self.limits.footprint()
     }
 
     /// A sender that has sent nothing. `now` is when its connection opened.
@@ -86,6 +89,7 @@ impl Sender {
             restart: Restart::default(),
             size: None,
             round_trip: None,
+            timeout: parameters.ns2_timeout.then(CoarseTimeout::default),
             rate: None,
             equation_rate: None,
             receive_rate: None,
@@ -207,13 +211,16 @@ impl Sender {
     fn slow_start_floor(&self, r: f64) -> f64 {
         match self.parameters.idle {
             Idle::Rfc5348 => self.initial_rate().unwrap_or(0.0),
-            Idle::Rfc3448 | Idle::Linux => self.segment_size() / r,
+            Idle::Rfc3448 | Idle::Ns2 | Idle::Linux => self.segment_size() / r,
         }
     }
 
     /// RFC 5348 §4.3 step 2, and §4.5 for the root.
     #[inline]
     fn measure(&mut self, sample: Duration) {
+        if let Some(timeout) = &mut self.timeout {
+            timeout.measure(sample);
+        }
         let sample = sample.max(Duration::from_nanos(1)).as_secs_f64();
         let root = sample.sqrt();
         let (q, q2) = (self.parameters.rtt_weight, self.parameters.root_weight);
@@ -224,6 +231,9 @@ impl Sender {
             }
         };
         let span = Duration::from_secs_f64(mean);
+        if self.parameters.idle == Idle::Rfc5348 {
+            self.pacing.bound(self.parameters.timer_granularity, span);
+        }
         self.round_trip = Some(RoundTrip { mean, span, latest_root: root, root_mean });
     }
 
@@ -254,9 +264,15 @@ impl Sender {
                 self.receive_set.update(now, rate, rtt);
                 self.receive_set.highest()
             }
-            Idle::Rfc3448 | Idle::Linux => rate,
+            Idle::Rfc3448 | Idle::Ns2 | Idle::Linux => rate,
         };
-        self.idle_floor(now, self.twice(now, base))
+        let limit = self.twice(now, base);
+        if self.parameters.idle == Idle::Ns2 && self.loss_event_rate > 0.0 {
+            let least = self.segment_size() / rtt.as_secs_f64().max(1e-9);
+            let initial = self.initial_rate().filter(|_| limited).unwrap_or(0.0);
+            return limit.max(least).max(initial);
+        }
+        self.idle_floor(now, limit)
     }
 
     /// Linux: nothing sent for two round trips is idle, and leaves the initial rate.
@@ -279,10 +295,24 @@ impl Sender {
         let Some(RoundTrip { mean: r, .. }) = self.round_trip else { return };
         let rate = self.allowed_rate();
         if self.loss_event_rate > 0.0 {
-            let equation = equation::throughput(self.segment_size(), r, self.loss_event_rate)
-                * self.data_share();
-            self.equation_rate = Some(equation);
-            self.rate = Some(equation.min(limit).max(self.least_rate()));
+            let (s, p) = (self.segment_size(), self.loss_event_rate);
+            let equation = match self.timeout {
+                Some(t_rto) => equation::bounded_throughput(s, r, p, t_rto.seconds()),
+                None => equation::throughput(s, r, p),
+            };
+            let equation = equation * self.data_share();
+            let began = self.equation_rate.replace(equation).is_none();
+            let mut next = equation.min(limit);
+            if self.parameters.idle == Idle::Ns2 {
+                // Out of slow start at once, then up by a packet in a round trip each round trip.
+                let since = self
+                    .doubled
+                    .map_or(f64::INFINITY, |at| now.saturating_since(at).as_secs_f64() / r);
+                let risen = rate + s / r * since.min(2.0);
+                next = if began { equation } else { next.min(risen) };
+                self.doubled = Some(now);
+            }
+            self.rate = Some(next.max(self.least_rate()));
             return;
         }
         self.equation_rate = None;
@@ -293,12 +323,20 @@ impl Sender {
         }
     }
 
+    /// Whether a packet that leaves now, the one before having left then, ends an idle time.
+    #[inline(never)]
+    fn was_idle(&self, now: Instant, before: Option<Instant>) -> bool {
+        let gap = before.map(|before| now.saturating_since(before));
+        self.parameters.idle == Idle::Rfc5348 && gap >= Some(self.rtt().unwrap_or(INITIAL_TIMEOUT))
+    }
+
     /// Sets the nofeedback timer: max(4R, 2s/X) (RFC 5348 §4.3 step 3 and 6, §4.4).
     fn set_timer(&mut self, now: Instant) {
         let packets = 2.0 * self.segment_size() / self.allowed_rate();
         let packets = Duration::from_secs_f64(packets);
+        let count = if self.parameters.idle == Idle::Ns2 { 2.0 } else { 4.0 };
         let least = match self.round_trip {
-            Some(round_trip) => Duration::from_secs_f64(4.0 * round_trip.mean),
+            Some(round_trip) => Duration::from_secs_f64(count * round_trip.mean),
             None => INITIAL_TIMEOUT,
         };
         let least = least.max(self.parameters.minimum_timeout);
@@ -331,11 +369,27 @@ impl Sender {
         } else {
             let equation = self.equation_rate.unwrap_or(f64::INFINITY);
             let limit = if equation > 2.0 * receive_rate { receive_rate } else { equation / 2.0 };
+            // RFC 5348 §4.4: an idle sender's rate does not fall below the recover_rate; RFC 4342 §5.1:
+            // it was below that only if it was before.
+            let kept = if idle { recover_rate.min(self.allowed_rate()) } else { 0.0 };
             // Update_Limits
-            let limit = limit.max(self.least_rate());
+            let limit = limit.max(kept).max(self.least_rate());
             self.receive_set.replace(now, limit / 2.0);
             self.update_rate(now, limit);
         }
+    }
+
+    /// ns-2's TFRC: half the rate, and to an idle sender no less than the initial one; then
+    /// a packet may leave.
+    fn back_off_ns2(&mut self) {
+        let rate = self.allowed_rate();
+        let kept = match self.initial_rate() {
+            Some(initial) if !self.active => initial.min(rate),
+            _ => 0.0,
+        };
+        self.rate = Some((rate / 2.0).max(kept).max(self.least_rate()));
+        // It sends a packet at once (`reduce_rate_on_no_feedback`).
+        self.pacing.release();
     }
 
     /// RFC 3448 §4.4, with erratum 1458; and Linux's reading of it, which knows no idle rule here.
@@ -414,8 +468,12 @@ impl RateControl for Sender {
         let latest = f64::from(bytes.max(1));
         // RFC 5348 §4.1: s is a mean; the weights are Linux's.
         self.size = Some(self.size.map_or(latest, |mean| 0.9 * mean + 0.1 * latest));
-        let first = self.last_sent.replace(now).is_none();
+        let before = self.last_sent.replace(now);
+        let first = before.is_none();
+        let waited = self.unused.take().is_some_and(|since| since < now);
         if first {
+            // RFC 5348 §4.3: X_recv_set bounds nothing in the first two round trips, and they begin now.
+            self.receive_set = ReceiveSet::new(now);
             if self.round_trip.is_some() {
                 // The handshake's round-trip time was known before s was.
                 self.start(now);
@@ -425,12 +483,15 @@ impl RateControl for Sender {
             }
             self.set_timer(now);
         }
+        if waited && !self.active && self.was_idle(now, before) {
+            // RFC 5348 §4.4: what idle time began must not end before an answer can have come.
+            self.set_timer(now);
+        }
         self.active = true;
         // RFC 5348 §8.2.1: the packet used its permit at once, so the sender was at its limit. The
         // first of all had nothing to wait for.
-        let waited = self.unused.take().is_some_and(|since| since < now);
         if !waited && !first {
-            self.limits.not_limited(now);
+            self.limits.not_limited(now, self.rtt().unwrap_or(Duration::ZERO));
         }
         self.pace();
         self.pacing.on_sent(now, self.spacing, self.rtt());
@@ -447,10 +508,14 @@ impl RateControl for Sender {
             if loss_event_rate > 0.0 { loss_event_rate.max(self.parameters.p_floor) } else { 0.0 };
         let worse = loss_event_rate > self.loss_event_rate;
         let first = self.receive_rate.is_none();
+        // ns-2's TFRC times by the rate before this feedback.
+        let before = self.rate;
         self.loss_event_rate = loss_event_rate;
         self.receive_rate = Some(rate);
         self.restart.on_feedback(now, rate, worse);
-        let limited = self.limits.on_feedback(now, report.covered);
+        let rtt = self.rtt().unwrap_or(Duration::ZERO);
+        // RFC 5348 §4.3: a receive rate of zero, the first feedback's, is of no data-limited interval.
+        let limited = self.limits.on_feedback(report.covered, rtt) && report.receive_rate > 0;
         if first && loss_event_rate <= 0.0 {
             // RFC 5348 §4.2: the first feedback sets the initial rate and nothing else.
             self.start(now);
@@ -460,7 +525,11 @@ impl RateControl for Sender {
             self.update_rate(now, limit);
         }
         // RFC 5348 §4.3 step 6; step 5 is in `effective_rate`.
-        if self.rate.is_some() {
+        if self.parameters.idle == Idle::Ns2 && before.is_some() {
+            let after = std::mem::replace(&mut self.rate, before);
+            self.set_timer(now);
+            self.rate = after;
+        } else if self.rate.is_some() {
             self.set_timer(now);
         }
         self.pace();
@@ -482,6 +551,7 @@ impl RateControl for Sender {
         }
         match self.parameters.idle {
             Idle::Rfc5348 => self.back_off(now),
+            Idle::Ns2 => self.back_off_ns2(),
             Idle::Rfc3448 | Idle::Linux => self.back_off_3448(now),
         }
         self.set_timer(now);

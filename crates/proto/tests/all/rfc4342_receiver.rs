@@ -9,11 +9,16 @@ use talkspurt_proto::dccp::ccid3::options::{self as codec, LossInterval, LossInt
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::profile::Profile;
-use talkspurt_proto::rate::{Config, Kind};
+use talkspurt_proto::rate::{Config, Kind, equation};
 use talkspurt_proto::time::Duration;
 
 fn rfc_receiver() -> ReceiverBench {
     ReceiverBench::new(Profile::Rfc, Kind::Ccid3)
+}
+
+/// Data length of the first interval (RFC 5348 §6.3.1) for that many packets of 100 bytes in 200 ms.
+fn first_interval(packets: f64) -> u8 {
+    (1.0 / equation::loss_event_rate(100.0, 0.2, packets * 500.0)).round() as u8
 }
 
 /// Whether an option of this type is there.
@@ -140,16 +145,17 @@ fn section_6_a_required_acknowledgement_tells_time_rate_and_intervals() {
     bench.set_rtt(ms(100));
     bench.data(ms(0), 0, 0);
     bench.report(ms(0));
-    // Ten packets of 100 bytes in 200 ms, the last 5 ms ago: 1000 B in 205 ms are 4878 B/s.
+    // Packets of 100 bytes each 20 ms, the last 5 ms ago: five in the last round trip (RFC 5348 §6.2).
     for seq in 1..=10 {
         bench.data(ms(20 * seq), seq, (seq / 2) as u8);
     }
     let report = bench.report(ms(205)).expect("due since count 4");
     // 500 units of 10 µs.
     assert_eq!(option(&report, 43), Some(vec![0x01, 0xf4]));
-    assert_eq!(option(&report, 194), Some(4878_u32.to_be_bytes().to_vec()));
-    // Nothing skipped; no loss: one interval of eleven packets, all of data.
-    assert_eq!(option(&report, 193), Some(vec![0, 0, 0, 11, 0, 0, 0, 0, 0, 11]));
+    assert_eq!(option(&report, 194), Some(5000_u32.to_be_bytes().to_vec()));
+    // Nothing skipped; no loss: one interval of eleven packets, whose data length is zero until the
+    // first loss event (§6.1.1).
+    assert_eq!(option(&report, 193), Some(vec![0, 0, 0, 11, 0, 0, 0, 0, 0, 0]));
     assert_eq!(option(&report, 192), None, "RFC 4342 §8.4: off unless negotiated");
 }
 
@@ -211,22 +217,25 @@ fn section_8_6_missing_packets_that_may_still_come_are_skipped() {
     bench.data(ms(50), 4, 4);
     let report = bench.report(ms(50)).unwrap();
     // Up to 4, the missing 3 and what came behind it are in no interval yet.
-    assert_eq!(option(&report, 193), Some(vec![2, 0, 0, 3, 0, 0, 0, 0, 0, 3]));
+    assert_eq!(option(&report, 193), Some(vec![2, 0, 0, 3, 0, 0, 0, 0, 0, 0]));
 }
 
 #[test]
 fn section_6_1_a_loss_interval_begins_with_the_loss() {
     let mut bench = rfc_receiver();
-    for seq in (0..=9).chain(11..=14) {
+    bench.data(ms(0), 0, 0);
+    bench.report(ms(0));
+    for seq in (1..=9).chain(11..=13) {
         bench.data(ms(seq), seq, 0);
     }
-    let report = bench.report(ms(14)).unwrap();
-    // Latest first: packet 10 lost and four after it; ten before it, without a lossy part.
+    let report = bench.report(ms(13)).unwrap();
+    // Latest first: packet 10 lost and three after it; ten before it, without a lossy part. These are
+    // worth thirteen packets in 200 ms (§6.1.1: it may be more than there were).
     #[rustfmt::skip]
     let expected = vec![
         0,
-        0, 0, 4, 0, 0, 1, 0, 0, 5,
-        0, 0, 10, 0, 0, 0, 0, 0, 10,
+        0, 0, 3, 0, 0, 1, 0, 0, 4,
+        0, 0, 10, 0, 0, 0, 0, 0, first_interval(13.0),
     ];
     assert_eq!(option(&report, 193), Some(expected));
 }
@@ -249,10 +258,14 @@ fn section_6_1_1_data_length_counts_data_packets() {
     let mut bench = rfc_receiver();
     bench.data(ms(0), 0, 0);
     bench.bare(ms(1), 1);
-    bench.bare(ms(2), 2);
-    bench.data_with(ms(3), 3, 4, |packet| packet.ndp = Some(2));
-    let report = bench.report(ms(3)).unwrap();
-    assert_eq!(option(&report, 193), Some(vec![0, 0, 0, 4, 0, 0, 0, 0, 0, 2]));
+    bench.report(ms(1));
+    // 2 is marked; of the four packets from it on two have data.
+    bench.data_with(ms(2), 2, 0, |packet| (packet.ndp, packet.ecn) = (Some(1), Ecn::Ce));
+    bench.bare(ms(3), 3);
+    bench.bare(ms(4), 4);
+    bench.data_with(ms(5), 5, 4, |packet| packet.ndp = Some(2));
+    let report = bench.report(ms(5)).unwrap();
+    assert_eq!(option(&report, 193).unwrap()[..10], [0, 0, 0, 3, 0, 0, 1, 0, 0, 2]);
 }
 
 #[test]
@@ -279,7 +292,7 @@ fn section_5_a_mark_counts_as_a_loss() {
     bench.report(ms(0));
     bench.data_with(ms(1), 1, 0, |packet| packet.ecn = Ecn::Ce);
     let report = bench.report(ms(1)).expect("a new loss event");
-    let expected = vec![0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1];
+    let expected = vec![0, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 0, first_interval(2.0)];
     assert_eq!(option(&report, 193), Some(expected));
 }
 
@@ -357,4 +370,43 @@ proptest! {
             }
         }
     }
+}
+
+/// RFC 4342 §8.6.2, whose first interval has ten packets and a data length of 15: "might be less than,
+/// equal to, or even greater than its sequence length" (§6.1.1). And §8.6.1: a further option goes on
+/// where the first left off, unless it skips packets.
+#[test]
+fn section_8_6_2_the_example_is_read() {
+    let first = [2, 0, 0, 10, 128, 0, 1, 0, 0, 10, 0, 0, 8, 0, 0, 5, 0, 0, 10];
+    let second = [0, 0, 0, 8, 0, 0, 1, 0, 0, 8, 0, 0, 10, 128, 0, 0, 0, 0, 15];
+    let whole = [&first[..], &second[1..]].concat();
+    let read = |values: &[&[u8]]| {
+        let list: Vec<_> = values.iter().map(|value| Opt::Ccid { kind: 193, value }).collect();
+        codec::read(&options(&list)).expect("well formed").intervals.unwrap()
+    };
+    let lengths: Vec<_> = read(&[&whole])
+        .intervals
+        .iter()
+        .map(|it| (it.lossless_packets, it.lossy_packets, it.data_packets))
+        .collect();
+    assert_eq!(lengths, [(10, 1, 10), (8, 5, 10), (8, 1, 8), (10, 0, 15)]);
+    assert_eq!(read(&[&first, &second]), read(&[&whole]));
+    let skips = [&[1], &second[1..]].concat();
+    assert_eq!(read(&[&first, &skips]).intervals.len(), 2);
+}
+
+/// §8.6: numbers count back from the packet acknowledged, so that what is skipped and all intervals
+/// reach from it to the first, even where a gap is longer than Skip Length can tell.
+#[test]
+fn section_8_6_intervals_meet_over_a_long_gap() {
+    let mut bench = rfc_receiver();
+    bench.data(ms(0), 0, 0);
+    bench.report(ms(0));
+    bench.data(ms(1), 1, 0);
+    bench.data(ms(500), 1000, 5);
+    let value = option(&bench.report(ms(500)).unwrap(), 193).unwrap();
+    let read = codec::read(&options(&[Opt::Ccid { kind: 193, value: &value }])).unwrap();
+    let told = read.intervals.unwrap();
+    let spanned: u64 = told.intervals.iter().map(LossInterval::packets).sum();
+    assert_eq!(u64::from(told.skip_packets) + spanned, 1001);
 }

@@ -4,7 +4,7 @@
 use crate::rate_loop::*;
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{
-    Arrival, Config, Kind, LossHistory, Parameters, Receiver, equation, history,
+    Arrival, Config, Kind, LossHistory, Parameters, ReceiveRate, Receiver, equation, history,
 };
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
@@ -249,15 +249,25 @@ fn section_6_2_timer_and_receive_rate() {
     assert!(receiver.wants_feedback(at(100)));
     // 5000 B in 100 ms
     assert_eq!(receiver.feedback(at(100)).unwrap().receive_rate, 50_000);
-    // Nothing in the next round trips: no feedback. Data at 365 ms is reported at 400, where the
-    // timer of 100 ms would be, for the 300 ms since the last: 1000 B/0.3 s.
+    // Nothing in the next round trips: no feedback. Data at 365 ms is answered at once, since none was
+    // sent when the timer last expired (§6.1 step 4); of the last 100 ms it is all: 1000 B/0.1 s.
     receiver.on_timeout(at(200));
     assert!(!receiver.wants_feedback(at(200)));
     assert_eq!(receiver.deadline(), None);
     arrive(&mut receiver, 365, 6);
-    assert_eq!(receiver.deadline(), Some(at(400)));
-    receiver.on_timeout(at(400));
-    assert_eq!(receiver.feedback(at(400)).unwrap().receive_rate, 3333);
+    assert!(receiver.wants_feedback(at(365)));
+    assert_eq!(receiver.feedback(at(365)).unwrap().receive_rate, 10_000);
+    // The pause does not count however long it is, unless RFC 4342 §8.3 is asked for.
+    arrive(&mut receiver, 60_365, 7);
+    assert_eq!(receiver.feedback(at(60_365)).unwrap().receive_rate, 10_000);
+    assert_eq!(receiver.deadline(), Some(at(60_465)));
+    let config = Config { receive_rate: Some(ReceiveRate::Rfc4342), ..Config::default() };
+    let mut receiver = Receiver::new(&config.resolve(Profile::Rfc, Kind::Tfrc));
+    arrive(&mut receiver, 0, 0);
+    receiver.feedback(at(0));
+    receiver.on_timeout(at(100));
+    arrive(&mut receiver, 10_000, 1);
+    assert_eq!(receiver.feedback(at(10_000)).unwrap().receive_rate, 100);
 }
 
 /// §6.1 step 3: a new loss event is reported at once, with the rate over the last round trip.
@@ -304,19 +314,64 @@ fn section_6_3_1_first_interval() {
     assert!((x / 100_000.0 - 1.0).abs() < 1e-6, "{x}");
 }
 
-/// §6.3.1: where next to nothing was received before the first loss, half a packet in a round trip
-/// is the rate to go by: 3000 B in 30 s are less than 5000 B/s.
+/// §6.3.1: the first data packet is marked: half a packet in a round trip is the rate to go by.
 #[test]
 fn section_6_3_1_least_rate() {
     let mut receiver = Receiver::new(&plain());
-    arrive(&mut receiver, 0, 0);
-    receiver.feedback(at(0));
-    for seq in 2..=4 {
-        arrive(&mut receiver, 10_000 * (seq - 1), seq);
-    }
-    let p = receiver.feedback(at(30_000)).unwrap().loss_event_rate;
-    let x = equation::throughput(1000.0, 0.1, p);
+    receiver.on_packet(at(0), &Arrival { marked: true, ..packet(0) }, &mut ());
+    let feedback = receiver.feedback(at(0)).unwrap();
+    assert_eq!(feedback.receive_rate, 0);
+    let x = equation::throughput(1000.0, 0.1, feedback.loss_event_rate);
     assert!((x / 5000.0 - 1.0).abs() < 1e-6, "{x}");
+}
+
+/// §6.3.1, a MUST: "the maximum value of X_recv so far", however slow the time before the loss was.
+/// A packet each 10 ms for a second, a pause of a minute, and the fourth packet after it is lost.
+#[test]
+fn section_6_3_1_maximum_so_far() {
+    let mut receiver = Receiver::new(&plain());
+    let mut seq = 0;
+    for start in [0, 60_000] {
+        for step in
+            (0..100).filter(|step| start == 0 || *step != 3).take(if start == 0 { 100 } else { 6 })
+        {
+            let now = start + 10 * step;
+            receiver.on_timeout(at(now));
+            arrive(&mut receiver, now, seq + step);
+            if receiver.wants_feedback(at(now)) {
+                receiver.feedback(at(now));
+            }
+        }
+        seq += 100;
+    }
+    let p = receiver.history().loss_event_rate();
+    let x = equation::throughput(1000.0, 0.1, p);
+    assert!((x / 100_000.0 - 1.0).abs() < 1e-6, "{x}");
+}
+
+/// §5.1: a mark is an event as soon as it arrives, and the event begins with a packet that is missing
+/// before it: n − 1, n + 1 and n + 2 marked is an event that began at n.
+#[test]
+fn section_5_1_a_mark_behind_a_gap() {
+    let mut history = LossHistory::new(&plain());
+    feed(&mut history, 0..22, &[20]);
+    assert_eq!(history.loss_event_rate(), 0.0);
+    assert!(history.on_packet(at(220), &Arrival { marked: true, ..packet(22) }));
+    let told: Vec<_> =
+        history.intervals().map(|it| (it.start, it.loss_length, it.drop_count)).collect();
+    assert_eq!(told, [(20, 3, 2), (0, 0, 0)]);
+}
+
+/// §6.3: without an estimate of the round-trip time every packet is answered.
+#[test]
+fn section_6_3_every_packet_until_the_round_trip_time_is_known() {
+    let mut receiver = Receiver::new(&plain());
+    for seq in 0..5 {
+        receiver.on_packet(at(10 * seq), &Arrival { rtt: None, ..packet(seq) }, &mut ());
+        assert!(receiver.feedback(at(10 * seq)).is_some() && seq < 5);
+    }
+    arrive(&mut receiver, 50, 5);
+    assert!(!receiver.wants_feedback(at(50)));
 }
 
 /// §6: a new loss event is reported at once even where p does not rise: after eight intervals, the

@@ -399,7 +399,8 @@ fn section_8_2_1_not_limited_once_is_enough() {
     alone.sender.on_sent(next, 1000);
     alone.now = at(490);
     alone.send_late();
-    alone.report(at(800), RTT, 10_000, 0.0001);
+    // What was sent from 401 to 501 ms is covered (§8.2.1: t_new − R), and the packet among it.
+    alone.report(at(601), RTT, 10_000, 0.0001);
     // {100 000, 10 000} and the first is older than 2R: 2 · 10 000.
     same(alone.rate(), 20_000.0);
 }

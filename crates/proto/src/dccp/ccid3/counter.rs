@@ -16,6 +16,8 @@ pub(super) const ROUND_TRIP: u64 = 4;
 pub(super) struct WindowCounter {
     /// `last_WC`, and when it was reached (`last_WC_time`), once a packet was counted.
     last: Option<(u64, Instant)>,
+    /// The count of the last data packet.
+    sent: u64,
 }
 
 impl WindowCounter {
@@ -28,7 +30,8 @@ impl WindowCounter {
             let quarters = elapsed * u128::from(ROUND_TRIP) / u128::from(rtt.as_nanos().max(1));
             quarters.min(MAX_STEP.into()) as u64
         });
-        count + quarters
+        // "adjacent data-carrying packets' CCVal counters never differ by more than five"
+        (count + quarters).min(self.sent + MAX_STEP)
     }
 
     /// The count of a data packet that leaves now.
@@ -37,6 +40,7 @@ impl WindowCounter {
         if self.last.is_none_or(|(last, _)| count > last) {
             self.last = Some((count, now));
         }
+        self.sent = count;
         count
     }
 

@@ -157,14 +157,20 @@ pub fn read(options: &Options) -> Result<Feedback, Malformed> {
                 feedback.loss_event_rate = Some(loss_event_rate(inverse));
             }
             ccid_option::LOSS_INTERVALS => {
-                feedback.intervals = Some(read_intervals(value).ok_or(Malformed { kind })?);
+                let more = read_intervals(value).ok_or(Malformed { kind })?;
+                match &mut feedback.intervals {
+                    None => feedback.intervals = Some(more),
+                    // RFC 4342 §8.6.1: a further option goes on where the first left off.
+                    Some(told) if more.skip_packets == 0 => told.intervals.extend(more.intervals),
+                    Some(_) => {}
+                }
             }
             ccid_option::DROPPED_PACKETS => {
                 let (counts, rest) = value.as_chunks::<DROP_BYTES>();
                 if !rest.is_empty() {
                     return Err(Malformed { kind });
                 }
-                feedback.drops = counts.iter().map(|count| number(count)).collect();
+                feedback.drops.extend(counts.iter().map(|count| number(count)));
             }
             _ => {}
         }
@@ -183,8 +189,11 @@ fn read_intervals(value: &[u8]) -> Option<LossIntervals> {
             data_packets: number(&chunk[6..]),
         })
         .collect();
-    // RFC 4342 §6.1.1: there are no more data packets than packets.
-    let sane = intervals.iter().all(|interval| interval.data_packets <= interval.packets());
+    // RFC 4342 §6.1.1: there are no more data packets than packets, but for the first interval, whose
+    // data length is what the receive rate is worth.
+    let sane = intervals
+        .iter()
+        .all(|interval| interval.lossy_packets == 0 || interval.data_packets <= interval.packets());
     (rest.is_empty() && sane).then_some(LossIntervals { skip_packets, intervals })
 }
 

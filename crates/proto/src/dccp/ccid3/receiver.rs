@@ -140,9 +140,21 @@ impl Receiver {
             options::push_loss_event_rate(out, feedback.loss_event_rate);
         }
         if self.reports.loss_intervals {
-            let skip = self.machine.history().skip_length().min(u8::MAX.into());
-            let intervals = self.intervals().map(|interval| reported(&interval));
-            options::push_loss_intervals(out, skip as u8, intervals);
+            let skip = self.machine.history().skip_length();
+            let told = skip.min(u8::MAX.into());
+            let intervals = self.intervals().enumerate().map(|(place, interval)| {
+                let mut interval = reported(&interval);
+                if place == 0 {
+                    if interval.lossy_packets == 0 {
+                        interval.data_packets = 0;
+                    }
+                    // A longer gap than Skip Length can tell: numbers count back from the packet
+                    // acknowledged, and must meet.
+                    interval.lossless_packets += skip - told;
+                }
+                interval
+            });
+            options::push_loss_intervals(out, told as u8, intervals);
         }
         if self.reports.dropped_packets {
             options::push_dropped_packets(
@@ -153,6 +165,8 @@ impl Receiver {
     }
 }
 
+/// An interval as it is told. Until the first loss event the data length is zero (RFC 4342 §6.1.1);
+/// after it that of the first interval is what the receive rate is worth.
 fn reported(interval: &Interval) -> LossInterval {
     LossInterval {
         lossless_packets: interval.lossless_length,

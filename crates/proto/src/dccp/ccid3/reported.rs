@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use super::DEFAULT_RTT;
 use super::options::{LossIntervals, MAX_INTERVALS};
 use crate::dccp::seqno::SeqNo;
-use crate::rate::{Parameters, equation, history};
+use crate::rate::{Parameters, ReceiveRate, equation, history};
 use crate::time::{Duration, Instant};
 
 /// RFC 4828 §4.4: a loss interval of at most two round trips counts each of its losses.
@@ -44,6 +44,8 @@ pub(super) struct Context<'a> {
     pub(super) receive_rate: u64,
     /// s in bytes.
     pub(super) segment_size: f64,
+    /// Mean bytes of the packets sent.
+    pub(super) packet_size: f64,
     /// R, once known.
     pub(super) rtt: Option<Duration>,
     /// When a packet left, if it is remembered.
@@ -139,15 +141,24 @@ impl Reported {
                 let its =
                     (u128::from(data) * u128::from(newer) / u128::from(packets.max(1))) as u64;
                 let short = self.is_short(report, lengths.is_empty(), from, upper);
-                lengths.push(history::counted_length(its, 1, short, report.parameters));
+                let current = lengths.is_empty() && short;
+                let length = history::counted_length(its, 1, short, report.parameters);
+                lengths.push(if current { 0.0 } else { length });
                 rest = (data - its.min(data), packets.saturating_sub(newer), from.back(1));
             }
             lengths.push(if lossy_packets == 0 {
                 self.seed(report)
             } else {
                 let short = self.is_short(report, lengths.is_empty(), start, rest.2);
-                let drops = report.drops.get(place).copied().unwrap_or(0);
-                history::counted_length(rest.0, drops, short, report.parameters)
+                // RFC 5622 §8.7: no Drop Count counts as the Loss Length, and so does a greater one.
+                let drops =
+                    report.drops.get(place).map_or(lossy_packets, |it| lossy_packets.min(*it));
+                if place == 0 && short && rest.2 == end {
+                    // RFC 4828 §3: a short current interval is left out.
+                    0.0
+                } else {
+                    history::counted_length(rest.0, drops, short, report.parameters)
+                }
             });
             end = start.back(1);
         }
@@ -159,14 +170,21 @@ impl Reported {
     }
 
     /// RFC 5348 §6.3.1: the first interval has the length at which the equation gives the greatest
-    /// X_recv so far, which is about half the rate that met the loss.
+    /// X_recv so far, which is about half the rate that met the loss; by RFC 4342 §6.1.1 the latest.
     fn seed(&mut self, report: &Context<'_>) -> f64 {
-        let greatest = self.greatest_rate;
+        let known = match report.parameters.receive_rate {
+            ReceiveRate::Rfc5348 => self.greatest_rate,
+            ReceiveRate::Rfc4342 => report.receive_rate,
+        };
         *self.seed.get_or_insert_with(|| {
+            let (s, parameters) = (report.segment_size, report.parameters);
             let r = report.rtt.unwrap_or(DEFAULT_RTT).as_secs_f64();
             // RFC 5348 §6.3.1: if nothing was received before, a packet in two round trips.
-            let x = (greatest as f64).max(report.segment_size / (2.0 * r));
-            1.0 / equation::loss_event_rate(report.segment_size, r, x)
+            let x = (known as f64).max(s / (2.0 * r));
+            // RFC 4828 §4.2: what came in was sent at the equation's rate less the headers' share.
+            let size = report.packet_size.max(1.0);
+            let header = f64::from(parameters.header_bytes);
+            1.0 / equation::loss_event_rate(s, r, x * (size + header) / size)
         })
     }
 

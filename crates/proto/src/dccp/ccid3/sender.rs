@@ -201,6 +201,7 @@ impl Sender {
             drops: &feedback.drops,
             receive_rate: rate,
             segment_size: self.machine.segment_size(),
+            packet_size: f64::from(self.data_bytes),
             rtt,
             sent_at: &sent_at,
             parameters: &self.parameters,
