@@ -325,6 +325,8 @@ pub(super) struct Sent {
     pub(super) fast: bool,
     /// It is to leave on another path than the last (§6.4.1).
     pub(super) elsewhere: bool,
+    /// It was sent on more than one path.
+    pub(super) moved: bool,
 }
 
 /// What is known of a chunk.
@@ -347,15 +349,16 @@ pub(super) struct Facts {
     pub(super) status: Status,
     pub(super) path: usize,
     pub(super) transmissions: u32,
+    pub(super) moved: bool,
     pub(super) wire_bytes: u64,
     pub(super) user_bytes: u64,
 }
 
 impl Sent {
     pub(super) fn facts(&self) -> Facts {
-        let Self { tsn, status, path, transmissions, .. } = *self;
+        let Self { tsn, status, path, transmissions, moved, .. } = *self;
         let (wire_bytes, user_bytes) = (self.wire_bytes(), self.user_bytes());
-        Facts { tsn, status, path, transmissions, wire_bytes, user_bytes }
+        Facts { tsn, status, path, transmissions, moved, wire_bytes, user_bytes }
     }
     /// Bytes in a packet, which windows count.
     pub(super) fn wire_bytes(&self) -> u64 {
