@@ -2,9 +2,9 @@
 //! receiver of a mark repeats an ECNE until a CWR answers it; the sender halves its window once for
 //! what was in flight.
 
+use super::Sctp;
 use super::packet::{Chunk, Data};
 use super::send::Sender;
-use super::Sctp;
 use crate::congestion::{Congestion, CongestionControl};
 use crate::seq::Seq;
 use crate::time::Instant;
