@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use super::config::Config;
 use super::packet::{Chunk, Data, ForwardTsn, Number, Sack, Skipped};
 use super::path::{News, Path, Reachable};
-use super::queue::{Facts, Queue, Sending, Sent, Status};
+use super::queue::{Facts, Policy, Queue, Sending, Sent, Status};
 use super::tally::Tally;
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::packet::Frame;
@@ -375,7 +375,16 @@ impl Sender {
             sent.status = Status::Abandoned;
             self.tally.abandoned += 1;
         }
-        self.queue.forget(id);
+        let Some(data) = self.queue.forget(id) else { return };
+        // The peer may have all that was sent and wait for the rest: a TSN that never leaves stands for
+        // it, so that a FORWARD TSN can skip the message.
+        let tsn = self.next;
+        self.next += 1;
+        self.tally.abandoned += 1;
+        let data = Data { tsn: tsn.wire(), ..data };
+        let path = super::data_path(paths);
+        let sent = Sent::new(data, tsn, id, Policy::default(), path);
+        self.sent.push_back(Sent { status: Status::Abandoned, ..sent });
     }
 
     /// Gives up what is not to be sent any more; before anything is sent. `true` if there is more
@@ -612,19 +621,8 @@ impl Sender {
         let cut = self.queue.cut(longest)?;
         let (tsn, path) = (self.next, &mut paths[index]);
         self.next += 1;
-        let sent = Sent {
-            data: Data { tsn: tsn.wire(), ..cut.data },
-            tsn,
-            id: cut.id,
-            policy: cut.policy,
-            status: Status::Flying,
-            path: index,
-            transmissions: 1,
-            missing: 0,
-            fast: false,
-            elsewhere: false,
-            moved: false,
-        };
+        let data = Data { tsn: tsn.wire(), ..cut.data };
+        let sent = Sent::new(data, tsn, cut.id, cut.policy, index);
         let bytes = sent.user_bytes();
         self.held += bytes as usize;
         self.tally.flying += bytes;

@@ -84,6 +84,7 @@ mod rfc9937;
 mod road;
 mod sctp_fuzz;
 mod sctp_pair;
+mod sctp_stress;
 mod tcp_pair;
 mod tfrc_pair;
 mod tfrc_tb;

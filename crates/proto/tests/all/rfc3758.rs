@@ -198,3 +198,20 @@ fn section_3_5_a3_parts_that_came_are_given_up_too() {
     let sack = pair.sent_by(Server).last().unwrap().sack().unwrap();
     assert_eq!(sack.a_rwnd, 4_000_000);
 }
+
+/// A message whose first parts are acknowledged when its life ends leaves nothing that others wait for.
+#[test]
+fn section_3_5_a_message_given_up_behind_its_acknowledged_parts() {
+    for interleaving in [false, true] {
+        let config = Config { lifetime: Some(ms(150)), interleaving, ..plain() };
+        let mut pair = Pair::connected(&config);
+        // Four chunks of thirty leave at once, and are acknowledged when the life ends.
+        pair.send(Client, 1, 30_000);
+        pair.drive_for(ms(1000));
+        pair.send(Client, 2, 100);
+        pair.drive_for(ms(1000));
+        assert_eq!(pair.server.numbers(), [2]);
+        let sack = pair.sent_by(Server).filter_map(|sent| sent.sack()).last().unwrap();
+        assert_eq!(sack.a_rwnd, 4_000_000);
+    }
+}
