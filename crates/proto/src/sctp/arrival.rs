@@ -239,6 +239,11 @@ impl Sctp {
         if there {
             self.errors = 0;
         }
+        if self.tx.is_probing() {
+            // §6.1 A: probes that go unacknowledged are no errors of a path either.
+            let path = super::data_path(&self.paths);
+            self.paths[path].errors = 0;
+        }
         if self.tx.used_bytes() < before {
             self.tell_room();
         }

@@ -22,7 +22,7 @@ impl Sctp {
         if !self.tx.on_timeout(path, &mut self.paths) {
             return;
         }
-        self.paths[path].on_timeout(now, recovering);
+        self.paths[path].on_timeout(now, recovering, self.tx.is_probing());
         // §8.1: an address that was never confirmed tells nothing of the peer.
         if self.paths[path].reachable != Reachable::Unconfirmed {
             self.errors += 1;
@@ -62,7 +62,10 @@ impl Sctp {
     fn next_heartbeat(&mut self, now: Instant, path: usize) -> Option<Instant> {
         let rto = self.paths[path].rtt.rto();
         match self.paths[path].reachable {
-            Reachable::Unconfirmed => Some(now + rto),
+            // §5.4: once each timeout, and as on an idle path when it has failed.
+            Reachable::Unconfirmed if self.paths[path].errors <= self.config.path_max_retrans => {
+                Some(now + rto)
+            }
             _ if self.config.heartbeat_interval.is_zero() => None,
             // RFC 7829 §3.2 rule 5
             Reachable::PotentiallyFailed => Some(now + rto),

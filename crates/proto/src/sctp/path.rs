@@ -160,11 +160,14 @@ impl Path {
         }
     }
 
-    /// T3-rtx ran out (§6.3.3 E1, E2; §7.2.3).
-    pub(super) fn on_timeout(&mut self, now: Instant, recovering: bool) {
+    /// T3-rtx ran out (§6.3.3 E1, E2; §7.2.3). Of a zero window probe it says nothing of the window
+    /// (§6.1 A).
+    pub(super) fn on_timeout(&mut self, now: Instant, recovering: bool, probing: bool) {
         let flight = self.flight;
         let again = false;
-        self.control.on_congestion(now, &Congestion::Timeout { flight, again, recovering });
+        if !probing {
+            self.control.on_congestion(now, &Congestion::Timeout { flight, again, recovering });
+        }
         self.rtt.back_off();
         (self.t3, self.timed, self.timed_out) = (None, None, true);
     }

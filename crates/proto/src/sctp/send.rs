@@ -17,6 +17,8 @@ use crate::time::{Duration, Instant};
 
 /// RFC 9260 §7.2.4: SACKs that miss a chunk before it is sent again.
 const MISSING: u8 = 3;
+/// Chunks sent and not acknowledged cumulatively, at most (§6.1, §3.3.4).
+const MOST_SENT: usize = 0xffff;
 /// Acknowledged chunks kept, at most, whose duplicates a SACK may report.
 const REPEATED: usize = 64;
 
@@ -45,6 +47,8 @@ pub(super) struct Sender {
     exit: Option<Seq>,
     /// The last opportunity to send (§6.1 D).
     opportunity: Option<Instant>,
+    /// By the last SACK the peer has no room for the earliest chunk (§6.1 A).
+    probing: bool,
     /// Chunks sent more than once and acknowledged, the latest: a SACK may report their duplicates.
     repeated: VecDeque<Repeated>,
     /// Bytes of user data in `sent`, given up ones apart.
@@ -74,6 +78,7 @@ impl Sender {
             tally: Tally::default(),
             exit: None,
             opportunity: None,
+            probing: false,
             repeated: VecDeque::new(),
             held: 0,
             clocked: true,
@@ -167,8 +172,9 @@ impl Sender {
         self.tally.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.tally.flying);
         self.clocked = true;
         self.advance(now, paths);
-        let probes = u64::from(sack.a_rwnd) < self.tally.flying;
-        Ok(probes || paths.iter().any(|path| path.news.acked > 0))
+        let closed = |sent: &Sent| u64::from(sack.a_rwnd) < sent.user_bytes();
+        self.probing = self.sent.front().is_some_and(closed);
+        Ok(self.probing || paths.iter().any(|path| path.news.acked > 0))
     }
 
     /// All up to here has come. Gives the highest TSN newly acknowledged.
@@ -310,6 +316,11 @@ impl Sender {
             self.opportunity = Some(now);
             paths.iter_mut().for_each(|path| path.limit_burst(config.max_burst));
         }
+    }
+
+    /// Whether what is in flight probes a window of zero.
+    pub(super) fn is_probing(&self) -> bool {
+        self.probing
     }
 
     /// Whether the association is in fast recovery.
@@ -512,7 +523,9 @@ impl Sender {
         let held_back = config.ack_clocked && !self.clocked && flying > 0;
         // §6.1 A: without room at the peer, one chunk may be in flight to find out.
         let fits = bytes as u64 <= self.tally.peer_rwnd.saturating_add(16) || flying == 0;
-        bytes <= space && fits && !small && !held_back
+        // §6.1: 2^16 - 1 messages; and a Gap Ack Block reaches no further.
+        let reached = self.sent.len() < MOST_SENT;
+        bytes <= space && fits && reached && !small && !held_back
     }
 
     /// A message to be sent.

@@ -242,3 +242,16 @@ fn rfc_9260_section_7_3_parts_fit_every_path() {
     let narrow = pair.sent_by(Client).filter(|sent| sent.path == PathId(1));
     assert!(narrow.map(|sent| sent.packet.wire_bytes() + 20).max() <= Some(600));
 }
+
+/// §5.4: an address that never answers is asked once each timeout at first, and then as an idle one is.
+#[test]
+fn rfc_9260_section_5_4_probes_become_rare() {
+    let config = Config { rto_max: Duration::from_secs(1), ..plain() };
+    let mut pair = Pair::on_paths(&config, &config, 2);
+    pair.on_wire(|sent| if sent.path == PathId(1) { Fate::Drop } else { Fate::Arrive });
+    pair.connect();
+    pair.drive_for(Duration::from_secs(310));
+    let asked = pair.sent_by(Client).filter(|s| s.has(4) && s.path == PathId(1)).count();
+    // Six each second, then one in HB.interval and a timeout, give or take half of it.
+    assert!((6 + 9..=6 + 11).contains(&asked), "{asked}");
+}

@@ -326,3 +326,30 @@ fn section_8_3_idle_paths_are_asked() {
     assert!((9..=11).contains(&asked), "{asked}");
     assert_eq!(asked, answered);
 }
+
+/// §6.1 A: SACKs that keep a window closed neither end the association nor lower the window.
+#[test]
+fn section_6_1_zero_window_probes_are_no_errors() {
+    let config = Config { rto_max: Duration::from_secs(1), ..plain() };
+    let mut told = Told::new(&config);
+    let (tag, first) = (told.tag, told.first);
+    told.pair.on_wire(|_| Fate::Drop);
+    let window = told.window();
+    told.send(2);
+    let closed = |told: &mut Told| {
+        let sack = Sack { cumulative: first.wrapping_sub(1), a_rwnd: 0, ..Sack::default() };
+        told.pair.forge(Client, tag, vec![Chunk::Sack(sack)]);
+    };
+    for _ in 0..40 {
+        closed(&mut told);
+        told.pair.drive_for(Duration::from_secs(1));
+    }
+    assert_eq!(told.pair.client.sctp.state(), talkspurt_proto::sctp::State::Established);
+    assert_eq!(told.window(), window);
+    // SACKs that have room and acknowledge nothing are no sign of life of the data.
+    for _ in 0..40 {
+        told.sack(0, &[], &[]);
+        told.pair.drive_for(Duration::from_secs(1));
+    }
+    assert_eq!(told.pair.client.sctp.state(), talkspurt_proto::sctp::State::Closed);
+}
