@@ -39,3 +39,20 @@ fn in_order_a_loss_delays_others_too() {
     assert_eq!((ordered.1, unordered.1), (0, 0));
     assert!(2 * ordered.0 > 3 * unordered.0, "{ordered:?} {unordered:?}");
 }
+
+/// RFC 9260 §6.9: messages longer than the path MTU are cut and put together again, through loss too;
+/// so is a media packet.
+#[test]
+fn messages_longer_than_the_mtu_arrive_whole() {
+    let lossy = [link("l", "a-z", "10Mbit/s", "20ms", "loss = 0.02\nback = { loss = 0.0 }")];
+    let cbr = "{ kind = 'cbr', rate = '800kbit/s', packet = '5000B', noise = '0s' }";
+    let one = flow("f", "a-z", "{ kind = 'sctp' }", cbr, "stop = '18s'\nstart_spread = '0s'");
+    let seen = run(&scenario("20s", &[lossy.concat(), one]));
+    let f = seen.flow("f");
+    assert_eq!((f.sent_packets, f.received_packets), (360, 360));
+    let speech = "{ kind = 'speech', codec = 'pcmu', packet = '200ms', lead = '1s' }";
+    let call = flow("f", "a-z", "{ kind = 'sctp' }", speech, "playout = { buffer = '3s' }");
+    let seen = run(&scenario("20s", &[lossy.concat(), call]));
+    let f = seen.flow("f");
+    assert_eq!((f.late_packets, f.missing_packets), (Some(0), Some(0)));
+}
