@@ -52,9 +52,14 @@ fn messages_longer_than_the_mtu_arrive_whole() {
     // 360 messages of four chunks, all of them delivered, in 20 s.
     assert_eq!(f.received_packets, 4 * 360);
     assert_eq!(f.goodput_bps, Some(360.0 * 5000.0 * 8.0 / 20.0));
-    let speech = "{ kind = 'speech', codec = 'pcmu', packet = '200ms', lead = '1s' }";
-    let call = flow("f", "a-z", "{ kind = 'sctp' }", speech, "playout = { buffer = '3s' }");
-    let seen = run(&scenario("20s", &[lossy.concat(), call]));
+    // 480 bytes of speech and 12 of RTP in packets of 300.
+    let more = "mtu = '300B'\nloss = 0.02\nback = { loss = 0.0 }";
+    let narrow = [link("l", "a-z", "10Mbit/s", "20ms", more)];
+    let speech = "{ kind = 'speech', codec = 'pcmu', packet = '60ms', lead = '1s' }";
+    let playout = "playout = { buffer = '3s' }";
+    let call = flow("f", "a-z", "{ kind = 'sctp', mtu = '300B' }", speech, playout);
+    let seen = run(&scenario("20s", &[narrow.concat(), call]));
     let f = seen.flow("f");
     assert_eq!((f.late_packets, f.missing_packets), (Some(0), Some(0)));
+    assert!(f.received_packets > 400);
 }
