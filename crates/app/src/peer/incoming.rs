@@ -7,7 +7,7 @@ use talkspurt_proto::packet::{Frame, Payload};
 use talkspurt_proto::probe::{Garbage, Gauge, Note, Playout, Probe, Stamped, Topic};
 use talkspurt_proto::rfc4571::Deframer;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::{rtcp, rtp};
+use talkspurt_proto::{rtcp, rtp, wire};
 
 use super::Parts;
 use super::packets::Packets;
@@ -233,7 +233,19 @@ impl Incoming {
             }
             return;
         }
+        // A media packet that SCTP cut into chunks comes as its bytes (RFC 9260 §6.9).
+        if let (Some(hints), Payload::Real(bytes)) = (self.cut_media(), &*payload)
+            && let Ok(mut frame) = wire::parse_media(bytes, hints)
+        {
+            return self.on_message(local, clock, &mut frame, session, probe);
+        }
         self.on_data(local, payload, probe);
+    }
+
+    /// How to read bytes of a media packet, where media is what comes and not as a stream.
+    fn cut_media(&self) -> Option<wire::Hints> {
+        let media = !self.stream && (self.media.is_some() || self.packets.is_some());
+        media.then(wire::Hints::default)
     }
 
     fn on_data<P: Probe>(&mut self, local: Instant, payload: &Payload, probe: &mut Stamped<'_, P>) {

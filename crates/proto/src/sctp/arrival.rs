@@ -181,7 +181,7 @@ impl Sctp {
                     return Err(Garbage::Unexpected);
                 }
                 self.rx.on_forward(&forward);
-                self.rx.path = path;
+                reading.data = true;
             }
             Chunk::Unknown { .. } => return Ok(on_unknown(&chunk, reading)),
             Chunk::Ecne { lowest } if open => self.on_ecne(now, lowest),
@@ -237,11 +237,18 @@ impl Sctp {
 
     fn on_sack(&mut self, now: Instant, sack: &Sack) -> Result<(), Garbage> {
         let before = self.tx.used_bytes();
-        self.tx.on_sack(now, sack, &mut self.paths, &self.config)?;
+        let there = self.tx.on_sack(now, sack, &mut self.paths, &self.config)?;
         let path = &self.paths[super::data_path(&self.paths)];
         let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto());
         self.tx.remind(now, round_trip + round_trip / 2);
-        self.errors = 0;
+        if there {
+            self.errors = 0;
+        }
+        if self.tx.is_probing() {
+            // §6.1 A: probes that go unacknowledged are no errors of a path either.
+            let path = super::data_path(&self.paths);
+            self.paths[path].errors = 0;
+        }
         if self.tx.used_bytes() < before {
             self.tell_room();
         }

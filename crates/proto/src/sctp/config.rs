@@ -64,13 +64,14 @@ pub struct Config {
     #[serde(default = "Config::default_mtu")]
     pub mtu: Size,
     /// Initial congestion window in bytes of DATA chunks; absent: min(4 · PMDCS, max(2 · PMDCS,
-    /// 4404 B)), where PMDCS is the largest DATA chunk that fits (RFC 9260 §7.2.1).
+    /// 4404 B)), over IPv6 4344 B, where PMDCS is the largest DATA chunk that fits (RFC 9260 §7.2.1).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_window: Option<Size>,
     /// Initial slow-start threshold in bytes; absent: unbounded (RFC 9260 §7.2.1 lets it be high).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub initial_ssthresh: Option<Size>,
-    /// Packets of new data sent at once at most (RFC 9260 §16: Max.Burst, 4).
+    /// Packets of new data sent at one opportunity at most: when a SACK or timeout comes, or messages are
+    /// handed over at one instant (RFC 9260 §6.1 D, §16: Max.Burst, 4).
     #[serde(default = "Config::default_max_burst")]
     pub max_burst: u32,
     /// Receive buffer, which bounds the window offered: a_rwnd (RFC 9260 §3.3.2).
@@ -121,7 +122,7 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub potentially_failed: Option<u32>,
     /// Time between HEARTBEATs on an idle path, its timeout apart (RFC 9260 §16: HB.interval, 30 s);
-    /// 0 s: none are sent once the path is confirmed.
+    /// 0 s: none are sent once the path is confirmed, potentially failed or not (RFC 7829 §3.2).
     #[serde(default = "Config::default_heartbeat_interval")]
     pub heartbeat_interval: Duration,
     /// Life of a State Cookie (RFC 9260 §16: Valid.Cookie.Life, 60 s).

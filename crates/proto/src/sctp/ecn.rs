@@ -2,9 +2,9 @@
 //! receiver of a mark repeats an ECNE until a CWR answers it; the sender halves its window once for
 //! what was in flight.
 
+use super::Sctp;
 use super::packet::{Chunk, Data};
 use super::send::Sender;
-use super::{Path, Sctp};
 use crate::congestion::{Congestion, CongestionControl};
 use crate::seq::Seq;
 use crate::time::Instant;
@@ -60,18 +60,15 @@ impl Sctp {
         }
         let Some((tsn, path)) = self.tx.sent_on(lowest) else { return };
         if self.ecn.reduced.is_none_or(|reduced| tsn > reduced) {
-            reduce(now, &mut self.paths[path]);
+            // As for a fast retransmit (RFC 9260 §7.2.3); in recovery that has been done.
+            if !self.tx.is_recovering() {
+                let path = &mut self.paths[path];
+                path.control.on_congestion(now, &Congestion::Loss { flight: path.flight });
+            }
             self.ecn.reduced = Some(self.tx.highest());
         }
         let lowest = self.ecn.reduced.unwrap_or(tsn).wire();
         self.control.push_back((path, Chunk::Cwr { lowest }));
-    }
-}
-
-/// Appendix A: as for a fast retransmit (RFC 9260 §7.2.3); in recovery that has been done.
-fn reduce(now: Instant, path: &mut Path) {
-    if path.exit.is_none() {
-        path.control.on_congestion(now, &Congestion::Loss { flight: path.flight });
     }
 }
 

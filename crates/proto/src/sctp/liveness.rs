@@ -18,19 +18,20 @@ const INFO: usize = 4 + 1 + 8 + 8;
 impl Sctp {
     /// T3-rtx of a path ran out (§6.3.3).
     pub(super) fn on_t3(&mut self, now: Instant, path: usize) {
+        let recovering = self.tx.is_recovering();
         if !self.tx.on_timeout(path, &mut self.paths) {
             return;
         }
-        self.paths[path].on_timeout(now);
+        self.paths[path].on_timeout(now, recovering, self.tx.is_probing());
+        // §8.1: an address that was never confirmed tells nothing of the peer.
+        if self.paths[path].reachable != Reachable::Unconfirmed {
+            self.errors += 1;
+        }
         self.on_path_error(now, path);
     }
 
     /// A path did not answer in time (§8.1, §8.2).
     fn on_path_error(&mut self, now: Instant, path: usize) {
-        // §8.1: an address that was never confirmed tells nothing of the peer.
-        if self.paths[path].reachable != Reachable::Unconfirmed {
-            self.errors += 1;
-        }
         let was = self.paths[path].reachable;
         self.paths[path].on_error(&self.config);
         if self.errors > self.config.association_max_retrans {
@@ -39,8 +40,10 @@ impl Sctp {
         if self.paths[path].reachable != was
             && self.paths[path].reachable == Reachable::PotentiallyFailed
         {
-            // RFC 7829 §3.2 step 4: it is asked at once, and then once each timeout.
-            self.paths[path].heartbeat_at = Some(now);
+            // RFC 7829 §3.2 rules 5 and 6: it is asked at once, and then once each timeout, if idle
+            // paths are asked at all.
+            self.paths[path].heartbeat_at =
+                (!self.config.heartbeat_interval.is_zero()).then_some(now);
         }
     }
 
@@ -59,8 +62,13 @@ impl Sctp {
     fn next_heartbeat(&mut self, now: Instant, path: usize) -> Option<Instant> {
         let rto = self.paths[path].rtt.rto();
         match self.paths[path].reachable {
-            Reachable::PotentiallyFailed | Reachable::Unconfirmed => Some(now + rto),
+            // §5.4: once each timeout, and as on an idle path when it has failed.
+            Reachable::Unconfirmed if self.paths[path].errors <= self.config.path_max_retrans => {
+                Some(now + rto)
+            }
             _ if self.config.heartbeat_interval.is_zero() => None,
+            // RFC 7829 §3.2 rule 5
+            Reachable::PotentiallyFailed => Some(now + rto),
             _ => {
                 let spread = rto / 2 + self.dice.span(rto);
                 Some(now + self.config.heartbeat_interval + spread)
@@ -73,8 +81,13 @@ impl Sctp {
             return;
         }
         if super::due(&mut self.paths[path].asked, now) {
-            // §8.3: unanswered for one timeout.
+            // §8.3: unanswered for one timeout. §8.1: only on the path of data it tells of the peer.
             self.paths[path].rtt.back_off();
+            if path == super::data_path(&self.paths)
+                && self.paths[path].reachable != Reachable::Unconfirmed
+            {
+                self.errors += 1;
+            }
             self.on_path_error(now, path);
         }
         if self.state > State::CookieEchoed && super::due(&mut self.paths[path].heartbeat_at, now) {

@@ -202,7 +202,7 @@ impl Sctp {
             ecn: Ecn::default(),
             tx: Sender::new(my_tsn, config),
             rx: Receiver::new(0, 0),
-            paths: vec![Path::new(config, version.header_bytes(), true)],
+            paths: vec![Path::new(config, version, 0, true)],
             errors: 0,
             timers: Timers::default(),
             sending: Sending {
@@ -255,8 +255,8 @@ impl Sctp {
     }
 
     fn fresh_paths(&self, count: u8) -> Vec<Path> {
-        let below = self.version.header_bytes() + self.below;
-        (0..count).map(|path| Path::new(&self.config, below, path == 0)).collect()
+        let path = |path| Path::new(&self.config, self.version, self.below, path == 0);
+        (0..count).map(path).collect()
     }
 
     /// With addresses to tell the peer of in INIT and INIT ACK (RFC 9260 §3.3.2.1), for drivers
@@ -332,6 +332,7 @@ impl Sctp {
         if bytes > self.room() {
             return false;
         }
+        self.tx.begin(now, &mut self.paths, &self.config);
         self.tx.push(now, frame, how);
         true
     }
@@ -418,6 +419,7 @@ impl Sctp {
             self.repeat(now);
         }
         self.rx.due |= due(&mut self.rx.delayed, now);
+        self.tx.begin(now, &mut self.paths, &self.config);
         for path in 0..self.paths.len() {
             if due(&mut self.paths[path].t3, now) {
                 self.on_t3(now, path);
@@ -478,14 +480,16 @@ fn due(deadline: &mut Option<Instant>, now: Instant) -> bool {
     due
 }
 
-/// Where new data goes: the primary path if it is sound, else the first that is, else the one with
-/// the fewest timeouts (RFC 9260 §6.4; RFC 7829 §3.2 step 3).
+/// Where new data goes: the primary path if it is sound, else the first that is (RFC 9260 §6.4;
+/// RFC 7829 §3.2 rule 3); else the potentially failed one with the fewest timeouts (rule 4), else the
+/// inactive one (§4.1).
 #[inline]
 fn data_path(paths: &[Path]) -> usize {
     let active = |path: &Path| path.reachable == Reachable::Active;
     paths.iter().position(active).unwrap_or_else(|| {
         let known = (0..paths.len()).filter(|i| paths[*i].reachable != Reachable::Unconfirmed);
-        known.min_by_key(|i| paths[*i].errors).unwrap_or(0)
+        let failed = |i: &usize| paths[*i].reachable == Reachable::Inactive;
+        known.min_by_key(|i| (failed(i), paths[*i].errors)).unwrap_or(0)
     })
 }
 

@@ -4,6 +4,7 @@
 use super::config::Config;
 use super::packet::COMMON_HEADER;
 use crate::congestion::{Congestion, CongestionControl, Machine, Sctp, Start};
+use crate::packet::IpVersion;
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
@@ -31,6 +32,8 @@ pub(super) struct News {
     pub(super) before: u64,
     /// Bytes it newly acknowledges.
     pub(super) acked: u64,
+    /// Bytes of chunks that it reports as duplicates.
+    pub(super) duplicates: u64,
     /// The earliest chunk in flight is among them.
     pub(super) earliest: bool,
     /// It is the third to miss a chunk.
@@ -52,12 +55,12 @@ pub(super) struct Path {
     /// Timeouts in a row.
     pub(super) errors: u32,
     pub(super) reachable: Reachable,
-    /// In fast recovery until this is acknowledged (§7.2.4).
-    pub(super) exit: Option<Seq>,
     /// A packet of fast retransmissions may leave whatever the window says (§7.2.4 step 3).
     pub(super) forced: bool,
-    /// What may be in flight until the next SACK: the burst limit of §6.1 D.
+    /// What may be in flight until the next opportunity to send: the burst limit of §6.1 D.
     pub(super) burst: u64,
+    /// T3-rtx ran out, and nothing sent here was acknowledged since (§7.2.1, §7.2.3).
+    pub(super) timed_out: bool,
     /// When data last left.
     pub(super) used: Instant,
     /// Next HEARTBEAT.
@@ -72,13 +75,14 @@ pub(super) struct Path {
 }
 
 impl Path {
-    /// A path on which so many bytes of headers lie below SCTP's.
-    pub(super) fn new(config: &Config, below: u32, confirmed: bool) -> Self {
+    /// A path over this IP version, on which so many bytes of other headers lie between IP and SCTP.
+    pub(super) fn new(config: &Config, version: IpVersion, below: u32, confirmed: bool) -> Self {
         let mtu = u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX);
-        let header_bytes = below + COMMON_HEADER as u32;
+        let header_bytes = version.header_bytes() + below + COMMON_HEADER as u32;
         let quantum = u64::from(mtu.saturating_sub(header_bytes)).max(1);
         // RFC 9260 §7.2.1
-        let recommended = (4 * quantum).min((2 * quantum).max(4404));
+        let bytes = if version == IpVersion::V4 { 4404 } else { 4344 };
+        let recommended = (4 * quantum).min((2 * quantum).max(bytes));
         let window = config.initial_window.map_or(recommended, |window| window.as_bytes());
         let threshold = config.initial_ssthresh.map(|ssthresh| ssthresh.as_bytes());
         Self {
@@ -91,9 +95,9 @@ impl Path {
             timed: None,
             errors: 0,
             reachable: if confirmed { Reachable::Active } else { Reachable::Unconfirmed },
-            exit: None,
             forced: false,
             burst: u64::MAX,
+            timed_out: false,
             used: Instant::ZERO,
             heartbeat_at: None,
             asked: None,
@@ -115,10 +119,17 @@ impl Path {
         self.control.on_quantum(self.space() as u64);
     }
 
-    /// §6.1 B: one packet more may leave.
+    /// §6.1 B: one packet more may leave. §7.2.1, §7.2.3: after T3-rtx ran out it is the only one in
+    /// flight.
     #[inline]
     pub(super) fn is_open(&self) -> bool {
-        self.forced || self.flight < self.control.window().min(self.burst)
+        self.flight < self.control.window() && !(self.timed_out && self.flight > 0)
+    }
+
+    /// §6.1 D: so may one packet more of new data.
+    #[inline]
+    pub(super) fn is_open_to_new(&self) -> bool {
+        self.is_open() && self.flight < self.burst
     }
 
     /// §6.1 D: an opportunity to send lets out so many packets at most.
@@ -127,7 +138,7 @@ impl Path {
     }
 
     /// Before data leaves: a window not used for long is worth less (§7.2.1).
-    pub(super) fn age(&mut self, now: Instant, packets: u32) {
+    pub(super) fn age(&mut self, now: Instant) {
         if self.flight > 0 {
             return;
         }
@@ -138,7 +149,6 @@ impl Path {
             self.used += rto;
             turns += 1;
         }
-        self.limit_burst(packets);
     }
 
     /// A chunk of so many bytes leaves.
@@ -150,13 +160,16 @@ impl Path {
         }
     }
 
-    /// T3-rtx ran out (§6.3.3 E1, E2; §7.2.3).
-    pub(super) fn on_timeout(&mut self, now: Instant) {
+    /// T3-rtx ran out (§6.3.3 E1, E2; §7.2.3). Of a zero window probe it says nothing of the window
+    /// (§6.1 A).
+    pub(super) fn on_timeout(&mut self, now: Instant, recovering: bool, probing: bool) {
         let flight = self.flight;
-        let (again, recovering) = (false, self.exit.is_some());
-        self.control.on_congestion(now, &Congestion::Timeout { flight, again, recovering });
+        let again = false;
+        if !probing {
+            self.control.on_congestion(now, &Congestion::Timeout { flight, again, recovering });
+        }
         self.rtt.back_off();
-        (self.t3, self.timed, self.exit, self.burst) = (None, None, None, u64::MAX);
+        (self.t3, self.timed, self.timed_out) = (None, None, true);
     }
 
     /// One timeout more; true if the path has just failed.

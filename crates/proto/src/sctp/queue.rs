@@ -200,13 +200,13 @@ impl Queue {
         self.lasts_until.is_some_and(|until| until <= now)
     }
 
-    /// Drops messages that are not to be sent any more; one that has begun is told of, for its
-    /// parts that were sent are to be given up too. `true` if anything went.
+    /// Drops messages that are not to be sent any more; one that has begun stays and is told of, for
+    /// its parts that were sent are to be given up too. `true` if there is any.
     pub(super) fn expire(&mut self, now: Instant, begun: &mut Vec<u64>) -> bool {
         if !self.expires(now) {
             return false;
         }
-        let mut bytes = 0;
+        let (mut bytes, already) = (0, begun.len());
         let mut lasts_until: Option<Instant> = None;
         for (_, waiting) in &mut self.streams {
             waiting.retain(|message| {
@@ -214,28 +214,43 @@ impl Queue {
                 if !gone {
                     lasts_until = [lasts_until, message.policy.expires].into_iter().flatten().min();
                 }
-                if gone {
+                if gone && message.begun.is_some() {
+                    begun.push(message.id);
+                } else if gone {
                     bytes += message.rest.wire_bytes();
-                    begun.extend(message.begun.map(|_| message.id));
                 }
-                !gone
+                !gone || message.begun.is_some()
             });
         }
         self.streams.retain(|(_, waiting)| !waiting.is_empty());
         self.lasts_until = lasts_until;
         self.bytes -= bytes;
-        bytes > 0
+        bytes > 0 || begun.len() > already
     }
 
-    /// The rest of a message whose parts were given up goes.
-    pub(super) fn forget(&mut self, id: u64) {
-        for (_, waiting) in &mut self.streams {
-            if let Some(at) = waiting.iter().position(|message| message.id == id) {
-                self.bytes -= waiting[at].rest.wire_bytes();
-                waiting.remove(at);
+    /// The rest of a message whose parts were given up goes. Gives an empty last chunk of one that has
+    /// begun.
+    pub(super) fn forget(&mut self, id: u64) -> Option<Data> {
+        let mut last = None;
+        for (stream, waiting) in &mut self.streams {
+            let at = waiting.iter().position(|message| message.id == id);
+            if let Some(message) = at.and_then(|at| waiting.remove(at)) {
+                self.bytes -= message.rest.wire_bytes();
+                last = message.begun.map(|number| Data {
+                    immediate: false,
+                    unordered: message.unordered,
+                    beginning: false,
+                    ending: true,
+                    tsn: 0,
+                    stream: *stream,
+                    number,
+                    ppid: 0,
+                    payload: nothing(),
+                });
             }
         }
         self.streams.retain(|(_, waiting)| !waiting.is_empty());
+        last
     }
 
     /// RFC 7496 §3.2: makes room for a message of this priority by dropping waiting ones of less
@@ -331,6 +346,8 @@ pub(super) struct Sent {
     pub(super) fast: bool,
     /// It is to leave on another path than the last (§6.4.1).
     pub(super) elsewhere: bool,
+    /// It was sent on more than one path.
+    pub(super) moved: bool,
 }
 
 /// What is known of a chunk.
@@ -353,15 +370,32 @@ pub(super) struct Facts {
     pub(super) status: Status,
     pub(super) path: usize,
     pub(super) transmissions: u32,
+    pub(super) moved: bool,
     pub(super) wire_bytes: u64,
     pub(super) user_bytes: u64,
 }
 
 impl Sent {
+    /// A chunk that leaves on a path for the first time.
+    pub(super) fn new(data: Data, tsn: Seq, id: u64, policy: Policy, path: usize) -> Self {
+        Self {
+            data,
+            tsn,
+            id,
+            policy,
+            status: Status::Flying,
+            path,
+            transmissions: 1,
+            missing: 0,
+            fast: false,
+            elsewhere: false,
+            moved: false,
+        }
+    }
     pub(super) fn facts(&self) -> Facts {
-        let Self { tsn, status, path, transmissions, .. } = *self;
+        let Self { tsn, status, path, transmissions, moved, .. } = *self;
         let (wire_bytes, user_bytes) = (self.wire_bytes(), self.user_bytes());
-        Facts { tsn, status, path, transmissions, wire_bytes, user_bytes }
+        Facts { tsn, status, path, transmissions, moved, wire_bytes, user_bytes }
     }
     /// Bytes in a packet, which windows count.
     pub(super) fn wire_bytes(&self) -> u64 {

@@ -213,6 +213,17 @@ impl Reassembly {
         for part in std::mem::replace(&mut self.parts, later).into_values() {
             self.held.remove(part.payload.wire_bytes());
         }
+        // RFC 3758 §3.6: what comes next and begins no message is of one that misses a part.
+        let mut next = tsn + 1;
+        while let Some(part) = self.parts.get(&next).filter(|part| !part.beginning) {
+            self.held.remove(part.payload.wire_bytes());
+            let ending = part.ending;
+            self.parts.remove(&next);
+            if ending {
+                break;
+            }
+            next += 1;
+        }
         match skipped {
             Skipped::Ssn(skipped) => {
                 for (stream, ssn) in skipped {

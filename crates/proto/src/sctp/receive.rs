@@ -169,13 +169,15 @@ impl Receiver {
         }
     }
 
-    /// RFC 3758 §3.6
+    /// RFC 3758 §3.6: it is acknowledged as data would be, at once if it is out of date or beside a
+    /// gap, else with a packet that follows or after the delay.
     pub(super) fn on_forward(&mut self, forward: &ForwardTsn) {
-        self.due = true;
         let to = self.cumulative.near(forward.cumulative);
         if to <= self.cumulative {
+            self.due = true;
             return;
         }
+        self.due |= !self.above.is_empty();
         self.cumulative = to;
         self.advance();
         self.reassembly.skip(to, &forward.skipped);

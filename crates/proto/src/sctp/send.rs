@@ -6,8 +6,8 @@ use std::collections::VecDeque;
 
 use super::config::Config;
 use super::packet::{Chunk, Data, ForwardTsn, Number, Sack, Skipped};
-use super::path::{News, Path};
-use super::queue::{Facts, Queue, Sending, Sent, Status};
+use super::path::{News, Path, Reachable};
+use super::queue::{Facts, Policy, Queue, Sending, Sent, Status};
 use super::tally::Tally;
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::packet::Frame;
@@ -17,6 +17,20 @@ use crate::time::{Duration, Instant};
 
 /// RFC 9260 §7.2.4: SACKs that miss a chunk before it is sent again.
 const MISSING: u8 = 3;
+/// Chunks sent and not acknowledged cumulatively, at most (§6.1, §3.3.4).
+const MOST_SENT: usize = 0xffff;
+/// Acknowledged chunks kept, at most, whose duplicates a SACK may report.
+const REPEATED: usize = 64;
+
+/// A chunk that was sent more than once and is acknowledged.
+#[derive(Clone, Copy, Debug)]
+struct Repeated {
+    tsn: Seq,
+    path: usize,
+    bytes: u64,
+    /// How many duplicates of it are not reported yet.
+    copies: u32,
+}
 
 /// The sending half.
 #[derive(Debug)]
@@ -29,6 +43,14 @@ pub(super) struct Sender {
     /// The next TSN.
     next: Seq,
     tally: Tally,
+    /// In fast recovery until this is acknowledged (§7.2.4).
+    exit: Option<Seq>,
+    /// The last opportunity to send (§6.1 D).
+    opportunity: Option<Instant>,
+    /// By the last SACK the peer has no room for the earliest chunk (§6.1 A).
+    probing: bool,
+    /// Chunks sent more than once and acknowledged, the latest: a SACK may report their duplicates.
+    repeated: VecDeque<Repeated>,
     /// Bytes of user data in `sent`, given up ones apart.
     held: usize,
     /// Where SACKs clock new data: what waits may leave, since a SACK came in and no message after it,
@@ -54,6 +76,10 @@ impl Sender {
             cumulative,
             next,
             tally: Tally::default(),
+            exit: None,
+            opportunity: None,
+            probing: false,
+            repeated: VecDeque::new(),
             held: 0,
             clocked: true,
             forwards: false,
@@ -72,7 +98,9 @@ impl Sender {
 
     /// Bytes of memory held by what the peer may not have.
     pub(super) fn footprint(&self) -> usize {
-        self.sent.len() * size_of::<Sent>() + self.used_bytes()
+        self.sent.len() * size_of::<Sent>()
+            + self.repeated.len() * size_of::<Repeated>()
+            + self.used_bytes()
     }
 
     /// Bytes of user data the peer may not have.
@@ -102,18 +130,19 @@ impl Sender {
         self.sent.is_empty()
     }
 
-    /// §6.2.1
+    /// §6.2.1. `true` if it tells that the peer is there: it acknowledges something new (§8.1), or has no
+    /// room for what is in flight (§6.1 A).
     pub(super) fn on_sack(
         &mut self,
         now: Instant,
         sack: &Sack,
         paths: &mut [Path],
         config: &Config,
-    ) -> Result<(), Garbage> {
+    ) -> Result<bool, Garbage> {
         let cumulative = self.cumulative.near(sack.cumulative);
         if cumulative < self.cumulative {
             // §6.2.1 D i: it was overtaken.
-            return Ok(());
+            return Ok(false);
         }
         let reach = self.next.back(1).since(cumulative);
         let believable =
@@ -123,21 +152,29 @@ impl Sender {
         }
         for path in &mut *paths {
             path.news = News { before: path.flight, ..News::default() };
+            path.forced = false;
         }
+        self.count_duplicates(&sack.duplicates, paths);
         let advanced = cumulative > self.cumulative;
         let mut highest = self.acknowledge(now, cumulative, paths);
         highest = highest.max(self.on_gaps(now, &sack.gaps, paths));
         let last_gap = sack.gaps.iter().map(|gap| gap.1).max();
         let last_gap = last_gap.map(|last| cumulative + u64::from(last));
         self.count_missing(highest, last_gap.filter(|_| advanced), paths);
+        // §6.2.1 D iv
+        self.exit = self.exit.filter(|exit| *exit > self.cumulative);
+        let recovering = self.exit.is_some();
         for path in &mut *paths {
-            self.govern(now, advanced, path);
-            path.limit_burst(config.max_burst);
+            self.govern(now, advanced, recovering, path);
         }
+        self.opportunity = None;
+        self.begin(now, paths, config);
         self.tally.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.tally.flying);
         self.clocked = true;
         self.advance(now, paths);
-        Ok(())
+        let closed = |sent: &Sent| u64::from(sack.a_rwnd) < sent.user_bytes();
+        self.probing = self.sent.front().is_some_and(closed);
+        Ok(self.probing || paths.iter().any(|path| path.news.acked > 0))
     }
 
     /// All up to here has come. Gives the highest TSN newly acknowledged.
@@ -147,15 +184,21 @@ impl Sender {
             && let Some(sent) = self.sent.pop_front()
         {
             self.cumulative += 1;
-            // §6.3.2 R3; what was given up counts too, or its T3 would run on for what came after.
-            paths[sent.path].news.earliest = true;
+            if sent.transmissions > 1 {
+                self.remember(&sent);
+            }
             match sent.status {
                 Status::Acked => self.tally.gapped -= 1,
                 Status::Abandoned => {
+                    // §6.3.2 R3; what was given up counts too, or its T3 would run on for what came
+                    // after.
+                    paths[sent.path].news.earliest = true;
                     self.tally.abandoned -= 1;
                     continue;
                 }
                 Status::Flying | Status::Marked => {
+                    // §6.3.2 R3
+                    paths[sent.path].news.earliest = true;
                     let facts = sent.facts();
                     self.tally.take_off(facts, paths);
                     on_acked(now, facts, &mut paths[sent.path]);
@@ -176,6 +219,8 @@ impl Sender {
         let gaps = in_order(gaps);
         let mut gaps = gaps.iter();
         let (mut gap, mut highest) = (gaps.next(), None);
+        // Paths on which an earlier chunk is still in flight, as bits.
+        let mut earlier = 0_u64;
         for (offset, sent) in (1..).zip(&mut self.sent) {
             while gap.is_some_and(|(_, last)| usize::from(*last) < offset) {
                 gap = gaps.next();
@@ -186,7 +231,10 @@ impl Sender {
                 (Status::Flying | Status::Marked, true) => {
                     let facts = sent.facts();
                     tally.take_off(facts, paths);
-                    on_acked(now, facts, &mut paths[facts.path]);
+                    // §6.3.2 R3
+                    let path = &mut paths[facts.path];
+                    path.news.earliest |= earlier & bit(facts.path) == 0;
+                    on_acked(now, facts, path);
                     highest = Some(facts.tsn);
                     sent.status = Status::Acked;
                     tally.gapped += 1;
@@ -197,7 +245,9 @@ impl Sender {
                     tally.flying += sent.user_bytes();
                     paths[sent.path].flight += sent.wire_bytes();
                     (sent.status, sent.missing) = (Status::Flying, 0);
+                    earlier |= bit(sent.path);
                 }
+                (Status::Flying, false) => earlier |= bit(sent.path),
                 _ => {}
             }
         }
@@ -207,7 +257,7 @@ impl Sender {
     /// §7.2.4: chunks before the highest newly acknowledged one are missing; in fast recovery those
     /// before any block are, if the cumulative point has advanced.
     fn count_missing(&mut self, highest: Option<Seq>, block: Option<Seq>, paths: &mut [Path]) {
-        let recovering = paths.iter().any(|path| path.exit.is_some());
+        let recovering = self.exit.is_some();
         let Some(limit) = highest.max(block.filter(|_| recovering)) else { return };
         for sent in &mut self.sent {
             if sent.tsn >= limit {
@@ -226,27 +276,30 @@ impl Sender {
     }
 
     /// What a SACK means for a path's window and timer.
-    fn govern(&mut self, now: Instant, advanced: bool, path: &mut Path) {
-        let News { before, acked, earliest, lost } = path.news;
-        if path.exit.is_some_and(|exit| exit <= self.cumulative) {
-            path.exit = None;
-            path.control.on_recovered(now, path.flight);
+    fn govern(&mut self, now: Instant, advanced: bool, recovering: bool, path: &mut Path) {
+        let News { before, acked, duplicates, earliest, lost } = path.news;
+        if acked > 0 {
+            // §7.2.1, §7.2.3
+            path.timed_out = false;
         }
-        if lost {
-            path.forced = true;
-            // §7.2.4 step 2: one reduction for each recovery.
-            if path.exit.is_none() {
-                path.control.on_congestion(now, &Congestion::Loss { flight: before });
-                path.exit = Some(self.next.back(1));
-            }
-        } else if acked > 0 && path.exit.is_none() {
+        // §7.2.4 Note: the window grows before it is reduced.
+        if acked + duplicates > 0 && !recovering && (advanced || !lost) {
             let window = path.control.window();
             let slow_start = path.control.threshold().is_none_or(|threshold| window <= threshold);
-            // §7.2.1: slow start needs the cumulative point to advance.
-            if advanced || !slow_start {
+            // §7.2.1, where a SACK that does not advance the cumulative point lets nothing grow, as in
+            // RFC 4960; §7.2.2, which counts duplicates too.
+            let acked = if slow_start { acked } else { acked + duplicates };
+            if acked > 0 && (advanced || !slow_start) {
                 let ack = Ack { acked, flight: before, window_limited: before >= window };
                 path.control.on_ack(now, &ack, &path.rtt);
             }
+        }
+        // §7.2.4 steps 2, 3 and 6: one reduction and one packet whatever the window says for each
+        // recovery, which is the association's.
+        if lost && !recovering {
+            path.forced = true;
+            path.control.on_congestion(now, &Congestion::Loss { flight: before });
+            self.exit = Some(self.next.back(1));
         }
         // §6.3.2 R2, R3
         if path.flight == 0 {
@@ -256,10 +309,53 @@ impl Sender {
         }
     }
 
+    /// §6.1 D: an opportunity to send. A SACK is one, and an instant at which messages are handed
+    /// over or timers run out.
+    pub(super) fn begin(&mut self, now: Instant, paths: &mut [Path], config: &Config) {
+        if self.opportunity != Some(now) {
+            self.opportunity = Some(now);
+            paths.iter_mut().for_each(|path| path.limit_burst(config.max_burst));
+        }
+    }
+
+    /// Whether what is in flight probes a window of zero.
+    pub(super) fn is_probing(&self) -> bool {
+        self.probing
+    }
+
+    /// Whether the association is in fast recovery.
+    pub(super) fn is_recovering(&self) -> bool {
+        self.exit.is_some()
+    }
+
+    /// A chunk that was sent more than once is acknowledged.
+    fn remember(&mut self, sent: &Sent) {
+        if self.repeated.len() >= REPEATED {
+            self.repeated.pop_front();
+        }
+        let (tsn, path, bytes) = (sent.tsn, sent.path, sent.wire_bytes());
+        let copies = sent.transmissions - 1;
+        self.repeated.push_back(Repeated { tsn, path, bytes, copies });
+    }
+
+    /// §7.2.2: chunks that the SACK reports as duplicates, each no more often than it was repeated: a
+    /// peer could report any number.
+    fn count_duplicates(&mut self, duplicates: &[u32], paths: &mut [Path]) {
+        for duplicate in duplicates {
+            let tsn = self.cumulative.near(*duplicate);
+            let one = self.repeated.iter_mut().find(|one| one.tsn == tsn && one.copies > 0);
+            if let Some(one) = one {
+                one.copies -= 1;
+                paths[one.path].news.duplicates += one.bytes;
+            }
+        }
+    }
+
     /// T3-rtx of a path ran out (§6.3.3 E3): all that was sent there is to be sent again. `false` if
     /// there was nothing.
     pub(super) fn on_timeout(&mut self, path: usize, paths: &mut [Path]) -> bool {
         let mut any = false;
+        self.exit = None;
         for sent in &mut self.sent {
             if sent.status == Status::Flying && sent.path == path {
                 self.tally.mark(sent, true, paths);
@@ -277,8 +373,12 @@ impl Sender {
     /// Gives up a message, its chunks in whatever state (RFC 3758 §3.5 A1 to A3).
     fn abandon(&mut self, id: u64, paths: &mut [Path]) {
         for sent in &mut self.sent {
-            if sent.id != id || matches!(sent.status, Status::Acked | Status::Abandoned) {
+            if sent.id != id || sent.status == Status::Abandoned {
                 continue;
+            }
+            if sent.status == Status::Acked {
+                // A3: all parts at the same time.
+                self.tally.gapped -= 1;
             }
             let facts = sent.facts();
             self.tally.take_off(facts, paths);
@@ -286,7 +386,16 @@ impl Sender {
             sent.status = Status::Abandoned;
             self.tally.abandoned += 1;
         }
-        self.queue.forget(id);
+        let Some(data) = self.queue.forget(id) else { return };
+        // The peer may have all that was sent and wait for the rest: a TSN that never leaves stands for
+        // it, so that a FORWARD TSN can skip the message.
+        let tsn = self.next;
+        self.next += 1;
+        self.tally.abandoned += 1;
+        let data = Data { tsn: tsn.wire(), ..data };
+        let path = super::data_path(paths);
+        let sent = Sent::new(data, tsn, id, Policy::default(), path);
+        self.sent.push_back(Sent { status: Status::Abandoned, ..sent });
     }
 
     /// Gives up what is not to be sent any more; before anything is sent. `true` if there is more
@@ -391,14 +500,14 @@ impl Sender {
     pub(super) fn wants(&self, index: usize, paths: &[Path], config: &Config) -> bool {
         let path = &paths[index];
         if self.tally.marked > 0
-            && path.is_open()
+            && (path.is_open() || path.forced)
             && self.sent.iter().any(|s| s.status == Status::Marked && target(s, paths) == index)
         {
             return true;
         }
         super::data_path(paths) == index
-            && (path.flight < path.control.window().min(path.burst))
-            && self.may_cut(path.space(), path.space(), true, config)
+            && path.is_open_to_new()
+            && self.may_cut(path.space(), whole(index, paths), true, config)
     }
 
     /// Whether a new chunk may leave in `space` bytes.
@@ -414,7 +523,9 @@ impl Sender {
         let held_back = config.ack_clocked && !self.clocked && flying > 0;
         // §6.1 A: without room at the peer, one chunk may be in flight to find out.
         let fits = bytes as u64 <= self.tally.peer_rwnd.saturating_add(16) || flying == 0;
-        bytes <= space && fits && !small && !held_back
+        // §6.1: 2^16 - 1 messages; and a Gap Ack Block reaches no further.
+        let reached = self.sent.len() < MOST_SENT;
+        bytes <= space && fits && reached && !small && !held_back
     }
 
     /// A message to be sent.
@@ -433,20 +544,28 @@ impl Sender {
         config: &Config,
         chunks: &mut Vec<Chunk>,
     ) {
-        let whole = paths[index].space();
-        if paths[index].is_open() && self.tally.marked > 0 {
+        let whole = whole(index, paths);
+        let new = super::data_path(paths) == index;
+        if new && paths[index].flight == 0 {
+            paths[index].age(now);
+        }
+        let new = new && paths[index].is_open_to_new();
+        let open = paths[index].is_open() || paths[index].forced;
+        if open && self.tally.marked > 0 {
             let was = space;
             self.retransmit(now, index, paths, &mut space, chunks);
             if space < was {
                 paths[index].forced = false;
             }
         }
-        if super::data_path(paths) != index {
+        let path = &paths[index];
+        // What was sent again may have filled the window.
+        if !new || path.flight >= path.control.window().min(path.burst) {
             return;
         }
-        paths[index].age(now, config.max_burst);
-        let path = &paths[index];
-        if path.flight >= path.control.window().min(path.burst) {
+        // §6.1 C: new data leaves after all that is to be sent again here.
+        let waits = |sent: &Sent| sent.status == Status::Marked && target(sent, paths) == index;
+        if self.tally.marked > 0 && self.sent.iter().any(waits) {
             return;
         }
         let mut first = chunks.iter().all(|chunk| !matches!(chunk, Chunk::Data(_)));
@@ -468,10 +587,12 @@ impl Sender {
         chunks: &mut Vec<Chunk>,
     ) {
         let tally = &mut self.tally;
-        for (at, sent) in self.sent.iter_mut().enumerate() {
+        let mut earlier = false;
+        for sent in &mut self.sent {
             if tally.marked == 0 {
                 break;
             }
+            earlier |= sent.status == Status::Flying && sent.path == index;
             if sent.status != Status::Marked || target(sent, paths) != index {
                 continue;
             }
@@ -485,16 +606,20 @@ impl Sender {
             tally.marked -= 1;
             tally.flying += sent.user_bytes();
             tally.peer_rwnd = tally.peer_rwnd.saturating_sub(sent.user_bytes());
+            sent.moved |= sent.path != index;
             (sent.status, sent.path, sent.elsewhere) = (Status::Flying, index, false);
             sent.transmissions += 1;
+            // §6.3.1 C5: nothing later is timed either.
+            for path in &mut *paths {
+                path.timed = path.timed.filter(|(tsn, _)| *tsn < sent.tsn);
+            }
             let path = &mut paths[index];
-            // §6.3.1 C5: Karn's rule.
-            path.timed = path.timed.filter(|(tsn, _)| *tsn != sent.tsn);
             path.on_sent(now, bytes as u64);
-            if at == 0 {
-                // §7.2.4 step 4
+            if !earlier {
+                // §6.1, §7.2.4 step 4
                 path.t3 = Some(now + path.rtt.rto());
             }
+            earlier = true;
             chunks.push(Chunk::Data(sent.data.clone()));
         }
     }
@@ -509,18 +634,8 @@ impl Sender {
         let cut = self.queue.cut(longest)?;
         let (tsn, path) = (self.next, &mut paths[index]);
         self.next += 1;
-        let sent = Sent {
-            data: Data { tsn: tsn.wire(), ..cut.data },
-            tsn,
-            id: cut.id,
-            policy: cut.policy,
-            status: Status::Flying,
-            path: index,
-            transmissions: 1,
-            missing: 0,
-            fast: false,
-            elsewhere: false,
-        };
+        let data = Data { tsn: tsn.wire(), ..cut.data };
+        let sent = Sent::new(data, tsn, cut.id, cut.policy, index);
         let bytes = sent.user_bytes();
         self.held += bytes as usize;
         self.tally.flying += bytes;
@@ -550,6 +665,17 @@ fn in_order(gaps: &[(u16, u16)]) -> Cow<'_, [(u16, u16)]> {
     Cow::Owned(gaps)
 }
 
+/// The bit of a path.
+fn bit(path: usize) -> u64 {
+    1 << (path & 63)
+}
+
+/// Bytes of the longest DATA chunk for new data on a path: with several, all of them must hold it, for
+/// it may be sent again on another (§6.9, §7.3: AMDCS).
+fn whole(index: usize, paths: &[Path]) -> usize {
+    paths.iter().fold(paths[index].space(), |least, path| least.min(path.space()))
+}
+
 /// Where a chunk that was lost goes: what timed out on one path goes on another (§6.4.1).
 fn target(sent: &Sent, paths: &[Path]) -> usize {
     if sent.elsewhere { super::other_path(paths, sent.path) } else { super::data_path(paths) }
@@ -557,8 +683,11 @@ fn target(sent: &Sent, paths: &[Path]) -> usize {
 
 fn on_acked(now: Instant, sent: Facts, path: &mut Path) {
     path.news.acked += sent.wire_bytes;
-    // §8.2: the error counter of the path it was last sent on.
-    path.on_answer();
+    // §8.2: the error counter of the path it was last sent on. RFC 7829 §3.2 rule 9: of a chunk sent
+    // on several paths nobody knows which one answered, unless that one was sound anyway.
+    if !sent.moved || path.reachable == Reachable::Active {
+        path.on_answer();
+    }
     if let Some((_, at)) = path.timed.filter(|(tsn, _)| *tsn == sent.tsn) {
         path.timed = None;
         if sent.transmissions == 1 {

@@ -89,6 +89,7 @@ mod rfc9937;
 mod road;
 mod sctp_fuzz;
 mod sctp_pair;
+mod sctp_stress;
 mod tcp_pair;
 mod tcp_stress;
 mod tfrc_pair;

@@ -1,9 +1,10 @@
 //! Partial reliability (RFC 3758): messages are given up after their lifetime, and a FORWARD TSN tells
 //! the receiver not to wait.
 
+use crate::rfc9260_half::data;
 use crate::sctp_pair::{Client, Fate, Pair, Server, ms, plain};
 use talkspurt_proto::probe::Garbage;
-use talkspurt_proto::sctp::{Chunk, Config, ForwardTsn, Parameter, Skipped};
+use talkspurt_proto::sctp::{Chunk, Config, Data, ForwardTsn, Parameter, Skipped};
 use talkspurt_proto::time::Duration;
 
 fn timed(lifetime: u64) -> Config {
@@ -120,4 +121,97 @@ fn section_4_what_was_never_sent_needs_no_tsn() {
     pair.send(Client, 77, 10);
     pair.drive_for(Duration::from_secs(1));
     assert_eq!(pair.server.numbers().last(), Some(&77));
+}
+
+/// §3.6: a FORWARD TSN is acknowledged by the rules for data, RFC 9260 §6.2 and §6.7.
+#[test]
+fn section_3_6_a_forward_tsn_in_order_is_acknowledged_as_data_is() {
+    let mut pair = Pair::connected(&Config { sack_frequency: 2, ..plain() });
+    let (_, tag) = pair.tags();
+    let tsn = pair.first_tsn(Client);
+    pair.send(Client, 1, 100);
+    pair.drive_for(ms(500));
+    let forward = |to: u32| {
+        let skipped = Skipped::Ssn(vec![]);
+        Chunk::ForwardTsn(ForwardTsn { cumulative: tsn.wrapping_add(to), skipped })
+    };
+    let sacks = |pair: &Pair| -> Vec<_> {
+        pair.sent_by(Server).filter_map(|s| Some((s.at, s.sack()?.cumulative))).collect()
+    };
+    // In order and alone: after 200 ms.
+    let (before, start) = (sacks(&pair).len(), pair.now);
+    pair.forge(Server, tag, vec![forward(1)]);
+    pair.drive_for(ms(500));
+    assert_eq!(sacks(&pair)[before..], [(start + ms(200), tsn.wrapping_add(1))]);
+    // The second packet of two: at once.
+    let (before, start) = (sacks(&pair).len(), pair.now);
+    pair.forge(Server, tag, vec![forward(2)]);
+    pair.forge(Server, tag, vec![forward(3)]);
+    assert_eq!(sacks(&pair)[before..], [(start, tsn.wrapping_add(3))]);
+    // One that fills a gap: at once.
+    let part = Chunk::Data(Data { unordered: true, ..data(tsn.wrapping_add(5), b"later") });
+    pair.forge(Server, tag, vec![part]);
+    let (before, start) = (sacks(&pair).len(), pair.now);
+    pair.forge(Server, tag, vec![forward(4)]);
+    assert_eq!(sacks(&pair)[before..], [(start, tsn.wrapping_add(5))]);
+}
+
+/// §3.6: parts of a message that misses one up to the new cumulative TSN are removed, and the window
+/// offered has their room again.
+#[test]
+fn section_3_6_parts_behind_what_is_skipped_are_removed() {
+    let mut pair = Pair::connected(&plain());
+    let (_, tag) = pair.tags();
+    let tsn = pair.first_tsn(Client);
+    let part = |at: u32, ending| {
+        let tsn = tsn.wrapping_add(at);
+        Chunk::Data(Data { beginning: false, ending, ..data(tsn, b"a part") })
+    };
+    pair.forge(Server, tag, vec![part(1, false)]);
+    pair.forge(Server, tag, vec![part(2, true)]);
+    let skipped = Skipped::Ssn(vec![(0, 0)]);
+    pair.forge(Server, tag, vec![Chunk::ForwardTsn(ForwardTsn { cumulative: tsn, skipped })]);
+    let sack = pair.sent_by(Server).last().unwrap().sack().unwrap().clone();
+    assert_eq!((sack.cumulative, sack.a_rwnd), (tsn.wrapping_add(2), 4_000_000));
+}
+
+/// A3: parts that a gap block has acknowledged are given up with the others.
+#[test]
+fn section_3_5_a3_parts_that_came_are_given_up_too() {
+    let config = Config { lifetime: Some(ms(300)), ..plain() };
+    let mut pair = Pair::connected(&config);
+    let first = pair.first_tsn(Client);
+    pair.drop_data(Client, &[1, 3]);
+    pair.send(Client, 1, 4000);
+    pair.drive_for(ms(1100));
+    let forwards: Vec<_> = pair
+        .sent_by(Client)
+        .flat_map(|sent| &sent.packet.chunks)
+        .filter_map(|chunk| match chunk {
+            Chunk::ForwardTsn(forward) => Some(forward.cumulative),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(forwards, [first.wrapping_add(3)]);
+    pair.drive_for(Duration::from_secs(5));
+    assert_eq!(pair.server.received.len(), 0);
+    let sack = pair.sent_by(Server).last().unwrap().sack().unwrap();
+    assert_eq!(sack.a_rwnd, 4_000_000);
+}
+
+/// A message whose first parts are acknowledged when its life ends leaves nothing that others wait for.
+#[test]
+fn section_3_5_a_message_given_up_behind_its_acknowledged_parts() {
+    for interleaving in [false, true] {
+        let config = Config { lifetime: Some(ms(150)), interleaving, ..plain() };
+        let mut pair = Pair::connected(&config);
+        // Four chunks of thirty leave at once, and are acknowledged when the life ends.
+        pair.send(Client, 1, 30_000);
+        pair.drive_for(ms(1000));
+        pair.send(Client, 2, 100);
+        pair.drive_for(ms(1000));
+        assert_eq!(pair.server.numbers(), [2]);
+        let sack = pair.sent_by(Server).filter_map(|sent| sent.sack()).last().unwrap();
+        assert_eq!(sack.a_rwnd, 4_000_000);
+    }
 }

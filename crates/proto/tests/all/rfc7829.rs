@@ -3,9 +3,11 @@
 
 use crate::sctp_pair;
 use crate::sctp_pair::{Client, Fate, Pair, Server, ms, plain};
+use talkspurt_proto::endpoint::{Input, PathNews};
 use talkspurt_proto::packet::PathId;
 use talkspurt_proto::sctp::{Config, Reachable};
 use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::Size;
 
 fn two_paths(config: &Config) -> Pair {
     let mut pair = Pair::on_paths(config, config, 2);
@@ -137,4 +139,119 @@ fn section_3_2_a_doubtful_path_fails_in_the_end() {
     let (_, pair) = gap(&config, 80);
     assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::Inactive));
     assert_eq!(pair.client.sctp.state(), talkspurt_proto::sctp::State::Established);
+}
+
+/// Rule 5: a doubtful path is not asked where HEARTBEATs are turned off.
+#[test]
+fn section_3_2_rule_5_no_heartbeats_where_they_are_turned_off() {
+    let config =
+        Config { potentially_failed: Some(0), heartbeat_interval: Duration::ZERO, ..plain() };
+    let (_, pair) = gap(&config, 5);
+    assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::PotentiallyFailed));
+    assert_eq!(pair.sent_by(Client).filter(|s| s.has(4) && s.path == PathId(0)).count(), 0);
+}
+
+/// Rule 4: without a sound path, data goes on a potentially failed one and not on an inactive one.
+#[test]
+fn section_3_2_rule_4_doubtful_before_inactive() {
+    let config = Config { potentially_failed: Some(0), ..plain() };
+    let mut pair = two_paths(&config);
+    pair.on_wire(|_| Fate::Drop);
+    // The interface of the primary path goes: inactive, without a timeout.
+    pair.input(Client, Input::Path(PathId(0), PathNews::Down));
+    assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::Inactive));
+    let start = pair.now;
+    pair.send(Client, 1, 100);
+    pair.drive_for(Duration::from_secs(8));
+    assert_eq!(pair.client.sctp.reachable(PathId(1)), Some(Reachable::PotentiallyFailed));
+    let data = pair.sent_by(Client).filter(|sent| sent.has_data() && sent.at >= start);
+    let paths: Vec<_> = data.map(|sent| sent.path).collect();
+    assert!(paths.len() > 2 && paths.iter().all(|path| *path == PathId(1)), "{paths:?}");
+}
+
+/// Rules 9 and 10: an acknowledgement of what was sent on two paths tells nothing of the doubtful one.
+#[test]
+fn section_3_2_rule_9_ambiguous_acknowledgements_clear_nothing() {
+    for moved in [true, false] {
+        let config =
+            Config { potentially_failed: Some(0), heartbeat_interval: Duration::ZERO, ..plain() };
+        let mut pair = two_paths(&config);
+        // Data is lost on the primary path, then all on the other, whose retransmission comes back.
+        pair.on_wire(|_| Fate::Drop);
+        pair.send(Client, 1, 100);
+        pair.drive_for(ms(1500));
+        assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::PotentiallyFailed));
+        pair.drive_for(ms(600));
+        assert_eq!(pair.client.sctp.reachable(PathId(1)), Some(Reachable::PotentiallyFailed));
+        pair.on_wire(|_| Fate::Arrive);
+        if moved {
+            pair.drive_for(Duration::from_secs(4));
+            assert_eq!(pair.server.numbers(), [1]);
+            assert_ne!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::Active));
+            assert_ne!(pair.client.sctp.reachable(PathId(1)), Some(Reachable::Active));
+        }
+        // New data, sent on one path only, does.
+        pair.drive_for(Duration::from_secs(10));
+        pair.send(Client, 2, 100);
+        pair.drive_for(Duration::from_secs(4));
+        let active = |path| pair.client.sctp.reachable(PathId(path)) == Some(Reachable::Active);
+        assert!(active(0) || active(1));
+    }
+}
+
+/// HEARTBEATs lost on paths that carry no data do not end the association.
+#[test]
+fn rfc_9260_section_8_1_other_paths_do_not_count() {
+    let config = Config {
+        association_max_retrans: 2,
+        heartbeat_interval: Duration::from_secs(5),
+        ..plain()
+    };
+    let mut pair = Pair::on_paths(&config, &config, 5);
+    pair.connect();
+    pair.drive_for(ms(500));
+    pair.on_wire(|sent| if sent.path == PathId(0) { Fate::Arrive } else { Fate::Drop });
+    pair.drive_for(Duration::from_secs(300));
+    assert_eq!(pair.client.sctp.state(), talkspurt_proto::sctp::State::Established);
+    assert_eq!(pair.client.sctp.reachable(PathId(4)), Some(Reachable::Inactive));
+}
+
+/// RFC 9260 §6.9, §7.3: parts are cut so that they fit all paths (AMDCS).
+#[test]
+fn rfc_9260_section_7_3_parts_fit_every_path() {
+    use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, Quote, Quoted};
+    let mut pair = Pair::on_paths(&Config { mtu: Size::from_bytes(1500), ..plain() }, &plain(), 2);
+    pair.connect();
+    pair.drive_for(ms(300));
+    pair.send(Client, 1, 100);
+    let (_, tag) = pair.tags();
+    let transport = Quoted::Sctp { tag };
+    let (version, ecn) = (IpVersion::V4, Ecn::NotEct);
+    let quote = Quote { version, ip_bytes: 1500, mark: 0, ttl: 60, dscp: 0, ecn, transport };
+    let body = Body::TooBig { mtu: 600, quote };
+    pair.input(Client, Input::Packet { path: PathId(1), ecn, damage: Damage::None, body });
+    pair.drive_for(ms(300));
+    // The primary path dies with all parts in flight: they arrive by the narrower one.
+    cut(&mut pair);
+    pair.send(Client, 2, 3000);
+    pair.drive_for(Duration::from_secs(20));
+    assert_eq!(pair.server.numbers(), [1, 2]);
+    let parts = pair.sent_by(Client).flat_map(|sent| sent.data());
+    let longest = parts.map(|data| 16 + data.payload.wire_bytes()).max();
+    assert_eq!(longest, Some(600 - 20 - 12));
+    let narrow = pair.sent_by(Client).filter(|sent| sent.path == PathId(1));
+    assert!(narrow.map(|sent| sent.packet.wire_bytes() + 20).max() <= Some(600));
+}
+
+/// §5.4: an address that never answers is asked once each timeout at first, and then as an idle one is.
+#[test]
+fn rfc_9260_section_5_4_probes_become_rare() {
+    let config = Config { rto_max: Duration::from_secs(1), ..plain() };
+    let mut pair = Pair::on_paths(&config, &config, 2);
+    pair.on_wire(|sent| if sent.path == PathId(1) { Fate::Drop } else { Fate::Arrive });
+    pair.connect();
+    pair.drive_for(Duration::from_secs(310));
+    let asked = pair.sent_by(Client).filter(|s| s.has(4) && s.path == PathId(1)).count();
+    // Six each second, then one in HB.interval and a timeout, give or take half of it.
+    assert!((6 + 9..=6 + 11).contains(&asked), "{asked}");
 }

@@ -6,7 +6,7 @@ use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Event, Input};
 use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId, Quote, Quoted};
 use talkspurt_proto::probe::Garbage;
-use talkspurt_proto::sctp::{Config, Sctp};
+use talkspurt_proto::sctp::{Chunk, Config, Sack, Sctp};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 
@@ -27,6 +27,163 @@ fn section_7_2_1_slow_start_and_the_initial_window() {
     let mtu = Config { mtu: Size::from_bytes(1500), ..plain() };
     // PMDCS 1468: max(2936, 4404) = 4404.
     assert_eq!(Sctp::client(&mtu, Dice::new(1, "a")).window(PathId(0)), Some((4404, None)));
+    // Over IPv6 4344: PMDCS 1448, max(2896, 4344).
+    let six = Sctp::client(&mtu, Dice::new(1, "a")).over(IpVersion::V6);
+    assert_eq!(six.window(PathId(0)), Some((4344, None)));
+}
+
+/// Max.Burst limits what leaves at one opportunity, not what leaves until the next SACK.
+#[test]
+fn section_6_1_d_max_burst_limits_each_opportunity() {
+    let config = Config { initial_window: Some(Size::from_bytes(60_000)), ..plain() };
+    let mut pair = Pair::connected(&config);
+    pair.delay = ms(150);
+    let start = pair.now;
+    for number in 0..14 {
+        pair.send(Client, number, 1000);
+        pair.drive_for(ms(20));
+    }
+    let data = |pair: &Pair| pair.sent_by(Client).filter(|s| s.has_data()).map(|s| s.at).collect();
+    let times: Vec<_> = data(&pair);
+    let expected: Vec<_> = (0..14).map(|number| start + ms(20 * number)).collect();
+    assert_eq!(times, expected);
+    pair.drive_for(Duration::from_secs(2));
+    // Of what is handed over at one instant four packets leave, the others with the SACKs.
+    let now = pair.now;
+    for number in 0..20 {
+        pair.send(Client, number, 1000);
+    }
+    pair.drive_for(ms(299));
+    assert_eq!(data(&pair).iter().filter(|at| **at == now).count(), 4);
+    assert_eq!(pair.sent_by(Client).filter(|s| s.has_data() && s.at > now).count(), 0);
+    pair.drive_for(ms(900));
+    assert_eq!(pair.server.received.len(), 34);
+}
+
+/// An association whose SACKs the test writes: what the server sends is lost.
+struct Told {
+    pair: Pair,
+    tag: u32,
+    first: u32,
+}
+
+impl Told {
+    fn new(config: &Config) -> Self {
+        let mut pair = Pair::connected(&Config { max_burst: 100, ..config.clone() });
+        pair.on_wire(|sent| if sent.from == Server { Fate::Drop } else { Fate::Arrive });
+        let ((tag, _), first) = (pair.tags(), pair.first_tsn(Client));
+        Self { pair, tag, first }
+    }
+
+    /// A SACK of so many chunks cumulatively, and of gaps counted from there.
+    fn sack(&mut self, chunks: u32, gaps: &[(u16, u16)], duplicates: &[u32]) {
+        let sack = Sack {
+            cumulative: self.first.wrapping_add(chunks).wrapping_sub(1),
+            a_rwnd: 4_000_000,
+            gaps: gaps.to_vec(),
+            duplicates: duplicates.iter().map(|chunk| self.first.wrapping_add(*chunk)).collect(),
+        };
+        self.pair.forge(Client, self.tag, vec![Chunk::Sack(sack)]);
+    }
+
+    fn send(&mut self, chunks: u8) {
+        (0..chunks).for_each(|number| self.pair.send(Client, number, 1000));
+    }
+
+    /// How often a chunk left.
+    fn copies(&self, chunk: u32) -> usize {
+        let tsn = self.first.wrapping_add(chunk);
+        self.pair.sent_by(Client).flat_map(|s| s.data()).filter(|data| data.tsn == tsn).count()
+    }
+
+    fn window(&self) -> (u64, Option<u64>) {
+        self.pair.client.sctp.window(PathId(0)).unwrap()
+    }
+}
+
+/// The Note: a SACK that advances the cumulative point lets the window grow before it is halved.
+#[test]
+fn section_7_2_4_the_window_grows_before_it_is_reduced() {
+    let window = Some(Size::from_bytes(20 * 1016));
+    let mut told = Told::new(&Config { initial_window: window, ..plain() });
+    told.send(60);
+    told.sack(1, &[(3, 3)], &[]);
+    assert_eq!(told.window(), (21 * 1016, None));
+    told.sack(1, &[(3, 4)], &[]);
+    // Chunk 1 came, chunk 2 is missed for the third time.
+    told.sack(2, &[(2, 4)], &[]);
+    assert_eq!(told.window(), (11 * 1016, Some(11 * 1016)));
+}
+
+/// Step 3: a packet leaves whatever the window says at the beginning of a recovery only.
+#[test]
+fn section_7_2_4_nothing_is_forced_out_during_a_recovery() {
+    let window = Some(Size::from_bytes(40 * 1016));
+    let mut told = Told::new(&Config { initial_window: window, ..plain() });
+    told.send(100);
+    for last in 2..=4 {
+        told.sack(0, &[(2, last)], &[]);
+    }
+    assert_eq!((told.copies(0), told.window().0), (2, 20 * 1016));
+    // Chunk 10 is missed three times too, while 30 chunks and more are in flight.
+    for last in 12..=14 {
+        told.sack(0, &[(2, 10), (12, last)], &[]);
+    }
+    assert_eq!(told.copies(10), 1);
+    // As soon as the window has room it leaves, before new data.
+    let before = told.pair.log.len();
+    told.sack(0, &[(2, 10), (12, 40)], &[]);
+    assert_eq!(told.copies(10), 2);
+    let first = told.pair.log[before..].iter().flat_map(|sent| sent.data()).next().unwrap();
+    assert_eq!(first.tsn, told.first.wrapping_add(10));
+}
+
+/// Bytes of chunks reported as duplicates count in partial_bytes_acked, once for each copy sent.
+#[test]
+fn section_7_2_2_reported_duplicates_count() {
+    for (duplicates, grown) in [(&[][..], 0), (&[0], 1016), (&[1], 0)] {
+        let window = Some(Size::from_bytes(8 * 1016));
+        let mut told = Told::new(&Config { initial_window: window, ..plain() });
+        told.send(60);
+        for last in 2..=4 {
+            told.sack(0, &[(2, last)], &[]);
+        }
+        assert_eq!((told.copies(0), told.window().0), (2, 4 * 1016));
+        // The exit point is chunk 9: the recovery is over, and slow start adds a chunk.
+        told.sack(10, &[], &[]);
+        let (window, threshold) = told.window();
+        assert_eq!((window, threshold), (5 * 1016, Some(4 * 1016)));
+        // Congestion avoidance: four chunks of five are acknowledged, and a duplicate is reported.
+        for chunks in 11..=13 {
+            told.sack(chunks, &[], &[]);
+        }
+        told.sack(14, &[], duplicates);
+        assert_eq!(told.window().0 - window, grown, "{duplicates:?}");
+    }
+}
+
+/// §7.2.1, §7.2.3: after T3 one packet is in flight, however short, until it is acknowledged.
+#[test]
+fn section_7_2_3_after_t3_there_is_one_packet() {
+    let mut pair = Pair::connected(&plain());
+    pair.drop_data(Client, &[1, 2, 3]);
+    let start = pair.now;
+    for number in 0..3 {
+        pair.send(Client, number, 100);
+    }
+    pair.drive_for(ms(1010));
+    for number in 3..6 {
+        pair.send(Client, number, 100);
+    }
+    pair.drive_for(Duration::from_secs(2));
+    let sent: Vec<_> = pair
+        .sent_by(Client)
+        .filter(|sent| sent.has_data())
+        .map(|sent| (sent.at.saturating_since(start), sent.data().count()))
+        .collect();
+    assert_eq!(sent[..3], [(ms(0), 1); 3]);
+    assert_eq!(sent[3..], [(ms(1000), 3), (ms(1100), 3)]);
+    assert_eq!(pair.server.numbers(), [0, 1, 2, 3, 4, 5]);
 }
 
 #[test]
@@ -168,4 +325,64 @@ fn section_8_3_idle_paths_are_asked() {
     // HB.interval, RTO 1 s, give or take half of it.
     assert!((9..=11).contains(&asked), "{asked}");
     assert_eq!(asked, answered);
+}
+
+/// §6.1 A: SACKs that keep a window closed neither end the association nor lower the window.
+#[test]
+fn section_6_1_zero_window_probes_are_no_errors() {
+    let config = Config { rto_max: Duration::from_secs(1), ..plain() };
+    let mut told = Told::new(&config);
+    let (tag, first) = (told.tag, told.first);
+    told.pair.on_wire(|_| Fate::Drop);
+    let window = told.window();
+    told.send(2);
+    let closed = |told: &mut Told| {
+        let sack = Sack { cumulative: first.wrapping_sub(1), a_rwnd: 0, ..Sack::default() };
+        told.pair.forge(Client, tag, vec![Chunk::Sack(sack)]);
+    };
+    for _ in 0..40 {
+        closed(&mut told);
+        told.pair.drive_for(Duration::from_secs(1));
+    }
+    assert_eq!(told.pair.client.sctp.state(), talkspurt_proto::sctp::State::Established);
+    assert_eq!(told.window(), window);
+    // SACKs that have room and acknowledge nothing are no sign of life of the data.
+    for _ in 0..40 {
+        told.sack(0, &[], &[]);
+        told.pair.drive_for(Duration::from_secs(1));
+    }
+    assert_eq!(told.pair.client.sctp.state(), talkspurt_proto::sctp::State::Closed);
+}
+
+/// §6.3.1 C5: a chunk gives no round-trip time when an earlier one was sent again behind it: its
+/// acknowledgement may be that of the earlier one's copy.
+#[test]
+fn section_6_3_1_c5_nothing_is_timed_across_a_retransmission() {
+    let window = Some(Size::from_bytes(20 * 1016));
+    let mut told = Told::new(&Config { initial_window: window, ..plain() });
+    let round = |told: &mut Told, chunks: u32| {
+        told.pair.drive_for(ms(100));
+        told.sack(chunks, &[], &[]);
+    };
+    for chunks in 1..=5 {
+        told.send(1);
+        round(&mut told, chunks);
+    }
+    told.send(5);
+    round(&mut told, 6);
+    // Chunk 10 is timed, and then chunk 6 is sent again.
+    told.send(1);
+    for last in 2..=4 {
+        told.sack(6, &[(2, last)], &[]);
+    }
+    assert_eq!(told.copies(6), 2);
+    told.pair.drive_for(ms(900));
+    told.sack(11, &[], &[]);
+    // After round trips of 100 ms RTO is RTO.Min, and still is.
+    let now = told.pair.now;
+    told.send(1);
+    told.pair.drive_for(ms(1500));
+    let tsn = told.first.wrapping_add(11);
+    let copies = told.pair.sent_by(Client).filter(|s| s.data().any(|data| data.tsn == tsn));
+    assert_eq!(copies.map(|s| s.at).collect::<Vec<_>>(), [now, now + ms(1000)]);
 }

@@ -433,6 +433,17 @@ impl Side<'_> {
         };
         let Some((mtu, _)) = self.least else { return };
         if frame + headers > mtu.as_bytes() {
+            if let Transport::Sctp(sctp) = &self.flow.transport {
+                // RFC 9260 §6.9: cut to what the knob says, and never cut again.
+                if sctp.mtu > mtu {
+                    let message = format!(
+                        "{frame} bytes are cut into chunks for an MTU of {}, and chunks are not cut again for the least on the way ({mtu}) (RFC 9260 §6.9)",
+                        sctp.mtu
+                    );
+                    found.add(path, message).hint(format!("set transport.mtu to {mtu} or less"));
+                }
+                return;
+            }
             let protocol = self.flow.transport.protocol();
             let message = format!(
                 "{frame} bytes and {headers} of headers do not fit the least MTU on the way ({mtu}), and {protocol} is not fragmented"

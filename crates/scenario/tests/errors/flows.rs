@@ -74,6 +74,12 @@ fn packets_longer_than_the_path_less_their_headers() {
         assert!(told.contains("flows.sensor.source.packet"), "{told}");
         assert!(told.contains("least MTU on the way (1500B)"), "{told}");
     }
+    // SCTP cuts, to what its knob says, and never again (RFC 9260 §6.9).
+    assert_eq!(with("kind = \"sctp\"", "20000B"), "no problem");
+    let told = with("kind = \"sctp\", mtu = \"9000B\"", "20000B");
+    assert!(told.contains("flows.sensor.source.packet"), "{told}");
+    assert!(told.contains("transport.mtu"), "{told}");
+    assert_eq!(with("kind = \"sctp\", mtu = \"9000B\"", "1000B"), "no problem");
 }
 
 #[test]

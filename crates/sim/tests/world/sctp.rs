@@ -39,3 +39,27 @@ fn in_order_a_loss_delays_others_too() {
     assert_eq!((ordered.1, unordered.1), (0, 0));
     assert!(2 * ordered.0 > 3 * unordered.0, "{ordered:?} {unordered:?}");
 }
+
+/// RFC 9260 §6.9: messages longer than the path MTU are cut and put together again, through loss too;
+/// so is a media packet.
+#[test]
+fn messages_longer_than_the_mtu_arrive_whole() {
+    let lossy = [link("l", "a-z", "10Mbit/s", "20ms", "loss = 0.02\nback = { loss = 0.0 }")];
+    let cbr = "{ kind = 'cbr', rate = '800kbit/s', packet = '5000B', noise = '0s' }";
+    let one = flow("f", "a-z", "{ kind = 'sctp' }", cbr, "stop = '18s'\nstart_spread = '0s'");
+    let seen = run(&scenario("20s", &[lossy.concat(), one]));
+    let f = seen.flow("f");
+    // 360 messages of four chunks, all of them delivered, in 20 s.
+    assert_eq!(f.received_packets, 4 * 360);
+    assert_eq!(f.goodput_bps, Some(360.0 * 5000.0 * 8.0 / 20.0));
+    // 480 bytes of speech and 12 of RTP in packets of 300.
+    let more = "mtu = '300B'\nloss = 0.02\nback = { loss = 0.0 }";
+    let narrow = [link("l", "a-z", "10Mbit/s", "20ms", more)];
+    let speech = "{ kind = 'speech', codec = 'pcmu', packet = '60ms', lead = '1s' }";
+    let playout = "playout = { buffer = '3s' }";
+    let call = flow("f", "a-z", "{ kind = 'sctp', mtu = '300B' }", speech, playout);
+    let seen = run(&scenario("20s", &[narrow.concat(), call]));
+    let f = seen.flow("f");
+    assert_eq!((f.late_packets, f.missing_packets), (Some(0), Some(0)));
+    assert!(f.received_packets > 400);
+}
