@@ -80,6 +80,7 @@ fn run(seed: u64) {
         let limited = given_up && dice.bits().is_multiple_of(2);
         let how = Sending {
             stream,
+            ppid: 0,
             unordered,
             lifetime: (given_up && !limited).then(|| ms(dice.bits() % 800 + 1)),
             max_retransmissions: limited.then(|| (dice.bits() % 3) as u32),
