@@ -71,7 +71,7 @@ fn the_codec_follows_the_network_and_comes_back() {
     let rungs = rungs(&finished);
     // Alone on the link, G.711 soon; under twelve flows something less; G.711 again at the end.
     assert!(rungs[10..39].iter().all(|rung| *rung == 0), "{rungs:?}");
-    assert!(rungs[44..80].iter().any(|rung| *rung >= 2), "{rungs:?}");
+    assert!(rungs[44..80].iter().any(|rung| *rung >= 1), "{rungs:?}");
     assert_eq!(rungs.last(), Some(&0), "{rungs:?}");
     let call = &finished.recording.flows[0];
     // Some of it was heard in every rung that was used; what was played is what was counted.
