@@ -46,8 +46,9 @@ def openings(resolved: str) -> list[str]:
 
 def _hurries(flow: dict[str, Any]) -> bool:
     source = flow.get("source", {})
-    first = flow.get("playout", {}).get("anchor", "first_arrival") == "first_arrival"
-    return source.get("kind") == "speech" and source.get("lead", "0ns") == "0ns" and first
+    first: bool = flow.get("playout", {}).get("anchor", "first_arrival") == "first_arrival"
+    at_once: bool = source.get("kind") == "speech" and source.get("lead", "0ns") == "0ns"
+    return at_once and first
 
 
 def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:

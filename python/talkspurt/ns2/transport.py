@@ -381,7 +381,8 @@ def _window(part: Part) -> list[Setting]:
 
 def _rate(part: Part) -> list[Setting]:
     for key, wanted in (
-        ("initial_window", 1), ("idle", "rfc3448"), ("receive_rate", "rfc4342"), ("faster_restart", False),
+        ("initial_window", 1), ("idle", "rfc3448"), ("receive_rate", "rfc4342"),
+        ("faster_restart", False),
         ("history_discounting", False), ("loss_intervals", 8), ("minimum_interval", None),
         ("credit", None), ("minimum_timeout", None), ("feedback_per_rtt", 1),
         ("counter_follows_acks", True), ("elapsed_time", True), ("loss_intervals_option", True),
@@ -419,7 +420,8 @@ def _tfrc(flow: Flow) -> Agents:
         path = rate.at("nominal_size")
         findings.refuse(path, "it computes with what it sends", f"--set {path}={unit}B")
     for key, wanted in (
-        ("idle", "ns2"), ("receive_rate", "rfc4342"), ("faster_restart", False), ("oscillation_prevention", True),
+        ("idle", "ns2"), ("receive_rate", "rfc4342"), ("faster_restart", False),
+        ("oscillation_prevention", True),
         ("loss_intervals", 8), ("p_floor", 0), ("minimum_interval", None), ("credit", None),
         ("timer_granularity", None), ("minimum_timeout", None), ("initial_window", None),
         ("counter_follows_acks", None), ("elapsed_time", None), ("loss_intervals_option", None),

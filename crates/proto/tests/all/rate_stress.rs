@@ -20,12 +20,9 @@ fn is_data(body: &Body) -> bool {
 fn seconds(span: f64) -> Duration {
     Duration::from_secs_f64(span)
 }
-fn between(dice: &mut Dice, least: f64, most: f64) -> f64 {
-    least + (most - least) * dice.unit()
-}
 /// As likely in any octave.
 fn about(dice: &mut Dice, least: f64, most: f64) -> f64 {
-    between(dice, least.ln(), most.ln()).exp()
+    least * talkspurt_proto::math::pow(most / least, dice.unit())
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -67,8 +67,9 @@ fn check_table(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
                     continue;
                 }
                 let hint = (found.0.len() < MOST_HINTS).then(|| {
-                    let keys = properties(schema).map(|p| p.keys().map(String::as_str).collect());
-                    did_you_mean("keys here are", key, keys.unwrap_or_else(Vec::new))
+                    let keys: Option<Vec<&str>> =
+                        properties(schema).map(|p| p.keys().map(String::as_str).collect());
+                    did_you_mean("keys here are", key, keys.unwrap_or_default())
                 });
                 found.add(within, "unknown key").at(&inner.origin).hint(hint.flatten());
             }
