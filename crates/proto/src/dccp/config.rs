@@ -82,11 +82,12 @@ pub struct Config {
     /// §5.2).
     #[serde(default = "Config::default_service")]
     pub service: Service,
-    /// Sequence Window in packets to begin with, 32 or more (RFC 4340 §7.5.2). Absent: 100.
+    /// Sequence Window in packets to begin with, 32 or more (RFC 4340 §7.5.2). Absent: 100, but the
+    /// largest under `ns2`, for ns-2.35 accepts every sequence number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_window: Option<u64>,
     /// The Sequence Window grows to five times the packets of a round trip, as RFC 4340 §7.5.2
-    /// recommends, of both ends. Absent: true, but false where `sequence_window` is given. (Linux's
+    /// recommends, of both ends. Absent: true, but false under `ns2` and where `sequence_window` is given. (Linux's
     /// follows what its CCID 2 sends, down to 32 too, and its Ack Ratio follows the other end's.)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_window_follows: Option<bool>,
@@ -224,9 +225,11 @@ impl Config {
     /// The Sequence Window to begin with.
     #[must_use]
     pub fn initial_window(&self) -> u64 {
-        self.sequence_window
-            .unwrap_or(seqno::DEFAULT_WINDOW)
-            .clamp(seqno::LEAST_WINDOW, self.most_window())
+        let open = match self.profile {
+            Profile::Rfc | Profile::Linux => seqno::DEFAULT_WINDOW,
+            Profile::Ns2 => self.most_window(),
+        };
+        self.sequence_window.unwrap_or(open).clamp(seqno::LEAST_WINDOW, self.most_window())
     }
     /// The largest Sequence Window to ask for: with short numbers a quarter of their space, so that
     /// §7.6 extends each rightly.
@@ -237,6 +240,7 @@ impl Config {
     /// Whether the Sequence Window follows the packets of a round trip.
     #[must_use]
     pub fn window_follows(&self) -> bool {
-        self.sequence_window_follows.unwrap_or(self.sequence_window.is_none())
+        let fixed = self.sequence_window.is_some() || self.profile == Profile::Ns2;
+        self.sequence_window_follows.unwrap_or(!fixed)
     }
 }
