@@ -338,9 +338,9 @@ def _voip_variant(run: Run) -> dict[str, Value]:
     rate, loss, rtt = (
         float(found.filter(pl.col("time_s") <= at)["value"][-1]) for found in gauges.values()
     )
-    # RFC 4828 §4.2: of the equation's rate, headers of 40 bytes take their share.
+    # RFC 5622 §5: of the equation's rate, headers of 36 bytes take their share (RFC 4828 §4.2).
     payload = float(run.flow("call", "payload_bytes") / run.flow("call", "sent_packets"))
-    whole = rate * (payload + 40) / payload
+    whole = rate * (payload + 36) / payload
     packets = run.packets.filter(pl.col("ip_bytes") > 110)
     gaps = packets["enqueued_s"].diff().drop_nulls()
     least = float(gaps.min())  # type: ignore[arg-type]
