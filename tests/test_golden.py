@@ -14,13 +14,13 @@ import talkspurt
 
 SCENARIOS = Path(__file__).parent.parent / "scenarios"
 GOLDEN = {
-    "ccid3": "b6268cdd13636645bbdd35f9164a5eee",
+    "ccid3": "f63768c78a026c7e17eca2f5eef22700",
     "controllers": "65df6df1a32ea74cfdc072b4c58b34d6",  # of a study its first combination and seed
     "every-transport": "e67b36ce90cc7f0df1d2d9e29ad24a0e",
     "first-call": "e6eb751fc514d8584ed03f4cc42cd49f",
-    "large-delay": "c2760c2c866c007d45779338e7bd0e08",
+    "large-delay": "b665dc20e77f42303a3340369d5f2e0b",
     "many": "322b88e1f16c608514e577c61350d5e0",
-    "multistreaming": "77689bf196a2be3991f7eba7289586a4",
+    "multistreaming": "ea891cf6979644369ebe1ba3f8935162",
     "partial-reliability": "03fd18073dc90d2aec188aabd4ee7c70",
     "queues": "5fa1890eeb09d26c87193bad920809ae",
     "sources": "ec798b5f92dc1db937826408c71e49c4",
@@ -40,15 +40,15 @@ CONTROLLERS = {
     "TCP SACK": "31fc9c577679ceb814f903df7b82d61e",
     "TCP CUBIC": "6c02dd73f14aafc2d3ff3eac9ff0c46e",
     "TCP BBR": "c506dc94970bc75ae597de1a402300bf",
-    "SCTP": "73b7ab307ce82e0944a37d5e0dd26499",
-    "SCTP unordered": "c43f225411e21c4aff0d65d7b4fcdda2",
+    "SCTP": "4b6b6f73f0b68cf8d25c11a794437786",
+    "SCTP unordered": "4f7c8e72676449efcdec26e374b173f0",
     "SCTP partial": "7b752d69283be97ee2d8b9ba612877a6",
-    "DCCP CCID 2": "00f858684be044ced1ae399d717a66f8",
-    "DCCP CCID 3": "a3033e704559ca75613c5136d0db16fc",
-    "DCCP CCID 4": "30f7795427c8f11289af686c62ab7418",
-    "TFRC": "5fe0e20172e3b52ea2a81dd77fcea426",
-    "TFRC-TB": "db8c755400bf992d961fced271f11f16",
-    "Beritelli": "bde002daf7b3b50f8f7455a65ed93499",
+    "DCCP CCID 2": "de22cd603da3932c2b15c419e777ba8b",
+    "DCCP CCID 3": "75d3e7f7a8f47da18634a4eac45b6ebf",
+    "DCCP CCID 4": "55500407e7b6769c60fdf1c7278068cc",
+    "TFRC": "d0d5c05e41551b7af92a265f780098c3",
+    "TFRC-TB": "7fc683d2f6cd7bf972c147b2ea046062",
+    "Beritelli": "ba69432be369c80cddca3c6271b84bc8",
 }
 """Each value of the axis of ``controllers``, under its first seed."""
 QUEUES = {

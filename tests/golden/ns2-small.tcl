@@ -2,14 +2,15 @@
 #
 # scenario for ns-2.35, written by talkspurt VERSION.
 #
-#   ns scenario.tcl [TRACE]      writes its trace, scenario.tr unless told: 156 kB or less
+#   ns scenario.tcl [TRACE]      writes its trace, scenario.tr by default: 156 kB or less
 #
-# Behind a line stands whence it comes: a line of the scenario, --set, or a default.
+# Each line ends with its source: a line of the scenario, --set, or a default.
 # * playout and opinion scores are left out: ns-2 plays nothing
 # * flows.call.start_spread: drawn by ns-2's dice; 0s for none
 # * losses on links are drawn by ns-2's dice; compare several seeds
 
-set trace_file [expr {$argc > 0 ? [lindex $argv 0] : "scenario.tr"}]
+set trace_file "scenario.tr"
+if {$argc > 0} { set trace_file [lindex $argv 0] }
 set ns [new Simulator]
 set dice [new RNG]
 $dice seed 7                                                         ;# line 3: seed = 7
@@ -18,6 +19,13 @@ set trace [open $trace_file w]
 $ns trace-all $trace
 # Only the routes written below.
 RouteLogic instproc configure {} { return 0 }
+proc finish {} {
+    global ns trace
+    $ns flush-trace
+    close $trace
+    puts {talkspurt: the run is complete}
+    exit 0
+}
 
 # Losses on the medium: behind the transmitter and the propagation, and in the trace.
 proc lossy {from to probability} {
@@ -99,5 +107,5 @@ $s(upload) attach-agent $a(upload)
 $ns at $t(upload) "$s(upload) start"
 $ns at 10 "$s(upload) stop"
 
-$ns at 10 "$ns flush-trace; close $trace; exit 0"                    ;# line 2: duration = "10s"
+$ns at 10 "finish"                                                   ;# line 2: duration = "10s"
 $ns run

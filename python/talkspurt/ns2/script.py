@@ -281,7 +281,7 @@ class _Writer:
             "    global ns trace",
             "    $ns flush-trace",
             "    close $trace",
-            f"    puts {word(END)}",
+            f"    puts {{{END}}}",
             "    exit 0",
             "}",
             *("\n" + text for text in self.procedures),
