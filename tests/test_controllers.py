@@ -47,10 +47,10 @@ def test_reliable_and_in_order_is_too_late(of: Of, transport: str) -> None:
 
 
 @pytest.mark.parametrize("modern", ["TCP CUBIC", "TCP BBR"])
-def test_rack_holds_the_call_up_half_as_long(of: Of, modern: str) -> None:
+def test_rack_holds_the_call_up_a_quarter_to_a_half_less(of: Of, modern: str) -> None:
     losses = sum(of(modern, "loss_ratio"))
     for transport in ("TCP Tahoe", "TCP Reno", "TCP NewReno", "TCP SACK"):
-        assert 0.4 < losses / sum(of(transport, "loss_ratio")) < 0.65
+        assert 0.5 < losses / sum(of(transport, "loss_ratio")) < 0.8
 
 
 def test_the_differences_between_the_older_tcps_are_not_shown(study: Study) -> None:

@@ -52,6 +52,7 @@ def test_the_mean_interval_by_hand():
     assert losses.rate([10, 20, 50], 1) == pytest.approx(3 / 80)
 
 
+# At 20 Mbit/s the queue never fills, so that all losses are random.
 LOSSY = """
 title = "Random losses"
 duration = "40s"
@@ -59,7 +60,7 @@ record = { packets = true }
 [links.l]
 from = "a"
 to = "b"
-rate = "5Mbit/s"
+rate = "20Mbit/s"
 delay = "40ms"
 loss = 0.01
 queue = { kind = "droptail", packets = 100 }
@@ -104,11 +105,11 @@ def test_it_is_what_a_receiver_kept(lossy, flow):
     rtt = losses.round_trip(lossy, flow, "from")
     ratios = []
     for time, reported in reports.select("time_s", "value").iter_rows():
-        known = life.filter(life["received_s"] < time - 0.0401)
+        known = life.filter(life["received_s"] < time - 0.04003)
         seen = life.filter(life["number"] <= known["number"].max()).rows()
         ratios.append(losses.at_the_end(seen, losses.events(seen, rtt)) / reported)
     assert len(ratios) > 50
-    assert sum(abs(ratio - 1) < 1e-6 for ratio in ratios) > 0.7 * len(ratios)
+    assert sum(abs(ratio - 1) < 1e-6 for ratio in ratios) > 2 / 3 * len(ratios)
     assert max(ratios) < 1.5 and min(ratios) > 1 / 1.5
     (row,) = metrics.compute(lossy, "loss_event_rate", flow).to_dicts()
     assert row["value"] == pytest.approx(gauge["value"][-1], rel=0.05), "a little later"
@@ -128,7 +129,7 @@ def test_of_losses_that_are_far_apart_each_is_an_event(lossy):
 
 
 def test_without_a_loss_the_rate_is_none():
-    wide = LOSSY.replace("loss = 0.01", "").replace("40s", "2s").replace("5Mbit/s", "1Gbit/s")
+    wide = LOSSY.replace("loss = 0.01", "").replace("40s", "2s").replace("20Mbit/s", "1Gbit/s")
     quiet = talkspurt.run(wide)
     assert metrics.compute(quiet, "loss_event_rate", "beat")["value"].to_list() == [0.0]
     assert metrics.compute(quiet, "loss_events", "beat").is_empty()
