@@ -236,8 +236,9 @@ What holds:
 * From 20 % on, runs over TCP, SCTP and CCID 2 consist of a few timeouts, which are backed off
   towards 60 s. ns-2's own seeds differ by a factor of up to {sweep.spread(0.2):.0f} at 20 % and
   {sweep.spread(0.3):.0f} at 30 %: these columns show agreement within a factor of
-  {factor:.1f}, and no more. TFRC, which has no such back-off, is at
-  {span(["TFRC, profile ns2"], 0.2, 0.3)} there, CCID 3 at {span(["CCID 3, profile ns2"], 0.2, 0.3)}; neither is traced.
+  {factor:.1f}, and no more. TFRC, whose seeds differ less, is at
+  {span(["TFRC, profile ns2"], 0.2, 0.3)} there,
+  CCID 3 at {span(["CCID 3, profile ns2"], 0.2, 0.3)}; neither is traced.
 
 ### A long path with a short queue
 
