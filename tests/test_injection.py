@@ -117,6 +117,18 @@ def test_a_script_writes_its_trace_beside_it_whatever_its_name(tmp_path):
     assert (tmp_path / "a [exit 3] $b.tr").stat().st_size > 1000
 
 
+@needs_ns
+@pytest.mark.parametrize("stem", ["|touch harmed", "~nobody", "-x", "\U0001f600 [exit 3]"])
+def test_the_default_trace_is_a_file_and_no_command(stem, tmp_path):
+    file = tmp_path / f"{stem}.toml"
+    file.write_text(SCENARIO.format(title='"t"'), encoding="utf-8")
+    (tmp_path / "s.tcl").write_text(script.write(read(file)).text, encoding="utf-8")
+    subprocess.run(["ns", "s.tcl"], cwd=tmp_path, check=True, capture_output=True)
+    name = f"{stem}.tr".replace("\U0001f600", "_")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([file.name, "s.tcl", name])
+    assert (tmp_path / name).stat().st_size > 1000
+
+
 def program(tmp_path, text):
     ns = tmp_path / "ns"
     ns.write_text(f"#!/bin/sh\n{text}\n", encoding="ascii")

@@ -263,7 +263,7 @@ class _Writer:
             tcl.comment(words)
         tcl.say(
             "",
-            f"set trace_file {word(f'{name}.tr')}",
+            f"set trace_file {word(trace_name(name))}",
             "if {$argc > 0} { set trace_file [lindex $argv 0] }",
             "set ns [new Simulator]",
             "set dice [new RNG]",
@@ -294,6 +294,16 @@ class _Writer:
         tcl.add(f'$ns at {number(self.duration)} "finish"', "duration", self.duration_said)
         tcl.say("$ns run")
         return tcl.text()
+
+
+def trace_name(name: str) -> str:
+    """The file of the trace, in the folder where ns-2 runs.
+
+    Without a folder before it, Tcl's `open` would run a name that begins with ``|`` as a command,
+    and take one that begins with ``~`` for somebody's home. Tcl 8.6 has no characters beyond the
+    basic plane.
+    """
+    return "./" + "".join(c if ord(c) < 0x10000 else "_" for c in name) + ".tr"
 
 
 def size_text(size: float) -> str:
