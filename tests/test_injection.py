@@ -193,6 +193,19 @@ def test_a_spreadsheet_sees_no_formula(tmp_path):
     assert read_back == ["'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "call", None, "a=b"]
 
 
+def test_tables_are_those_of_the_named_folder(tmp_path):
+    from talkspurt.exporting import export
+
+    for folder, rate in (("r1", "40kbit/s"), ("r[1]", "80kbit/s")):
+        text = SCENARIO.format(title='"t"').replace("80kbit/s", rate)
+        package.run(text).save(tmp_path / folder)
+    tables = export(tmp_path / "r[1]", "csv", tmp_path / "c[1]")
+    exported = pl.read_csv((tables / "flows.csv").read_bytes())
+    for flows in (exported, package.load(tmp_path / "r[1]").flows):
+        # A packet of 200 bytes every 20 ms for a second, the first one complete after 20 ms.
+        assert flows["generated_packets"].to_list() in ([49], [50])
+
+
 HOSTILE = '</script><img src=x onerror=alert(1)>"\\'
 
 
