@@ -187,8 +187,9 @@ def _judge(code: int, words: str, notes: list[str]) -> None:
     rest = [line for line in lines if line != script.END]
     if reset := [line for line in rest if ENDED in line]:
         raise _core.RunError(
-            "ns-2's DCCP reset a connection of its own accord, so its values cannot be compared; "
-            f"another seed or less loss may avoid it:\n{reset[0]}"
+            "ns-2's DCCP reset a connection because its sums of ECN nonces differ, so its values "
+            "cannot be compared; ecn = false for the flow, or queues that do not mark, avoid it:\n"
+            f"{reset[0]}"
         )
     notes += [f"ns-2 printed: {line}" for line in rest[:SHOWN_LINES]]
     if len(rest) > SHOWN_LINES:

@@ -82,6 +82,7 @@ class _Writer:
         self.flows = {flow["name"]: flow for flow in topology["flows"]}
         self.names = [node["name"] for node in topology["nodes"]]
         self.body = Tcl(findings.whence)
+        self.marks = False
         self.ways: list[Way] = []
         self.rates: list[tuple[str, float]] = []
         self.procedures: list[str] = []
@@ -100,6 +101,7 @@ class _Writer:
         network.write_nodes(tcl, self.names)
         links = scenario.part("links")
         self.wires = wires = network.write_links(tcl, links, self.names, self.findings)
+        self.marks = "setbit_ true" in tcl.text()
         flows = scenario.part("flows")
         network.write_routes(tcl, list(self.flows.values()), self.findings)
         for index, name in enumerate(flows.names()):
@@ -128,7 +130,7 @@ class _Writer:
         if (reverse := part.peek("reverse")) is not None:
             sources.append(source.read(Part(reverse, part.at("reverse"), findings), speech[1]))
         self._speech(part, sources)
-        flow = transport.Flow(part, part.part("transport"), sizing, version, sources)
+        flow = transport.Flow(part, part.part("transport"), sizing, version, sources, self.marks)
         agents = transport.write(flow)
         part.take("reverse")
         part.ignore("send_queue")
