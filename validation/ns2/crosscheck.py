@@ -3,8 +3,8 @@
 
     .venv/bin/python validation/ns2/crosscheck.py [WORD ...]
 
-Needs Debian's `ns2`. Writes docs/validation/ns2.md, if no words choose among the cases. A few
-minutes.
+Needs Debian's `ns2`. Writes docs/validation/ns2.md, if no words choose among the cases; its section
+on long and lossy paths is made of what `sweep.py` stored. A few minutes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from pathlib import Path
 from statistics import mean, stdev
 
 from cases import CASES, Case
+from section import section
 
 import talkspurt
 from talkspurt.ns2 import script
@@ -149,7 +150,8 @@ def departures(case: Case) -> tuple[list[float], list[float]]:
     (way,) = made.ways
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "case.tcl").write_text(made.text, encoding="utf-8")
-        subprocess.run(["ns", "case.tcl", "case.tr"], cwd=folder, check=True)
+        command = ["ns", "case.tcl", "case.tr"]
+        subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL)
         with (Path(folder) / "case.tr").open(encoding="ascii") as trace:
             theirs = [at for at, event, here in sent(trace) if (event, here) == ("+", way.ends[0])]
     ours = hops.filter(hops["ip_bytes"] > SMALL_BYTES)["enqueued_s"].to_list()
@@ -210,6 +212,10 @@ within two microseconds before the first that does not; of how many, and until w
 it, and another N ends the script that writes this page. `talkspurt crosscheck` does the same with
 any scenario that ns-2 can express.
 
+The bands hold for this network, a round trip of 104 ms and at most 2 % of random loss. They say
+nothing about other paths: [below](#long-and-lossy-paths) are round trips of 50 to 600 ms and up to
+30 % of loss, where some transports are much further apart.
+
 | | kbit/s here | ns-2 | | delay here, ms | ns-2 | lost here | in ns-2 | band | what is left |
 |---|---:|---:|---:|---:|---:|---:|---:|---|---|
 {chr(10).join(rows)}
@@ -251,6 +257,8 @@ those of DCCP and TFRC, `window_rule = "ns2"` those of TCP:
 |---|---|---:|---:|
 {chr(10).join(within_senders)}
 
+{section()}
+
 | | |
 |---|---|
 | made | {datetime.datetime.now(datetime.UTC):%Y-%m-%d %H:%M} UTC |
@@ -291,7 +299,7 @@ def inside(name: str, words: str, gauge: str, scale: float, variable: str) -> st
         said = subprocess.run(
             ["ns", file, "/dev/null"], capture_output=True, text=True, check=True
         ).stdout
-    there = mean(map(float, said.split()))
+    there = mean(float(line) for line in said.splitlines() if line != script.END)
     seen = talkspurt.run(scenario).gauges(flow).filter(side="from", gauge=gauge)
     times, values = seen["time_s"].to_list(), seen["value"].to_list()
     end = 3000.0

@@ -179,15 +179,18 @@ impl Tcp {
             }
             _ => None,
         };
-        if draft.is_none() && self.pacing.is_some() {
+        if draft.is_some() {
+            return draft;
+        }
+        if self.pacing.is_some() {
             self.note_usage();
         }
-        if draft.is_none() && self.rx.ack_now {
-            // A window probe may stand beyond a closed window, where nothing would be accepted.
-            let seq = if self.tx.window == 0 { self.tx.nxt } else { self.tx.max };
-            return Some(Draft { seq, len: 0, flags: Flags::ACK, ecn: Ecn::NotEct });
+        if !self.rx.ack_now {
+            return None;
         }
-        draft
+        // A window probe may lie beyond a closed window, where nothing would be accepted.
+        let seq = if self.tx.window == 0 { self.tx.nxt } else { self.tx.max };
+        Some(Draft { seq, len: 0, flags: Flags::ACK, ecn: Ecn::NotEct })
     }
 
     /// The one place where a draft becomes a segment, so that it is written once and not moved.
