@@ -102,10 +102,13 @@ def largest(sweep: Sweep) -> str:
 def refused(sweep: Sweep) -> str:
     """What cannot be compared, with the reason."""
     reasons: dict[str, list[str]] = {}
+    grid: dict[tuple[str, str], list[str]] = {}
     for cell in sweep.of("grid"):
         for seed, reason in cell["refused"]:
-            where = f"{cell['name']}, {cell['rtt_ms']} ms, {cell['loss']:.0%}, seed {seed}"
-            reasons.setdefault(" ".join(reason.split()), []).append(where)
+            key = " ".join(reason.split()), f"{cell['name']}, {cell['loss']:.0%} lost, seed {seed}"
+            grid.setdefault(key, []).append(str(cell["rtt_ms"]))
+    for (reason, where), rtts in grid.items():
+        reasons.setdefault(reason, []).append(f"{where}, {', '.join(rtts)} ms")
     for cell in sweep.of("short") + sweep.of("rules"):
         for seed, reason in cell["refused"]:
             where = f"{cell['name']}, 10 Mbit/s, 300 ms, queue of 50 packets, seed {seed}"
@@ -194,8 +197,11 @@ def text(sweep: Sweep) -> str:
     (longer,) = sweep.of("short", name="newreno", duration=300)
     (reno,) = sweep.of("short", name="reno, ns-2's windows")
     early, late = apart(sweep, 20), apart(sweep, 120)
-    below = [sweep.of("short", name=name)[0] for name in others[:-1]]
-    assert others[-1] == "CCID 3, profile ns2" and all((ratio(c) or 9) < 1 for c in below)
+    alone = {name.removesuffix(", profile ns2"): sweep.of("short", name=name)[0] for name in others}
+    beyond = ", ".join(
+        f"{name} at " + ("none (refused)" if (found := ratio(cell)) is None else f"{found:.2f}")
+        for name, cell in alone.items()
+    )
     assert sweep.worst("UDP", 0.0) == 0
     assert max(sweep.worst(name, 0.0, rtt_ms=50) for name in bulk) < 0.02
     assert max(sweep.worst(name, 0.0) for name in exact) < 0.03
@@ -252,8 +258,8 @@ thresholds in the order they are set are, in
 packets, {seen["ns2"]} in ns-2, {seen["rfc"]} here with the windows of the RFCs, and {seen["rule"]}
 here with ns-2's. From the last of them both grow by one packet in a round trip, so that a
 difference lasts for minutes. The parameters below, set in both simulators, change its size and do
-not remove it. Reno with ns-2's windows stays at {ratio(reno):.2f}, and SCTP, CCID 2 and TFRC are
-below ns-2 here; what is left there is not traced.
+not remove it. Reno with ns-2's windows stays at {ratio(reno):.2f}. The other transports:
+{beyond}. What is left there is not traced.
 
 {short(sweep)}
 
