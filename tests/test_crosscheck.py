@@ -350,6 +350,91 @@ def test_both_directions_of_dccp():
         assert found.value(name, "received_packets").relative == pytest.approx(0, abs=0.01)
 
 
+def long_path(ccid: int, seconds: int, queue: dict | None = None, **core):
+    queue = queue or {"kind": "droptail", "packets": 50}
+    scenario = network({"f": flow(dccp(ccid), BULK)}, f"{seconds}s", queue=queue, **core)
+    scenario["links"]["core"] |= {"rate": "10Mbit/s", "delay": "148ms"}
+    for name in ("near", "far"):
+        scenario["links"][name]["rate"] = "100Mbit/s"
+    return scenario
+
+
+@needs_ns
+def test_dccp_in_ns2_outlives_the_losses_of_slow_start():
+    """With ECN it resets this connection after 4.3 s: its sums of nonces differ."""
+    found = both.crosscheck(read(long_path(3, 20)))
+    sent = found.value("f", "sent_packets")
+    assert sent.ns2 > 10000
+    assert not [note for note in found.notes if "ECN" in note]
+
+
+@needs_ns
+@pytest.mark.parametrize("ccid", [2, 3])
+def test_without_marking_queues_ecn_changes_no_packet_of_ns2s_dccp(ccid, tmp_path):
+    text = script.write(read(long_path(ccid, 20, loss=0.01))).text
+    assert text.count("use_ecn_local_ 0") == text.count("use_ecn_remote_ 0") == 2
+    seen = []
+    for asked in (text, re.sub(r"(use_ecn_\w+_) 0", r"\1 1", text)):
+        (tmp_path / "c.tcl").write_text(asked, encoding="utf-8")
+        done = subprocess.run(
+            ["ns", "c.tcl", "c.tr"], cwd=tmp_path, check=True, capture_output=True, text=True
+        )
+        assert done.stdout == f"{script.END}\n"
+        lines = (tmp_path / "c.tr").read_text(encoding="ascii").splitlines()
+        # All but the column of flags, in which an E or N says that a packet is ECN-capable.
+        seen.append([[*words[:6], *words[7:]] for words in map(str.split, lines)])
+    assert len(seen[0]) > 1000
+    assert seen[0] == seen[1]
+
+
+@needs_ns
+@pytest.mark.parametrize("seconds", [60, 100])
+def test_a_server_of_ns2s_dccp_that_never_opens_is_an_error(seconds):
+    """Under this seed the Ack of the handshake is lost; after 75 s the server resets."""
+    scenario = network({"f": flow(dccp(3), BULK)}, f"{seconds}s", loss=0.3)
+    with pytest.raises(package.RunError, match="f: the Ack of the handshake was lost"):
+        both.crosscheck(read(scenario, seed=5))
+
+
+@needs_ns
+def test_a_flow_that_sends_nothing_in_ns2_is_noted():
+    """Under this seed two of three packets of the handshake are lost until the end."""
+    found = both.crosscheck(read(network({"f": flow(dccp(3), BULK)}, "20s", loss=0.3), seed=5))
+    assert found.value("f", "sent_packets").ns2 == 0 < found.value("f", "sent_packets").here
+    assert "f: ns-2 sent no data in the time that is measured" in found.notes
+
+
+def dccp_faults(lines: list[tuple[str, float, int, int, str, int]], end: float = 60) -> list[str]:
+    reader = Reader([Way("f", 1, (0, 3))], [], (0, end))
+    reader.read(
+        f"{event} {at} {here} {there} {kind} 40 ------- 1 {source}.0 {3 - source}.0 -1 {n}"
+        for n, (event, at, here, there, kind, source) in enumerate(lines)
+    )
+    return reader.faults()
+
+
+def test_connections_of_ns2s_dccp_that_fail_are_named():
+    response, lost = ("+", 1, 3, 2, "DCCP_Response", 3), ("+", 2, 0, 1, "DCCP_Ack", 0)
+    data, arrived = ("+", 2, 0, 1, "DCCP_Data", 0), ("r", 2.2, 2, 3, "DCCP_Ack", 0)
+    close, reset = ("+", 4, 0, 1, "DCCP_Close", 0), ("+", 5, 3, 2, "DCCP_Reset", 3)
+    assert dccp_faults([response, lost, data, arrived]) == []
+    assert dccp_faults([response, lost, data, arrived, close, reset]) == []
+    assert dccp_faults([response, lost, data], end=3) == []
+    assert "Ack of the handshake" in dccp_faults([response, lost, data])[0]
+    assert "Ack of the handshake" in dccp_faults([response, lost, data, reset])[0]
+    assert dccp_faults([response, lost, data, arrived, reset]) == [
+        "f: a connection was reset that nobody had closed"
+    ]
+    assert dccp_faults([response, lost, data, arrived, reset], end=4.5) == []
+
+
+@pytest.mark.parametrize("marks", [False, True])
+def test_dccp_has_ecn_in_ns2_where_a_queue_marks(marks):
+    red = {"kind": "red", "packets": 50, "ns2": True, "ecn": marks}
+    text = script.write(read(long_path(2, 20, red))).text
+    assert text.count(f"use_ecn_local_ {int(marks)}") == 2
+
+
 @needs_ns
 def test_the_trace_may_be_kept_and_says_the_same(tmp_path):
     kept, said = tmp_path / "kept.tr", []

@@ -117,6 +117,18 @@ def test_a_script_writes_its_trace_beside_it_whatever_its_name(tmp_path):
     assert (tmp_path / "a [exit 3] $b.tr").stat().st_size > 1000
 
 
+@needs_ns
+@pytest.mark.parametrize("stem", ["|touch harmed", "~nobody", "-x", "\U0001f600 [exit 3]"])
+def test_the_default_trace_is_a_file_and_no_command(stem, tmp_path):
+    file = tmp_path / f"{stem}.toml"
+    file.write_text(SCENARIO.format(title='"t"'), encoding="utf-8")
+    (tmp_path / "s.tcl").write_text(script.write(read(file)).text, encoding="utf-8")
+    subprocess.run(["ns", "s.tcl"], cwd=tmp_path, check=True, capture_output=True)
+    name = f"{stem}.tr".replace("\U0001f600", "_")
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([file.name, "s.tcl", name])
+    assert (tmp_path / name).stat().st_size > 1000
+
+
 def program(tmp_path, text):
     ns = tmp_path / "ns"
     ns.write_text(f"#!/bin/sh\n{text}\n", encoding="ascii")
@@ -140,7 +152,7 @@ def test_a_connection_that_ns2_resets_is_an_error(tmp_path):
     line = "7.2, DCCP/TCPlike(_o1)::processOption() - ECN check failed! "
     done = crosscheck(tmp_path, f"echo '{line}'; echo '{script.END}'")
     assert done.returncode == 1
-    assert "ns-2's DCCP reset a connection of its own accord" in done.stderr
+    assert "ns-2's DCCP reset a connection because its sums of ECN nonces differ" in done.stderr
     assert "ECN check failed!" in done.stderr
 
 
@@ -179,6 +191,19 @@ def test_a_spreadsheet_sees_no_formula(tmp_path):
     without_formulas(frame.lazy()).sink_csv(tmp_path / "x.csv")
     read_back = pl.read_csv(tmp_path / "x.csv")["name"].to_list()
     assert read_back == ["'=1+1", "'+1", "'-1", "'@x", "'\tx", "'\rx", "call", None, "a=b"]
+
+
+def test_tables_are_those_of_the_named_folder(tmp_path):
+    from talkspurt.exporting import export
+
+    for folder, rate in (("r1", "40kbit/s"), ("r[1]", "80kbit/s")):
+        text = SCENARIO.format(title='"t"').replace("80kbit/s", rate)
+        package.run(text).save(tmp_path / folder)
+    tables = export(tmp_path / "r[1]", "csv", tmp_path / "c[1]")
+    exported = pl.read_csv((tables / "flows.csv").read_bytes())
+    for flows in (exported, package.load(tmp_path / "r[1]").flows):
+        # A packet of 200 bytes every 20 ms for a second, the first one complete after 20 ms.
+        assert flows["generated_packets"].to_list() in ([49], [50])
 
 
 HOSTILE = '</script><img src=x onerror=alert(1)>"\\'

@@ -174,7 +174,7 @@ def _tables(result: Result | None, source: Path, target: Path) -> Path:
             if name == "packets" and not recorded(result.scenario).get("packets"):
                 continue
             with disk.reading(table):
-                lazy = pl.scan_parquet(table)
+                lazy = pl.scan_parquet(table, glob=False)
                 lazy.collect_schema()
             with store.writing(file):
                 without_formulas(lazy).sink_csv(file)

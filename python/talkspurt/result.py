@@ -182,7 +182,7 @@ class Result(Saved):
                 return None
             file = Path(written) / "packets.parquet"
             with reading(file):
-                return pl.read_parquet(file)
+                return pl.read_parquet(file, glob=False)
 
         def read_audio(name: str) -> Audio | None:
             found = outcome.audio(name)

@@ -197,7 +197,7 @@ def _read_table(folder: Path, name: str) -> pl.DataFrame | None:
                 return None
     file = folder / f"{name}.parquet"
     with reading(file):
-        return pl.read_parquet(file)
+        return pl.read_parquet(file, glob=False)
 
 
 def _read_audio(folder: Path, name: str) -> Audio | None:

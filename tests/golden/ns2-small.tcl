@@ -9,7 +9,7 @@
 # * flows.call.start_spread: drawn by ns-2's dice; 0s for none
 # * losses on links are drawn by ns-2's dice; compare several seeds
 
-set trace_file "scenario.tr"
+set trace_file "./scenario.tr"
 if {$argc > 0} { set trace_file [lindex $argv 0] }
 set ns [new Simulator]
 set dice [new RNG]

@@ -108,7 +108,8 @@ def crosscheck(
 
     Raises:
         talkspurt.ScenarioError: with everything that ns-2 cannot express.
-        talkspurt.RunError: when there is no ns-2, no room for its trace, or when it fails.
+        talkspurt.RunError: when there is no ns-2, no room for its trace, or when it or a
+            connection of its DCCP fails.
     """
     made = script.write(question)
     program = shutil.which("ns")
@@ -122,8 +123,18 @@ def crosscheck(
     notes = list(made.notes)
     with _traced(program, made.text, trace, notes) as lines:
         reader.read(lines)
+    if faults := reader.faults():
+        raise _core.RunError(
+            "ns-2's DCCP failed, so its values cannot be compared; another seed may avoid it:\n"
+            + "\n".join(faults)
+        )
     begin, end = made.window_s
     flows, links = ({row["name"]: row for row in t.to_dicts()} for t in (ours.flows, ours.links))
+    notes += [
+        f"{name}: ns-2 sent no data in the time that is measured"
+        for name, count in reader.flows.items()
+        if flows[name]["sent_packets"] and not count.sent_packets
+    ]
     return Crosscheck(
         question.plan.title,
         notes,
@@ -187,8 +198,9 @@ def _judge(code: int, words: str, notes: list[str]) -> None:
     rest = [line for line in lines if line != script.END]
     if reset := [line for line in rest if ENDED in line]:
         raise _core.RunError(
-            "ns-2's DCCP reset a connection of its own accord, so its values cannot be compared; "
-            f"another seed or less loss may avoid it:\n{reset[0]}"
+            "ns-2's DCCP reset a connection because its sums of ECN nonces differ, so its values "
+            "cannot be compared; ecn = false for the flow, or queues that do not mark, avoid it:\n"
+            f"{reset[0]}"
         )
     notes += [f"ns-2 printed: {line}" for line in rest[:SHOWN_LINES]]
     if len(rest) > SHOWN_LINES:

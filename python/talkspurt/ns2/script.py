@@ -82,6 +82,7 @@ class _Writer:
         self.flows = {flow["name"]: flow for flow in topology["flows"]}
         self.names = [node["name"] for node in topology["nodes"]]
         self.body = Tcl(findings.whence)
+        self.marks = False
         self.ways: list[Way] = []
         self.rates: list[tuple[str, float]] = []
         self.procedures: list[str] = []
@@ -100,6 +101,7 @@ class _Writer:
         network.write_nodes(tcl, self.names)
         links = scenario.part("links")
         self.wires = wires = network.write_links(tcl, links, self.names, self.findings)
+        self.marks = "setbit_ true" in tcl.text()
         flows = scenario.part("flows")
         network.write_routes(tcl, list(self.flows.values()), self.findings)
         for index, name in enumerate(flows.names()):
@@ -128,7 +130,7 @@ class _Writer:
         if (reverse := part.peek("reverse")) is not None:
             sources.append(source.read(Part(reverse, part.at("reverse"), findings), speech[1]))
         self._speech(part, sources)
-        flow = transport.Flow(part, part.part("transport"), sizing, version, sources)
+        flow = transport.Flow(part, part.part("transport"), sizing, version, sources, self.marks)
         agents = transport.write(flow)
         part.take("reverse")
         part.ignore("send_queue")
@@ -263,7 +265,7 @@ class _Writer:
             tcl.comment(words)
         tcl.say(
             "",
-            f"set trace_file {word(f'{name}.tr')}",
+            f"set trace_file {word(trace_name(name))}",
             "if {$argc > 0} { set trace_file [lindex $argv 0] }",
             "set ns [new Simulator]",
             "set dice [new RNG]",
@@ -294,6 +296,16 @@ class _Writer:
         tcl.add(f'$ns at {number(self.duration)} "finish"', "duration", self.duration_said)
         tcl.say("$ns run")
         return tcl.text()
+
+
+def trace_name(name: str) -> str:
+    """The file of the trace, in the folder where ns-2 runs.
+
+    Without a folder before it, Tcl's `open` would run a name that begins with ``|`` as a command,
+    and take one that begins with ``~`` for somebody's home. Tcl 8.6 has no characters beyond the
+    basic plane.
+    """
+    return "./" + "".join(c if ord(c) < 0x10000 else "_" for c in name) + ".tr"
 
 
 def size_text(size: float) -> str:

@@ -19,6 +19,43 @@ from talkspurt.ns2.script import Way
 ALWAYS_DATA = {"udp", "cbr", "exp", "tcpFriend", "DCCP_Data", "DCCP_DataAck"}
 
 
+ON_THE_WAY_S = 2.0
+"""How long the Ack of a handshake may be on its way."""
+
+
+@dataclass
+class Connection:
+    """What the trace says about the state of one of ns-2's DCCP connections.
+
+    Its client sends DCCP-Data at once, and one Ack to complete the handshake, never a second. Its
+    server ignores DCCP-Data until that Ack arrives and resets the connection after 75 s
+    (dccp.cc, `DCCP_STATE_RESPOND`); by RFC 4340 8.1.5 the client would go on acknowledging.
+    """
+
+    server: str = ""
+    open: bool = False
+    closing: bool = False
+    reset: bool = False
+    first_data_s: float = math.inf
+
+    def see(self, kind: str, event: str, now: float, source: str, here: str, there: str) -> None:
+        """Take in a line of the trace."""
+        if event == "+" and source == here:
+            self.server = source if kind == "DCCP_Response" else self.server
+            if kind == "DCCP_Data":
+                self.first_data_s = min(self.first_data_s, now)
+            self.closing |= kind in ("DCCP_Close", "DCCP_CloseReq")
+            self.reset |= kind == "DCCP_Reset" and self.open and not self.closing
+        elif event == "r" and there == self.server != source:
+            self.open |= kind in ("DCCP_Ack", "DCCP_DataAck")
+
+    def fault(self, end: float) -> str | None:
+        """Why what it carried until now cannot be compared, if so."""
+        if self.server and not self.open and end - self.first_data_s > ON_THE_WAY_S:
+            return "the Ack of the handshake was lost, and its server ignores all data"
+        return "a connection was reset that nobody had closed" if self.reset else None
+
+
 @dataclass
 class FlowCount:
     """Packets with payload of one direction of a flow."""
@@ -97,12 +134,19 @@ class Reader:
         }
         self._open: dict[str, tuple[float, FlowCount, bool]] = {}
         self._last = ("", "", "")
+        self._names = {str(way.number): way.name.removesuffix(".reverse") for way in ways}
+        self._connections: dict[str, Connection] = {}
         self.now = 0.0
 
     def read(self, lines: Iterable[str]) -> None:
         """Count all these lines."""
         for line in lines:
             self._line(line.split())
+
+    def faults(self) -> list[str]:
+        """Flows whose connection failed through a fault of ns-2's, and the fault."""
+        found = {self._names[n]: seen.fault(self.end) for n, seen in self._connections.items()}
+        return [f"{name}: {fault}" for name, fault in found.items() if fault]
 
     def _line(self, words: list[str]) -> None:
         event, time, here, there, kind, length, flags, flow, source = words[:9]
@@ -113,6 +157,9 @@ class Reader:
             if same:
                 return
         now = self.now = float(time)
+        if kind.startswith("DCCP_") and now < self.end:
+            seen = self._connections.setdefault(flow, Connection())
+            seen.see(kind, event, now, source.split(".")[0], here, there)
         if (link := self._wires.get((here, there))) is not None:
             self._link(link, event, now, uid, int(length))
         found = self._ways.get((flow, source.split(".")[0]))

@@ -62,6 +62,7 @@ class Flow:
     sizing: str
     version: str
     sources: list[Source]
+    marks: bool
 
     def set(self, name: str, value: float | str, key: str, said: Any) -> Setting:
         """A variable that a knob of the transport sets."""
@@ -330,9 +331,7 @@ def _dccp(flow: Flow) -> Agents:
         packet_bytes=max(unit) + 44,
         acks=0.5 if ccid == 2 else 0.1,
     )
-    ecn = knobs.take("ecn")
-    both = [(name, str(int(ecn is not False)), knobs.at("ecn"), ecn)
-            for name in ("use_ecn_local_", "use_ecn_remote_")]  # fmt: skip
+    both = _ecn(flow)
     queue = flow.part.part("send_queue")
     queue.must("drop", "newest", "a full send queue drops what comes")
     queue.ignore("lifetime")
@@ -347,6 +346,19 @@ def _dccp(flow: Flow) -> Agents:
     agents.here = [("packetSize_", str(unit[0]), flow.part.at("source"), None), *both, *known]
     agents.there = [("packetSize_", str(unit[-1]), flow.part.at("source"), None), *both, *known]
     return agents
+
+
+def _ecn(flow: Flow) -> list[Setting]:
+    """ECN of both of an agent's halves.
+
+    Off where no queue marks: the packets are the same, and its sender cannot reset the connection
+    because its sum of ECN nonces is not the receiver's, which happens after many losses at once.
+    """
+    ecn, path = flow.transport.take("ecn"), flow.transport.at("ecn")
+    value = (str(int(ecn is not False)), path, ecn)
+    if ecn is not False and not flow.marks:
+        value = ("0", "", "no queue marks, and its check of nonces may fail after losses")
+    return [(name, *value) for name in ("use_ecn_local_", "use_ecn_remote_")]
 
 
 def _knobs(part: Part, names: dict[str, tuple[str, Callable[[Any], float]]]) -> list[Setting]:
