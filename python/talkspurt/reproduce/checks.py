@@ -176,8 +176,8 @@ def order_of_table(paper: str, unit: str, facts: Facts) -> str | None:
             high, low = (float(facts["printed"][f"{facts['cells']}/{n}"]) for n in (more, less))
             if high < low:
                 return (
-                    f"{facts['also_where']} prints {show(high, facts['in'])} for {more.upper()} and "
-                    f"{show(low, facts['in'])} for {less.upper()}, {facts['here']} the opposite"
+                    f"{facts['also_where']} prints {show(high, facts['in'])} for {more.upper()} "
+                    f"and {show(low, facts['in'])} for {less.upper()}, {facts['here']} the opposite"
                 )
     return None
 
