@@ -169,6 +169,19 @@ def extreme_of_table(paper: str, unit: str, facts: Facts) -> str | None:
     )
 
 
+def order_of_table(paper: str, unit: str, facts: Facts) -> str | None:
+    """Some said to have more than others, where a printed table says the opposite."""
+    for more in facts["more"]:
+        for less in facts["less"]:
+            high, low = (float(facts["printed"][f"{facts['cells']}/{n}"]) for n in (more, less))
+            if high < low:
+                return (
+                    f"{facts['also_where']} prints {show(high, facts['in'])} for {more.upper()} "
+                    f"and {show(low, facts['in'])} for {less.upper()}, {facts['here']} the opposite"
+                )
+    return None
+
+
 def range_stated(paper: float, unit: str, facts: Facts) -> str | None:
     """A number outside the range that the text itself gives for it."""
     least, most = float(facts["least"]), float(facts["most"])
@@ -201,6 +214,7 @@ CHECKS: dict[str, Check] = {
     "full_queue": full_queue,
     "service_time": service_time,
     "extreme_of_table": extreme_of_table,
+    "order_of_table": order_of_table,
     "range_stated": range_stated,
     "same_as_stated": same_as_stated,
     "codec_standard": codec_standard,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -26,7 +27,13 @@ if TYPE_CHECKING:
 
 LINK_BPS = 1.5e6
 LADDER = ["pcmu", "g726-32", "g728", "g729-10", "g723.1-6.3"]
-CODECS = {"g711": "pcmu", "g726": "g726-32", "g728": "g728", "g729": "g729", "g723": "g723.1-6.3"}
+CODECS = {
+    "g711": "pcmu",
+    "g726": "g726-32",
+    "g728": "g728",
+    "g729": "g729-10",
+    "g723": "g723.1-6.3",
+}
 BUCKET: Table = {"kind": "tfrc", "rate": {"token_bucket": {}}}
 RED: Table = {"kind": "red", "packets": 50, "mode": "bytes", "mean_packet": "500B", "ns2": True}
 TCP: Table = {
@@ -37,8 +44,9 @@ TCP: Table = {
     "receive_buffer": "100kB",
     "timestamps": False,
     "delayed_ack": False,
+    "min_rto": "200ms",
 }
-MIXES = (1, 8, 64)
+MIXES = (1, 2, 4, 8, 16, 32, 64)
 MIX_S, MIX_FROM_S = 120, 30
 WEB_S, WEB_FROM_S = 2500, 50
 WEB_SOURCES, TALK_SOURCES = 16, 20
@@ -56,7 +64,7 @@ SPOKEN_BPS = 80e3
 
 
 SENT = {"series": part("flow", "sent_bytes", "generated_packets", flow="call")}
-OTHERS = {"series": part("flow", "sent_bytes", flow="other")}
+OTHERS = {"series": part("flow", "sent_bytes")}
 SHOWN = {"series": part("flow", "sent_bytes", "received_bytes")}
 
 
@@ -239,9 +247,10 @@ def values(lab: Lab) -> Values:
         inferred |= lab.samples([f"mix-{k}-{number}" for k in ("tfrc", "tb")], MIXED[number])
     # The text says this of 16 sources.
     del stated["fig5/near-zero"]
-    fit = math.floor(150e3 / (8 * 40 / 0.02))
     for number in FLOWS:
-        stated[f"beritelli/{number}"] = Sample((float(fit),))
+        for found, packet_s in ((stated, 0.1), (inferred, 0.02)):
+            fit = math.floor(150e3 / (8 * 40 / packet_s))
+            found[f"beritelli/{number}"] = Sample((float(fit),))
     return Values(stated, inferred, notes=_notes(lab), cases=lab.used)
 
 
@@ -291,7 +300,7 @@ def _notes(lab: Lab) -> dict[str, str]:
         missed = 100 * _mean(lab.first(f"beritelli-{number}").flows["loss_ratio"])
         lab.used[f"beritelli/{number}"] = [f"beritelli-{number}"]
         notes[f"beritelli/{number}"] = (
-            f"Stated stands for how many have room for their headers. Run here over the delay "
+            f"The values are how many have room for their headers. Run here over the delay "
             f"listener, {missed:.0f} % of the frames of {number} flows are not heard"
         )
     lab.used[f"fig3/comparable/{MIXES[-1]}"] += [f"{name}-packets" for name in whole]
@@ -409,16 +418,28 @@ def many_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
     }
 
 
-MIXED = dict(zip(MIXES, (one_of_each, eight_of_each, many_of_each), strict=True))
+def some_of_each(number: int, tfrc: Run, tb: Run) -> dict[str, Value]:
+    """So many TCP flows beside as many of TFRC, and beside as many of TFRC-TB."""
+    return {
+        f"fig3/factor/{number}": mean_share(tfrc, "other") / mean_share(tfrc, "tcp"),
+        f"fig3/comparable/{number}": mean_share(tb, "tcp") / mean_share(tfrc, "tcp"),
+    }
+
+
+MIXED = {number: partial(some_of_each, number) for number in MIXES} | {
+    1: one_of_each,
+    8: eight_of_each,
+    64: many_of_each,
+}
 
 SCALES_S = (0.2, 0.4, 1.0, 2.0, 4.0, 10.0, 20.0)
 """Time scales of Fig 5, multiples of the series' bin."""
 
 
-def variation_by_scale(run: Run) -> dict[float, float]:
+def variation_by_scale(run: Run, name: str = "other") -> dict[float, float]:
     """Coefficient of variation of the sending rate at each time scale."""
     found = {}
-    bins = sent_bytes(run, "other")[round(WEB_FROM_S / 0.2) :]
+    bins = sent_bytes(run, name)[round(WEB_FROM_S / 0.2) :]
     for scale in SCALES_S:
         width = round(scale / 0.2)
         sums = [sum(bins[i : i + width]) for i in range(0, len(bins) - width + 1, width)]
@@ -429,9 +450,11 @@ def variation_by_scale(run: Run) -> dict[float, float]:
 def smoothness(tfrc: Run, tb: Run) -> dict[str, Value]:
     """How much the sending rates vary beside on/off sources, over time scales."""
     scales = {"tfrc": variation_by_scale(tfrc), "tb": variation_by_scale(tb)}
+    tcp = {k: variation_by_scale(run, "tcp")[1.0] for k, run in (("tfrc", tfrc), ("tb", tb))}
     fall = {kind: of[0.2] - of[20.0] for kind, of in scales.items()}
     return {
         "fig5/near-zero": scales["tb"][1.0],
+        **{f"fig5/tcp-four-times/{kind}": tcp[kind] / scales[kind][1.0] for kind in tcp},
         "fig5/similar": scales["tb"][1.0] / scales["tfrc"][1.0],
         "fig5/stable-over-scales": fall["tb"] / fall["tfrc"],
     }

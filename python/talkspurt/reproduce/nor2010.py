@@ -238,6 +238,8 @@ def _profile(lab: Lab, profile: str) -> dict[str, Sample]:
     made([f"call-{THRESHOLDS[0]}-300ms"], lambda run: {"fig8/20": settled(_call(run))})
     long = [f"call-{t}-300ms" for t in THRESHOLDS]
     made(long, lambda *runs: alone(dict(zip(THRESHOLDS, map(_call, runs), strict=True))))
+    both = [f"call-{t}-{delay}" for delay in ("20ms", "300ms") for t in THRESHOLDS]
+    made(both, lambda *runs: suits_both([_call(run) for run in runs]))
     made([f"three-{THRESHOLDS[0]}"], lambda run: lowest_threshold(_three(run)))
     ends = [f"three-{t}" for t in (BESIDE_FTP[-1], BESIDE_FTP[0])]
     made(ends, lambda most, least: by_threshold(_three(most), _three(least)))
@@ -279,7 +281,13 @@ def beside_udp(tcp: Sequence[float]) -> dict[str, Value]:
 
 def beside_dccp(figure: str, tcp: Sequence[float]) -> dict[str, Value]:
     """TCP before and beside two flows of DCCP."""
-    return {f"{figure}/tcp-maintains": _mean(tcp, 30, 100) / _mean(tcp, 15, 20)}
+    before = _mean(tcp, 15, 20)
+    seconds = [_mean(tcp, second, second + 1) for second in range(20, 30)]
+    return {
+        f"{figure}/tcp-maintains": _mean(tcp, 30, 100) / before,
+        f"{figure}/dip": min(seconds) / before,
+        f"{figure}/regains": _mean(tcp, 60, 100) / before,
+    }
 
 
 def compared(ccid2: Sequence[float], ccid3: Sequence[float]) -> dict[str, Value]:
@@ -294,6 +302,14 @@ def alone(calls: Mapping[int, Sequence[float]]) -> dict[str, Value]:
         "fig8/slowest": str(max(times, key=lambda t: times[t])),
         "fig8/fastest": "yes" if times[200] == min(times.values()) else "no",
     }
+
+
+def suits_both(calls: Sequence[Sequence[float]]) -> dict[str, Value]:
+    """What a threshold of 100 takes longer than the best, on the worse of both links."""
+    times = [settled(bins[1:] if n < len(THRESHOLDS) else bins) for n, bins in enumerate(calls)]
+    links = (times[: len(THRESHOLDS)], times[len(THRESHOLDS) :])
+    place = THRESHOLDS.index(100)
+    return {"conclusion/100": max(link[place] - min(link) for link in links)}
 
 
 def _slowest(three: Sequence[Sequence[float]]) -> float:
@@ -323,6 +339,9 @@ def beside_ftp(three: Mapping[int, Sequence[Sequence[float]]]) -> dict[str, Valu
     beside = {t: _slowest(flows) for t, flows in three.items()}
     late = [beside[t] for t in (100, 150, 200)]
     return {
+        "fig10/sooner": beside[50] / beside[20],
+        "fig11/sooner": beside[100] / beside[50],
+        "fig12/alike": beside[150] - beside[100],
         "fig9-13/slowest": str(max(beside, key=lambda t: beside[t])),
         "fig9-13/fastest": "yes" if beside[200] == min(beside.values()) else "no",
         "fig9-13/alike": max(late) - min(late),
@@ -389,6 +408,7 @@ def ns2(script: Script) -> dict[str, Value]:
     found["fig6/ccid2"] = _rate(calls[20, "300ms"])
     found["fig8/20"] = settled(calls[20, "300ms"])
     found |= alone({t: calls[t, "300ms"] for t in THRESHOLDS})
+    found |= suits_both([calls[t, delay] for delay in ("20ms", "300ms") for t in THRESHOLDS])
     with script.run("300ms", 0, "CCID3", 1, "64kb", 160, 0, 0.0, 40.0) as trace:
         found["fig6/ccid3"] = _rate(_arrived(hops.of_ns2(trace), 0, 160, 1.0)[:80])
     three: dict[int, list[list[float]]] = {}

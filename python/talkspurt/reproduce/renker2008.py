@@ -233,6 +233,7 @@ def full(run: Run) -> dict[str, Value]:
     return {
         "full/x-calc": at(run, "equation_rate", then) / 1e3,
         "full/first-loss": first_loss,
+        "full/rate-drops": _drops(gauge(run, "receive_rate"), first_loss),
         "full/p": 100 * at(run, "loss_event_rate", then),
         "full/rtt": 1e3 * at(run, "srtt", then),
         "full/rtt-peak": _most(gauge(run, "srtt", 0, 10)),
@@ -243,6 +244,12 @@ def full(run: Run) -> dict[str, Value]:
         "3min/x-calc": _mean(run, "equation_rate", 120, 180) / 1e6,
         "3min/rtt-load": 1e3 * _mean(run, "srtt", 120, 180),
     }
+
+
+def _drops(rates: pl.DataFrame, loss_s: float) -> float | None:
+    """When a rate first falls below half of its highest before a loss."""
+    most = _most(rates.filter(pl.col("time_s") <= loss_s))
+    return _first(rates.filter(pl.col("time_s") > loss_s, pl.col("value") < most / 2))
 
 
 def long(run: Run) -> dict[str, Value]:

@@ -181,6 +181,8 @@ def judge(
     said = said or "no value came out of the runs"
     if verdict == CANNOT_FOLLOW:
         return verdict, "; ".join((*impossible, said))
+    if verdict == GIVEN and impossible:
+        said = "; ".join((*impossible, said))
     printed = f"printed {show(spec.paper, spec.unit)}; {said}"
     return verdict, "; ".join(_around(spec, verdict, printed, found))
 
@@ -220,16 +222,17 @@ def _class(
 ) -> str:
     """The verdict, from whether each value is inside (None where there is none).
 
-    A printed value that a check shows to be impossible cannot follow from what the text states. One
+    An input is given, even where a check finds fault with it. A result that a check shows to
+    be impossible cannot follow from what the text states. One
     that comes out of the stated parameters matches, unless the text leaves parameters out and other
     values of these give another result. Where only the inferred ones give it, the text is
     underspecified, if it does leave something out. What remains has at least its place in the
     order, or differs.
     """
-    if impossible:
-        return CANNOT_FOLLOW
     if spec.given and stated is not False and inferred is not False:
         return GIVEN
+    if impossible:
+        return CANNOT_FOLLOW
     if stated and not (spec.missing and inferred is False):
         return MATCHES
     if spec.missing and (stated or inferred):

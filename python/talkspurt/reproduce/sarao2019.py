@@ -10,6 +10,7 @@ at once and sends data only when a SACK comes in, are computed event by event, a
 from __future__ import annotations
 
 import heapq
+import re
 from collections import deque
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from talkspurt.reproduce import hops
+from talkspurt.reproduce import hops, study_file
 from talkspurt.reproduce import ns2 as peer
 from talkspurt.reproduce.network import NS2_TCP, Table, cbr, dccp, flow, link
 from talkspurt.reproduce.rows import Values
@@ -155,7 +156,36 @@ def _notes(lab: Lab) -> dict[str, str]:
         f"packets of {own['average size']:g} bytes on average over {own['length']:.4g} s"
     )
     notes["table3/sctp"] = ". ".join((clocked, notes.get("table3/sctp", ""))).rstrip(". ")
-    return notes | {f"table2/{line}/sctp": clocked for line in LINES}
+    notes |= {f"table2/{line}/sctp": clocked for line in LINES}
+    arithmetic = (
+        "The inferred value of {} is computed event by event by the study's module, not run: no "
+        "endpoint of ours can be wired so"
+    )
+    for spec in study_file.load("sarao2019").rows:
+        of = _computed(spec.id)
+        if of and not spec.given:
+            notes[spec.id] = ". ".join(
+                part
+                for part in (arithmetic.format(" and ".join(of)), notes.get(spec.id, ""))
+                if part
+            )
+    return notes
+
+
+EVERY = ("fig3/highest", "fig3/lowest", "fig14/lowest", "fig4/highest", "fig4/lowest")
+"""Rows that compare all protocols."""
+NAMED = {
+    "TCP": ("fig2/tcp-grows", "fig5/tcp-rises", "fig5/tcp-steady", "fig16/size-delay"),
+    "SCTP": ("fig2/sctp-calms", "fig15/sctp-fluctuates", "fig17/throughput-delay", "fig18/sizes"),
+}
+
+
+def _computed(id: str) -> list[str]:
+    """Of which protocols a row's inferred value is computed and not run."""
+    if id in EVERY or id == "fig10/all-increase":
+        return list(COMPUTED)
+    parts = re.split(r"[/-]", id)
+    return [p for p in COMPUTED if p.lower() in parts or id in NAMED[p]]
 
 
 LINES = {
@@ -214,6 +244,10 @@ def figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
     sctp = delays(frames["SCTP"])
     half = [_spread(means["SCTP"], a, b) for a, b in ((0.1, 5.0), (5.0, END_S))]
     lowest = min(throughput, key=lambda p: throughput[p])
+    growth = {
+        p: 1e3 * (_window(frames[p], 9, 10) - _window(frames[p], 0, 1.1))
+        for p in ("TFRC", "TCP", "SCTP")
+    }
     return {
         "fig2/tcp-grows": _at(means["TCP"], 99.0) / _at(means["TCP"], 2.1),
         "fig2/others-flat": max(_change(means[p]) for p in ("UDP", "TFRC", "DCCP")),
@@ -223,6 +257,15 @@ def figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
         "fig14/lowest": lowest,
         "fig4/highest": max(jitter, key=lambda p: jitter[p]),
         "fig4/lowest": "yes" if all(jitter["UDP"] <= j + 1e-9 for j in jitter.values()) else "no",
+        "fig5/tcp-rises": _window(frames["TCP"], 2, 3) / _window(frames["TCP"], 0, 0.6),
+        "fig5/tcp-steady": 100
+        * abs(_window(frames["TCP"], 8, 10) / _window(frames["TCP"], 6, 8) - 1),
+        "fig5/sctp-increases": 1e3
+        * (_window(frames["SCTP"], 5, 10) - _window(frames["SCTP"], 0, 5)),
+        "fig8/tfrc-latency": growth["TFRC"],
+        "fig9/tcp-latency": growth["TCP"],
+        "fig10/all-increase": min(growth.values()),
+        "fig11/sctp-latency": growth["SCTP"],
         "fig6/sctp-fluctuates": spread["SCTP"],
         "fig7/dccp-varies": spread["DCCP"],
         "fig13/udp-latency": 1e3 * (float(udp[-1]) - float(udp[0])),
@@ -253,6 +296,12 @@ def running_mean_s(frame: pl.DataFrame) -> pl.DataFrame:
 def _at(means: pl.DataFrame, time_s: float) -> float:
     before = means.filter(pl.col("received_s") <= time_s)
     return float((before if before.height else means.head(1))["mean_s"][-1])
+
+
+def _window(frame: pl.DataFrame, from_s: float, to_s: float) -> float:
+    """Mean delay of what arrives in a window."""
+    found = delays(frame).filter(pl.col("received_s").is_between(from_s, to_s))["delay_s"]
+    return float(found.mean())  # type: ignore[arg-type]
 
 
 def _change(means: pl.DataFrame) -> float:

@@ -207,6 +207,14 @@ def extremes(traffic: str, found: Mapping[str, pl.DataFrame]) -> dict[str, Value
         numbers = {protocol: float(each[f"{table}/"] or 0) for protocol, each in of.items()}
         best = max if row.endswith("highest") else min
         rows[row] = best(numbers, key=numbers.__getitem__)
+    table3, table4 = (
+        {p: float(each[f"{table}/"] or 0) for p, each in of.items()}
+        for table in ("table3", "table4")
+    )
+    both = ("SCTP", "TFRC")
+    name = traffic.lower()
+    rows[f"abstract/throughput/{name}"] = min(table3[p] for p in both) / table3["UDP"]
+    rows[f"abstract/delay/{name}"] = table4["DCCP"] / min(table4[p] for p in both)
     return rows
 
 
