@@ -70,8 +70,8 @@ def pictures() -> Iterator[tuple[str, bytes | str]]:
 
 def metrics() -> str:
     """The page of metrics."""
+    from talkspurt.format import VERDICTS
     from talkspurt.metrics.catalogue import COLUMNS, COMPUTED
-    from talkspurt.words import VERDICTS
 
     lines = [
         "# Metrics",

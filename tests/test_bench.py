@@ -20,7 +20,7 @@ from benches.peers import page, plan, programs, tables
 from benches.peers.compare import ratio, unlike
 from benches.peers.matches import MATCHES, Match, network
 from benches.peers.results import Results, Step
-from talkspurt import quantity
+from talkspurt import units
 
 ROOT = Path(__file__).parent.parent
 MATCH = Match("w1", "ns-2 lean", 100, 1, must=3.8)
@@ -143,7 +143,7 @@ def test_peers_are_given_the_network_that_runs_here():
         assert len(scenario["flows"]) == net.each * len(net.kinds)
         if name != "w2":
             noise = scenario["links"]["left0"]["jitter"]
-            assert quantity.seconds(noise) == pytest.approx(net.service_s, abs=1e-9)
+            assert units.seconds(noise) == pytest.approx(net.service_s, abs=1e-9)
 
 
 def test_what_the_program_is_trained_on_is_there_and_is_not_what_is_measured():

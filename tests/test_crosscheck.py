@@ -17,8 +17,8 @@ from talkspurt.ns2 import script, source
 from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.script import Way
+from talkspurt.ns2.source_map import SourceMap
 from talkspurt.ns2.trace import Reader
-from talkspurt.ns2.whence import Whence
 from talkspurt.scenario import read
 
 ROOT = Path(__file__).parent.parent
@@ -172,7 +172,7 @@ def test_a_study_is_refused():
 
 
 def test_a_key_that_nobody_knows_is_refused():
-    findings = Findings(Whence(read(SMALL)))
+    findings = Findings(SourceMap(read(SMALL)))
     part = Part({"new": 3, "known": 1, "off": False, "inner": {"deep": "x"}}, "links.l", findings)
     part.take("known")
     part.part("inner")
@@ -181,7 +181,7 @@ def test_a_key_that_nobody_knows_is_refused():
 
 
 def test_a_source_that_nobody_knows_is_refused_once():
-    findings = Findings(Whence(read(SMALL)))
+    findings = Findings(SourceMap(read(SMALL)))
     part = Part({"kind": "film", "frames": 25}, "flows.f.source", findings)
     source.read(part, None)
     part.rest()

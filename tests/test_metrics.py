@@ -8,7 +8,7 @@ import pytest
 
 import talkspurt
 from command import talkspurt as command
-from talkspurt import exporting, metrics, quantity
+from talkspurt import exporting, metrics, units
 from talkspurt.metrics import breaker, catalogue, packets, sharing
 
 PAPER = """
@@ -279,8 +279,8 @@ def test_fair_shares_are_max_min_fair():
     [("1500us", 0.0015), ("2µs", 2e-6), ("0.1ms", 0.0001), ("2.5s", 2.5), ("1min", 60.0)],
 )
 def test_durations_are_read_alike_everywhere(text, expected):
-    assert quantity.seconds(text) == expected
-    assert sharing.seconds is quantity.seconds
+    assert units.seconds(text) == expected
+    assert sharing.seconds is units.seconds
 
 
 def test_a_flow_that_floods_would_be_stopped_and_a_call_would_not():

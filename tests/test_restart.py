@@ -12,7 +12,7 @@ import pytest
 import talkspurt as package
 from command import start, talkspurt
 from conftest import tone, write_wav
-from talkspurt import inputs, study_store
+from talkspurt import provenance, study_store
 
 FLOW = """
 [flows.f{i}]
@@ -187,7 +187,7 @@ def test_runs_of_another_engine_are_others(tmp_path, monkeypatch):
     assert study_store.key(question) == first
     with library.open("ab") as file:
         file.write(b"another")
-    assert inputs.engine() != "not there"
+    assert provenance.engine() != "not there"
     assert study_store.key(question) != first
 
 

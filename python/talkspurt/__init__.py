@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from talkspurt._core import RunError, ScenarioError, version
 
 if TYPE_CHECKING:
+    from talkspurt.api import load, run
     from talkspurt.audio import Audio
-    from talkspurt.entry import load, run
     from talkspurt.result import Result
     from talkspurt.scenario import read
     from talkspurt.study import Study

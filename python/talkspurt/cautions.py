@@ -9,7 +9,7 @@ import math
 import tomllib
 from typing import TYPE_CHECKING, Any
 
-from talkspurt.words import time_text
+from talkspurt.format import time_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

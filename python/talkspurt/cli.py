@@ -141,7 +141,7 @@ def export(
         pcapng: every link, for Wireshark. ns2, nam: every link, as ns-2's trace-all and
         namtrace-all. qlog: every endpoint. parquet: every packet on every link as a table, whatever
         the run recorded, and the result's tables. csv: the result's tables. ns2-script: a scenario
-        as a Tcl script for ns-2.35, each line with whence it comes; what ns-2 cannot express is
+        as a Tcl script for ns-2.35, each line with source_map it comes; what ns-2 cannot express is
         refused by name, all at once.
     out
         Folder to write into; NAME.FORMAT beside the result, or beside the study of which it is a

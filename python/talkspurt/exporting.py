@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from talkspurt import __version__, _core, disk, engine, inputs, room, store
+from talkspurt import __version__, _core, disk, engine, provenance, room, store
 from talkspurt.result import TABLES, Result, recorded
 from talkspurt.running import say_news
 from talkspurt.scenario import Question, read
@@ -91,7 +91,7 @@ def _question(result: Result | None, source: Path) -> Question:
         raise _core.RunError(
             f"{source} asks for {len(question.plan)} runs: run it, and name one of its results"
         )
-    if result and (changed := inputs.changed(result.manifest["made_of"], result.scenario)):
+    if result and (changed := provenance.changed(result.manifest["made_of"], result.scenario)):
         raise _core.RunError(
             f"{source}: the run cannot be done again, for since it was made there changed: "
             + ", ".join(changed)
@@ -115,7 +115,7 @@ def _another(result: Result, source: Path, digest: str) -> str:
     version = result.manifest["talkspurt"]
     if version != __version__:
         return words + f"it was made by talkspurt {version}, and this is {__version__}"
-    if result.manifest["made_of"].get("engine") != inputs.engine():
+    if result.manifest["made_of"].get("engine") != provenance.engine():
         return words + f"it was made by another build of talkspurt {version}"
     return words + "scenario, files and engine are what they were, so its manifest is not"
 

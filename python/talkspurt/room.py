@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from talkspurt import _core, disk, engine, quantity
+from talkspurt import _core, disk, engine, units
 from talkspurt.errors import StoreError
 from talkspurt.terminal.progress import Bar
 from talkspurt.visible import visible
@@ -110,7 +110,7 @@ def check(need: float, what: str, target: Path, instead: str = "choose another -
 
 def snaplen(record: Mapping[str, Any]) -> int | None:
     """Bytes that captures keep of each packet; None for all of them."""
-    return quantity.size(record["snaplen"]) if "snaplen" in record else None
+    return units.size(record["snaplen"]) if "snaplen" in record else None
 
 
 def recorded(counts: Counts, record: Mapping[str, Any]) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from talkspurt import entry, room, store, study_store
+from talkspurt import api, room, store, study_store
 from talkspurt.errors import BadInputError
 from talkspurt.result import Result, recorded
 from talkspurt.scenario import Question, pairs, read
@@ -33,7 +33,7 @@ def run(
     if folder is None:
         # Nothing is kept, so nothing is captured and no disk needs room.
         with Bar(question.plan.title) as bar:
-            answer = entry.answer(
+            answer = api.answer(
                 question, jobs=jobs, on_progress=bar.on_progress, written_in=lambda _: None
             )
         _print(answer, as_json)
@@ -41,7 +41,7 @@ def run(
     # Whether the folder may be written is asked before the work, not after.
     file = whole(str(question.file.absolute())) if question.file else None
     claim = store.Claim("run", question.name, file, overwrite)
-    if entry.is_study(question.plan):
+    if api.is_study(question.plan):
         key = study_store.key(question)
         with store.Resumable(folder, key, len(question.plan), claim) as unfinished:
             answer = _study_into(question, unfinished, jobs, report=report, pdf=pdf)
@@ -70,7 +70,7 @@ def _run_into(
     say_news(staging)
     _check_room(question, [0], staging)
     with Bar(question.plan.title) as bar:
-        answer = entry.answer(
+        answer = api.answer(
             question, on_progress=bar.on_progress, written_in=lambda _: staging.folder
         )
         assert isinstance(answer, Result)
@@ -111,7 +111,7 @@ def _study_into(
         print(f"talkspurt: {len(there)} of {len(plan)} runs were there already", file=sys.stderr)
     _check_room(question, [i for i in range(len(plan)) if i not in there], unfinished, jobs)
     with Bar(plan.title) as bar:
-        answer = entry.answer(
+        answer = api.answer(
             question,
             jobs=jobs,
             on_progress=bar.on_progress,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import _core, inputs
+from talkspurt import _core, provenance
 from talkspurt.audio import Audio, read_wav
 from talkspurt.disk import (
     file_name,
@@ -78,7 +78,7 @@ def write_result(
         write_bytes(folder / AUDIO / file_name(name, "sent.wav"), audio.sent_wav())
         write_bytes(folder / AUDIO / file_name(name, "received.wav"), audio.received_wav())
     said = {"name": result.name, "title": result.title, "description": result.description}
-    made_of = {"made_of": inputs.of(result.scenario)}
+    made_of = {"made_of": provenance.of(result.scenario)}
     manifest = {**header("result"), **made_of, **result.manifest, **said}
     write_text(folder / MANIFEST, to_json(manifest))
 

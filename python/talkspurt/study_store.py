@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import inputs, store
+from talkspurt import provenance, store
 from talkspurt.disk import plain_name
 from talkspurt.result import TABLES
 
@@ -64,7 +64,7 @@ def write_study(
 def key(question: Question) -> str:
     """What makes the runs of a study what they are, as a hash: question, files, and engine."""
     runs = map(question.plan.resolved, range(len(question.plan)))
-    return inputs.key(runs, question.text, question.sets, store.FORMAT)
+    return provenance.key(runs, question.text, question.sets, store.FORMAT)
 
 
 def reread(folder: Path) -> Result | None:

@@ -24,7 +24,7 @@ class Case:
         scenario: as a dict.
         band: how far throughput may be off, as a share; 0 for exactly.
         delay_band: the same for the mean delay.
-        why: what is left, and whence.
+        why: what is left, and source_map.
         seeds: how many are run for the page.
         together: how many packets with data leave the sender at the same instant in both before
             one does not; None where nothing is claimed.

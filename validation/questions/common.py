@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from talkspurt import entry
+from talkspurt import api
 from talkspurt.figures import png
 from talkspurt.scenario import read
 from talkspurt.study import Study, bootstrap, student
@@ -80,7 +80,7 @@ def ask(name: str, measure: Callable[[Result], Iterable[Row]] = lambda _: ()) ->
         return replace(result, _read_table=held.get, _read_audio=_silent, _tables={})
 
     with Bar(question.plan.title) as bar:
-        study = entry.answer(question, on_progress=bar.on_progress, keep=keep)
+        study = api.answer(question, on_progress=bar.on_progress, keep=keep)
     assert isinstance(study, Study)
     measured = [row for i in sorted(rows) for row in rows[i]]
     return Asked(name, study, pl.DataFrame(measured, infer_schema_length=None))

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind, Read as _};
 use std::path::Path;
 
 /// Length of a trace or capture at most.
-pub const MOST_BYTES: u64 = 64 << 20;
+pub const MAX_BYTES: u64 = 64 << 20;
 
 /// Why a file was not read.
 #[derive(Debug)]

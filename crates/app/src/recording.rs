@@ -18,9 +18,9 @@ use crate::codec::Codec;
 pub const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
 
 /// Length of a recording's file at most: more than two hours of 16 bits at 16 kHz.
-pub const MOST_BYTES: u64 = 256 << 20;
+pub const MAX_BYTES: u64 = 256 << 20;
 /// Seconds of a recording at most, which limits what a low sample rate is resampled to.
-pub const MOST_SECONDS: u64 = 4 * 3600;
+pub const MAX_SECONDS: u64 = 4 * 3600;
 
 /// Speech, ready to be cut into packets.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ pub enum Why {
     #[error("is longer than {} MiB; cut it", .0 >> 20)]
     TooManyBytes(u64),
     /// More speech than is kept.
-    #[error("claims {0} s of sound; expected at most {most} s", most = MOST_SECONDS)]
+    #[error("claims {0} s of sound; expected at most {most} s", most = MAX_SECONDS)]
     TooLong(u64),
     /// No bytes at all.
     #[error("is empty (0 bytes); expected a WAV file")]

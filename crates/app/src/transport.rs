@@ -5,13 +5,13 @@ use std::net::IpAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::dccp::{self, Ccid, Dccp};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
 use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId};
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{self, Rung, beritelli};
 use talkspurt_proto::rfc4571;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{self, Sctp};
 use talkspurt_proto::tcp::{self, Tcp};
 use talkspurt_proto::tfrc::{self, Tfrc};
@@ -52,36 +52,36 @@ impl Config {
     /// The endpoint of one side, for packets of this IP version and a source that can send in these
     /// ways, best first; none for a side that only listens, and for bulk.
     #[must_use]
-    pub fn build(&self, side: Side, version: IpVersion, dice: Dice, ladder: &[Rung]) -> Transport {
+    pub fn build(&self, side: Side, version: IpVersion, rng: Rng, ladder: &[Rung]) -> Transport {
         match (self, side) {
             (Self::Udp(config), _) => Transport::Udp(Udp::new(config)),
             (Self::Tcp(config), Side::Opens) => {
-                Transport::Tcp(Box::new(Tcp::client(config, dice).over(version)))
+                Transport::Tcp(Box::new(Tcp::client(config, rng).over(version)))
             }
             (Self::Tcp(config), Side::Answers) => {
-                Transport::Tcp(Box::new(Tcp::listener(config, dice).over(version)))
+                Transport::Tcp(Box::new(Tcp::listener(config, rng).over(version)))
             }
             (Self::Dccp(config), side) => {
                 let endpoint = match side {
-                    Side::Opens => Dccp::client(config, dice),
-                    Side::Answers => Dccp::listener(config, dice),
+                    Side::Opens => Dccp::client(config, rng),
+                    Side::Answers => Dccp::listener(config, rng),
                 };
                 Transport::Dccp(Box::new(endpoint.over(version).with_ladder(ladder)))
             }
             (Self::Sctp(config), side) => {
                 let endpoint = match side {
-                    Side::Opens => Sctp::client(config, dice),
-                    Side::Answers => Sctp::listener(config, dice),
+                    Side::Opens => Sctp::client(config, rng),
+                    Side::Answers => Sctp::listener(config, rng),
                 };
                 Transport::Sctp(Box::new(endpoint.over(version)))
             }
             (Self::Tfrc(config), _) => {
-                Transport::Tfrc(Box::new(Tfrc::with_ladder(config, dice, ladder)))
+                Transport::Tfrc(Box::new(Tfrc::with_ladder(config, rng, ladder)))
             }
             (Self::Beritelli(config), _) => {
                 let rate = rate::Config { beritelli: Some(config.clone()), ..Default::default() };
                 let config = tfrc::Config { rate, ..Default::default() };
-                Transport::Tfrc(Box::new(Tfrc::with_ladder(&config, dice, ladder)))
+                Transport::Tfrc(Box::new(Tfrc::with_ladder(&config, rng, ladder)))
             }
         }
     }
@@ -282,7 +282,7 @@ impl Transport {
     /// datagrams when nothing waits. Who asks may spare them the way.
     #[inline]
     #[must_use]
-    pub const fn passes(&self) -> bool {
+    pub const fn can_bypass(&self) -> bool {
         matches!(self, Self::Udp(endpoint) if endpoint.is_empty())
     }
 
@@ -345,8 +345,8 @@ impl Endpoint for Transport {
         dispatch!(self, endpoint => endpoint.poll(now, probe))
     }
     #[inline]
-    fn room(&self) -> usize {
-        dispatch!(self, endpoint => endpoint.room())
+    fn send_capacity(&self) -> usize {
+        dispatch!(self, endpoint => endpoint.send_capacity())
     }
     fn is_listening(&self) -> bool {
         dispatch!(self, endpoint => endpoint.is_listening())
@@ -389,7 +389,7 @@ mod tests {
     fn an_association_recognises_its_peer() {
         let end = |side, stream| {
             let config = Config::Sctp(Box::default());
-            config.build(side, IpVersion::V4, Dice::new(1, stream), &[])
+            config.build(side, IpVersion::V4, Rng::new(1, stream), &[])
         };
         let (mut client, mut server) = (end(Side::Opens, "client"), end(Side::Answers, "server"));
         let now = Instant::ZERO;

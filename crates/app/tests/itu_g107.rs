@@ -155,7 +155,7 @@ fn the_schemas_ranges_are_the_ones_checked() {
                 serde_json::from_value(serde_json::json!({ knob: value })).unwrap();
             let problems = config.out_of_range();
             assert_eq!(problems.is_empty(), good, "{knob} = {value}: {problems:?}");
-            assert!(problems.iter().all(|problem| problem.knob == knob));
+            assert!(problems.iter().all(|problem| problem.key == knob));
         }
     }
     let config = Config { telr: f64::NAN, ..default };

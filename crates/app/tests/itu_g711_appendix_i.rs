@@ -8,8 +8,8 @@ use talkspurt_app::conceal::appendix_i;
 use talkspurt_app::playout::Concealment::{self, G711AppendixI, Silence};
 use talkspurt_app::playout::{gaps, render};
 use talkspurt_app::recording::Recording;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::math::{cos, log10, sin};
+use talkspurt_proto::rng::Rng;
 
 const START: usize = 1600;
 
@@ -158,11 +158,11 @@ fn without_history_there_is_silence() {
 fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/sense-and-sensibility.wav");
     let recording = Recording::open(&path, Pcmu).unwrap();
-    let mut dice = Dice::new(1, "appendix-i");
+    let mut rng = Rng::new(1, "appendix-i");
     let frames: Vec<_> = recording
         .encoded
         .chunks(160)
-        .map(|chunk| (!dice.chance(0.05)).then(|| recording.encoded.slice_ref(chunk)))
+        .map(|chunk| (!rng.chance(0.05)).then(|| recording.encoded.slice_ref(chunk)))
         .collect();
     let total = recording.encoded.len();
     let heard = render(Pcmu, how, &frames, total, 160);

@@ -5,8 +5,8 @@ use talkspurt_app::codec::Codec;
 use talkspurt_app::playout::Concealment;
 use talkspurt_app::quality;
 use talkspurt_app::source::{Config, KeepAlive, Speech, Talkspurts, Timed, Unit, step};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::rate::Rung;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Size;
 
@@ -22,7 +22,7 @@ fn ladder() -> Speech {
 }
 
 fn source(speech: &Speech) -> Timed {
-    Timed::speech(speech, None, None, Dice::new(1, "source"), Instant::ZERO, STOP)
+    Timed::speech(speech, None, None, Rng::new(1, "source"), Instant::ZERO, STOP)
 }
 
 /// Units and when they leave.

@@ -41,7 +41,7 @@ pub struct LinkCounts {
 pub fn count(point: &Point, shared: &Shared) -> Result<Counts, String> {
     let Point { scenario, network, .. } = point;
     let materials = build::materials(scenario)?;
-    let mut world = build::build(scenario, network, &materials, Tally::default());
+    let mut world = build::build(scenario, network, &materials, Counter::default());
     let mut last = Vec::new();
     let finished = drive(
         &mut world,
@@ -61,18 +61,18 @@ pub fn count(point: &Point, shared: &Shared) -> Result<Counts, String> {
         bytes: counted.sent_bytes,
         drops: counted.drops.iter().sum(),
     });
-    let Tally { packets, changes } = world.probe;
+    let Counter { packets, changes } = world.probe;
     Ok(Counts { links: links.collect(), packets, changes })
 }
 
 /// Counts what links do not.
 #[derive(Debug, Default)]
-struct Tally {
+struct Counter {
     packets: u64,
     changes: u64,
 }
 
-impl Probe for Tally {
+impl Probe for Counter {
     fn wants(&self, topic: Topic) -> bool {
         matches!(topic, Topic::Packet | Topic::Gauge)
     }

@@ -9,10 +9,10 @@ use talkspurt_record::{Dialect, Digest, Output, PacketTable, Qlog, Trace};
 use talkspurt_scenario::Point;
 
 use crate::Shared;
-use crate::again::again;
 use crate::capture::{self, file_name};
 use crate::layout::layout;
 use crate::packets;
+use crate::rerun::again;
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,25 +5,25 @@
 //! looks at, `capture` and `packets` write what grows with every packet, `heard` is for the
 //! ear. `again` runs a point once more, `export` for the eyes of another tool, `stretch` for those who read the report, `count` for what that would take.
 
-mod again;
+mod audio;
 mod capture;
 mod count;
+mod excerpt;
 mod export;
-mod heard;
 mod layout;
 mod packets;
-mod stretch;
+mod rerun;
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-pub use again::BARRIER;
+pub use audio::{Audio, Heard, opinion, score};
 pub use capture::of as captures;
 pub use count::{Counts, LinkCounts, count};
+pub use excerpt::excerpt;
 pub use export::{Format, export};
-pub use heard::{Audio, Heard, opinion, score};
 pub use layout::layout;
-pub use stretch::stretch;
+pub use rerun::BARRIER;
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{Digest, Options, PacketTable, Recorder, Recording};
 use talkspurt_scenario::Point;
@@ -94,7 +94,7 @@ pub fn run(point: &Point, folder: Option<&Path>, shared: &Shared) -> Result<Fini
     if !finished && !disk_failed {
         return Err("cancelled".to_owned());
     }
-    let audio = heard::render(scenario, &materials, &world);
+    let audio = audio::render(scenario, &materials, &world);
     let (hops, events) = (world.hops(), world.events());
     let (recorder, (digest, (capture, packets))) = world.probe;
     capture.map_or(Ok(()), capture::finish)?;
@@ -120,6 +120,6 @@ fn timetable(scenario: &Scenario, captured: bool) -> Timetable {
         duration: scenario.duration,
         interval: scenario.record.interval,
         window: layout::window(scenario),
-        settle: captured.then_some(again::BARRIER),
+        settle: captured.then_some(rerun::BARRIER),
     }
 }

@@ -55,7 +55,7 @@ pub fn drive<E: Endpoint, A: App, L: Port, P: Probe>(
             // It has answered by now, if at all: who was refused, or has gone, bars nobody.
             line.forget_peer();
         }
-        let wake = match app.step(now, endpoint.room()) {
+        let wake = match app.step(now, endpoint.send_capacity()) {
             Step::Do(input) => {
                 endpoint.handle(now, input, probe);
                 continue;
@@ -83,7 +83,7 @@ pub fn drive<E: Endpoint, A: App, L: Port, P: Probe>(
                 }
                 endpoint.handle(now, Input::Packet { path, ecn, damage, body }, probe);
             }
-            Some(Err(error)) => probe.record(now, HERE, &Note::Garbage(error.garbage())),
+            Some(Err(error)) => probe.record(now, HERE, &Note::RxError(error.rx_error())),
             None => {}
         }
     }

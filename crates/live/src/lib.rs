@@ -8,20 +8,21 @@
 
 mod clock;
 mod drive;
+mod echo;
 mod envelope;
-mod exchange;
+mod impairments;
 mod line;
-mod mishaps;
 #[cfg(target_os = "linux")]
 mod port;
 mod transfer;
 
 pub use clock::Clock;
 pub use drive::{App, Step, drive};
+pub use echo::{EchoConfig, EchoReport, EchoTest};
 pub use envelope::{Encapsulation, Inside};
-pub use exchange::{Exchange, Tally, Terms};
+pub use impairments::{Impairments, Verdict};
 pub use line::{Line, Port, Setup, Tap};
-pub use mishaps::{Fate, Mishaps, Passage};
 #[cfg(target_os = "linux")]
 pub use port::{RawIp, Tun, UdpPort};
+pub use talkspurt_record::pcapng::Direction;
 pub use transfer::{Plan, Record, Transfer};

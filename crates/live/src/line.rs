@@ -1,5 +1,5 @@
 //! What a live endpoint hangs on: a [`Port`] that carries IP packets, the clock, and between the
-//! two, if asked for, [`Mishaps`].
+//! two, if asked for, [`Impairments`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +13,8 @@ use talkspurt_proto::wire::{Ends, Hints, Parsed, WireError, ipv4, ipv6};
 
 use crate::clock::Clock;
 use crate::envelope::{self, Encapsulation, Inside};
-use crate::mishaps::{Fate, Mishaps, Passage, Way, mark};
+use crate::impairments::{Impairments, Verdict, Way, mark};
+use talkspurt_record::pcapng::Direction;
 
 /// A socket that carries whole IP packets.
 pub trait Port {
@@ -32,7 +33,7 @@ pub trait Port {
 
 /// Sees every packet on our side of the path: when it left or came (or was lost), which way, what
 /// became of it, its bytes.
-pub type Tap = Box<dyn FnMut(Instant, Passage, Fate, &[u8]) + Send>;
+pub type Tap = Box<dyn FnMut(Instant, Direction, Verdict, &[u8]) + Send>;
 
 /// How a line is set up.
 pub struct Setup {
@@ -50,18 +51,18 @@ pub struct Setup {
     /// UDP ports around DCCP or SCTP, if it is sent inside UDP.
     pub encapsulation: Option<Encapsulation>,
     /// What befalls packets of the peer.
-    pub inbound: Mishaps,
+    pub inbound: Impairments,
     /// What befalls ours.
-    pub outbound: Mishaps,
+    pub outbound: Impairments,
     /// Who looks on.
     pub tap: Option<Tap>,
 }
 
 impl Setup {
-    /// A line without mishaps.
+    /// A line without impairments.
     #[must_use]
     pub fn new(local: SocketAddr, remote: Option<SocketAddr>) -> Self {
-        let (inbound, outbound) = (Mishaps::none(), Mishaps::none());
+        let (inbound, outbound) = (Impairments::none(), Impairments::none());
         Self {
             local,
             remote,
@@ -103,7 +104,7 @@ pub struct Line<L> {
     /// The UDP port that what was read last came from.
     heard_port: Option<u16>,
     /// What is on its way, by the instant it is through and in the order it began.
-    underway: BTreeMap<(Instant, u64), (Passage, Fate, Vec<u8>)>,
+    underway: BTreeMap<(Instant, u64), (Direction, Verdict, Vec<u8>)>,
     began: u64,
     unsent_packets: u64,
 }
@@ -191,16 +192,16 @@ impl<L: Port> Line<L> {
             self.unsent_packets += 1;
             return Ok(());
         }
-        let (fate, through) = self.meet(now, Passage::Outbound, Some(path), bytes.len());
-        self.look(now, Passage::Outbound, fate, &bytes);
-        if !fate.arrives() {
+        let (verdict, through) = self.meet(now, Direction::Outbound, Some(path), bytes.len());
+        self.look(now, Direction::Outbound, verdict, &bytes);
+        if !verdict.arrives() {
             return Ok(());
         }
         if through > now {
-            self.begin(through, Passage::Outbound, fate, bytes);
+            self.begin(through, Direction::Outbound, verdict, bytes);
             return Ok(());
         }
-        for bytes in passing(fate, bytes) {
+        for bytes in passing(verdict, bytes) {
             self.transmit(&bytes)?;
         }
         Ok(())
@@ -218,8 +219,8 @@ impl<L: Port> Line<L> {
         let mut bytes = Vec::new();
         loop {
             let now = self.now();
-            if let Some((fate, bytes)) = self.release(now)? {
-                self.look(now, Passage::Inbound, fate, &bytes);
+            if let Some((verdict, bytes)) = self.release(now)? {
+                self.look(now, Direction::Inbound, verdict, &bytes);
                 if let Some(read) = self.read(&bytes) {
                     return Ok(Some(read));
                 }
@@ -278,68 +279,74 @@ impl<L: Port> Line<L> {
     /// # Errors
     /// The socket failed.
     pub fn flush(&mut self) -> io::Result<()> {
-        for (passage, _, bytes) in mem::take(&mut self.underway).into_values() {
-            if passage == Passage::Outbound {
+        for (direction, _, bytes) in mem::take(&mut self.underway).into_values() {
+            if direction == Direction::Outbound {
                 self.transmit(&bytes)?;
             }
         }
         Ok(())
     }
 
-    /// What a packet meets on a path, and when it is through; the dice are thrown whether it is cut
+    /// What a packet meets on a path, and when it is through; the rng are thrown whether it is cut
     /// or not.
     fn meet(
         &mut self,
         now: Instant,
-        passage: Passage,
+        direction: Direction,
         path: Option<PathId>,
         bytes: usize,
-    ) -> (Fate, Instant) {
-        let way = match passage {
-            Passage::Inbound => &mut self.inbound,
-            Passage::Outbound => &mut self.outbound,
+    ) -> (Verdict, Instant) {
+        let way = match direction {
+            Direction::Inbound => &mut self.inbound,
+            Direction::Outbound => &mut self.outbound,
         };
         let met = way.take(now, bytes);
         let cut = |(of, from, until): &(PathId, Instant, Instant)| {
             Some(*of) == path && (*from..*until).contains(&now)
         };
-        if self.setup.cuts.iter().any(cut) { (Fate::Lost, now) } else { met }
+        if self.setup.cuts.iter().any(cut) { (Verdict::Lost, now) } else { met }
     }
 
     /// Takes a packet that the socket gave.
     fn accept(&mut self, bytes: Vec<u8>) {
         let now = self.now();
         let path = addresses(&bytes).and_then(|ends| self.path_of(&ends));
-        let (fate, through) = self.meet(now, Passage::Inbound, path, bytes.len());
-        if !fate.arrives() {
-            return self.look(now, Passage::Inbound, fate, &bytes);
+        let (verdict, through) = self.meet(now, Direction::Inbound, path, bytes.len());
+        if !verdict.arrives() {
+            return self.look(now, Direction::Inbound, verdict, &bytes);
         }
-        self.begin(through, Passage::Inbound, fate, bytes);
+        self.begin(through, Direction::Inbound, verdict, bytes);
     }
 
-    fn look(&mut self, now: Instant, passage: Passage, fate: Fate, bytes: &[u8]) {
+    fn look(&mut self, now: Instant, direction: Direction, verdict: Verdict, bytes: &[u8]) {
         if let Some(tap) = &mut self.setup.tap {
-            tap(now, passage, fate, bytes);
+            tap(now, direction, verdict, bytes);
         }
     }
 
-    fn begin(&mut self, through: Instant, passage: Passage, mut fate: Fate, bytes: Vec<u8>) {
-        for bytes in passing(fate, bytes) {
+    fn begin(
+        &mut self,
+        through: Instant,
+        direction: Direction,
+        mut verdict: Verdict,
+        bytes: Vec<u8>,
+    ) {
+        for bytes in passing(verdict, bytes) {
             self.began += 1;
-            self.underway.insert((through, self.began), (passage, fate, bytes));
+            self.underway.insert((through, self.began), (direction, verdict, bytes));
             // Who looks on counts what befell a packet once.
-            fate = Fate::Passed;
+            verdict = Verdict::Passed;
         }
     }
 
     /// Lets go what is through by now: ours leave; the first of the peer's is given.
-    fn release(&mut self, now: Instant) -> io::Result<Option<(Fate, Vec<u8>)>> {
+    fn release(&mut self, now: Instant) -> io::Result<Option<(Verdict, Vec<u8>)>> {
         while let Some(first) = self.underway.first_entry()
             && first.key().0 <= now
         {
             match first.remove() {
-                (Passage::Inbound, fate, bytes) => return Ok(Some((fate, bytes))),
-                (Passage::Outbound, _, bytes) => self.transmit(&bytes)?,
+                (Direction::Inbound, verdict, bytes) => return Ok(Some((verdict, bytes))),
+                (Direction::Outbound, _, bytes) => self.transmit(&bytes)?,
             }
         }
         Ok(None)
@@ -369,11 +376,11 @@ fn addresses(bytes: &[u8]) -> Option<Ends> {
 }
 
 /// What goes on of a packet: itself, perhaps marked, perhaps twice.
-fn passing(fate: Fate, mut bytes: Vec<u8>) -> impl Iterator<Item = Vec<u8>> {
-    if fate == Fate::Marked {
+fn passing(verdict: Verdict, mut bytes: Vec<u8>) -> impl Iterator<Item = Vec<u8>> {
+    if verdict == Verdict::Marked {
         mark(&mut bytes);
     }
-    let copy = (fate == Fate::Copied).then(|| bytes.clone());
+    let copy = (verdict == Verdict::Copied).then(|| bytes.clone());
     iter::once(bytes).chain(copy)
 }
 

@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use talkspurt_live::{
-    Encapsulation, Exchange, Inside, Line, Passage, Setup, Tally, Terms, UdpPort, drive,
+    Direction, EchoConfig, EchoReport, EchoTest, Encapsulation, Inside, Line, Setup, UdpPort, drive,
 };
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{self, Ccid, Config, Dccp, Kind, Options, ResetCode, Service, WireSeq};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, Packet, Payload};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 
 const PACKETS: u64 = 50;
 /// DCCP's own ports: the server's and the client's.
 const PORTS: [u16; 2] = [5004, 40_004];
 
-fn terms(opens: bool, closes: bool) -> Terms {
-    Terms {
+fn terms(opens: bool, closes: bool) -> EchoConfig {
+    EchoConfig {
         packets: PACKETS,
         bytes: 160,
         interval: Duration::from_millis(10),
@@ -38,7 +38,13 @@ fn terms(opens: bool, closes: bool) -> Terms {
 /// Datagrams of a run: IP packets as sent by one side.
 type Sent = Arc<Mutex<Vec<Vec<u8>>>>;
 
-fn side(port: UdpPort, server: Option<u16>, terms: Terms, config: &Config, sent: &Sent) -> Tally {
+fn side(
+    port: UdpPort,
+    server: Option<u16>,
+    terms: EchoConfig,
+    config: &Config,
+    sent: &Sent,
+) -> EchoReport {
     let at = |port_number| SocketAddr::new(port.local().ip(), port_number);
     // A server knows neither of the client's ports; a client knows both of the server's.
     let [here, there] = if server.is_some() { [PORTS[1], PORTS[0]] } else { PORTS };
@@ -47,16 +53,16 @@ fn side(port: UdpPort, server: Option<u16>, terms: Terms, config: &Config, sent:
     setup.encapsulation =
         Some(Encapsulation { inside: Inside::Dccp, local_port: port.local().port(), remote_port });
     let sent = Arc::clone(sent);
-    setup.tap = Some(Box::new(move |_, passage, _, bytes| {
-        if passage == Passage::Outbound {
+    setup.tap = Some(Box::new(move |_, direction, _, bytes| {
+        if direction == Direction::Outbound {
             sent.lock().expect("nobody panics").push(bytes.to_vec());
         }
     }));
-    let dice = Dice::new(1, if server.is_some() { "client" } else { "server" });
+    let rng = Rng::new(1, if server.is_some() { "client" } else { "server" });
     let mut line = Line::new(port, setup);
     let endpoint =
-        if server.is_some() { Dccp::client(config, dice) } else { Dccp::listener(config, dice) };
-    let mut app = Exchange::new(terms);
+        if server.is_some() { Dccp::client(config, rng) } else { Dccp::listener(config, rng) };
+    let mut app = EchoTest::new(terms);
     drive(&mut endpoint.over(line.version()).under(8), &mut app, &mut line, &mut ())
         .expect("loopback works");
     app.tally().clone()

@@ -6,16 +6,18 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use talkspurt_live::{Exchange, Fate, Line, Mishaps, Passage, Setup, Tally, Terms, UdpPort, drive};
-use talkspurt_proto::dice::Dice;
+use talkspurt_live::{
+    Direction, EchoConfig, EchoReport, EchoTest, Impairments, Line, Setup, UdpPort, Verdict, drive,
+};
 use talkspurt_proto::endpoint::Endpoint;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::udp::{Config, Udp};
 
 const PACKETS: u64 = 40;
 
-fn terms() -> Terms {
-    Terms {
+fn terms() -> EchoConfig {
+    EchoConfig {
         packets: PACKETS,
         bytes: 160,
         interval: Duration::from_millis(10),
@@ -28,16 +30,21 @@ fn terms() -> Terms {
     }
 }
 
-fn converse<E: Endpoint>(port: UdpPort, setup: Setup, mut endpoint: E, terms: Terms) -> Tally {
+fn converse<E: Endpoint>(
+    port: UdpPort,
+    setup: Setup,
+    mut endpoint: E,
+    terms: EchoConfig,
+) -> EchoReport {
     let mut line = Line::new(port, setup);
-    let mut app = Exchange::new(terms);
+    let mut app = EchoTest::new(terms);
     drive(&mut endpoint, &mut app, &mut line, &mut ()).expect("loopback works");
     app.tally().clone()
 }
 
 /// Both sides speak UDP with each other; what befalls packets is for `setup` to say, which is
 /// called for the one side and the other.
-fn over_udp(address: IpAddr, setup: impl Fn(Setup) -> Setup) -> [Tally; 2] {
+fn over_udp(address: IpAddr, setup: impl Fn(Setup) -> Setup) -> [EchoReport; 2] {
     let address = SocketAddr::new(address, 0);
     let [a, b] = [(); 2].map(|()| UdpPort::bind(address).expect("a port of the interface"));
     let here = setup(Setup::new(a.local(), Some(b.local())));
@@ -65,18 +72,19 @@ fn udp_over_ipv6() {
 }
 
 /// What a line lost and held of what it sent; the conversation is held in real time meanwhile.
-fn fates(seed: u64) -> (Vec<Fate>, [Tally; 2]) {
+fn fates(seed: u64) -> (Vec<Verdict>, [EchoReport; 2]) {
     let fates = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&fates);
     let tallies = over_udp(Ipv4Addr::LOCALHOST.into(), move |mut setup| {
-        let dice = Dice::new(seed, "outbound");
+        let rng = Rng::new(seed, "outbound");
         let (delay, hold) = (Duration::from_millis(5), Duration::from_millis(30));
         let (loss, held, copied) = (0.2, 0.2, 0.2);
-        setup.outbound = Mishaps { delay, loss, held, hold, copied, dice, ..Mishaps::none() };
+        setup.outbound =
+            Impairments { delay, loss, held, hold, copied, rng, ..Impairments::none() };
         let seen = Arc::clone(&seen);
-        setup.tap = Some(Box::new(move |_, passage, fate, _| {
-            if passage == Passage::Outbound {
-                seen.lock().expect("nobody panics").push(fate);
+        setup.tap = Some(Box::new(move |_, direction, verdict, _| {
+            if direction == Direction::Outbound {
+                seen.lock().expect("nobody panics").push(verdict);
             }
         }));
         setup
@@ -88,9 +96,9 @@ fn fates(seed: u64) -> (Vec<Fate>, [Tally; 2]) {
 #[test]
 fn mishaps_come_from_the_seed_and_nothing_else_is_lost() {
     let (first, [_, received]) = fates(5);
-    let lost = first.iter().filter(|fate| **fate == Fate::Lost).count() as u64;
-    let held = first.iter().filter(|fate| matches!(fate, Fate::Held(_))).count();
-    let copied = first.iter().filter(|fate| **fate == Fate::Copied).count() as u64;
+    let lost = first.iter().filter(|verdict| **verdict == Verdict::Lost).count() as u64;
+    let held = first.iter().filter(|verdict| matches!(verdict, Verdict::Held(_))).count();
+    let copied = first.iter().filter(|verdict| **verdict == Verdict::Copied).count() as u64;
     assert!(lost > 0 && held > 0 && copied > 0, "{first:?}");
     assert_eq!(received.distinct_packets, PACKETS - lost);
     assert_eq!(received.received_packets, PACKETS - lost + copied);

@@ -9,9 +9,9 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 
 use talkspurt_live::{
-    Encapsulation, Exchange, Inside, Line, Passage, Setup, Tally, Terms, UdpPort, drive,
+    Direction, EchoConfig, EchoReport, EchoTest, Encapsulation, Inside, Line, Setup, UdpPort, drive,
 };
-use talkspurt_proto::dice::Dice;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Config, Sctp};
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -22,25 +22,25 @@ const PORTS: [u16; 2] = [5004, 40_004];
 /// UDP ports that the server sent to, in order.
 type SentTo = Arc<Mutex<Vec<u16>>>;
 
-fn side(port: UdpPort, server: Option<u16>, sent_to: &SentTo) -> Tally {
+fn side(port: UdpPort, server: Option<u16>, sent_to: &SentTo) -> EchoReport {
     let at = |port_number| SocketAddr::new(port.local().ip(), port_number);
     let [here, there] = if server.is_some() { [PORTS[1], PORTS[0]] } else { PORTS };
     let mut setup = Setup::new(at(here), server.map(|_| at(there)));
     let (local_port, remote_port) = (port.local().port(), server.unwrap_or(0));
     setup.encapsulation = Some(Encapsulation { inside: Inside::Sctp, local_port, remote_port });
     let (sent_to, is_server) = (Arc::clone(sent_to), server.is_none());
-    setup.tap = Some(Box::new(move |_, passage, _, bytes| {
-        if is_server && passage == Passage::Outbound {
+    setup.tap = Some(Box::new(move |_, direction, _, bytes| {
+        if is_server && direction == Direction::Outbound {
             let udp = if bytes[0] >> 4 == 4 { 20 } else { 40 };
             let to = u16::from_be_bytes([bytes[udp + 2], bytes[udp + 3]]);
             sent_to.lock().expect("nobody panics").push(to);
         }
     }));
     let (config, client) = (Config::default(), server.is_some());
-    let dice = Dice::new(1, if client { "client" } else { "server" });
-    let endpoint = if client { Sctp::client(&config, dice) } else { Sctp::listener(&config, dice) };
+    let rng = Rng::new(1, if client { "client" } else { "server" });
+    let endpoint = if client { Sctp::client(&config, rng) } else { Sctp::listener(&config, rng) };
     let mut line = Line::new(port, setup);
-    let mut app = Exchange::new(Terms {
+    let mut app = EchoTest::new(EchoConfig {
         packets: PACKETS,
         bytes: 160,
         interval: Duration::from_millis(10),
@@ -56,7 +56,7 @@ fn side(port: UdpPort, server: Option<u16>, sent_to: &SentTo) -> Tally {
     app.tally().clone()
 }
 
-fn all_came(client: &Tally, server: &Tally) {
+fn all_came(client: &EchoReport, server: &EchoReport) {
     assert_eq!(client.events, ["Connected", "Closed"]);
     assert_eq!(server.events, ["Connected", "PeerClosed", "Closed"]);
     for tally in [client, server] {

@@ -7,20 +7,20 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::unix::net::UnixDatagram;
 use std::thread;
 
-use talkspurt_live::{Line, Mishaps, Plan, Setup, Transfer, Tun, drive};
-use talkspurt_proto::dice::Dice;
+use talkspurt_live::{Impairments, Line, Plan, Setup, Transfer, Tun, drive};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tcp::{Config, Controller, Tcp};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 
 /// Bytes that are nowhere the same as a little further on.
 fn noise(seed: u64, words: usize) -> Vec<u8> {
-    let mut dice = Dice::new(seed, "noise");
-    (0..words).flat_map(|_| dice.bits().to_be_bytes()).collect()
+    let mut rng = Rng::new(seed, "noise");
+    (0..words).flat_map(|_| rng.bits().to_be_bytes()).collect()
 }
 
-fn path(seed: u64, name: &str) -> Mishaps {
-    Mishaps {
+fn path(seed: u64, name: &str) -> Impairments {
+    Impairments {
         rate: Some(Rate::from_bps(50_000_000)),
         queue: Duration::from_millis(20),
         delay: Duration::from_millis(2),
@@ -29,7 +29,7 @@ fn path(seed: u64, name: &str) -> Mishaps {
         hold: Duration::from_millis(4),
         copied: 0.02,
         marked: 0.02,
-        dice: Dice::new(seed, name),
+        rng: Rng::new(seed, name),
     }
 }
 
@@ -39,8 +39,8 @@ fn side(file: UnixDatagram, setup: Setup, opens: bool, send: Vec<u8>) -> (Vec<u8
     file.set_nonblocking(true).expect("a socket can");
     let mut config = Config::new(Controller::Cubic);
     (config.ecn, config.min_rto) = (true, Duration::from_millis(200));
-    let dice = Dice::new(u64::from(opens), "tcp");
-    let endpoint = if opens { Tcp::client(&config, dice) } else { Tcp::listener(&config, dice) };
+    let rng = Rng::new(u64::from(opens), "tcp");
+    let endpoint = if opens { Tcp::client(&config, rng) } else { Tcp::listener(&config, rng) };
     let mut line = Line::new(Tun::new(file.into()), setup);
     let mut endpoint = endpoint.over(line.version());
     let mut app = Transfer::new(Plan {

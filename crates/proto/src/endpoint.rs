@@ -15,7 +15,7 @@ use crate::time::Instant;
 pub enum Input {
     /// The application opens the connection (a listener needs no opening).
     Open,
-    /// The application hands over data; only as much as [`Endpoint::room`] allows.
+    /// The application hands over data; only as much as [`Endpoint::send_capacity`] allows.
     Frame(Frame),
     /// A packet arrived.
     Packet {
@@ -98,11 +98,11 @@ pub enum Event {
     Encoding(u8),
 }
 
-/// News for the application, each at most once outstanding, told in the order of [`News::ORDER`].
+/// PendingEvents for the application, each at most once outstanding, told in the order of [`PendingEvents::ORDER`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct News(u8);
+pub(crate) struct PendingEvents(u8);
 
-impl News {
+impl PendingEvents {
     const ORDER: [Event; 7] = [
         Event::Connected,
         Event::Restarted,
@@ -163,7 +163,7 @@ pub trait Endpoint {
     /// Gives the next thing to do; called until it answers [`Output::Idle`].
     fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output;
     /// Bytes of payload (for message transports: of messages) the endpoint takes now.
-    fn room(&self) -> usize;
+    fn send_capacity(&self) -> usize;
     /// Whether it waits for a peer and belongs to none: a driver with one socket then hears anybody.
     fn is_listening(&self) -> bool {
         false
@@ -188,7 +188,7 @@ mod tests {
 
     #[test]
     fn news_is_told_once_each_and_in_order() {
-        let mut news = News::default();
+        let mut news = PendingEvents::default();
         for event in [Event::TimedOut, Event::Writable, Event::Connected, Event::Writable] {
             news.add(event);
         }
@@ -201,7 +201,7 @@ mod tests {
         assert_eq!(told(news.opening()), None);
         let rest: Vec<Event> = std::iter::from_fn(|| told(news.next())).collect();
         assert_eq!(rest, [Event::Writable, Event::TimedOut]);
-        for event in News::ORDER {
+        for event in PendingEvents::ORDER {
             news.add(event);
             assert_eq!(told(news.next()), Some(event));
         }

@@ -10,7 +10,6 @@
 
 pub mod congestion;
 pub mod dccp;
-pub mod dice;
 pub mod endpoint;
 pub mod math;
 pub mod packet;
@@ -18,6 +17,7 @@ pub mod probe;
 pub mod profile;
 pub mod rate;
 pub mod rfc4571;
+pub mod rng;
 pub mod rtcp;
 pub mod rtp;
 pub mod rtt;

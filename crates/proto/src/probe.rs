@@ -23,7 +23,7 @@ pub enum Topic {
     Frame,
     /// A protocol's inner quantity changed.
     Gauge,
-    /// A connection event, or garbage from the network.
+    /// A connection event, or rx_error from the network.
     Event,
     /// How long what was delivered had waited for what came before it.
     Order,
@@ -183,7 +183,7 @@ pub enum Gauge {
 /// Why something from the network was not used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Garbage {
+pub enum RxError {
     /// Could not be parsed.
     Malformed = 0,
     /// A checksum did not match.
@@ -316,7 +316,7 @@ pub enum Note<'a> {
     /// Peer: something happened to the connection.
     Event(Event),
     /// Peer: something from the network was not used.
-    Garbage(Garbage),
+    RxError(RxError),
 }
 
 impl Note<'_> {
@@ -336,7 +336,7 @@ impl Note<'_> {
             | Note::Delivered { .. }
             | Note::Decided { .. } => Topic::Frame,
             Note::Gauge { .. } => Topic::Gauge,
-            Note::Event(_) | Note::Garbage(_) => Topic::Event,
+            Note::Event(_) | Note::RxError(_) => Topic::Event,
             Note::InOrder { .. } => Topic::Order,
         }
     }

@@ -34,7 +34,7 @@ pub fn frame(frame: &Frame) -> Option<Bytes> {
 #[derive(Debug, Default)]
 pub struct Deframer {
     buffer: BytesMut,
-    garbage: u64,
+    rx_error: u64,
 }
 
 impl Deframer {
@@ -65,8 +65,8 @@ impl Deframer {
 
     /// Packets that were neither RTP nor RTCP.
     #[must_use]
-    pub const fn garbage(&self) -> u64 {
-        self.garbage
+    pub const fn rx_error(&self) -> u64 {
+        self.rx_error
     }
     /// Bytes waiting for the rest of their packet.
     #[must_use]
@@ -89,7 +89,7 @@ impl Iterator for Deframer {
             }
             match wire::parse_media(&packet, Hints::default()) {
                 Ok(frame) => return Some(frame),
-                Err(_) => self.garbage += 1,
+                Err(_) => self.rx_error += 1,
             }
         }
     }

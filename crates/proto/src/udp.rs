@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::endpoint::{Endpoint, Input, Output, Transmit};
 use crate::packet::{Body, Damage, Ecn, Frame, PathId};
-use crate::probe::{Garbage, Note, Place, Probe};
+use crate::probe::{Note, Place, Probe, RxError};
 use crate::time::Instant;
 
 /// UDP has no knobs: it sends at once what it is given.
@@ -86,17 +86,17 @@ impl Endpoint for Udp {
         body: &mut Body,
         probe: &mut P,
     ) {
-        let garbage = match body {
+        let rx_error = match body {
             // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
-            _ if damage == Damage::Payload => Garbage::Checksum,
+            _ if damage == Damage::Payload => RxError::Checksum,
             Body::Udp(frame) => return self.push(Way::In, std::mem::take(frame)),
             Body::TooBig { mtu, .. } => {
                 self.path_mtu = Some(self.path_mtu.map_or(*mtu, |known| known.min(*mtu)));
                 return;
             }
-            Body::Tcp(_) | Body::Dccp(_) | Body::Sctp(_) | Body::Tfrc(_) => Garbage::Unexpected,
+            Body::Tcp(_) | Body::Dccp(_) | Body::Sctp(_) | Body::Tfrc(_) => RxError::Unexpected,
         };
-        probe.record(now, Place::Peer(0), &Note::Garbage(garbage));
+        probe.record(now, Place::Peer(0), &Note::RxError(rx_error));
     }
 
     #[inline]
@@ -116,7 +116,7 @@ impl Endpoint for Udp {
 
     /// Without flow control there is always room.
     #[inline]
-    fn room(&self) -> usize {
+    fn send_capacity(&self) -> usize {
         usize::MAX
     }
 }

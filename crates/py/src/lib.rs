@@ -2,7 +2,7 @@
 //! and gives the interpreter back while Python waits for it.
 //!
 //! [`plan::Plan`] is a scenario file read and checked; [`run::Run`] is one of its runs at work,
-//! [`run::Export`] one written for another tool, [`run::Stretch`] a part of one for the
+//! [`run::Export`] one written for another tool, [`run::Excerpt`] a part of one for the
 //! report, [`run::Count`] one of which nothing is kept but how much it sends; [`outcome::Outcome`] is what
 //! came of it, and [`opinion`](mod@opinion) scores a part of a call. The `experiment` crate does the work.
 
@@ -29,7 +29,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<plan::Plan>()?;
     module.add_class::<run::Run>()?;
     module.add_class::<run::Export>()?;
-    module.add_class::<run::Stretch>()?;
+    module.add_class::<run::Excerpt>()?;
     module.add_class::<run::Count>()?;
     module.add_class::<outcome::Outcome>()?;
     module.add_function(wrap_pyfunction!(plan::load, module)?)?;

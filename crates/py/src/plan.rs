@@ -17,7 +17,7 @@ use talkspurt_scenario::model::{Scenario, Source};
 use talkspurt_scenario::network::DirectedLink;
 use talkspurt_scenario::{Network, Point, Problems, Study};
 
-use crate::run::{Count, Export, Run, Stretch};
+use crate::run::{Count, Excerpt, Export, Run};
 
 /// How long reading a scenario may go on before Ctrl-C is looked for.
 const STEP: Duration = Duration::from_millis(50);
@@ -205,8 +205,8 @@ impl Plan {
     }
     /// Starts one run as far as the end of the stretch that its scenario shows; where it begins
     /// depends on whether the run is `lossless`, unless the scenario says.
-    fn stretch(&self, index: usize, lossless: bool) -> PyResult<Stretch> {
-        Ok(Stretch::start(self.point(index)?.clone(), lossless))
+    fn excerpt(&self, index: usize, lossless: bool) -> PyResult<Excerpt> {
+        Ok(Excerpt::start(self.point(index)?.clone(), lossless))
     }
 }
 

@@ -147,19 +147,19 @@ impl Export {
 
 /// The packets of a stretch at work.
 #[pyclass(frozen)]
-pub(crate) struct Stretch(Worker<Shown>);
+pub(crate) struct Excerpt(Worker<Shown>);
 
-impl Stretch {
+impl Excerpt {
     pub(crate) fn start(point: Point, lossless: bool) -> Self {
         let stretch = move |point: &Point, shared: &Shared| {
-            talkspurt_experiment::stretch(point, lossless, shared)
+            talkspurt_experiment::excerpt(point, lossless, shared)
         };
         Self(Worker::start(point, stretch))
     }
 }
 
 #[pymethods]
-impl Stretch {
+impl Excerpt {
     /// Waits at most this many seconds; true when the stretch has ended.
     fn wait(&self, py: Python<'_>, seconds: f64) -> bool {
         self.0.wait(py, seconds)

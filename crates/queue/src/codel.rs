@@ -10,7 +10,7 @@ use talkspurt_proto::probe::{Control, DropReason, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 
-use crate::knobs::{Impossible, Knobs, is_false, positive};
+use crate::validate::{ConfigError, Validate, is_false, positive};
 use crate::{Discipline, Hop, Served};
 
 /// Controlled delay: once packets have waited longer than `target` for an `interval`, one is
@@ -51,21 +51,21 @@ impl fmt::Display for Config {
     }
 }
 
-impl Knobs for Config {
-    fn check(&self, _: Size) -> Vec<Impossible> {
+impl Validate for Config {
+    fn check(&self, _: Size) -> Vec<ConfigError> {
         law_fits(self.target, self.interval)
     }
 }
 
 /// What the target and the interval of a law cannot be.
-pub(super) fn law_fits(target: Duration, interval: Duration) -> Vec<Impossible> {
+pub(super) fn law_fits(target: Duration, interval: Duration) -> Vec<ConfigError> {
     let mut found = Vec::new();
     found.extend(positive("target", target));
     found.extend(positive("interval", interval));
     if interval <= target && !interval.is_zero() {
         let why = format!("{interval} is not longer than target ({target})");
         let hint = "the target is 5 to 10% of the interval (RFC 8289 §4.3)";
-        found.push(Impossible::new("interval", why).hint(hint));
+        found.push(ConfigError::new("interval", why).hint(hint));
     }
     found
 }

@@ -10,7 +10,7 @@ use talkspurt_proto::probe::{DropReason, Probe};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use crate::knobs::{Impossible, Knobs, is_false, positive};
+use crate::validate::{ConfigError, Validate, is_false, positive};
 use crate::{Discipline, Hop, Served};
 
 /// Limits of a DropTail queue; the packet in transmission is not counted. At least one is given.
@@ -44,22 +44,22 @@ impl fmt::Display for Config {
     }
 }
 
-impl Knobs for Config {
-    fn check(&self, _: Size) -> Vec<Impossible> {
+impl Validate for Config {
+    fn check(&self, _: Size) -> Vec<ConfigError> {
         let mut found = Vec::new();
         if self.packets.is_none() && self.bytes.is_none() && self.time.is_none() {
             let why = "a droptail queue needs a limit: `packets`, `bytes` or `time`";
-            found.push(Impossible::new("", why).hint("for example packets = 50"));
+            found.push(ConfigError::new("", why).hint("for example packets = 50"));
         }
         if self.bytes == Some(Size::from_bytes(0)) {
             let why =
                 "a queue for 0 bytes drops all that must wait; give a packet's length or more";
-            found.push(Impossible::new("bytes", why));
+            found.push(ConfigError::new("bytes", why));
         }
         found.extend(self.time.and_then(|time| positive("time", time)));
         if self.ns2 && self.packets.is_none_or(|packets| packets < 2) {
             let why = "a queue of N packets holds N − 1 in ns-2; give `packets`, 2 or more";
-            found.push(Impossible::new("ns2", why));
+            found.push(ConfigError::new("ns2", why));
         }
         found
     }

@@ -11,7 +11,7 @@ use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
 use crate::codel::{self, Lane, Law, law_fits};
-use crate::knobs::{Impossible, Knobs, some, yes};
+use crate::validate::{ConfigError, Validate, some, yes};
 use crate::{Discipline, Hop, Served};
 
 /// Queues with controlled delay, one for each flow by its hash; a deficit round robin serves them,
@@ -60,8 +60,8 @@ impl fmt::Display for Config {
     }
 }
 
-impl Knobs for Config {
-    fn check(&self, _: Size) -> Vec<Impossible> {
+impl Validate for Config {
+    fn check(&self, _: Size) -> Vec<ConfigError> {
         let mut found = law_fits(self.target, self.interval);
         found.extend(some("quantum", self.quantum));
         found
@@ -69,7 +69,7 @@ impl Knobs for Config {
 }
 
 /// Most packets that the longest queue loses at once (RFC 8290 §4.1).
-const MOST_AT_ONCE: u32 = 64;
+const MAX_AT_ONCE: u32 = 64;
 
 #[derive(Debug, Default)]
 struct Flow {
@@ -116,7 +116,7 @@ impl FqCodel {
         let longest = self.flows.iter_mut().max_by_key(|flow| flow.lane.bytes());
         let Some(Flow { lane, .. }) = longest else { return true };
         let mut kept = true;
-        for _ in 0..(lane.packets() / 2).clamp(1, MOST_AT_ONCE) {
+        for _ in 0..(lane.packets() / 2).clamp(1, MAX_AT_ONCE) {
             let Some((_, packet)) = lane.pop() else { break };
             self.packets -= 1;
             self.bytes -= u64::from(packet.ip_bytes);

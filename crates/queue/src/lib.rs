@@ -1,6 +1,6 @@
 //! Queue disciplines: who may wait for a transmitter, who goes next, and who is dropped or marked.
 //!
-//! A discipline is a file here: its words in a scenario ([`Knobs`]) and its machine ([`Discipline`]),
+//! A discipline is a file here: its words in a scenario ([`Validate`]) and its machine ([`Discipline`]),
 //! beside each other; a `mod` and one line in `disciplines!` name it. The only way to drop a packet is
 //! [`Hop::refuse`], so none can vanish; the only way to mark one is [`Hop::mark`], so each is counted.
 //! `docs/adding-a-queue.md` adds one step by step.
@@ -16,29 +16,29 @@ mod bucket;
 pub mod codel;
 pub mod drop_tail;
 pub mod fq_codel;
-mod knobs;
 pub mod pie;
 pub mod policer;
 pub mod pool;
 pub mod priority;
 pub mod red;
 pub mod shaper;
+mod validate;
 
 use std::fmt;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Ecn, Packet};
 use talkspurt_proto::probe::{Control, DropReason, Note, Place, Probe, Topic};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::{Rate, Size};
 
 use crate::pool::Pool;
 
-pub use knobs::{Impossible, Knobs};
 pub use pie::Pie;
 pub use red::Red;
+pub use validate::{ConfigError, Validate};
 
 /// What a discipline may touch at one packet's turn.
 #[derive(Debug)]
@@ -51,8 +51,8 @@ pub struct Hop<'a, P> {
     pub pool: &'a mut Pool,
     /// Who looks on.
     pub probe: &'a mut P,
-    /// Dice of the discipline.
-    pub dice: &'a mut Dice,
+    /// Rng of the discipline.
+    pub rng: &'a mut Rng,
     /// Counts drops by reason.
     pub drops: &'a mut [u64; DropReason::COUNT],
     /// Counts marks.
@@ -145,8 +145,8 @@ macro_rules! disciplines {
             }
         }
 
-        impl Knobs for Config {
-            fn check(&self, mtu: Size) -> Vec<Impossible> {
+        impl Validate for Config {
+            fn check(&self, mtu: Size) -> Vec<ConfigError> {
                 match self {
                     $(Self::$name(config) => config.check(mtu),)*
                 }

@@ -12,7 +12,7 @@ use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 
 use crate::codel;
-use crate::knobs::{Impossible, Knobs, is_false, positive};
+use crate::validate::{ConfigError, Validate, is_false, positive};
 use crate::{Discipline, Hop, Served};
 
 /// Drops or marks arrivals with a probability that a controller moves by how far the wait is from
@@ -77,8 +77,8 @@ impl fmt::Display for Config {
     }
 }
 
-impl Knobs for Config {
-    fn check(&self, _: Size) -> Vec<Impossible> {
+impl Validate for Config {
+    fn check(&self, _: Size) -> Vec<ConfigError> {
         [positive("target", self.target), positive("update", self.update)]
             .into_iter()
             .flatten()
@@ -213,7 +213,7 @@ impl Discipline for Pie {
         let marks = self.ecn && self.drop_prob < self.mark_below;
         let why = match self.packets() >= self.limit {
             true => Some(DropReason::Full),
-            false if !self.drops_early(|| hop.dice.unit()) => None,
+            false if !self.drops_early(|| hop.rng.unit()) => None,
             false if marks && hop.mark(&mut packet) => None,
             false => Some(DropReason::Early),
         };

@@ -12,7 +12,7 @@ use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::{Rate, Size};
 
 use crate::bucket::Bucket;
-use crate::knobs::{Impossible, Knobs, some};
+use crate::validate::{ConfigError, Validate, some};
 use crate::{Discipline, Hop, Queue, Served};
 
 /// A meter before a queue. Bytes are those of IP packets. With `rate` and `burst` alone a packet is
@@ -55,11 +55,11 @@ impl fmt::Display for Config {
     }
 }
 
-impl Knobs for Config {
-    fn check(&self, mtu: Size) -> Vec<Impossible> {
+impl Validate for Config {
+    fn check(&self, mtu: Size) -> Vec<ConfigError> {
         let mut found = Vec::new();
         if self.rate.as_bps() == 0 {
-            found.push(Impossible::new("rate", "no tokens would ever come"));
+            found.push(ConfigError::new("rate", "no tokens would ever come"));
         }
         let sizes =
             [("excess_burst", self.excess_burst), ("peak_burst", self.peak_burst)].into_iter();
@@ -67,24 +67,24 @@ impl Knobs for Config {
         found.extend(sizes.filter_map(|(key, size)| some(key, size?)));
         match (self.peak_rate, self.peak_burst) {
             (Some(_), None) => {
-                found.push(Impossible::new("peak_burst", "missing beside peak_rate"))
+                found.push(ConfigError::new("peak_burst", "missing beside peak_rate"))
             }
             (None, Some(_)) => {
-                found.push(Impossible::new("peak_rate", "missing beside peak_burst"))
+                found.push(ConfigError::new("peak_rate", "missing beside peak_burst"))
             }
             (Some(peak), Some(_)) if peak < self.rate => {
                 let why = format!("{peak} is below rate ({})", self.rate);
-                found.push(Impossible::new("peak_rate", why));
+                found.push(ConfigError::new("peak_rate", why));
             }
             _ => {}
         }
         if self.excess_burst.is_some() && self.peak_rate.is_some() {
             let why = "a meter has an excess burst (RFC 2697) or a peak rate (RFC 2698), not both";
-            found.push(Impossible::new("excess_burst", why));
+            found.push(ConfigError::new("excess_burst", why));
         }
         if self.yellow_dscp.is_some() && self.excess_burst.is_none() && self.peak_rate.is_none() {
             let why = "without excess_burst or peak_rate no packet is yellow";
-            found.push(Impossible::new("yellow_dscp", why));
+            found.push(ConfigError::new("yellow_dscp", why));
         }
         found.extend(self.queue.check(mtu).into_iter().map(|inner| inner.within("queue")));
         found

@@ -10,7 +10,7 @@ use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::{Rate, Size};
 
-use crate::knobs::{Impossible, Knobs};
+use crate::validate::{ConfigError, Validate};
 use crate::{Discipline, Hop, Queue, Served};
 
 /// Code points there are (RFC 2474 §3: six bits).
@@ -47,8 +47,8 @@ impl fmt::Display for Config {
     }
 }
 
-impl Knobs for Config {
-    fn check(&self, mtu: Size) -> Vec<Impossible> {
+impl Validate for Config {
+    fn check(&self, mtu: Size) -> Vec<ConfigError> {
         let mut found = Vec::new();
         let mut owners = [None; CODE_POINTS];
         let mut rest = None;
@@ -57,11 +57,11 @@ impl Knobs for Config {
             for (index, code) in band.dscp.iter().enumerate() {
                 let knob = within(&format!("dscp[{index}]"));
                 match owners.get_mut(usize::from(*code)) {
-                    None => found.push(Impossible::new(
+                    None => found.push(ConfigError::new(
                         &knob,
                         format!("{code} is no code point: 0 to 63 (RFC 2474 §3)"),
                     )),
-                    Some(Some(other)) => found.push(Impossible::new(
+                    Some(Some(other)) => found.push(ConfigError::new(
                         &knob,
                         format!("{code} already belongs to bands[{other}]"),
                     )),
@@ -72,14 +72,14 @@ impl Knobs for Config {
                 && let Some(other) = rest.replace(number)
             {
                 let why = format!("bands[{other}] is without code points too: one takes the rest");
-                found.push(Impossible::new(&within("dscp"), why));
+                found.push(ConfigError::new(&within("dscp"), why));
             }
             let inner = band.queue.check(mtu).into_iter();
             found.extend(inner.map(|impossible| impossible.within(&within("queue"))));
         }
         if rest.is_none() {
             let why = "packets of other code points have no band; leave `dscp` out of one";
-            found.push(Impossible::new("bands", why));
+            found.push(ConfigError::new("bands", why));
         }
         found
     }

@@ -13,7 +13,7 @@ use talkspurt_proto::probe::{Control, DropReason, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 
-use crate::knobs::{Impossible, Knobs, is_false, positive, some, yes};
+use crate::validate::{ConfigError, Validate, is_false, positive, some, yes};
 use crate::{Discipline, Hop, Served};
 
 /// Random early detection: drops or marks packets with a probability that grows with the average
@@ -100,10 +100,10 @@ impl fmt::Display for Config {
     }
 }
 
-impl Knobs for Config {
-    fn check(&self, _: Size) -> Vec<Impossible> {
+impl Validate for Config {
+    fn check(&self, _: Size) -> Vec<ConfigError> {
         let mut found = Vec::new();
-        let mut add = |knob, why: &str| found.push(Impossible::new(knob, why));
+        let mut add = |knob, why: &str| found.push(ConfigError::new(knob, why));
         for (key, threshold) in
             [("min_threshold", self.min_threshold), ("max_threshold", self.max_threshold)]
         {
@@ -169,7 +169,7 @@ pub struct Red {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Passes,
-    /// By the dice: a mark will do.
+    /// By the rng: a mark will do.
     Early,
     /// The average is too high for anybody.
     Forced,
@@ -327,7 +327,7 @@ impl Discipline for Red {
             self.adapt(hop.now);
         }
         let unit = if self.in_bytes { self.lengths(packet.ip_bytes.into()) } else { 1.0 };
-        let verdict = self.judge(unit, || hop.dice.unit());
+        let verdict = self.judge(unit, || hop.rng.unit());
         let why = match verdict {
             _ if self.length() >= self.limit => Some(DropReason::Full),
             Verdict::Passes => None,

@@ -11,7 +11,7 @@ use talkspurt_proto::probe::{Control, Probe};
 use talkspurt_proto::units::{Rate, Size};
 
 use crate::bucket::Bucket;
-use crate::knobs::{Impossible, Knobs};
+use crate::validate::{ConfigError, Validate};
 use crate::{Discipline, Hop, Queue, Served};
 
 /// A token bucket behind a queue: in any span of time t no more than `burst` + `rate` · t leaves, in
@@ -36,19 +36,19 @@ impl fmt::Display for Config {
     }
 }
 
-impl Knobs for Config {
-    fn check(&self, mtu: Size) -> Vec<Impossible> {
+impl Validate for Config {
+    fn check(&self, mtu: Size) -> Vec<ConfigError> {
         let mut found = Vec::new();
         if self.rate.as_bps() == 0 {
-            found.push(Impossible::new("rate", "no packet would ever leave"));
+            found.push(ConfigError::new("rate", "no packet would ever leave"));
         }
         if self.burst < mtu {
             let why = format!("a packet of the link's MTU ({mtu}) never finds its tokens");
-            found.push(Impossible::new("burst", why));
+            found.push(ConfigError::new("burst", why));
         }
         if let Some(peak) = self.peak_rate.filter(|peak| *peak < self.rate) {
             let why = format!("{peak} is below rate ({})", self.rate);
-            found.push(Impossible::new("peak_rate", why));
+            found.push(ConfigError::new("peak_rate", why));
         }
         found.extend(self.queue.check(mtu).into_iter().map(|inner| inner.within("queue")));
         found

@@ -4,11 +4,11 @@
 use talkspurt_proto::packet::Layers;
 use talkspurt_proto::time::Duration;
 
-use crate::fate::Fate;
-use crate::heard::Heard;
+use crate::frame_state::FrameState;
 use crate::jitter::Jitter;
 use crate::layout::Direction;
 use crate::pending::Pending;
+use crate::speech_stats::Heard;
 use crate::sum::Sum;
 use crate::summary::{FlowSummary, Quality};
 use crate::video::Video;
@@ -102,11 +102,14 @@ pub(crate) struct Units {
 impl Units {
     /// A unit left the send queue; false if it was not there.
     #[inline(always)]
-    pub(crate) fn leave(&mut self, index: u32, inside: bool, fate: Fate) -> bool {
+    pub(crate) fn leave(&mut self, index: u32, inside: bool, fate: FrameState) -> bool {
         let was_there = self.pending.settle(index).is_some();
         let counts = u32::from(was_there && inside);
-        *if fate == Fate::HandedOver { &mut self.handed_over } else { &mut self.discarded } +=
-            counts;
+        *if fate == FrameState::HandedOver {
+            &mut self.handed_over
+        } else {
+            &mut self.discarded
+        } += counts;
         was_there
     }
 }
@@ -175,9 +178,11 @@ impl Account {
             (heard, voice.played_by_rung(self.frames.first, self.frames.end))
         });
         let [queued, handed_over, discarded] = match &heard {
-            Some((heard, _)) => {
-                [heard.frames(Fate::Queued), heard.handed_over(), heard.frames(Fate::Discarded)]
-            }
+            Some((heard, _)) => [
+                heard.frames(FrameState::Queued),
+                heard.handed_over(),
+                heard.frames(FrameState::Discarded),
+            ],
             None => {
                 let Units { pending, handed_over, discarded } = &self.units;
                 [open(pending, self.frames), (*handed_over).into(), (*discarded).into()]

@@ -166,7 +166,7 @@ impl Record<'_> {
             Note::Decided { index, playout } => self.u8(10).u32(index).playout(playout),
             Note::Gauge { gauge, value } => self.u8(11).u8(gauge as u8).u64(value.to_bits()),
             Note::Event(event) => self.u8(12).u8(event_number(event)),
-            Note::Garbage(garbage) => self.u8(13).u8(garbage as u8),
+            Note::RxError(rx_error) => self.u8(13).u8(rx_error as u8),
             Note::InOrder { waited } => self.u8(17).u64(waited.as_nanos()),
             Note::Marked { packet } => self.u8(15).label(packet),
             Note::Copied { packet, body } => self.u8(16).label(packet).body(body),

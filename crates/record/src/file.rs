@@ -29,7 +29,7 @@ enum Sink {
 const PIECE: usize = 1 << 16;
 /// Bytes that all files written at once may hold, unless they are so many that each holds the least.
 const HELD: usize = 8 << 20;
-const LEAST_PIECE: usize = 1 << 13;
+const MIN_PIECE: usize = 1 << 13;
 
 impl Output {
     /// Begins the file `path`.
@@ -52,7 +52,7 @@ impl Output {
         if let Sink::File { held, used, piece, .. } = &mut self.sink {
             // Of a file's pages none is written twice.
             let share = (HELD / files.max(1)).max(1);
-            let lesser = (1 << share.ilog2()).clamp(LEAST_PIECE, PIECE);
+            let lesser = (1 << share.ilog2()).clamp(MIN_PIECE, PIECE);
             if *used < lesser {
                 *piece = lesser;
                 held.truncate(lesser);

@@ -75,14 +75,14 @@ pub struct LinkInfo {
 }
 
 /// Nodes that a table names one by one.
-const MOST_NAMED: usize = 4;
+const MAX_NAMED: usize = 4;
 
 impl LinkInfo {
     /// Where it leads to, for tables.
     pub(crate) fn far_end(&self) -> Cow<'_, str> {
         match &self.to[..] {
             [one] => one.into(),
-            several if several.len() > MOST_NAMED => format!("{} stations", several.len()).into(),
+            several if several.len() > MAX_NAMED => format!("{} stations", several.len()).into(),
             few => few.join(", ").into(),
         }
     }

@@ -6,7 +6,7 @@
 //! no packet; it is the probe of large runs. [`Recorder`] is `Stats` plus whatever needs memory:
 //! exact delays, time series, frames, gauges and events.
 //! [`pcapng`], [`Trace`] and [`Qlog`] write what happened for other tools while it happens, and
-//! [`PacketTable`] a row per packet and hop; [`Stretch`] keeps the packets of a part of the run.
+//! [`PacketTable`] a row per packet and hop; [`Excerpt`] keeps the packets of a part of the run.
 //! At the end the accounts become [`FlowSummary`]s and the tables Arrow batches.
 //!
 //! A *direction* is what one peer sends: it has the index of that peer, `2 * flow + side`.
@@ -15,9 +15,10 @@
 mod account;
 mod columns;
 mod digest;
-mod fate;
+mod excerpt;
 mod file;
-mod heard;
+mod frame_state;
+mod in_flight;
 mod in_order;
 mod jitter;
 mod layout;
@@ -31,20 +32,19 @@ mod recorder;
 mod recording;
 mod series;
 mod sojourn;
+mod speech_stats;
 mod stats;
-mod stretch;
 mod sum;
 mod summary;
 mod trace;
-mod under_way;
 mod video;
 mod voice;
 
 pub use columns::Table;
 pub use digest::Digest;
-pub use fate::FrameFate;
+pub use excerpt::{Excerpt, Shown};
 pub use file::Output;
-pub use heard::burst_ratio;
+pub use frame_state::FrameOutcome;
 pub use jitter::Jitter;
 pub use layout::{FlowInfo, Layout, LinkInfo, RouteInfo, SideInfo};
 pub use links::LinkSummary;
@@ -53,8 +53,8 @@ pub use qlog::Qlog;
 pub use recorder::{Options, Recorder};
 pub use recording::Recording;
 pub use sojourn::Sojourn;
+pub use speech_stats::burst_ratio;
 pub use stats::Stats;
-pub use stretch::{Shown, Stretch};
 pub use summary::{FlowSummary, Quality};
 pub use trace::{Dialect, Trace};
 pub use video::VideoSummary;

@@ -10,9 +10,9 @@ use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::time::Instant;
 
 use crate::file::Output;
+use crate::in_flight::InFlight;
 use crate::layout::{Layout, RouteInfo, SIDES, sender};
 use crate::parquet::{Column, Kind, Parquet, Values};
-use crate::under_way::UnderWay;
 
 /// Rows of one group: six megabytes while it is filled.
 const GROUP_ROWS: usize = 1 << 17;
@@ -55,7 +55,7 @@ impl PacketTable {
             flows: layout.flows.iter().map(|flow| flow.name.clone()).collect(),
             sides: SIDES.map(str::to_owned).to_vec(),
             links: layout.links.iter().map(|link| link.name.clone()).collect(),
-            fates: HopFate::ALL.iter().map(|fate| fate.name().to_owned()).collect(),
+            fates: HopOutcome::ALL.iter().map(|fate| fate.name().to_owned()).collect(),
         };
         let file = Parquet::new(output, &COLUMNS);
         Self { file, routes: layout.routes.clone(), names, rows: Rows::in_groups_of(GROUP_ROWS) }
@@ -134,7 +134,7 @@ struct Rows {
     groups: VecDeque<Group>,
     /// One that is written, for its room.
     spare: Option<Group>,
-    under_way: UnderWay<Hop>,
+    in_flight: InFlight<Hop>,
     lengths: Lengths,
 }
 
@@ -157,9 +157,9 @@ struct Group {
     links: Vec<u32>,
     /// Which of the [`Lengths`].
     lengths: Vec<u32>,
-    /// Which of [`HopFate::ALL`].
+    /// Which of [`HopOutcome::ALL`].
     fates: Vec<u32>,
-    under_way: usize,
+    in_flight: usize,
 }
 
 /// Lengths of packets that have been seen.
@@ -191,7 +191,7 @@ impl Rows {
             first: 0,
             groups: VecDeque::new(),
             spare: None,
-            under_way: UnderWay::default(),
+            in_flight: InFlight::default(),
             lengths: Lengths::default(),
         }
     }
@@ -216,30 +216,30 @@ impl Rows {
         group.senders.push(sender as u32);
         group.links.push(link);
         group.lengths.push(self.lengths.place(packet.ip_bytes));
-        group.fates.push(HopFate::Queued.index());
-        group.under_way += 1;
+        group.fates.push(HopOutcome::Queued.index());
+        group.in_flight += 1;
         let group = self.first + self.groups.len() - 1;
-        self.under_way.keep(packet, Hop { link, group, row });
+        self.in_flight.keep(packet, Hop { link, group, row });
         Some(())
     }
 
     /// The row of a packet that is on this link.
     fn row(&mut self, link: u32, packet: &Packet) -> Option<(&mut Group, usize)> {
-        let hop = self.under_way.get_mut(packet).filter(|hop| hop.link == link)?;
+        let hop = self.in_flight.get_mut(packet).filter(|hop| hop.link == link)?;
         Some((&mut self.groups[hop.group - self.first], hop.row))
     }
 
     fn dequeued(&mut self, now: Instant, link: u32, packet: &Packet) {
         if let Some((group, row)) = self.row(link, packet) {
             group.dequeued[row] = now.as_secs_f64();
-            group.fates[row] = HopFate::InFlight.index();
+            group.fates[row] = HopOutcome::InFlight.index();
         }
     }
 
     fn arrived(&mut self, now: Instant, link: u32, packet: &Packet) {
         if let Some((group, row)) = self.row(link, packet) {
             group.received[row] = now.as_secs_f64();
-            self.end(link, packet, HopFate::Received);
+            self.end(link, packet, HopOutcome::Received);
         }
     }
 
@@ -255,21 +255,21 @@ impl Rows {
         if self.row(link, packet).is_none() {
             self.begin(now, link, packet, routes);
         }
-        self.end(link, packet, HopFate::Dropped(why));
+        self.end(link, packet, HopOutcome::Dropped(why));
     }
 
-    fn end(&mut self, link: u32, packet: &Packet, fate: HopFate) {
+    fn end(&mut self, link: u32, packet: &Packet, fate: HopOutcome) {
         if let Some((group, row)) = self.row(link, packet) {
             group.fates[row] = fate.index();
-            group.under_way -= 1;
-            self.under_way.take(packet);
+            group.in_flight -= 1;
+            self.in_flight.take(packet);
         }
     }
 
     /// The next group, if it is full and all of its packets' hops are over.
     fn finished(&mut self) -> Option<Group> {
         let first = self.groups.front()?;
-        if first.under_way > 0 || first.fates.len() < self.group_rows {
+        if first.in_flight > 0 || first.fates.len() < self.group_rows {
             return None;
         }
         self.first += 1;
@@ -284,21 +284,21 @@ impl Group {
         [enqueued, dequeued, received].into_iter().for_each(Vec::clear);
         [senders, links, lengths, fates].into_iter().for_each(Vec::clear);
         numbers.clear();
-        self.under_way = 0;
+        self.in_flight = 0;
         self
     }
 }
 
 /// What became of a packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum HopFate {
+pub(crate) enum HopOutcome {
     Queued,
     InFlight,
     Received,
     Dropped(DropReason),
 }
 
-impl HopFate {
+impl HopOutcome {
     const ALL: [Self; 3 + DropReason::COUNT] = [
         Self::Queued,
         Self::InFlight,
@@ -311,7 +311,7 @@ impl HopFate {
         Self::Dropped(DropReason::Retries),
     ];
 
-    /// Which of [`HopFate::ALL`] it is.
+    /// Which of [`HopOutcome::ALL`] it is.
     const fn index(self) -> u32 {
         match self {
             Self::Queued => 0,
@@ -363,7 +363,7 @@ mod tests {
     }
 
     fn named(fates: &[u32]) -> Vec<&str> {
-        fates.iter().map(|fate| HopFate::ALL[*fate as usize].name()).collect()
+        fates.iter().map(|fate| HopOutcome::ALL[*fate as usize].name()).collect()
     }
 
     fn maybe(times: &[f64]) -> Vec<Option<f64>> {
@@ -402,7 +402,7 @@ mod tests {
         let length = |place: &u32| rows.lengths.known[*place as usize];
         let lengths: Vec<_> = group.lengths.iter().map(length).collect();
         assert_eq!(lengths, [200, 200, 200, 200, 200, 180, 200]);
-        assert_eq!(group.under_way, 4);
+        assert_eq!(group.in_flight, 4);
     }
 
     #[test]
@@ -420,7 +420,7 @@ mod tests {
         (3..5).for_each(|number| assert!(enqueue(&mut rows, number).is_some()));
         assert!(rows.spare.is_none());
         (2..4).for_each(|number| rows.arrived(ms(1), 0, &label(number)));
-        assert_eq!(rows.under_way.count(), 1);
+        assert_eq!(rows.in_flight.count(), 1);
         let second = rows.finished().expect("full and settled");
         assert_eq!((second.numbers, second.dequeued.len()), (vec![2, 3], 2));
         assert_eq!(rows.groups.len(), 1);
@@ -429,7 +429,7 @@ mod tests {
 
     #[test]
     fn fates_are_found_by_their_index() {
-        for (index, fate) in (0..).zip(HopFate::ALL) {
+        for (index, fate) in (0..).zip(HopOutcome::ALL) {
             assert_eq!(fate.index(), index);
         }
     }

@@ -1,7 +1,7 @@
 //! The probe of `talkspurt run`: the accounts of [`Stats`] and whatever else needs memory.
 
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::probe::{Garbage, Gauge, LinkCounters, Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{Gauge, LinkCounters, Note, Place, Probe, RxError, Topic};
 use talkspurt_proto::time::Instant;
 
 use crate::columns::Moment;
@@ -223,8 +223,8 @@ impl Probe for Recorder {
                 self.gauge(now, peer, *gauge, *value);
             }
             (Place::Peer(peer), Note::Event(event)) => self.event(now, peer, *event),
-            (Place::Peer(peer), Note::Garbage(garbage)) => {
-                self.events.push(EventRow { at: now, peer, event: garbage_name(*garbage) });
+            (Place::Peer(peer), Note::RxError(rx_error)) => {
+                self.events.push(EventRow { at: now, peer, event: rx_error_name(*rx_error) });
             }
             (Place::Link(_), _) => {
                 if let Some(sojourns) = &mut self.sojourns {
@@ -275,13 +275,13 @@ pub(crate) fn event_name(event: Event) -> Option<&'static str> {
     }
 }
 
-const fn garbage_name(garbage: Garbage) -> &'static str {
-    match garbage {
-        Garbage::Malformed => "garbage_malformed",
-        Garbage::Checksum => "garbage_checksum",
-        Garbage::OutOfWindow => "garbage_out_of_window",
-        Garbage::BadAck => "garbage_bad_ack",
-        Garbage::OldTimestamp => "garbage_old_timestamp",
-        Garbage::Unexpected => "garbage_unexpected",
+const fn rx_error_name(rx_error: RxError) -> &'static str {
+    match rx_error {
+        RxError::Malformed => "rejected_malformed",
+        RxError::Checksum => "rejected_checksum",
+        RxError::OutOfWindow => "rejected_out_of_window",
+        RxError::BadAck => "rejected_bad_ack",
+        RxError::OldTimestamp => "rejected_old_timestamp",
+        RxError::Unexpected => "rejected_unexpected",
     }
 }

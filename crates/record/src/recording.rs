@@ -4,7 +4,7 @@ use arrow_array::RecordBatch;
 use talkspurt_proto::probe::Gauge;
 
 use crate::columns::{Columns, Table};
-use crate::fate::FrameFate;
+use crate::frame_state::FrameOutcome;
 use crate::layout::Layout;
 use crate::links::{self, LinkSummary, Links};
 use crate::recorder::{EventRow, FrameTimes, GaugeRow};
@@ -27,7 +27,7 @@ pub struct Recording {
     /// By peer.
     pub(crate) frames: Vec<Vec<FrameTimes>>,
     /// By peer.
-    pub(crate) fates: Vec<Vec<FrameFate>>,
+    pub(crate) fates: Vec<Vec<FrameOutcome>>,
     /// By peer: the rung of each frame, empty for a peer that never changed it.
     pub(crate) rungs: Vec<Vec<u8>>,
     /// By peer that sends.

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Body, Layers, Packet};
-use talkspurt_proto::probe::{Garbage, Note, Place, Playout, Probe, Topic, UNNUMBERED};
+use talkspurt_proto::probe::{Note, Place, Playout, Probe, RxError, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::account::Account;
-use crate::fate::{Fate, FrameFate};
+use crate::frame_state::{FrameOutcome, FrameState};
 use crate::layout::{Layout, RouteInfo, sender};
 use crate::sum::Sum;
 use crate::summary::FlowSummary;
@@ -186,7 +186,7 @@ impl Stats {
                 self.encoding(peer, *rung)?;
                 (peer, false, What::Encoding { rung: *rung })
             }
-            (Place::Peer(peer), Note::Garbage(why)) => {
+            (Place::Peer(peer), Note::RxError(why)) => {
                 self.rejected(now, peer, *why);
                 return None;
             }
@@ -195,11 +195,11 @@ impl Stats {
         Some(Fact { peer: peer as usize, inside, what })
     }
 
-    fn rejected(&mut self, now: Instant, peer: u32, why: Garbage) {
+    fn rejected(&mut self, now: Instant, peer: u32, why: RxError) {
         let inside = self.window.holds(now);
         if let Some(rejected) = self.rejected.get_mut(peer as usize).filter(|_| inside) {
             rejected.packets += 1;
-            rejected.damaged += u32::from(why == Garbage::Checksum);
+            rejected.damaged += u32::from(why == RxError::Checksum);
         }
     }
 
@@ -300,19 +300,19 @@ impl Stats {
     }
 
     fn handed_over(&mut self, peer: u32, index: u32) -> Option<bool> {
-        self.left_queue(peer, index, Fate::HandedOver)
+        self.left_queue(peer, index, FrameState::HandedOver)
     }
 
     fn discarded(&mut self, peer: u32, index: u32) -> Option<bool> {
-        self.left_queue(peer, index, Fate::Discarded)
+        self.left_queue(peer, index, FrameState::Discarded)
     }
 
     #[inline(always)]
-    fn left_queue(&mut self, peer: u32, index: u32, fate: Fate) -> Option<bool> {
+    fn left_queue(&mut self, peer: u32, index: u32, fate: FrameState) -> Option<bool> {
         let account = self.account(peer)?;
         let inside = account.frames.holds(index);
         let fits = match &mut account.voice {
-            Some(voice) => voice.advance(index, Fate::Queued, fate),
+            Some(voice) => voice.advance(index, FrameState::Queued, fate),
             None => account.units.leave(index, inside, fate),
         };
         account.unaccounted += u32::from(!fits);
@@ -326,7 +326,7 @@ impl Stats {
         // RFC 3550 A.8 compares arrivals with the media clock, which goes on in silence. A duplicate, or
         // a number the sender never gave, is the network's doing, not ours.
         if let Some(voice) = &mut account.voice {
-            if !voice.advance(index, Fate::HandedOver, Fate::Delivered) {
+            if !voice.advance(index, FrameState::HandedOver, FrameState::Delivered) {
                 return None;
             }
             account.jitter.arrive(Instant::from_nanos(voice.captured(index)), now, inside);
@@ -352,7 +352,7 @@ impl Stats {
         let account = self.account(peer)?;
         let inside = account.frames.holds(index);
         let voice = account.voice.as_mut()?;
-        if !voice.advance(index, Fate::Delivered, Fate::Played) {
+        if !voice.advance(index, FrameState::Delivered, FrameState::Played) {
             return None;
         }
         let after = at.saturating_since(Instant::from_nanos(voice.captured(index)));
@@ -364,7 +364,7 @@ impl Stats {
 
     fn late(&mut self, peer: u32, index: u32) -> Option<bool> {
         let account = self.account(peer)?;
-        let fits = account.voice.as_mut()?.advance(index, Fate::Delivered, Fate::Late);
+        let fits = account.voice.as_mut()?.advance(index, FrameState::Delivered, FrameState::Late);
         fits.then(|| account.frames.holds(index))
     }
 
@@ -386,7 +386,7 @@ impl Stats {
 
     /// What became of each frame a peer sent. `broken` if its connection ended in failure, so that
     /// a stream will not deliver what it holds.
-    pub(crate) fn frame_fates(&self, peer: usize, broken: bool) -> Vec<FrameFate> {
+    pub(crate) fn frame_fates(&self, peer: usize, broken: bool) -> Vec<FrameOutcome> {
         let Some(Some(account)) = self.accounts.get(peer) else { return Vec::new() };
         let Some(voice) = &account.voice else { return Vec::new() };
         if !account.one_frame_each {

@@ -21,8 +21,8 @@ use talkspurt_proto::tfrc;
 use talkspurt_proto::time::Instant;
 
 use crate::file::Output;
+use crate::in_flight::InFlight;
 use crate::layout::Layout;
-use crate::under_way::UnderWay;
 use lines::{Act, Lines, Named, Tail, Word};
 use room::Room;
 
@@ -39,7 +39,7 @@ pub struct Trace {
     words: Vec<Word>,
     /// Of each route: sequence number of the SYN seen on it.
     initial: Vec<u32>,
-    known: UnderWay<Known>,
+    known: InFlight<Known>,
     waiting: Room,
     next_uid: u32,
 }
@@ -83,7 +83,7 @@ impl Trace {
             ends: ends.collect(),
             words: words.collect(),
             initial: vec![0; layout.routes.len()],
-            known: UnderWay::default(),
+            known: InFlight::default(),
             waiting: Room::default(),
             next_uid: 0,
         }

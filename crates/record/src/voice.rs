@@ -2,7 +2,7 @@
 
 use talkspurt_proto::time::Duration;
 
-use crate::fate::{Fate, Fates, FrameFate};
+use crate::frame_state::{FrameOutcome, FrameState, FrameStates};
 
 /// The frames of one direction. What the present ones need stands here, what is behind them elsewhere:
 /// with [`Account`](crate::account::Account)'s cohort of frames it fills a cache line.
@@ -11,7 +11,7 @@ pub(crate) struct Voice {
     /// The present talkspurt, up to the last frame.
     run: Run,
     /// The fates of the last frames, from a multiple of 64 on.
-    fates: Fates,
+    fates: FrameStates,
     past: Box<Past>,
 }
 
@@ -28,7 +28,7 @@ struct Run {
 /// What is seldom asked for.
 #[derive(Clone, Debug)]
 struct Past {
-    fates: Vec<Fates>,
+    fates: Vec<FrameStates>,
     runs: Vec<Run>,
     /// First frame and rung of each stretch in one encoding; the best comes first.
     rungs: Vec<(u32, u8)>,
@@ -54,7 +54,7 @@ impl Voice {
         let fates = Vec::with_capacity(count.min(1 << 14) as usize);
         let past = Past { fates, runs: Vec::new(), rungs: Vec::new(), frame, end };
         let run = Run { first: 0, end: 0, captured: 0, step: frame };
-        Self { run, fates: Fates::default(), past: Box::new(past) }
+        Self { run, fates: FrameStates::default(), past: Box::new(past) }
     }
 
     /// A frame was generated; false if it is not the next one.
@@ -104,7 +104,7 @@ impl Voice {
 
     /// Moves a frame on; false if it is not where it was thought to be, or there is none of this number.
     #[inline(always)]
-    pub(crate) fn advance(&mut self, index: u32, from: Fate, to: Fate) -> bool {
+    pub(crate) fn advance(&mut self, index: u32, from: FrameState, to: FrameState) -> bool {
         if index >= self.run.end {
             return false;
         }
@@ -119,16 +119,16 @@ impl Voice {
     }
 
     #[cold]
-    fn earlier(&mut self, index: u32) -> &mut Fates {
+    fn earlier(&mut self, index: u32) -> &mut FrameStates {
         &mut self.past.fates[index as usize / 64]
     }
 
     /// The fates of a frame that was made and of its neighbours.
-    pub(crate) fn fates(&self, index: u32) -> &Fates {
+    pub(crate) fn fates(&self, index: u32) -> &FrameStates {
         if self.is_present(index) { &self.fates } else { &self.past.fates[index as usize / 64] }
     }
 
-    fn fate(&self, index: u32) -> Fate {
+    fn fate(&self, index: u32) -> FrameState {
         self.fates(index).at(index)
     }
 
@@ -178,7 +178,7 @@ impl Voice {
             return Vec::new();
         };
         let mut played = vec![0; usize::from(lowest) + 1];
-        for index in (first..end).filter(|index| self.fate(*index) == Fate::Played) {
+        for index in (first..end).filter(|index| self.fate(*index) == FrameState::Played) {
             played[usize::from(self.rung(index))] += 1;
         }
         played
@@ -186,21 +186,22 @@ impl Voice {
 
     /// What became of every frame. `in_flight(k)` tells of the k-th frame handed over, counted
     /// from the last, whether an undelivered one is still on its way.
-    pub(crate) fn outcome(&self, in_flight: impl Fn(usize) -> bool) -> Vec<FrameFate> {
+    pub(crate) fn outcome(&self, in_flight: impl Fn(usize) -> bool) -> Vec<FrameOutcome> {
         let mut handed_after = 0;
-        let mut outcome: Vec<FrameFate> = (0..self.count())
+        let mut outcome: Vec<FrameOutcome> = (0..self.count())
             .rev()
             .map(|index| {
                 let (fate, rank) = (self.fate(index), handed_after);
-                handed_after += usize::from(!matches!(fate, Fate::Queued | Fate::Discarded));
+                handed_after +=
+                    usize::from(!matches!(fate, FrameState::Queued | FrameState::Discarded));
                 match fate {
-                    Fate::Queued => FrameFate::Queued,
-                    Fate::Discarded => FrameFate::Discarded,
-                    Fate::HandedOver if in_flight(rank) => FrameFate::InFlight,
-                    Fate::HandedOver => FrameFate::Lost,
-                    Fate::Delivered => FrameFate::Delivered,
-                    Fate::Played => FrameFate::Played,
-                    Fate::Late => FrameFate::Late,
+                    FrameState::Queued => FrameOutcome::Queued,
+                    FrameState::Discarded => FrameOutcome::Discarded,
+                    FrameState::HandedOver if in_flight(rank) => FrameOutcome::InFlight,
+                    FrameState::HandedOver => FrameOutcome::Lost,
+                    FrameState::Delivered => FrameOutcome::Delivered,
+                    FrameState::Played => FrameOutcome::Played,
+                    FrameState::Late => FrameOutcome::Late,
                 }
             })
             .collect();
@@ -215,14 +216,16 @@ pub(crate) mod tests {
     use proptest::prelude::*;
 
     /// Takes a frame as far as its fate is.
-    pub(crate) fn bring(voice: &mut Voice, index: u32, fate: Fate) {
+    pub(crate) fn bring(voice: &mut Voice, index: u32, fate: FrameState) {
         let way = match fate {
-            Fate::Queued => &[][..],
-            Fate::HandedOver | Fate::Discarded => &[fate],
-            Fate::Delivered => &[Fate::HandedOver, fate],
-            Fate::Played | Fate::Late => &[Fate::HandedOver, Fate::Delivered, fate],
+            FrameState::Queued => &[][..],
+            FrameState::HandedOver | FrameState::Discarded => &[fate],
+            FrameState::Delivered => &[FrameState::HandedOver, fate],
+            FrameState::Played | FrameState::Late => {
+                &[FrameState::HandedOver, FrameState::Delivered, fate]
+            }
         };
-        let mut from = Fate::Queued;
+        let mut from = FrameState::Queued;
         for to in way {
             assert!(voice.advance(index, from, *to));
             from = *to;
@@ -253,10 +256,10 @@ pub(crate) mod tests {
             let mut plain = Vec::new();
             for (index, from, to) in steps {
                 let next = plain.len() as u32;
-                let (Some(from), to) = (Fate::ALL.get(from), Fate::ALL[to]) else {
+                let (Some(from), to) = (FrameState::ALL.get(from), FrameState::ALL[to]) else {
                     prop_assert!(!voice.generated(next + 1, 0));
                     prop_assert!(voice.generated(next, 20_000_000 * u64::from(next)));
-                    plain.push(Fate::Queued);
+                    plain.push(FrameState::Queued);
                     continue;
                 };
                 let found = plain.get_mut(index as usize).filter(|fate| **fate == *from);
@@ -280,7 +283,11 @@ pub(crate) mod tests {
                 _ => {}
             }
             voice.generated(index, u64::from(index));
-            bring(&mut voice, index, if index == 4 { Fate::Late } else { Fate::Played });
+            bring(
+                &mut voice,
+                index,
+                if index == 4 { FrameState::Late } else { FrameState::Played },
+            );
         }
         // 0 to 2 in the best, 3, 5 and 6 in the third, 7 to 9 in the second.
         assert_eq!(voice.played_by_rung(0, 10), [3, 3, 3]);

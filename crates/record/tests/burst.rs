@@ -1,7 +1,7 @@
 //! The burst ratio of ITU-T G.107: 1 for random loss, above 1 for bursts, below for losses
 //! that keep apart.
 
-use talkspurt_proto::dice::Dice;
+use talkspurt_proto::rng::Rng;
 use talkspurt_record::burst_ratio;
 
 fn pattern(text: &str) -> Option<f64> {
@@ -23,9 +23,9 @@ fn by_hand() {
 
 #[test]
 fn is_one_for_random_loss() {
-    let mut dice = Dice::new(1, "burst");
+    let mut rng = Rng::new(1, "burst");
     for loss in [0.01, 0.05, 0.2, 0.5] {
-        let ratio = burst_ratio((0..400_000).map(|_| dice.chance(loss))).unwrap();
+        let ratio = burst_ratio((0..400_000).map(|_| rng.chance(loss))).unwrap();
         assert!((ratio - 1.0).abs() < 0.03, "loss {loss}: {ratio}");
     }
 }
@@ -34,10 +34,10 @@ fn is_one_for_random_loss() {
 fn follows_the_closed_form_of_a_two_state_chain() {
     // G.107: a chain with p (to loss) and q (back) has BurstR = 1 / (p + q).
     for (p, q) in [(0.01, 0.25), (0.02, 0.5), (0.1, 0.9), (0.3, 0.9)] {
-        let mut dice = Dice::new(2, "chain");
+        let mut rng = Rng::new(2, "chain");
         let mut lost = false;
         let ratio = burst_ratio((0..400_000).map(|_| {
-            lost = if lost { !dice.chance(q) } else { dice.chance(p) };
+            lost = if lost { !rng.chance(q) } else { rng.chance(p) };
             lost
         }));
         let expected = 1.0 / (p + q);

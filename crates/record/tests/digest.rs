@@ -14,7 +14,7 @@ use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{
     Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote, Quoted,
 };
-use talkspurt_proto::probe::{DropReason, Garbage, Gauge, Note, Place, Playout};
+use talkspurt_proto::probe::{DropReason, Gauge, Note, Place, Playout, RxError};
 use talkspurt_proto::rtcp::{Compound, ReportBlock};
 use talkspurt_proto::tcp::{Flags, SackBlocks};
 use talkspurt_proto::tfrc;
@@ -91,8 +91,8 @@ fn every_kind_of_note_and_each_of_its_fields_counts() {
         plain(Note::Gauge { gauge: Gauge::Srtt, value: 1.0 }),
         plain(Note::Event(Event::Connected)),
         plain(Note::Event(Event::Reset)),
-        plain(Note::Garbage(Garbage::Checksum)),
-        plain(Note::Garbage(Garbage::BadAck)),
+        plain(Note::RxError(RxError::Checksum)),
+        plain(Note::RxError(RxError::BadAck)),
     ]);
 }
 

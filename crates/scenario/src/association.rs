@@ -14,7 +14,7 @@ use crate::problem::Findings;
 use crate::tree::Tree;
 use crate::words::did_you_mean;
 
-/// Knobs of SCTP that a flow says for its own messages.
+/// Parameters of SCTP that a flow says for its own messages.
 const OF_MESSAGES: [&str; 5] =
     ["kind", "association", "ordered", "lifetime", "max_retransmissions"];
 /// Fields of a flow that are its association's.

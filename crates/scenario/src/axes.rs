@@ -11,7 +11,7 @@ use crate::schema::TAG;
 use crate::tree::{Origin, Tree, Value};
 
 /// Axes of one study at most: even of two values each, so many make more runs than are run.
-const MOST_AXES: usize = 32;
+const MAX_AXES: usize = 32;
 
 /// One axis of a study, as tables show it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,8 +36,8 @@ pub(crate) struct Axis {
 /// Reads the axes of a tree whose `axes` have the right shape.
 pub(crate) fn read(schema: &Json, tree: &Tree, found: &mut Findings) -> Vec<Axis> {
     let written = tree.key("axes").map(Tree::list).unwrap_or_default();
-    if written.len() > MOST_AXES {
-        let message = format!("{} axes; at most {MOST_AXES} are read", written.len());
+    if written.len() > MAX_AXES {
+        let message = format!("{} axes; at most {MAX_AXES} are read", written.len());
         found.add(Path::of(&["axes"]), message);
         return Vec::new();
     }

@@ -9,8 +9,8 @@
 mod association;
 mod axes;
 mod check;
-pub mod course;
 mod expand;
+pub mod link_profile;
 mod load;
 pub mod model;
 pub mod network;

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crate::association;
 use crate::axes::{self, Axis, ResolvedAxis};
 use crate::check;
-use crate::course;
 use crate::expand;
+use crate::link_profile;
 use crate::model::{Replications, Scenario};
 use crate::network::Network;
 use crate::path::Path;
@@ -23,16 +23,16 @@ use crate::tree::{Origin, Tree, Value};
 use crate::words::list;
 
 /// Runs of one study at most: more would not be held in memory as whole scenarios.
-const MOST_RUNS: usize = 100_000;
+const MAX_RUNS: usize = 100_000;
 
 /// Length of a scenario's text at most: thousands of flows written out with every default.
-const MOST_TEXT: usize = 16 << 20;
+const MAX_TEXT: usize = 16 << 20;
 /// Problems of a scenario that are told; further ones are counted.
-const MOST_TOLD: usize = 40;
+const MAX_TOLD: usize = 40;
 /// Faults of shape up to which the meaning of all else is looked at, too.
-const MOST_MENDED: usize = 200;
+const MAX_MENDED: usize = 200;
 /// Faults beyond which no further combinations of the axes are looked at.
-const MOST_BAD: usize = 1_000;
+const MAX_BAD: usize = 1_000;
 
 /// A scenario file: all the runs it asks for.
 #[derive(Clone, Debug)]
@@ -97,10 +97,10 @@ pub fn load_until(
 ) -> Result<Study, Problems> {
     let shape = Shape::None;
     let mut reader = Reader { name, base, sets, schema: schema::cached(), shape, stopped };
-    if text.len() > MOST_TEXT {
+    if text.len() > MAX_TEXT {
         let mut found = Findings::default();
         let length = text.len();
-        let message = format!("has {length} bytes; at most {MOST_TEXT} are read as a scenario");
+        let message = format!("has {length} bytes; at most {MAX_TEXT} are read as a scenario");
         found.add(Path::default(), message);
         return Err(reader.problems(found, &Tree::text("", &Origin::default()), &[]));
     }
@@ -172,9 +172,8 @@ impl Reader<'_> {
 
     fn combinations(&self, tree: &Tree, axes: &[Axis], found: &mut Findings) -> Vec<Combination> {
         let count = axes::count(axes);
-        if count > MOST_RUNS {
-            let message =
-                format!("the axes make {count} combinations; at most {MOST_RUNS} are run");
+        if count > MAX_RUNS {
+            let message = format!("the axes make {count} combinations; at most {MAX_RUNS} are run");
             found.add(Path::of(&["axes"]), message);
             return Vec::new();
         }
@@ -183,7 +182,7 @@ impl Reader<'_> {
         let mut places: BTreeMap<Same, usize> = BTreeMap::new();
         let mut tried = 0;
         for number in 0..count {
-            if bad.len() > MOST_BAD {
+            if bad.len() > MAX_BAD {
                 break;
             }
             if (self.stopped)() {
@@ -216,8 +215,8 @@ impl Reader<'_> {
             found.0.push(finding);
         }
         let runs = good.first().map_or(0, |c| c.scenario.replications.count as usize) * count;
-        if runs > MOST_RUNS {
-            let message = format!("{runs} runs in all; at most {MOST_RUNS} are run");
+        if runs > MAX_RUNS {
+            let message = format!("{runs} runs in all; at most {MAX_RUNS} are run");
             found.add(Path::of(&["replications", "count"]), message);
         }
         good
@@ -235,7 +234,7 @@ impl Reader<'_> {
             let kind = trace.key(schema::TAG).and_then(Tree::as_text);
             let file = trace.key("file").and_then(Tree::as_text);
             let (Some(kind), Some(file)) = (kind, file) else { continue };
-            if let Some(rate) = course::rate(kind, &self.absolute(FilePath::new(file))) {
+            if let Some(rate) = link_profile::rate(kind, &self.absolute(FilePath::new(file))) {
                 let rate = Tree::text(&format!("{}bit/s", rate.as_bps()), &trace.origin);
                 rates.push((Path::of(&["links", name, "rate"]), rate));
             }
@@ -256,7 +255,7 @@ impl Reader<'_> {
         if matches!(self.shape, Shape::Broken) {
             return None; // what is wrong with it was told; of the network nothing is known
         }
-        if found.0.len() > MOST_MENDED {
+        if found.0.len() > MAX_MENDED {
             return None;
         }
         let taken: Vec<Path> = found.0.iter().map(|finding| finding.path.clone()).collect();
@@ -338,9 +337,9 @@ impl Reader<'_> {
             }
         }
         problems.sort_by_key(|problem| (problem.line.is_none(), problem.line));
-        let more = more + problems.len().saturating_sub(MOST_TOLD);
+        let more = more + problems.len().saturating_sub(MAX_TOLD);
         if more > 0 {
-            problems.truncate(MOST_TOLD);
+            problems.truncate(MAX_TOLD);
             let rest = Finding::new(Path::default(), format!("and {more} more problems"));
             problems.push(Problem { file: self.name.to_owned(), ..rest.placeless() });
         }

@@ -8,7 +8,7 @@ use crate::model::{Orbit, Step};
 /// Equatorial radius of the Earth in metres (WGS 84).
 const RADIUS: f64 = 6_378_137.0;
 /// Shorter than any constellation's, long enough for the steps of a run to be counted.
-pub(crate) const LEAST_HANDOVER: Duration = Duration::from_millis(1);
+pub(crate) const MIN_HANDOVER: Duration = Duration::from_millis(1);
 /// Metres that light goes in a second (SI).
 const LIGHT: f64 = 299_792_458.0;
 
@@ -30,7 +30,7 @@ pub(crate) fn first(orbit: &Orbit) -> Duration {
 
 /// What hand-overs change within the run, for a direction whose ground has this delay and loss.
 pub(crate) fn steps(orbit: &Orbit, ground: Duration, loss: f64, run: Duration) -> Vec<Step> {
-    let Some(every) = orbit.handover.filter(|every| *every >= LEAST_HANDOVER) else {
+    let Some(every) = orbit.handover.filter(|every| *every >= MIN_HANDOVER) else {
         return Vec::new();
     };
     // A run that is too long is told elsewhere.

@@ -1,6 +1,6 @@
 //! The reference page of the scenario's words, written from the schema.
 //!
-//! One section a table, one row a knob: type and unit, default, what is permitted, meaning and
+//! One section a table, one row a property: type and unit, default, what is permitted, meaning and
 //! source. Nested tables have sections of their own and are linked.
 
 use std::fmt::Write as _;
@@ -95,14 +95,14 @@ impl Page {
     fn rows(&mut self, path: &str, schema: &Json) {
         let Some(keys) = properties(schema) else { return };
         let mut rows = String::new();
-        for (key, knob) in keys.iter().filter(|(key, _)| *key != TAG) {
+        for (key, property) in keys.iter().filter(|(key, _)| *key != TAG) {
             let required = schema["required"]
                 .as_array()
                 .is_some_and(|r| r.contains(&Json::from(key.as_str())));
-            let default = default(knob, required);
+            let default = default(property, required);
             let inside = join(path, key);
-            let type_ = self.type_of(&inside, knob);
-            let meaning = meaning(knob);
+            let type_ = self.type_of(&inside, property);
+            let meaning = meaning(property);
             let _ = writeln!(rows, "| `{key}` | {type_} | {default} | {meaning} |");
         }
         if rows.is_empty() {
@@ -113,25 +113,28 @@ impl Page {
         }
     }
 
-    fn type_of(&self, path: &str, knob: &Json) -> String {
+    fn type_of(&self, path: &str, property: &Json) -> String {
         // What stands inside its own kind has been told where that is.
-        if knob.get("$ref").is_none() {
-            return type_of(path, knob);
+        if property.get("$ref").is_none() {
+            return type_of(path, property);
         }
         let kinds = |forms: &Json| -> Vec<Json> {
             let forms = forms.as_array().into_iter().flatten();
             forms.map(|form| form["properties"][TAG].clone()).collect()
         };
-        let own = kinds(&resolved(knob)["oneOf"]);
+        let own = kinds(&resolved(property)["oneOf"]);
         let told = self.told.iter().find(|(_, told)| kinds(told) == own);
-        told.map_or_else(|| type_of(path, knob), |(told, _)| format!("[table](#{})", anchor(told)))
+        told.map_or_else(
+            || type_of(path, property),
+            |(told, _)| format!("[table](#{})", anchor(told)),
+        )
     }
 
     fn inner(&mut self, path: &str, schema: &Json) {
-        for (key, knob) in properties(schema).into_iter().flatten() {
-            let (path, knob) = place(&join(path, key), knob);
-            if has_section(knob) {
-                self.table(&path, knob);
+        for (key, property) in properties(schema).into_iter().flatten() {
+            let (path, property) = place(&join(path, key), property);
+            if has_section(property) {
+                self.table(&path, property);
             }
         }
     }
@@ -141,58 +144,58 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// Where the keys of a knob stand: below a name, in each element of a list, or in itself.
-fn place<'a>(path: &str, knob: &'a Json) -> (String, &'a Json) {
-    match (named(knob), knob.get("items")) {
+/// Where the keys of a property stand: below a name, in each element of a list, or in itself.
+fn place<'a>(path: &str, property: &'a Json) -> (String, &'a Json) {
+    match (named(property), property.get("items")) {
         (Some(inner), _) => (format!("{path}.NAME"), inner),
         (None, Some(items)) if has_section(items) => (format!("{path}[]"), items),
-        _ => (path.to_owned(), knob),
+        _ => (path.to_owned(), property),
     }
 }
 
-fn has_section(knob: &Json) -> bool {
-    if knob.get(LIKE).is_some() {
+fn has_section(property: &Json) -> bool {
+    if property.get(LIKE).is_some() {
         return false; // told there
     }
-    variants(knob).is_some() || properties(knob).is_some()
+    variants(property).is_some() || properties(property).is_some()
 }
 
-fn type_of(path: &str, knob: &Json) -> String {
-    let (inside, inner) = place(path, knob);
+fn type_of(path: &str, property: &Json) -> String {
+    let (inside, inner) = place(path, property);
     if has_section(inner) {
-        let what = match (named(knob).is_some(), knob.get("items").is_some()) {
+        let what = match (named(property).is_some(), property.get("items").is_some()) {
             (true, _) => "tables by name",
             (_, true) => "list of tables",
             _ => "table",
         };
         return format!("[{what}](#{})", anchor(&inside));
     }
-    if let Some(like) = knob.get(LIKE).and_then(Json::as_str) {
-        let alike = properties(knob).is_some_and(|keys| keys.contains_key(DELAY_TO));
+    if let Some(like) = property.get(LIKE).and_then(Json::as_str) {
+        let alike = properties(property).is_some_and(|keys| keys.contains_key(DELAY_TO));
         let more = if alike { format!(", and `{DELAY_TO}`") } else { String::new() };
         return format!("[link](#{}) without its ends{more}", anchor(like));
     }
-    if words(knob).is_some() {
+    if words(property).is_some() {
         return "word".to_owned();
     }
-    if let Some(known) = numbers(knob) {
+    if let Some(known) = numbers(property) {
         let known: Vec<String> = known.iter().map(i64::to_string).collect();
         return format!("one of {}", known.join(", "));
     }
-    if knob["type"].is_array() {
+    if property["type"].is_array() {
         return "text or number".to_owned();
     }
-    let text = match knob["type"].as_str() {
-        Some("string") => knob["format"].as_str().unwrap_or("text").to_owned(),
+    let text = match property["type"].as_str() {
+        Some("string") => property["format"].as_str().unwrap_or("text").to_owned(),
         Some("integer") => "whole number".to_owned(),
         Some("number") => "number".to_owned(),
         Some("boolean") => "true or false".to_owned(),
         Some("object") => "table".to_owned(),
-        Some("array") => format!("list of {}", plural(&knob["items"])),
+        Some("array") => format!("list of {}", plural(&property["items"])),
         _ => "any value".to_owned(),
     };
     let text = if text == "ip" { "IP address".to_owned() } else { text };
-    format!("{text}{}", range(knob))
+    format!("{text}{}", range(property))
 }
 
 fn plural(items: &Json) -> &'static str {
@@ -204,13 +207,13 @@ fn plural(items: &Json) -> &'static str {
 }
 
 /// Limits that say more than "not negative".
-fn range(knob: &Json) -> String {
+fn range(property: &Json) -> String {
     // Integers as they are: the greatest of them are no floats.
     let shown = |limit: &Json| match limit.as_i64() {
         Some(whole) => Some(whole.to_string()),
         None => limit.as_f64().map(|real| real.to_string()),
     };
-    let limit = |key| knob.get(key).and_then(shown);
+    let limit = |key| property.get(key).and_then(shown);
     match (limit("minimum"), limit("maximum")) {
         (Some(least), Some(most)) => format!(", {least} to {most}"),
         (Some(least), None) if least != "0" => format!(", at least {least}"),
@@ -219,8 +222,8 @@ fn range(knob: &Json) -> String {
     }
 }
 
-fn default(knob: &Json, required: bool) -> String {
-    match knob.get("default") {
+fn default(property: &Json, required: bool) -> String {
+    match property.get("default") {
         _ if required => "**required**".to_owned(),
         Some(Json::Object(_)) => "its keys' own".to_owned(),
         Some(Json::Array(list)) if list.is_empty() => "none".to_owned(),
@@ -229,9 +232,9 @@ fn default(knob: &Json, required: bool) -> String {
     }
 }
 
-fn meaning(knob: &Json) -> String {
-    let mut text = description(knob).replace("\n\n", " ");
-    if let Some(known) = words(knob) {
+fn meaning(property: &Json) -> String {
+    let mut text = description(property).replace("\n\n", " ");
+    if let Some(known) = words(property) {
         for (word, what) in known {
             let _ = write!(text, "<br>`\"{word}\"`: {what}");
         }

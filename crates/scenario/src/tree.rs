@@ -11,7 +11,7 @@ use crate::path::{Path, Step};
 use crate::problem::{Finding, Findings, clip};
 
 /// Faults of syntax that are told.
-const MOST_FAULTS: usize = 1_000;
+const MAX_FAULTS: usize = 1_000;
 
 /// Where a value was written.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,8 +55,8 @@ impl Tree {
         let mut faults = Findings::default();
         // After a header that stands twice every key below it would be told again.
         let mut twice: Option<usize> = None;
-        faults.1 = errors.len().saturating_sub(MOST_FAULTS);
-        for error in errors.iter().take(MOST_FAULTS) {
+        faults.1 = errors.len().saturating_sub(MAX_FAULTS);
+        for error in errors.iter().take(MAX_FAULTS) {
             let offset = error.span().map_or(text.len(), |span| span.start);
             let header = text[..offset].rfind('\n').map_or(0, |at| at + 1);
             if error.message() == "duplicate key" {

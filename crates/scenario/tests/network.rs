@@ -236,7 +236,7 @@ fn best_of_all(network: &Network, from: usize, to: usize) -> Option<Vec<usize>> 
 #[test]
 fn routes_equal_a_search_of_all_paths() {
     let mut state = 7_u64;
-    let mut dice = |sides: u64| {
+    let mut rng = |sides: u64| {
         state =
             state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (state >> 33) % sides
@@ -246,10 +246,10 @@ fn routes_equal_a_search_of_all_paths() {
     for _ in 0..200 {
         let mut links = vec![("l0".to_owned(), "a", "b", "1ms".to_owned())];
         for index in 1..9 {
-            let (from, to) = (nodes[dice(6) as usize], nodes[dice(6) as usize]);
+            let (from, to) = (nodes[rng(6) as usize], nodes[rng(6) as usize]);
             if from != to {
                 // Few different delays, zero among them: many ties.
-                links.push((format!("l{index}"), from, to, format!("{}ms", dice(3))));
+                links.push((format!("l{index}"), from, to, format!("{}ms", rng(3))));
             }
         }
         let links: Vec<_> =

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use talkspurt_proto::math;
 use talkspurt_proto::time::Duration;
-use talkspurt_scenario::course::Course;
+use talkspurt_scenario::link_profile::LinkProfile;
 use talkspurt_scenario::model::{Link, Step};
 use talkspurt_scenario::{Study, load};
 
@@ -100,9 +100,9 @@ fn the_way_over_a_geostationary_satellite_is_that_of_geometry() {
     }
 }
 
-fn steps(course: Option<&Course>) -> Vec<Step> {
+fn steps(course: Option<&LinkProfile>) -> Vec<Step> {
     match course {
-        Some(Course::Steps(steps)) => steps.to_vec(),
+        Some(LinkProfile::Steps(steps)) => steps.to_vec(),
         other => panic!("no steps: {other:?}"),
     }
 }

@@ -1,4 +1,4 @@
-//! From a scenario to a world: every part gets its index, its name and its own dice.
+//! From a scenario to a world: every part gets its index, its name and its own rng.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -9,9 +9,9 @@ use talkspurt_app::peer::{self, MediaSink, Peer, Sink};
 use talkspurt_app::recording::Recording;
 use talkspurt_app::source::{self, Capture, FrameTrace, Material};
 use talkspurt_app::transport::{self, Side};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{self, PathId};
 use talkspurt_proto::probe::Probe;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Size;
 use talkspurt_scenario::Network;
@@ -138,8 +138,8 @@ pub fn build<P: Probe>(
 pub fn start(scenario: &Scenario, name: &str, flow: &Flow) -> Instant {
     let interval = flow.source.interval().unwrap_or_default();
     let spread = flow.start_spread.unwrap_or(interval);
-    let mut dice = Dice::new(scenario.seed, &format!("flow/{name}/start"));
-    let own = Instant::ZERO + flow.start + dice.span(spread);
+    let mut rng = Rng::new(scenario.seed, &format!("flow/{name}/start"));
+    let own = Instant::ZERO + flow.start + rng.span(spread);
     // Nothing is said in an association before it is opened.
     let owner =
         flow.transport.association().map(|owner| start(scenario, owner, &scenario.flows[owner]));
@@ -185,9 +185,9 @@ fn link(seed: u64, index: u32, link: &DirectedLink) -> Link {
         framing: link.framing,
         mtu: u32::try_from(link.mtu.as_bytes()).unwrap_or(u32::MAX),
         loss: link.loss,
-        dice: Dice::new(seed, &format!("link/{}/loss", link.name)),
-        jitter_dice: Dice::new(seed, &format!("link/{}/jitter", link.name)),
-        queue_dice: Dice::new(seed, &format!("link/{}/queue", link.name)),
+        rng: Rng::new(seed, &format!("link/{}/loss", link.name)),
+        jitter_dice: Rng::new(seed, &format!("link/{}/jitter", link.name)),
+        queue_dice: Rng::new(seed, &format!("link/{}/queue", link.name)),
         medium: Medium::of(seed, link),
     })
 }
@@ -349,14 +349,14 @@ fn cells(scenario: &Scenario, network: &Network) -> Vec<Cell> {
         let usual = words.usual_rate();
         let rates = |own: &Option<RateControl>| Rates::new(own.as_ref().unwrap_or(&usual), &timing);
         let channel = |own: Option<f64>| own.or(words.snr_db).map(|db| Channel::new(db, &timing));
-        let dice = |who: &str, what| Dice::new(scenario.seed, &format!("cell/{name}/{who}/{what}"));
+        let rng = |who: &str, what| Rng::new(scenario.seed, &format!("cell/{name}/{who}/{what}"));
         let transmitter = |who: &str, at: usize, load, rates| cell::TransmitterParts {
             link: (nodes.first_link + at) as u32,
             load,
             rates,
-            dice: dice(who, "backoff"),
-            queue_dice: dice(who, "queue"),
-            error_dice: dice(who, "errors"),
+            rng: rng(who, "backoff"),
+            queue_dice: rng(who, "queue"),
+            error_dice: rng(who, "errors"),
         };
         let queue = |at: usize| {
             let link = &network.links[nodes.first_link + at];

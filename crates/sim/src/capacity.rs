@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
-use talkspurt_scenario::course::{Course, OPPORTUNITY};
+use talkspurt_scenario::link_profile::{LinkProfile, OPPORTUNITY};
 
 /// Nanoseconds of a millisecond, the unit of mahimahi's traces.
 const MILLISECOND: u64 = 1_000_000;
@@ -37,12 +37,12 @@ impl Capacity {
 
     /// A rate that a course changes, if it does.
     #[must_use]
-    pub fn of(rate: Rate, course: Option<&Course>) -> Self {
+    pub fn of(rate: Rate, course: Option<&LinkProfile>) -> Self {
         match course {
-            Some(Course::Opportunities(times)) => {
+            Some(LinkProfile::Opportunities(times)) => {
                 Self::Opportunities(Box::new(Opportunities::new(Arc::clone(times))))
             }
-            Some(Course::Steps(steps)) if steps.iter().any(|step| step.rate.is_some()) => {
+            Some(LinkProfile::Steps(steps)) if steps.iter().any(|step| step.rate.is_some()) => {
                 let later = steps.iter().filter_map(|step| Some((step.at, step.rate?)));
                 let later = later.map(|(at, rate)| (Instant::ZERO + at, rate));
                 Self::Stepped(std::iter::once((Instant::ZERO, rate)).chain(later).collect())

@@ -10,9 +10,9 @@
 //! less than the least delay, so the link also looks again when both have passed. That is no further
 //! event as long as the next arrival comes first, and else at most one in the least delay.
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Bodies, Packet, Quote};
 use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic, UNNUMBERED};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_scenario::model::Framing;
 
@@ -41,12 +41,12 @@ pub struct Parts {
     pub mtu: u32,
     /// Probability of loss on the medium.
     pub loss: f64,
-    /// Dice of the medium.
-    pub dice: Dice,
-    /// Dice of the jitter.
-    pub jitter_dice: Dice,
-    /// Dice of the queue's discipline.
-    pub queue_dice: Dice,
+    /// Rng of the medium.
+    pub rng: Rng,
+    /// Rng of the jitter.
+    pub jitter_dice: Rng,
+    /// Rng of the queue's discipline.
+    pub queue_dice: Rng,
     /// What the medium does besides; then the loss is its business.
     pub medium: Option<Box<Medium>>,
 }
@@ -87,13 +87,13 @@ const _: () = assert!(size_of::<Link>() <= 128);
 struct Back {
     index: u32,
     queue: Queue,
-    queue_dice: Dice,
+    queue_dice: Rng,
     /// A shaper's next turn, if its queue said so.
     wait_until: Option<Instant>,
     loss: f64,
-    dice: Dice,
+    rng: Rng,
     jitter: Duration,
-    jitter_dice: Dice,
+    jitter_dice: Rng,
     medium: Option<Box<Medium>>,
     drops: [u64; DropReason::COUNT],
     marks: u64,
@@ -113,9 +113,9 @@ impl Back {
         pool: &'a mut Pool,
         probe: &'a mut P,
     ) -> (&'a mut Queue, Hop<'a, P>) {
-        let Self { index, queue, queue_dice: dice, drops, marks, .. } = self;
+        let Self { index, queue, queue_dice: rng, drops, marks, .. } = self;
         let place = Place::Link(*index);
-        (queue, Hop { now, place, pool, probe, dice, drops, marks, free_at })
+        (queue, Hop { now, place, pool, probe, rng, drops, marks, free_at })
     }
 
     /// Brings the integrals of the queue's length up to `now`, before the length changes.
@@ -169,7 +169,7 @@ impl Link {
                 queue_dice: parts.queue_dice,
                 wait_until: None,
                 loss: parts.loss,
-                dice: parts.dice,
+                rng: parts.rng,
                 jitter: parts.jitter,
                 jitter_dice: parts.jitter_dice,
                 medium: parts.medium,
@@ -457,7 +457,7 @@ impl Link {
     ) {
         let back = &mut *self.back;
         let Some(medium) = &mut back.medium else {
-            if back.loss > 0.0 && back.dice.chance(back.loss) {
+            if back.loss > 0.0 && back.rng.chance(back.loss) {
                 return self.refuse(start, packet, DropReason::Medium, (pool, probe));
             }
             packet.hop += 1;

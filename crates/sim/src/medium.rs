@@ -2,10 +2,10 @@
 //! copies, overtaking, and conditions that change with time. A link without any of these has no
 //! medium and pays one comparison a packet.
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::math;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_scenario::course::Course;
+use talkspurt_scenario::link_profile::LinkProfile;
 use talkspurt_scenario::model;
 use talkspurt_scenario::network::DirectedLink;
 
@@ -22,9 +22,9 @@ pub struct Medium {
     pub reorder: bool,
     /// No packet crosses in less.
     pub least_delay: Duration,
-    loss_dice: Dice,
-    error_dice: Dice,
-    copy_dice: Dice,
+    loss_dice: Rng,
+    error_dice: Rng,
+    copy_dice: Rng,
 }
 
 /// What holds from an instant on.
@@ -49,8 +49,8 @@ impl Medium {
         if plain {
             return None;
         }
-        let dice = |purpose| Dice::new(seed, &format!("link/{}/{purpose}", link.name));
-        let mut loss_dice = dice("loss");
+        let rng = |purpose| Rng::new(seed, &format!("link/{}/{purpose}", link.name));
+        let mut loss_dice = rng("loss");
         let least = conditions.iter().map(|c| c.delay).min();
         Some(Box::new(Self {
             bursts: link.gilbert_elliott.map(|chain| GilbertElliott::new(chain, &mut loss_dice)),
@@ -61,8 +61,8 @@ impl Medium {
             reorder: link.reorder,
             least_delay: least.map_or(link.delay, |least| least.min(link.delay)),
             loss_dice,
-            error_dice: dice("bit-errors"),
-            copy_dice: dice("duplicate"),
+            error_dice: rng("bit-errors"),
+            copy_dice: rng("duplicate"),
         }))
     }
 
@@ -101,7 +101,7 @@ impl Medium {
 
 /// Delay and loss from each step on that changes one of them.
 fn conditions(link: &DirectedLink) -> Vec<Conditions> {
-    let Some(Course::Steps(steps)) = &link.course else { return Vec::new() };
+    let Some(LinkProfile::Steps(steps)) = &link.course else { return Vec::new() };
     let (mut delay, mut loss) = (link.delay, None);
     let changes = steps.iter().filter(|step| step.delay.is_some() || step.loss.is_some());
     let told = changes.map(|step| {
@@ -121,17 +121,17 @@ pub struct GilbertElliott {
 
 impl GilbertElliott {
     /// A chain in a state drawn with the shares the states have in the long run.
-    pub fn new(chain: model::GilbertElliott, dice: &mut Dice) -> Self {
-        Self { chain, bad: dice.chance(chain.p / (chain.p + chain.r)) }
+    pub fn new(chain: model::GilbertElliott, rng: &mut Rng) -> Self {
+        Self { chain, bad: rng.chance(chain.p / (chain.p + chain.r)) }
     }
     /// Whether this packet is lost; then the chain takes its step.
-    pub fn loses(&mut self, dice: &mut Dice) -> bool {
+    pub fn loses(&mut self, rng: &mut Rng) -> bool {
         let (survives, leaves) = match self.bad {
             true => (self.chain.h, self.chain.r),
             false => (self.chain.k, self.chain.p),
         };
-        let lost = !dice.chance(survives);
-        self.bad ^= dice.chance(leaves);
+        let lost = !rng.chance(survives);
+        self.bad ^= rng.chance(leaves);
         lost
     }
 }

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt.figures.style import CAUSE_COLOURS, FAINT, label_ends, sheet
 from talkspurt.figures.time import MOST, styles_of
+from talkspurt.format import time_text, verdict
 from talkspurt.metrics import opinion
-from talkspurt.words import time_text, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -15,7 +15,7 @@ from talkspurt.figures.style import (
     label_ends,
     sheet,
 )
-from talkspurt.words import time_text
+from talkspurt.format import time_text
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from talkspurt.quantity import seconds
 from talkspurt.result import recorded
+from talkspurt.units import seconds
 
 if TYPE_CHECKING:
     from talkspurt.result import Result

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from talkspurt import _core, entry
+from talkspurt import _core, api
 from talkspurt.ns2 import script
 from talkspurt.ns2.trace import Reader
 from talkspurt.result import Result
@@ -96,7 +96,7 @@ def crosscheck(
     *,
     trace: Path | None = None,
     say: Callable[[str], None] = lambda _: None,
-    on_progress: entry.OnProgress = lambda _: None,
+    on_progress: api.OnProgress = lambda _: None,
 ) -> Crosscheck:
     """Run a scenario in both simulators.
 
@@ -117,7 +117,7 @@ def crosscheck(
         raise _core.RunError("ns-2 is not installed: no program `ns` was found (Debian: ns2)")
     if trace is not None:
         _check_room(trace, made.trace_bytes, say)
-    ours = entry.answer(question, on_progress=on_progress)
+    ours = api.answer(question, on_progress=on_progress)
     assert isinstance(ours, Result)
     reader = Reader(made.ways, made.wires, made.window_s)
     notes = list(made.notes)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from talkspurt import quantity
+from talkspurt import units
 from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.tcl import Tcl, number
 
@@ -53,7 +53,7 @@ def write_links(tcl: Tcl, links: Part, names: list[str], findings: Findings) -> 
         known[ends] = link.path
         _refuse_changes(link)
         forward = {key: link.take(key) for key in ("rate", "delay", "queue", "loss", *MEDIUM)}
-        mtu = quantity.size(link.take("mtu"))
+        mtu = units.size(link.take("mtu"))
         back = link.part("back")
         tcl.say("", f"# {link.path}")
         wires.append(_direction(tcl, Part(forward, link.path, findings), {}, ends, names, mtu))
@@ -99,7 +99,7 @@ def _direction(
             said.findings.refuse(path, why, f"--set {path}={nothing}".replace("False", "false"))
     (rate, rate_path), (delay, delay_path) = value("rate"), value("delay")
     (queue, queue_path), (loss, loss_path) = value("queue"), value("loss")
-    bits, seconds = quantity.bits(rate), quantity.seconds(delay)
+    bits, seconds = units.bits(rate), units.seconds(delay)
     nodes = " ".join(f"$n({names[end]})" for end in ends)
     kind, limit, place = _queue(tcl, Part(queue, queue_path, said.findings), bits)
     tcl.add(
@@ -114,7 +114,7 @@ def _direction(
 
 
 def _queue(tcl: Tcl, queue: Part, bits: int) -> tuple[str, int, tuple[str, Any, str]]:
-    """The settings of a queue; its kind, its limit there, and whence that is."""
+    """The settings of a queue; its kind, its limit there, and source_map that is."""
     kind = queue.take("kind")
     if kind == "red":
         limit = _red(tcl, queue)
@@ -137,10 +137,8 @@ def _queue(tcl: Tcl, queue: Part, bits: int) -> tuple[str, int, tuple[str, Any, 
     # With a mean packet of one byte the limit is in bytes, and one byte fewer fits.
     tcl.say("Queue/DropTail set mean_pktsize_ 1")
     if size is not None:
-        return kind_droptail(
-            quantity.size(size) + 1, queue.at("bytes"), size, "one byte fewer fits"
-        )
-    held = int(bits * quantity.seconds(time) / 8)
+        return kind_droptail(units.size(size) + 1, queue.at("bytes"), size, "one byte fewer fits")
+    held = int(bits * units.seconds(time) / 8)
     return kind_droptail(held + 1, queue.at("time"), time, "in bytes, of which one fewer fits")
 
 
@@ -156,8 +154,8 @@ RED: tuple[tuple[str, str, float, Callable[[Any], float]], ...] = (
     ("maxthresh_", "max_threshold", 0, float),
     ("linterm_", "max_p", 10, lambda p: 1 / p),
     ("q_weight_", "weight", 0, float),
-    ("targetdelay_", "target_delay", 0.005, quantity.seconds),
-    ("mean_pktsize_", "mean_packet", 500, quantity.size),
+    ("targetdelay_", "target_delay", 0.005, units.seconds),
+    ("mean_pktsize_", "mean_packet", 500, units.size),
 )
 """ns-2's variables, our knobs, what ns-2 is told if the knob is left open, and how it counts."""
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from talkspurt import _core
-from talkspurt.ns2.whence import Whence
+from talkspurt.ns2.source_map import SourceMap
 from talkspurt.scenario import toml_value
 
 
@@ -19,21 +19,21 @@ class Findings:
     """What was found on the way.
 
     Attributes:
-        whence: where the scenario says things.
+        source_map: where the scenario says things.
         problems: what ns-2 cannot express.
         notes: what it leaves out or does otherwise, without being refused for it.
     """
 
-    whence: Whence
+    source_map: SourceMap
     problems: list[_core.Problem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
     def refuse(self, path: str, why: str, hint: str | None = None) -> None:
         """Name something that ns-2 cannot express, and what to set so that it can."""
-        written = self.whence.written(path)
+        written = self.source_map.written(path)
         problem: _core.Problem = {
-            "file": self.whence.file,
-            "line": self.whence.line(path),
+            "file": self.source_map.file,
+            "line": self.source_map.line(path),
             "path": written,
             "message": f"ns-2 cannot express it: {why}",
             "hint": hint.replace(path, written) if hint else None,

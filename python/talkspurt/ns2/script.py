@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from talkspurt import __version__, quantity
+from talkspurt import __version__, units
 from talkspurt.ns2 import network, source, transport
 from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part
+from talkspurt.ns2.source_map import SourceMap
 from talkspurt.ns2.tcl import Tcl, number, word
-from talkspurt.ns2.whence import Whence
 from talkspurt.scenario import Question
 
 BYTES_A_HOP = 190
@@ -63,7 +63,7 @@ def write(question: Question) -> Script:
     Raises:
         talkspurt.ScenarioError: with everything that ns-2 cannot express.
     """
-    findings = Findings(Whence(question))
+    findings = Findings(SourceMap(question))
     plan = question.plan
     if plan.axes:
         findings.refuse("axes", "a script is one run", "--set axes=[]")
@@ -81,7 +81,7 @@ class _Writer:
         self.question, self.findings, self.scenario = question, findings, scenario
         self.flows = {flow["name"]: flow for flow in topology["flows"]}
         self.names = [node["name"] for node in topology["nodes"]]
-        self.body = Tcl(findings.whence)
+        self.body = Tcl(findings.source_map)
         self.marks = False
         self.ways: list[Way] = []
         self.rates: list[tuple[str, float]] = []
@@ -93,11 +93,11 @@ class _Writer:
         if scenario.take("nodes"):
             self.findings.note("nodes: addresses and clocks are left out")
         self.duration_said = scenario.take("duration")
-        self.duration = quantity.seconds(self.duration_said)
+        self.duration = units.seconds(self.duration_said)
         self.seed = scenario.take("seed")
         measure = scenario.part("measure")
         begin, end = measure.take("from"), measure.take("to")
-        window = quantity.seconds(begin), quantity.seconds(end) if end else self.duration
+        window = units.seconds(begin), units.seconds(end) if end else self.duration
         network.write_nodes(tcl, self.names)
         links = scenario.part("links")
         self.wires = wires = network.write_links(tcl, links, self.names, self.findings)
@@ -140,7 +140,7 @@ class _Writer:
                 f"{part.path}: ns-2 opens the connection with the first message, "
                 f"{number(sources[0].first_s)} s later than here"
             )
-        stop_s = min(quantity.seconds(stop) if stop else self.duration, self.duration)
+        stop_s = min(units.seconds(stop) if stop else self.duration, self.duration)
         tcl.say("", f"# {part.path}")
         self._start(part, name, start, spread, sources[0])
         number_ = index + 1
@@ -163,7 +163,7 @@ class _Writer:
             mine = (nodes[0], nodes[1]) if side == 0 else (nodes[1], nodes[0])
             self.ways.append(Way(way, number_, mine))
             if own.interval_s:
-                packets = (stop_s - quantity.seconds(start)) / own.interval_s * (1 + agents.acks)
+                packets = (stop_s - units.seconds(start)) / own.interval_s * (1 + agents.acks)
                 route = self.flows[name]["routes" if side == 0 else "back"][0]
                 self.rates.append((name, packets * (len(route) - 1)))
             else:
@@ -219,8 +219,8 @@ class _Writer:
     def _start(
         self, part: Part, name: str, start: str, spread: str | None, first: source.Source
     ) -> None:
-        bound = first.interval_s if spread is None else quantity.seconds(spread)
-        opened = number(quantity.seconds(start))
+        bound = first.interval_s if spread is None else units.seconds(spread)
+        opened = number(units.seconds(start))
         if not bound:
             self.body.add(f"set t({name}) {opened}", part.at("start"), start)
             return
@@ -249,7 +249,7 @@ class _Writer:
         return total
 
     def _head(self, estimate: int) -> str:
-        name, tcl = self.question.name, Tcl(self.findings.whence)
+        name, tcl = self.question.name, Tcl(self.findings.source_map)
         file = Path(self.question.file).name if self.question.file else name
         for words in (
             self.question.plan.title,
@@ -291,7 +291,7 @@ class _Writer:
         return tcl.text()
 
     def _tail(self) -> str:
-        tcl = Tcl(self.findings.whence)
+        tcl = Tcl(self.findings.source_map)
         tcl.say("")
         tcl.add(f'$ns at {number(self.duration)} "finish"', "duration", self.duration_said)
         tcl.say("$ns run")

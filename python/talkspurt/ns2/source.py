@@ -12,7 +12,7 @@ import wave
 from dataclasses import dataclass
 from typing import Any
 
-from talkspurt import quantity
+from talkspurt import units
 from talkspurt.ns2.reading import Part
 from talkspurt.ns2.tcl import Tcl, number
 
@@ -56,22 +56,22 @@ def read(part: Part, speech: dict[str, Any] | None) -> Source:
     if kind == "bulk":
         packet, total = part.take("packet"), part.take("total")
         return Source(
-            part, kind, quantity.size(packet) if packet else 0,
-            total_bytes=quantity.size(total) if total else None,
+            part, kind, units.size(packet) if packet else 0,
+            total_bytes=units.size(total) if total else None,
         )  # fmt: skip
     if kind not in ("cbr", "on_off", "speech"):
         part.findings.refuse(part.at("kind"), f"it has no source like {kind}")
         part.ignore(*part.names())
         return Source(part, kind, 1, interval_s=1.0)
-    noise = quantity.seconds(part.take("noise"))
+    noise = units.seconds(part.take("noise"))
     if speech is None:
-        size, rate = quantity.size(part.take("packet")), quantity.bits(part.take("rate"))
+        size, rate = units.size(part.take("packet")), units.bits(part.take("rate"))
         # A whole number of nanoseconds, rounded up, as here.
         interval = -(-size * 8 * 1_000_000_000 // rate) / 1e9
         pauses = None
         if kind == "on_off":
             part.must("spread", EXPONENTIAL, SPREAD)
-            pauses = (quantity.seconds(part.take("on")), quantity.seconds(part.take("off")))
+            pauses = (units.seconds(part.take("on")), units.seconds(part.take("off")))
         return Source(
             part, kind, size, interval_s=interval, first_s=interval, noise_s=noise, pauses_s=pauses
         )
@@ -87,15 +87,15 @@ def _speech(part: Part, speech: dict[str, Any], noise: float) -> Source:
     talk = part.take("talkspurts")
     if talk and talk.get("spread", EXPONENTIAL) != EXPONENTIAL:
         part.findings.refuse(part.at("talkspurts.spread"), SPREAD)
-    pauses = (quantity.seconds(talk["on"]), quantity.seconds(talk["off"])) if talk else None
+    pauses = (units.seconds(talk["on"]), units.seconds(talk["off"])) if talk else None
     file, repeat = part.take("file"), part.take("repeat")
-    interval, lead = speech["interval_s"], quantity.seconds(part.take("lead"))
-    units = None if file is None or repeat else _units(file, interval)
-    if units is not None:
+    interval, lead = speech["interval_s"], units.seconds(part.take("lead"))
+    count = None if file is None or repeat else _units(file, interval)
+    if count is not None:
         part.findings.note(f"{part.at('file')}: the recording's last packet is a whole one in ns-2")
     return Source(
         part, "speech", speech["bytes"], RTP_BYTES, interval,
-        lead + interval + speech["look_ahead_s"], noise, units, pauses,
+        lead + interval + speech["look_ahead_s"], noise, count, pauses,
     )  # fmt: skip
 
 

@@ -1,10 +1,10 @@
-"""Lines of Tcl, and behind each whence it comes."""
+"""Lines of Tcl, and behind each source_map it comes."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from talkspurt.ns2.whence import Whence
+from talkspurt.ns2.source_map import SourceMap
 from talkspurt.scenario import toml_value
 
 COLUMN = 68
@@ -14,8 +14,8 @@ COLUMN = 68
 class Tcl:
     """A script in the making."""
 
-    def __init__(self, whence: Whence) -> None:
-        self.whence = whence
+    def __init__(self, source_map: SourceMap) -> None:
+        self.source_map = source_map
         self.lines: list[str] = []
 
     def say(self, *lines: str) -> None:
@@ -31,7 +31,7 @@ class Tcl:
         said = []
         if path:
             shown = path if value is None else f"{path} = {toml_value(value)}"
-            said.append(f"{self.whence.place(path)}: {shown}")
+            said.append(f"{self.source_map.place(path)}: {shown}")
         if words:
             said.append(words)
         words = comment("; ".join(said))

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from talkspurt import quantity
+from talkspurt import units
 from talkspurt.ns2.reading import Part
 from talkspurt.ns2.source import Source
 from talkspurt.ns2.tcl import number
@@ -145,7 +145,7 @@ def _tcp(flow: Flow) -> Agents:
     stamps = bool(knobs.take("timestamps"))
     # What options take of a segment.
     options = 12 if stamps else 0
-    segment = quantity.size(mss) - options
+    segment = units.size(mss) - options
     if flow.sources[0].kind != "bulk" and segment != message:
         path = knobs.at("mss")
         findings.refuse(
@@ -159,9 +159,9 @@ def _tcp(flow: Flow) -> Agents:
     # Of bulk data as much is on its way as the narrower of the buffers holds.
     buffers = {key: knobs.take(key) for key in ("receive_buffer", "send_buffer")}
     narrow = min(
-        (key for key, said in buffers.items() if said), key=lambda k: quantity.size(buffers[k])
+        (key for key, said in buffers.items() if said), key=lambda k: units.size(buffers[k])
     )
-    window = max(1, quantity.size(buffers[narrow]) // segment)
+    window = max(1, units.size(buffers[narrow]) // segment)
     sink = "TCPSink" + ("/Sack1" if sack else "") + ("/DelAck" if delayed else "")
     agents = Agents(agent, sink, [segment], acks=0.5 if delayed else 1.0)
     base = IP_BYTES[flow.version] + 20 if flow.sizing == "rfc" else 40
@@ -182,8 +182,8 @@ def _tcp(flow: Flow) -> Agents:
     ]
     for there, here, turned in (
         ("windowInit_", "initial_window", lambda x: x),
-        ("minrto_", "min_rto", quantity.seconds),
-        ("maxrto_", "max_rto", quantity.seconds),
+        ("minrto_", "min_rto", units.seconds),
+        ("maxrto_", "max_rto", units.seconds),
         ("ecn_", "ecn", int),
     ):
         value = knobs.take(here)
@@ -195,9 +195,7 @@ def _tcp(flow: Flow) -> Agents:
         words = "RFC 5681 knows no `recover`: what is lost next is retransmitted fast, too"
         agents.here.append(("bugFix_", "false", "", words))
     if delayed:
-        agents.there.append(
-            flow.set("interval_", quantity.seconds(ack_delay), "ack_delay", ack_delay)
-        )
+        agents.there.append(flow.set("interval_", units.seconds(ack_delay), "ack_delay", ack_delay))
     return agents
 
 
@@ -208,7 +206,7 @@ USUAL_BUFFER = "4MB"
 def _must_take_all(knobs: Part) -> None:
     """Refuse a send buffer that may be full: ns-2 has none."""
     said = knobs.take("send_buffer")
-    if quantity.size(said) < quantity.size(USUAL_BUFFER):
+    if units.size(said) < units.size(USUAL_BUFFER):
         path = knobs.at("send_buffer")
         knobs.findings.refuse(
             path, "its agents take all that comes", f"--set {path}={USUAL_BUFFER}"
@@ -249,14 +247,14 @@ def _sctp(flow: Flow) -> Agents:
     for source in flow.sources:
         rtp = source.rtp_bytes if flow.sizing == "rfc" else 0
         unit.append((source.payload_bytes or 1000) + rtp)
-    agents = Agents("SCTP", "SCTP", unit, packet_bytes=quantity.size(knobs.peek("mtu")), acks=0.5)
+    agents = Agents("SCTP", "SCTP", unit, packet_bytes=units.size(knobs.peek("mtu")), acks=0.5)
     mtu = knobs.take("mtu")
-    largest = quantity.size(mtu) - 20 - SCTP_HEADERS
+    largest = units.size(mtu) - 20 - SCTP_HEADERS
     chunk = CHUNK_HEADER + max(unit) if flow.sources[0].kind == "bulk" else largest
     if max(unit) + CHUNK_HEADER > largest:
         findings.refuse(flow.part.at("source"), "its messages fit one packet")
     both = [
-        flow.set("mtu_", quantity.size(mtu), "mtu", mtu),
+        flow.set("mtu_", units.size(mtu), "mtu", mtu),
         ("dataChunkSize_", str(chunk), flow.part.at("source"), None),
     ]
     frequency = knobs.take("sack_frequency")
@@ -267,27 +265,27 @@ def _sctp(flow: Flow) -> Agents:
     for there, here, turned in (
         ("unordered_", "ordered", lambda x: int(not x)),
         ("numOutStreams_", "streams", lambda x: x),
-        ("sackDelay_", "sack_delay", quantity.seconds),
-        ("initialRto_", "rto_initial", quantity.seconds),
-        ("minRto_", "rto_min", quantity.seconds),
-        ("maxRto_", "rto_max", quantity.seconds),
+        ("sackDelay_", "sack_delay", units.seconds),
+        ("initialRto_", "rto_initial", units.seconds),
+        ("minRto_", "rto_min", units.seconds),
+        ("maxRto_", "rto_max", units.seconds),
         ("associationMaxRetrans_", "association_max_retrans", lambda x: x),
         ("pathMaxRetrans_", "path_max_retrans", lambda x: x),
         ("maxInitRetransmits_", "max_init_retransmits", lambda x: x),
-        ("heartbeatInterval_", "heartbeat_interval", quantity.seconds),
-        ("initialRwnd_", "receive_buffer", quantity.size),
+        ("heartbeatInterval_", "heartbeat_interval", units.seconds),
+        ("initialRwnd_", "receive_buffer", units.size),
     ):
         value = knobs.take(here)
         both.append(flow.set(there, turned(value), here, value))
     window, threshold = knobs.take("initial_window"), knobs.take("initial_ssthresh")
     # RFC 9260 7.2.1; there in packets of the largest chunk.
-    bytes_ = quantity.size(window) if window else min(4 * largest, max(2 * largest, 4404))
+    bytes_ = units.size(window) if window else min(4 * largest, max(2 * largest, 4404))
     if bytes_ % largest and window:
         findings.refuse(
             knobs.at("initial_window"), f"its window is a multiple of {largest} B", None
         )
     both.append(flow.set("initialCwnd_", max(1, round(bytes_ / largest)), "initial_window", window))
-    limit = quantity.size(threshold) if threshold else 1_000_000_000
+    limit = units.size(threshold) if threshold else 1_000_000_000
     both.append(flow.set("initialSsthresh_", limit, "initial_ssthresh", threshold))
     limited = knobs.take("max_retransmissions")
     if limited is not None:
@@ -383,10 +381,10 @@ def _window(part: Part) -> list[Setting]:
         {
             "initial_window": ("initial_cwnd_", float),
             "initial_ssthresh": ("initial_ssthresh_", float),
-            "initial_rto": ("initial_rto_", quantity.seconds),
-            "min_rto": ("min_rto_", quantity.seconds),
+            "initial_rto": ("initial_rto_", units.seconds),
+            "min_rto": ("min_rto_", units.seconds),
             "ack_ratio": ("ack_ratio_remote_", float),
-            "ack_delay": ("dack_delay_", quantity.seconds),
+            "ack_delay": ("dack_delay_", units.seconds),
         },
     )
 
@@ -404,9 +402,9 @@ def _rate(part: Part) -> list[Setting]:
     return _knobs(
         part,
         {
-            "nominal_size": ("s_s_", quantity.size),
+            "nominal_size": ("s_s_", units.size),
             "rtt_weight": ("s_rtt_q_", float),
-            "timer_granularity": ("s_os_time_gran_", quantity.seconds),
+            "timer_granularity": ("s_os_time_gran_", units.seconds),
             "p_floor": ("s_smallest_p_", float),
             "oscillation_prevention": ("s_use_osc_prev_", int),
         },
@@ -428,7 +426,7 @@ def _tfrc(flow: Flow) -> Agents:
         )  # fmt: skip
     unit = source.payload_bytes or 1000
     nominal = rate.take("nominal_size") or "1000B"
-    if quantity.size(nominal) != unit:
+    if units.size(nominal) != unit:
         path = rate.at("nominal_size")
         findings.refuse(path, "it computes with what it sends", f"--set {path}={unit}B")
     for key, wanted in (

@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import store
 from talkspurt.figures.style import FATE_COLOURS, FlowStyle, transport_style
 from talkspurt.figures.time import styles_of
+from talkspurt.format import Verdict, verdict
 from talkspurt.groups import condensed
-from talkspurt.words import Verdict, verdict
 
 if TYPE_CHECKING:
     from talkspurt.result import Result

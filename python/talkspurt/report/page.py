@@ -28,8 +28,8 @@ def environment() -> Environment:
     """Templates, with what every one of them may use."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
+    from talkspurt.format import rate_text, time_text, verdict
     from talkspurt.metrics.catalogue import column
-    from talkspurt.words import rate_text, time_text, verdict
 
     found = Environment(
         loader=FunctionLoader(asset),
@@ -54,7 +54,7 @@ def render(template: str, **values: Any) -> str:
     from markupsafe import Markup
 
     from talkspurt import _core
-    from talkspurt.words import VERDICTS
+    from talkspurt.format import VERDICTS
 
     scripts = (*SCRIPTS, "animation.js") if values.get("animation") else SCRIPTS
     page = (

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from talkspurt.figures.style import FlowStyle
 from talkspurt.figures.time import QUEUE_COLOURS, bottlenecks, smooth_goodput, styles_of
+from talkspurt.format import time_text
 from talkspurt.metrics import opinion
 from talkspurt.report import inside
-from talkspurt.words import time_text
 
 if TYPE_CHECKING:
     import polars as pl

@@ -9,11 +9,11 @@ from talkspurt.cautions import cautions
 from talkspurt.figures import comparison
 from talkspurt.figures.sharing import across
 from talkspurt.figures.time import styles_of
+from talkspurt.format import verdict
 from talkspurt.metrics.catalogue import column
 from talkspurt.report import calls, page, topology
 from talkspurt.report.animation import animation
 from talkspurt.report.single import MOS_LOST, in_order, notes
-from talkspurt.words import verdict
 
 if TYPE_CHECKING:
     from talkspurt.result import Result

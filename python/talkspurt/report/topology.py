@@ -14,10 +14,10 @@ from itertools import pairwise
 from typing import Any
 
 from talkspurt.figures.style import FlowStyle
+from talkspurt.format import rate_text, time_text
 from talkspurt.report.gather import Drawn, gather
 from talkspurt.report.layout import Plan, plan
 from talkspurt.report.page import asset
-from talkspurt.words import rate_text, time_text
 
 COLUMN, ROW, MARGIN, TOP, GAP = 210.0, 102.0, 72.0, 44.0, 22.0
 LOW_ROW = 26.0

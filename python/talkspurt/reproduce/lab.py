@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from talkspurt import engine, entry
+from talkspurt import api, engine
 from talkspurt.reproduce.sample import Sample, Value, samples
 from talkspurt.result import Result
 
@@ -198,7 +198,7 @@ class Lab:
 
 
 def _run(name: str, scenario: Mapping[str, Any], seed: int, keep: Mapping[str, Keep]) -> Run:
-    answer = entry.run(scenario, seed=seed, jobs=1)
+    answer = api.run(scenario, seed=seed, jobs=1)
     assert isinstance(answer, Result)
     tables = {table: answer.table(table) for table in WHOLE}
     tables |= {table: kept(answer.table(table)) for table, kept in keep.items()}

@@ -17,10 +17,10 @@ from rich.text import Text
 
 from talkspurt import intervals
 from talkspurt.cautions import cautions
+from talkspurt.format import rate_text, time_text, verdict
 from talkspurt.groups import condensed
 from talkspurt.metrics.catalogue import column
 from talkspurt.visible import below, visible
-from talkspurt.words import rate_text, time_text, verdict
 
 if TYPE_CHECKING:
     import polars as pl

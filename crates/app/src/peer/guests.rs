@@ -106,7 +106,7 @@ impl Peer {
         let Some(mut guests) = self.guests.take() else { return };
         let (count, mut at) = (guests.order.len(), 0);
         for _ in 0..count {
-            let room = self.transport.room();
+            let room = self.transport.send_capacity();
             match guests.order[at] {
                 // Without guests it is fed as any peer; SCTP's messages pass no transport by.
                 0 => {
@@ -125,7 +125,7 @@ impl Peer {
                     send_as(&mut self.transport, guests.own);
                 }
             }
-            if self.transport.room() < room {
+            if self.transport.send_capacity() < room {
                 guests.order[at..].rotate_left(1);
             } else {
                 at += 1;

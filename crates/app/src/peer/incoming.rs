@@ -2,10 +2,10 @@
 //! is not played go to `packets`.
 
 use bytes::Bytes;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Frame, Payload};
-use talkspurt_proto::probe::{Garbage, Gauge, Note, Playout, Probe, Stamped, Topic};
+use talkspurt_proto::probe::{Gauge, Note, Playout, Probe, RxError, Stamped, Topic};
 use talkspurt_proto::rfc4571::Deframer;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, rtp, wire};
 
@@ -104,8 +104,8 @@ pub(super) fn media_sender(
     name: &str,
     (payload_type, clock_hz): (u8, u32),
 ) -> rtp::Sender {
-    let mut dice = Dice::new(seed, &format!("{name}/rtp"));
-    rtp::Sender::new(payload_type, clock_hz, &mut dice)
+    let mut rng = Rng::new(seed, &format!("{name}/rtp"));
+    rtp::Sender::new(payload_type, clock_hz, &mut rng)
 }
 
 impl Media {
@@ -296,7 +296,7 @@ impl Incoming {
         let Some(media) = &mut self.media else { return };
         // RFC 3550 §5.1: a payload type that is not understood is ignored.
         let Some(content) = media.content(packet) else {
-            probe.record(local, probe.place, &Note::Garbage(Garbage::Unexpected));
+            probe.record(local, probe.place, &Note::RxError(RxError::Unexpected));
             return;
         };
         media.rtp.on_packet(local, packet);

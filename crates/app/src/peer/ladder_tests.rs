@@ -3,7 +3,7 @@
 
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::{Bodies, Body, BodyId, Frame, IpVersion, PathId};
-use talkspurt_proto::probe::{Garbage, Note, Place, Playout, Probe, Stamped};
+use talkspurt_proto::probe::{Note, Place, Playout, Probe, RxError, Stamped};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, udp};
 
@@ -21,7 +21,7 @@ enum Seen {
     Made(u32, u32, u64),
     Rung(u8),
     Played(u32, u64),
-    Garbage(Garbage),
+    RxError(RxError),
 }
 
 /// What the notes say, in milliseconds.
@@ -42,7 +42,7 @@ impl Probe for Eye {
             Note::Decided { index, playout: Playout::Played(at) } => {
                 self.0.push(Seen::Played(index, ms(at)));
             }
-            Note::Garbage(garbage) => self.0.push(Seen::Garbage(garbage)),
+            Note::RxError(rx_error) => self.0.push(Seen::RxError(rx_error)),
             _ => {}
         }
     }
@@ -171,7 +171,7 @@ fn the_listener_follows_by_payload_type_and_playout_keeps_its_pace() {
     assert_eq!(played, packets.len());
     // Three of G.711, three of G.723.1, and G.728 from 150 to 400: 12 whole packets of 20 ms.
     assert_eq!(to.heard(), [3, 12, 3, 0]);
-    assert!(!seen.iter().any(|seen| matches!(seen, Seen::Garbage(_))));
+    assert!(!seen.iter().any(|seen| matches!(seen, Seen::RxError(_))));
 }
 
 #[test]
@@ -209,6 +209,6 @@ fn what_was_not_agreed_on_is_ignored() {
     let ecn = talkspurt_proto::packet::Ecn::NotEct;
     to.receive(Instant::ZERO + MS, (PathId(0), ecn), &mut body, &mut eye);
     while let Action::Send { .. } = to.poll(Instant::ZERO + MS, &mut Shelf::default(), &mut eye) {}
-    assert_eq!(eye.0, [Seen::Garbage(Garbage::Unexpected)]);
+    assert_eq!(eye.0, [Seen::RxError(RxError::Unexpected)]);
     assert_eq!(to.heard(), [0; 4]);
 }

@@ -25,10 +25,10 @@ use incoming::Incoming;
 pub use incoming::{MediaSink, Sink};
 use outgoing::Outgoing;
 pub use sizing::Sizing;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, PathNews, Transmit};
 use talkspurt_proto::packet::{Bodies, Body, BodyId, Damage, Ecn, Frame, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Instant, earlier};
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rtcp, rtp};
@@ -80,10 +80,10 @@ pub struct Parts {
 
 impl Parts {
     /// The stream that both sides of a conversation draw from, and whether this one opens the flow.
-    fn conversation(&self) -> (Dice, bool) {
+    fn conversation(&self) -> (Rng, bool) {
         let opens = self.side == Side::Opens;
         let opener = if opens { &self.name } else { &self.other };
-        (Dice::new(self.seed, &format!("{opener}/conversation")), opens)
+        (Rng::new(self.seed, &format!("{opener}/conversation")), opens)
     }
 }
 
@@ -147,7 +147,7 @@ pub struct Peer {
     /// Other flows in its association.
     guests: Option<Box<Guests>>,
     #[cfg(test)]
-    takes_the_long_way: bool,
+    force_slow_path: bool,
 }
 
 impl Peer {
@@ -155,15 +155,15 @@ impl Peer {
     #[must_use]
     pub fn new(parts: Parts) -> Self {
         let start = parts.clock.local(parts.start);
-        let dice = |what: &str| Dice::new(parts.seed, &format!("{}/{what}", parts.name));
+        let rng = |what: &str| Rng::new(parts.seed, &format!("{}/{what}", parts.name));
         let rungs = parts.source.as_ref().map_or_else(Vec::new, |(source, _)| source.rungs());
-        let transport = parts.transport.build(parts.side, parts.version, dice("transport"), &rungs);
+        let transport = parts.transport.build(parts.side, parts.version, rng("transport"), &rungs);
         let transport = transport.over_paths(&parts.addresses);
         let outgoing = parts
             .source
             .as_ref()
-            .map(|(config, material)| Outgoing::new(config, material, &parts, dice("source")));
-        let rtcp = reports(&parts, outgoing.as_ref(), start, dice("rtcp"));
+            .map(|(config, material)| Outgoing::new(config, material, &parts, rng("source")));
+        let rtcp = reports(&parts, outgoing.as_ref(), start, rng("rtcp"));
         Self {
             number: parts.number,
             clock: parts.clock,
@@ -186,7 +186,7 @@ impl Peer {
             report: None,
             guests: None,
             #[cfg(test)]
-            takes_the_long_way: false,
+            force_slow_path: false,
         }
     }
 
@@ -206,8 +206,8 @@ impl Peer {
         // Media that would come out as it came in is looked at where it lies: moved in and out again,
         // each time right after it was written, it takes as long as all else of its arrival.
         if let Body::Udp(frame @ Frame::Rtp(_)) = body
-            && self.passes()
-            && self.transport.passes()
+            && self.can_bypass()
+            && self.transport.can_bypass()
             && self.is_quiet(local)
         {
             self.incoming.deliver(local, &self.clock, frame, &mut self.rtcp, stamped);
@@ -230,9 +230,9 @@ impl Peer {
 
     /// Whether what a transport passes may pass it by: always, but for tests of whether it shows.
     #[inline(always)]
-    fn passes(&self) -> bool {
+    fn can_bypass(&self) -> bool {
         #[cfg(test)]
-        return !self.takes_the_long_way;
+        return !self.force_slow_path;
         #[cfg(not(test))]
         true
     }
@@ -390,7 +390,7 @@ impl Peer {
         if self.report.is_some() {
             self.send_report(local, probe);
         }
-        let passes = self.passes();
+        let passes = self.can_bypass();
         if let Some(outgoing) = &mut self.outgoing
             && let Some((media, payload, body)) =
                 outgoing.feed(local, &self.clock, (&mut self.transport, passes), bodies, probe)
@@ -425,7 +425,7 @@ impl Peer {
 
     fn send_report<P: Probe>(&mut self, local: Instant, probe: &mut Stamped<'_, P>) {
         let Some(report) = &self.report else { return };
-        if report.wire_bytes() <= self.transport.room()
+        if report.wire_bytes() <= self.transport.send_capacity()
             && let Some(frame) = self.report.take()
         {
             self.transport.handle(local, Input::Frame(*frame), probe);
@@ -541,7 +541,7 @@ fn reports(
     parts: &Parts,
     outgoing: Option<&Outgoing>,
     start: Instant,
-    mut dice: Dice,
+    mut rng: Rng,
 ) -> Option<Box<rtcp::Session>> {
     let sender = outgoing.and_then(Outgoing::rtp);
     let best = |encodings: &[Encoding]| encodings.first().map(|best| best.rung());
@@ -560,10 +560,9 @@ fn reports(
     let lower_layers = parts.transport.header_bytes() + parts.version.header_bytes();
     let bits = 8 * (u64::from(mean.packet_bytes) + u64::from(lower_layers));
     let bandwidth = Rate::from_bps(bits * 1_000_000_000 / mean.interval.as_nanos().max(1));
-    let ssrc = sender.map_or_else(|| dice.bits() as u32, rtp::Sender::ssrc);
+    let ssrc = sender.map_or_else(|| rng.bits() as u32, rtp::Sender::ssrc);
     let cname = parts.name.clone();
-    let session =
-        rtcp::Session::new(&parts.rtcp, bandwidth, lower_layers, ssrc, cname, start, dice);
+    let session = rtcp::Session::new(&parts.rtcp, bandwidth, lower_layers, ssrc, cname, start, rng);
     Some(Box::new(session))
 }
 

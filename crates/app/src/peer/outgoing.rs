@@ -1,9 +1,9 @@
 //! The way out: source, RTP, send queue, and into the transport as it has room.
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::{Bodies, Body, BodyId, Frame, Payload};
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::{rfc4571, rtcp, rtp};
 
@@ -59,7 +59,7 @@ impl Outgoing {
         config: &source::Config,
         material: &Material,
         parts: &Parts,
-        dice: Dice,
+        rng: Rng,
     ) -> Self {
         let (start, stop) = (parts.clock.local(parts.start), parts.clock.local(parts.stop));
         let media = match config {
@@ -80,7 +80,7 @@ impl Outgoing {
                 Box::new(Media::new(rtp, 1, vec![format.payload_type]))
             }),
         };
-        let setting = Setting { dice, conversation: parts.conversation(), start, stop };
+        let setting = Setting { rng, conversation: parts.conversation(), start, stop };
         Self {
             source: config.build(material, parts.transport.unit_bytes(), setting),
             queue: SendQueue::new(parts.send_queue),
@@ -159,9 +159,10 @@ impl Outgoing {
                     let index = unit.index;
                     let header = if self.media.is_some() { rtp::HEADER_BYTES } else { 0 };
                     let bytes = prefix + header + unit.payload.len();
-                    if self.queue.is_empty() && bytes <= transport.room() {
+                    if self.queue.is_empty() && bytes <= transport.send_capacity() {
                         let is_last = |due| due > local;
-                        if passes && transport.passes() && source.due(local).is_none_or(is_last) {
+                        if passes && transport.can_bypass() && source.due(local).is_none_or(is_last)
+                        {
                             note_handed_over(local, index, probe);
                             // Made where it goes, for the same reason.
                             self.look = false;
@@ -186,7 +187,7 @@ impl Outgoing {
             }
             // After a pause nothing else calls for a look.
             Source::Bulk(bulk) if self.look || bulk.pauses() => {
-                let (mut room, largest) = (transport.room(), transport.largest());
+                let (mut room, largest) = (transport.send_capacity(), transport.largest());
                 let most = if self.joins { u32::MAX } else { 1 };
                 while let Some(units) = bulk.take(local, (room, largest), most) {
                     self.generated += units.count;
@@ -194,7 +195,7 @@ impl Outgoing {
                     let payload = units.payload();
                     let len = payload.len();
                     transport.handle(local, Input::Frame(Frame::Data(payload)), probe);
-                    room = if self.joins { room - len } else { transport.room() };
+                    room = if self.joins { room - len } else { transport.send_capacity() };
                 }
             }
             Source::Bulk(_) => {}
@@ -217,7 +218,7 @@ impl Outgoing {
             while let Some(index) = self.queue.expel(largest) {
                 probe.record(local, probe.place, &Note::Discarded { index });
             }
-            let room = transport.room().saturating_sub(prefix);
+            let room = transport.send_capacity().saturating_sub(prefix);
             let Some((index, frame)) = self.queue.pop(room) else { break };
             hand_over(local, index, frame, prefix > 0, transport, probe);
         }

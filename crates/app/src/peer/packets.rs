@@ -1,7 +1,7 @@
 //! RTP that is counted and not played: video, and what was captured. The recorder, which knows which
 //! packets make a frame, tells what became of the frames.
 
-use talkspurt_proto::probe::{Garbage, Gauge, Note, Probe, Stamped, Topic};
+use talkspurt_proto::probe::{Gauge, Note, Probe, RxError, Stamped, Topic};
 use talkspurt_proto::rtp;
 use talkspurt_proto::time::Instant;
 
@@ -36,7 +36,7 @@ impl Packets {
     ) {
         // RFC 3550 §5.1: a payload type that is not understood is ignored.
         if packet.payload_type != self.format.payload_type {
-            probe.record(local, probe.place, &Note::Garbage(Garbage::Unexpected));
+            probe.record(local, probe.place, &Note::RxError(RxError::Unexpected));
             return;
         }
         self.rtp.on_packet(local, packet);

@@ -80,7 +80,7 @@ fn side(side: Side, talk: Talk) -> Parts {
 /// A conversation over 30 ms each way, seen every millisecond: what each side noted, and what it sent.
 fn hold(talk: Talk, passes: bool) -> [Vec<String>; 2] {
     let mut peers = [Side::Opens, Side::Answers].map(|it| Peer::new(side(it, talk)));
-    peers.iter_mut().for_each(|peer| peer.takes_the_long_way = !passes);
+    peers.iter_mut().for_each(|peer| peer.force_slow_path = !passes);
     let (mut eyes, mut shelf) = ([Eye::default(), Eye::default()], Shelf::default());
     let mut wire: Vec<(u64, usize, (PathId, Ecn), Body)> = Vec::new();
     for ms in 0..13_000 {

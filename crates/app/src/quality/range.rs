@@ -4,11 +4,11 @@ use std::fmt;
 
 use super::Config;
 
-/// A knob outside the range of G.107 §7.7.
+/// A key outside the range of G.107 §7.7.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OutOfRange {
-    /// The knob, as written in a scenario.
-    pub knob: &'static str,
+    /// The key, as written in a scenario.
+    pub key: &'static str,
     /// Its value.
     pub value: f64,
     /// The least permitted.
@@ -19,23 +19,23 @@ pub struct OutOfRange {
 
 impl fmt::Display for OutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { knob, value, least, greatest } = self;
+        let Self { key, value, least, greatest } = self;
         if least == greatest {
-            write!(f, "{knob} = {value}; G.107 permits only {least}")
+            write!(f, "{key} = {value}; G.107 permits only {least}")
         } else {
-            write!(f, "{knob} = {value}; G.107 permits {least} to {greatest}")
+            write!(f, "{key} = {value}; G.107 permits {least} to {greatest}")
         }
     }
 }
 
 impl Config {
-    /// Every knob that lies outside the range of G.107 §7.7 (or is not a number).
+    /// Every key that lies outside the range of G.107 §7.7 (or is not a number).
     #[must_use]
     pub fn out_of_range(&self) -> Vec<OutOfRange> {
         self.ranges()
             .into_iter()
             .filter(|(_, value, least, greatest)| !(least..=greatest).contains(&value))
-            .map(|(knob, value, least, greatest)| OutOfRange { knob, value, least, greatest })
+            .map(|(key, value, least, greatest)| OutOfRange { key, value, least, greatest })
             .collect()
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use hound::{SampleFormat, WavReader};
 
-use super::{MOST_BYTES, MOST_SECONDS, RATES, Why};
+use super::{MAX_BYTES, MAX_SECONDS, RATES, Why};
 use crate::file::{self, Fault};
 
 /// Bytes from which the header is diagnosed when reading failed.
@@ -14,7 +14,7 @@ const HEAD: u64 = 1 << 16;
 
 /// The sample rate, and the mean of all channels with 16-bit full scale (fractions kept).
 pub(super) fn read_mono(path: &Path) -> Result<(u32, Vec<f64>), Why> {
-    let file = file::open(path, MOST_BYTES).map_err(|fault| match fault {
+    let file = file::open(path, MAX_BYTES).map_err(|fault| match fault {
         Fault::Unreadable(error) => Why::Unreadable(error),
         Fault::NotAFile => Why::NotAFile,
         Fault::TooLong(most) => Why::TooManyBytes(most),
@@ -37,7 +37,7 @@ pub(super) fn read_mono(path: &Path) -> Result<(u32, Vec<f64>), Why> {
     let claimed = u64::from(wav.len()) * u64::from(spec.bits_per_sample).div_ceil(8);
     let seconds = u64::from(wav.duration()) / u64::from(spec.sample_rate);
     // One that is truncated is told so when it is read.
-    if seconds > MOST_SECONDS && claimed <= length {
+    if seconds > MAX_SECONDS && claimed <= length {
         return Err(Why::TooLong(seconds));
     }
     let mono = mix(&mut wav).map_err(|error| diagnose(path, error))?;

@@ -1,9 +1,9 @@
 //! As much data as the transport will carry: throughout, for a while between pauses, or transfer
 //! after transfer.
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::math::round_u64;
 use talkspurt_proto::packet::Payload;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Instant;
 
 use super::config::{self, Pauses, Web};
@@ -45,7 +45,7 @@ impl Units {
 /// Greed that comes and goes.
 #[derive(Debug)]
 struct Cycle {
-    dice: Dice,
+    rng: Rng,
     /// When it begins again, or began.
     resumes: Instant,
     burst: Burst,
@@ -66,19 +66,19 @@ impl Bulk {
     pub fn new(
         config: &config::Bulk,
         unit_bytes: u32,
-        dice: Dice,
+        rng: Rng,
         start: Instant,
         stop: Instant,
     ) -> Self {
         let left = config.total.map_or(u64::MAX, talkspurt_proto::units::Size::as_bytes);
-        let cycle = config.pauses.map(|pauses| Cycle::pauses(pauses, dice, start));
+        let cycle = config.pauses.map(|pauses| Cycle::pauses(pauses, rng, start));
         Self::of(unit_bytes, left, cycle, start, stop)
     }
 
     /// Transfer after transfer in units of `unit_bytes`, the last of each as long as it must be.
     #[must_use]
-    pub fn web(config: &Web, unit_bytes: u32, dice: Dice, start: Instant, stop: Instant) -> Self {
-        Self::of(unit_bytes, u64::MAX, Some(Cycle::web(config, dice, start)), start, stop)
+    pub fn web(config: &Web, unit_bytes: u32, rng: Rng, start: Instant, stop: Instant) -> Self {
+        Self::of(unit_bytes, u64::MAX, Some(Cycle::web(config, rng, start)), start, stop)
     }
 
     /// Nothing at all.
@@ -147,22 +147,22 @@ impl Bulk {
 }
 
 impl Cycle {
-    fn pauses(pauses: Pauses, mut dice: Dice, start: Instant) -> Self {
-        let until = start + pauses.spread.span(pauses.on, &mut dice);
-        Self { dice, resumes: start, burst: Burst::Until(pauses, until) }
+    fn pauses(pauses: Pauses, mut rng: Rng, start: Instant) -> Self {
+        let until = start + pauses.spread.span(pauses.on, &mut rng);
+        Self { rng, resumes: start, burst: Burst::Until(pauses, until) }
     }
 
-    fn web(web: &Web, mut dice: Dice, start: Instant) -> Self {
-        let size = transfer(web, &mut dice);
-        Self { dice, resumes: start, burst: Burst::Left(web.clone(), size) }
+    fn web(web: &Web, mut rng: Rng, start: Instant) -> Self {
+        let size = transfer(web, &mut rng);
+        Self { rng, resumes: start, burst: Burst::Left(web.clone(), size) }
     }
 
     /// Bytes that may go now.
     fn may_send(&mut self, now: Instant) -> u64 {
         if let Burst::Until(pauses, until) = &mut self.burst {
             while now >= *until {
-                self.resumes = *until + pauses.spread.span(pauses.off, &mut self.dice);
-                *until = self.resumes + pauses.spread.span(pauses.on, &mut self.dice);
+                self.resumes = *until + pauses.spread.span(pauses.off, &mut self.rng);
+                *until = self.resumes + pauses.spread.span(pauses.on, &mut self.rng);
             }
         }
         match &self.burst {
@@ -176,20 +176,20 @@ impl Cycle {
         let Burst::Left(web, left) = &mut self.burst else { return };
         *left -= bytes;
         if *left == 0 {
-            self.resumes = now + web.thinks.span(web.think, &mut self.dice);
-            *left = transfer(web, &mut self.dice);
+            self.resumes = now + web.thinks.span(web.think, &mut self.rng);
+            *left = transfer(web, &mut self.rng);
         }
     }
 }
 
 /// The size of a transfer, one byte at least.
-fn transfer(web: &Web, dice: &mut Dice) -> u64 {
-    round_u64(web.sizes.draw(web.size.as_bytes() as f64, dice)).max(1)
+fn transfer(web: &Web, rng: &mut Rng) -> u64 {
+    round_u64(web.sizes.draw(web.size.as_bytes() as f64, rng)).max(1)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::config::Spread;
+    use super::super::config::Distribution;
     use super::*;
     use talkspurt_proto::time::Duration;
     use talkspurt_proto::units::Size;
@@ -212,9 +212,9 @@ mod tests {
 
     #[test]
     fn pauses_begin_and_end_when_they_should() {
-        let pauses = Pauses { on: MS * 10, off: MS * 30, spread: Spread::Constant };
+        let pauses = Pauses { on: MS * 10, off: MS * 30, spread: Distribution::Constant };
         let config = config::Bulk { pauses: Some(pauses), ..config::Bulk::endless() };
-        let mut bulk = Bulk::new(&config, 1000, Dice::new(1, "bulk"), Instant::ZERO, STOP);
+        let mut bulk = Bulk::new(&config, 1000, Rng::new(1, "bulk"), Instant::ZERO, STOP);
         let times: Vec<u64> = units(&mut bulk, 30).iter().map(|(at, _)| at / 1_000_000).collect();
         let expected: Vec<u64> = (0..10).chain(40..50).chain(80..90).collect();
         assert_eq!(times, expected);
@@ -229,12 +229,12 @@ mod tests {
     fn transfers_are_cut_into_units_and_followed_by_thought() {
         let web = Web {
             size: Size::from_bytes(2500),
-            sizes: Spread::Constant,
+            sizes: Distribution::Constant,
             think: MS * 100,
-            thinks: Spread::Constant,
+            thinks: Distribution::Constant,
             packet: None,
         };
-        let mut bulk = Bulk::web(&web, 1000, Dice::new(1, "web"), Instant::ZERO, STOP);
+        let mut bulk = Bulk::web(&web, 1000, Rng::new(1, "web"), Instant::ZERO, STOP);
         let ms = |ms: u64| ms * 1_000_000;
         let expected = [
             (0, 1000),
@@ -250,23 +250,23 @@ mod tests {
     /// All that there is room for, taken at once or unit by unit: the same units at the same times.
     #[test]
     fn units_in_a_row_are_those_apart() {
-        let pauses = Pauses { on: MS * 10, off: MS * 30, spread: Spread::Exponential };
+        let pauses = Pauses { on: MS * 10, off: MS * 30, spread: Distribution::Exponential };
         let (endless, total) = (config::Bulk::endless(), Some(Size::from_bytes(123_456)));
         let web = Web {
             size: Size::from_bytes(12_000),
-            sizes: Spread::Pareto { shape: 1.5 },
+            sizes: Distribution::Pareto { shape: 1.5 },
             think: MS * 100,
-            thinks: Spread::Exponential,
+            thinks: Distribution::Exponential,
             packet: None,
         };
         let bulk = |config: &config::Bulk| {
-            Bulk::new(config, 1000, Dice::new(3, "bulk"), Instant::ZERO, STOP)
+            Bulk::new(config, 1000, Rng::new(3, "bulk"), Instant::ZERO, STOP)
         };
         let sources = || {
             [
                 bulk(&config::Bulk { total, ..endless.clone() }),
                 bulk(&config::Bulk { pauses: Some(pauses), ..endless.clone() }),
-                Bulk::web(&web, 1000, Dice::new(3, "web"), Instant::ZERO, STOP),
+                Bulk::web(&web, 1000, Rng::new(3, "web"), Instant::ZERO, STOP),
             ]
         };
         for (mut apart, mut in_a_row) in sources().into_iter().zip(sources()) {
@@ -300,12 +300,12 @@ mod tests {
         const COUNT: usize = 20_000;
         let web = Web {
             size: Size::from_bytes(12_000),
-            sizes: Spread::Pareto { shape: 1.5 },
+            sizes: Distribution::Pareto { shape: 1.5 },
             think: Duration::from_secs(1),
-            thinks: Spread::Exponential,
+            thinks: Distribution::Exponential,
             packet: None,
         };
-        let mut bulk = Bulk::web(&web, u32::MAX, Dice::new(2, "web"), Instant::ZERO, STOP);
+        let mut bulk = Bulk::web(&web, u32::MAX, Rng::new(2, "web"), Instant::ZERO, STOP);
         let (mut now, mut sizes, mut thought) = (Instant::ZERO, Vec::new(), 0.0);
         while sizes.len() < COUNT {
             let unit = bulk.take(now, (usize::MAX, usize::MAX), 1).expect("its turn has come");

@@ -7,7 +7,7 @@ mod random;
 use std::path::PathBuf;
 
 pub use packets::{Replay, Video};
-pub use random::{Conversation, Pauses, Poisson, Spread, Web};
+pub use random::{Conversation, Distribution, Pauses, Poisson, Web};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -99,7 +99,7 @@ pub struct Talkspurts {
     pub off: Duration,
     /// How both spread about their means.
     #[serde(default)]
-    pub spread: Spread,
+    pub spread: Distribution,
 }
 
 /// Packets in silence.
@@ -152,7 +152,7 @@ pub struct OnOff {
     pub off: Duration,
     /// How both lengths spread about their means.
     #[serde(default)]
-    pub spread: Spread,
+    pub spread: Distribution,
     /// Seeded processing noise: each packet leaves up to this long after its turn, in order.
     #[serde(default = "default_noise")]
     pub noise: Duration,
@@ -224,7 +224,11 @@ impl Talkspurts {
     /// Means of ITU-T P.59: 1.004 s of talk, 1.587 s of silence.
     #[must_use]
     pub const fn p59() -> Self {
-        Self { on: OnOff::default_on(), off: OnOff::default_off(), spread: Spread::Exponential }
+        Self {
+            on: OnOff::default_on(),
+            off: OnOff::default_off(),
+            spread: Distribution::Exponential,
+        }
     }
 }
 impl OnOff {

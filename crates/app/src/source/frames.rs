@@ -15,9 +15,9 @@ use talkspurt_proto::units::Size;
 use super::config::Video;
 
 /// Longest trace that is read: a day at 115 frames a second.
-const MOST_FRAMES: usize = 10_000_000;
+const MAX_FRAMES: usize = 10_000_000;
 /// Largest frame: beyond it a line has lost its point.
-const MOST_BYTES: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// The frames of a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,8 +78,8 @@ impl FrameTrace {
             let frame = frame(cells[time], cells[size], frames.last())
                 .map_err(|fault| format!("line {number}: {fault}"))?;
             frames.push(frame);
-            if frames.len() > MOST_FRAMES {
-                return Err(format!("has more than {MOST_FRAMES} frames, the most that are read"));
+            if frames.len() > MAX_FRAMES {
+                return Err(format!("has more than {MAX_FRAMES} frames, the most that are read"));
             }
         }
         let [.., before, last] = frames[..] else {
@@ -113,7 +113,7 @@ fn frame(time: &str, size: &str, before: Option<&Frame>) -> Result<Frame, String
         });
     }
     let size = size.parse::<Size>().map_err(|fault| fault.to_string())?.as_bytes();
-    if size == 0 || size > MOST_BYTES {
+    if size == 0 || size > MAX_BYTES {
         return Err(format!("a frame of {size} bytes is none"));
     }
     Ok(Frame { at, size })

@@ -18,14 +18,14 @@ use crate::file::{self, Fault};
 pub use bulk::{Bulk, Units};
 pub use capture::Capture;
 pub use config::{
-    Bulk as BulkConfig, Cbr, Config, Conversation, KeepAlive, OnOff, Pauses, Poisson, Replay,
-    Speech, Spread, Talkspurts, Video, Web,
+    Bulk as BulkConfig, Cbr, Config, Conversation, Distribution, KeepAlive, OnOff, Pauses, Poisson,
+    Replay, Speech, Talkspurts, Video, Web,
 };
 pub use frames::{FrameTrace, even};
 pub use paced::{Paced, VIDEO_CLOCK};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::rate::Rung;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Size;
 pub use timed::{Timed, step};
@@ -75,13 +75,13 @@ pub enum Material {
     Packets(Arc<Capture>),
 }
 
-/// Where a source stands: its dice and when it sends, by the local clock.
+/// Where a source stands: its rng and when it sends, by the local clock.
 #[derive(Debug)]
 pub struct Setting {
     /// A stream of its own.
-    pub dice: Dice,
+    pub rng: Rng,
     /// The stream that both sides of a conversation share, and whether this one opens the flow.
-    pub conversation: (Dice, bool),
+    pub conversation: (Rng, bool),
     /// From here on.
     pub start: Instant,
     /// Until here.
@@ -148,7 +148,7 @@ impl Config {
     /// A source at work; `unit_bytes` is what a unit of bulk data has where the source says nothing.
     #[must_use]
     pub fn build(&self, material: &Material, unit_bytes: u32, setting: Setting) -> Source {
-        let Setting { dice, conversation: (chain, opens), start, stop } = setting;
+        let Setting { rng, conversation: (chain, opens), start, stop } = setting;
         let unit = |own: Option<Size>| {
             own.and_then(|size| u32::try_from(size.as_bytes()).ok()).unwrap_or(unit_bytes)
         };
@@ -161,22 +161,20 @@ impl Config {
                 let conversation = speech
                     .conversation
                     .map(|config| spurts::Conversation::new(config, chain, opens));
-                let timed = Timed::speech(speech, recording, conversation, dice, start, stop);
+                let timed = Timed::speech(speech, recording, conversation, rng, start, stop);
                 Source::Timed(Box::new(timed))
             }
-            Self::Cbr(cbr) => Source::Timed(Box::new(Timed::cbr(cbr, dice, start, stop))),
-            Self::OnOff(on_off) => {
-                Source::Timed(Box::new(Timed::on_off(on_off, dice, start, stop)))
-            }
+            Self::Cbr(cbr) => Source::Timed(Box::new(Timed::cbr(cbr, rng, start, stop))),
+            Self::OnOff(on_off) => Source::Timed(Box::new(Timed::on_off(on_off, rng, start, stop))),
             Self::Poisson(poisson) => {
-                Source::Paced(Box::new(Paced::poisson(poisson, dice, start, stop)))
+                Source::Paced(Box::new(Paced::poisson(poisson, rng, start, stop)))
             }
             Self::Video(video) => {
                 let trace = match material {
                     Material::Frames(trace) => Some(Arc::clone(trace)),
                     _ => None,
                 };
-                Source::Paced(Box::new(Paced::video(video, trace, dice, start, stop)))
+                Source::Paced(Box::new(Paced::video(video, trace, rng, start, stop)))
             }
             Self::Replay(_) => match material {
                 Material::Packets(capture) => {
@@ -185,8 +183,8 @@ impl Config {
                 // Without its capture it is silent; the checks of a scenario see to it.
                 _ => Source::Bulk(Bulk::silent(stop)),
             },
-            Self::Bulk(bulk) => Source::Bulk(Bulk::new(bulk, unit(bulk.packet), dice, start, stop)),
-            Self::Web(web) => Source::Bulk(Bulk::web(web, unit(web.packet), dice, start, stop)),
+            Self::Bulk(bulk) => Source::Bulk(Bulk::new(bulk, unit(bulk.packet), rng, start, stop)),
+            Self::Web(web) => Source::Bulk(Bulk::web(web, unit(web.packet), rng, start, stop)),
         }
     }
 
@@ -303,7 +301,7 @@ impl Config {
 
 /// What a file holds; what is wrong with it is said in words that go behind its name.
 fn bytes_of(path: &Path, expected: &str) -> Result<Vec<u8>, String> {
-    file::read(path, file::MOST_BYTES).map_err(|fault| match fault {
+    file::read(path, file::MAX_BYTES).map_err(|fault| match fault {
         Fault::NotAFile => format!("{fault}; expected {expected}"),
         _ => fault.to_string(),
     })

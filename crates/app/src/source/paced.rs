@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::Payload;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 
 use super::Unit;
@@ -23,7 +23,7 @@ pub const VIDEO_CLOCK: u32 = 90_000;
 pub struct Paced {
     pace: Pace,
     noise: Duration,
-    dice: Dice,
+    rng: Rng,
     origin: Instant,
     stop: Instant,
     sent: u32,
@@ -73,11 +73,11 @@ enum Frames {
 impl Paced {
     /// Packets of one size at the instants of a Poisson process.
     #[must_use]
-    pub fn poisson(config: &Poisson, dice: Dice, start: Instant, stop: Instant) -> Self {
+    pub fn poisson(config: &Poisson, rng: Rng, start: Instant, stop: Instant) -> Self {
         let bytes = config.packet.as_bytes();
         let gap = config.rate.time_for(bytes).unwrap_or(Duration::MAX);
         let pace = Pace::Poisson { gap, bytes, at: Duration::ZERO };
-        Self::new(pace, Duration::ZERO, dice, start, stop)
+        Self::new(pace, Duration::ZERO, rng, start, stop)
     }
 
     /// Video, its frames as in `trace` or, without one, all equal.
@@ -85,7 +85,7 @@ impl Paced {
     pub fn video(
         config: &Video,
         trace: Option<Arc<FrameTrace>>,
-        dice: Dice,
+        rng: Rng,
         start: Instant,
         stop: Instant,
     ) -> Self {
@@ -100,20 +100,20 @@ impl Paced {
         let mut pictures =
             Pictures { frames, index: 0, captured: Duration::ZERO, left: 0, whole: 0, most };
         pictures.begin(0);
-        Self::new(Pace::Video(pictures), config.noise, dice, start, stop)
+        Self::new(Pace::Video(pictures), config.noise, rng, start, stop)
     }
 
     /// The packets of a capture.
     #[must_use]
     pub fn replay(capture: Arc<Capture>, start: Instant, stop: Instant) -> Self {
         // Nothing is drawn.
-        let dice = Dice::new(0, "replay");
-        Self::new(Pace::Replay { capture, next: 0 }, Duration::ZERO, dice, start, stop)
+        let rng = Rng::new(0, "replay");
+        Self::new(Pace::Replay { capture, next: 0 }, Duration::ZERO, rng, start, stop)
     }
 
-    fn new(pace: Pace, noise: Duration, dice: Dice, origin: Instant, stop: Instant) -> Self {
+    fn new(pace: Pace, noise: Duration, rng: Rng, origin: Instant, stop: Instant) -> Self {
         let mut source =
-            Self { pace, noise, dice, origin, stop, sent: 0, sent_bytes: 0, next: None, due: None };
+            Self { pace, noise, rng, origin, stop, sent: 0, sent_bytes: 0, next: None, due: None };
         source.plan(Instant::ZERO);
         source
     }
@@ -144,9 +144,9 @@ impl Paced {
     }
 
     fn plan(&mut self, earliest: Instant) {
-        self.next = self.pace.next(&mut self.dice);
+        self.next = self.pace.next(&mut self.rng);
         self.due = self.next.and_then(|next| {
-            let noise = if next.first { self.dice.span(self.noise) } else { Duration::ZERO };
+            let noise = if next.first { self.rng.span(self.noise) } else { Duration::ZERO };
             let leaves = self.origin + next.leaves;
             (leaves < self.stop).then(|| (leaves + noise).max(earliest))
         });
@@ -154,10 +154,10 @@ impl Paced {
 }
 
 impl Pace {
-    fn next(&mut self, dice: &mut Dice) -> Option<Planned> {
+    fn next(&mut self, rng: &mut Rng) -> Option<Planned> {
         match self {
             Self::Poisson { gap, bytes, at } => {
-                *at += dice.exponential(*gap);
+                *at += rng.exponential(*gap);
                 Some(Planned {
                     captured: *at,
                     leaves: *at,
@@ -262,7 +262,7 @@ mod tests {
     fn poisson_gaps_are_exponential_and_counts_have_the_variance_of_their_mean() {
         const COUNT: usize = 100_000;
         let config = Poisson { rate: Rate::from_bps(800_000), packet: Size::from_bytes(100) };
-        let mut source = Paced::poisson(&config, Dice::new(1, "source"), Instant::ZERO, STOP);
+        let mut source = Paced::poisson(&config, Rng::new(1, "source"), Instant::ZERO, STOP);
         let times: Vec<f64> =
             units(&mut source).take(COUNT).map(|(due, _)| due.as_secs_f64()).collect();
         let gaps = times.windows(2).map(|pair| pair[1] - pair[0]);
@@ -286,7 +286,7 @@ mod tests {
     #[test]
     fn even_frames_are_cut_and_the_last_packet_is_marked() {
         // 1 Mbit/s in frames of 40 ms: 5000 B, four packets of 1200 and one of 200.
-        let mut source = Paced::video(&video(), None, Dice::new(1, "v"), Instant::ZERO, STOP);
+        let mut source = Paced::video(&video(), None, Rng::new(1, "v"), Instant::ZERO, STOP);
         for (index, (due, unit)) in units(&mut source).take(50).enumerate() {
             let frame = index as u64 / 5;
             assert_eq!((unit.captured, due), (Instant::ZERO + MS * 40 * frame, unit.captured));
@@ -302,8 +302,8 @@ mod tests {
         let trace = Arc::new(FrameTrace::parse(text).expect("a trace"));
         let sent = |repeat| -> Vec<(u64, usize, bool)> {
             let video = Video { repeat, ..video() };
-            let (trace, dice) = (Some(Arc::clone(&trace)), Dice::new(1, "v"));
-            let mut source = Paced::video(&video, trace, dice, Instant::ZERO, STOP);
+            let (trace, rng) = (Some(Arc::clone(&trace)), Rng::new(1, "v"));
+            let mut source = Paced::video(&video, trace, rng, Instant::ZERO, STOP);
             let of = |(due, unit): (Instant, Unit)| {
                 (due.as_nanos() / 1_000_000, unit.payload.len(), unit.marker)
             };
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn noise_moves_whole_frames() {
         let noisy = Video { noise: MS * 5, ..video() };
-        let mut source = Paced::video(&noisy, None, Dice::new(1, "v"), Instant::ZERO, STOP);
+        let mut source = Paced::video(&noisy, None, Rng::new(1, "v"), Instant::ZERO, STOP);
         let all: Vec<_> = units(&mut source).take(500).collect();
         let mut moved = 0;
         for frame in all.chunks(5) {

@@ -1,35 +1,35 @@
 //! When there is talk and when silence: lengths drawn one by one, or the chain of a conversation
 //! (ITU-T P.59) as one of the two people in it has it.
 
-use talkspurt_proto::dice::Dice;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 
-use super::config::{self, Spread};
+use super::config::{self, Distribution};
 
 /// The talkspurts of one source.
 #[derive(Debug)]
 pub(super) enum Spurts {
     /// Talk and silence know nothing of the other side.
-    Alone { on: Duration, off: Duration, spread: Spread },
+    Alone { on: Duration, off: Duration, spread: Distribution },
     /// One side of a conversation.
     Together(Conversation),
 }
 
 impl Spurts {
     /// When the talk ends that begins at `start`; `start` if there is silence first.
-    pub(super) fn first(&mut self, start: Instant, dice: &mut Dice) -> Instant {
+    pub(super) fn first(&mut self, start: Instant, rng: &mut Rng) -> Instant {
         match self {
-            Self::Alone { on, spread, .. } => start + spread.span(*on, dice),
+            Self::Alone { on, spread, .. } => start + spread.span(*on, rng),
             Self::Together(conversation) => conversation.begin(start),
         }
     }
 
     /// Beginning and end of the talkspurt after that which ended at `end`.
-    pub(super) fn next(&mut self, end: Instant, dice: &mut Dice) -> (Instant, Instant) {
+    pub(super) fn next(&mut self, end: Instant, rng: &mut Rng) -> (Instant, Instant) {
         match self {
             Self::Alone { on, off, spread } => {
-                let begin = end + spread.span(*off, dice);
-                (begin, begin + spread.span(*on, dice))
+                let begin = end + spread.span(*off, rng);
+                (begin, begin + spread.span(*on, rng))
             }
             Self::Together(conversation) => conversation.next_talk(),
         }
@@ -46,11 +46,11 @@ enum State {
 }
 
 /// The chain, and whose talkspurts are wanted of it. Both sides of a flow run the same chain with
-/// the same dice, so that neither need hear of the other.
+/// the same rng, so that neither need hear of the other.
 #[derive(Clone, Debug)]
 pub struct Conversation {
     config: config::Conversation,
-    dice: Dice,
+    rng: Rng,
     opens: bool,
     state: State,
     /// End of the present state.
@@ -58,15 +58,15 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// The side that opens the flow (or the other) of a conversation whose chain runs on `dice`.
+    /// The side that opens the flow (or the other) of a conversation whose chain runs on `rng`.
     #[must_use]
-    pub fn new(config: config::Conversation, dice: Dice, opens: bool) -> Self {
-        Self { config, dice, opens, state: State::Silence, ends: Instant::ZERO }
+    pub fn new(config: config::Conversation, rng: Rng, opens: bool) -> Self {
+        Self { config, rng, opens, state: State::Silence, ends: Instant::ZERO }
     }
 
     /// One of the two begins to talk, with equal chances.
     fn begin(&mut self, start: Instant) -> Instant {
-        let first = self.dice.chance(0.5);
+        let first = self.rng.chance(0.5);
         self.enter(start, State::Single(first));
         if self.talks() { self.end_of_talk() } else { start }
     }
@@ -92,9 +92,9 @@ impl Conversation {
     /// The next state; when it began.
     fn step(&mut self) -> Instant {
         let next = match self.state {
-            State::Single(_) if self.dice.chance(self.config.interruption) => State::Double,
+            State::Single(_) if self.rng.chance(self.config.interruption) => State::Double,
             State::Single(_) => State::Silence,
-            State::Double | State::Silence => State::Single(self.dice.chance(0.5)),
+            State::Double | State::Silence => State::Single(self.rng.chance(0.5)),
         };
         let began = self.ends;
         self.enter(began, next);
@@ -108,7 +108,7 @@ impl Conversation {
             State::Silence => self.config.mutual_silence,
         };
         self.state = state;
-        self.ends = at + self.dice.exponential(mean);
+        self.ends = at + self.rng.exponential(mean);
     }
 
     fn talks(&self) -> bool {
@@ -127,11 +127,11 @@ mod tests {
     /// Talkspurts of both sides until `end`, in seconds.
     fn both(seed: u64, end: f64) -> [Vec<(f64, f64)>; 2] {
         [true, false].map(|opens| {
-            let dice = Dice::new(seed, "flow/call/from/conversation");
-            let chain = Conversation::new(config::Conversation::default(), dice, opens);
+            let rng = Rng::new(seed, "flow/call/from/conversation");
+            let chain = Conversation::new(config::Conversation::default(), rng, opens);
             let mut spurts = Spurts::Together(chain);
-            // The other dice must not matter.
-            let mut other = Dice::new(u64::from(opens), "other");
+            // The other rng must not matter.
+            let mut other = Rng::new(u64::from(opens), "other");
             let mut until = spurts.first(Instant::ZERO, &mut other);
             let mut talk = vec![(0.0, until.as_secs_f64())];
             while until.as_secs_f64() < end {
@@ -205,14 +205,14 @@ mod tests {
 
     /// Slope of the variance of the mean of m bins over m, on logarithms, of `many` sources together:
     /// 2H − 2 (the variance-time plot of Leland et al. 1994). Bins of 10 s, m from 1 to 32.
-    fn variance_time_slope(spread: Spread, many: u64) -> f64 {
+    fn variance_time_slope(spread: Distribution, many: u64) -> f64 {
         const BINS: usize = 10_000;
         let mut work = vec![0.0; BINS];
         let (on, off) = (Duration::from_secs(1), Duration::from_secs(2));
         for source in 0..many {
-            let mut dice = Dice::new(source, "variance-time");
+            let mut rng = Rng::new(source, "variance-time");
             let mut spurts = Spurts::Alone { on, off, spread };
-            let (mut begin, mut end) = (Instant::ZERO, spurts.first(Instant::ZERO, &mut dice));
+            let (mut begin, mut end) = (Instant::ZERO, spurts.first(Instant::ZERO, &mut rng));
             while begin.as_secs_f64() < 10.0 * BINS as f64 {
                 let (mut from, to) = (begin.as_secs_f64() / 10.0, end.as_secs_f64() / 10.0);
                 while from < to.min(BINS as f64) {
@@ -220,7 +220,7 @@ mod tests {
                     work[from as usize] += next - from;
                     from = next;
                 }
-                (begin, end) = spurts.next(end, &mut dice);
+                (begin, end) = spurts.next(end, &mut rng);
             }
         }
         let points: Vec<(f64, f64)> = [1, 2, 4, 8, 16, 32]
@@ -245,8 +245,8 @@ mod tests {
     /// H = (3 − α) / 2, 0.75 here, so that the slope is −0.5; without tails H is 0.5 and the slope −1.
     #[test]
     fn many_pareto_sources_are_self_similar_together() {
-        let heavy = variance_time_slope(Spread::Pareto { shape: 1.5 }, 100);
-        let light = variance_time_slope(Spread::Exponential, 100);
+        let heavy = variance_time_slope(Distribution::Pareto { shape: 1.5 }, 100);
+        let light = variance_time_slope(Distribution::Exponential, 100);
         assert!((heavy + 0.5).abs() < 0.1, "{heavy}");
         assert!((light + 1.0).abs() < 0.1, "{light}");
     }

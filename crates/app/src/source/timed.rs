@@ -8,8 +8,8 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::Payload;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 
@@ -35,7 +35,7 @@ pub struct Timed {
     /// Units that were sent, and their bytes, for offsets of virtual payloads.
     sent: u64,
     sent_bytes: u64,
-    dice: Dice,
+    rng: Rng,
     noise: Duration,
     /// The way of the unit under way.
     shape: Shape,
@@ -112,7 +112,7 @@ impl Timed {
         speech: &Speech,
         recording: Option<Arc<Recording>>,
         conversation: Option<Conversation>,
-        dice: Dice,
+        rng: Rng,
         start: Instant,
         stop: Instant,
     ) -> Self {
@@ -141,25 +141,25 @@ impl Timed {
         });
         let pauses = conversation.map(Spurts::Together).or(alone);
         let shapes = encodings.iter().map(shape).collect();
-        let source = Self::new(shapes, step, speech.noise, dice, start + speech.lead, stop);
+        let source = Self::new(shapes, step, speech.noise, rng, start + speech.lead, stop);
         source.begun(content, pauses, keep_alive)
     }
 
     /// Constant bit rate.
     #[must_use]
-    pub fn cbr(cbr: &Cbr, dice: Dice, start: Instant, stop: Instant) -> Self {
+    pub fn cbr(cbr: &Cbr, rng: Rng, start: Instant, stop: Instant) -> Self {
         let (shape, interval) = Self::even(cbr.rate, cbr.packet);
-        let source = Self::new(vec![shape], interval, cbr.noise, dice, start, stop);
+        let source = Self::new(vec![shape], interval, cbr.noise, rng, start, stop);
         source.begun(None, None, None)
     }
 
     /// Constant bit rate, on and off.
     #[must_use]
-    pub fn on_off(on_off: &OnOff, dice: Dice, start: Instant, stop: Instant) -> Self {
+    pub fn on_off(on_off: &OnOff, rng: Rng, start: Instant, stop: Instant) -> Self {
         let (shape, interval) = Self::even(on_off.rate, on_off.packet);
         let OnOff { on, off, spread, .. } = *on_off;
         let pauses = Some(Spurts::Alone { on, off, spread });
-        let source = Self::new(vec![shape], interval, on_off.noise, dice, start, stop);
+        let source = Self::new(vec![shape], interval, on_off.noise, rng, start, stop);
         source.begun(None, pauses, None)
     }
 
@@ -173,7 +173,7 @@ impl Timed {
         shapes: Vec<Shape>,
         step: Duration,
         noise: Duration,
-        dice: Dice,
+        rng: Rng,
         origin: Instant,
         stop: Instant,
     ) -> Self {
@@ -185,7 +185,7 @@ impl Timed {
             slot: 0,
             sent: 0,
             sent_bytes: 0,
-            dice,
+            rng,
             noise,
             shape: shapes[0],
             number: 0,
@@ -209,7 +209,7 @@ impl Timed {
         self.content = content.map(Box::new);
         self.keep_alive = keep_alive.map(Box::new);
         self.spurts = pauses.map(|mut spurts| {
-            self.talk_until = spurts.first(self.origin, &mut self.dice);
+            self.talk_until = spurts.first(self.origin, &mut self.rng);
             spurts
         });
         self.plan(Instant::ZERO);
@@ -306,7 +306,7 @@ impl Timed {
             encoded.is_empty() || (!repeat && self.slot as usize * unit >= encoded.len())
         });
         self.due = (!exhausted && complete <= self.stop)
-            .then(|| (complete + self.dice.span(self.noise)).max(earliest));
+            .then(|| (complete + self.rng.span(self.noise)).max(earliest));
     }
 
     /// Moves the slot on to where talk resumes, or to the next packet that keeps the flow alive
@@ -342,7 +342,7 @@ impl Timed {
                 return resumes;
             }
             let resume;
-            (resume, self.talk_until) = spurts.next(self.talk_until, &mut self.dice);
+            (resume, self.talk_until) = spurts.next(self.talk_until, &mut self.rng);
             let silent = resume.saturating_since(self.origin).as_nanos();
             slot = slot.max(silent.div_ceil(self.step.as_nanos().max(1)));
             resumes = Some(slot);

@@ -2,14 +2,15 @@
 
 use super::*;
 use crate::codec::Codec;
-use crate::source::{KeepAlive, Spread, Talkspurts};
+use crate::source::{Distribution, KeepAlive, Talkspurts};
 use proptest::prelude::*;
+use talkspurt_proto::rng::Rng;
 
 const STOP: Instant = Instant::from_nanos(200_000_000_000_000);
 
 fn cbr(noise: Duration, seed: u64) -> Timed {
     let cbr = Cbr { rate: Rate::from_bps(64_000), packet: Size::from_bytes(160), noise };
-    Timed::cbr(&cbr, Dice::new(seed, "source"), Instant::from_nanos(7), STOP)
+    Timed::cbr(&cbr, Rng::new(seed, "source"), Instant::from_nanos(7), STOP)
 }
 
 /// Units with the instants at which they leave.
@@ -41,7 +42,7 @@ fn the_last_unit_is_complete_by_the_stop() {
             noise: Duration::ZERO,
         };
         let stop = Instant::from_nanos(stop);
-        units(&mut Timed::cbr(&cbr, Dice::new(1, "source"), Instant::ZERO, stop)).count()
+        units(&mut Timed::cbr(&cbr, Rng::new(1, "source"), Instant::ZERO, stop)).count()
     };
     assert_eq!([last(1_000_000_000), last(999_999_999), last(1)], [50, 49, 0]);
 }
@@ -103,9 +104,9 @@ fn talkspurts_have_the_means_of_p59() {
         on: Talkspurts::p59().on,
         off: Talkspurts::p59().off,
         noise: Duration::ZERO,
-        spread: Spread::Exponential,
+        spread: Distribution::Exponential,
     };
-    let mut source = Timed::on_off(&on_off, Dice::new(5, "source"), Instant::ZERO, STOP);
+    let mut source = Timed::on_off(&on_off, Rng::new(5, "source"), Instant::ZERO, STOP);
     let (talk, silence) = spurts(&mut source, COUNT);
     // Spurts too short to begin a unit vanish, one in 400 and 630: they join their neighbours.
     for (values, mean, blur) in [(talk, 1.004, 0.005), (silence, 1.587, 0.005)] {
@@ -126,9 +127,9 @@ fn slots_go_on_beyond_32_bits() {
         on: Duration::from_micros(1),
         off: Duration::from_secs(5),
         noise: Duration::ZERO,
-        spread: Spread::Exponential,
+        spread: Distribution::Exponential,
     };
-    let mut source = Timed::on_off(&on_off, Dice::new(3, "source"), Instant::ZERO, STOP);
+    let mut source = Timed::on_off(&on_off, Rng::new(3, "source"), Instant::ZERO, STOP);
     let (mut spurts, mut last) = (0, None);
     for (due, unit) in units(&mut source).take(200_000) {
         // An interval is a nanosecond: the slot says when, and every unit has its own.
@@ -153,8 +154,8 @@ fn speech(samples: usize, repeat: bool) -> Timed {
         noise: Duration::ZERO,
         ..Speech::unheard(Codec::Pcma)
     };
-    let dice = Dice::new(1, "source");
-    Timed::speech(&speech, Some(Arc::new(recording)), None, dice, Instant::ZERO, STOP)
+    let rng = Rng::new(1, "source");
+    Timed::speech(&speech, Some(Arc::new(recording)), None, rng, Instant::ZERO, STOP)
 }
 
 #[test]
@@ -184,10 +185,10 @@ fn pareto_talkspurts_have_the_tail_of_their_shape() {
         packet: Size::from_bytes(40),
         on: Duration::from_millis(1500),
         off: Duration::from_millis(3000),
-        spread: Spread::Pareto { shape: 1.5 },
+        spread: Distribution::Pareto { shape: 1.5 },
         noise: Duration::ZERO,
     };
-    let mut source = Timed::on_off(&on_off, Dice::new(6, "source"), Instant::ZERO, STOP);
+    let mut source = Timed::on_off(&on_off, Rng::new(6, "source"), Instant::ZERO, STOP);
     let (talk, silence) = spurts(&mut source, COUNT);
     for (values, least) in [(talk, 0.5), (silence, 1.0)] {
         // A length is blurred by the 5 ms of a unit.
@@ -216,8 +217,8 @@ fn comfort_noise_begins_with_the_silence_if_asked() {
             noise: Duration::ZERO,
             ..Speech::unheard(Codec::Pcmu)
         };
-        let dice = Dice::new(9, "source");
-        let mut source = Timed::speech(&speech, None, None, dice, Instant::ZERO, STOP);
+        let rng = Rng::new(9, "source");
+        let mut source = Timed::speech(&speech, None, None, rng, Instant::ZERO, STOP);
         let all: Vec<_> = units(&mut source).take(20_000).collect();
         // In the place of speech it leaves when speech would have.
         let wait = Duration::from_millis(if at_once { 20 } else { 0 });

@@ -7,7 +7,7 @@ use crate::rtt::RttEstimator;
 use crate::time::Instant;
 
 /// Packets a loss leaves at least as threshold.
-const LEAST_THRESHOLD: f64 = 2.0;
+const MIN_THRESHOLD: f64 = 2.0;
 
 /// Window and threshold as ns-2 keeps them.
 #[derive(Clone, Debug)]
@@ -59,7 +59,7 @@ impl CongestionControl for Ns2 {
     /// Half of the window, not of what is in flight; the threshold has whole packets.
     fn on_congestion(&mut self, _: Instant, event: &Congestion) {
         let half = self.cwnd / 2.0;
-        self.ssthresh = half.floor().max(LEAST_THRESHOLD);
+        self.ssthresh = half.floor().max(MIN_THRESHOLD);
         self.cwnd = match event {
             Congestion::Loss { .. } | Congestion::Mark { .. } => half.max(1.0),
             Congestion::Timeout { .. } => 1.0,

@@ -3,10 +3,10 @@
 
 use super::ccid::{Acknowledgement, Arrival, Receiver as _, Sender as _};
 use super::data_dropped::DropCode;
-use super::heard::Heard;
+use super::receive_options::Heard;
 use super::{Dccp, Kind, Packet, ResetCode, SeqNo, Service, State};
 use crate::packet::{Damage, Ecn, Frame, Payload};
-use crate::probe::{Garbage, Probe};
+use crate::probe::{Probe, RxError};
 use crate::time::{Duration, Instant};
 use crate::wire::{self, checksum::crc32c};
 
@@ -42,20 +42,20 @@ impl Dccp {
         if matches!(packet.kind, Kind::Listen { .. }) {
             return;
         }
-        if let Err(garbage) = self.check_header(packet, damage) {
-            return self.garbage(now, probe, garbage);
+        if let Err(rx_error) = self.check_header(packet, damage) {
+            return self.rx_error(now, probe, rx_error);
         }
         self.allow(packet);
         // Step 2
         if matches!(self.state, State::Closed | State::TimeWait) {
-            self.garbage(now, probe, Garbage::Unexpected);
+            self.rx_error(now, probe, RxError::Unexpected);
             return self.refuse(packet, ResetCode::NO_CONNECTION);
         }
         if self.state == State::Listen && !self.on_listen(now, packet, probe) {
             return;
         }
         if self.state == State::Request && !self.prepare_request(packet) {
-            return self.garbage(now, probe, Garbage::Unexpected);
+            return self.rx_error(now, probe, RxError::Unexpected);
         }
         match self.check_numbers(now, packet) {
             Ok(Some(seq)) => {
@@ -69,25 +69,25 @@ impl Dccp {
             }
             // The network sent it twice.
             Ok(None) => {}
-            Err(garbage) => self.garbage(now, probe, garbage),
+            Err(rx_error) => self.rx_error(now, probe, rx_error),
         }
     }
 
     /// Step 1, as far as a parsed packet can still fail it.
-    fn check_header(&self, packet: &Packet, damage: Damage) -> Result<(), Garbage> {
+    fn check_header(&self, packet: &Packet, damage: Damage) -> Result<(), RxError> {
         let may_be_short =
             matches!(packet.kind, Kind::Data | Kind::Ack { .. } | Kind::DataAck { .. });
         let extended = packet.seq.is_extended();
         let mixed = packet.kind.ack().is_some_and(|ack| ack.is_extended() != extended);
         if mixed || (!extended && !may_be_short) {
-            return Err(Garbage::Malformed);
+            return Err(RxError::Malformed);
         }
         let length = packet.payload.wire_bytes();
         match covered(packet) {
-            Some(bytes) if bytes > length => Err(Garbage::Malformed),
+            Some(bytes) if bytes > length => Err(RxError::Malformed),
             // §9.1: what is damaged under the checksum is dropped.
-            Some(bytes) if damage == Damage::Payload && bytes == length => Err(Garbage::Checksum),
-            None if damage == Damage::Payload => Err(Garbage::Checksum),
+            Some(bytes) if damage == Damage::Payload && bytes == length => Err(RxError::Checksum),
+            None if damage == Damage::Payload => Err(RxError::Checksum),
             _ => Ok(()),
         }
     }
@@ -124,10 +124,10 @@ impl Dccp {
     }
 
     /// Steps 5 to 7: the packet's number if it is valid and new, `None` if it was here before.
-    fn check_numbers(&mut self, now: Instant, packet: &Packet) -> Result<Option<SeqNo>, Garbage> {
+    fn check_numbers(&mut self, now: Instant, packet: &Packet) -> Result<Option<SeqNo>, RxError> {
         // Step 6, first part
-        if !packet.seq.is_extended() && !self.agreed.short_heard {
-            return Err(Garbage::Unexpected);
+        if !packet.seq.is_extended() && !self.negotiated.short_heard {
+            return Err(RxError::Unexpected);
         }
         let seq = self.windows.theirs_at(packet.seq);
         let ack = packet.kind.ack().map(|ack| self.windows.ours_at(ack));
@@ -135,10 +135,10 @@ impl Dccp {
             // Step 5
             Kind::Sync { .. } | Kind::SyncAck { .. } => {
                 if !ack.is_some_and(|ack| self.windows.acks(ack)) {
-                    return Err(Garbage::BadAck);
+                    return Err(RxError::BadAck);
                 }
                 if seq < self.windows.swl() {
-                    return Err(Garbage::OutOfWindow);
+                    return Err(RxError::OutOfWindow);
                 }
             }
             // Step 6
@@ -150,7 +150,7 @@ impl Dccp {
         }
         if self.is_unexpected(packet, seq) {
             self.owe_sync(now, seq);
-            return Err(Garbage::Unexpected);
+            return Err(RxError::Unexpected);
         }
         Ok(first.then_some(seq))
     }
@@ -162,7 +162,7 @@ impl Dccp {
         packet: &Packet,
         seq: SeqNo,
         ack: Option<SeqNo>,
-    ) -> Result<(), Garbage> {
+    ) -> Result<(), RxError> {
         let ends =
             matches!(packet.kind, Kind::CloseReq { .. } | Kind::Close { .. } | Kind::Reset { .. });
         let windows = &self.windows;
@@ -177,7 +177,7 @@ impl Dccp {
         }
         let is_reset = packet.kind.number() == ResetCode::TYPE;
         self.owe_sync(now, if is_reset { self.windows.gsr } else { seq });
-        Err(if in_order { Garbage::BadAck } else { Garbage::OutOfWindow })
+        Err(if in_order { RxError::BadAck } else { RxError::OutOfWindow })
     }
 
     /// Step 7
@@ -219,7 +219,7 @@ impl Dccp {
             Ok(heard) => heard,
             Err(_) if packet.kind.number() == ResetCode::TYPE => Heard::default(),
             Err((code, data)) => {
-                self.garbage(now, probe, Garbage::Malformed);
+                self.rx_error(now, probe, RxError::Malformed);
                 return self.fail(code, data, seq);
             }
         };
@@ -358,16 +358,16 @@ impl Dccp {
             return;
         }
         // §9.2.1
-        let least = self.agreed.least_coverage;
+        let least = self.negotiated.least_coverage;
         let acceptable = packet.cscov == 0 || (least > 0 && packet.cscov >= least);
         if !acceptable {
             self.dropped.note(seq, DropCode::PROTOCOL_CONSTRAINTS);
-            return self.garbage(now, probe, Garbage::Unexpected);
+            return self.rx_error(now, probe, RxError::Unexpected);
         }
         // §9.3
         if corrupt {
             self.dropped.note(seq, DropCode::CORRUPT);
-            return self.garbage(now, probe, Garbage::Checksum);
+            return self.rx_error(now, probe, RxError::Checksum);
         }
         self.inbound = Some(std::mem::take(&mut packet.payload));
     }

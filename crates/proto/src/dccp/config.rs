@@ -145,10 +145,10 @@ pub struct Config {
     /// Largest IP packet of the path as first assumed; lowered by Packet Too Big (RFC 4340 §14).
     #[serde(default = "Config::default_mtu")]
     pub mtu: Size,
-    /// Knobs of CCID 2.
+    /// Parameters of CCID 2.
     #[serde(default)]
     pub window: ccid2::Config,
-    /// Knobs of CCID 3 and 4.
+    /// Parameters of CCID 3 and 4.
     #[serde(default)]
     pub rate: rate::Config,
 }
@@ -229,7 +229,7 @@ impl Config {
             Profile::Rfc | Profile::Linux => seqno::DEFAULT_WINDOW,
             Profile::Ns2 => self.most_window(),
         };
-        self.sequence_window.unwrap_or(open).clamp(seqno::LEAST_WINDOW, self.most_window())
+        self.sequence_window.unwrap_or(open).clamp(seqno::MIN_WINDOW, self.most_window())
     }
     /// The largest Sequence Window to ask for: with short numbers a quarter of their space, so that
     /// §7.6 extends each rightly.

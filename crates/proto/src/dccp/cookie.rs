@@ -10,7 +10,7 @@ use sha2::Sha256;
 
 use super::options::{Opt, Options};
 use super::seqno::{SeqNo, WireSeq};
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
 /// Bytes of the seal.
@@ -18,7 +18,7 @@ const SEAL: usize = 16;
 /// Bytes of both numbers and of the time.
 const FIXED: usize = 6 + 6 + 8;
 /// Most bytes of cookies a client echoes: beside them an Ack Vector of two options must fit.
-const MOST_ECHOED: usize = 400;
+const MAX_ECHOED: usize = 400;
 /// Longest cookie an option holds (§5.8).
 pub(super) const LONGEST: usize = 253;
 
@@ -47,10 +47,10 @@ impl Cookies {
         self.ends.capacity() + self.echoed.footprint()
     }
 
-    pub(super) fn new(dice: &mut Dice) -> Self {
+    pub(super) fn new(rng: &mut Rng) -> Self {
         let mut key = [0; 32];
         for part in key.chunks_exact_mut(8) {
-            part.copy_from_slice(&dice.bits().to_be_bytes());
+            part.copy_from_slice(&rng.bits().to_be_bytes());
         }
         Self { key, ends: Vec::new(), echoed: Options::default() }
     }
@@ -66,7 +66,7 @@ impl Cookies {
         self.echoed = Options::default();
         for option in options.iter().filter_map(Result::ok) {
             let Opt::InitCookie(cookie) = option else { continue };
-            if self.echoed.as_bytes().len() + 2 + cookie.len() <= MOST_ECHOED {
+            if self.echoed.as_bytes().len() + 2 + cookie.len() <= MAX_ECHOED {
                 self.echoed.push(option);
             }
         }
@@ -126,13 +126,13 @@ mod tests {
 
     #[test]
     fn a_cookie_opens_whole_in_time_and_at_home_only() {
-        let cookies = Cookies::new(&mut Dice::new(1, "a"));
+        let cookies = Cookies::new(&mut Rng::new(1, "a"));
         let memory = Memory { iss: SeqNo::first(5), isr: SeqNo::first(7), features: vec![0, 3] };
         let (at, life) = (Instant::from_nanos(1_000), Duration::from_nanos(100));
         let cookie = cookies.seal(at, &memory).unwrap();
         assert_eq!(cookies.open(at + life, life, &cookie), Some(memory));
         assert_eq!(cookies.open(at + life * 2, life, &cookie), None);
-        assert_eq!(Cookies::new(&mut Dice::new(1, "b")).open(at, life, &cookie), None);
+        assert_eq!(Cookies::new(&mut Rng::new(1, "b")).open(at, life, &cookie), None);
         for bit in 0..cookie.len() * 8 {
             let mut forged = cookie.clone();
             forged[bit / 8] ^= 1 << (bit % 8);

@@ -255,7 +255,7 @@ impl Dccp {
         if let Some(receiver) = &mut self.receiver {
             receiver.acknowledge(now, data, &mut self.vector, &mut options);
         }
-        if self.agreed.vectors {
+        if self.negotiated.vectors {
             self.vector.write(&mut options);
         }
         self.features.write(seq, room, self.state == State::PartOpen, &mut options);
@@ -283,7 +283,7 @@ impl Dccp {
 
     /// §7.7: behind a packet without data.
     fn write_count(&self, options: &mut Options) {
-        if self.agreed.counts && self.non_data > 0 {
+        if self.negotiated.counts && self.non_data > 0 {
             options.push(Opt::NdpCount(self.non_data));
         }
     }
@@ -305,7 +305,7 @@ impl Dccp {
     }
     /// §7.6: short numbers where the other side allows them, not in the handshake.
     fn is_short(&self) -> bool {
-        self.agreed.short && self.state >= State::Open
+        self.negotiated.short && self.state >= State::Open
     }
 
     /// Every numbered packet passes here: the CCID hears of it, and it gets its header.
@@ -324,7 +324,7 @@ impl Dccp {
             if frame.is_some() {
                 ccval = sender.ccval(now) & 0xf;
                 // §12.2; RFC 8311 §6: never ECT(1).
-                ecn = if self.agreed.ecn && sender.ect() { Ecn::Ect0 } else { Ecn::NotEct };
+                ecn = if self.negotiated.ecn && sender.ect() { Ecn::Ect0 } else { Ecn::NotEct };
             }
             sender.on_sent(now, &Departure { seq, data_bytes }, probe);
         }
@@ -367,7 +367,7 @@ impl Dccp {
 
     /// §9.2: no more can be covered than there is.
     fn coverage(&self, frame: &Frame) -> u8 {
-        let covered = usize::from(self.agreed.coverage.saturating_sub(1)) * 4;
-        if covered <= frame.wire_bytes() { self.agreed.coverage } else { 0 }
+        let covered = usize::from(self.negotiated.coverage.saturating_sub(1)) * 4;
+        if covered <= frame.wire_bytes() { self.negotiated.coverage } else { 0 }
     }
 }

@@ -10,25 +10,25 @@
 //! `agreed` what comes of it, `cookie` the state a careful server does not keep.
 
 pub mod ackvec;
-mod agreed;
 mod arrival;
 pub mod ccid;
 pub mod ccid2;
 pub mod ccid3;
 mod closing;
 mod config;
+mod config_error;
 mod cookie;
 pub mod data_dropped;
 mod departure;
 mod dropped;
 mod features;
 mod halves;
-mod heard;
-mod impossible;
+mod negotiated;
 mod opening;
 pub mod options;
 mod packet;
-mod room;
+mod receive_options;
+mod send_capacity;
 pub mod seqno;
 mod service;
 mod timers;
@@ -36,27 +36,27 @@ mod windows;
 
 pub use ackvec::AckVector;
 pub use config::{Ccid, Config, UnknownCcid};
+pub use config_error::ConfigError;
 pub use features::{Location, UnknownValue};
-pub use impossible::Impossible;
 pub use options::Options;
 pub use packet::{Kind, Packet, ResetCode};
-pub use room::KEPT_BYTES;
+pub use send_capacity::KEPT_BYTES;
 pub use seqno::{SeqNo, WireSeq};
 pub use service::{Service, ServiceError};
 
-use crate::dice::Dice;
-use crate::endpoint::{Endpoint, Event, Input, News, Output};
+use crate::endpoint::{Endpoint, Event, Input, Output, PendingEvents};
 use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
-use crate::probe::{Garbage, Note, Place, Probe, Topic};
+use crate::probe::{Note, Place, Probe, RxError, Topic};
 use crate::rate::Rung;
+use crate::rng::Rng;
 use crate::time::{Duration, Instant, earlier};
 
-use agreed::Agreed;
 use ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
 use cookie::Cookies;
 use departure::Owed;
 use dropped::Dropped;
 use features::Features;
+use negotiated::Negotiated;
 use timers::Timers;
 use windows::Windows;
 
@@ -88,7 +88,7 @@ pub enum State {
 const ASSUMED_RTT: Duration = Duration::from_millis(200);
 /// Shortest wait before a question is repeated: two round trips of a path inside one machine would
 /// be a storm.
-const LEAST_WAIT: Duration = Duration::from_millis(10);
+const MIN_WAIT: Duration = Duration::from_millis(10);
 /// Longest options field: what 255 words of header leave beside the longest fixed part (§5.1).
 const LONGEST_OPTIONS: usize = 1020 - 28;
 /// One end of a DCCP connection.
@@ -99,11 +99,11 @@ pub struct Dccp {
     version: IpVersion,
     /// Bytes between the IP header and DCCP's.
     overhead_bytes: u32,
-    dice: Dice,
+    rng: Rng,
     state: State,
     windows: Windows,
     features: Features,
-    agreed: Agreed,
+    negotiated: Negotiated,
     sender: Option<SenderHalf>,
     receiver: Option<ReceiverHalf>,
     vector: AckVector,
@@ -146,36 +146,36 @@ pub struct Dccp {
     /// Non-data packets sent since the last of data (§7.7).
     non_data: u64,
     path_mtu: u32,
-    news: News,
+    news: PendingEvents,
     encoding: Option<u8>,
     /// What the source can send in, best first.
     ladder: Vec<Rung>,
 }
 
 impl Dccp {
-    /// The side that opens. Its initial sequence number and timestamp offset come from `dice`.
+    /// The side that opens. Its initial sequence number and timestamp offset come from `rng`.
     #[must_use]
-    pub fn client(config: &Config, dice: Dice) -> Self {
-        Self::new(config, dice, false)
+    pub fn client(config: &Config, rng: Rng) -> Self {
+        Self::new(config, rng, false)
     }
 
     /// The side that answers, one connection.
     #[must_use]
-    pub fn listener(config: &Config, dice: Dice) -> Self {
-        Self::new(config, dice, true)
+    pub fn listener(config: &Config, rng: Rng) -> Self {
+        Self::new(config, rng, true)
     }
 
-    fn new(config: &Config, mut dice: Dice, server: bool) -> Self {
-        let cookies = Cookies::new(&mut dice);
+    fn new(config: &Config, mut rng: Rng, server: bool) -> Self {
+        let cookies = Cookies::new(&mut rng);
         let mut endpoint = Self {
             config: config.clone(),
             server,
             version: IpVersion::V4,
             overhead_bytes: 0,
             state: if server { State::Listen } else { State::Closed },
-            windows: Windows::new(dice.bits()),
+            windows: Windows::new(rng.bits()),
             features: Features::new(config, server),
-            agreed: Agreed::default(),
+            negotiated: Negotiated::default(),
             sender: None,
             receiver: None,
             vector: AckVector::default(),
@@ -191,7 +191,7 @@ impl Dccp {
             close_wanted: false,
             undecided: false,
             cookies,
-            clock_offset: dice.bits() as u32,
+            clock_offset: rng.bits() as u32,
             echo: None,
             timed: None,
             handshake_rtt: None,
@@ -201,10 +201,10 @@ impl Dccp {
             in_flight: 0,
             non_data: 0,
             path_mtu: u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX),
-            news: News::default(),
+            news: PendingEvents::default(),
             encoding: None,
             ladder: Vec::new(),
-            dice,
+            rng,
         };
         endpoint.owed.listen = server && config.listen_packets;
         endpoint.agree();
@@ -292,12 +292,12 @@ impl Dccp {
     /// How long an answer is waited for before a question is repeated (§8.3; §6.6.3 wants at least
     /// one round trip).
     fn two_round_trips(&self) -> Duration {
-        (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(LEAST_WAIT)
+        (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(MIN_WAIT)
     }
 
-    fn garbage<P: Probe>(&self, now: Instant, probe: &mut P, what: Garbage) {
+    fn rx_error<P: Probe>(&self, now: Instant, probe: &mut P, what: RxError) {
         if probe.wants(Topic::Event) {
-            probe.record(now, Place::Peer(0), &Note::Garbage(what));
+            probe.record(now, Place::Peer(0), &Note::RxError(what));
         }
     }
 
@@ -319,7 +319,7 @@ impl Dccp {
             }
             Body::TooBig { mtu, quote } => self.on_too_big(now, *mtu, quote.transport, probe),
             Body::Udp(_) | Body::Tcp(_) | Body::Sctp(_) | Body::Tfrc(_) => {
-                self.garbage(now, probe, Garbage::Unexpected);
+                self.rx_error(now, probe, RxError::Unexpected);
             }
         }
     }
@@ -417,7 +417,7 @@ impl Endpoint for Dccp {
         Output::Idle { until: self.deadline() }
     }
 
-    fn room(&self) -> usize {
+    fn send_capacity(&self) -> usize {
         self.open_room()
     }
 

@@ -13,7 +13,7 @@ use super::{
     Windows,
 };
 use crate::endpoint::Event;
-use crate::probe::{Garbage, Probe};
+use crate::probe::{Probe, RxError};
 use crate::time::{Duration, Instant};
 
 /// RFC 4340 §8.1.5: the PARTOPEN timer. RFC 5596 §2.2.2: the first wait for a Request.
@@ -59,12 +59,12 @@ impl Dccp {
             }
             // §5.6: a cookie that opens nothing.
             Some(_) => {
-                self.garbage(now, probe, Garbage::BadAck);
+                self.rx_error(now, probe, RxError::BadAck);
                 self.refuse(packet, ResetCode::BAD_INIT_COOKIE);
                 false
             }
             None => {
-                self.garbage(now, probe, Garbage::Unexpected);
+                self.rx_error(now, probe, RxError::Unexpected);
                 self.refuse(packet, ResetCode::NO_CONNECTION);
                 false
             }
@@ -129,7 +129,7 @@ impl Dccp {
     /// The listener is as if nothing had come.
     pub(super) fn listen_again(&mut self) {
         self.state = State::Listen;
-        self.windows = Windows::new(self.dice.bits());
+        self.windows = Windows::new(self.rng.bits());
         self.features = Features::new(&self.config, self.server);
         self.agree();
         (self.vector, self.dropped) = (AckVector::default(), Dropped::default());

@@ -337,16 +337,15 @@ fn read(kind: u8, value: &[u8]) -> Result<Opt<'_>, Malformed> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
 
     /// A look at types and lengths sees what reading sees, in whatever bytes.
     #[test]
     fn a_look_misses_nothing_that_is_read() {
-        let mut dice = Dice::new(1, "options");
+        let mut rng = Rng::new(1, "options");
         let (mut slow, mut dropped) = (0, 0);
         for _ in 0..20_000 {
-            let mut byte =
-                || [0, 1, 2, 2, 3, 4, 5, 38, 40, 40, 128, 255][dice.bits() as usize % 12];
+            let mut byte = || [0, 1, 2, 2, 3, 4, 5, 38, 40, 40, 128, 255][rng.bits() as usize % 12];
             let bytes: Vec<u8> = (0..12).map(|_| byte()).collect();
             let options = Options::from_bytes(&bytes);
             let reads = |wanted: fn(&Opt<'_>) -> bool| {

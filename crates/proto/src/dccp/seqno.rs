@@ -13,7 +13,7 @@ const SHORT_SPACE: u64 = 1 << 24;
 /// Sequence Window of new connections (§7.5.2).
 pub const DEFAULT_WINDOW: u64 = 100;
 /// Smallest Sequence Window (§7.5.2).
-pub const LEAST_WINDOW: u64 = 32;
+pub const MIN_WINDOW: u64 = 32;
 /// Largest Sequence Window (§7.5.2: 2⁴⁶ − 1).
 pub const GREATEST_WINDOW: u64 = (1 << 46) - 1;
 

@@ -9,7 +9,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::impossible::{MOST_HEADER_BYTES, MOST_TIMEOUT};
+use super::config_error::{MAX_HEADER_BYTES, MAX_TIMEOUT};
 use super::ladder::Ladder;
 use super::{Permit, RateControl, Report, Rung};
 use crate::math;
@@ -68,12 +68,12 @@ impl Default for Config {
 impl Config {
     /// All that cannot be; empty if there is nothing to say.
     #[must_use]
-    pub fn check(&self) -> Vec<Impossible> {
+    pub fn check(&self) -> Vec<ConfigError> {
         let mut found = Vec::new();
         if self.threshold.is_zero() {
-            found.push(Impossible::NoThreshold);
-        } else if self.threshold > MOST_TIMEOUT {
-            found.push(Impossible::Threshold(self.threshold));
+            found.push(ConfigError::NoThreshold);
+        } else if self.threshold > MAX_TIMEOUT {
+            found.push(ConfigError::Threshold(self.threshold));
         }
         for (knob, value, least, most) in [
             ("decrease", self.decrease, 0.05, 0.95),
@@ -82,14 +82,14 @@ impl Config {
             ("increase_packets", self.increase_packets, 0.0, 100.0),
         ] {
             if !(least..=most).contains(&value) {
-                found.push(Impossible::Range { knob, value, least, most });
+                found.push(ConfigError::Range { knob, value, least, most });
             }
         }
         if self.initial_rate.is_some_and(|rate| rate.as_bps() == 0) {
-            found.push(Impossible::InitialRate);
+            found.push(ConfigError::InitialRate);
         }
-        if self.header_bytes > MOST_HEADER_BYTES {
-            found.push(Impossible::HeaderBytes(self.header_bytes));
+        if self.header_bytes > MAX_HEADER_BYTES {
+            found.push(ConfigError::HeaderBytes(self.header_bytes));
         }
         found
     }
@@ -97,12 +97,12 @@ impl Config {
 
 /// Why a knob cannot have its value.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum Impossible {
+pub enum ConfigError {
     /// Everything is congestion.
     #[error("0ms: any two delays would differ by more")]
     NoThreshold,
     /// Nothing is.
-    #[error("{0} is absurd here: at most {MOST_TIMEOUT}")]
+    #[error("{0} is absurd here: at most {MAX_TIMEOUT}")]
     Threshold(Duration),
     /// Outside its range.
     #[error("{value}: it lies between {least} and {most}")]
@@ -120,14 +120,14 @@ pub enum Impossible {
     #[error("at rate 0 nothing is ever sent")]
     InitialRate,
     /// More than IP and any transport have.
-    #[error("{0} bytes never stand before a packet: at most {MOST_HEADER_BYTES}")]
+    #[error("{0} bytes never stand before a packet: at most {MAX_HEADER_BYTES}")]
     HeaderBytes(u32),
 }
 
-impl Impossible {
+impl ConfigError {
     /// The knob, as a scenario has it.
     #[must_use]
-    pub const fn knob(&self) -> &'static str {
+    pub const fn key(&self) -> &'static str {
         match self {
             Self::NoThreshold | Self::Threshold(_) => "threshold",
             Self::Range { knob, .. } => knob,

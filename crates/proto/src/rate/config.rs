@@ -54,7 +54,7 @@ pub enum Kind {
     Tfrc,
 }
 
-/// Knobs of rate-based congestion control (TFRC, CCID 3 and CCID 4). What is absent has the
+/// Parameters of rate-based congestion control (TFRC, CCID 3 and CCID 4). What is absent has the
 /// profile's value, which the text of each names where it is not RFC 5348's.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]

@@ -1,6 +1,6 @@
 //! How long to wait between reports: the algorithm of RFC 3550 §6.3.1 and A.7 in integers.
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::time::Duration;
 
 /// What the interval depends on (RFC 3550 §6.3, state variables).
@@ -46,8 +46,8 @@ pub(super) fn deterministic(census: &Census, share: &Share) -> Duration {
 
 /// RFC 3550 §6.3.1, the randomised interval T: uniform from half to three halves of T_d, divided
 /// by e − 3/2 to make up for what reconsideration adds.
-pub(super) fn randomised(deterministic: Duration, dice: &mut Dice) -> Duration {
-    let spread = deterministic / 2 + dice.span(deterministic);
+pub(super) fn randomised(deterministic: Duration, rng: &mut Rng) -> Duration {
+    let spread = deterministic / 2 + rng.span(deterministic);
     let nanos = u128::from(spread.as_nanos()) * 1_000_000_000 / 1_218_281_828;
     Duration::from_nanos(nanos as u64)
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::interval::{Census, Share, deterministic, randomised};
 use super::ntp::{from_short, short};
 use super::{Compound, NtpTime, ReportBlock, SenderInfo};
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::rtp::{Receiver, Reception, Sender};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -90,7 +90,7 @@ pub struct Session {
     ssrc: u32,
     cname: String,
     share: Share,
-    dice: Dice,
+    rng: Rng,
     peer: Option<Peer>,
     /// RFC 3550 §6.3: tn, absent when no report is to be sent any more.
     next: Option<Instant>,
@@ -118,14 +118,14 @@ impl Session {
         ssrc: u32,
         cname: String,
         now: Instant,
-        dice: Dice,
+        rng: Rng,
     ) -> Self {
         let lower_layers = u64::from(lower_layers);
         let mut participant = Self {
             ssrc,
             cname,
             share: config.share(session),
-            dice,
+            rng,
             peer: None,
             next: None,
             previous: now,
@@ -236,7 +236,7 @@ impl Session {
     }
 
     fn interval(&mut self) -> Duration {
-        randomised(deterministic(&self.census(), &self.share), &mut self.dice)
+        randomised(deterministic(&self.census(), &self.share), &mut self.rng)
     }
 
     fn census(&self) -> Census {

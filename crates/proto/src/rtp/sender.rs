@@ -2,8 +2,8 @@
 //! (RFC 3550 §5.1) and counts what a sender report needs (§6.4.1).
 
 use super::Packet;
-use crate::dice::Dice;
 use crate::packet::Payload;
+use crate::rng::Rng;
 use crate::time::Instant;
 
 /// One synchronisation source.
@@ -23,15 +23,15 @@ pub struct Sender {
 
 impl Sender {
     /// A stream of this payload type, its media clock at `clock_rate_hz` (RFC 3551 §4.5.14: 8000
-    /// for G.711), SSRC and the first sequence number and timestamp drawn from `dice`
+    /// for G.711), SSRC and the first sequence number and timestamp drawn from `rng`
     /// (RFC 3550 §5.1: they should be random).
     ///
     /// # Panics
     /// If the payload type is one a receiver cannot tell from RTCP (RFC 5761 §4) or above 127.
     #[must_use]
-    pub fn new(payload_type: u8, clock_rate_hz: u32, dice: &mut Dice) -> Self {
-        let ssrc = dice.bits() as u32;
-        let (sequence, timestamp) = (dice.bits() as u16, dice.bits() as u32);
+    pub fn new(payload_type: u8, clock_rate_hz: u32, rng: &mut Rng) -> Self {
+        let ssrc = rng.bits() as u32;
+        let (sequence, timestamp) = (rng.bits() as u16, rng.bits() as u32);
         Self::starting_at(ssrc, payload_type, clock_rate_hz, sequence, timestamp)
     }
 

@@ -6,7 +6,7 @@ use super::receive::Taken;
 use super::{Cause, Sctp, State};
 use crate::endpoint::Event;
 use crate::packet::PathId;
-use crate::probe::{Garbage, Probe};
+use crate::probe::{Probe, RxError};
 use crate::time::Instant;
 use crate::wire;
 
@@ -51,10 +51,10 @@ impl Sctp {
         probe: &mut P,
     ) {
         if usize::from(path.0) >= self.paths.len() {
-            return self.garbage(now, probe, Garbage::Unexpected);
+            return self.rx_error(now, probe, RxError::Unexpected);
         }
         if let Err(what) = self.admit(now, path, packet) {
-            return self.garbage(now, probe, what);
+            return self.rx_error(now, probe, what);
         }
         let mut reading = Reading { marked, ..Reading::default() };
         for chunk in packet.chunks.drain(..) {
@@ -62,7 +62,7 @@ impl Sctp {
                 Ok(Next::GoOn) => {}
                 Ok(Next::Stop) => break,
                 Err(what) => {
-                    self.garbage(now, probe, what);
+                    self.rx_error(now, probe, what);
                     break;
                 }
             }
@@ -82,23 +82,23 @@ impl Sctp {
     }
 
     /// §8.4, §8.5: packets that are not this association's go no further.
-    fn admit(&mut self, now: Instant, path: PathId, packet: &Packet) -> Result<(), Garbage> {
-        let Some(first) = packet.chunks.first() else { return Err(Garbage::Malformed) };
+    fn admit(&mut self, now: Instant, path: PathId, packet: &Packet) -> Result<(), RxError> {
+        let Some(first) = packet.chunks.first() else { return Err(RxError::Malformed) };
         let alone = |chunk: &Chunk| {
             matches!(chunk, Chunk::Init(_) | Chunk::InitAck(_) | Chunk::ShutdownComplete { .. })
         };
         // §6.10: these travel alone.
         if packet.chunks.len() > 1 && packet.chunks.iter().any(alone) {
-            return Err(Garbage::Malformed);
+            return Err(RxError::Malformed);
         }
         if let Chunk::Init(init) = first {
             // §8.5.1 A
             if packet.tag != 0 {
-                return Err(Garbage::OutOfWindow);
+                return Err(RxError::OutOfWindow);
             }
             if self.state == State::Closed {
                 self.on_stray(path, packet);
-                return Err(Garbage::Unexpected);
+                return Err(RxError::Unexpected);
             }
             return self.on_init(now, path, init);
         }
@@ -109,13 +109,13 @@ impl Sctp {
         }
         if matches!(self.state, State::Closed | State::Listen) {
             self.on_stray(path, packet);
-            return Err(Garbage::Unexpected);
+            return Err(RxError::Unexpected);
         }
         // §8.5.1 E: the peer has an association this end is only beginning.
         let opening = matches!(self.state, State::CookieWait | State::CookieEchoed);
         if opening && matches!(first, Chunk::ShutdownAck) {
             self.on_stray(path, packet);
-            return Err(Garbage::Unexpected);
+            return Err(RxError::Unexpected);
         }
         // §8.5.1 B, C: who has lost his association answers with the tag he was sent.
         let reflected = packet.chunks.iter().any(|chunk| {
@@ -127,7 +127,7 @@ impl Sctp {
         let expected = if reflected { self.peer_tag } else { self.my_tag };
         // In COOKIE-WAIT nothing was sent but an INIT, with a tag of zero.
         if packet.tag != expected || (reflected && self.state == State::CookieWait) {
-            return Err(Garbage::OutOfWindow);
+            return Err(RxError::OutOfWindow);
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Sctp {
         tag: u32,
         chunk: Chunk,
         reading: &mut Reading,
-    ) -> Result<Next, Garbage> {
+    ) -> Result<Next, RxError> {
         let index = usize::from(path.0);
         let open = self.state > State::CookieEchoed;
         match chunk {
@@ -178,7 +178,7 @@ impl Sctp {
             }
             Chunk::ForwardTsn(forward) if open => {
                 if !self.tx.forwards {
-                    return Err(Garbage::Unexpected);
+                    return Err(RxError::Unexpected);
                 }
                 self.rx.on_forward(&forward);
                 reading.data = true;
@@ -186,7 +186,7 @@ impl Sctp {
             Chunk::Unknown { .. } => return Ok(on_unknown(&chunk, reading)),
             Chunk::Ecne { lowest } if open => self.on_ecne(now, lowest),
             Chunk::Cwr { lowest } if open => self.ecn.on_cwr(lowest),
-            _ => return Err(Garbage::Unexpected),
+            _ => return Err(RxError::Unexpected),
         }
         let _ = tag;
         Ok(if self.state == State::Closed { Next::Stop } else { Next::GoOn })
@@ -197,23 +197,23 @@ impl Sctp {
         now: Instant,
         data: Data,
         reading: &mut Reading,
-    ) -> Result<Next, Garbage> {
+    ) -> Result<Next, RxError> {
         if self.state <= State::CookieEchoed {
-            return Err(Garbage::Unexpected);
+            return Err(RxError::Unexpected);
         }
         // §9.2: the peer has said that it has no more.
         if matches!(self.state, State::ShutdownReceived | State::ShutdownAckSent) {
-            return Err(Garbage::Unexpected);
+            return Err(RxError::Unexpected);
         }
         if data.payload.wire_bytes() == 0 {
             // §6.2
             self.abort(Cause::no_user_data(data.tsn));
-            return Err(Garbage::Malformed);
+            return Err(RxError::Malformed);
         }
         if matches!(data.number, Number::Mid(..)) != self.interleaving {
             // RFC 8260 §2.2.1
             self.abort(Cause::violation("DATA and I-DATA are mixed"));
-            return Err(Garbage::Malformed);
+            return Err(RxError::Malformed);
         }
         reading.data = true;
         if std::mem::take(&mut reading.marked) {
@@ -227,15 +227,15 @@ impl Sctp {
         }
         match self.rx.on_data(now, data) {
             Ok(Taken::New | Taken::Again) => Ok(Next::GoOn),
-            Ok(Taken::Refused) => Err(Garbage::OutOfWindow),
+            Ok(Taken::Refused) => Err(RxError::OutOfWindow),
             Err(words) => {
                 self.abort(Cause::violation(words));
-                Err(Garbage::Malformed)
+                Err(RxError::Malformed)
             }
         }
     }
 
-    fn on_sack(&mut self, now: Instant, sack: &Sack) -> Result<(), Garbage> {
+    fn on_sack(&mut self, now: Instant, sack: &Sack) -> Result<(), RxError> {
         let before = self.tx.used_bytes();
         let there = self.tx.on_sack(now, sack, &mut self.paths, &self.config)?;
         let path = &self.paths[super::data_path(&self.paths)];

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
 /// Bytes of the seal.
@@ -56,10 +56,10 @@ pub(super) struct Cookies {
 }
 
 impl Cookies {
-    pub(super) fn new(dice: &mut Dice) -> Self {
+    pub(super) fn new(rng: &mut Rng) -> Self {
         let mut key = [0; 32];
         for part in key.chunks_exact_mut(8) {
-            part.copy_from_slice(&dice.bits().to_be_bytes());
+            part.copy_from_slice(&rng.bits().to_be_bytes());
         }
         Self { key }
     }
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn a_cookie_opens_whole_in_time_and_at_home_only() {
-        let cookies = Cookies::new(&mut Dice::new(1, "a"));
+        let cookies = Cookies::new(&mut Rng::new(1, "a"));
         let memory = Memory {
             my_tag: 1,
             peer_tag: 2,
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(cookies.open(at, &untied), Some(Opened::Fresh(first)));
         let stale = Opened::Stale(memory, life);
         assert_eq!(cookies.open(at + life * 2, &cookie), Some(stale));
-        assert_eq!(Cookies::new(&mut Dice::new(1, "b")).open(at, &cookie), None);
+        assert_eq!(Cookies::new(&mut Rng::new(1, "b")).open(at, &cookie), None);
         for bit in 0..cookie.len() * 8 {
             let mut forged = cookie.to_vec();
             forged[bit / 8] ^= 1 << (bit % 8);

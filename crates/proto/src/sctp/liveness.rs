@@ -8,7 +8,7 @@ use super::path::Reachable;
 use super::{Sctp, State};
 use crate::endpoint::PathNews;
 use crate::packet::PathId;
-use crate::probe::Garbage;
+use crate::probe::RxError;
 use crate::time::Instant;
 
 /// Bytes of the value of a HEARTBEAT of this end: a Heartbeat Info parameter with the path, a nonce
@@ -70,7 +70,7 @@ impl Sctp {
             // RFC 7829 §3.2 rule 5
             Reachable::PotentiallyFailed => Some(now + rto),
             _ => {
-                let spread = rto / 2 + self.dice.span(rto);
+                let spread = rto / 2 + self.rng.span(rto);
                 Some(now + self.config.heartbeat_interval + spread)
             }
         }
@@ -102,7 +102,7 @@ impl Sctp {
 
     /// Sends a HEARTBEAT.
     fn ask(&mut self, now: Instant, path: usize) {
-        let nonce = self.dice.bits();
+        let nonce = self.rng.bits();
         let mut value = Vec::with_capacity(INFO);
         value.extend_from_slice(&[0, 1, 0, INFO as u8, path as u8]);
         value.extend_from_slice(&nonce.to_be_bytes());
@@ -114,15 +114,15 @@ impl Sctp {
     }
 
     /// §8.3, §5.4: only what was asked last is believed.
-    pub(super) fn on_heartbeat_ack(&mut self, now: Instant, value: &Bytes) -> Result<(), Garbage> {
+    pub(super) fn on_heartbeat_ack(&mut self, now: Instant, value: &Bytes) -> Result<(), RxError> {
         if value.len() != INFO {
-            return Err(Garbage::BadAck);
+            return Err(RxError::BadAck);
         }
         let long = |at: usize| value[at..at + 8].iter().fold(0, |n, b| n << 8 | u64::from(*b));
         let (nonce, asked_at) = (long(5), Instant::from_nanos(long(13)));
-        let path = self.paths.get_mut(usize::from(value[4])).ok_or(Garbage::BadAck)?;
+        let path = self.paths.get_mut(usize::from(value[4])).ok_or(RxError::BadAck)?;
         if nonce != path.nonce || nonce == 0 {
-            return Err(Garbage::BadAck);
+            return Err(RxError::BadAck);
         }
         (path.nonce, path.asked) = (0, None);
         if path.reachable == Reachable::Unconfirmed {

@@ -19,6 +19,7 @@ mod departure;
 mod ecn;
 mod liveness;
 mod opening;
+mod outstanding;
 mod packet;
 mod parameter;
 mod path;
@@ -26,7 +27,6 @@ mod queue;
 mod reassembly;
 mod receive;
 mod send;
-mod tally;
 
 pub use cause::Cause;
 pub use config::{Config, Scheduler};
@@ -41,10 +41,10 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use crate::congestion::CongestionControl;
-use crate::dice::Dice;
-use crate::endpoint::{Endpoint, Input, News, Output, Transmit};
+use crate::endpoint::{Endpoint, Input, Output, PendingEvents, Transmit};
 use crate::packet::{Body, Damage, Frame, IpVersion, PathId, Quoted};
-use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
+use crate::probe::{Gauge, Note, Place, Probe, RxError, Topic};
+use crate::rng::Rng;
 use crate::time::{Duration, Instant, earlier};
 
 use cookie::Cookies;
@@ -82,7 +82,7 @@ pub const KEPT_BYTES: u32 = 12 + 20 + 3;
 /// Chunks that a packet has room for, at most, if its memory is to be kept.
 const SPARE_CHUNKS: usize = 8;
 /// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
-const LEAST_MTU: [u32; 2] = [68, 1280];
+const MIN_MTU: [u32; 2] = [68, 1280];
 
 /// Deadlines of the association; paths have their own.
 #[derive(Clone, Copy, Debug, Default)]
@@ -123,7 +123,7 @@ pub struct Sctp {
     version: IpVersion,
     /// Bytes of headers between IP and SCTP.
     below: u32,
-    dice: Dice,
+    rng: Rng,
     state: State,
     my_tag: u32,
     peer_tag: u32,
@@ -162,27 +162,27 @@ pub struct Sctp {
     close_wanted: bool,
     /// The association ended by a shutdown.
     in_order: bool,
-    news: News,
+    news: PendingEvents,
     told: Told,
 }
 
 impl Sctp {
-    /// The side that opens. Its tag and Initial TSN come from `dice`.
+    /// The side that opens. Its tag and Initial TSN come from `rng`.
     #[must_use]
-    pub fn client(config: &Config, dice: Dice) -> Self {
-        Self::new(config, dice, State::Closed)
+    pub fn client(config: &Config, rng: Rng) -> Self {
+        Self::new(config, rng, State::Closed)
     }
 
     /// The side that answers, one association.
     #[must_use]
-    pub fn listener(config: &Config, dice: Dice) -> Self {
-        Self::new(config, dice, State::Listen)
+    pub fn listener(config: &Config, rng: Rng) -> Self {
+        Self::new(config, rng, State::Listen)
     }
 
-    fn new(config: &Config, mut dice: Dice, state: State) -> Self {
-        let cookies = Cookies::new(&mut dice);
-        let my_tag = fresh_tag(&mut dice);
-        let my_tsn = dice.bits() as u32;
+    fn new(config: &Config, mut rng: Rng, state: State) -> Self {
+        let cookies = Cookies::new(&mut rng);
+        let my_tag = fresh_tag(&mut rng);
+        let my_tsn = rng.bits() as u32;
         let version = IpVersion::V4;
         Self {
             config: config.clone(),
@@ -219,9 +219,9 @@ impl Sctp {
             spare: None,
             close_wanted: false,
             in_order: false,
-            news: News::default(),
+            news: PendingEvents::default(),
             told: Told::default(),
-            dice,
+            rng,
         }
     }
 
@@ -324,12 +324,12 @@ impl Sctp {
             return false;
         }
         if let Some(priority) = how.priority {
-            let lacking = bytes.saturating_sub(self.room());
+            let lacking = bytes.saturating_sub(self.send_capacity());
             if self.tx.forwards && lacking > 0 {
                 self.tx.queue.displace(priority, lacking);
             }
         }
-        if bytes > self.room() {
+        if bytes > self.send_capacity() {
             return false;
         }
         self.tx.begin(now, &mut self.paths, &self.config);
@@ -337,9 +337,9 @@ impl Sctp {
         true
     }
 
-    fn garbage<P: Probe>(&self, now: Instant, probe: &mut P, what: Garbage) {
+    fn rx_error<P: Probe>(&self, now: Instant, probe: &mut P, what: RxError) {
         if probe.wants(Topic::Event) {
-            probe.record(now, Place::Peer(0), &Note::Garbage(what));
+            probe.record(now, Place::Peer(0), &Note::RxError(what));
         }
     }
 
@@ -358,7 +358,7 @@ impl Sctp {
         match body {
             // RFC 9260 §6.8
             Body::Sctp(_) if damage == Damage::Payload => {
-                self.garbage(now, probe, Garbage::Checksum);
+                self.rx_error(now, probe, RxError::Checksum);
             }
             Body::Sctp(packet) => {
                 let marked = ecn == crate::packet::Ecn::Ce;
@@ -374,7 +374,7 @@ impl Sctp {
                 self.on_too_big(now, path, *mtu, quote.transport, probe);
             }
             Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) | Body::Tfrc(_) => {
-                self.garbage(now, probe, Garbage::Unexpected);
+                self.rx_error(now, probe, RxError::Unexpected);
             }
         }
     }
@@ -391,9 +391,9 @@ impl Sctp {
         let ours = matches!(quoted, Quoted::Sctp { tag } if tag == self.peer_tag);
         let index = usize::from(path.0);
         if !ours || self.tx.is_idle() || index >= self.paths.len() {
-            return self.garbage(now, probe, Garbage::OutOfWindow);
+            return self.rx_error(now, probe, RxError::OutOfWindow);
         }
-        let least = LEAST_MTU[usize::from(self.version == IpVersion::V6)];
+        let least = MIN_MTU[usize::from(self.version == IpVersion::V6)];
         if mtu < self.paths[index].mtu {
             self.paths[index].shrink(mtu.max(least));
         }
@@ -467,8 +467,8 @@ impl Sctp {
 }
 
 /// A Verification Tag is not zero (§5.3.1).
-fn fresh_tag(dice: &mut Dice) -> u32 {
-    (dice.bits() as u32).max(1)
+fn fresh_tag(rng: &mut Rng) -> u32 {
+    (rng.bits() as u32).max(1)
 }
 
 /// Clears a deadline and says whether it had come.
@@ -555,7 +555,7 @@ impl Endpoint for Sctp {
     }
 
     /// What the send buffer has room for.
-    fn room(&self) -> usize {
+    fn send_capacity(&self) -> usize {
         if !self.may_send() {
             return 0;
         }

@@ -15,7 +15,7 @@ use super::send::Sender;
 use super::{Cause, Sctp, State, Timers, fresh_tag};
 use crate::endpoint::{Event, Transmit};
 use crate::packet::{Body, Ecn, PathId};
-use crate::probe::Garbage;
+use crate::probe::RxError;
 use crate::time::{Duration, Instant};
 use crate::wire::{self, ipv4};
 
@@ -108,7 +108,7 @@ impl Sctp {
         now: Instant,
         path: PathId,
         init: &Init,
-    ) -> Result<(), Garbage> {
+    ) -> Result<(), RxError> {
         if self.state == State::ShutdownAckSent {
             // §9.2: the SHUTDOWN ACK is sent again.
             self.control.push_back((usize::from(path.0), Chunk::ShutdownAck));
@@ -122,13 +122,13 @@ impl Sctp {
                 false,
                 vec![Cause::new(Cause::INVALID_PARAMETER, "")],
             );
-            return Err(Garbage::Malformed);
+            return Err(RxError::Malformed);
         }
         let said = Said::read(init);
         let (my_tag, my_tsn) = match self.state {
             // §5.2.1: both ends opened at once.
             State::CookieWait | State::CookieEchoed => (self.my_tag, self.my_tsn),
-            _ => (fresh_tag(&mut self.dice), self.dice.bits() as u32),
+            _ => (fresh_tag(&mut self.rng), self.rng.bits() as u32),
         };
         let memory = Memory {
             my_tag,
@@ -173,9 +173,9 @@ impl Sctp {
     }
 
     /// §5.1 C; elsewhere than in COOKIE-WAIT it is discarded (§5.2.3).
-    pub(super) fn on_init_ack(&mut self, now: Instant, init: &Init) -> Result<(), Garbage> {
+    pub(super) fn on_init_ack(&mut self, now: Instant, init: &Init) -> Result<(), RxError> {
         if self.state != State::CookieWait {
-            return Err(Garbage::Unexpected);
+            return Err(RxError::Unexpected);
         }
         let said = Said::read(init);
         let Some(cookie) = said.cookie else {
@@ -184,11 +184,11 @@ impl Sctp {
             let causes = vec![Cause::new(Cause::MISSING_PARAMETER, missing)];
             self.answer_abort(PathId(0), init.tag, false, causes);
             self.end(Event::Reset);
-            return Err(Garbage::Malformed);
+            return Err(RxError::Malformed);
         };
         if init.tag == 0 || init.outbound == 0 || init.inbound == 0 {
             self.end(Event::Reset);
-            return Err(Garbage::Malformed);
+            return Err(RxError::Malformed);
         }
         let memory = Memory {
             my_tag: self.my_tag,
@@ -236,8 +236,8 @@ impl Sctp {
         path: PathId,
         tag: u32,
         cookie: &[u8],
-    ) -> Result<(), Garbage> {
-        let opened = self.cookies.open(now, cookie).ok_or(Garbage::Unexpected)?;
+    ) -> Result<(), RxError> {
+        let opened = self.cookies.open(now, cookie).ok_or(RxError::Unexpected)?;
         let memory = match opened {
             Opened::Fresh(memory) => memory,
             // §5.2.4 step 3: tags that both match are a repetition, however old.
@@ -247,12 +247,12 @@ impl Sctp {
                 let micros = u32::try_from(late.as_nanos() / 1000).unwrap_or(u32::MAX);
                 let error = Chunk::Error(vec![Cause::stale_cookie(micros)]);
                 self.send_packet(path, Packet::of(memory.peer_tag, error));
-                return Err(Garbage::Unexpected);
+                return Err(RxError::Unexpected);
             }
         };
         // §5.1.5 step 2; §8.5.1 D
         if tag != memory.my_tag {
-            return Err(Garbage::OutOfWindow);
+            return Err(RxError::OutOfWindow);
         }
         match self.state {
             State::Listen => self.adopt(&memory),
@@ -270,7 +270,7 @@ impl Sctp {
             // §5.2.4 D: the COOKIE ACK was lost.
             _ if self.is_this(&memory) => {}
             _ if self.is_restart(&memory) => return self.restart(now, path, &memory),
-            _ => return Err(Garbage::Unexpected),
+            _ => return Err(RxError::Unexpected),
         }
         self.control.push_back((usize::from(path.0), Chunk::CookieAck));
         if matches!(self.state, State::Listen | State::CookieWait | State::CookieEchoed) {
@@ -287,7 +287,7 @@ impl Sctp {
     /// The Tie-Tags of this association, which no packet of it bears: what is in a cookie, others can
     /// read (§5.2.2).
     fn ties(&mut self) -> u64 {
-        *self.ties.get_or_insert_with(|| self.dice.bits())
+        *self.ties.get_or_insert_with(|| self.rng.bits())
     }
 
     /// §5.2.4 A: neither tag is this association's, and the cookie was sealed while it stood. Where no
@@ -302,7 +302,7 @@ impl Sctp {
     /// The peer has lost its association and begins anew: as after an ABORT and a COOKIE ECHO, windows
     /// and timers included. What it has not acknowledged is lost ("MAY be retained"). A shutdown that
     /// this end had begun begins again.
-    fn restart(&mut self, now: Instant, path: PathId, memory: &Memory) -> Result<(), Garbage> {
+    fn restart(&mut self, now: Instant, path: PathId, memory: &Memory) -> Result<(), RxError> {
         let index = usize::from(path.0);
         if self.state == State::ShutdownAckSent {
             self.control.push_back((index, Chunk::ShutdownAck));

@@ -27,7 +27,7 @@ pub enum Reachable {
 
 /// What one SACK says of a path.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct News {
+pub(super) struct PathAckOutcome {
     /// Bytes in flight before it.
     pub(super) before: u64,
     /// Bytes it newly acknowledges.
@@ -70,7 +70,7 @@ pub(super) struct Path {
     /// Its nonce.
     pub(super) nonce: u64,
     /// What the SACK at hand says.
-    pub(super) news: News,
+    pub(super) news: PathAckOutcome,
     header_bytes: u32,
 }
 
@@ -102,7 +102,7 @@ impl Path {
             heartbeat_at: None,
             asked: None,
             nonce: 0,
-            news: News::default(),
+            news: PathAckOutcome::default(),
             header_bytes,
         }
     }

@@ -12,7 +12,7 @@ use crate::time::{Duration, Instant};
 /// A TSN so far ahead cannot be told of in a Gap Ack Block (§3.3.4: 16 bits).
 const REACH: u64 = 0xffff;
 /// Parts and waiting messages kept, however short they are; gaps of 16 bits hold no more.
-const MOST_PIECES: usize = REACH as usize;
+const MAX_PIECES: usize = REACH as usize;
 /// Duplicates one SACK tells of at most; more would say nothing more.
 const DUPLICATES: usize = 32;
 
@@ -92,7 +92,7 @@ impl Receiver {
         // message behind one that never comes. A peer that keeps to the window fills it, and gaps in
         // it, and no more.
         let most = self.buffer_bytes.saturating_mul(3).saturating_add(usize::from(u16::MAX));
-        if next && (held.bytes + bytes > most || held.pieces > MOST_PIECES) {
+        if next && (held.bytes + bytes > most || held.pieces > MAX_PIECES) {
             return Err("more is to be kept than was offered");
         }
         if tsn.since(self.cumulative) > REACH || (held.bytes + bytes > room && !next) {
@@ -211,17 +211,17 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::dice::Dice;
+    use crate::rng::Rng;
     use crate::sctp::Skipped;
 
     /// Runs say what the set of TSNs that came says, in whatever order they came.
     #[test]
     fn runs_are_the_set_of_what_came() {
-        let mut dice = Dice::new(1, "tsn");
+        let mut rng = Rng::new(1, "tsn");
         let mut receiver = Receiver::new(u32::MAX - 20, 0);
         let (mut cumulative, mut set) = (receiver.cumulative, BTreeSet::new());
         for turn in 0..5000 {
-            let tsn = cumulative + dice.bits() % 40;
+            let tsn = cumulative + rng.bits() % 40;
             if turn % 50 == 49 {
                 let skipped = Skipped::Ssn(Vec::new());
                 receiver.on_forward(&ForwardTsn { cumulative: tsn.wire(), skipped });

@@ -5,20 +5,20 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::config::Config;
+use super::outstanding::Outstanding;
 use super::packet::{Chunk, Data, ForwardTsn, Number, Sack, Skipped};
-use super::path::{News, Path, Reachable};
+use super::path::{Path, PathAckOutcome, Reachable};
 use super::queue::{Facts, Policy, Queue, Sending, Sent, Status};
-use super::tally::Tally;
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::packet::Frame;
-use crate::probe::Garbage;
+use crate::probe::RxError;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
 /// RFC 9260 §7.2.4: SACKs that miss a chunk before it is sent again.
 const MISSING: u8 = 3;
 /// Chunks sent and not acknowledged cumulatively, at most (§6.1, §3.3.4).
-const MOST_SENT: usize = 0xffff;
+const MAX_SENT: usize = 0xffff;
 /// Acknowledged chunks kept, at most, whose duplicates a SACK may report.
 const REPEATED: usize = 64;
 
@@ -42,7 +42,7 @@ pub(super) struct Sender {
     cumulative: Seq,
     /// The next TSN.
     next: Seq,
-    tally: Tally,
+    outstanding: Outstanding,
     /// In fast recovery until this is acknowledged (§7.2.4).
     exit: Option<Seq>,
     /// The last opportunity to send (§6.1 D).
@@ -75,7 +75,7 @@ impl Sender {
             sent: VecDeque::new(),
             cumulative,
             next,
-            tally: Tally::default(),
+            outstanding: Outstanding::default(),
             exit: None,
             opportunity: None,
             probing: false,
@@ -91,7 +91,7 @@ impl Sender {
 
     /// What the peer said when the association was set up.
     pub(super) fn agree(&mut self, a_rwnd: u32, forwards: bool, interleaving: bool) {
-        self.tally.peer_rwnd = a_rwnd.into();
+        self.outstanding.peer_rwnd = a_rwnd.into();
         self.forwards = forwards;
         self.queue.interleaving = interleaving;
     }
@@ -138,7 +138,7 @@ impl Sender {
         sack: &Sack,
         paths: &mut [Path],
         config: &Config,
-    ) -> Result<bool, Garbage> {
+    ) -> Result<bool, RxError> {
         let cumulative = self.cumulative.near(sack.cumulative);
         if cumulative < self.cumulative {
             // §6.2.1 D i: it was overtaken.
@@ -148,10 +148,10 @@ impl Sender {
         let believable =
             |(first, last): &(u16, u16)| *first > 1 && first <= last && u64::from(*last) <= reach;
         if cumulative >= self.next || !sack.gaps.iter().all(believable) {
-            return Err(Garbage::BadAck);
+            return Err(RxError::BadAck);
         }
         for path in &mut *paths {
-            path.news = News { before: path.flight, ..News::default() };
+            path.news = PathAckOutcome { before: path.flight, ..PathAckOutcome::default() };
             path.forced = false;
         }
         self.count_duplicates(&sack.duplicates, paths);
@@ -169,7 +169,7 @@ impl Sender {
         }
         self.opportunity = None;
         self.begin(now, paths, config);
-        self.tally.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.tally.flying);
+        self.outstanding.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.outstanding.flying);
         self.clocked = true;
         self.advance(now, paths);
         let closed = |sent: &Sent| u64::from(sack.a_rwnd) < sent.user_bytes();
@@ -188,19 +188,19 @@ impl Sender {
                 self.remember(&sent);
             }
             match sent.status {
-                Status::Acked => self.tally.gapped -= 1,
+                Status::Acked => self.outstanding.gapped -= 1,
                 Status::Abandoned => {
                     // §6.3.2 R3; what was given up counts too, or its T3 would run on for what came
                     // after.
                     paths[sent.path].news.earliest = true;
-                    self.tally.abandoned -= 1;
+                    self.outstanding.abandoned -= 1;
                     continue;
                 }
                 Status::Flying | Status::Marked => {
                     // §6.3.2 R3
                     paths[sent.path].news.earliest = true;
                     let facts = sent.facts();
-                    self.tally.take_off(facts, paths);
+                    self.outstanding.take_off(facts, paths);
                     on_acked(now, facts, &mut paths[sent.path]);
                     highest = Some(sent.tsn);
                 }
@@ -212,8 +212,8 @@ impl Sender {
 
     /// Gap Ack Blocks; gives the highest TSN newly acknowledged.
     fn on_gaps(&mut self, now: Instant, gaps: &[(u16, u16)], paths: &mut [Path]) -> Option<Seq> {
-        let tally = &mut self.tally;
-        if gaps.is_empty() && tally.gapped == 0 {
+        let outstanding = &mut self.outstanding;
+        if gaps.is_empty() && outstanding.gapped == 0 {
             return None;
         }
         let gaps = in_order(gaps);
@@ -230,19 +230,19 @@ impl Sender {
             match (sent.status, told) {
                 (Status::Flying | Status::Marked, true) => {
                     let facts = sent.facts();
-                    tally.take_off(facts, paths);
+                    outstanding.take_off(facts, paths);
                     // §6.3.2 R3
                     let path = &mut paths[facts.path];
                     path.news.earliest |= earlier & bit(facts.path) == 0;
                     on_acked(now, facts, path);
                     highest = Some(facts.tsn);
                     sent.status = Status::Acked;
-                    tally.gapped += 1;
+                    outstanding.gapped += 1;
                 }
                 // §6.2.1 D iii: the peer has dropped it after all.
                 (Status::Acked, false) => {
-                    tally.gapped -= 1;
-                    tally.flying += sent.user_bytes();
+                    outstanding.gapped -= 1;
+                    outstanding.flying += sent.user_bytes();
                     paths[sent.path].flight += sent.wire_bytes();
                     (sent.status, sent.missing) = (Status::Flying, 0);
                     earlier |= bit(sent.path);
@@ -270,14 +270,14 @@ impl Sender {
             if sent.missing >= MISSING {
                 sent.fast = true;
                 paths[sent.path].news.lost = true;
-                self.tally.mark(sent, false, paths);
+                self.outstanding.mark(sent, false, paths);
             }
         }
     }
 
     /// What a SACK means for a path's window and timer.
     fn govern(&mut self, now: Instant, advanced: bool, recovering: bool, path: &mut Path) {
-        let News { before, acked, duplicates, earliest, lost } = path.news;
+        let PathAckOutcome { before, acked, duplicates, earliest, lost } = path.news;
         if acked > 0 {
             // §7.2.1, §7.2.3
             path.timed_out = false;
@@ -358,7 +358,7 @@ impl Sender {
         self.exit = None;
         for sent in &mut self.sent {
             if sent.status == Status::Flying && sent.path == path {
-                self.tally.mark(sent, true, paths);
+                self.outstanding.mark(sent, true, paths);
                 any = true;
             }
         }
@@ -378,20 +378,20 @@ impl Sender {
             }
             if sent.status == Status::Acked {
                 // A3: all parts at the same time.
-                self.tally.gapped -= 1;
+                self.outstanding.gapped -= 1;
             }
             let facts = sent.facts();
-            self.tally.take_off(facts, paths);
+            self.outstanding.take_off(facts, paths);
             self.held -= facts.user_bytes as usize;
             sent.status = Status::Abandoned;
-            self.tally.abandoned += 1;
+            self.outstanding.abandoned += 1;
         }
         let Some(data) = self.queue.forget(id) else { return };
         // The peer may have all that was sent and wait for the rest: a TSN that never leaves stands for
         // it, so that a FORWARD TSN can skip the message.
         let tsn = self.next;
         self.next += 1;
-        self.tally.abandoned += 1;
+        self.outstanding.abandoned += 1;
         let data = Data { tsn: tsn.wire(), ..data };
         let path = super::data_path(paths);
         let sent = Sent::new(data, tsn, id, Policy::default(), path);
@@ -402,13 +402,13 @@ impl Sender {
     /// room for it.
     pub(super) fn expire(&mut self, now: Instant, paths: &mut [Path]) -> bool {
         // Asked with every packet, and mostly nothing is or was given up.
-        let nothing = self.tally.marked == 0 && self.tally.abandoned == 0;
+        let nothing = self.outstanding.marked == 0 && self.outstanding.abandoned == 0;
         if !self.forwards || nothing && !self.queue.expires(now) {
             return false;
         }
         let mut ids = Vec::new();
         let mut freed = self.queue.expire(now, &mut ids);
-        if self.tally.marked > 0 {
+        if self.outstanding.marked > 0 {
             let over = |sent: &&Sent| {
                 sent.status == Status::Marked && sent.policy.gives_up(now, sent.transmissions)
             };
@@ -427,8 +427,8 @@ impl Sender {
         let was = self.advanced;
         self.advanced = self.advanced.max(self.cumulative);
         let abandoned = |sent: &&Sent| sent.status == Status::Abandoned;
-        debug_assert_eq!(self.tally.abandoned, self.sent.iter().filter(abandoned).count());
-        if self.tally.abandoned == 0 {
+        debug_assert_eq!(self.outstanding.abandoned, self.sent.iter().filter(abandoned).count());
+        if self.outstanding.abandoned == 0 {
             self.forward_due = false;
             return;
         }
@@ -499,7 +499,7 @@ impl Sender {
     /// Whether data could leave on this path now.
     pub(super) fn wants(&self, index: usize, paths: &[Path], config: &Config) -> bool {
         let path = &paths[index];
-        if self.tally.marked > 0
+        if self.outstanding.marked > 0
             && (path.is_open() || path.forced)
             && self.sent.iter().any(|s| s.status == Status::Marked && target(s, paths) == index)
         {
@@ -515,22 +515,22 @@ impl Sender {
     fn may_cut(&self, space: usize, whole: usize, first: bool, config: &Config) -> bool {
         let Some(bytes) = self.queue.next_bytes(whole) else { return false };
         // Nagle: a packet that is not full waits for what is in flight.
-        let flying = self.tally.flying;
+        let flying = self.outstanding.flying;
         let small = config.nagle && flying > 0 && first && {
             let waiting = self.queue.bytes() + 16;
             waiting < whole
         };
         let held_back = config.ack_clocked && !self.clocked && flying > 0;
         // §6.1 A: without room at the peer, one chunk may be in flight to find out.
-        let fits = bytes as u64 <= self.tally.peer_rwnd.saturating_add(16) || flying == 0;
+        let fits = bytes as u64 <= self.outstanding.peer_rwnd.saturating_add(16) || flying == 0;
         // §6.1: 2^16 - 1 messages; and a Gap Ack Block reaches no further.
-        let reached = self.sent.len() < MOST_SENT;
+        let reached = self.sent.len() < MAX_SENT;
         bytes <= space && fits && reached && !small && !held_back
     }
 
     /// A message to be sent.
     pub(super) fn push(&mut self, now: Instant, frame: Frame, how: &Sending) {
-        self.clocked = self.tally.flying == 0;
+        self.clocked = self.outstanding.flying == 0;
         self.queue.push(now, frame, how);
     }
 
@@ -551,7 +551,7 @@ impl Sender {
         }
         let new = new && paths[index].is_open_to_new();
         let open = paths[index].is_open() || paths[index].forced;
-        if open && self.tally.marked > 0 {
+        if open && self.outstanding.marked > 0 {
             let was = space;
             self.retransmit(now, index, paths, &mut space, chunks);
             if space < was {
@@ -565,7 +565,7 @@ impl Sender {
         }
         // §6.1 C: new data leaves after all that is to be sent again here.
         let waits = |sent: &Sent| sent.status == Status::Marked && target(sent, paths) == index;
-        if self.tally.marked > 0 && self.sent.iter().any(waits) {
+        if self.outstanding.marked > 0 && self.sent.iter().any(waits) {
             return;
         }
         let mut first = chunks.iter().all(|chunk| !matches!(chunk, Chunk::Data(_)));
@@ -586,10 +586,10 @@ impl Sender {
         space: &mut usize,
         chunks: &mut Vec<Chunk>,
     ) {
-        let tally = &mut self.tally;
+        let outstanding = &mut self.outstanding;
         let mut earlier = false;
         for sent in &mut self.sent {
-            if tally.marked == 0 {
+            if outstanding.marked == 0 {
                 break;
             }
             earlier |= sent.status == Status::Flying && sent.path == index;
@@ -603,9 +603,9 @@ impl Sender {
                 break;
             }
             *space = space.saturating_sub(bytes);
-            tally.marked -= 1;
-            tally.flying += sent.user_bytes();
-            tally.peer_rwnd = tally.peer_rwnd.saturating_sub(sent.user_bytes());
+            outstanding.marked -= 1;
+            outstanding.flying += sent.user_bytes();
+            outstanding.peer_rwnd = outstanding.peer_rwnd.saturating_sub(sent.user_bytes());
             sent.moved |= sent.path != index;
             (sent.status, sent.path, sent.elsewhere) = (Status::Flying, index, false);
             sent.transmissions += 1;
@@ -638,8 +638,8 @@ impl Sender {
         let sent = Sent::new(data, tsn, cut.id, cut.policy, index);
         let bytes = sent.user_bytes();
         self.held += bytes as usize;
-        self.tally.flying += bytes;
-        self.tally.peer_rwnd = self.tally.peer_rwnd.saturating_sub(bytes);
+        self.outstanding.flying += bytes;
+        self.outstanding.peer_rwnd = self.outstanding.peer_rwnd.saturating_sub(bytes);
         path.on_sent(now, sent.wire_bytes());
         path.timed = path.timed.or(Some((tsn, now)));
         let chunk = Chunk::Data(sent.data.clone());

@@ -5,7 +5,7 @@ use super::reassembly::Took;
 use super::{Flags, Reset, Segment, State, Tcp};
 use crate::endpoint::Event;
 use crate::packet::{Ecn, Payload};
-use crate::probe::{Garbage, Probe};
+use crate::probe::{Probe, RxError};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
@@ -62,7 +62,7 @@ impl Tcp {
         if !self.is_timely(now, segment, probe) || !self.is_in_window(now, segment, seq, probe) {
             return;
         }
-        if let Some((tsval, _)) = segment.timestamps.filter(|_| self.agreed.timestamps) {
+        if let Some((tsval, _)) = segment.timestamps.filter(|_| self.negotiated.timestamps) {
             self.rx.note_timestamp(now, seq, tsval);
         }
         let flags = segment.flags;
@@ -94,20 +94,20 @@ impl Tcp {
     /// RFC 7323 §3.2 and §5.3 R1. Resets are exempt.
     #[inline(always)]
     fn is_timely<P: Probe>(&mut self, now: Instant, segment: &Segment, probe: &mut P) -> bool {
-        if !self.agreed.timestamps || segment.flags.contains(Flags::RST) {
+        if !self.negotiated.timestamps || segment.flags.contains(Flags::RST) {
             return true;
         }
         let Some((tsval, _)) = segment.timestamps else {
-            self.garbage(now, probe, Garbage::Unexpected);
+            self.rx_error(now, probe, RxError::Unexpected);
             if segment.flags.contains(Flags::SYN) {
-                // RFC 5961 §4.2: whoever opens anew need not know what was agreed on.
+                // RFC 5961 §4.2: whoever opens anew need not know what was negotiated on.
                 self.challenge(now);
             }
             return false;
         };
         let old = self.rx.is_old(now, tsval);
         if old {
-            self.garbage(now, probe, Garbage::OldTimestamp);
+            self.rx_error(now, probe, RxError::OldTimestamp);
             self.acknowledge_stray(now, segment);
         }
         !old
@@ -125,9 +125,9 @@ impl Tcp {
         if self.rx.accepts(seq, length(segment)) {
             return true;
         }
-        // What was received before is a retransmission, not garbage.
+        // What was received before is a retransmission, not rx_error.
         if seq < self.rx.irs || seq + length(segment) > self.rx.nxt {
-            self.garbage(now, probe, Garbage::OutOfWindow);
+            self.rx_error(now, probe, RxError::OutOfWindow);
         } else {
             self.rx.note_duplicate(seq, length(segment));
         }
@@ -203,7 +203,7 @@ impl Tcp {
         let ack = self.tx.una.near(segment.ack);
         if self.state == State::SynReceived {
             if ack <= self.tx.una || ack > self.tx.max {
-                self.garbage(now, probe, Garbage::BadAck);
+                self.rx_error(now, probe, RxError::BadAck);
                 self.refuse(segment);
                 return false;
             }
@@ -211,7 +211,7 @@ impl Tcp {
         }
         // RFC 5961 §5.2: neither beyond what was sent nor older than the largest window.
         if ack > self.tx.max || ack < self.tx.una.back(self.tx.largest_window) {
-            self.garbage(now, probe, Garbage::BadAck);
+            self.rx_error(now, probe, RxError::BadAck);
             self.challenge(now);
             return false;
         }
@@ -297,7 +297,7 @@ impl Tcp {
                 }
             }
             Took::InOrder | Took::FilledGap | Took::OutOfOrder => self.rx.ack_now = true,
-            Took::Refused => self.garbage(now, probe, Garbage::Malformed),
+            Took::Refused => self.rx_error(now, probe, RxError::Malformed),
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::Tcp;
 use super::records::Record;
-use super::scoreboard::News;
+use super::scoreboard::AckOutcome;
 use super::selective::Selective;
 use crate::congestion::{CongestionControl, LostPacket, Machine, RateSample};
 use crate::seq::Seq;
@@ -75,7 +75,7 @@ impl Delivery {
     }
 
     /// §4.1.2.3: GenerateRateSample; `None` if nothing whole has arrived.
-    fn sample(&mut self, now: Instant, news: &News) -> Option<RateSample> {
+    fn sample(&mut self, now: Instant, news: &AckOutcome) -> Option<RateSample> {
         self.delivered += news.delivered;
         if self.app_limited.is_some_and(|until| self.delivered > until) {
             self.app_limited = None;
@@ -163,7 +163,7 @@ impl Tcp {
         &mut self,
         now: Instant,
         selective: &mut Selective,
-        (news, prior_inflight): (&News, u64),
+        (news, prior_inflight): (&AckOutcome, u64),
     ) {
         self.report_losses(now, selective);
         let recovering = self.recovery.is_fast() || self.tx.una < self.recovery.recover;

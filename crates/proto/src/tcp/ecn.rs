@@ -33,7 +33,7 @@ impl Tcp {
     /// The bits with which a SYN of ours asks, or agrees.
     pub(super) fn ecn_on_syn(&self) -> Flags {
         match self.state {
-            State::SynReceived if self.agreed.ecn => Flags::ECE,
+            State::SynReceived if self.negotiated.ecn => Flags::ECE,
             State::SynSent if self.config.ecn => Flags::ECE | Flags::CWR,
             _ => Flags::default(),
         }
@@ -63,7 +63,7 @@ impl Tcp {
 
     /// The window was reduced, for whatever reason: CWR tells the peer.
     pub(super) fn note_reduction(&mut self) {
-        self.echoes.reduced = self.agreed.ecn;
+        self.echoes.reduced = self.negotiated.ecn;
         self.echoes.answered = self.tx.max;
     }
 

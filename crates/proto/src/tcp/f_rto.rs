@@ -6,7 +6,7 @@
 //! Without selective acknowledgements this is §2.1, with them §3.1; their steps have the same numbers.
 
 use super::records::Record;
-use super::scoreboard::News;
+use super::scoreboard::AckOutcome;
 use super::selective::Selective;
 use super::{LossRecovery, Segment, State, Tcp};
 use crate::congestion::{Ack, CongestionControl, Machine};
@@ -19,7 +19,7 @@ const FORWARD: u64 = 2;
 
 /// A timeout that may turn out to have been needless.
 #[derive(Debug)]
-pub(super) struct Doubt {
+pub(super) struct FRtoState {
     step: Step,
     /// The controller as it was before.
     controller: Machine,
@@ -41,12 +41,12 @@ enum Step {
 /// RFC 4015 §3.1 step 11: what the timer learns from the first round trip of data after `from`, which
 /// was sent after the timeout.
 #[derive(Debug)]
-pub(super) struct Lesson {
+pub(super) struct SpuriousRtt {
     from: Seq,
     before: RttEstimator,
 }
 
-impl Doubt {
+impl FRtoState {
     /// Bytes that may leave whatever cwnd says (§2.1 step 2b; these are other bytes than those that
     /// cwnd would let out, not more); none outside step 3.
     #[inline]
@@ -101,7 +101,7 @@ impl Tcp {
             return;
         }
         self.recovery.doubt = calm.then(|| {
-            Box::new(Doubt {
+            Box::new(FRtoState {
                 step: Step::Two,
                 controller: self.cc.clone(),
                 flight: self.pipe(),
@@ -153,7 +153,7 @@ impl Tcp {
         now: Instant,
         selective: &mut Selective,
         segment: &Segment,
-        (advanced, news, arrivals): (bool, &News, Arrivals),
+        (advanced, news, arrivals): (bool, &AckOutcome, Arrivals),
     ) {
         let duplicate = !advanced && (news.sacked > 0 || segment.payload.is_empty());
         match self.recovery.doubt.as_ref().map(|doubt| doubt.step) {
@@ -228,12 +228,12 @@ impl Tcp {
     /// Step 3b: the timeout was needless, and so much is in flight. RFC 4015 §3.1.
     fn take_back(&mut self, acked: u64, in_flight: u64) {
         let Some(doubt) = self.recovery.doubt.take() else { return };
-        let Doubt { controller, flight, rtt, step } = *doubt;
+        let FRtoState { controller, flight, rtt, step } = *doubt;
         let Step::Three { point, .. } = step else { return };
         // RFC 5682 §3.1, last paragraph, and RFC 4015 §4: three duplicates are a loss again, of the first
         // segment, too.
         self.recovery.recover = self.tx.una.back(1);
-        self.recovery.lesson = Some(Box::new(Lesson { from: point, before: rtt }));
+        self.recovery.lesson = Some(Box::new(SpuriousRtt { from: point, before: rtt }));
         // RFC 4015 §3.1 step 9: not if a mark tells of congestion all the same.
         if !self.echoes.heard {
             self.cc = controller;

@@ -9,13 +9,14 @@ use super::report::Report;
 use super::selective::Selective;
 use super::timers::Timers;
 use super::{
-    Agreed, Config, Controller, Flags, LossRecovery, Reset, Segment, State, TICK, Tcp, WindowRule,
+    Config, Controller, Flags, LossRecovery, Negotiated, Reset, Segment, State, TICK, Tcp,
+    WindowRule,
 };
 use crate::congestion::{Bbr, Cubic, Machine, NewReno, Ns2, Start};
-use crate::dice::Dice;
 use crate::endpoint::Event;
 use crate::packet::Payload;
-use crate::probe::{Garbage, Probe};
+use crate::probe::{Probe, RxError};
+use crate::rng::Rng;
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::Instant;
@@ -23,13 +24,13 @@ use crate::time::Instant;
 /// RFC 9293 §3.7.1: the MSS of a peer that names none.
 const DEFAULT_MSS: u64 = 536;
 /// The smallest MSS believed; below it headers are all that would be sent.
-const LEAST_MSS: u64 = 48;
+const MIN_MSS: u64 = 48;
 /// RFC 6928 §2 counts in segments of 1460 bytes where it names bytes.
 const NOMINAL_MSS: u64 = 1460;
 
 impl Tcp {
     pub(super) fn own_mss(config: &Config) -> u64 {
-        config.mss.as_bytes().clamp(LEAST_MSS, 65_535)
+        config.mss.as_bytes().clamp(MIN_MSS, 65_535)
     }
 
     /// Whether the SACK option is offered and used.
@@ -72,7 +73,7 @@ impl Tcp {
                 let cubic = Cubic::new(&start, config.hystart.unwrap_or(true));
                 Machine::Cubic(Box::new(if config.is_paced() { cubic.paced() } else { cubic }))
             }
-            // Without selective acknowledgements, which only an open connection can have agreed on.
+            // Without selective acknowledgements, which only an open connection can have negotiated on.
             Controller::Bbr => Machine::NewReno(NewReno::new(&start)),
         }
     }
@@ -133,7 +134,7 @@ impl Tcp {
             return self.refuse(segment);
         }
         if !segment.flags.contains(Flags::SYN) {
-            return self.garbage(now, probe, Garbage::Unexpected);
+            return self.rx_error(now, probe, RxError::Unexpected);
         }
         self.begin(now);
         self.agree(now, segment);
@@ -144,7 +145,7 @@ impl Tcp {
     pub(super) fn on_syn_sent<P: Probe>(&mut self, now: Instant, segment: &Segment, probe: &mut P) {
         let (flags, ack) = (segment.flags, self.tx.iss.near(segment.ack));
         if flags.contains(Flags::ACK) && (ack <= self.tx.iss || ack > self.tx.max) {
-            self.garbage(now, probe, Garbage::BadAck);
+            self.rx_error(now, probe, RxError::BadAck);
             return self.refuse(segment);
         }
         if flags.contains(Flags::RST) {
@@ -154,7 +155,7 @@ impl Tcp {
             return;
         }
         if !flags.contains(Flags::SYN) {
-            return self.garbage(now, probe, Garbage::Unexpected);
+            return self.rx_error(now, probe, RxError::Unexpected);
         }
         self.agree(now, segment);
         if flags.contains(Flags::ACK) {
@@ -172,25 +173,25 @@ impl Tcp {
     fn agree(&mut self, now: Instant, syn: &Segment) {
         self.rx.begin(syn.seq);
         // RFC 7323 §3.2 and §2.2: in use if both sides offer it.
-        self.agreed = Agreed {
+        self.negotiated = Negotiated {
             timestamps: self.config.timestamps && syn.timestamps.is_some(),
             scaling: self.config.window_scaling && syn.window_scale.is_some(),
             // RFC 2018 §2
             sack: self.wants_sack() && syn.sack_permitted,
             ecn: self.agrees_to_ecn(syn),
         };
-        self.rx.report = self.agreed.sack.then(Box::<Report>::default);
-        if let Some((tsval, _)) = syn.timestamps.filter(|_| self.agreed.timestamps) {
+        self.rx.report = self.negotiated.sack.then(Box::<Report>::default);
+        if let Some((tsval, _)) = syn.timestamps.filter(|_| self.negotiated.timestamps) {
             self.rx.first_timestamp(now, tsval);
         }
-        if let Some(shift) = syn.window_scale.filter(|_| self.agreed.scaling) {
+        if let Some(shift) = syn.window_scale.filter(|_| self.negotiated.scaling) {
             // RFC 7323 §2.3: more than 14 is taken as 14.
             self.tx.shift = shift.min(14);
             self.rx.shift = self.rx.wanted_shift();
         }
         // RFC 9293 §3.7.1
-        let peer = syn.mss.map_or(DEFAULT_MSS, u64::from).max(LEAST_MSS);
-        let options = if self.agreed.timestamps { 12 } else { 0 };
+        let peer = syn.mss.map_or(DEFAULT_MSS, u64::from).max(MIN_MSS);
+        let options = if self.negotiated.timestamps { 12 } else { 0 };
         let most = Self::own_mss(&self.config).min(peer).min(self.tx.path_mss);
         self.tx.mss = most.saturating_sub(options).max(1);
         self.cc = Self::controller(&self.config, self.tx.mss, false);
@@ -212,13 +213,13 @@ impl Tcp {
         self.recovery = Recovery::from(self.tx.iss);
         let rack = self.config.loss_recovery() == LossRecovery::Rack;
         let rack = rack.then(|| Rack::new(now, self.rtt.latest()));
-        if self.config.controller == Controller::Bbr && self.agreed.sack {
+        if self.config.controller == Controller::Bbr && self.negotiated.sack {
             let start = Self::start(&self.config, self.tx.mss, lost > 1);
-            self.cc = Machine::Bbr(Box::new(Bbr::new(&start, now, Dice::new(self.seed, "bbr"))));
+            self.cc = Machine::Bbr(Box::new(Bbr::new(&start, now, Rng::new(self.seed, "bbr"))));
         }
         let delivery = self.wants_delivery();
-        self.selective = self.agreed.sack.then(|| Box::new(Selective::new(rack, delivery)));
-        self.extended = self.agreed.sack || self.agreed.ecn;
+        self.selective = self.negotiated.sack.then(|| Box::new(Selective::new(rack, delivery)));
+        self.extended = self.negotiated.sack || self.negotiated.ecn;
         // RFC 7323 §2.2: the window of a SYN is not scaled.
         let syn = segment.flags.contains(Flags::SYN);
         self.tx.window = u64::from(segment.window) << if syn { 0 } else { self.tx.shift };
@@ -262,9 +263,9 @@ impl Tcp {
         self.rx.ack_now = false;
         let flags = if answering { Flags::SYN | Flags::ACK } else { Flags::SYN };
         let flags = flags | self.ecn_on_syn();
-        let scaling = if answering { self.agreed.scaling } else { self.config.window_scaling };
-        let timing = if answering { self.agreed.timestamps } else { self.config.timestamps };
-        let sack = if answering { self.agreed.sack } else { self.wants_sack() };
+        let scaling = if answering { self.negotiated.scaling } else { self.config.window_scaling };
+        let timing = if answering { self.negotiated.timestamps } else { self.config.timestamps };
+        let sack = if answering { self.negotiated.sack } else { self.wants_sack() };
         Segment {
             seq: self.tx.iss.wire(),
             ack: if answering { self.rx.nxt.wire() } else { 0 },

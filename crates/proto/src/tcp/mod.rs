@@ -5,7 +5,7 @@
 //! acknowledgement. No output waits in a queue. The rooms behind the doors: `handshake` opens,
 //! `arrival` obeys RFC 9293 §3.10.7.4, `receive`, `reassembly` and `report` take data in and tell of
 //! it, `send` and `outgoing` let it out, `recovery` answers acknowledgements, losses and timeouts,
-//! `selective` with its `scoreboard` and `prr` does so where SACK was agreed on, `f_rto` doubts a timeout,
+//! `selective` with its `scoreboard` and `prr` does so where SACK was negotiated on, `f_rto` doubts a timeout,
 //! `delivery` measures for a controller that wants it how fast data arrives, `pacing` spreads segments,
 //! `timers` holds the deadlines. The congestion window's rules are in [`crate::congestion`].
 //!
@@ -40,10 +40,10 @@ pub use config::{Config, Controller, LossRecovery, WindowRule};
 pub use segment::{Flags, SackBlocks, Segment};
 
 use crate::congestion::{CongestionControl, Machine, Model};
-use crate::dice::Dice;
-use crate::endpoint::{Endpoint, Event, Input, News, Output, PathNews, Transmit};
+use crate::endpoint::{Endpoint, Event, Input, Output, PathNews, PendingEvents, Transmit};
 use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
-use crate::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
+use crate::probe::{Gauge, Note, Place, Probe, RxError, Topic};
+use crate::rng::Rng;
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant, earlier};
@@ -91,9 +91,9 @@ struct Reset {
     ack: Option<u32>,
 }
 
-/// Which options both sides agreed on.
+/// Which options both sides negotiated on.
 #[derive(Clone, Copy, Debug, Default)]
-struct Agreed {
+struct Negotiated {
     timestamps: bool,
     scaling: bool,
     sack: bool,
@@ -131,11 +131,11 @@ pub struct Tcp {
     cc: Machine,
     /// Of a paced sender.
     pacing: Option<Box<Pacing>>,
-    agreed: Agreed,
+    negotiated: Negotiated,
     /// Selective acknowledgements or ECN are in use: the one question a connection without them asks.
     extended: bool,
     echoes: Echoes,
-    news: News,
+    news: PendingEvents,
     reset: Option<Reset>,
     /// Challenge acknowledgements sent since the instant (RFC 5961 §7).
     challenges: (Instant, u8),
@@ -143,7 +143,7 @@ pub struct Tcp {
     isn_offset: u32,
     /// RFC 7323 §5.4: where the timestamp clock stands at time zero.
     clock_offset: u32,
-    /// Seed of the controller's own dice.
+    /// Seed of the controller's own rng.
     seed: u64,
     told: Told,
 }
@@ -152,19 +152,19 @@ pub struct Tcp {
 const TICK: Duration = Duration::from_millis(1);
 
 impl Tcp {
-    /// The side that opens. Its initial sequence number and timestamp offset come from `dice`.
+    /// The side that opens. Its initial sequence number and timestamp offset come from `rng`.
     #[must_use]
-    pub fn client(config: &Config, dice: Dice) -> Self {
-        Self::new(config, dice, State::Closed, false)
+    pub fn client(config: &Config, rng: Rng) -> Self {
+        Self::new(config, rng, State::Closed, false)
     }
 
     /// The side that answers, one connection.
     #[must_use]
-    pub fn listener(config: &Config, dice: Dice) -> Self {
-        Self::new(config, dice, State::Listen, true)
+    pub fn listener(config: &Config, rng: Rng) -> Self {
+        Self::new(config, rng, State::Listen, true)
     }
 
-    fn new(config: &Config, mut dice: Dice, state: State, passive: bool) -> Self {
+    fn new(config: &Config, mut rng: Rng, state: State, passive: bool) -> Self {
         let mss = Self::own_mss(config);
         Self {
             config: config.clone(),
@@ -183,15 +183,15 @@ impl Tcp {
             rtt: RttEstimator::new(config.min_rto, config.max_rto, TICK),
             cc: Self::controller(config, mss, false),
             pacing: config.is_paced().then(Box::default),
-            agreed: Agreed::default(),
+            negotiated: Negotiated::default(),
             extended: false,
             echoes: Echoes::default(),
-            news: News::default(),
+            news: PendingEvents::default(),
             reset: None,
             challenges: (Instant::ZERO, 0),
-            isn_offset: dice.bits() as u32,
-            clock_offset: dice.bits() as u32,
-            seed: dice.bits(),
+            isn_offset: rng.bits() as u32,
+            clock_offset: rng.bits() as u32,
+            seed: rng.bits(),
             told: Told::default(),
         }
     }
@@ -239,9 +239,9 @@ impl Tcp {
         self.clock_offset.wrapping_add((now.as_nanos() / TICK.as_nanos()) as u32)
     }
 
-    fn garbage<P: Probe>(&self, now: Instant, probe: &mut P, what: Garbage) {
+    fn rx_error<P: Probe>(&self, now: Instant, probe: &mut P, what: RxError) {
         if probe.wants(Topic::Event) {
-            probe.record(now, Place::Peer(0), &Note::Garbage(what));
+            probe.record(now, Place::Peer(0), &Note::RxError(what));
         }
     }
 
@@ -298,16 +298,16 @@ impl Tcp {
         match body {
             // RFC 9293 §3.1: the checksum covers the payload.
             Body::Tcp(_) if damage == Damage::Payload => {
-                self.garbage(now, probe, Garbage::Checksum);
+                self.rx_error(now, probe, RxError::Checksum);
             }
             Body::Tcp(segment) => self.on_segment(now, segment, ecn, probe),
             // RFC 5927 §4.1: what was not in flight cannot have been refused.
             Body::TooBig { quote, .. } if !self.is_in_flight(quote.transport) => {
-                self.garbage(now, probe, Garbage::OutOfWindow);
+                self.rx_error(now, probe, RxError::OutOfWindow);
             }
             Body::TooBig { mtu, .. } => self.on_too_big(*mtu),
             Body::Udp(_) | Body::Dccp(_) | Body::Sctp(_) | Body::Tfrc(_) => {
-                self.garbage(now, probe, Garbage::Unexpected);
+                self.rx_error(now, probe, RxError::Unexpected);
             }
         }
     }
@@ -440,7 +440,7 @@ impl Endpoint for Tcp {
     }
 
     #[inline]
-    fn room(&self) -> usize {
+    fn send_capacity(&self) -> usize {
         if self.tx.fin || !self.takes_data() { 0 } else { self.tx.room() as usize }
     }
 }

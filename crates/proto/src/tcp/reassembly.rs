@@ -1,6 +1,6 @@
 //! Bytes that arrived out of order, until the gap before them is filled, and those ready for the
 //! application. Segments may come in any order, overlap or repeat; memory stays bounded by the
-//! receive window and by [`MOST_PIECES`].
+//! receive window and by [`MAX_PIECES`].
 
 use std::collections::VecDeque;
 
@@ -11,7 +11,7 @@ use crate::seq::Seq;
 
 /// Pieces kept beyond the first gap; a segment that would make one more is not kept, and comes
 /// again. Virtual pieces that touch are one piece.
-const MOST_PIECES: usize = 4096;
+const MAX_PIECES: usize = 4096;
 
 /// What became of a segment's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -139,7 +139,7 @@ impl Reassembly {
 
     /// True if there is no room for another piece, so that the last may have been let go.
     pub(super) fn is_full(&self) -> bool {
-        self.pieces.len() >= MOST_PIECES
+        self.pieces.len() >= MAX_PIECES
     }
 
     /// The first piece that ends after `seq`: mostly the last, or none.
@@ -297,7 +297,7 @@ mod tests {
             let byte = Payload::Real(Bytes::from_static(b"x"));
             reassembly.take(&mut nxt, start + 2 * i, byte);
         }
-        assert_eq!(reassembly.pieces.len(), MOST_PIECES);
+        assert_eq!(reassembly.pieces.len(), MAX_PIECES);
         assert_eq!(reassembly.pieces.front().map(|piece| piece.start), Some(start + 2));
     }
 }

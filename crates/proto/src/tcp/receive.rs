@@ -22,7 +22,7 @@ pub(super) struct Receiver {
     edge: Seq,
     /// Size of the receive buffer; the application empties it at once.
     buffer: u64,
-    /// Rcv.Wind.Shift (RFC 7323 §2.2), 0 unless agreed.
+    /// Rcv.Wind.Shift (RFC 7323 §2.2), 0 unless negotiated.
     pub(super) shift: u8,
     /// Last.ACK.sent (RFC 7323 §4.3).
     acked: Seq,
@@ -37,7 +37,7 @@ pub(super) struct Receiver {
     /// TS.Recent and when it was set.
     recent: Option<(u32, Instant)>,
     pub(super) reassembly: Reassembly,
-    /// What is told of `reassembly`, if the SACK option was agreed on.
+    /// What is told of `reassembly`, if the SACK option was negotiated on.
     pub(super) report: Option<Box<Report>>,
 }
 

@@ -6,7 +6,7 @@
 //! acknowledgement restarts the timer); on the full acknowledgement option 1 of §3.2 step 3; after
 //! a timeout no heuristics (§4.1), so duplicate acknowledgements below `recover` are not believed.
 
-use super::f_rto::{Doubt, Lesson};
+use super::f_rto::{FRtoState, SpuriousRtt};
 use super::{LossRecovery, Segment, State, Tcp, WindowRule};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::endpoint::Event;
@@ -41,9 +41,9 @@ pub(super) struct Recovery {
     /// Timeouts in a row without an answer (RFC 9293 §3.8.3, R2).
     pub(super) timeouts: u32,
     /// After a timeout, until it is believed or taken back.
-    pub(super) doubt: Option<Box<Doubt>>,
+    pub(super) doubt: Option<Box<FRtoState>>,
     /// After one that was taken back.
-    pub(super) lesson: Option<Box<Lesson>>,
+    pub(super) lesson: Option<Box<SpuriousRtt>>,
 }
 
 impl Recovery {
@@ -162,7 +162,7 @@ impl Tcp {
         tsecr: Option<u32>,
         flight: u64,
     ) -> bool {
-        if self.agreed.timestamps {
+        if self.negotiated.timestamps {
             self.recovery.timed = None;
             let Some(tsecr) = tsecr else { return false };
             let ticks = self.clock(now).wrapping_sub(tsecr);
@@ -194,7 +194,7 @@ impl Tcp {
         segment: &Segment,
         flight: u64,
     ) -> bool {
-        if self.agreed.timestamps {
+        if self.negotiated.timestamps {
             return self.measure(now, self.tx.una, segment.timestamps.map(|ts| ts.1), flight);
         }
         if let Some(sent) = sent {
@@ -361,7 +361,7 @@ impl Tcp {
     }
 
     fn limit_mss(&mut self, bytes: u64) {
-        let options = if self.agreed.timestamps { 12 } else { 0 };
+        let options = if self.negotiated.timestamps { 12 } else { 0 };
         let mss = bytes.saturating_sub(options).max(1);
         self.tx.path_mss = self.tx.path_mss.min(bytes);
         if mss >= self.tx.mss {

@@ -62,7 +62,7 @@ impl Sums {
 
 /// What an acknowledgement changed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct News {
+pub(super) struct AckOutcome {
     /// Bytes that are known to have arrived and were not before (RFC 9937 §5: `DeliveredData`).
     pub(super) delivered: u64,
     /// Of these, bytes told by SACK blocks.
@@ -80,7 +80,7 @@ pub(super) struct Scoreboard {
     /// else none.
     snapshots: VecDeque<Snapshot>,
     /// With snapshots: what was found lost and is not reported yet.
-    fallen: Vec<(Record, Snapshot)>,
+    newly_lost: Vec<(Record, Snapshot)>,
     sums: Sums,
     /// Segments that have left, modulo 2³².
     order: u32,
@@ -118,7 +118,7 @@ impl Scoreboard {
 
     /// What was found lost since it was last asked.
     pub(super) fn take_fallen(&mut self) -> Vec<(Record, Snapshot)> {
-        std::mem::take(&mut self.fallen)
+        std::mem::take(&mut self.newly_lost)
     }
 
     /// RFC 6675 §4, SetPipe: bytes believed to be in the network.
@@ -181,8 +181,8 @@ impl Scoreboard {
         una: Seq,
         blocks: &[(Seq, Seq)],
         mut arrived: impl FnMut(&Record, Option<&Snapshot>),
-    ) -> News {
-        let mut news = News::default();
+    ) -> AckOutcome {
+        let mut news = AckOutcome::default();
         while let Some(front) = self.records.first().copied().filter(|front| front.start < una) {
             if front.sacked || front.lost || front.resent {
                 self.sums.remove(&Sums::of(&front));
@@ -233,7 +233,7 @@ impl Scoreboard {
     }
 
     /// [`Scoreboard::update`] without blocks and snapshots where no segment was touched; gives what is
-    /// [`News::timed`] there.
+    /// [`AckOutcome::timed`] there.
     #[inline]
     pub(super) fn advance(&mut self, una: Seq) -> Option<Instant> {
         let mut timed = None;
@@ -254,7 +254,7 @@ impl Scoreboard {
     fn take_block(
         &mut self,
         (left, right): (Seq, Seq),
-        news: &mut News,
+        news: &mut AckOutcome,
         arrived: &mut impl FnMut(&Record, Option<&Snapshot>),
     ) {
         let known = self.seen.iter().find(|(start, end)| *start <= left && left < *end);
@@ -291,7 +291,7 @@ impl Scoreboard {
             if was.pending == 0
                 && let Some(snapshot) = self.snapshots.get(at)
             {
-                self.fallen.push((*record, *snapshot));
+                self.newly_lost.push((*record, *snapshot));
             }
             self.pending_after = self.pending_after.min(record.start);
         }
@@ -358,7 +358,7 @@ impl Scoreboard {
             (self.seen, self.high) = ([(Seq::default(), Seq::default()); 4], Seq::default());
         }
         self.sums = Sums::default();
-        let Self { records, snapshots, fallen, sums, .. } = self;
+        let Self { records, snapshots, newly_lost, sums, .. } = self;
         records.each(|at, record| {
             let was = Sums::of(record);
             if !record.sacked && (at == 0 || also(record)) {
@@ -369,7 +369,7 @@ impl Scoreboard {
             if is.pending > was.pending
                 && let Some(snapshot) = snapshots.get(at)
             {
-                fallen.push((*record, *snapshot));
+                newly_lost.push((*record, *snapshot));
             }
         });
         self.pending_after = Seq::default();

@@ -13,7 +13,7 @@ use super::send::Draft;
 use super::{Segment, Tcp};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::packet::Ecn;
-use crate::probe::{Garbage, Probe};
+use crate::probe::{Probe, RxError};
 use crate::seq::Seq;
 use crate::time::{Instant, earlier};
 
@@ -67,7 +67,7 @@ impl Tcp {
         (ack, ecn): (Seq, Ecn),
         probe: &mut P,
     ) -> bool {
-        if self.agreed.ecn {
+        if self.negotiated.ecn {
             self.on_mark(segment, ecn);
             self.on_echo(now, segment, ack);
         }
@@ -99,7 +99,7 @@ impl Tcp {
         let Selective { board, rack, delivery, .. } = &mut *selective;
         let (flight, missing) = (board.pipe(), board.missing());
         let (doubted, mut arrivals) = (self.doubted_up_to(), Arrivals::default());
-        let echo = segment.timestamps.filter(|_| self.agreed.timestamps).map(|(_, echo)| echo);
+        let echo = segment.timestamps.filter(|_| self.negotiated.timestamps).map(|(_, echo)| echo);
         let after_timeout = !self.recovery.is_fast() && self.tx.una < self.recovery.recover;
         rack.iter_mut().for_each(Rack::on_ack_begins);
         let news = board.update(ack, &told.blocks[..told.count], |record, snapshot| {
@@ -193,7 +193,7 @@ impl Tcp {
         let Selective { board, rack: None, delivery: None, .. } = &mut **selective else {
             return false;
         };
-        if segment.sack.is_some() || self.agreed.ecn || self.recovery.doubt.is_some() {
+        if segment.sack.is_some() || self.negotiated.ecn || self.recovery.doubt.is_some() {
             return false;
         }
         if self.tx.una == self.tx.max {
@@ -307,7 +307,7 @@ impl Tcp {
         for (left, right) in sack.as_slice() {
             let (left, right) = (self.tx.una.near(*left), self.tx.una.near(*right));
             if left >= right || right > self.tx.max {
-                self.garbage(now, probe, Garbage::BadAck);
+                self.rx_error(now, probe, RxError::BadAck);
             } else if right > ack {
                 // RFC 2883 §4.2: the first block lies within the second.
                 let first = told.blocks[0];

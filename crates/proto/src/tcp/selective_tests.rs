@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 
 use super::{Config, Controller, LossRecovery, Tcp};
-use crate::dice::Dice;
 use crate::endpoint::{Endpoint, Input, Output};
 use crate::packet::{Body, Damage, Ecn, Frame, PathId, Payload};
 use crate::probe::{Note, Place, Probe, Topic};
+use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
 thread_local! {
@@ -98,8 +98,8 @@ fn exchange(script: &Script, shut: bool) -> Vec<String> {
     let Script { config, writes, fates } = script;
     let mut exchange = Exchange {
         ends: [
-            Tcp::client(config, Dice::new(1, "client")),
-            Tcp::listener(config, Dice::new(1, "server")),
+            Tcp::client(config, Rng::new(1, "client")),
+            Tcp::listener(config, Rng::new(1, "server")),
         ],
         wakes: [None; 2],
         agenda: BTreeMap::new(),

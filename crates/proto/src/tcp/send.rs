@@ -200,7 +200,7 @@ impl Tcp {
         self.timers.ack = None;
         let extended = self.extended && (self.echoes.owed || self.rx.has_blocks());
         let (sack, echo) = if extended { self.extras(draft.len) } else { Default::default() };
-        let timestamps = self.agreed.timestamps.then(|| self.stamp(now));
+        let timestamps = self.negotiated.timestamps.then(|| self.stamp(now));
         Output::Transmit(Transmit {
             path: PathId(0),
             ecn: draft.ecn,
@@ -232,7 +232,7 @@ impl Tcp {
         if !self.rx.has_blocks() {
             return (None, echo);
         }
-        let free = if self.agreed.timestamps { 28 } else { 40 };
+        let free = if self.negotiated.timestamps { 28 } else { 40 };
         (self.rx.blocks(self.tx.mss.saturating_sub(len).min(free) as usize), echo)
     }
 
@@ -397,7 +397,7 @@ impl Tcp {
         let after = end + u64::from(fin);
         let mut ecn = Ecn::NotEct;
         // RFC 3168 §6.1.5: what is sent again is not ECN-capable.
-        if self.agreed.ecn && len > 0 && seq >= self.tx.max {
+        if self.negotiated.ecn && len > 0 && seq >= self.tx.max {
             let (capable, bits) = self.ecn_on_new_data();
             (ecn, flags) = (capable, flags | bits);
         }

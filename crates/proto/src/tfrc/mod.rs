@@ -2,7 +2,7 @@
 //! sender's round-trip time (§3.2.1), answered by feedback packets (§3.2.2).
 //!
 //! There is no handshake: the first data packet leaves at once (§4.2), and either end may send.
-//! Nothing waits in here: [`room`](Endpoint::room) is zero unless a packet may leave now. What may
+//! Nothing waits in here: [`room`](Endpoint::send_capacity) is zero unless a packet may leave now. What may
 //! leave when is `rate`'s answer; this room numbers packets, stamps them and reads the stamps.
 
 mod packet;
@@ -16,12 +16,12 @@ use serde::{Deserialize, Serialize};
 
 pub use packet::{Data, Feedback, Packet};
 
-use crate::dice::Dice;
 use crate::endpoint::{Endpoint, Event, Input, Output, Transmit};
 use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
-use crate::probe::{Garbage, Note, Place, Probe};
+use crate::probe::{Note, Place, Probe, RxError};
 use crate::profile::Profile;
 use crate::rate::{self, Kind, Machine, Rung};
+use crate::rng::Rng;
 use crate::time::{Instant, earlier};
 use receiver::Receiver;
 use sender::Sender;
@@ -39,13 +39,13 @@ const fn least_mtu(version: IpVersion) -> u32 {
     }
 }
 
-/// Knobs of a bare TFRC flow.
+/// Parameters of a bare TFRC flow.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// Whose values the knobs have that are left open. Default `rfc`.
     pub profile: Profile,
-    /// Knobs of the rate.
+    /// Parameters of the rate.
     pub rate: rate::Config,
     /// Whether data packets are sent as ECN-capable, so that a router can mark instead of dropping
     /// them (RFC 5348 §5.3: a mark counts as a loss). Default false, as in most studies.
@@ -55,7 +55,7 @@ pub struct Config {
 impl Config {
     /// All that cannot be of `rate`, or has no effect here; empty if there is nothing to say.
     #[must_use]
-    pub fn check(&self) -> Vec<rate::Impossible> {
+    pub fn check(&self) -> Vec<rate::ConfigError> {
         self.rate.check().into_iter().chain(self.rate.dccp_only()).collect()
     }
 }
@@ -81,21 +81,21 @@ pub struct Tfrc {
 impl Tfrc {
     /// The end that opens.
     #[must_use]
-    pub fn client(config: &Config, dice: Dice) -> Self {
-        Self::with_ladder(config, dice, &[])
+    pub fn client(config: &Config, rng: Rng) -> Self {
+        Self::with_ladder(config, rng, &[])
     }
     /// The end that is called; both are alike, since nothing is opened.
     #[must_use]
-    pub fn listener(config: &Config, dice: Dice) -> Self {
-        Self::with_ladder(config, dice, &[])
+    pub fn listener(config: &Config, rng: Rng) -> Self {
+        Self::with_ladder(config, rng, &[])
     }
     /// An end whose source can send in these encodings, best first.
     #[must_use]
-    pub fn with_ladder(config: &Config, mut dice: Dice, ladder: &[Rung]) -> Self {
+    pub fn with_ladder(config: &Config, mut rng: Rng, ladder: &[Rung]) -> Self {
         let parameters = config.rate.resolve(config.profile, Kind::Tfrc);
         Self {
             receiver: Receiver::new(&parameters),
-            sender: Sender::new(parameters, ladder, dice.bits() as u32),
+            sender: Sender::new(parameters, ladder, rng.bits() as u32),
             ecn: config.ecn,
             outbound: VecDeque::new(),
             answers: VecDeque::new(),
@@ -131,7 +131,7 @@ impl Tfrc {
         ecn: Ecn,
         packet: &mut Packet,
         probe: &mut P,
-    ) -> Result<(), Garbage> {
+    ) -> Result<(), RxError> {
         match packet {
             Packet::Data(data) => {
                 self.receiver.on_data(now, ecn, data, probe)?;
@@ -150,7 +150,7 @@ impl Tfrc {
         ecn: Ecn,
         body: &mut Body,
         probe: &mut P,
-    ) -> Result<(), Garbage> {
+    ) -> Result<(), RxError> {
         match body {
             Body::Tfrc(packet) => self.on_packet(now, ecn, packet, probe),
             Body::TooBig { mtu, quote } => {
@@ -159,7 +159,7 @@ impl Tfrc {
                 self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
                 Ok(())
             }
-            Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) | Body::Sctp(_) => Err(Garbage::Unexpected),
+            Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) | Body::Sctp(_) => Err(RxError::Unexpected),
         }
     }
 
@@ -240,11 +240,11 @@ impl Endpoint for Tfrc {
         self.sender.note_unused(now);
         let verdict = match damage {
             // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
-            Damage::Payload => Err(Garbage::Checksum),
+            Damage::Payload => Err(RxError::Checksum),
             Damage::None => self.on_body(now, ecn, body, probe),
         };
-        if let Err(garbage) = verdict {
-            probe.record(now, Place::Peer(0), &Note::Garbage(garbage));
+        if let Err(rx_error) = verdict {
+            probe.record(now, Place::Peer(0), &Note::RxError(rx_error));
         }
         self.look(now);
     }
@@ -274,7 +274,7 @@ impl Endpoint for Tfrc {
         Output::Idle { until: self.deadline() }
     }
 
-    fn room(&self) -> usize {
+    fn send_capacity(&self) -> usize {
         if self.closed || !self.sender.is_open() {
             return 0;
         }

@@ -2,7 +2,7 @@
 //! duplicates out, and writes feedback when the machine wants it.
 
 use crate::packet::Ecn;
-use crate::probe::{Garbage, Probe};
+use crate::probe::{Probe, RxError};
 use crate::rate::{self, Arrival, Parameters};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
@@ -44,7 +44,7 @@ impl Receiver {
         ecn: Ecn,
         data: &Data,
         probe: &mut P,
-    ) -> Result<(), Garbage> {
+    ) -> Result<(), RxError> {
         let Some(seq) = self.place(data.seq)? else { return Ok(()) };
         self.last = Some((data.timestamp, now));
         let rtt = Some(Duration::from_micros(data.rtt.into())).filter(|rtt| !rtt.is_zero());
@@ -70,7 +70,7 @@ impl Receiver {
 
     /// The place of a number in its space; `None` if it has been there, or may have been.
     #[inline(always)]
-    fn place(&mut self, wire: u32) -> Result<Option<Seq>, Garbage> {
+    fn place(&mut self, wire: u32) -> Result<Option<Seq>, RxError> {
         let Some((greatest, seen)) = &mut self.seen else {
             return Ok(Some(self.begin(wire)));
         };
@@ -84,7 +84,7 @@ impl Receiver {
                 return Ok(Some(self.begin(wire)));
             }
             self.elsewhere = Some(wire.wrapping_add(1));
-            return Err(Garbage::OutOfWindow);
+            return Err(RxError::OutOfWindow);
         }
         // A sender that is still where it was has not begun anew.
         self.elsewhere = None;

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::endpoint::Event;
-use crate::probe::{Garbage, Probe};
+use crate::probe::{Probe, RxError};
 use crate::rate::{Machine, Parameters, Permit, RateControl, Report, Rung};
 use crate::time::{Duration, Instant, earlier};
 
@@ -94,19 +94,19 @@ impl Sender {
         now: Instant,
         feedback: &Feedback,
         probe: &mut P,
-    ) -> Result<(), Garbage> {
-        let machine = self.machine.as_mut().ok_or(Garbage::Unexpected)?;
+    ) -> Result<(), RxError> {
+        let machine = self.machine.as_mut().ok_or(RxError::Unexpected)?;
         // RFC 5348 §4.3 step 1: R_sample = (t_now − t_recvdata) − t_delay
         let age = Duration::from_micros(micros(now).wrapping_sub(feedback.timestamp).into());
         let delay = Duration::from_micros(feedback.delay.into());
         // A stamp is rounded down to its microsecond, and may so lie before the packet itself.
         let oldest = now.saturating_since(self.first) + Duration::from_micros(1);
         if age > oldest || age < delay {
-            return Err(Garbage::BadAck);
+            return Err(RxError::BadAck);
         }
         let sent = Instant::from_nanos(now.as_nanos().saturating_sub(age.as_nanos()));
         if sent < self.covered {
-            return Err(Garbage::OldTimestamp);
+            return Err(RxError::OldTimestamp);
         }
         self.covered = sent;
         let rtt = Some(age.saturating_sub(delay)).filter(|rtt| !rtt.is_zero());

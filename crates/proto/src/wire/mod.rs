@@ -26,7 +26,7 @@ use bytes::Bytes;
 
 pub use crate::packet::INITIAL_TTL;
 use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, Packet, Payload};
-use crate::probe::Garbage;
+use crate::probe::RxError;
 
 /// Where a packet comes from and where it goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,11 +118,11 @@ pub enum WireError {
 impl WireError {
     /// The note an endpoint's driver takes of it.
     #[must_use]
-    pub const fn garbage(self) -> Garbage {
+    pub const fn rx_error(self) -> RxError {
         match self {
-            Self::Checksum(_) => Garbage::Checksum,
-            Self::Unsupported(_) => Garbage::Unexpected,
-            _ => Garbage::Malformed,
+            Self::Checksum(_) => RxError::Checksum,
+            Self::Unsupported(_) => RxError::Unexpected,
+            _ => RxError::Malformed,
         }
     }
 }
@@ -317,7 +317,7 @@ pub(crate) fn carried(bytes: Bytes, hints: Hints) -> Frame {
 /// Reads a whole IP packet. Bytes beyond its length field are link padding and are left.
 ///
 /// # Errors
-/// Says what is wrong with the bytes; [`WireError::garbage`] makes it a note. Never panics.
+/// Says what is wrong with the bytes; [`WireError::rx_error`] makes it a note. Never panics.
 pub fn parse(bytes: &[u8], hints: Hints) -> Result<Parsed, WireError> {
     match bytes.first().map(|byte| byte >> 4) {
         Some(4) => {

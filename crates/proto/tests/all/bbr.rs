@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use crate::pair::*;
 use talkspurt_proto::congestion::{Bbr, Congestion, CongestionControl, Start};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::probe::Gauge;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tcp::{Config, Controller, LossRecovery};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
@@ -58,18 +58,18 @@ impl Path {
         let (mut free, mut count) = (Instant::ZERO, 0);
         pair.on_wire(move |sent| {
             if sent.from != Client || sent.len() == 0 {
-                return Fate::Arrive;
+                return Verdict::Arrive;
             }
             count += 1;
             let bytes = (20 + sent.segment.header_bytes() + sent.len()) as u64;
             let wait = free.saturating_since(sent.at);
             let full = wait > rate.time_for(buffer).unwrap();
             if full || (loses.get() > 0 && count % loses.get() == 0) {
-                return Fate::Drop;
+                return Verdict::Drop;
             }
             noted.borrow_mut().push((sent.at, wait));
             free = free.max(sent.at) + rate.time_for(bytes).unwrap();
-            Fate::Late(free - sent.at)
+            Verdict::Late(free - sent.at)
         });
         Self { pair, lose, waits }
     }
@@ -449,7 +449,7 @@ fn after_a_timeout_the_model_stands() {
 #[test]
 fn a_mark_ends_startup() {
     let start = Start { quantum: 1000, window: 10_000, threshold: None };
-    let mut bbr = Bbr::new(&start, Instant::ZERO, Dice::new(1, "bbr"));
+    let mut bbr = Bbr::new(&start, Instant::ZERO, Rng::new(1, "bbr"));
     assert_eq!(bbr.model().unwrap().phase, 0);
     bbr.on_congestion(at(100), &Congestion::Mark { flight: 10_000 });
     let model = bbr.model().unwrap();
@@ -519,14 +519,14 @@ fn a_deep_buffer_stays_empty() {
 fn random_losses_do_not_stop_it() {
     let share = |controller: Controller, p: f64| {
         let mut path = Path::of(Pair::new(&config(controller)), ms(20), DEEP);
-        let mut dice = Dice::new(7, "loss");
+        let mut rng = Rng::new(7, "loss");
         let (mut free, rate) = (Instant::ZERO, Rate::from_bps(RATE));
         path.pair.on_wire(move |sent| {
             if sent.from != Client || sent.len() == 0 {
-                return Fate::Arrive;
+                return Verdict::Arrive;
             }
             free = free.max(sent.at) + rate.time_for(1040).unwrap();
-            if dice.chance(p) { Fate::Drop } else { Fate::Late(free - sent.at) }
+            if rng.chance(p) { Verdict::Drop } else { Verdict::Late(free - sent.at) }
         });
         path.pair.send(Client, 1_000_000_000);
         path.pair.drive_for(ms(5_000));

@@ -117,14 +117,14 @@ impl Bench {
 
 /// What a path does to a packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Verdict {
     Arrives,
     Marked,
     Lost,
 }
 
 enum Event {
-    Data(u64, Fate),
+    Data(u64, Verdict),
     Ack { number: u64, ack: SeqNo, options: Options },
 }
 
@@ -177,12 +177,12 @@ impl Path {
     }
 
     /// Runs until `end` with an application that always has data, or one that has a packet every
-    /// `interval`; `fate` decides about the n-th data packet, from 0.
+    /// `interval`; `verdict` decides about the n-th data packet, from 0.
     pub(crate) fn run(
         &mut self,
         end: Instant,
         interval: Option<Duration>,
-        mut fate: impl FnMut(u64) -> Fate,
+        mut verdict: impl FnMut(u64) -> Verdict,
     ) {
         while self.now < end {
             while let Some(interval) = interval.filter(|_| self.due <= self.now) {
@@ -193,7 +193,7 @@ impl Path {
                 && self.sender.permit(self.now) == Permit::Now
             {
                 self.waiting = self.waiting.saturating_sub(1);
-                self.send(&mut fate);
+                self.send(&mut verdict);
             }
             self.acknowledge();
             let timers =
@@ -219,7 +219,7 @@ impl Path {
         }
     }
 
-    fn send(&mut self, fate: &mut impl FnMut(u64) -> Fate) {
+    fn send(&mut self, verdict: &mut impl FnMut(u64) -> Verdict) {
         let departure = Departure { seq: seq(self.next), data_bytes: Some(1000) };
         self.sender.on_sent(self.now, &departure, &mut ());
         if self.sender.owes_ack() {
@@ -228,10 +228,10 @@ impl Path {
             self.vector.on_ack_of_ack(seq(self.peer.saturating_sub(1)), &Options::default());
         }
         self.most = self.most.max(self.sender.pipe());
-        let fate = fate(self.departures.len() as u64);
+        let verdict = verdict(self.departures.len() as u64);
         self.departures.push(self.now);
-        if fate != Fate::Lost {
-            self.plan(self.now + self.rtt / 2, Event::Data(self.next, fate));
+        if verdict != Verdict::Lost {
+            self.plan(self.now + self.rtt / 2, Event::Data(self.next, verdict));
         }
         self.next += 1;
     }
@@ -251,8 +251,8 @@ impl Path {
     fn take(&mut self, event: Event) {
         let none = Options::default();
         match event {
-            Event::Data(number, fate) => {
-                let ecn = if fate == Fate::Marked { Ecn::Ce } else { Ecn::Ect0 };
+            Event::Data(number, verdict) => {
+                let ecn = if verdict == Verdict::Marked { Ecn::Ce } else { Ecn::Ect0 };
                 self.vector.on_packet(seq(number), ecn);
                 let arrival = Arrival {
                     seq: seq(number),

@@ -22,7 +22,7 @@ enum Step {
     /// An acknowledgement of the packet so far behind the newest, with these runs.
     Ack(u64, Vec<(State, u8)>),
     /// Bytes that may be options.
-    Garbage(u64, Vec<u8>),
+    RxError(u64, Vec<u8>),
     /// The timer runs out.
     Timeout,
     /// Time passes, in ms.
@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => Just(Step::Other),
         8 => (0_u64..12, runs).prop_map(|(behind, runs)| Step::Ack(behind, runs)),
         1 => (0_u64..12, prop::collection::vec(any::<u8>(), 0..40))
-            .prop_map(|(behind, bytes)| Step::Garbage(behind, bytes)),
+            .prop_map(|(behind, bytes)| Step::RxError(behind, bytes)),
         1 => Just(Step::Timeout),
         2 => (0_u64..300).prop_map(Step::Pass),
     ]
@@ -105,7 +105,7 @@ proptest! {
                     bench.ack(newest - behind, &runs);
                     model.hear(newest - behind, &runs);
                 }
-                Step::Garbage(behind, bytes) if behind < newest => {
+                Step::RxError(behind, bytes) if behind < newest => {
                     let options = Options::from_bytes(&bytes);
                     // What of it is a vector counts.
                     let mut cells = Vec::new();

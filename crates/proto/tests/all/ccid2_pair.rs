@@ -2,7 +2,7 @@
 //! Round-trip time 100 ms, nothing else delays.
 
 use crate::dccp_pair::{
-    ACK, Client, DATA, DATA_ACK, Fate, Pair, SYNC, Sent, Server, at, feature, ms, options, wire,
+    ACK, Client, DATA, DATA_ACK, Pair, SYNC, Sent, Server, Verdict, at, feature, ms, options, wire,
 };
 use talkspurt_proto::dccp::ccid2;
 use talkspurt_proto::dccp::options::{Opt, feature as number};
@@ -29,12 +29,12 @@ fn data(pair: &Pair) -> Vec<Sent> {
 }
 
 /// Loses every n-th data packet of the client.
-fn lossy(pair: &mut Pair, period: u64, fate: Fate) {
+fn lossy(pair: &mut Pair, period: u64, verdict: Verdict) {
     let mut count = 0;
     pair.on_wire(move |sent| {
         let is_data = sent.is(Client, DATA) || sent.is(Client, DATA_ACK);
         count += u64::from(is_data);
-        if is_data && count.is_multiple_of(period) { fate } else { Fate::Arrive }
+        if is_data && count.is_multiple_of(period) { verdict } else { Verdict::Arrive }
     });
 }
 
@@ -51,7 +51,7 @@ fn per_rtt(pair: &Pair) -> Vec<u64> {
 
 fn nobody_is_confused(pair: &Pair) {
     assert!(pair.of_kind(Client, SYNC).is_empty() && pair.of_kind(Server, SYNC).is_empty());
-    assert!(pair.client.notes.garbage.is_empty() && pair.server.notes.garbage.is_empty());
+    assert!(pair.client.notes.rx_error.is_empty() && pair.server.notes.rx_error.is_empty());
 }
 
 #[test]
@@ -80,10 +80,10 @@ fn slow_start_grows_by_half_a_round_trip_or_doubles() {
 
 #[test]
 fn bulk_follows_the_square_root_law_under_losses_and_marks() {
-    for fate in [Fate::Drop, Fate::Mark] {
+    for verdict in [Verdict::Drop, Verdict::Mark] {
         let (datagrams, period) = (30_000, 333);
         let mut pair = bulk(&config(Profile::Rfc), datagrams);
-        lossy(&mut pair, period, fate);
+        lossy(&mut pair, period, verdict);
         pair.connect();
         pair.drive_until(at(120_000));
         let from = at(20_000);
@@ -97,12 +97,12 @@ fn bulk_follows_the_square_root_law_under_losses_and_marks() {
         // do not grow in the round trip after a loss.
         let law = 1.2 * 1000.0 / 0.1 * (period as f64).sqrt();
         let part = bytes as f64 / 100.0 / law;
-        assert!((0.88..=1.0).contains(&part), "{fate:?}: {part:.3} of the law");
+        assert!((0.88..=1.0).contains(&part), "{verdict:?}: {part:.3} of the law");
         nobody_is_confused(&pair);
         let delivered = pair.server.received.len() as u64;
         let sent = data.len() as u64;
-        match fate {
-            Fate::Mark => assert!(sent - delivered < 60, "marks lose nothing"),
+        match verdict {
+            Verdict::Mark => assert!(sent - delivered < 60, "marks lose nothing"),
             _ => assert!((sent - delivered).abs_diff(sent / period) < 60),
         }
         // RFC 4341 §6: one acknowledgement for two data packets, and one more for each hole or mark.
@@ -148,7 +148,11 @@ fn lost_acknowledgements_double_ack_ratio_by_negotiation() {
     let mut count = 0;
     pair.on_wire(move |sent| {
         count += u64::from(sent.is(Server, ACK));
-        if sent.is(Server, ACK) && count.is_multiple_of(40) { Fate::Drop } else { Fate::Arrive }
+        if sent.is(Server, ACK) && count.is_multiple_of(40) {
+            Verdict::Drop
+        } else {
+            Verdict::Arrive
+        }
     });
     pair.connect();
     pair.drive_until(at(1500));
@@ -188,7 +192,7 @@ fn voice_with_one_late(late: u64) -> Pair {
     let mut count = 0;
     pair.on_wire(move |sent| {
         count += u64::from(sent.from == Client && sent.packet.kind.is_data());
-        if sent.from == Client && count == 50 { Fate::Late(ms(late)) } else { Fate::Arrive }
+        if sent.from == Client && count == 50 { Verdict::Late(ms(late)) } else { Verdict::Arrive }
     });
     for _ in 0..100 {
         pair.send(Client, 172);
@@ -214,7 +218,7 @@ fn silence_of_the_network_backs_off_as_tcp_does() {
     pair.connect();
     pair.drive_until(at(700));
     let until = pair.now;
-    pair.on_wire(move |sent| if sent.from == Server { Fate::Drop } else { Fate::Arrive });
+    pair.on_wire(move |sent| if sent.from == Server { Verdict::Drop } else { Verdict::Arrive });
     pair.drive_until(at(16_000));
     let after = data(&pair).into_iter().filter(|sent| sent.at > until + ms(200));
     let alone: Vec<u64> = after.map(|sent| sent.at.as_nanos() / 1_000_000).collect();

@@ -1,20 +1,20 @@
 //! CCID 3 and 4 in a DCCP connection: the throughput the equation promises, and what the studies
 //! saw with ns-2 and Linux. Every band was stated before the first measurement.
 
-use crate::road::{Fate, Road, Source, at, ms};
+use crate::road::{Road, Source, Verdict, at, ms};
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::Body;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::equation;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 
 fn pair(config: &Config, one_way: Duration) -> Road<Dccp> {
-    let client = Dccp::client(config, Dice::new(1, "client"));
-    let listener = Dccp::listener(config, Dice::new(1, "listener"));
+    let client = Dccp::client(config, Rng::new(1, "client"));
+    let listener = Dccp::listener(config, Rng::new(1, "listener"));
     Road::new(client, listener, one_way)
 }
 
@@ -24,13 +24,10 @@ fn is_data(body: &Body) -> bool {
 
 /// Loses data packets at random.
 fn lose(road: &mut Road<Dccp>, chance: f64) {
-    let mut dice = Dice::new(1, "loss");
-    road.judge(
-        0,
-        move |_, body| {
-            if is_data(body) && dice.chance(chance) { Fate::Drop } else { Fate::Arrive }
-        },
-    );
+    let mut rng = Rng::new(1, "loss");
+    road.judge(0, move |_, body| {
+        if is_data(body) && rng.chance(chance) { Verdict::Drop } else { Verdict::Arrive }
+    });
 }
 
 /// Mean of p at the sender and data received in bit/s, from 20 s to 220 s.
@@ -39,8 +36,8 @@ fn run(road: &mut Road<Dccp>) -> (f64, f64) {
     road.keep = false;
     road.open();
     road.drive_until(to);
-    assert_eq!(road.ends[0].notes.garbage, []);
-    assert_eq!(road.ends[1].notes.garbage, []);
+    assert_eq!(road.ends[0].notes.rx_error, []);
+    assert_eq!(road.ends[1].notes.rx_error, []);
     let p = road.ends[0].notes.mean(Gauge::LossEventRate, from, to);
     (p, road.ends[1].throughput(from, to))
 }
@@ -184,7 +181,7 @@ fn call(lost: impl Fn(&Body) -> bool + Copy + 'static) -> Road<Dccp> {
         road.judge(end, move |now, body| {
             let candidate = now > at(1000) && lost(body);
             count += u32::from(candidate);
-            if candidate && count.is_multiple_of(4) { Fate::Drop } else { Fate::Arrive }
+            if candidate && count.is_multiple_of(4) { Verdict::Drop } else { Verdict::Arrive }
         });
         road.ends[end].source = Source::Steady { bytes: 160, interval: ms(20), queue: 5 };
     }
@@ -221,7 +218,7 @@ fn lost_acknowledgements_of_a_call_are_no_loss_events() {
         |body: &Body| matches!(body, Body::Dccp(it) if matches!(it.kind, Kind::Ack { .. }));
     for (lost, fewer) in [(is_ack as fn(&Body) -> bool, false), (is_data, true)] {
         let road = call(lost);
-        assert!(road.log.iter().filter(|sent| sent.fate == Fate::Drop).count() > 20);
+        assert!(road.log.iter().filter(|sent| sent.verdict == Verdict::Drop).count() > 20);
         for end in &road.ends {
             let p = end.notes.last(Gauge::LossEventRate).unwrap();
             assert_eq!(p > 0.0, fewer, "{p}");
@@ -277,7 +274,7 @@ fn greatest_rtt(road: &Road<Dccp>, until: Instant) -> f64 {
 fn renker_s_standing_round_trip_is_the_floor_of_p() {
     let road = renker(false, 300);
     let notes = &road.ends[0].notes;
-    assert_eq!(notes.garbage, []);
+    assert_eq!(notes.rx_error, []);
     let near = |value: f64, expected: f64, factor: f64| {
         assert!(value <= expected * factor && value >= expected / factor, "{value} {expected}");
     };

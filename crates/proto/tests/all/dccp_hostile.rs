@@ -6,9 +6,9 @@
 use crate::dccp_pair::*;
 use proptest::prelude::*;
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Options, Packet, ResetCode, State, WireSeq};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
 use talkspurt_proto::packet::{Body, Damage, Ecn};
+use talkspurt_proto::rng::Rng;
 
 /// Every packet of an exchange with everything in it: both directions, a change of CCID, loss.
 fn exchange(ccid: Ccid) -> Vec<Packet> {
@@ -23,7 +23,7 @@ fn exchange(ccid: Ccid) -> Vec<Packet> {
     let mut count = 0_u32;
     pair.on_wire(move |_| {
         count += 1;
-        if count.is_multiple_of(17) { Fate::Drop } else { Fate::Arrive }
+        if count.is_multiple_of(17) { Verdict::Drop } else { Verdict::Arrive }
     });
     pair.input(Client, Input::Open);
     for _ in 0..40 {
@@ -181,7 +181,7 @@ proptest! {
             let before = alone.sent.len();
             alone.input(arriving(packet, ecn, damage));
             prop_assert!(alone.sent.len() - before <= 8, "a storm");
-            if data % 3 == 0 && alone.dccp.room() >= 100 {
+            if data % 3 == 0 && alone.dccp.send_capacity() >= 100 {
                 alone.send(100);
             }
             now += ms(u64::from(time));
@@ -198,7 +198,7 @@ proptest! {
     fn unproven_addresses(cookie: bool, list in happenings()) {
         let recorded = exchange(Ccid::Three);
         let config = Config { init_cookie: cookie, ..Config::new(Ccid::Three) };
-        let mut dccp = Dccp::listener(&config, Dice::new(9, "victim"));
+        let mut dccp = Dccp::listener(&config, Rng::new(9, "victim"));
         let mut now = talkspurt_proto::time::Instant::ZERO;
         for (index, changes, time, _) in list {
             let mut packet = recorded[usize::from(index) % recorded.len()].clone();
@@ -237,14 +237,14 @@ fn the_smallest_request() {
 }
 
 /// Bytes that one end may hold whatever arrives.
-const MOST_BYTES: usize = 4 << 20;
+const MAX_BYTES: usize = 4 << 20;
 
 /// A peer of a hundred thousand packets that lie within the windows and about everything else: gaps,
 /// marks, random options, options of a kind that makes a CCID remember, nothing ever acknowledged
 /// for long. Where it ends a connection it begins another.
 #[test]
 fn memory_is_bounded() {
-    let mut dice = Dice::new(5, "hostile");
+    let mut rng = Rng::new(5, "hostile");
     let mut greatest = 0;
     for ccid in [Ccid::Two, Ccid::Three, Ccid::Four] {
         let config = Config { ack_vector: true, ..Config::new(ccid) };
@@ -256,7 +256,7 @@ fn memory_is_bounded() {
         let mut alone = Alone::open_server(&config, &list);
         let mut lives = 1;
         for _ in 0..34_000 {
-            let bits = dice.bits();
+            let bits = rng.bits();
             let [_, step, ecn, length, first, time, data, old] = bits.to_le_bytes();
             if alone.dccp.state() != State::Open {
                 alone = Alone::open_server(&config, &list);
@@ -271,7 +271,7 @@ fn memory_is_bounded() {
             let types = [38, 37, 40, 41, 42, 43, 192, 193, 194, 195, 36, 35];
             let mut bytes = Vec::new();
             for _ in 0..length % 4 {
-                let random = dice.bits().to_le_bytes();
+                let random = rng.bits().to_le_bytes();
                 let long = usize::from(random[0] % 7);
                 bytes.extend([types[usize::from(random[7]) % types.len()], 2 + long as u8]);
                 bytes.extend(&random[1..=long]);
@@ -281,7 +281,7 @@ fn memory_is_bounded() {
             packet.options = Options::from_bytes(&bytes);
             let ecn = if ecn < 40 { Ecn::Ce } else { Ecn::Ect0 };
             alone.input(arriving(packet, ecn, Damage::None));
-            if data % 2 == 0 && alone.dccp.room() >= 100 {
+            if data % 2 == 0 && alone.dccp.send_capacity() >= 100 {
                 alone.send(100);
             }
             // Mostly a burst, now and then a pause.
@@ -295,6 +295,6 @@ fn memory_is_bounded() {
             greatest = greatest.max(alone.dccp.footprint());
         }
         println!("CCID {wanted:?}: {lives} connections, at most {greatest} bytes");
-        assert!(greatest > 0 && greatest <= MOST_BYTES, "CCID {wanted:?} holds {greatest} bytes");
+        assert!(greatest > 0 && greatest <= MAX_BYTES, "CCID {wanted:?} holds {greatest} bytes");
     }
 }

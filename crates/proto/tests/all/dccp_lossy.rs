@@ -1,21 +1,21 @@
 //! Whole DCCP connections over a wire that loses, reorders and repeats, each turn decided by seeded
-//! dice: whatever happens, nothing is delivered twice or changed, the connection lives, and it
+//! rng: whatever happens, nothing is delivered twice or changed, the connection lives, and it
 //! closes in order.
 
 use crate::dccp_pair::*;
 use talkspurt_proto::dccp::{Ccid, Config, State};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Event, Input};
 use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::rng::Rng;
 
 fn story(config: &Config, seed: u64) -> (usize, usize) {
     let mut pair = Pair::new(config);
-    let mut dice = Dice::new(seed, "wire");
-    pair.on_wire(move |_| match dice.below(100) {
-        0..3 => Fate::Drop,
-        3..6 => Fate::Late(ms(1 + dice.below(60))),
-        6..8 => Fate::Twice(ms(1 + dice.below(60))),
-        _ => Fate::Arrive,
+    let mut rng = Rng::new(seed, "wire");
+    pair.on_wire(move |_| match rng.below(100) {
+        0..3 => Verdict::Drop,
+        3..6 => Verdict::Late(ms(1 + rng.below(60))),
+        6..8 => Verdict::Twice(ms(1 + rng.below(60))),
+        _ => Verdict::Arrive,
     });
     pair.input(Client, Input::Open);
     for index in 0..150_u64 {

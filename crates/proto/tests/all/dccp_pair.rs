@@ -5,10 +5,10 @@
 use bytes::Bytes;
 use talkspurt_proto::dccp::options::{Feature, Opt};
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Options, Packet, ResetCode, State, WireSeq};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, Transmit};
 use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId, Payload};
-use talkspurt_proto::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{Gauge, Note, Place, Probe, RxError, Topic};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 
 pub const fn ms(millis: u64) -> Duration {
@@ -26,7 +26,7 @@ pub fn plain() -> Config {
 /// Notes of an endpoint, kept.
 #[derive(Default)]
 pub struct Notes {
-    pub garbage: Vec<Garbage>,
+    pub rx_error: Vec<RxError>,
     pub gauges: Vec<(Instant, Gauge, f64)>,
 }
 
@@ -36,7 +36,7 @@ impl Probe for Notes {
     }
     fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
         match note {
-            Note::Garbage(garbage) => self.garbage.push(*garbage),
+            Note::RxError(rx_error) => self.rx_error.push(*rx_error),
             Note::Gauge { gauge, value } => self.gauges.push((now, *gauge, *value)),
             _ => {}
         }
@@ -109,7 +109,7 @@ impl Sent {
 
 /// What the wire does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Verdict {
     Arrive,
     Drop,
     /// Arrives so much later than it should, overtaken by others.
@@ -122,7 +122,7 @@ pub enum Fate {
     Damage,
 }
 
-type Wire = Box<dyn FnMut(&Sent) -> Fate>;
+type Wire = Box<dyn FnMut(&Sent) -> Verdict>;
 
 struct Flight {
     at: Instant,
@@ -151,8 +151,8 @@ impl Pair {
     }
     pub fn of(client: &Config, server: &Config) -> Self {
         Self::between(
-            Dccp::client(client, Dice::new(1, "client")),
-            Dccp::listener(server, Dice::new(1, "server")),
+            Dccp::client(client, Rng::new(1, "client")),
+            Dccp::listener(server, Rng::new(1, "server")),
         )
     }
     pub fn between(client: Dccp, server: Dccp) -> Self {
@@ -162,7 +162,7 @@ impl Pair {
             server: End::new(server),
             log: Vec::new(),
             delay: ms(50),
-            wire: Box::new(|_| Fate::Arrive),
+            wire: Box::new(|_| Verdict::Arrive),
             flying: Vec::new(),
             order: 0,
         }
@@ -176,7 +176,7 @@ impl Pair {
     }
 
     /// Decides on every packet sent from now on.
-    pub fn on_wire(&mut self, wire: impl FnMut(&Sent) -> Fate + 'static) {
+    pub fn on_wire(&mut self, wire: impl FnMut(&Sent) -> Verdict + 'static) {
         self.wire = Box::new(wire);
     }
 
@@ -271,7 +271,7 @@ impl Pair {
                         "deadlines do not lie in the past"
                     );
                     end.wake = until;
-                    let room = end.dccp.room();
+                    let room = end.dccp.send_capacity();
                     let fits = |frame: &Frame| room > 0 && frame.wire_bytes() <= room;
                     if !end.waiting.front().is_some_and(fits) {
                         return;
@@ -287,8 +287,8 @@ impl Pair {
         let Body::Dccp(packet) = transmit.body else { panic!("DCCP sends DCCP") };
         let mut sent =
             Sent { at: self.now, from, ecn: transmit.ecn, packet: *packet, dropped: false };
-        let fate = (self.wire)(&sent);
-        sent.dropped = fate == Fate::Drop;
+        let verdict = (self.wire)(&sent);
+        sent.dropped = verdict == Verdict::Drop;
         let arrives = self.now + self.delay;
         let mut fly = |at, ecn, damage| {
             self.order += 1;
@@ -296,13 +296,13 @@ impl Pair {
             let order = self.order;
             self.flying.push(Flight { at, order, to: from.other(), ecn, damage, packet });
         };
-        match fate {
-            Fate::Drop => {}
-            Fate::Arrive => fly(arrives, sent.ecn, Damage::None),
-            Fate::Mark => fly(arrives, Ecn::Ce, Damage::None),
-            Fate::Damage => fly(arrives, sent.ecn, Damage::Payload),
-            Fate::Late(late) => fly(arrives + late, sent.ecn, Damage::None),
-            Fate::Twice(later) => {
+        match verdict {
+            Verdict::Drop => {}
+            Verdict::Arrive => fly(arrives, sent.ecn, Damage::None),
+            Verdict::Mark => fly(arrives, Ecn::Ce, Damage::None),
+            Verdict::Damage => fly(arrives, sent.ecn, Damage::Payload),
+            Verdict::Late(late) => fly(arrives + late, sent.ecn, Damage::None),
+            Verdict::Twice(later) => {
                 fly(arrives, sent.ecn, Damage::None);
                 fly(arrives + later, sent.ecn, Damage::None);
             }
@@ -394,10 +394,10 @@ const MASK: u64 = (1 << 48) - 1;
 
 impl Alone {
     pub fn client(config: &Config) -> Self {
-        Self::new(Dccp::client(config, Dice::new(3, "alone")))
+        Self::new(Dccp::client(config, Rng::new(3, "alone")))
     }
     pub fn listener(config: &Config) -> Self {
-        Self::new(Dccp::listener(config, Dice::new(3, "alone")))
+        Self::new(Dccp::listener(config, Rng::new(3, "alone")))
     }
     pub fn new(dccp: Dccp) -> Self {
         let mut alone = Self {

@@ -5,9 +5,9 @@
 
 use crate::dccp_pair::*;
 use talkspurt_proto::dccp::{Ccid, Config, State};
-use talkspurt_proto::dice::Dice;
-use talkspurt_proto::probe::Garbage;
+use talkspurt_proto::probe::RxError;
 use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Duration;
 
 struct Case {
@@ -21,27 +21,27 @@ struct Case {
 }
 
 fn case(seed: u64) -> Case {
-    let mut dice = Dice::new(seed, "case");
-    let ccid = [Ccid::Two, Ccid::Two, Ccid::Three, Ccid::Four][dice.below(4) as usize];
-    let profile = [Profile::Rfc, Profile::Ns2, Profile::Linux][dice.below(3) as usize];
+    let mut rng = Rng::new(seed, "case");
+    let ccid = [Ccid::Two, Ccid::Two, Ccid::Three, Ccid::Four][rng.below(4) as usize];
+    let profile = [Profile::Rfc, Profile::Ns2, Profile::Linux][rng.below(3) as usize];
     let config = Config {
         profile,
-        allow_short_seqnos: dice.below(3) == 0,
-        ack_vector: dice.below(4) == 0,
-        data_checksum: dice.below(4) == 0,
-        send_ndp_count: (dice.below(4) == 0).then_some(true),
-        ecn: (dice.below(2) == 0).then_some(true),
+        allow_short_seqnos: rng.below(3) == 0,
+        ack_vector: rng.below(4) == 0,
+        data_checksum: rng.below(4) == 0,
+        send_ndp_count: (rng.below(4) == 0).then_some(true),
+        ecn: (rng.below(2) == 0).then_some(true),
         ..Config::new(ccid)
     };
-    let mut loss = || [0, 0, 10, 30, 100, 300][dice.below(6) as usize];
+    let mut loss = || [0, 0, 10, 30, 100, 300][rng.below(6) as usize];
     let loss = [loss(), loss()];
     Case {
         config,
-        rtt_ms: [2, 10, 50, 200, 600, 1000][dice.below(6) as usize],
+        rtt_ms: [2, 10, 50, 200, 600, 1000][rng.below(6) as usize],
         loss,
-        marks: [0, 0, 50][dice.below(3) as usize],
-        jitter: dice.below(2) == 0,
-        both: dice.below(3) == 0,
+        marks: [0, 0, 50][rng.below(3) as usize],
+        jitter: rng.below(2) == 0,
+        both: rng.below(3) == 0,
     }
 }
 
@@ -54,19 +54,19 @@ fn run(seed: u64) {
     );
     let mut pair = Pair::new(&config);
     pair.delay = Duration::from_micros(rtt_ms * 500);
-    let mut dice = Dice::new(seed, "wire");
+    let mut rng = Rng::new(seed, "wire");
     pair.on_wire(move |sent| {
         let loss = loss[usize::from(sent.from == Server)];
-        if dice.below(1000) < loss {
-            return Fate::Drop;
+        if rng.below(1000) < loss {
+            return Verdict::Drop;
         }
-        if marks > 0 && sent.ecn == talkspurt_proto::packet::Ecn::Ect0 && dice.below(1000) < marks {
-            return Fate::Mark;
+        if marks > 0 && sent.ecn == talkspurt_proto::packet::Ecn::Ect0 && rng.below(1000) < marks {
+            return Verdict::Mark;
         }
-        match dice.below(100) {
-            0..3 if jitter => Fate::Late(Duration::from_micros(1 + dice.below(rtt_ms * 400))),
-            3..5 if jitter => Fate::Twice(Duration::from_micros(1 + dice.below(rtt_ms * 400))),
-            _ => Fate::Arrive,
+        match rng.below(100) {
+            0..3 if jitter => Verdict::Late(Duration::from_micros(1 + rng.below(rtt_ms * 400))),
+            3..5 if jitter => Verdict::Twice(Duration::from_micros(1 + rng.below(rtt_ms * 400))),
+            _ => Verdict::Arrive,
         }
     });
     pair.input(Client, talkspurt_proto::endpoint::Input::Open);
@@ -104,8 +104,8 @@ fn run(seed: u64) {
         assert_eq!(pair.end(side).dccp.state(), State::Open, "{what}");
         let sent = pair.log.iter().filter(|sent| sent.from == side).count();
         let syncs = pair.of_kind(side, SYNC).len();
-        let refused = &pair.end(side.other()).notes.garbage;
-        let refused = refused.iter().filter(|it| **it != Garbage::Unexpected).count();
+        let refused = &pair.end(side.other()).notes.rx_error;
+        let refused = refused.iter().filter(|it| **it != RxError::Unexpected).count();
         // What came so late that the window was a quarter past it is refused by right.
         let most = sent / 500 + 1;
         assert!(syncs <= most, "{what}: {side:?} sent {syncs} Syncs in {sent} packets");

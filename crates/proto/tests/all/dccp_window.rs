@@ -8,8 +8,8 @@ use talkspurt_proto::dccp::{Ccid, Config, Location};
 use talkspurt_proto::profile::Profile;
 
 fn nothing_is_refused(pair: &Pair, what: &str) {
-    assert_eq!(pair.client.notes.garbage, [], "{what}: by the client");
-    assert_eq!(pair.server.notes.garbage, [], "{what}: by the server");
+    assert_eq!(pair.client.notes.rx_error, [], "{what}: by the client");
+    assert_eq!(pair.server.notes.rx_error, [], "{what}: by the server");
     let syncs = pair.of_kind(Client, SYNC).len() + pair.of_kind(Server, SYNC).len();
     assert_eq!(syncs, 0, "{what}");
 }
@@ -95,9 +95,9 @@ fn a_lost_change_or_confirm_refuses_nothing() {
                     });
                     if sent.from == victim && concerns && left > 0 {
                         left -= 1;
-                        return Fate::Drop;
+                        return Verdict::Drop;
                     }
-                    Fate::Arrive
+                    Verdict::Arrive
                 });
                 pair.connect();
                 pair.drive_for(ms(12_000));

@@ -361,7 +361,7 @@ fn pass(sender: &mut Sender, end: Instant, notes: &mut Notes) {
 fn our_sender_comes_to_what_the_kernels_printed() {
     for printed in PRINTED {
         let (sender, notes) = replay(&Recording::of(printed.name), printed.t);
-        assert_eq!(notes.garbage, []);
+        assert_eq!(notes.rx_error, []);
         let gauge = |gauge| notes.last(gauge).unwrap_or(0.0);
         let rtt = sender.rtt().unwrap().as_secs_f64();
         let (x, x_calc) = (gauge(Gauge::Rate), gauge(Gauge::EquationRate));

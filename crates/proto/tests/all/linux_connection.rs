@@ -28,10 +28,10 @@ use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{
     Ccid, Config, Dccp, Kind, Options, Packet, ResetCode, Service, State, WireSeq,
 };
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::{Damage, Frame, IpVersion, Payload};
 use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rng::Rng;
 
 /// The kernel's configuration in a recording.
 fn config(ccid: Ccid, back: Ccid) -> Config {
@@ -60,10 +60,10 @@ impl Replay {
             .iter()
             .find(|captured| captured.is_from_client(&recording) == (side == Client))
             .expect("both sides speak");
-        let dice = Dice::new(1, "replay");
+        let rng = Rng::new(1, "replay");
         let dccp = match side {
-            Client => Dccp::client(config, dice),
-            Server => Dccp::listener(config, dice),
+            Client => Dccp::client(config, rng),
+            Server => Dccp::listener(config, rng),
         };
         let version = if first.ends.src.is_ipv6() { IpVersion::V6 } else { IpVersion::V4 };
         let alone = Alone::new(dccp.numbered_from(wire(first.packet.seq)).over(version));
@@ -95,7 +95,7 @@ impl Replay {
         let unasked = !matches!(self.alone.dccp.state(), State::CloseReq | State::Closing);
         match packet.kind {
             Kind::Request { .. } => drop(self.alone.input(Input::Open)),
-            Kind::Data | Kind::DataAck { .. } if self.alone.dccp.room() > 0 => {
+            Kind::Data | Kind::DataAck { .. } if self.alone.dccp.send_capacity() > 0 => {
                 self.alone.send(packet.payload.wire_bytes() as u32);
             }
             Kind::CloseReq { .. } | Kind::Close { .. } if unasked => {
@@ -193,7 +193,11 @@ fn our_server_answers_the_kernels_client() {
         if !name.ends_with("loss") {
             assert_eq!(replay.alone.received.len(), sent.len(), "{name}");
         }
-        assert!(replay.alone.notes.garbage.is_empty(), "{name}: {:?}", replay.alone.notes.garbage);
+        assert!(
+            replay.alone.notes.rx_error.is_empty(),
+            "{name}: {:?}",
+            replay.alone.notes.rx_error
+        );
     }
 }
 
@@ -311,10 +315,10 @@ fn features_under_ccid_3() {
 /// Refusals, byte for byte but for the options: another service, another CCID, nobody there.
 #[test]
 fn refusals() {
-    let listener = |config: &Config| Dccp::listener(config, Dice::new(1, "refuses"));
+    let listener = |config: &Config| Dccp::listener(config, Rng::new(1, "refuses"));
     let two = config(Ccid::Two, Ccid::Two);
     let three = config(Ccid::Three, Ccid::Three);
-    let closed = Dccp::client(&two, Dice::new(1, "refuses"));
+    let closed = Dccp::client(&two, Rng::new(1, "refuses"));
     for (name, dccp) in [
         ("bad-service-code", listener(&two)),
         ("ccid-disagree", listener(&three)),
@@ -359,9 +363,9 @@ fn both_directions() {
                 .filter(|c| c.is_from_client(&replay.recording) == (side == Server))
                 .filter(|c| c.packet.kind.is_data())
                 .count();
-            let (got, garbage) = (replay.alone.received.len(), &replay.alone.notes.garbage);
+            let (got, rx_error) = (replay.alone.received.len(), &replay.alone.notes.rx_error);
             // What came behind the end is no longer delivered.
-            assert!(got + 3 >= theirs, "{name} {side:?}: {got} of {theirs}, {garbage:?}");
+            assert!(got + 3 >= theirs, "{name} {side:?}: {got} of {theirs}, {rx_error:?}");
             assert!(replay.sent.iter().filter(|packet| packet.kind.is_data()).count() >= 40);
         }
     }

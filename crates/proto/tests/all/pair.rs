@@ -3,12 +3,12 @@
 //! what was on the wire and when.
 
 use bytes::Bytes;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
 use talkspurt_proto::packet::{
     Body, Damage, Ecn, Frame, IpVersion, PathId, Payload, Quote, Quoted,
 };
-use talkspurt_proto::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{Gauge, Note, Place, Probe, RxError, Topic};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tcp::{Config, Controller, Flags, SackBlocks, Segment, State, Tcp};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
@@ -38,7 +38,7 @@ pub fn selective() -> Config {
 /// Notes of an endpoint, kept.
 #[derive(Default)]
 pub struct Notes {
-    pub garbage: Vec<Garbage>,
+    pub rx_error: Vec<RxError>,
     pub gauges: Vec<(Instant, Gauge, f64)>,
 }
 
@@ -54,7 +54,7 @@ impl Probe for Notes {
     }
     fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
         match note {
-            Note::Garbage(garbage) => self.garbage.push(*garbage),
+            Note::RxError(rx_error) => self.rx_error.push(*rx_error),
             Note::Gauge { gauge, value } => self.gauges.push((now, *gauge, *value)),
             _ => {}
         }
@@ -132,7 +132,7 @@ impl Sent {
 
 /// What the wire does with a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Verdict {
     Arrive,
     Drop,
     /// Arrives so much later than it should, overtaken by others.
@@ -141,7 +141,7 @@ pub enum Fate {
     Twice(Duration),
 }
 
-type Wire = Box<dyn FnMut(&Sent) -> Fate>;
+type Wire = Box<dyn FnMut(&Sent) -> Verdict>;
 
 pub struct Pair {
     pub now: Instant,
@@ -167,8 +167,8 @@ impl Pair {
 
     pub fn of(client: &Config, server: &Config) -> Self {
         Self::between(
-            Tcp::client(client, Dice::new(1, "client")),
-            Tcp::listener(server, Dice::new(1, "server")),
+            Tcp::client(client, Rng::new(1, "client")),
+            Tcp::listener(server, Rng::new(1, "server")),
         )
     }
 
@@ -181,7 +181,7 @@ impl Pair {
             delay: ms(50),
             rate: None,
             mtu: u32::MAX,
-            wire: Box::new(|_| Fate::Arrive),
+            wire: Box::new(|_| Verdict::Arrive),
             flying: Vec::new(),
             order: 0,
             isn: [None; 2],
@@ -196,7 +196,7 @@ impl Pair {
     }
 
     /// Decides on every segment sent from now on.
-    pub fn on_wire(&mut self, wire: impl FnMut(&Sent) -> Fate + 'static) {
+    pub fn on_wire(&mut self, wire: impl FnMut(&Sent) -> Verdict + 'static) {
         self.wire = Box::new(wire);
     }
 
@@ -205,10 +205,10 @@ impl Pair {
         let (numbers, mut count) = (numbers.to_vec(), 0);
         self.on_wire(move |sent| {
             if sent.from != from || sent.len() == 0 {
-                return Fate::Arrive;
+                return Verdict::Arrive;
             }
             count += 1;
-            if numbers.contains(&count) { Fate::Drop } else { Fate::Arrive }
+            if numbers.contains(&count) { Verdict::Drop } else { Verdict::Arrive }
         });
     }
 
@@ -340,8 +340,8 @@ impl Pair {
             let news = refusal(mtu, segment.seq);
             return end.tcp.handle(now, news, &mut end.notes);
         }
-        let fate = (self.wire)(&sent);
-        sent.dropped = fate == Fate::Drop;
+        let verdict = (self.wire)(&sent);
+        sent.dropped = verdict == Verdict::Drop;
         self.log.push(sent);
         let start = self.now.max(self.end(from).free);
         let gone =
@@ -352,11 +352,11 @@ impl Pair {
             self.order += 1;
             self.flying.push((at, self.order, from.other(), segment));
         };
-        match fate {
-            Fate::Arrive => fly(arrival, segment),
-            Fate::Drop => {}
-            Fate::Late(late) => fly(arrival + late, segment),
-            Fate::Twice(later) => {
+        match verdict {
+            Verdict::Arrive => fly(arrival, segment),
+            Verdict::Drop => {}
+            Verdict::Late(late) => fly(arrival + late, segment),
+            Verdict::Twice(later) => {
                 fly(arrival, segment.clone());
                 fly(arrival + later, segment);
             }
@@ -427,10 +427,10 @@ pub const PEER: u32 = u32::MAX - 2000;
 
 impl Alone {
     pub fn client(config: &Config) -> Self {
-        Self::new(Tcp::client(config, Dice::new(3, "alone")))
+        Self::new(Tcp::client(config, Rng::new(3, "alone")))
     }
     pub fn listener(config: &Config) -> Self {
-        Self::new(Tcp::listener(config, Dice::new(3, "alone")))
+        Self::new(Tcp::listener(config, Rng::new(3, "alone")))
     }
     fn new(tcp: Tcp) -> Self {
         Self {

@@ -8,7 +8,7 @@ use talkspurt_proto::dccp::ccid3::{Receiver, Sender};
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{AckVector, Options, SeqNo};
 use talkspurt_proto::packet::Ecn;
-use talkspurt_proto::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{Gauge, Note, Place, Probe, RxError, Topic};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{Config, Kind};
 use talkspurt_proto::time::{Duration, Instant};
@@ -49,7 +49,7 @@ pub fn option(options: &Options, kind: u8) -> Option<Vec<u8>> {
 /// Notes, kept.
 #[derive(Default)]
 pub struct Notes {
-    pub garbage: Vec<Garbage>,
+    pub rx_error: Vec<RxError>,
     pub gauges: Vec<(Instant, Gauge, f64)>,
 }
 
@@ -65,7 +65,7 @@ impl Probe for Notes {
     }
     fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
         match note {
-            Note::Garbage(garbage) => self.garbage.push(*garbage),
+            Note::RxError(rx_error) => self.rx_error.push(*rx_error),
             Note::Gauge { gauge, value } => self.gauges.push((now, *gauge, *value)),
             _ => {}
         }

@@ -3,7 +3,7 @@
 
 use crate::rate_loop::*;
 use talkspurt_proto::profile::Profile;
-use talkspurt_proto::rate::{Config, Idle, Impossible, Kind, Parameters, bucket};
+use talkspurt_proto::rate::{Config, ConfigError, Idle, Kind, Parameters, bucket};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 
@@ -113,7 +113,7 @@ fn knobs_go_first() {
 #[test]
 fn impossible_values_are_refused_by_name() {
     let named =
-        |config: Config| -> Vec<_> { config.check().iter().map(Impossible::knob).collect() };
+        |config: Config| -> Vec<_> { config.check().iter().map(ConfigError::key).collect() };
     let with = Config::default;
     let second = Duration::from_secs(1);
     let bucket = |depth, header_bytes, step_up, step_up_tokens| {
@@ -170,7 +170,7 @@ fn impossible_values_are_refused_by_name() {
         ]
     );
     let low = Config { feedback_per_rtt: Some(0), loss_intervals: Some(1), ..with() };
-    assert_eq!(low.check(), [Impossible::LossIntervals(1), Impossible::FeedbackPerRtt(0)]);
+    assert_eq!(low.check(), [ConfigError::LossIntervals(1), ConfigError::FeedbackPerRtt(0)]);
 }
 
 /// Linux: twice what was last received; after two round trips without sending, at least the initial

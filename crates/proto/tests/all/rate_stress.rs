@@ -1,12 +1,12 @@
 //! TFRC, CCID 3 and CCID 4 over random paths, with talk, pauses and bulk: what RFC 5348 and RFC 4342
 //! promise of the rate after silence, and that losses of either way never end in a standstill.
 
-use crate::road::{Fate, Road, Source, at, kbps, ms};
+use crate::road::{Road, Source, Verdict, at, kbps, ms};
 use talkspurt_proto::dccp::{Ccid, Config, Dccp};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::Endpoint;
 use talkspurt_proto::packet::Body;
 use talkspurt_proto::probe::Gauge;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tfrc::{self, Packet, Tfrc};
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -21,8 +21,8 @@ fn seconds(span: f64) -> Duration {
     Duration::from_secs_f64(span)
 }
 /// As likely in any octave.
-fn about(dice: &mut Dice, least: f64, most: f64) -> f64 {
-    least * talkspurt_proto::math::pow(most / least, dice.unit())
+fn about(rng: &mut Rng, least: f64, most: f64) -> f64 {
+    least * talkspurt_proto::math::pow(most / least, rng.unit())
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,31 +36,31 @@ struct Case {
 }
 
 impl Case {
-    fn new(seed: u64) -> (Self, Dice) {
-        let mut dice = Dice::new(seed, "case");
-        let loss = [0.0, about(&mut dice, 0.001, 0.3)][seed as usize % 2];
+    fn new(seed: u64) -> (Self, Rng) {
+        let mut rng = Rng::new(seed, "case");
+        let loss = [0.0, about(&mut rng, 0.001, 0.3)][seed as usize % 2];
         let case = Self {
             seed,
-            one_way: seconds(about(&mut dice, 0.0005, 0.5)),
-            bytes: about(&mut dice, 20.0, 1400.0) as u32,
+            one_way: seconds(about(&mut rng, 0.0005, 0.5)),
+            bytes: about(&mut rng, 20.0, 1400.0) as u32,
             loss,
             marks: [0.0, 0.0, loss][seed as usize % 3],
             late: [0.0, 0.02][seed as usize / 2 % 2],
         };
-        (case, dice)
+        (case, rng)
     }
     /// Losses, marks and reordering, in both directions, from now on.
     fn disturb<E: Endpoint>(&self, road: &mut Road<E>, loss: f64) {
         for way in 0..2 {
-            let (case, mut dice) = (*self, Dice::new(self.seed, ["there", "back"][way]));
+            let (case, mut rng) = (*self, Rng::new(self.seed, ["there", "back"][way]));
             road.judge(way, move |_, body| {
                 let data = is_data(body);
-                if dice.chance(loss) {
-                    if data && case.marks > 0.0 { Fate::Mark } else { Fate::Drop }
-                } else if dice.chance(case.late) {
-                    Fate::Late(case.one_way / 4)
+                if rng.chance(loss) {
+                    if data && case.marks > 0.0 { Verdict::Mark } else { Verdict::Drop }
+                } else if rng.chance(case.late) {
+                    Verdict::Late(case.one_way / 4)
                 } else {
-                    Fate::Arrive
+                    Verdict::Arrive
                 }
             });
         }
@@ -91,16 +91,16 @@ fn initial(bytes: u32, header: Option<f64>, r: f64) -> f64 {
     }
 }
 
-fn run<E: Endpoint>(mut road: Road<E>, case: Case, mut dice: Dice, header: Option<f64>) {
+fn run<E: Endpoint>(mut road: Road<E>, case: Case, mut rng: Rng, header: Option<f64>) {
     road.keep = false;
     for way in &mut road.ways {
         (way.rate, way.limit) = (Some(kbps(1500)), 60);
     }
-    let talk = |dice: &mut Dice| match dice.bits() % 3 {
+    let talk = |rng: &mut Rng| match rng.bits() % 3 {
         0 => Source::Greedy(case.bytes),
         1 => Source::Steady { bytes: case.bytes, interval: ms(20), queue: 50 },
         _ => {
-            let interval = seconds(about(dice, 0.002, 1.0));
+            let interval = seconds(about(rng, 0.002, 1.0));
             Source::Steady { bytes: case.bytes, interval, queue: 50 }
         }
     };
@@ -109,8 +109,8 @@ fn run<E: Endpoint>(mut road: Road<E>, case: Case, mut dice: Dice, header: Optio
     road.drive_for(seconds(2.0) + case.one_way * 10);
     case.disturb(&mut road, case.loss);
     for _ in 0..6 {
-        road.ends[0].source = talk(&mut dice);
-        let span = seconds(about(&mut dice, 0.05, 4.0)) + case.one_way * 4;
+        road.ends[0].source = talk(&mut rng);
+        let span = seconds(about(&mut rng, 0.05, 4.0)) + case.one_way * 4;
         road.drive_for(span);
         road.ends[0].source = Source::Silent;
         // What is under way arrives; the timers that began with data still under way expire.
@@ -121,7 +121,7 @@ fn run<E: Endpoint>(mut road: Road<E>, case: Case, mut dice: Dice, header: Optio
         let (entry, _) = state(&road);
         let loss = |road: &Road<E>| road.ends[0].notes.last(Gauge::LossEventRate).unwrap_or(0.0);
         let p = loss(&road);
-        road.drive_for(seconds(about(&mut dice, 0.01, 120.0)));
+        road.drive_for(seconds(about(&mut rng, 0.01, 120.0)));
         let (x, r) = state(&road);
         let floor = entry.min(initial(case.bytes, header, r)) * 0.999;
         // RFC 5348 §4.4, RFC 4342 §5.1: silence takes no more than that.
@@ -159,41 +159,41 @@ fn run<E: Endpoint>(mut road: Road<E>, case: Case, mut dice: Dice, header: Optio
 fn dccp(ccid: Ccid, one_way: Duration) -> Road<Dccp> {
     let config = Config::new(ccid);
     Road::new(
-        Dccp::client(&config, Dice::new(1, "client")),
-        Dccp::listener(&config, Dice::new(1, "listener")),
+        Dccp::client(&config, Rng::new(1, "client")),
+        Dccp::listener(&config, Rng::new(1, "listener")),
         one_way,
     )
 }
 
-fn cases(transport: u64) -> impl Iterator<Item = (Case, Dice)> {
+fn cases(transport: u64) -> impl Iterator<Item = (Case, Rng)> {
     let count = std::env::var("RATE_STRESS").ok().and_then(|it| it.parse().ok()).unwrap_or(12);
     (0..count).map(move |number| Case::new(1000 * transport + number))
 }
 
 #[test]
 fn tfrc() {
-    for (case, dice) in cases(1) {
+    for (case, rng) in cases(1) {
         let config = tfrc::Config { ecn: case.marks > 0.0, ..tfrc::Config::default() };
         let road = Road::new(
-            Tfrc::client(&config, Dice::new(1, "client")),
-            Tfrc::listener(&config, Dice::new(1, "listener")),
+            Tfrc::client(&config, Rng::new(1, "client")),
+            Tfrc::listener(&config, Rng::new(1, "listener")),
             case.one_way,
         );
-        run(road, case, dice, None);
+        run(road, case, rng, None);
     }
 }
 
 #[test]
 fn ccid_3() {
-    for (case, dice) in cases(2) {
-        run(dccp(Ccid::Three, case.one_way), case, dice, None);
+    for (case, rng) in cases(2) {
+        run(dccp(Ccid::Three, case.one_way), case, rng, None);
     }
 }
 
 #[test]
 fn ccid_4() {
-    for (case, dice) in cases(3) {
-        run(dccp(Ccid::Four, case.one_way), case, dice, Some(36.0));
+    for (case, rng) in cases(3) {
+        run(dccp(Ccid::Four, case.one_way), case, rng, Some(36.0));
     }
 }
 
@@ -209,14 +209,14 @@ fn one_loss_in_a_talkspurt() {
             move |now: Instant, body: &Body| {
                 let hit = !done && is_data(body) && now >= begin;
                 done |= hit;
-                if hit { Fate::Drop } else { Fate::Arrive }
+                if hit { Verdict::Drop } else { Verdict::Arrive }
             }
         };
         let speech = Source::Steady { bytes: 172, interval: ms(20), queue: 50 };
         let begin = at(65_000 + after);
         let mut tfrc = Road::new(
-            Tfrc::client(&tfrc::Config::default(), Dice::new(1, "client")),
-            Tfrc::listener(&tfrc::Config::default(), Dice::new(1, "listener")),
+            Tfrc::client(&tfrc::Config::default(), Rng::new(1, "client")),
+            Tfrc::listener(&tfrc::Config::default(), Rng::new(1, "listener")),
             ms(50),
         );
         let mut ccid_3 = dccp(Ccid::Three, ms(50));

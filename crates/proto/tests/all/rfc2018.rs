@@ -194,16 +194,16 @@ fn reneging() {
     assert_eq!(again, [1001, 2001, 3001, 4001]);
 }
 
-/// Blocks beyond what was sent, or that end before they begin, are garbage and move nothing.
+/// Blocks beyond what was sent, or that end before they begin, are rx_error and move nothing.
 #[test]
 fn blocks_that_lie() {
     let mut alone = Alone::established(&selective());
     alone.send(30_000);
     let before = alone.sent.len();
     for block in [(5001, 50_001), (4001, 3001), (20_001, 21_001), (2001, 2001)] {
-        let noted = alone.notes.garbage.len();
+        let noted = alone.notes.rx_error.len();
         (0..4).for_each(|_| drop(alone.sack(1, &[block])));
-        assert_eq!(alone.notes.garbage.len(), noted + 4, "{block:?}");
+        assert_eq!(alone.notes.rx_error.len(), noted + 4, "{block:?}");
     }
     assert_eq!(alone.sent.len(), before);
 }

@@ -2,8 +2,8 @@
 //! numbers come from the RFC's text or from the independent recomputation beside them.
 
 use proptest::prelude::*;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::rtcp::{Compound, Config, NtpTime, ReportBlock, SenderInfo, Session};
 use talkspurt_proto::rtp::{Arrival, Packet, Receiver, Sender};
 use talkspurt_proto::time::{Duration, Instant};
@@ -37,7 +37,7 @@ fn section_5_1_sequence_numbers_and_timestamps_advance_and_wrap() {
 #[test]
 fn section_5_1_first_numbers_are_random_but_repeat_under_a_seed() {
     let first = |seed| {
-        let mut sender = Sender::new(0, RATE, &mut Dice::new(seed, "rtp"));
+        let mut sender = Sender::new(0, RATE, &mut Rng::new(seed, "rtp"));
         let packet = sender.packet(0, false, Payload::default());
         (packet.ssrc, packet.sequence, packet.timestamp)
     };
@@ -207,8 +207,8 @@ proptest! {
 }
 
 fn session(config: &Config, seed: u64) -> Session {
-    let dice = Dice::new(seed, "rtcp");
-    Session::new(config, Rate::from_bps(80_000), 28, 1, "a@example".into(), Instant::ZERO, dice)
+    let rng = Rng::new(seed, "rtcp");
+    Session::new(config, Rate::from_bps(80_000), 28, 1, "a@example".into(), Instant::ZERO, rng)
 }
 fn sending() -> Sender {
     let mut sender = Sender::starting_at(1, 0, RATE, 0, 0);
@@ -256,9 +256,9 @@ fn section_6_2_bandwidth_bounds_the_interval_of_a_thin_session() {
     // a quarter of the members): 128 / 50 = 2.56 s > 2.5 s.
     let shortest = |bps| {
         let make = |seed| {
-            let dice = Dice::new(seed, "thin");
+            let rng = Rng::new(seed, "thin");
             let config = Config::default();
-            Session::new(&config, Rate::from_bps(bps), 28, 1, String::new(), Instant::ZERO, dice)
+            Session::new(&config, Rate::from_bps(bps), 28, 1, String::new(), Instant::ZERO, rng)
         };
         (0..2000).filter_map(|seed| make(seed).next()).min().expect("enabled").as_secs_f64()
     };
@@ -270,7 +270,7 @@ fn section_6_2_bandwidth_bounds_the_interval_of_a_thin_session() {
 #[test]
 fn section_6_2_reduced_minimum_is_360_over_kilobits() {
     let config = Config { reduced_minimum: true, ..Config::default() };
-    let dice = |seed| Dice::new(seed, "reduced");
+    let rng = |seed| Rng::new(seed, "reduced");
     let make = |seed| {
         Session::new(
             &config,
@@ -279,7 +279,7 @@ fn section_6_2_reduced_minimum_is_360_over_kilobits() {
             1,
             String::new(),
             Instant::ZERO,
-            dice(seed),
+            rng(seed),
         )
     };
     // 360/720 = 0.5 s, halved at first: all draws lie in 0.25 × [0.5, 1.5) / 1.21828.
@@ -379,10 +379,10 @@ fn section_6_4_1_round_trip_needs_no_common_clock() {
     let one_way = Duration::from_millis(270);
     let offset = Duration::from_secs(9_000);
     let mut a = session(&Config::default(), 1);
-    let dice = Dice::new(1, "b");
+    let rng = Rng::new(1, "b");
     let start = Instant::ZERO + offset;
     let rate = Rate::from_bps(80_000);
-    let mut b = Session::new(&Config::default(), rate, 28, 2, "b@example".into(), start, dice);
+    let mut b = Session::new(&Config::default(), rate, 28, 2, "b@example".into(), start, rng);
     let (mut sender, mut receiver) = (sending(), Receiver::announced(RATE));
     receiver.on_packet(start, &sender.packet(0, true, Payload::default()));
 
@@ -424,9 +424,9 @@ fn section_6_3_4_and_6_3_7_a_bye_ends_reports_and_speeds_the_others() {
 fn section_6_3_5_the_peer_times_out_by_the_calculated_interval() {
     let config = Config { minimum_interval: Duration::ZERO, ..Config::default() };
     let known_after = |silence: Duration| {
-        let dice = Dice::new(7, "timeout");
+        let rng = Rng::new(7, "timeout");
         let rate = Rate::from_bps(8_000);
-        let mut session = Session::new(&config, rate, 28, 1, String::new(), Instant::ZERO, dice);
+        let mut session = Session::new(&config, rate, 28, 1, String::new(), Instant::ZERO, rng);
         let mut receiver = Receiver::announced(RATE);
         receiver.on_packet(Instant::ZERO, &packet(0, 0));
         // 100 bytes above the headers, which leaves the mean at 128.
@@ -451,9 +451,9 @@ fn section_6_3_5_the_peer_times_out_by_the_calculated_interval() {
 #[test]
 fn section_6_2_the_headers_below_lengthen_the_interval() {
     let first = |headers| {
-        let (config, dice) = (Config::default(), Dice::new(1, "headers"));
+        let (config, rng) = (Config::default(), Rng::new(1, "headers"));
         let rate = Rate::from_bps(8_000);
-        let session = Session::new(&config, rate, headers, 1, String::new(), Instant::ZERO, dice);
+        let session = Session::new(&config, rate, headers, 1, String::new(), Instant::ZERO, rng);
         session.next().expect("enabled").as_secs_f64()
     };
     // IPv4 and UDP; IPv6 and TCP with timestamps and the two bytes of RFC 4571.

@@ -2,8 +2,8 @@
 //! the receiver not to wait.
 
 use crate::rfc9260_half::data;
-use crate::sctp_pair::{Client, Fate, Pair, Server, ms, plain};
-use talkspurt_proto::probe::Garbage;
+use crate::sctp_pair::{Client, Pair, Server, Verdict, ms, plain};
+use talkspurt_proto::probe::RxError;
 use talkspurt_proto::sctp::{Chunk, Config, Data, ForwardTsn, Parameter, Skipped};
 use talkspurt_proto::time::Duration;
 
@@ -54,7 +54,7 @@ fn section_3_6_messages_behind_a_gap_are_released() {
         let first = pair.first_tsn(Client);
         // The first message is lost however often it is sent.
         pair.on_wire(move |sent| {
-            if sent.data().any(|data| data.tsn == first) { Fate::Drop } else { Fate::Arrive }
+            if sent.data().any(|data| data.tsn == first) { Verdict::Drop } else { Verdict::Arrive }
         });
         for number in 1..=5 {
             pair.send(Client, number, 100);
@@ -75,17 +75,15 @@ fn section_3_6_messages_behind_a_gap_are_released() {
 fn section_3_5_a_message_in_parts_is_given_up_whole() {
     let mut pair = Pair::connected(&timed(300));
     let first = pair.first_tsn(Client);
-    pair.on_wire(
-        move |sent| {
-            if sent.data().any(|data| data.tsn == first) { Fate::Drop } else { Fate::Arrive }
-        },
-    );
+    pair.on_wire(move |sent| {
+        if sent.data().any(|data| data.tsn == first) { Verdict::Drop } else { Verdict::Arrive }
+    });
     pair.send(Client, 1, 20_000);
     pair.drive_for(ms(350));
     pair.send(Client, 2, 100);
     pair.drive_for(Duration::from_secs(5));
     assert_eq!(pair.server.numbers(), [2]);
-    let room = talkspurt_proto::endpoint::Endpoint::room(&pair.client.sctp);
+    let room = talkspurt_proto::endpoint::Endpoint::send_capacity(&pair.client.sctp);
     assert_eq!(room, 4_000_000);
 }
 
@@ -104,7 +102,7 @@ fn section_3_6_an_old_forward_tsn_is_answered_and_changes_nothing() {
     pair.send(Client, 2, 100);
     pair.drive_for(ms(200));
     assert_eq!(pair.server.numbers(), [1, 2]);
-    assert_eq!(pair.server.notes.0, [] as [Garbage; 0]);
+    assert_eq!(pair.server.notes.0, [] as [RxError; 0]);
 }
 
 /// Unsent messages past their life leave no trace on the wire.

@@ -15,7 +15,7 @@ fn the_client_closes() {
     let start = pair.now;
     pair.input(Client, Input::Close);
     assert_eq!(pair.client.dccp.state(), State::Closing);
-    assert_eq!(pair.client.dccp.room(), 0);
+    assert_eq!(pair.client.dccp.send_capacity(), 0);
     pair.drive_for(ms(100));
     assert_eq!(pair.kinds(), [(Client, CLOSE), (Server, RESET)]);
     assert_eq!(reset(&[pair.log[1].packet.clone()]).0, ResetCode::CLOSED);
@@ -89,7 +89,7 @@ fn closes_are_repeated() {
         pair.drive_for(ms(70));
         pair.log.clear();
         let start = pair.now;
-        pair.on_wire(|_| Fate::Drop);
+        pair.on_wire(|_| Verdict::Drop);
         pair.input(side, Input::Close);
         pair.drive_for(ms(600_000));
         let repeated = pair.of_kind(side, kind);
@@ -115,7 +115,7 @@ fn a_lost_reset() {
     pair.on_wire(move |sent| {
         let first = sent.packet.kind.number() == RESET && !lost;
         lost |= first;
-        if first { Fate::Drop } else { Fate::Arrive }
+        if first { Verdict::Drop } else { Verdict::Arrive }
     });
     pair.input(Client, Input::Close);
     pair.drive_for(ms(5000));

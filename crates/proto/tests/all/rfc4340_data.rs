@@ -5,13 +5,13 @@ use crate::dccp_pair::*;
 use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Location, Service, WireSeq};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::{
     Body, Damage, Ecn, Frame, IpVersion, PathId, Payload, Quote, Quoted,
 };
-use talkspurt_proto::probe::{Garbage, Gauge};
+use talkspurt_proto::probe::{Gauge, RxError};
 use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::wire::checksum::crc32c;
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
@@ -20,11 +20,11 @@ const SERVICE: u32 = Service::RTP_AUDIO.0;
 #[test]
 fn damage_under_the_checksum() {
     let mut pair = Pair::connected(&plain());
-    pair.on_wire(|sent| if sent.packet.kind.is_data() { Fate::Damage } else { Fate::Arrive });
+    pair.on_wire(|sent| if sent.packet.kind.is_data() { Verdict::Damage } else { Verdict::Arrive });
     pair.send(Client, 100);
     pair.drive_for(ms(90));
     assert!(pair.server.received.is_empty());
-    assert_eq!(pair.server.notes.garbage, [Garbage::Checksum]);
+    assert_eq!(pair.server.notes.rx_error, [RxError::Checksum]);
 }
 
 /// §9.2, §9.2.1: with Minimum Checksum Coverage agreed, data leaves partly covered, and arrives
@@ -34,7 +34,7 @@ fn partial_checksums() {
     let config = Config { checksum_coverage: 3, minimum_checksum_coverage: 2, ..plain() };
     let mut pair = Pair::connected(&config);
     assert_eq!(pair.client.dccp.feature(name::MINIMUM_CHECKSUM_COVERAGE, Location::There), 2);
-    pair.on_wire(|sent| if sent.packet.kind.is_data() { Fate::Damage } else { Fate::Arrive });
+    pair.on_wire(|sent| if sent.packet.kind.is_data() { Verdict::Damage } else { Verdict::Arrive });
     pair.send(Client, 100);
     // As many bytes as are covered: all, so that damage kills it; fewer: 0 covers them.
     pair.send(Client, 8);
@@ -44,7 +44,7 @@ fn partial_checksums() {
         pair.log.iter().filter(|s| s.packet.kind.is_data()).map(|s| s.packet.cscov).collect();
     assert_eq!(coverage, [3, 3, 0]);
     assert_eq!(pair.server.received, [data(100)]);
-    assert_eq!(pair.server.notes.garbage, [Garbage::Checksum; 2]);
+    assert_eq!(pair.server.notes.rx_error, [RxError::Checksum; 2]);
     // Where the other end wants more than this one would cover, all is covered.
     let strict = Config { minimum_checksum_coverage: 5, ..config.clone() };
     let mut pair = Pair::of(&config, &strict);
@@ -64,7 +64,7 @@ fn unacceptable_coverage() {
     packet.cscov = 2;
     alone.packet(packet.clone());
     assert!(alone.received.is_empty());
-    assert_eq!(alone.notes.garbage, [Garbage::Unexpected]);
+    assert_eq!(alone.notes.rx_error, [RxError::Unexpected]);
     alone.seq += 1;
     alone.arrive_data(Kind::Data, &[], 20);
     let acks: Vec<_> = alone.sent.iter().filter(|packet| packet.kind.number() == ACK).collect();
@@ -77,7 +77,7 @@ fn unacceptable_coverage() {
     packet.cscov = 7;
     packet.seq = WireSeq::Extended((alone.seq + 1) & ((1 << 48) - 1));
     assert!(alone.packet(packet).is_empty());
-    assert_eq!(alone.notes.garbage.last(), Some(&Garbage::Malformed));
+    assert_eq!(alone.notes.rx_error.last(), Some(&RxError::Malformed));
 }
 
 /// §9.3, §11.7.2: what a Data Checksum finds corrupt is congestion to CCID 3 too: its receiver counts
@@ -96,7 +96,7 @@ fn corrupt_data_is_a_loss_event() {
         pair.on_wire(move |sent| {
             count += u32::from(sent.from == Client && sent.packet.kind.is_data());
             let hurt = corrupt && sent.from == Client && count == 20;
-            if hurt { Fate::Damage } else { Fate::Arrive }
+            if hurt { Verdict::Damage } else { Verdict::Arrive }
         });
         for _ in 0..60 {
             pair.send(Client, 100);
@@ -128,7 +128,7 @@ fn data_checksums() {
     packet.payload = Frame::Data(Payload::Real(bytes::Bytes::from_static(&[0; 32])));
     alone.packet(packet);
     assert!(alone.received.is_empty());
-    assert_eq!(alone.notes.garbage, [Garbage::Checksum]);
+    assert_eq!(alone.notes.rx_error, [RxError::Checksum]);
     alone.seq += 1;
     alone.arrive_data(Kind::Data, &[], 20);
     let blocks: Vec<u8> = alone
@@ -190,7 +190,7 @@ fn ecn_incapable_is_said() {
 #[test]
 fn a_mark_is_told() {
     let mut pair = Pair::connected(&plain());
-    pair.on_wire(|sent| if sent.packet.kind.is_data() { Fate::Mark } else { Fate::Arrive });
+    pair.on_wire(|sent| if sent.packet.kind.is_data() { Verdict::Mark } else { Verdict::Arrive });
     pair.send(Client, 100);
     pair.send(Client, 100);
     pair.drive_for(ms(400));
@@ -231,32 +231,32 @@ fn too_big(mtu: u32, seq: u64) -> Input {
 }
 
 /// §14.1: Packet Too Big lowers the maximum packet size if it quotes a number still in the
-/// acknowledgement window, and is garbage if it does not.
+/// acknowledgement window, and is rx_error if it does not.
 #[test]
 fn path_mtu() {
     let mut alone = Alone::open_client(&plain(), &[]);
     // 20 of IPv4, 24 of `DataAck`, 32 kept for options.
-    assert_eq!(alone.dccp.room(), 1500 - 20 - 24 - 32);
+    assert_eq!(alone.dccp.send_capacity(), 1500 - 20 - 24 - 32);
     for seq in [alone.last + 1, alone.isn - 1, alone.last + (1 << 30)] {
         alone.input(too_big(900, seq));
     }
-    assert_eq!(alone.notes.garbage, [Garbage::OutOfWindow; 3]);
-    assert_eq!(alone.dccp.room(), 1424);
+    assert_eq!(alone.notes.rx_error, [RxError::OutOfWindow; 3]);
+    assert_eq!(alone.dccp.send_capacity(), 1424);
     alone.input(too_big(900, alone.last));
-    assert_eq!(alone.dccp.room(), 900 - 76);
+    assert_eq!(alone.dccp.send_capacity(), 900 - 76);
     // It never grows, and no router may take everything.
     alone.input(too_big(1400, alone.last));
-    assert_eq!(alone.dccp.room(), 900 - 76);
+    assert_eq!(alone.dccp.send_capacity(), 900 - 76);
     alone.input(too_big(1, alone.last));
-    assert_eq!(alone.dccp.room(), 0);
-    let six = Dccp::client(&plain(), Dice::new(3, "alone")).over(IpVersion::V6);
+    assert_eq!(alone.dccp.send_capacity(), 0);
+    let six = Dccp::client(&plain(), Rng::new(3, "alone")).over(IpVersion::V6);
     let mut alone = Alone::new(six);
     alone.input(Input::Open);
     alone.arrive(Kind::Response { ack: alone.ack(), service: SERVICE }, &CONFIRMS);
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[]);
     alone.input(too_big(100, alone.last));
     // RFC 8200 §5: no link is smaller.
-    assert_eq!(alone.dccp.room(), 1280 - 40 - 24 - 32);
+    assert_eq!(alone.dccp.send_capacity(), 1280 - 40 - 24 - 32);
 }
 
 /// §13.1, §13.3: timestamps are echoed with the time they waited; the handshake is timed.
@@ -283,13 +283,13 @@ fn timestamps() {
 #[test]
 fn room_is_the_permit() {
     let mut alone = Alone::client(&plain());
-    assert_eq!(alone.dccp.room(), 0);
+    assert_eq!(alone.dccp.send_capacity(), 0);
     alone.input(Input::Open);
-    assert_eq!(alone.dccp.room(), 0);
+    assert_eq!(alone.dccp.send_capacity(), 0);
     alone.arrive(Kind::Response { ack: alone.ack(), service: SERVICE }, &CONFIRMS);
     assert_eq!(alone.events, [Event::Connected, Event::Writable]);
     let mut sent = 0;
-    while alone.dccp.room() > 0 {
+    while alone.dccp.send_capacity() > 0 {
         assert_eq!(alone.send(100).len(), 1);
         sent += 1;
     }
@@ -299,19 +299,19 @@ fn room_is_the_permit() {
     let vector = Opt::AckVector { nonce: false, cells: &[4] };
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[vector]);
     assert_eq!(alone.events, [Event::Writable]);
-    assert!(alone.dccp.room() > 0);
+    assert!(alone.dccp.send_capacity() > 0);
 }
 
 /// RFC 6773: inside UDP the path MTU has 8 bytes less for DCCP.
 #[test]
 fn an_encapsulation_takes_its_bytes_off_the_room() {
     let room = |overhead_bytes| {
-        let client = Dccp::client(&plain(), Dice::new(1, "client")).under(overhead_bytes);
-        let mut pair = Pair::between(client, Dccp::listener(&plain(), Dice::new(1, "server")));
+        let client = Dccp::client(&plain(), Rng::new(1, "client")).under(overhead_bytes);
+        let mut pair = Pair::between(client, Dccp::listener(&plain(), Rng::new(1, "server")));
         pair.send(Client, 10);
         pair.send(Server, 10);
         pair.connect();
-        let room = pair.client.dccp.room();
+        let room = pair.client.dccp.send_capacity();
         assert!(room > 0);
         // All of it can be used, and the IP packet is within the path MTU.
         pair.log.clear();

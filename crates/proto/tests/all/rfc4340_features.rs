@@ -364,7 +364,7 @@ fn the_ccid_changes_on_the_way() {
         let mut count = 0_u32;
         pair.on_wire(move |_| {
             count += 1;
-            if count.is_multiple_of(10) { Fate::Drop } else { Fate::Arrive }
+            if count.is_multiple_of(10) { Verdict::Drop } else { Verdict::Arrive }
         });
         pair.end(Server).dccp.accept(name::CCID, There, &[to]).unwrap();
         for turn in 0..200 {
@@ -419,21 +419,21 @@ fn no_data_before_the_ccid_is_decided() {
     alone.seq += 1;
     alone.arrive(Kind::SyncAck { ack: alone.ack() }, &[]);
     assert_eq!(alone.dccp.state(), State::Open);
-    assert_eq!(alone.dccp.room(), 0);
+    assert_eq!(alone.dccp.send_capacity(), 0);
     assert!(!alone.events.contains(&Event::Writable));
     let again = alone.pass(ms(1000));
     assert!(again.iter().any(|packet| has(packet, Opt::ChangeL(feature(name::CCID, &[3])))));
-    assert_eq!(alone.dccp.room(), 0);
+    assert_eq!(alone.dccp.send_capacity(), 0);
     let confirm = Opt::ConfirmR(feature(name::CCID, &[3, 3]));
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
-    assert!(alone.dccp.room() > 0 && alone.events.contains(&Event::Writable));
+    assert!(alone.dccp.send_capacity() > 0 && alone.events.contains(&Event::Writable));
     assert_eq!(alone.dccp.feature(name::CCID, Here), 3);
     let sent = alone.send(100);
     assert!(sent.iter().any(|packet| packet.kind.is_data()));
     // A change later on holds nothing up: the old CCID sends until the new one is agreed to.
     alone.dccp.change(name::CCID, Here, &[4]).unwrap();
     alone.pass(ms(2000));
-    assert!(alone.dccp.room() > 0);
+    assert!(alone.dccp.send_capacity() > 0);
 }
 
 /// RFC 4341 §4: "The sender SHOULD NOT send data until it has received the corresponding Confirm L(Send
@@ -444,10 +444,10 @@ fn no_data_under_ccid_2_before_ack_vectors_are_agreed_on() {
     alone.input(Input::Open);
     let response = Kind::Response { ack: alone.ack(), service: SERVICE };
     alone.arrive(response, &CONFIRMS[..2]);
-    assert_eq!((alone.dccp.state(), alone.dccp.room()), (State::PartOpen, 0));
+    assert_eq!((alone.dccp.state(), alone.dccp.send_capacity()), (State::PartOpen, 0));
     alone.arrive(Kind::Ack { ack: alone.ack() }, &CONFIRMS[2..]);
     assert_eq!(alone.dccp.state(), State::Open);
-    assert!(alone.dccp.room() > 0 && alone.events.contains(&Event::Writable));
+    assert!(alone.dccp.send_capacity() > 0 && alone.events.contains(&Event::Writable));
 
     let four = feature(name::CCID, &[4, 4]);
     let agreed = [Opt::ConfirmR(four), Opt::ConfirmL(four)];
@@ -460,10 +460,10 @@ fn no_data_under_ccid_2_before_ack_vectors_are_agreed_on() {
     assert_eq!(alone.dccp.feature(name::CCID, Here), 2);
     let change = Opt::ChangeR(feature(name::SEND_ACK_VECTOR, &[1]));
     assert!(asks.iter().any(|packet| has(packet, change)), "{asks:?}");
-    assert_eq!(alone.dccp.room(), 0);
+    assert_eq!(alone.dccp.send_capacity(), 0);
     let confirm = Opt::ConfirmL(feature(name::SEND_ACK_VECTOR, &[1, 1]));
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
-    assert!(alone.dccp.room() > 0);
+    assert!(alone.dccp.send_capacity() > 0);
 }
 
 /// What this end could not run, or an option could not bear, is refused before it is asked for.

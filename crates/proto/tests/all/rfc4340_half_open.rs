@@ -3,9 +3,9 @@
 //! Reset out of its window with a Sync that acknowledges the greatest number it knows.
 
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Options, Packet, ResetCode, WireSeq};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
 use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, PathId, Payload};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 
 fn sent(endpoint: &mut Dccp, now: Instant) -> Vec<Packet> {
@@ -37,7 +37,7 @@ fn sync(seq: u64, ack: WireSeq) -> Input {
 
 #[test]
 fn a_reset_to_a_sync_of_an_older_connection_is_in_its_window() {
-    let mut client = Dccp::client(&Config::new(Ccid::Two), Dice::new(1, "client"));
+    let mut client = Dccp::client(&Config::new(Ccid::Two), Rng::new(1, "client"));
     let mut now = Instant::ZERO;
     client.handle(now, Input::Open, &mut ());
     let request = sent(&mut client, now).remove(0);

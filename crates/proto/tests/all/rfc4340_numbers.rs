@@ -5,7 +5,7 @@ use crate::dccp_pair::*;
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{Config, Kind, Location, ResetCode, Service, State, WireSeq};
 use talkspurt_proto::endpoint::Input;
-use talkspurt_proto::probe::Garbage;
+use talkspurt_proto::probe::RxError;
 use talkspurt_proto::profile::Profile;
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
@@ -35,12 +35,12 @@ fn the_sequence_window() {
         let kind = Kind::Ack { ack: alone.ack() };
         let answer = alone.packet(Alone::make(seq, kind, &[], 0));
         if valid {
-            assert!(alone.notes.garbage.is_empty(), "{offset}");
+            assert!(alone.notes.rx_error.is_empty(), "{offset}");
             assert!(!kinds(&answer).contains(&SYNC), "{offset}");
         } else {
             assert_eq!(kinds(&answer), [SYNC], "{offset}");
             assert_eq!(answer[0].kind.ack(), Some(ack(seq)), "{offset}");
-            assert_eq!(alone.notes.garbage, [Garbage::OutOfWindow], "{offset}");
+            assert_eq!(alone.notes.rx_error, [RxError::OutOfWindow], "{offset}");
         }
     }
 }
@@ -62,7 +62,7 @@ fn the_acknowledgement_window() {
     let mut alone = Alone::open_client(&plain(), &[]);
     let answer = alone.arrive(Kind::Ack { ack: ack(alone.last + 1) }, &[]);
     assert_eq!(kinds(&answer), [SYNC]);
-    assert_eq!(alone.notes.garbage, [Garbage::BadAck]);
+    assert_eq!(alone.notes.rx_error, [RxError::BadAck]);
 }
 
 /// §7.5.1: at the start the windows do not reach below the initial numbers.
@@ -122,7 +122,7 @@ fn syncs_bring_ends_together() {
     assert_eq!(kinds(&alone.arrive_data(Kind::Data, &[], 1)), [SYNC]);
     let bad = Kind::Sync { ack: ack(alone.last + 7) };
     assert!(alone.arrive(bad, &[]).is_empty());
-    assert_eq!(alone.notes.garbage, [Garbage::OutOfWindow, Garbage::BadAck]);
+    assert_eq!(alone.notes.rx_error, [RxError::OutOfWindow, RxError::BadAck]);
     let answer = alone.arrive(Kind::Sync { ack: alone.ack() }, &[]);
     assert_eq!((kinds(&answer), answer[0].kind.ack()), (vec![SYNC_ACK], Some(ack(alone.seq))));
     alone.arrive_data(Kind::Data, &[], 1);
@@ -149,7 +149,7 @@ fn a_fixed_window_bounds_the_flight() {
     let most = (0..times.len()).map(within).max();
     assert!(most.is_some_and(|most| (24..=32).contains(&most)), "{most:?}");
     assert_eq!(pair.server.received.len(), 3000);
-    assert!(pair.server.notes.garbage.is_empty() && pair.client.notes.garbage.is_empty());
+    assert!(pair.server.notes.rx_error.is_empty() && pair.client.notes.rx_error.is_empty());
 }
 
 /// §7.5.6: after a burst of losses longer than the window, Sync and SyncAck find the way again.
@@ -162,10 +162,10 @@ fn a_long_burst_of_losses_is_survived() {
         if sent.from == Client && sent.packet.kind.is_data() {
             count += 1;
             if (200..230).contains(&count) {
-                return Fate::Drop;
+                return Verdict::Drop;
             }
         }
-        Fate::Arrive
+        Verdict::Arrive
     });
     for _ in 0..300 {
         pair.send(Client, 100);
@@ -173,9 +173,9 @@ fn a_long_burst_of_losses_is_survived() {
     pair.drive_for(ms(60_000));
     assert_eq!(pair.log.iter().filter(|sent| sent.dropped).count(), 30);
     // What came behind the burst was refused until the Sync was answered, and no more.
-    let refused = &pair.server.notes.garbage;
+    let refused = &pair.server.notes.rx_error;
     assert!((1..=2).contains(&refused.len()), "{refused:?}");
-    assert!(refused.iter().all(|garbage| *garbage == Garbage::OutOfWindow), "{refused:?}");
+    assert!(refused.iter().all(|rx_error| *rx_error == RxError::OutOfWindow), "{refused:?}");
     assert!(pair.server.received.len() + refused.len() >= 270);
     assert!(pair.log.iter().any(|sent| sent.is(Server, SYNC)));
     assert!(pair.log.iter().any(|sent| sent.is(Client, SYNC_ACK)));
@@ -206,7 +206,9 @@ fn unexpected_types() {
 #[test]
 fn duplicates() {
     let mut pair = Pair::connected(&plain());
-    pair.on_wire(|sent| if sent.packet.kind.is_data() { Fate::Twice(ms(7)) } else { Fate::Arrive });
+    pair.on_wire(
+        |sent| if sent.packet.kind.is_data() { Verdict::Twice(ms(7)) } else { Verdict::Arrive },
+    );
     for _ in 0..4 {
         pair.send(Client, 100);
     }
@@ -254,7 +256,7 @@ fn short_sequence_numbers() {
     // §8.5 step 1: and on other types always.
     packet.kind = Kind::Sync { ack: WireSeq::Short(1) };
     assert!(alone.packet(packet).is_empty());
-    assert_eq!(alone.notes.garbage, [Garbage::Unexpected, Garbage::Malformed]);
+    assert_eq!(alone.notes.rx_error, [RxError::Unexpected, RxError::Malformed]);
 }
 
 /// §7.5.2: unless told otherwise, the Sequence Window follows the packets of a round trip.

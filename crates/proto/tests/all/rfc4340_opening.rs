@@ -5,10 +5,10 @@ use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{
     Ccid, Config, Dccp, Kind, Location, ResetCode, Service, State, WireSeq,
 };
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::{Damage, Ecn};
-use talkspurt_proto::probe::Garbage;
+use talkspurt_proto::probe::RxError;
+use talkspurt_proto::rng::Rng;
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
 
@@ -35,7 +35,7 @@ fn three_way_handshake() {
     pair.drive_for(ms(500));
     assert_eq!(pair.client.dccp.state(), State::Open);
     assert_eq!((pair.client.received.len(), pair.server.received.len()), (3, 3));
-    assert!(pair.client.notes.garbage.is_empty() && pair.server.notes.garbage.is_empty());
+    assert!(pair.client.notes.rx_error.is_empty() && pair.server.notes.rx_error.is_empty());
 }
 
 /// Every pairing of CCIDs opens, carries data both ways and closes.
@@ -57,7 +57,7 @@ fn every_ccid_in_every_direction() {
             for (side, location) in [(Client, Location::Here), (Server, Location::There)] {
                 let dccp = &pair.end(side).dccp;
                 assert_eq!(dccp.feature(name::CCID, location), ccid as u64);
-                assert!(pair.end(side).notes.garbage.is_empty(), "{ccid:?} {back:?} {side:?}");
+                assert!(pair.end(side).notes.rx_error.is_empty(), "{ccid:?} {back:?} {side:?}");
             }
             pair.input(Server, Input::Close);
             pair.drive_for(ms(1000));
@@ -71,7 +71,7 @@ fn every_ccid_in_every_direction() {
 #[test]
 fn numbers() {
     let isn = |name| {
-        let mut alone = Alone::new(Dccp::client(&plain(), Dice::new(1, name)));
+        let mut alone = Alone::new(Dccp::client(&plain(), Rng::new(1, name)));
         alone.input(Input::Open);
         alone.isn
     };
@@ -122,9 +122,9 @@ fn a_lost_request_costs_a_second() {
     pair.on_wire(move |sent| {
         if sent.is(Client, REQUEST) && !lost {
             lost = true;
-            Fate::Drop
+            Verdict::Drop
         } else {
-            Fate::Arrive
+            Verdict::Arrive
         }
     });
     pair.input(Client, Input::Open);
@@ -245,7 +245,7 @@ fn what_does_not_fit_goes_ahead() {
         let packet = Alone::make(wire, Kind::Data, &[], 1);
         alone.dccp.handle(alone.now, arriving(packet, Ecn::NotEct, Damage::None), &mut alone.notes);
     }
-    let room = u32::try_from(alone.dccp.room()).unwrap();
+    let room = u32::try_from(alone.dccp.send_capacity()).unwrap();
     let sent = alone.send(room);
     assert_eq!(kinds(&sent), [ACK, DATA]);
     assert!(sent.iter().all(|packet| ip_bytes(packet) <= 1500));
@@ -274,7 +274,7 @@ fn request_waits_for_its_response() {
     // A forged Reset is not believed, nor answered.
     let forged = Kind::Reset { ack: ack(isn + 99), code: ResetCode::CLOSED, data: [0; 3] };
     assert!(alone.arrive(forged, &[]).is_empty());
-    assert_eq!(alone.notes.garbage, [Garbage::Unexpected; 6]);
+    assert_eq!(alone.notes.rx_error, [RxError::Unexpected; 6]);
     let good = Kind::Response { ack: ack(isn), service: SERVICE };
     assert_eq!(kinds(&alone.arrive(good, &[])), [ACK]);
 }
@@ -310,7 +310,7 @@ fn an_overtaken_response_is_ignored() {
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[]);
     let late = Alone::make(alone.seq - 1, response, &[], 0);
     assert!(alone.packet(late).is_empty());
-    assert!(alone.notes.garbage.is_empty());
+    assert!(alone.notes.rx_error.is_empty());
 }
 
 /// §8.1.4, §8.5 step 11: a listener with Init Cookies remembers nothing until a client echoes one;
@@ -363,7 +363,7 @@ fn cookies_are_echoed() {
     pair.on_wire(move |sent| {
         let early = sent.from == Client && sent.packet.kind.number() != REQUEST;
         lost += u32::from(early);
-        if early && lost <= 3 { Fate::Drop } else { Fate::Arrive }
+        if early && lost <= 3 { Verdict::Drop } else { Verdict::Arrive }
     });
     pair.input(Client, Input::Open);
     pair.send(Client, 700);
@@ -400,7 +400,7 @@ fn several_cookies() {
     };
     assert!(cookies.iter().all(|cookie| options(&answer[0]).contains(cookie)));
     // §14: and take their room.
-    assert_eq!(alone.dccp.room(), 1500 - 20 - 24 - 32 - 62 - 5);
+    assert_eq!(alone.dccp.send_capacity(), 1500 - 20 - 24 - 32 - 62 - 5);
     let answer = alone.input(Input::Close);
     assert_eq!((kinds(&answer), echoed(&answer[0])), (vec![CLOSE], 2));
     let mut alone = Alone::open_client(&plain(), &[]);
@@ -426,7 +426,7 @@ fn data_in_the_handshake_is_ignored() {
 fn a_cookie_of_other_ends_opens_nothing() {
     let config = Config { init_cookie: true, ..plain() };
     let listener = |ends: &[u8]| {
-        let mut dccp = Dccp::listener(&config, Dice::new(3, "alone"));
+        let mut dccp = Dccp::listener(&config, Rng::new(3, "alone"));
         dccp.between(ends);
         Alone::new(dccp)
     };

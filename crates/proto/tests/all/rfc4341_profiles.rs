@@ -1,11 +1,11 @@
 //! What the knobs and profiles of CCID 2 make of a path: windows round trip by round trip, the square
 //! root law, and the windows of ns-2.
 
-use crate::ccid2_half::{Bench, Fate, MS, Path, at};
+use crate::ccid2_half::{Bench, MS, Path, Verdict, at};
 use talkspurt_proto::dccp::ackvec::State;
-use talkspurt_proto::dccp::ccid2::{Config, Impossible, Parameters};
-use talkspurt_proto::dice::Dice;
+use talkspurt_proto::dccp::ccid2::{Config, ConfigError, Parameters};
 use talkspurt_proto::profile::Profile;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Duration;
 
 fn rfc() -> Parameters {
@@ -31,7 +31,7 @@ fn configs_that_make_no_sense_are_refused_by_name() {
     assert_eq!(check(Config { max_rto: Some(MS * 1000), ..default() }), []);
     assert_eq!(
         check(Config { max_rto: Some(MS * 999), ..default() }),
-        [Impossible::Bounds { min: MS * 1000, max: MS * 999 }]
+        [ConfigError::Bounds { min: MS * 1000, max: MS * 999 }]
     );
     // Linux has a shorter least timeout: the same knob may be.
     let short = Config { max_rto: Some(MS * 999), ..default() };
@@ -51,16 +51,16 @@ fn configs_that_make_no_sense_are_refused_by_name() {
     assert_eq!(
         found,
         [
-            Impossible::NoWindow,
-            Impossible::InitialThreshold(1),
-            Impossible::AckRatio,
-            Impossible::TooLong { knob: "initial_rto", span: second * 3601, most: second * 3600 },
-            Impossible::Zero("ack_delay"),
-            Impossible::Zero("max_rto"),
-            Impossible::Zero("min_rto"),
+            ConfigError::NoWindow,
+            ConfigError::InitialThreshold(1),
+            ConfigError::AckRatio,
+            ConfigError::TooLong { knob: "initial_rto", span: second * 3601, most: second * 3600 },
+            ConfigError::Zero("ack_delay"),
+            ConfigError::Zero("max_rto"),
+            ConfigError::Zero("min_rto"),
         ]
     );
-    let named: Vec<_> = found.iter().map(Impossible::knob).collect();
+    let named: Vec<_> = found.iter().map(ConfigError::key).collect();
     assert_eq!(named[..4], ["initial_window", "initial_ssthresh", "ack_ratio", "initial_rto"]);
     let most = Config {
         initial_window: Some(65_535),
@@ -73,7 +73,7 @@ fn configs_that_make_no_sense_are_refused_by_name() {
     };
     assert_eq!(check(most), []);
     let huge = Config { initial_window: Some(65_536), ..default() };
-    assert_eq!(check(huge), [Impossible::HugeWindow(65_536)]);
+    assert_eq!(check(huge), [ConfigError::HugeWindow(65_536)]);
 }
 
 #[test]
@@ -81,7 +81,7 @@ fn slow_start_per_round_trip_half_as_much_again_or_doubled() {
     // 300 ms, no loss, always data: packets that leave in each round trip.
     let counts = |parameters: &Parameters| {
         let mut path = Path::new(parameters, MS * 300);
-        path.run(at(300 * 7), None, |_| Fate::Arrives);
+        path.run(at(300 * 7), None, |_| Verdict::Arrives);
         path.per_rtt()[..7].to_vec()
     };
     // By hand from four: two acknowledgements of two, each adds one: 6; three: 9; four, and the
@@ -103,29 +103,29 @@ fn an_application_that_does_not_fill_the_window_does_not_widen_it() {
     // much again is six. ns-2 adds one for each of the 200 packets of twenty seconds.
     for (profile, windows) in [(Profile::Rfc, 6..=6), (Profile::Ns2, 180..=203)] {
         let mut path = Path::new(&Parameters::of(profile), MS * 300);
-        path.run(at(20_000), Some(MS * 100), |_| Fate::Arrives);
+        path.run(at(20_000), Some(MS * 100), |_| Verdict::Arrives);
         assert!(windows.contains(&path.sender.window()), "{}", path.sender.window());
     }
     // G.711's 50 a second need fifteen. What waits meanwhile makes the flight larger for a while,
     // and the window is never more than half above that.
     let mut path = Path::new(&rfc(), MS * 300);
-    path.run(at(60_000), Some(MS * 20), |_| Fate::Arrives);
+    path.run(at(60_000), Some(MS * 20), |_| Verdict::Arrives);
     assert!(path.most < 40, "{}", path.most);
     assert!((15..=path.most * 3 / 2).contains(&path.sender.window()), "{}", path.sender.window());
 }
 
 /// The measure of the square root law, packets a round trip times √p, over ten minutes at 100 ms;
 /// one packet in 1/p is lost, or each with probability p.
-fn constant_of_the_law(parameters: &Parameters, p: f64, mut dice: Option<Dice>) -> f64 {
+fn constant_of_the_law(parameters: &Parameters, p: f64, mut rng: Option<Rng>) -> f64 {
     let mut path = Path::new(parameters, MS * 100);
     let period = (1.0 / p).round() as u64;
     let seconds = 600;
     path.run(at(seconds * 1000), None, |number| {
-        let lost = match &mut dice {
-            Some(dice) => dice.chance(p),
+        let lost = match &mut rng {
+            Some(rng) => rng.chance(p),
             None => number % period == period - 1,
         };
-        if lost { Fate::Lost } else { Fate::Arrives }
+        if lost { Verdict::Lost } else { Verdict::Arrives }
     });
     // The first sixth is slow start's.
     let from = at(seconds * 1000 / 6);
@@ -153,20 +153,16 @@ fn throughput_follows_the_square_root_law() {
         assert!((0.88..=1.0).contains(&(constant / 1.5_f64.sqrt())), "p = {p}: {constant:.3}");
     }
     // Independent losses: 1.31 (Ott, Kemperman, Mathis 1996).
-    let constant = constant_of_the_law(&rfc(), 0.001, Some(Dice::new(1, "loss")));
+    let constant = constant_of_the_law(&rfc(), 0.001, Some(Rng::new(1, "loss")));
     assert!((0.9..=1.1).contains(&(constant / 1.31)), "independent: {constant:.3}");
 }
 
 #[test]
 fn marks_cost_what_losses_cost_and_nothing_is_lost() {
     let mut path = Path::new(&rfc(), MS * 100);
-    path.run(
-        at(300_000),
-        None,
-        |number| {
-            if number % 333 == 332 { Fate::Marked } else { Fate::Arrives }
-        },
-    );
+    path.run(at(300_000), None, |number| {
+        if number % 333 == 332 { Verdict::Marked } else { Verdict::Arrives }
+    });
     let rounds = 3000.0;
     let constant = path.departures.len() as f64 / rounds / 333_f64.sqrt();
     assert!((1.10..=1.30).contains(&constant), "{constant:.3}");
@@ -212,7 +208,7 @@ fn the_ns2_profile_has_the_windows_of_ns_2() {
         let mut path = Path::new(&parameters, Duration::from_micros(601_500));
         path.waiting = 30;
         for (sample, expected) in expected.into_iter().enumerate() {
-            path.run(at(1200 * sample as u64 + 450), Some(MS * 20), |_| Fate::Arrives);
+            path.run(at(1200 * sample as u64 + 450), Some(MS * 20), |_| Verdict::Arrives);
             // An acknowledgement at the very instant of a sample counts on either side.
             let window = path.sender.window();
             assert!(window.abs_diff(expected) <= 1, "{initial_ssthresh:?} {sample}: {window}");

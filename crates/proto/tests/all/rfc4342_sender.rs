@@ -6,7 +6,7 @@ use crate::rate_half::{ReceiverBench, SenderBench, at, ms, options};
 use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::ccid3::options::{self as codec};
 use talkspurt_proto::dccp::options::Opt;
-use talkspurt_proto::probe::{Garbage, Gauge};
+use talkspurt_proto::probe::{Gauge, RxError};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{Config, Kind, Permit};
 use talkspurt_proto::time::Duration;
@@ -116,7 +116,7 @@ fn feedback_that_was_overtaken_says_nothing_and_one_for_nothing_is_garbage() {
 
     let mut fresh = rfc_sender();
     fresh.ack(ms(100), 5, &[Opt::Ccid { kind: 194, value: &rate }]);
-    assert_eq!(fresh.notes.garbage, [Garbage::BadAck]);
+    assert_eq!(fresh.notes.rx_error, [RxError::BadAck]);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn an_option_of_impossible_length_or_content_makes_the_feedback_garbage() {
         bench.send(ms(0), 100);
         let good = [0, 0, 0x10, 0];
         bench.ack(ms(100), 0, &[Opt::Ccid { kind: 194, value: &good }, Opt::Ccid { kind, value }]);
-        assert_eq!(bench.notes.garbage, [Garbage::Malformed], "{kind} {value:?}");
+        assert_eq!(bench.notes.rx_error, [RxError::Malformed], "{kind} {value:?}");
         assert_eq!(bench.sender.rtt(), None, "nothing of it is used");
     }
 }

@@ -48,7 +48,7 @@ fn section_2_a_null_packet_is_valid_and_empty() {
     deframer.push(Bytes::from_static(&[0, 0, 0, 0]));
     deframer.push(frame(&report()).expect("short enough"));
     assert_eq!(drain(&mut deframer), [report()]);
-    assert_eq!(deframer.garbage(), 0);
+    assert_eq!(deframer.rx_error(), 0);
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn garbage_is_counted_and_passed_over() {
     deframer.push(Bytes::from_static(&[0, 4, 0x80, 200, 9, 9]));
     deframer.push(frame(&speech(9, b"still here")).expect("short enough"));
     assert_eq!(drain(&mut deframer), [speech(9, b"still here")]);
-    assert_eq!((deframer.garbage(), deframer.waiting_bytes()), (2, 0));
+    assert_eq!((deframer.rx_error(), deframer.waiting_bytes()), (2, 0));
 }
 
 #[test]
@@ -92,7 +92,7 @@ proptest! {
             }
         }
         prop_assert_eq!(received, frames);
-        prop_assert_eq!(deframer.garbage(), 0);
+        prop_assert_eq!(deframer.rx_error(), 0);
     }
 
     #[test]

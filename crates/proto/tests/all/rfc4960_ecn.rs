@@ -2,7 +2,7 @@
 //! chunks and its parameter): agreed in INIT and INIT ACK, ECNE repeated until CWR, one reduction for
 //! what was in flight.
 
-use crate::sctp_pair::{Client, Fate, Pair, answers, at, bytes_of, ms, packet, plain};
+use crate::sctp_pair::{Client, Pair, Verdict, answers, at, bytes_of, ms, packet, plain};
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
 use talkspurt_proto::packet::{Body, Damage, Ecn, PathId};
 use talkspurt_proto::sctp::{Chunk, Config, Packet, Parameter, Sctp};
@@ -135,7 +135,7 @@ fn appendix_a_the_window_is_halved_once_for_what_was_in_flight() {
     let last = highest(&pair);
     let tag = pair.tags().0;
     // No more data, so that nothing else moves the window.
-    pair.on_wire(|_| Fate::Drop);
+    pair.on_wire(|_| Verdict::Drop);
     pair.forge(Client, tag, vec![Chunk::Ecne { lowest: last }]);
     let half = (window / 2).max(4 * 1016);
     assert_eq!(pair.client.sctp.window(PathId(0)), Some((half, Some(half))));

@@ -64,6 +64,6 @@ fn listens_are_ignored() {
             assert!(alone.packet(Alone::make(seq, Kind::Listen { service }, &[], 0)).is_empty());
         }
         assert_eq!((alone.dccp.state(), alone.wake), (state, wake));
-        assert!(alone.notes.garbage.is_empty());
+        assert!(alone.notes.rx_error.is_empty());
     }
 }

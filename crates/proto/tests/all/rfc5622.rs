@@ -6,7 +6,7 @@ use talkspurt_proto::dccp::Options;
 use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::ccid3::options as codec;
 use talkspurt_proto::dccp::options::Opt;
-use talkspurt_proto::probe::{Garbage, Gauge};
+use talkspurt_proto::probe::{Gauge, RxError};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{Kind, Permit, equation};
 
@@ -35,7 +35,7 @@ fn section_8_7_counts_cut_short_make_the_feedback_garbage() {
         0,
         &[Opt::Ccid { kind: 194, value: &rate }, Opt::Ccid { kind: 195, value: &[0, 0] }],
     );
-    assert_eq!(bench.notes.garbage, [Garbage::Malformed]);
+    assert_eq!(bench.notes.rx_error, [RxError::Malformed]);
 }
 
 #[test]
@@ -140,6 +140,6 @@ fn section_8_7_dropped_packets_alone_is_no_feedback() {
     let mut bench = sender();
     bench.send(ms(0), 160);
     bench.ack(ms(100), 0, &[Opt::Ccid { kind: 195, value: &[0, 0, 1] }]);
-    assert_eq!(bench.notes.garbage, []);
+    assert_eq!(bench.notes.rx_error, []);
     assert_eq!(bench.sender.rtt(), None);
 }

@@ -321,13 +321,13 @@ fn through_a_stall(config: &Config) -> (usize, u64) {
         // What leaves between 2.5 s and 4.5 s comes after that, in order.
         let (from, until) = (at(2500), at(4500));
         if (from..until).contains(&sent.at) {
-            Fate::Late(until.saturating_since(sent.at))
+            Verdict::Late(until.saturating_since(sent.at))
         } else {
-            Fate::Arrive
+            Verdict::Arrive
         }
     });
     for _ in 0..100 {
-        while pair.client.tcp.room() >= 1000 {
+        while pair.client.tcp.send_capacity() >= 1000 {
             pair.send(Client, 1000);
         }
         pair.drive_for(ms(100));

@@ -63,6 +63,6 @@ fn rtp_and_rtcp_share_a_connection() {
 #[test]
 fn packets_fit_the_path() {
     let pair = Pair::connected(&Config::new(Ccid::Two));
-    let room = pair.client.dccp.room();
+    let room = pair.client.dccp.send_capacity();
     assert!(room > 12 + 160 && room + 20 + 24 <= 1500);
 }

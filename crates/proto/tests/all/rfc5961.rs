@@ -3,7 +3,7 @@
 use crate::pair::*;
 use crate::tcp_pair::in_state;
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::probe::Garbage;
+use talkspurt_proto::probe::RxError;
 use talkspurt_proto::tcp::{Config, Flags, Segment, State};
 
 const SYN: Flags = Flags::SYN;
@@ -93,7 +93,7 @@ fn a_peer_reborn() {
     pair.connect();
     pair.send(Client, 5000);
     pair.drive_for(ms(200));
-    let reborn = talkspurt_proto::dice::Dice::new(9, "reborn");
+    let reborn = talkspurt_proto::rng::Rng::new(9, "reborn");
     pair.server.tcp = talkspurt_proto::tcp::Tcp::client(&plain(), reborn);
     pair.log.clear();
     pair.input(Server, talkspurt_proto::endpoint::Input::Open);
@@ -121,10 +121,10 @@ fn acknowledgements() {
         (oldest, true),
         (1, true),
     ] {
-        let (before, noted) = (alone.count, alone.notes.garbage.len());
+        let (before, noted) = (alone.count, alone.notes.rx_error.len());
         let answer = alone.arrive(ACK, 1 + before as u32, number, 10);
         assert_eq!(alone.count - before, if valid { 10 } else { 0 }, "{number}");
-        assert_eq!(alone.notes.garbage[noted..] == [Garbage::BadAck], !valid);
+        assert_eq!(alone.notes.rx_error[noted..] == [RxError::BadAck], !valid);
         // Data is acknowledged, what is not taken challenged: an ACK either way.
         assert!(is_challenge(&answer, 1 + alone.count as u32), "{number}");
     }

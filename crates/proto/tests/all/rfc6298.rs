@@ -103,10 +103,10 @@ fn the_earliest_segment() {
 fn after_a_lost_syn() {
     let mut pair = Pair::new(&plain());
     let mut first = true;
-    pair.on_wire(move |_| if std::mem::take(&mut first) { Fate::Drop } else { Fate::Arrive });
+    pair.on_wire(move |_| if std::mem::take(&mut first) { Verdict::Drop } else { Verdict::Arrive });
     pair.input(Client, Input::Open);
     pair.drive_for(ms(2000));
-    pair.on_wire(|_| Fate::Drop);
+    pair.on_wire(|_| Verdict::Drop);
     pair.send(Client, 1000);
     pair.drive_for(ms(4000));
     assert_eq!(pair.trace(Client), [(2000, 0), (5000, 0)]);

@@ -40,9 +40,9 @@ fn after_a_lost_syn() {
         pair.on_wire(move |sent| {
             if left > 0 && sent.has(Flags::SYN) {
                 left -= 1;
-                return Fate::Drop;
+                return Verdict::Drop;
             }
-            Fate::Arrive
+            Verdict::Arrive
         });
         pair.input(Client, Input::Open);
         pair.drive_for(ms(8000));

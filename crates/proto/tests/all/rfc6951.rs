@@ -3,9 +3,9 @@
 //! `crates/live/tests/sctp_in_udp.rs`.
 
 use crate::sctp_pair::{Client, End, Pair, Server, ms, plain};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Input};
 use talkspurt_proto::packet::{Body, IpVersion};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Init, Packet, Sctp};
 use talkspurt_proto::time::Instant;
 
@@ -36,8 +36,8 @@ fn section_5_4_a_packet_with_the_associations_tag_is_the_peers() {
 #[test]
 fn section_5_4_without_an_association_nobody_is_the_peer() {
     let config = plain();
-    let listener = Sctp::listener(&config, Dice::new(1, "server"));
-    let mut client = Sctp::client(&config, Dice::new(1, "client"));
+    let listener = Sctp::listener(&config, Rng::new(1, "server"));
+    let mut client = Sctp::client(&config, Rng::new(1, "client"));
     client.handle(Instant::ZERO, Input::Open, &mut ());
     for tag in [0, 1, u32::MAX] {
         assert!(!listener.recognises(&body(tag, Chunk::CookieAck)));
@@ -55,7 +55,7 @@ fn section_5_6_packets_leave_room_for_udp() {
     ] {
         let mut pair = Pair::new(&plain());
         pair.client =
-            End::new(Sctp::client(&plain(), Dice::new(1, "client")).under(below).over(version));
+            End::new(Sctp::client(&plain(), Rng::new(1, "client")).under(below).over(version));
         pair.connect();
         pair.send(Client, 1, 5000);
         pair.drive_for(ms(2000));

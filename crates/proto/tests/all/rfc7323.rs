@@ -2,7 +2,7 @@
 
 use crate::pair::*;
 use talkspurt_proto::endpoint::Input;
-use talkspurt_proto::probe::{Garbage, Gauge};
+use talkspurt_proto::probe::{Gauge, RxError};
 use talkspurt_proto::tcp::{Config, Flags, Segment, State};
 use talkspurt_proto::units::{Rate, Size};
 
@@ -94,7 +94,7 @@ fn timestamps() {
     assert_eq!(alone.sent[2].payload.len(), 988);
     alone.clock = None;
     assert!(alone.arrive(ACK, 1, 1, 100).is_empty());
-    assert_eq!((alone.count, alone.notes.garbage.as_slice()), (0, &[Garbage::Unexpected][..]));
+    assert_eq!((alone.count, alone.notes.rx_error.as_slice()), (0, &[RxError::Unexpected][..]));
     alone.arrive(Flags::RST, 1, 0, 0);
     assert_eq!(alone.tcp.state(), State::Closed);
 }
@@ -135,7 +135,7 @@ fn paws() {
     alone.clock = Some(4999);
     let answer = alone.arrive(ACK, 1, 1, 100);
     assert_eq!((answer.len(), Alone::acked(&answer[0]), alone.count), (1, 1, 0));
-    assert_eq!(alone.notes.garbage, [Garbage::OldTimestamp]);
+    assert_eq!(alone.notes.rx_error, [RxError::OldTimestamp]);
     // The clock wraps: half the space ahead is new.
     alone.clock = Some(5000_u32.wrapping_add(1 << 30));
     alone.arrive(ACK, 1, 1, 100);

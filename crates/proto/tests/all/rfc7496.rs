@@ -1,6 +1,6 @@
 //! Further policies of partial reliability (RFC 7496): a limit of retransmissions, and priorities.
 
-use crate::sctp_pair::{Client, Fate, Pair, ms, plain};
+use crate::sctp_pair::{Client, Pair, Verdict, ms, plain};
 use talkspurt_proto::sctp::{Config, Sending};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
@@ -13,7 +13,7 @@ fn section_3_1_a_message_is_sent_so_often_and_no_more() {
         let mut pair = Pair::connected(&config);
         let first = pair.first_tsn(Client);
         pair.on_wire(move |sent| {
-            if sent.data().any(|data| data.tsn == first) { Fate::Drop } else { Fate::Arrive }
+            if sent.data().any(|data| data.tsn == first) { Verdict::Drop } else { Verdict::Arrive }
         });
         pair.send(Client, 1, 100);
         pair.drive_for(ms(10));

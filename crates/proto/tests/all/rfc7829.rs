@@ -2,7 +2,7 @@
 //! long a call is silent when its path is lost, under each setting.
 
 use crate::sctp_pair;
-use crate::sctp_pair::{Client, Fate, Pair, Server, ms, plain};
+use crate::sctp_pair::{Client, Pair, Server, Verdict, ms, plain};
 use talkspurt_proto::endpoint::{Input, PathNews};
 use talkspurt_proto::packet::PathId;
 use talkspurt_proto::sctp::{Config, Reachable};
@@ -18,7 +18,7 @@ fn two_paths(config: &Config) -> Pair {
 
 /// The primary path is dead both ways from now on.
 fn cut(pair: &mut Pair) {
-    pair.on_wire(|sent| if sent.path == PathId(0) { Fate::Drop } else { Fate::Arrive });
+    pair.on_wire(|sent| if sent.path == PathId(0) { Verdict::Drop } else { Verdict::Arrive });
 }
 
 /// A message every 20 ms for so long after the cut; the longest time without one at the far end.
@@ -51,7 +51,7 @@ fn rfc_9260_section_5_4_a_path_is_confirmed_by_a_heartbeat() {
     assert_eq!(pair.server.sctp.reachable(other), Some(Reachable::Active));
     // §5.4: one that never answers is never used.
     let mut pair = Pair::on_paths(&plain(), &plain(), 2);
-    pair.on_wire(|sent| if sent.path == PathId(1) { Fate::Drop } else { Fate::Arrive });
+    pair.on_wire(|sent| if sent.path == PathId(1) { Verdict::Drop } else { Verdict::Arrive });
     pair.connect();
     pair.drive_for(Duration::from_secs(300));
     assert_eq!(pair.client.sctp.reachable(other), Some(Reachable::Unconfirmed));
@@ -124,7 +124,7 @@ fn section_3_2_a_doubtful_path_is_asked_each_timeout_and_comes_back() {
     let on_first = |sent: &&sctp_pair::Sent| sent.path == PathId(0) && sent.has_data();
     assert_eq!(pair.log[log..].iter().filter(on_first).count(), 0);
     // It answers again: data goes back to the primary path (§3.2 step 6).
-    pair.on_wire(|_| Fate::Arrive);
+    pair.on_wire(|_| Verdict::Arrive);
     for _ in 0..500 {
         pair.send(Client, 1, 160);
         pair.drive_for(ms(20));
@@ -156,7 +156,7 @@ fn section_3_2_rule_5_no_heartbeats_where_they_are_turned_off() {
 fn section_3_2_rule_4_doubtful_before_inactive() {
     let config = Config { potentially_failed: Some(0), ..plain() };
     let mut pair = two_paths(&config);
-    pair.on_wire(|_| Fate::Drop);
+    pair.on_wire(|_| Verdict::Drop);
     // The interface of the primary path goes: inactive, without a timeout.
     pair.input(Client, Input::Path(PathId(0), PathNews::Down));
     assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::Inactive));
@@ -177,13 +177,13 @@ fn section_3_2_rule_9_ambiguous_acknowledgements_clear_nothing() {
             Config { potentially_failed: Some(0), heartbeat_interval: Duration::ZERO, ..plain() };
         let mut pair = two_paths(&config);
         // Data is lost on the primary path, then all on the other, whose retransmission comes back.
-        pair.on_wire(|_| Fate::Drop);
+        pair.on_wire(|_| Verdict::Drop);
         pair.send(Client, 1, 100);
         pair.drive_for(ms(1500));
         assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::PotentiallyFailed));
         pair.drive_for(ms(600));
         assert_eq!(pair.client.sctp.reachable(PathId(1)), Some(Reachable::PotentiallyFailed));
-        pair.on_wire(|_| Fate::Arrive);
+        pair.on_wire(|_| Verdict::Arrive);
         if moved {
             pair.drive_for(Duration::from_secs(4));
             assert_eq!(pair.server.numbers(), [1]);
@@ -210,7 +210,7 @@ fn rfc_9260_section_8_1_other_paths_do_not_count() {
     let mut pair = Pair::on_paths(&config, &config, 5);
     pair.connect();
     pair.drive_for(ms(500));
-    pair.on_wire(|sent| if sent.path == PathId(0) { Fate::Arrive } else { Fate::Drop });
+    pair.on_wire(|sent| if sent.path == PathId(0) { Verdict::Arrive } else { Verdict::Drop });
     pair.drive_for(Duration::from_secs(300));
     assert_eq!(pair.client.sctp.state(), talkspurt_proto::sctp::State::Established);
     assert_eq!(pair.client.sctp.reachable(PathId(4)), Some(Reachable::Inactive));
@@ -248,7 +248,7 @@ fn rfc_9260_section_7_3_parts_fit_every_path() {
 fn rfc_9260_section_5_4_probes_become_rare() {
     let config = Config { rto_max: Duration::from_secs(1), ..plain() };
     let mut pair = Pair::on_paths(&config, &config, 2);
-    pair.on_wire(|sent| if sent.path == PathId(1) { Fate::Drop } else { Fate::Arrive });
+    pair.on_wire(|sent| if sent.path == PathId(1) { Verdict::Drop } else { Verdict::Arrive });
     pair.connect();
     pair.drive_for(Duration::from_secs(310));
     let asked = pair.sent_by(Client).filter(|s| s.has(4) && s.path == PathId(1)).count();

@@ -1,6 +1,6 @@
 //! Stream schedulers and interleaving (RFC 8260).
 
-use crate::sctp_pair::{Client, Fate, Pair, Server, bytes_of, message, ms, plain};
+use crate::sctp_pair::{Client, Pair, Server, Verdict, bytes_of, message, ms, plain};
 use talkspurt_proto::sctp::{Cause, Chunk, Config, Scheduler, Sending};
 use talkspurt_proto::time::Duration;
 
@@ -91,9 +91,9 @@ fn section_2_2_messages_survive_loss_and_disorder() {
         pair.on_wire(move |sent| {
             count += 1;
             match count % 7 {
-                3 if sent.has_data() => Fate::Drop,
-                5 => Fate::Late(ms(35)),
-                _ => Fate::Arrive,
+                3 if sent.has_data() => Verdict::Drop,
+                5 => Verdict::Late(ms(35)),
+                _ => Verdict::Arrive,
             }
         });
         for number in 0..30_u8 {
@@ -122,7 +122,7 @@ fn section_2_3_1_i_forward_tsn() {
         let mut pair = Pair::connected(&config);
         let first = pair.first_tsn(Client);
         pair.on_wire(move |sent| {
-            if sent.data().any(|data| data.tsn == first) { Fate::Drop } else { Fate::Arrive }
+            if sent.data().any(|data| data.tsn == first) { Verdict::Drop } else { Verdict::Arrive }
         });
         pair.send(Client, 1, 2500);
         pair.drive_for(ms(400));

@@ -107,7 +107,7 @@ fn a_lost_retransmission() {
     pair.on_wire(move |sent| {
         let again = sent.len() > 0 && sent.seq == 2001;
         seen += u32::from(again);
-        if again && seen <= 2 { Fate::Drop } else { Fate::Arrive }
+        if again && seen <= 2 { Verdict::Drop } else { Verdict::Arrive }
     });
     pair.send(Client, 60_000);
     pair.drive_for(ms(2000));
@@ -119,7 +119,7 @@ fn a_lost_retransmission() {
     slow.on_wire(move |sent| {
         let again = sent.len() > 0 && sent.seq == 2001;
         seen += u32::from(again);
-        if again && seen <= 2 { Fate::Drop } else { Fate::Arrive }
+        if again && seen <= 2 { Verdict::Drop } else { Verdict::Arrive }
     });
     slow.send(Client, 60_000);
     slow.drive_for(ms(2000));

@@ -1,6 +1,6 @@
 //! How an SCTP association ends: SHUTDOWN and ABORT (RFC 9260 §9, §6.4.1).
 
-use crate::sctp_pair::{Client, Fate, Pair, Server, ms, plain};
+use crate::sctp_pair::{Client, Pair, Server, Verdict, ms, plain};
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::PathId;
 use talkspurt_proto::sctp::{Cause, Chunk};
@@ -13,7 +13,7 @@ fn section_9_2_shutdown_waits_for_data() {
         pair.send(Client, number, 1000);
     }
     pair.input(Client, Input::Close);
-    assert_eq!(pair.client.sctp.room(), 0);
+    assert_eq!(pair.client.sctp.send_capacity(), 0);
     pair.drive_for(Duration::from_secs(2));
     assert_eq!(pair.server.numbers(), (0..10).collect::<Vec<u8>>());
     let kinds: Vec<_> = pair.log.iter().rev().take(3).map(|s| (s.from, s.kinds())).collect();
@@ -42,7 +42,7 @@ fn section_9_2_lost_shutdowns_are_repeated() {
         pair.on_wire(move |sent| {
             let drop = sent.has(lost) && !gone;
             gone |= drop;
-            if drop { Fate::Drop } else { Fate::Arrive }
+            if drop { Verdict::Drop } else { Verdict::Arrive }
         });
         pair.input(Client, Input::Close);
         pair.drive_for(Duration::from_secs(10));
@@ -81,7 +81,7 @@ fn section_6_4_1_a_shutdown_that_times_out_goes_another_way() {
     let mut pair = Pair::on_paths(&config, &config, 2);
     pair.connect();
     pair.drive_for(ms(2000));
-    pair.on_wire(|sent| if sent.path == PathId(0) { Fate::Drop } else { Fate::Arrive });
+    pair.on_wire(|sent| if sent.path == PathId(0) { Verdict::Drop } else { Verdict::Arrive });
     pair.input(Client, Input::Close);
     pair.drive_for(ms(10_000));
     let shutdowns: Vec<_> =

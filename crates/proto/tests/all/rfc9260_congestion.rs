@@ -1,11 +1,11 @@
 //! What SCTP does about loss: congestion control and path MTU (RFC 9260 §7), the timer T3 (§6.3.3), and
 //! what watches over paths (§8.1, §8.3).
 
-use crate::sctp_pair::{Client, Fate, Pair, Server, at, ms, plain};
-use talkspurt_proto::dice::Dice;
+use crate::sctp_pair::{Client, Pair, Server, Verdict, at, ms, plain};
 use talkspurt_proto::endpoint::{Event, Input};
 use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId, Quote, Quoted};
-use talkspurt_proto::probe::Garbage;
+use talkspurt_proto::probe::RxError;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Config, Sack, Sctp};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
@@ -26,9 +26,9 @@ fn section_7_2_1_slow_start_and_the_initial_window() {
     assert!((5 * 1016..=8 * 1016).contains(&window), "{window}");
     let mtu = Config { mtu: Size::from_bytes(1500), ..plain() };
     // PMDCS 1468: max(2936, 4404) = 4404.
-    assert_eq!(Sctp::client(&mtu, Dice::new(1, "a")).window(PathId(0)), Some((4404, None)));
+    assert_eq!(Sctp::client(&mtu, Rng::new(1, "a")).window(PathId(0)), Some((4404, None)));
     // Over IPv6 4344: PMDCS 1448, max(2896, 4344).
-    let six = Sctp::client(&mtu, Dice::new(1, "a")).over(IpVersion::V6);
+    let six = Sctp::client(&mtu, Rng::new(1, "a")).over(IpVersion::V6);
     assert_eq!(six.window(PathId(0)), Some((4344, None)));
 }
 
@@ -70,7 +70,7 @@ struct Told {
 impl Told {
     fn new(config: &Config) -> Self {
         let mut pair = Pair::connected(&Config { max_burst: 100, ..config.clone() });
-        pair.on_wire(|sent| if sent.from == Server { Fate::Drop } else { Fate::Arrive });
+        pair.on_wire(|sent| if sent.from == Server { Verdict::Drop } else { Verdict::Arrive });
         let ((tag, _), first) = (pair.tags(), pair.first_tsn(Client));
         Self { pair, tag, first }
     }
@@ -235,7 +235,7 @@ fn section_7_2_4_two_missing_reports_are_not_enough() {
     let mut count = 0;
     pair.on_wire(move |sent| {
         count += usize::from(sent.has_data());
-        if sent.has_data() && count == 1 { Fate::Late(ms(30)) } else { Fate::Arrive }
+        if sent.has_data() && count == 1 { Verdict::Late(ms(30)) } else { Verdict::Arrive }
     });
     for number in 0..3 {
         pair.send(Client, number, 1000);
@@ -253,7 +253,7 @@ fn section_6_3_3_t3_backs_off_and_leaves_one_chunk() {
     let mut count = 0;
     pair.on_wire(move |sent| {
         count += usize::from(sent.has_data());
-        if sent.has_data() && count <= 6 { Fate::Drop } else { Fate::Arrive }
+        if sent.has_data() && count <= 6 { Verdict::Drop } else { Verdict::Arrive }
     });
     for number in 0..4 {
         pair.send(Client, number, 1000);
@@ -275,7 +275,7 @@ fn section_8_1_the_association_is_given_up() {
     let config = Config { rto_max: Duration::from_secs(1), ..plain() };
     let mut pair = Pair::connected(&config);
     let start = pair.now;
-    pair.on_wire(|_| Fate::Drop);
+    pair.on_wire(|_| Verdict::Drop);
     pair.send(Client, 1, 100);
     pair.drive_for(Duration::from_secs(30));
     // Association.Max.Retrans 10: ten retransmissions, and at the next timeout the end.
@@ -304,7 +304,7 @@ fn section_7_3_packet_too_big_is_believed_of_ones_own_packets_only() {
     };
     pair.send(Client, 1, 10);
     pair.input(Client, too_big(tag ^ 1));
-    assert_eq!(pair.client.notes.0, [Garbage::OutOfWindow]);
+    assert_eq!(pair.client.notes.0, [RxError::OutOfWindow]);
     pair.send(Client, 2, 5000);
     pair.input(Client, too_big(tag));
     pair.drive_for(ms(500));
@@ -333,7 +333,7 @@ fn section_6_1_zero_window_probes_are_no_errors() {
     let config = Config { rto_max: Duration::from_secs(1), ..plain() };
     let mut told = Told::new(&config);
     let (tag, first) = (told.tag, told.first);
-    told.pair.on_wire(|_| Fate::Drop);
+    told.pair.on_wire(|_| Verdict::Drop);
     let window = told.window();
     told.send(2);
     let closed = |told: &mut Told| {

@@ -2,9 +2,9 @@
 //! data that must not be.
 
 use crate::rfc9260_half::data;
-use crate::sctp_pair::{Client, Fate, Pair, Server, bytes_of, message, ms, plain};
+use crate::sctp_pair::{Client, Pair, Server, Verdict, bytes_of, message, ms, plain};
 use talkspurt_proto::endpoint::{Endpoint, Event};
-use talkspurt_proto::probe::Garbage;
+use talkspurt_proto::probe::RxError;
 use talkspurt_proto::sctp::{Cause, Chunk, Config, Data, Sack};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
@@ -35,9 +35,9 @@ fn section_6_7_gaps_and_duplicates_are_told_of_at_once() {
     pair.on_wire(move |sent| {
         count += usize::from(sent.has_data());
         match count {
-            2 if sent.has_data() => Fate::Drop,
-            4 if sent.has_data() => Fate::Twice,
-            _ => Fate::Arrive,
+            2 if sent.has_data() => Verdict::Drop,
+            4 if sent.has_data() => Verdict::Twice,
+            _ => Verdict::Arrive,
         }
     });
     for number in 1..=4 {
@@ -184,7 +184,7 @@ fn section_6_2_1_a_sack_for_what_was_not_sent_is_not_believed() {
     let mut pair = Pair::connected(&plain());
     let (tag, _) = pair.tags();
     let tsn = pair.first_tsn(Client);
-    pair.on_wire(|_| Fate::Drop);
+    pair.on_wire(|_| Verdict::Drop);
     pair.send(Client, 1, 100);
     let a_rwnd = 100_000;
     let lies = [
@@ -195,12 +195,12 @@ fn section_6_2_1_a_sack_for_what_was_not_sent_is_not_believed() {
     for lie in lies {
         pair.forge(Client, tag, vec![Chunk::Sack(lie)]);
     }
-    assert_eq!(pair.client.notes.0, [Garbage::BadAck; 3]);
-    let room = pair.client.sctp.room();
+    assert_eq!(pair.client.notes.0, [RxError::BadAck; 3]);
+    let room = pair.client.sctp.send_capacity();
     assert_eq!(room, 4_000_000 - 100);
     let truth = Sack { cumulative: tsn, a_rwnd, ..Sack::default() };
     pair.forge(Client, tag, vec![Chunk::Sack(truth)]);
-    assert_eq!(pair.client.sctp.room(), 4_000_000);
+    assert_eq!(pair.client.sctp.send_capacity(), 4_000_000);
 }
 
 #[test]

@@ -2,13 +2,13 @@
 
 use crate::sctp_pair::{answers, at, packet};
 use bytes::Bytes;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::packet::PathId;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Config, Data, Init, Number, Packet, Parameter, Sctp};
 
 pub fn listener(config: &Config) -> Sctp {
-    Sctp::listener(config, Dice::new(1, "server"))
+    Sctp::listener(config, Rng::new(1, "server"))
 }
 
 pub fn init(tag: u32) -> Init {

@@ -2,12 +2,12 @@
 //! nobody knows (§3.2), and of packets that belong to no association (§8.4, §8.5).
 
 use crate::rfc9260_half::{data, from, init, invited, listener};
-use crate::sctp_pair::{Client, End, Fate, Pair, Server, answers, at, ms, packet, plain};
+use crate::sctp_pair::{Client, End, Pair, Server, Verdict, answers, at, ms, packet, plain};
 use bytes::Bytes;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Event, Input};
 use talkspurt_proto::packet::PathId;
-use talkspurt_proto::probe::Garbage;
+use talkspurt_proto::probe::RxError;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Cause, Chunk, Config, Init, Packet, Parameter, Sack, Sctp, State};
 use talkspurt_proto::time::Duration;
 
@@ -151,7 +151,7 @@ fn section_5_1_5_and_5_2_6_a_stale_cookie_is_reported_and_a_fresher_asked_for() 
 #[test]
 fn section_5_2_1_both_ends_may_open_at_once() {
     let mut pair = Pair::new(&plain());
-    pair.server = End::new(Sctp::client(&plain(), Dice::new(2, "other")));
+    pair.server = End::new(Sctp::client(&plain(), Rng::new(2, "other")));
     pair.input(Client, Input::Open);
     pair.input(Server, Input::Open);
     pair.drive_for(ms(500));
@@ -166,7 +166,7 @@ fn section_5_2_1_both_ends_may_open_at_once() {
 #[test]
 fn section_5_1_init_and_cookie_echo_are_repeated_with_back_off() {
     let mut pair = Pair::new(&plain());
-    pair.on_wire(|_| Fate::Drop);
+    pair.on_wire(|_| Verdict::Drop);
     pair.input(Client, Input::Open);
     pair.drive_for(Duration::from_secs(600));
     let times: Vec<_> = pair.sent_by(Client).map(|sent| sent.at).collect();
@@ -179,7 +179,7 @@ fn section_5_1_init_and_cookie_echo_are_repeated_with_back_off() {
     let mut echoes = 0;
     pair.on_wire(move |sent| {
         echoes += usize::from(sent.has(10));
-        if sent.has(10) && echoes <= 2 { Fate::Drop } else { Fate::Arrive }
+        if sent.has(10) && echoes <= 2 { Verdict::Drop } else { Verdict::Arrive }
     });
     pair.input(Client, Input::Open);
     pair.drive_for(Duration::from_secs(5));
@@ -194,7 +194,7 @@ fn section_5_2_4_d_a_repeated_cookie_echo_is_acknowledged_again() {
     let mut acks = 0;
     pair.on_wire(move |sent| {
         acks += usize::from(sent.has(11));
-        if sent.has(11) && acks == 1 { Fate::Drop } else { Fate::Arrive }
+        if sent.has(11) && acks == 1 { Verdict::Drop } else { Verdict::Arrive }
     });
     pair.input(Client, Input::Open);
     pair.drive_for(ms(1500));
@@ -255,7 +255,7 @@ fn section_8_5_a_wrong_tag_is_not_read() {
     pair.forge(Server, tag, abort(true));
     pair.forge(Server, tag ^ 1, abort(true));
     assert_eq!(pair.log.len(), before);
-    assert_eq!(pair.server.notes.0, [Garbage::OutOfWindow; 4]);
+    assert_eq!(pair.server.notes.0, [RxError::OutOfWindow; 4]);
     assert_eq!(pair.server.sctp.state(), State::Established);
     let (to_client, _) = pair.tags();
     pair.forge(Server, to_client, abort(true));

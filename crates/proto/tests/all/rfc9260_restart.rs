@@ -2,7 +2,7 @@
 //! §5.2.4).
 
 use crate::rfc9260_half::{data, from, init, invited, listener};
-use crate::sctp_pair::{Client, Fate, Pair, Server, answers, at, bytes_of, ms, plain};
+use crate::sctp_pair::{Client, Pair, Server, Verdict, answers, at, bytes_of, ms, plain};
 use bytes::Bytes;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::PathId;
@@ -40,13 +40,13 @@ fn section_5_2_2_and_5_2_4_a_a_peer_that_restarts_is_heard_again() {
     let (_, old_tag) = pair.tags();
     let old_tsn = pair.first_tsn(Server);
     // The client dies; what it sends is not heard any more.
-    pair.on_wire(|sent| if sent.from == Client { Fate::Drop } else { Fate::Arrive });
+    pair.on_wire(|sent| if sent.from == Client { Verdict::Drop } else { Verdict::Arrive });
     let (tag, tsn, cookie) = init_again(&mut pair, 77);
     assert_ne!(tag, old_tag, "§5.3.1: a restart has a tag of its own");
     assert_ne!(tsn, old_tsn);
     // Until the cookie comes the association stands as it was.
     assert!(!pair.server.saw(Event::Restarted));
-    assert!(pair.server.sctp.room() < 4_000_000);
+    assert!(pair.server.sctp.send_capacity() < 4_000_000);
     let before = pair.log.len();
     pair.forge(Server, tag, vec![Chunk::CookieEcho(cookie), Chunk::Data(data(1000, b"anew"))]);
     let answers: Vec<_> = pair.log[before..].iter().map(|sent| &sent.packet).collect();
@@ -59,7 +59,7 @@ fn section_5_2_2_and_5_2_4_a_a_peer_that_restarts_is_heard_again() {
         pair.server.received.last().map(|(_, frame)| bytes_of(frame)),
         Some(b"anew".to_vec())
     );
-    assert_eq!(pair.server.sctp.room(), 4_000_000);
+    assert_eq!(pair.server.sctp.send_capacity(), 4_000_000);
     assert_eq!(pair.server.sctp.window(PathId(0)), Some((4 * 1016, None)), "windows begin anew");
     // What it sends has the new tag and begins at the new Initial TSN.
     let before = pair.log.len();
@@ -92,7 +92,7 @@ fn section_5_2_4_a_cookie_of_an_association_before_restarts_nothing() {
     // Restarted twice: the Tie-Tags of the first restart's cookie are not those of the association
     // that came of it.
     let mut pair = Pair::connected(&plain());
-    pair.on_wire(|sent| if sent.from == Client { Fate::Drop } else { Fate::Arrive });
+    pair.on_wire(|sent| if sent.from == Client { Verdict::Drop } else { Verdict::Arrive });
     let (first_tag, _, first) = init_again(&mut pair, 77);
     let (second_tag, _, second) = init_again(&mut pair, 78);
     pair.forge(Server, first_tag, vec![Chunk::CookieEcho(first)]);
@@ -110,7 +110,7 @@ fn section_5_2_4_a_in_shutdown_ack_sent_the_shutdown_goes_on() {
     // The client closes and its SHUTDOWN COMPLETE never comes.
     pair.on_wire(
         |sent| {
-            if sent.from == Client && sent.has(14) { Fate::Drop } else { Fate::Arrive }
+            if sent.from == Client && sent.has(14) { Verdict::Drop } else { Verdict::Arrive }
         },
     );
     pair.input(Client, Input::Close);

@@ -3,7 +3,7 @@
 use crate::pair::*;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, Transmit};
 use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId};
-use talkspurt_proto::probe::Garbage;
+use talkspurt_proto::probe::RxError;
 use talkspurt_proto::tcp::{Flags, Segment, State, Tcp};
 use talkspurt_proto::units::Size;
 
@@ -30,7 +30,7 @@ fn three_way_handshake() {
 /// §3.5 figure 8
 #[test]
 fn both_open_at_once() {
-    let tcp = |name| Tcp::client(&plain(), talkspurt_proto::dice::Dice::new(1, name));
+    let tcp = |name| Tcp::client(&plain(), talkspurt_proto::rng::Rng::new(1, name));
     let mut pair = Pair::between(tcp("a"), tcp("b"));
     pair.input(Client, Input::Open);
     pair.input(Server, Input::Open);
@@ -60,7 +60,7 @@ fn both_open_at_once() {
 fn initial_numbers_follow_a_clock() {
     let isn = |name, now| {
         let mut tcp = Alone::client(&plain());
-        tcp.tcp = Tcp::client(&plain(), talkspurt_proto::dice::Dice::new(1, name));
+        tcp.tcp = Tcp::client(&plain(), talkspurt_proto::rng::Rng::new(1, name));
         tcp.now = now;
         tcp.input(Input::Open)[0].seq
     };
@@ -76,7 +76,7 @@ fn half_open_connections_are_found() {
     let old = alone.make(ACK, 300, 100, 0);
     let answer = alone.segment(old.clone());
     assert_eq!((answer.len(), answer[0].flags, answer[0].seq), (1, RST, old.ack));
-    assert_eq!(alone.notes.garbage, [Garbage::BadAck]);
+    assert_eq!(alone.notes.rx_error, [RxError::BadAck]);
     // A reset that acknowledges nothing of ours is not believed.
     assert!(alone.arrive(RST, 0, 0, 0).is_empty());
     let late = alone.arrive(Flags(0x14), 0, 77, 0);
@@ -147,7 +147,7 @@ fn a_wrong_ack_of_the_syn_is_reset() {
 }
 
 /// §3.10.7.4, first check: what lies outside the window is acknowledged and dropped. What was
-/// received before is a retransmission, and no garbage.
+/// received before is a retransmission, and no rx_error.
 #[test]
 fn out_of_window() {
     let mut alone = Alone::established(&plain());
@@ -156,7 +156,7 @@ fn out_of_window() {
         let answer = alone.arrive(ACK, seq, 1, len);
         assert_eq!((answer.len(), Alone::acked(&answer[0])), (1, 101), "{seq}");
     }
-    assert_eq!(alone.notes.garbage, [Garbage::OutOfWindow; 2]);
+    assert_eq!(alone.notes.rx_error, [RxError::OutOfWindow; 2]);
     assert!(alone.arrive(RST, 100, 0, 0).is_empty());
     assert_eq!((alone.count, alone.tcp.state()), (100, State::Established));
     // A segment that begins before the window brings its new part (§3.4).
@@ -182,7 +182,7 @@ fn challenges_are_throttled() {
     assert_eq!(alone.arrive(SYN, 5, 0, 0)[0].flags, ACK);
     assert_eq!(alone.arrive(ACK, 1, 40_000, 0)[0].flags, ACK);
     assert_eq!(alone.arrive(ACK, 1, 0_u32.wrapping_sub(30_000), 0)[0].flags, ACK);
-    assert_eq!(alone.notes.garbage, [Garbage::BadAck; 2]);
+    assert_eq!(alone.notes.rx_error, [RxError::BadAck; 2]);
     let answers: usize = (0..50).map(|_| alone.arrive(SYN, 5, 0, 0).len()).sum();
     assert_eq!(answers, 7);
     alone.now = at(6000);
@@ -261,7 +261,7 @@ fn half_close() {
     pair.connect();
     pair.send(Client, 3000);
     pair.input(Client, Input::Close);
-    assert_eq!(pair.client.tcp.room(), 0);
+    assert_eq!(pair.client.tcp.send_capacity(), 0);
     pair.drive_for(ms(500));
     assert!(pair.server.saw(Event::PeerClosed) && pair.server.count == 3000);
     pair.send(Server, 50_000);
@@ -326,7 +326,7 @@ fn gives_up() {
     config.max_retransmissions = 3;
     let mut pair = Pair::new(&config);
     pair.connect();
-    pair.on_wire(|_| Fate::Drop);
+    pair.on_wire(|_| Verdict::Drop);
     pair.send(Client, 1000);
     pair.drive();
     assert_eq!(pair.data(Client).len(), 4);
@@ -505,7 +505,7 @@ fn packet_too_big_has_a_floor() {
     {
         let config = talkspurt_proto::tcp::Config { timestamps: false, ..big() };
         let mut tcp =
-            Tcp::client(&config, talkspurt_proto::dice::Dice::new(1, "floor")).over(version);
+            Tcp::client(&config, talkspurt_proto::rng::Rng::new(1, "floor")).over(version);
         tcp.handle(at(0), Input::Open, &mut ());
         let Output::Transmit(Transmit { body: Body::Tcp(syn), .. }) = tcp.poll(at(0), &mut ())
         else {
@@ -528,7 +528,7 @@ fn packet_too_big_must_quote_what_is_in_flight() {
         alone.input(refusal(576, stray));
         assert_eq!(alone.tcp.segment_bytes(), before);
     }
-    assert_eq!(alone.notes.garbage, [Garbage::OutOfWindow; 3]);
+    assert_eq!(alone.notes.rx_error, [RxError::OutOfWindow; 3]);
     alone.input(refusal(576, after.wrapping_sub(1)));
     assert!(alone.tcp.segment_bytes() < before);
 }
@@ -566,7 +566,7 @@ fn checksum() {
     let mut alone = Alone::established(&plain());
     let body = Body::Tcp(alone.make(ACK, 1, 1, 100));
     alone.input(Input::Packet { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::Payload, body });
-    assert_eq!((alone.count, alone.notes.garbage.as_slice()), (0, &[Garbage::Checksum][..]));
+    assert_eq!((alone.count, alone.notes.rx_error.as_slice()), (0, &[RxError::Checksum][..]));
 }
 
 /// §3.8.6.1: when the probe was all there was to send, and was taken, no timer is left.

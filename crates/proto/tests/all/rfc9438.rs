@@ -3,9 +3,9 @@
 
 use crate::pair::*;
 use talkspurt_proto::congestion::{Ack, Congestion, CongestionControl, Cubic, Start};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::Endpoint;
 use talkspurt_proto::math;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::rtt::RttEstimator;
 use talkspurt_proto::tcp::{Config, Controller};
 use talkspurt_proto::time::{Duration, Instant};
@@ -227,14 +227,14 @@ fn mean_window(controller: Controller, loss: f64, seconds: u64) -> f64 {
     config.min_rto = ms(200);
     let mut pair = Pair::new(&config);
     pair.connect();
-    let mut dice = Dice::new(11, "loss");
+    let mut rng = Rng::new(11, "loss");
     let share = (loss * 1e6) as u64;
     pair.on_wire(move |sent| {
-        if sent.len() > 0 && dice.below(1_000_000) < share { Fate::Drop } else { Fate::Arrive }
+        if sent.len() > 0 && rng.below(1_000_000) < share { Verdict::Drop } else { Verdict::Arrive }
     });
     let mut before = 0;
     for second in 0..seconds {
-        while pair.client.tcp.room() >= 100_000 {
+        while pair.client.tcp.send_capacity() >= 100_000 {
             pair.send(Client, 100_000);
         }
         pair.drive_for(ms(1000));

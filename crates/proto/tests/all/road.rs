@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, Transmit};
 use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, PathId, Payload};
-use talkspurt_proto::probe::{Garbage, Gauge, Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{Gauge, Note, Place, Probe, RxError, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 
@@ -23,7 +23,7 @@ pub const fn kbps(kilobits: u64) -> Rate {
 /// Notes, kept.
 #[derive(Default)]
 pub struct Notes {
-    pub garbage: Vec<Garbage>,
+    pub rx_error: Vec<RxError>,
     pub gauges: Vec<(Instant, Gauge, f64)>,
 }
 
@@ -56,7 +56,7 @@ impl Probe for Notes {
     }
     fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
         match note {
-            Note::Garbage(garbage) => self.garbage.push(*garbage),
+            Note::RxError(rx_error) => self.rx_error.push(*rx_error),
             Note::Gauge { gauge, value } => self.gauges.push((now, *gauge, *value)),
             _ => {}
         }
@@ -117,7 +117,7 @@ impl<E> End<E> {
 
 /// What becomes of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Verdict {
     Arrive,
     Drop,
     /// Arrives with Congestion Experienced, if its sender can hear of it.
@@ -128,7 +128,7 @@ pub enum Fate {
     Late(Duration),
 }
 
-type Judge = Box<dyn FnMut(Instant, &Body) -> Fate>;
+type Judge = Box<dyn FnMut(Instant, &Body) -> Verdict>;
 
 /// One direction.
 pub struct Way {
@@ -154,7 +154,7 @@ pub struct Sent {
     pub from: usize,
     pub ecn: Ecn,
     pub body: Body,
-    pub fate: Fate,
+    pub verdict: Verdict,
 }
 
 pub struct Road<E> {
@@ -178,7 +178,7 @@ impl<E: Endpoint> Road<E> {
             framing: 0,
             limit: usize::MAX,
             mark_from: usize::MAX,
-            judge: Box::new(|_, _| Fate::Arrive),
+            judge: Box::new(|_, _| Verdict::Arrive),
             queue: VecDeque::new(),
             dropped: 0,
         };
@@ -194,7 +194,7 @@ impl<E: Endpoint> Road<E> {
     }
 
     /// Decides on every packet that end sends from now on.
-    pub fn judge(&mut self, from: usize, judge: impl FnMut(Instant, &Body) -> Fate + 'static) {
+    pub fn judge(&mut self, from: usize, judge: impl FnMut(Instant, &Body) -> Verdict + 'static) {
         self.ways[from].judge = Box::new(judge);
     }
 
@@ -276,7 +276,7 @@ impl<E: Endpoint> Road<E> {
                     *bytes
                 }
             };
-            if it.endpoint.room() < bytes as usize {
+            if it.endpoint.send_capacity() < bytes as usize {
                 return;
             }
             it.waiting.pop_front();
@@ -308,23 +308,23 @@ impl<E: Endpoint> Road<E> {
     fn put(&mut self, from: usize, transmit: Transmit) {
         let Transmit { mut ecn, body, .. } = transmit;
         let (now, way) = (self.now, &mut self.ways[from]);
-        let mut fate = (way.judge)(now, &body);
+        let mut verdict = (way.judge)(now, &body);
         while way.queue.front().is_some_and(|gone| *gone <= now) {
             way.queue.pop_front();
         }
         if way.queue.len() >= way.limit {
-            fate = Fate::Drop;
+            verdict = Verdict::Drop;
             way.dropped += 1;
         } else if way.queue.len() >= way.mark_from {
-            fate = Fate::Mark;
+            verdict = Verdict::Mark;
         }
         if self.keep {
-            self.log.push(Sent { at: now, from, ecn, body: body.clone(), fate });
+            self.log.push(Sent { at: now, from, ecn, body: body.clone(), verdict });
         }
-        if fate == Fate::Drop {
+        if verdict == Verdict::Drop {
             return;
         }
-        if fate == Fate::Mark && ecn == Ecn::Ect0 {
+        if verdict == Verdict::Mark && ecn == Ecn::Ect0 {
             ecn = Ecn::Ce;
         }
         let layers = body.layers();
@@ -338,9 +338,9 @@ impl<E: Endpoint> Road<E> {
                 gone
             }
         };
-        let late = if let Fate::Late(late) = fate { late } else { Duration::ZERO };
+        let late = if let Verdict::Late(late) = verdict { late } else { Duration::ZERO };
         let arrival = gone + way.delay + late;
-        for _ in 0..=usize::from(fate == Fate::Twice) {
+        for _ in 0..=usize::from(verdict == Verdict::Twice) {
             self.order += 1;
             self.flying.insert((arrival, self.order), (1 - from, ecn, body.clone()));
         }

@@ -1,11 +1,13 @@
 //! A whole association under fire: random traffic over random loss, disorder and duplication arrives
 //! whole; and packets of its own, changed at random, do no harm and make nobody answer without end.
 
-use crate::sctp_pair::{Client, Fate, Pair, Server, answers, bytes_of, message, ms, packet, plain};
+use crate::sctp_pair::{
+    Client, Pair, Server, Verdict, answers, bytes_of, message, ms, packet, plain,
+};
 use proptest::prelude::*;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
 use talkspurt_proto::packet::PathId;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Config, Data, Number, Packet, Sctp, Sending, State};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::wire::{self, Ends, Hints, checksum::crc32c};
@@ -16,14 +18,14 @@ fn ends() -> Ends {
 }
 
 /// The packet with some bytes changed, if it still is one.
-fn changed(packet: &Packet, dice: &mut Dice) -> Option<Packet> {
+fn changed(packet: &Packet, rng: &mut Rng) -> Option<Packet> {
     let mut bytes = Vec::new();
     wire::sctp::emit(packet, &ends(), &mut bytes).expect("fits");
-    for _ in 0..=dice.below(4) {
+    for _ in 0..=rng.below(4) {
         // Ports and checksum apart, of which the endpoint knows nothing; the tag seldom.
-        let from = if dice.chance(0.2) { 4 } else { 12 };
-        let at = from + dice.below((bytes.len() - from) as u64) as usize;
-        bytes[at] = if dice.chance(0.5) { dice.bits() as u8 } else { bytes[at] ^ 1 };
+        let from = if rng.chance(0.2) { 4 } else { 12 };
+        let at = from + rng.below((bytes.len() - from) as u64) as usize;
+        bytes[at] = if rng.chance(0.5) { rng.bits() as u8 } else { bytes[at] ^ 1 };
     }
     bytes[8..12].fill(0);
     let checksum = crc32c(&bytes);
@@ -32,15 +34,15 @@ fn changed(packet: &Packet, dice: &mut Dice) -> Option<Packet> {
     wire::sctp::parse(&bytes, src, dst, Hints::default()).ok().map(|(_, packet)| packet)
 }
 
-fn config(dice: &mut Dice) -> Config {
+fn config(rng: &mut Rng) -> Config {
     Config {
-        ordered: dice.chance(0.5),
-        interleaving: dice.chance(0.3),
-        bundling: dice.chance(0.7),
-        nagle: dice.chance(0.2),
-        ack_clocked: dice.chance(0.2),
-        sack_frequency: 1 + dice.below(2) as u32,
-        receive_buffer: talkspurt_proto::units::Size::from_bytes(3000 + dice.below(50_000)),
+        ordered: rng.chance(0.5),
+        interleaving: rng.chance(0.3),
+        bundling: rng.chance(0.7),
+        nagle: rng.chance(0.2),
+        ack_clocked: rng.chance(0.2),
+        sack_frequency: 1 + rng.below(2) as u32,
+        receive_buffer: talkspurt_proto::units::Size::from_bytes(3000 + rng.below(50_000)),
         rto_max: Duration::from_secs(10),
         association_max_retrans: 100,
         path_max_retrans: 50,
@@ -50,33 +52,33 @@ fn config(dice: &mut Dice) -> Config {
 
 /// Sixty messages from either side, through loss, delay and doubling of which `seed` decides.
 fn arrives(seed: u64) -> Result<(), TestCaseError> {
-    let mut dice = Dice::new(seed, "network");
-    let config = config(&mut dice);
-    let mut pair = Pair::on_paths(&config, &config, 1 + dice.below(2) as u8);
+    let mut rng = Rng::new(seed, "network");
+    let config = config(&mut rng);
+    let mut pair = Pair::on_paths(&config, &config, 1 + rng.below(2) as u8);
     pair.connect();
-    let (loss, late, twice) = (dice.unit() * 0.2, dice.unit() * 0.3, dice.unit() * 0.1);
-    let mut fates = Dice::new(seed, "fates");
+    let (loss, late, twice) = (rng.unit() * 0.2, rng.unit() * 0.3, rng.unit() * 0.1);
+    let mut fates = Rng::new(seed, "fates");
     pair.on_wire(move |_| match fates.unit() {
-        x if x < loss => Fate::Drop,
-        x if x < loss + late => Fate::Late(fates.span(ms(200))),
-        x if x < loss + late + twice => Fate::Twice,
-        _ => Fate::Arrive,
+        x if x < loss => Verdict::Drop,
+        x if x < loss + late => Verdict::Late(fates.span(ms(200))),
+        x if x < loss + late + twice => Verdict::Twice,
+        _ => Verdict::Arrive,
     });
     let mut expected = [Vec::new(), Vec::new()];
     for number in 0..60_u8 {
-        let side = if dice.chance(0.5) { Client } else { Server };
-        let most = if dice.chance(0.2) { 2900 } else { 300 };
-        let len = 1 + dice.below(most) as usize;
+        let side = if rng.chance(0.5) { Client } else { Server };
+        let most = if rng.chance(0.2) { 2900 } else { 300 };
+        let len = 1 + rng.below(most) as usize;
         let base = pair.end(side).sctp.sending();
-        let how = Sending { stream: dice.below(3) as u16, ..base };
+        let how = Sending { stream: rng.below(3) as u16, ..base };
         prop_assert!(pair.send_how(side, number, len, &how));
         expected[side.other() as usize].push(bytes_of(&message(number, len)));
-        pair.drive_for(dice.span(ms(40)));
+        pair.drive_for(rng.span(ms(40)));
     }
     pair.input(Client, Input::Close);
     pair.drive_for(Duration::from_secs(20));
     // T5-shutdown-guard is five times RTO.Max; bad luck exhausted it once in ten thousand runs.
-    pair.on_wire(|_| Fate::Arrive);
+    pair.on_wire(|_| Verdict::Arrive);
     pair.drive_for(Duration::from_secs(400));
     for (side, mut expected) in [Client, Server].into_iter().zip(expected) {
         let end = pair.end(side);
@@ -114,25 +116,25 @@ proptest! {
 
     #[test]
     fn mutated_packets_do_no_harm(seed in any::<u64>()) {
-        let mut dice = Dice::new(seed, "mutations");
-        let mut config = config(&mut dice);
-        if dice.chance(0.5) {
+        let mut rng = Rng::new(seed, "mutations");
+        let mut config = config(&mut rng);
+        if rng.chance(0.5) {
             config.lifetime = Some(ms(100));
         }
         let mut pair = Pair::on_paths(&config, &config, 1);
         pair.input(Client, Input::Open);
         for number in 0..80_u8 {
             for side in [Client, Server] {
-                if pair.end(side).sctp.room() > 3000 && dice.chance(0.5) {
-                    pair.send(side, number, 1 + dice.below(2500) as usize);
+                if pair.end(side).sctp.send_capacity() > 3000 && rng.chance(0.5) {
+                    pair.send(side, number, 1 + rng.below(2500) as usize);
                 }
             }
-            pair.drive_for(dice.span(ms(60)));
-            let which = dice.below(pair.log.len() as u64) as usize;
+            pair.drive_for(rng.span(ms(60)));
+            let which = rng.below(pair.log.len() as u64) as usize;
             let sent = pair.log[which].clone();
             let before = pair.log.len();
-            if let Some(forged) = changed(&sent.packet, &mut dice) {
-                let to = if dice.chance(0.8) { sent.from.other() } else { sent.from };
+            if let Some(forged) = changed(&sent.packet, &mut rng) {
+                let to = if rng.chance(0.8) { sent.from.other() } else { sent.from };
                 pair.input(to, packet(sent.path, forged));
             }
             // Whatever it was: what is answered at once stays within a window.
@@ -144,18 +146,18 @@ proptest! {
     /// One packet for a packet while nothing is proven, whatever it says.
     #[test]
     fn a_listener_answers_once(seed in any::<u64>()) {
-        let mut dice = Dice::new(seed, "strangers");
+        let mut rng = Rng::new(seed, "strangers");
         let mut pair = Pair::new(&plain());
         pair.connect();
         pair.send(Client, 1, 2500);
         pair.drive_for(ms(300));
         pair.input(Client, Input::Close);
         pair.drive_for(ms(500));
-        let mut server = Sctp::listener(&plain(), Dice::new(seed, "server"));
+        let mut server = Sctp::listener(&plain(), Rng::new(seed, "server"));
         for _ in 0..40 {
-            let which = dice.below(pair.log.len() as u64) as usize;
+            let which = rng.below(pair.log.len() as u64) as usize;
             let stranger = pair.log[which].packet.clone();
-            if let Some(forged) = changed(&stranger, &mut dice) {
+            if let Some(forged) = changed(&stranger, &mut rng) {
                 let asked = forged.wire_bytes();
                 let sent = answers(&mut server, pair.now, packet(PathId(0), forged));
                 prop_assert!(sent.len() <= 1);
@@ -224,7 +226,7 @@ fn a_sack_that_waits_does_not_outlive_its_purpose() {
         payload: message(1, 10),
     };
     let cumulative = pair.first_tsn(Server).wrapping_sub(1);
-    pair.on_wire(|_| Fate::Drop);
+    pair.on_wire(|_| Verdict::Drop);
     pair.forge(Server, tag, vec![Chunk::Data(data), Chunk::Shutdown { cumulative }]);
     assert_eq!(pair.server.sctp.state(), State::ShutdownAckSent);
     let sent = answers(&mut pair.server.sctp, pair.now + ms(200), Input::Timeout);

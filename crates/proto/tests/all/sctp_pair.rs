@@ -2,10 +2,10 @@
 //! talked to by hand-made packets. Every packet is written as bytes and read again on its way.
 
 use bytes::Bytes;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
 use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, PathId, Payload};
-use talkspurt_proto::probe::{Garbage, Note, Place, Probe, Topic};
+use talkspurt_proto::probe::{Note, Place, Probe, RxError, Topic};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{
     Chunk, Config, Data, Delivered, Init, Packet, Sack, Sctp, Sending, State,
 };
@@ -26,15 +26,15 @@ pub fn plain() -> Config {
 }
 
 #[derive(Default)]
-pub struct Notes(pub Vec<Garbage>);
+pub struct Notes(pub Vec<RxError>);
 
 impl Probe for Notes {
     fn wants(&self, _: Topic) -> bool {
         true
     }
     fn record(&mut self, _: Instant, _: Place, note: &Note<'_>) {
-        if let Note::Garbage(garbage) = note {
-            self.0.push(*garbage);
+        if let Note::RxError(rx_error) = note {
+            self.0.push(*rx_error);
         }
     }
 }
@@ -128,14 +128,14 @@ impl Sent {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Verdict {
     Arrive,
     Drop,
     Late(Duration),
     Twice,
 }
 
-type Wire = Box<dyn FnMut(&Sent) -> Fate>;
+type Wire = Box<dyn FnMut(&Sent) -> Verdict>;
 
 pub struct Pair {
     pub now: Instant,
@@ -156,11 +156,11 @@ impl Pair {
     pub fn on_paths(client: &Config, server: &Config, paths: u8) -> Self {
         Self {
             now: Instant::ZERO,
-            client: End::new(Sctp::client(client, Dice::new(1, "client")).on_paths(paths)),
-            server: End::new(Sctp::listener(server, Dice::new(1, "server")).on_paths(paths)),
+            client: End::new(Sctp::client(client, Rng::new(1, "client")).on_paths(paths)),
+            server: End::new(Sctp::listener(server, Rng::new(1, "server")).on_paths(paths)),
             log: Vec::new(),
             delay: ms(50),
-            wire: Box::new(|_| Fate::Arrive),
+            wire: Box::new(|_| Verdict::Arrive),
             flying: Vec::new(),
             order: 0,
         }
@@ -179,7 +179,7 @@ impl Pair {
         }
     }
 
-    pub fn on_wire(&mut self, wire: impl FnMut(&Sent) -> Fate + 'static) {
+    pub fn on_wire(&mut self, wire: impl FnMut(&Sent) -> Verdict + 'static) {
         self.wire = Box::new(wire);
     }
 
@@ -188,10 +188,10 @@ impl Pair {
         let (numbers, mut count) = (numbers.to_vec(), 0);
         self.on_wire(move |sent| {
             if sent.from != from || !sent.has_data() {
-                return Fate::Arrive;
+                return Verdict::Arrive;
             }
             count += 1;
-            if numbers.contains(&count) { Fate::Drop } else { Fate::Arrive }
+            if numbers.contains(&count) { Verdict::Drop } else { Verdict::Arrive }
         });
     }
 
@@ -283,15 +283,15 @@ impl Pair {
     fn put(&mut self, from: Side, path: PathId, packet: Packet) {
         let packet = through_bytes(&packet);
         let mut sent = Sent { at: self.now, from, path, packet: packet.clone(), dropped: false };
-        let fate = (self.wire)(&sent);
-        sent.dropped = fate == Fate::Drop;
+        let verdict = (self.wire)(&sent);
+        sent.dropped = verdict == Verdict::Drop;
         self.log.push(sent);
         let arrives = self.now + self.delay;
-        let copies = match fate {
-            Fate::Drop => vec![],
-            Fate::Arrive => vec![arrives],
-            Fate::Late(by) => vec![arrives + by],
-            Fate::Twice => vec![arrives, arrives],
+        let copies = match verdict {
+            Verdict::Drop => vec![],
+            Verdict::Arrive => vec![arrives],
+            Verdict::Late(by) => vec![arrives + by],
+            Verdict::Twice => vec![arrives, arrives],
         };
         for arrives in copies {
             self.order += 1;

@@ -1,12 +1,12 @@
 //! Associations under drawn conditions: whatever is lost, late or doubled, all that is reliable arrives
 //! once, in the order it was to arrive in, and nothing is kept when all is over.
 
-use crate::sctp_pair::{Client, Fate, Pair, Server, bytes_of, ms, plain};
+use crate::sctp_pair::{Client, Pair, Server, Verdict, bytes_of, ms, plain};
 use bytes::Bytes;
 use std::collections::BTreeMap;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Endpoint, Event};
 use talkspurt_proto::packet::{Frame, PathId, Payload};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Config, Scheduler, Sending};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
@@ -19,8 +19,8 @@ fn message(number: u32, stream: u16, len: usize) -> Frame {
     Frame::Data(Payload::Real(Bytes::from(bytes)))
 }
 
-fn drawn_config(dice: &mut Dice) -> Config {
-    let mut pick = |most: u64| dice.bits() % most;
+fn drawn_config(rng: &mut Rng) -> Config {
+    let mut pick = |most: u64| rng.bits() % most;
     Config {
         interleaving: pick(2) == 0,
         scheduler: [Scheduler::Fcfs, Scheduler::RoundRobin, Scheduler::Priority][pick(3) as usize],
@@ -43,61 +43,61 @@ fn drawn_config(dice: &mut Dice) -> Config {
 }
 
 fn run(seed: u64) {
-    let mut dice = Dice::new(seed, "stress");
-    let config = drawn_config(&mut dice);
-    let paths = 1 + (dice.bits() % 3) as u8;
+    let mut rng = Rng::new(seed, "stress");
+    let config = drawn_config(&mut rng);
+    let paths = 1 + (rng.bits() % 3) as u8;
     let mut pair = Pair::on_paths(&config, &config, paths);
-    pair.delay = ms([1, 5, 40, 150, 500][(dice.bits() % 5) as usize]);
-    let loss = dice.bits() % 31;
-    let (doubled, late) = (dice.bits() % 5, dice.bits() % 10);
-    let outage = (paths > 1 && dice.bits().is_multiple_of(2)).then(|| dice.bits() % 8);
+    pair.delay = ms([1, 5, 40, 150, 500][(rng.bits() % 5) as usize]);
+    let loss = rng.bits() % 31;
+    let (doubled, late) = (rng.bits() % 5, rng.bits() % 10);
+    let outage = (paths > 1 && rng.bits().is_multiple_of(2)).then(|| rng.bits() % 8);
     let spread = pair.delay;
-    let mut draws = Dice::new(seed, "wire");
+    let mut draws = Rng::new(seed, "wire");
     pair.on_wire(move |sent| {
         let second = sent.at.as_nanos() / 1_000_000_000;
         if sent.path == PathId(0) && outage.is_some_and(|from| (from..from + 20).contains(&second))
         {
-            return Fate::Drop;
+            return Verdict::Drop;
         }
         match draws.bits() % 100 {
-            one if one < loss => Fate::Drop,
-            one if one < loss + doubled => Fate::Twice,
-            one if one < loss + doubled + late => Fate::Late(spread * (draws.bits() % 4)),
-            _ => Fate::Arrive,
+            one if one < loss => Verdict::Drop,
+            one if one < loss + doubled => Verdict::Twice,
+            one if one < loss + doubled + late => Verdict::Late(spread * (draws.bits() % 4)),
+            _ => Verdict::Arrive,
         }
     });
     pair.input(Client, talkspurt_proto::endpoint::Input::Open);
     pair.drive_for(Duration::from_secs(60));
     assert!(pair.client.saw(Event::Connected), "{seed}: no association");
-    let partial = dice.bits().is_multiple_of(2);
-    let unordered = dice.bits().is_multiple_of(3);
-    let streams = 1 + (dice.bits() % 4) as u16;
+    let partial = rng.bits().is_multiple_of(2);
+    let unordered = rng.bits().is_multiple_of(3);
+    let streams = 1 + (rng.bits() % 4) as u16;
     let mut reliable = Vec::new();
     let count = 60;
     for number in 0..count {
-        let stream = (dice.bits() % u64::from(streams)) as u16;
-        let given_up = partial && dice.bits().is_multiple_of(2);
-        let limited = given_up && dice.bits().is_multiple_of(2);
+        let stream = (rng.bits() % u64::from(streams)) as u16;
+        let given_up = partial && rng.bits().is_multiple_of(2);
+        let limited = given_up && rng.bits().is_multiple_of(2);
         let how = Sending {
             stream,
             ppid: 0,
             unordered,
-            lifetime: (given_up && !limited).then(|| ms(dice.bits() % 800 + 1)),
-            max_retransmissions: limited.then(|| (dice.bits() % 3) as u32),
+            lifetime: (given_up && !limited).then(|| ms(rng.bits() % 800 + 1)),
+            max_retransmissions: limited.then(|| (rng.bits() % 3) as u32),
             priority: None,
         };
-        let len = [6, 100, 1000, 1440, 5000, 20_000][(dice.bits() % 6) as usize];
+        let len = [6, 100, 1000, 1440, 5000, 20_000][(rng.bits() % 6) as usize];
         let now = pair.now;
         assert!(pair.client.sctp.send(now, message(number, stream, len), &how));
         pair.settle(Client);
-        pair.drive_for(ms(dice.bits() % 60));
+        pair.drive_for(ms(rng.bits() % 60));
         if !given_up {
             reliable.push((number, stream, len));
         }
     }
     for _ in 0..100 {
         pair.drive_for(Duration::from_secs(120));
-        if pair.client.sctp.room() as u64 == config.send_buffer.as_bytes() {
+        if pair.client.sctp.send_capacity() as u64 == config.send_buffer.as_bytes() {
             break;
         }
     }
@@ -119,7 +119,7 @@ fn run(seed: u64) {
         assert_eq!(seen.get(number), Some(len), "message {number}: {what}");
     }
     // Nothing is kept: the send buffer is free, the window offered is whole, nothing is repeated.
-    assert_eq!(pair.client.sctp.room() as u64, config.send_buffer.as_bytes(), "{what}");
+    assert_eq!(pair.client.sctp.send_capacity() as u64, config.send_buffer.as_bytes(), "{what}");
     let sack = pair.sent_by(Server).filter_map(|sent| sent.sack()).last().unwrap();
     assert_eq!(u64::from(sack.a_rwnd), config.receive_buffer.as_bytes(), "{what}");
     let from = pair.now;

@@ -24,7 +24,7 @@ fn a_call_from_open_to_close() {
     for end in [&pair.client, &pair.server] {
         assert!(end.saw(Event::Connected) && end.saw(Event::Closed));
         assert_eq!(end.tcp.state(), State::Closed);
-        assert!(end.notes.garbage.is_empty());
+        assert!(end.notes.rx_error.is_empty());
     }
 }
 
@@ -35,7 +35,7 @@ fn bulk_fills_a_link() {
     pair.connect();
     (pair.rate, pair.delay) = (Some(Rate::from_bps(8_000_000)), ms(20));
     let fill = |pair: &mut Pair| {
-        while pair.client.tcp.room() >= 1000 {
+        while pair.client.tcp.send_capacity() >= 1000 {
             pair.send(Client, 1000);
         }
     };
@@ -58,10 +58,10 @@ fn the_application_hears_of_room() {
     let mut pair = Pair::new(&config);
     pair.connect();
     pair.send(Client, 20_000);
-    assert_eq!(pair.client.tcp.room(), 0);
+    assert_eq!(pair.client.tcp.send_capacity(), 0);
     pair.drive_for(ms(500));
     assert!(pair.client.saw(Event::Writable));
-    assert_eq!(pair.client.tcp.room(), 20_000);
+    assert_eq!(pair.client.tcp.send_capacity(), 20_000);
 }
 
 /// With `notsent_lowat` the endpoint takes what is sent soon and no more, and says when there is room:
@@ -74,31 +74,31 @@ fn the_low_water_mark() {
     let mut alone = Alone::client(&config);
     alone.input(Input::Open);
     let buffer = config.send_buffer.as_bytes() as usize;
-    assert_eq!(alone.tcp.room(), buffer);
+    assert_eq!(alone.tcp.send_capacity(), buffer);
     alone.send(1000);
-    assert_eq!(alone.tcp.room(), buffer - 1000);
+    assert_eq!(alone.tcp.send_capacity(), buffer - 1000);
     alone.send(1000);
     // 2000 bytes wait: the mark is passed.
-    assert_eq!(alone.tcp.room(), 0);
+    assert_eq!(alone.tcp.send_capacity(), 0);
     let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
     alone.segment(answer);
     // All is sent, and none acknowledged.
     let writable = |alone: &Alone| alone.events.contains(&Event::Writable);
-    assert_eq!((alone.tcp.room(), writable(&alone)), (buffer - 2000, true));
+    assert_eq!((alone.tcp.send_capacity(), writable(&alone)), (buffer - 2000, true));
     for room in [buffer - 3000, buffer - 4000, buffer - 5000, 0] {
         alone.send(1000);
-        assert_eq!(alone.tcp.room(), room);
+        assert_eq!(alone.tcp.send_capacity(), room);
     }
     alone.events.clear();
     // Four in flight, two wait; an acknowledgement lets one go.
     assert_eq!(alone.arrive(Flags::ACK, 1, 1001, 0).len(), 2);
-    assert_eq!((alone.tcp.room(), writable(&alone)), (buffer - 5000, true));
+    assert_eq!((alone.tcp.send_capacity(), writable(&alone)), (buffer - 5000, true));
     // What is sent again was sent before.
     alone.wait();
-    assert_eq!(alone.tcp.room(), buffer - 5000);
+    assert_eq!(alone.tcp.send_capacity(), buffer - 5000);
     // The send buffer bounds it as well.
     config.send_buffer = Size::from_bytes(1200);
-    assert_eq!(Alone::client(&config).tcp.room(), 1200);
+    assert_eq!(Alone::client(&config).tcp.send_capacity(), 1200);
 }
 
 /// Data both ways on one connection: acknowledgements ride on it, and few go alone.
@@ -246,21 +246,21 @@ proptest! {
         config.mss = Size::from_bytes(500);
         [config.timestamps, config.window_scaling, config.delayed_ack, config.nagle] = options;
         config.receive_buffer = Size::from_bytes(receive);
-        let mut text = talkspurt_proto::dice::Dice::new(seed, "text");
+        let mut text = talkspurt_proto::rng::Rng::new(seed, "text");
         let mut text = |len| (0..len).map(|_| text.bits() as u8).collect::<Vec<_>>();
         let (bytes, back) = (text(there), text(back));
         let mut pair = Pair::new(&config);
-        let mut dice = talkspurt_proto::dice::Dice::new(seed, "wire");
+        let mut rng = talkspurt_proto::rng::Rng::new(seed, "wire");
         let mut count = 0;
-        pair.on_wire(move |sent| match dice.below(100) as u32 {
+        pair.on_wire(move |sent| match rng.below(100) as u32 {
             // A stall now and then makes timeouts that are needless.
             _ if stall && sent.from == Client && { count += 1; count / 10 % 5 == 4 } => {
-                Fate::Late(ms(3000 - count % 10))
+                Verdict::Late(ms(3000 - count % 10))
             }
-            roll if roll < loss => Fate::Drop,
-            roll if roll < loss + 5 => Fate::Late(ms(1 + roll as u64 * 7)),
-            roll if roll < loss + 10 => Fate::Twice(ms(roll as u64 * 5)),
-            _ => Fate::Arrive,
+            roll if roll < loss => Verdict::Drop,
+            roll if roll < loss + 5 => Verdict::Late(ms(1 + roll as u64 * 7)),
+            roll if roll < loss + 10 => Verdict::Twice(ms(roll as u64 * 5)),
+            _ => Verdict::Arrive,
         });
         pair.mtu = mtu;
         pair.input(Client, Input::Open);
@@ -310,7 +310,7 @@ proptest! {
             alone.segment(segment);
             match act {
                 0 if alone.wake.is_some() => drop(alone.wait()),
-                1 if !handed || alone.tcp.room() > 3000 => {
+                1 if !handed || alone.tcp.send_capacity() > 3000 => {
                     handed = true;
                     let payload =
                         if real { Payload::Real(vec![1; 3000].into()) } else { virtually(3000) };

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::pair::*;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::endpoint::{Event, Input};
 use talkspurt_proto::probe::Gauge;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tcp::{Config, Controller, Flags};
 use talkspurt_proto::time::Instant;
 
@@ -24,8 +24,8 @@ struct Story {
 fn transfer(config: &Config, seed: u64, loss: u64, bytes: u32) -> Story {
     let mut pair = Pair::new(config);
     pair.connect();
-    let mut dice = Dice::new(seed, "loss");
-    pair.on_wire(move |_| if dice.below(10_000) < loss { Fate::Drop } else { Fate::Arrive });
+    let mut rng = Rng::new(seed, "loss");
+    pair.on_wire(move |_| if rng.below(10_000) < loss { Verdict::Drop } else { Verdict::Arrive });
     pair.log.clear();
     let begin = pair.now;
     pair.send(Client, bytes);

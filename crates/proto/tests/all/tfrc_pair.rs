@@ -1,18 +1,18 @@
 //! Bare TFRC, two ends and a road between them: what RFC 5348 says of packets and of time, and the
 //! throughput it promises.
 
-use crate::road::{Fate, Road, Source, at, kbps, ms};
-use talkspurt_proto::dice::Dice;
+use crate::road::{Road, Source, Verdict, at, kbps, ms};
 use talkspurt_proto::endpoint::{Endpoint as _, Event, Input, Output};
 use talkspurt_proto::packet::{Body, Ecn, Frame, IpVersion, Payload, Quote, Quoted};
-use talkspurt_proto::probe::{Garbage, Gauge};
+use talkspurt_proto::probe::{Gauge, RxError};
 use talkspurt_proto::rate::{Rung, bucket, equation};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tfrc::{Config, Data, Feedback, Packet, Tfrc};
 use talkspurt_proto::time::Instant;
 
 fn pair_of(config: &Config, one_way: u64) -> Road<Tfrc> {
-    let client = Tfrc::client(config, Dice::new(1, "client"));
-    let listener = Tfrc::listener(config, Dice::new(1, "listener"));
+    let client = Tfrc::client(config, Rng::new(1, "client"));
+    let listener = Tfrc::listener(config, Rng::new(1, "listener"));
     Road::new(client, listener, ms(one_way))
 }
 fn pair(one_way: u64) -> Road<Tfrc> {
@@ -42,7 +42,7 @@ fn is_data(body: &Body) -> bool {
 #[test]
 fn section_4_2_the_first_packet_leaves_at_once_and_then_one_a_second_until_feedback() {
     let mut road = pair(50);
-    road.judge(1, |_, _| Fate::Drop);
+    road.judge(1, |_, _| Verdict::Drop);
     road.ends[0].source = Source::Greedy(100);
     road.open();
     road.drive_until(at(1500));
@@ -83,7 +83,7 @@ fn section_3_2_2_feedback_carries_stamp_delay_rate_and_loss() {
     let mut count = 0;
     road.judge(0, move |_, body| {
         count += usize::from(is_data(body));
-        if count == 21 { Fate::Drop } else { Fate::Arrive }
+        if count == 21 { Verdict::Drop } else { Verdict::Arrive }
     });
     road.ends[0].source = Source::Steady { bytes: 1000, interval: ms(40), queue: 100 };
     road.open();
@@ -136,7 +136,7 @@ fn both_ends_may_send() {
     for end in &road.ends {
         let rate = end.throughput(at(5000), at(10_000));
         assert!((rate - 64_000.0).abs() < 400.0, "{rate}");
-        assert_eq!(end.notes.garbage, []);
+        assert_eq!(end.notes.rx_error, []);
     }
 }
 
@@ -148,13 +148,10 @@ fn both_ends_may_send() {
 fn the_throughput_is_the_equations() {
     for (loss, seed) in [(0.01, 1), (0.03, 2)] {
         let mut road = pair(50);
-        let mut dice = Dice::new(seed, "loss");
-        road.judge(
-            0,
-            move |_, body| {
-                if is_data(body) && dice.chance(loss) { Fate::Drop } else { Fate::Arrive }
-            },
-        );
+        let mut rng = Rng::new(seed, "loss");
+        road.judge(0, move |_, body| {
+            if is_data(body) && rng.chance(loss) { Verdict::Drop } else { Verdict::Arrive }
+        });
         road.ends[0].source = Source::Greedy(1000);
         road.open();
         let (from, to) = (at(20_000), at(220_000));
@@ -190,7 +187,7 @@ fn a_bottleneck_is_used() {
 fn section_5_3_a_mark_is_a_loss_for_who_can_hear_of_it() {
     for ecn in [true, false] {
         let mut road = pair_of(&Config { ecn, ..Config::default() }, 50);
-        road.judge(0, |_, body| if is_data(body) { Fate::Mark } else { Fate::Arrive });
+        road.judge(0, |_, body| if is_data(body) { Verdict::Mark } else { Verdict::Arrive });
         road.ends[0].source = Source::Greedy(1000);
         road.open();
         road.drive_until(at(500));
@@ -208,7 +205,7 @@ fn section_4_4_without_feedback_the_rate_is_halved_until_little_is_sent() {
     road.ends[0].source = Source::Greedy(1000);
     road.open();
     road.drive_until(at(3000));
-    road.judge(1, |_, _| Fate::Drop);
+    road.judge(1, |_, _| Verdict::Drop);
     let mut before = road.ends[0].notes.last(Gauge::Rate).unwrap();
     road.drive_for(ms(60_000));
     let rates: Vec<_> =
@@ -223,7 +220,7 @@ fn section_4_4_without_feedback_the_rate_is_halved_until_little_is_sent() {
 #[test]
 fn duplicates_are_delivered_and_counted_once() {
     let mut road = pair(50);
-    road.judge(0, |_, body| if is_data(body) { Fate::Twice } else { Fate::Arrive });
+    road.judge(0, |_, body| if is_data(body) { Verdict::Twice } else { Verdict::Arrive });
     road.ends[0].source = Source::Steady { bytes: 1000, interval: ms(40), queue: 100 };
     road.open();
     road.drive_until(at(4000));
@@ -241,7 +238,7 @@ fn reordering_within_three_packets_is_no_loss() {
     road.judge(0, move |_, body| {
         count += usize::from(is_data(body));
         // Overtaken by two, a packet each 40 ms.
-        if count % 10 == 5 { Fate::Late(ms(90)) } else { Fate::Arrive }
+        if count % 10 == 5 { Verdict::Late(ms(90)) } else { Verdict::Arrive }
     });
     road.ends[0].source = Source::Steady { bytes: 1000, interval: ms(40), queue: 100 };
     road.open();
@@ -265,28 +262,28 @@ fn feedback_for_what_was_never_sent_or_sent_long_ago_is_garbage() {
     road.inject(0, forged(2_000_000, 0));
     road.inject(0, forged(950_000, 60_000));
     road.inject(0, forged(100_000, 0));
-    let garbage = [Garbage::BadAck, Garbage::BadAck, Garbage::OldTimestamp];
-    assert_eq!(road.ends[0].notes.garbage, garbage);
+    let rx_error = [RxError::BadAck, RxError::BadAck, RxError::OldTimestamp];
+    assert_eq!(road.ends[0].notes.rx_error, rx_error);
     assert_eq!(road.ends[0].notes.last(Gauge::Rate), rate);
     // An end that never sent has nothing to be told.
     road.inject(1, forged(0, 0));
-    assert_eq!(road.ends[1].notes.garbage, [Garbage::Unexpected]);
+    assert_eq!(road.ends[1].notes.rx_error, [RxError::Unexpected]);
 }
 
 #[test]
 fn a_number_further_than_65536_away_is_garbage() {
-    let garbage = |distance: u32| {
+    let rx_error = |distance: u32| {
         let mut road = pair(50);
         road.send(0, 100);
         road.drive_until(at(60));
         let Body::Tfrc(Packet::Data(data)) = road.log[0].body.clone() else { panic!("data first") };
         let jump = Data { seq: data.seq.wrapping_add(distance), ..data };
         road.inject(1, Body::Tfrc(Packet::Data(jump)));
-        road.ends[1].notes.garbage.clone()
+        road.ends[1].notes.rx_error.clone()
     };
-    assert_eq!(garbage(1 << 16), []);
-    assert_eq!(garbage((1 << 16) + 1), [Garbage::OutOfWindow]);
-    assert_eq!(garbage(0_u32.wrapping_sub((1 << 16) + 1)), [Garbage::OutOfWindow]);
+    assert_eq!(rx_error(1 << 16), []);
+    assert_eq!(rx_error((1 << 16) + 1), [RxError::OutOfWindow]);
+    assert_eq!(rx_error(0_u32.wrapping_sub((1 << 16) + 1)), [RxError::OutOfWindow]);
 }
 
 /// RFC 3550 §A.1: a stray number believed first does not shut the true sender out; one between the
@@ -314,9 +311,9 @@ fn two_numbers_in_sequence_elsewhere_begin_anew() {
         road
     };
     let (alone, behind) = (started(None), started(Some(1 << 30)));
-    assert_eq!(alone.ends[1].notes.garbage, []);
+    assert_eq!(alone.ends[1].notes.rx_error, []);
     // Only the first of the true ones is lost on it.
-    assert_eq!(behind.ends[1].notes.garbage, [Garbage::OutOfWindow]);
+    assert_eq!(behind.ends[1].notes.rx_error, [RxError::OutOfWindow]);
     let late = |road: &Road<Tfrc>| road.ends[1].throughput(at(3000), at(4000));
     assert!((late(&behind) / late(&alone) - 1.0).abs() < 0.05, "{}", late(&behind));
     assert!(feedback(&behind, 1).iter().all(|it| it.1.loss_event_rate == 0));
@@ -326,7 +323,7 @@ fn two_numbers_in_sequence_elsewhere_begin_anew() {
     road.inject(1, stray(there));
     road.drive_for(ms(80));
     road.inject(1, stray(there.wrapping_add(1)));
-    assert_eq!(road.ends[1].notes.garbage, [Garbage::OutOfWindow; 2]);
+    assert_eq!(road.ends[1].notes.rx_error, [RxError::OutOfWindow; 2]);
 }
 
 fn too_big(version: IpVersion, mtu: u32) -> Body {
@@ -349,16 +346,16 @@ fn no_path_is_narrower_than_ip_allows() {
         let mut road = pair(50);
         road.inject(0, too_big(version, 0));
         assert_eq!(road.ends[0].endpoint.path_mtu(), Some(least));
-        assert_eq!(road.ends[0].endpoint.room(), least as usize - header - 24);
+        assert_eq!(road.ends[0].endpoint.send_capacity(), least as usize - header - 24);
     }
 }
 
 #[test]
 fn a_smaller_path_leaves_less_room() {
     let mut road = pair(50);
-    assert_eq!(road.ends[0].endpoint.room(), 65_535 - 44);
+    assert_eq!(road.ends[0].endpoint.send_capacity(), 65_535 - 44);
     road.inject(0, too_big(IpVersion::V4, 576));
-    assert_eq!(road.ends[0].endpoint.room(), 576 - 20 - 8 - 16);
+    assert_eq!(road.ends[0].endpoint.send_capacity(), 576 - 20 - 8 - 16);
     assert_eq!(road.ends[0].endpoint.path_mtu(), Some(576));
 }
 
@@ -367,19 +364,19 @@ fn there_is_no_room_between_permits_and_a_word_when_there_is() {
     let mut road = pair(50);
     road.open();
     road.send(0, 1000);
-    assert_eq!(road.ends[0].endpoint.room(), 0);
+    assert_eq!(road.ends[0].endpoint.send_capacity(), 0);
     road.drive_until(at(99));
     assert!(!road.ends[0].saw(Event::Writable));
     road.drive_until(at(101));
     assert!(road.ends[0].events.contains(&(at(100), Event::Writable)));
-    assert!(road.ends[0].endpoint.room() > 0);
+    assert!(road.ends[0].endpoint.send_capacity() > 0);
 }
 
 /// Who uses room before it is told of it need not look for more, and who closes has none.
 #[test]
 fn room_that_is_used_at_once_is_no_news() {
     let told = |then: Option<Input>| {
-        let mut tfrc = Tfrc::client(&Config::default(), Dice::new(1, "client"));
+        let mut tfrc = Tfrc::client(&Config::default(), Rng::new(1, "client"));
         let mut events = Vec::new();
         let mut poll = |tfrc: &mut Tfrc, now| loop {
             match tfrc.poll(now, &mut ()) {
@@ -392,12 +389,12 @@ fn room_that_is_used_at_once_is_no_news() {
         tfrc.handle(at(0), Input::Open, &mut ());
         tfrc.handle(at(0), frame(), &mut ());
         let permitted = poll(&mut tfrc, at(0)).expect("a permit is to come");
-        assert_eq!((permitted, tfrc.room()), (at(1000), 0));
+        assert_eq!((permitted, tfrc.send_capacity()), (at(1000), 0));
         tfrc.handle(permitted, Input::Timeout, &mut ());
-        assert!(tfrc.room() > 0);
+        assert!(tfrc.send_capacity() > 0);
         if let Some(then) = then {
             tfrc.handle(permitted, then, &mut ());
-            assert_eq!(tfrc.room(), 0);
+            assert_eq!(tfrc.send_capacity(), 0);
         }
         poll(&mut tfrc, permitted);
         events
@@ -428,7 +425,7 @@ fn a_closed_end_sends_nothing_and_still_answers() {
     road.send(0, 100);
     road.input(0, Input::Close);
     assert!(road.ends[0].saw(Event::Closed));
-    assert_eq!(road.ends[0].endpoint.room(), 0);
+    assert_eq!(road.ends[0].endpoint.send_capacity(), 0);
     road.drive_until(at(5000));
     assert_eq!(data(&road, 0).len(), 1);
     assert!(road.ends[0].throughput(at(3000), at(5000)) > 60_000.0);
@@ -442,8 +439,8 @@ fn the_source_hears_which_rung_to_use() {
     config.rate.token_bucket = Some(bucket::Config::default());
     let rung = |packet_bytes| Rung { packet_bytes, interval: ms(20) };
     let ladder = [rung(172), rung(92), rung(32)];
-    let client = Tfrc::with_ladder(&config, Dice::new(1, "client"), &ladder);
-    let listener = Tfrc::listener(&Config::default(), Dice::new(1, "listener"));
+    let client = Tfrc::with_ladder(&config, Rng::new(1, "client"), &ladder);
+    let listener = Tfrc::listener(&Config::default(), Rng::new(1, "listener"));
     let mut road = Road::new(client, listener, ms(50));
     road.ways[0].rate = Some(kbps(60));
     road.ways[0].limit = 10;

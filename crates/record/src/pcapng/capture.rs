@@ -19,8 +19,8 @@ use talkspurt_proto::wire::{self, Ends, Hop, Tail, WireError};
 
 use super::Pcapng;
 use super::kept::Packets;
+use crate::in_flight::InFlight;
 use crate::in_order::InOrder;
-use crate::under_way::UnderWay;
 
 /// Captures of chosen links, one file for one or more of them (a link's two directions).
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub struct CaptureProbe {
     /// Wireshark's TCP analysis go by the order of the file, and links tell of their packets late.
     waiting: InOrder<Sight>,
     packets: Packets,
-    under_way: UnderWay<Sent>,
+    in_flight: InFlight<Sent>,
     unwritten: u64,
 }
 
@@ -121,15 +121,15 @@ impl CaptureProbe {
     }
 
     fn on_sent(&mut self, packet: &Packet, body: &Body) {
-        let Self { ends, packets, under_way, .. } = self;
+        let Self { ends, packets, in_flight, .. } = self;
         if let Some(ends) = find(ends, packet) {
             let emit = |out: &mut Vec<u8>| wire::emit_head(ends.src, packet, body, ends, out);
-            keep(packet, emit, packets, under_way);
+            keep(packet, emit, packets, in_flight);
         }
     }
 
     fn on_answered(&mut self, link: u32, refused: &Packet, packet: &Packet, body: &Body) {
-        let Self { ends, routers, packets, under_way, .. } = self;
+        let Self { ends, routers, packets, in_flight, .. } = self;
         if let (Some(ends), Some((v4, v6))) = (find(ends, refused), routers.get(link as usize)) {
             let src = match refused.version {
                 IpVersion::V4 => IpAddr::V4(*v4),
@@ -137,12 +137,12 @@ impl CaptureProbe {
             };
             let ends = ends.reversed();
             let emit = |out: &mut Vec<u8>| wire::emit_head(src, packet, body, &ends, out);
-            keep(packet, emit, packets, under_way);
+            keep(packet, emit, packets, in_flight);
         }
     }
 
     fn is_gone(&mut self, packet: &Packet) {
-        if let Some(sent) = self.under_way.take(packet) {
+        if let Some(sent) = self.in_flight.take(packet) {
             self.packets.gone(sent.place, sent.seen);
         }
     }
@@ -151,7 +151,7 @@ impl CaptureProbe {
         let Some(Tap { file, interface }) = self.taps.get(link as usize).copied().flatten() else {
             return;
         };
-        let Some(sent) = self.under_way.get_mut(packet) else {
+        let Some(sent) = self.in_flight.get_mut(packet) else {
             self.unwritten += 1;
             return;
         };
@@ -173,10 +173,10 @@ fn keep(
     packet: &Packet,
     emit: impl FnOnce(&mut Vec<u8>) -> Result<Tail, WireError>,
     packets: &mut Packets,
-    under_way: &mut UnderWay<Sent>,
+    in_flight: &mut InFlight<Sent>,
 ) {
     let Some(place) = packets.keep(emit) else { return };
-    if let Some(before) = under_way.keep(packet, Sent { place, seen: 0 }) {
+    if let Some(before) = in_flight.keep(packet, Sent { place, seen: 0 }) {
         packets.gone(before.place, before.seen);
     }
 }

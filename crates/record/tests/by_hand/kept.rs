@@ -3,7 +3,7 @@
 use crate::support::{columns, counts, floats, ms, tell, texts};
 use crate::{call_and_bulk, peer, record};
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::probe::{Garbage, Gauge, Note, Probe, Topic};
+use talkspurt_proto::probe::{Gauge, Note, Probe, RxError, Topic};
 use talkspurt_record::{Options, Recorder};
 
 #[test]
@@ -18,7 +18,7 @@ fn gauges_keep_their_steps_and_events_their_names() {
         peer(ms(50), 2, Note::Event(Event::Connected)),
         peer(ms(51), 2, Note::Event(Event::Writable)),
         peer(ms(52), 3, Note::Event(Event::TimedOut)),
-        peer(ms(53), 1, Note::Garbage(Garbage::Checksum)),
+        peer(ms(53), 1, Note::RxError(RxError::Checksum)),
     ];
     let recording = record(call_and_bulk(), &script);
     let gauges = recording.table("gauges").unwrap();
@@ -31,7 +31,7 @@ fn gauges_keep_their_steps_and_events_their_names() {
     assert_eq!(words(&gauges, "gauge"), ["cwnd", "cwnd", "cwnd", "rtcp_rtt"]);
     let events = recording.table("events").unwrap();
     assert_eq!(columns(&events), ["time_s", "flow", "side", "event"]);
-    assert_eq!(words(&events, "event"), ["connected", "timed_out", "garbage_checksum"]);
+    assert_eq!(words(&events, "event"), ["connected", "timed_out", "rejected_checksum"]);
     assert_eq!(words(&events, "side"), ["from", "to", "to"]);
 }
 
@@ -39,18 +39,18 @@ fn gauges_keep_their_steps_and_events_their_names() {
 /// has no source; in the measure window by the time they came (here from 1 s to 3 s).
 #[test]
 fn rejected_packets_count_by_direction() {
-    let refused = |at, who, why| peer(at, who, Note::Garbage(why));
+    let refused = |at, who, why| peer(at, who, Note::RxError(why));
     let script = [
         // The call's packets are refused by its listener; what comes back, by the caller.
-        refused(ms(1500), 1, Garbage::OutOfWindow),
-        refused(ms(1600), 1, Garbage::Checksum),
-        refused(ms(1700), 0, Garbage::BadAck),
-        refused(ms(999), 1, Garbage::Unexpected),
-        refused(ms(3000), 1, Garbage::Unexpected),
+        refused(ms(1500), 1, RxError::OutOfWindow),
+        refused(ms(1600), 1, RxError::Checksum),
+        refused(ms(1700), 0, RxError::BadAck),
+        refused(ms(999), 1, RxError::Unexpected),
+        refused(ms(3000), 1, RxError::Unexpected),
         // Both sides of the web flow have a source.
-        refused(ms(2000), 2, Garbage::Malformed),
-        refused(ms(2000), 3, Garbage::Checksum),
-        refused(ms(2100), 3, Garbage::Checksum),
+        refused(ms(2000), 2, RxError::Malformed),
+        refused(ms(2000), 3, RxError::Checksum),
+        refused(ms(2100), 3, RxError::Checksum),
     ];
     let flows = record(call_and_bulk(), &script).table("flows").unwrap();
     assert_eq!(texts(&flows, "name"), ["call", "web", "web.reverse"].map(|it| Some(it.to_owned())));

@@ -9,9 +9,9 @@ use crate::problem::Findings;
 use crate::words::list;
 
 /// Stations of a cell, and contenders, at most.
-const MOST_STATIONS: usize = 1024;
+const MAX_STATIONS: usize = 1024;
 /// IEEE 802.11-2016 §9.2.4.7: an MSDU has 2304 bytes at most; LLC and SNAP take 8.
-const MOST_MTU: Size = Size::from_bytes(2296);
+const MAX_MTU: Size = Size::from_bytes(2296);
 
 pub(super) fn check(scenario: &Scenario, found: &mut Findings) {
     for (name, cell) in &scenario.cells {
@@ -49,8 +49,8 @@ fn members(path: &Path, cell: &Cell, found: &mut Findings) {
     if cell.stations.is_empty() {
         found.add(stations.clone(), "a cell has at least one station beside its access point");
     }
-    if cell.stations.len() > MOST_STATIONS {
-        let message = format!("{} stations; at most {MOST_STATIONS}", cell.stations.len());
+    if cell.stations.len() > MAX_STATIONS {
+        let message = format!("{} stations; at most {MAX_STATIONS}", cell.stations.len());
         found.add(stations.clone(), message);
     }
     for station in cell.stations.keys() {
@@ -123,7 +123,7 @@ fn windows(path: &Path, cell: &Cell, found: &mut Findings) {
 }
 
 fn sizes(path: &Path, cell: &Cell, found: &mut Findings) {
-    let most = MOST_MTU;
+    let most = MAX_MTU;
     if cell.mtu > most {
         let message = format!("{} is more than a frame carries ({most})", cell.mtu);
         found.add(path.key("mtu"), message);

@@ -1,7 +1,7 @@
 //! Flows: ends that exist, sources their transport can carry, packets that fit, times in order.
 
 use talkspurt_app::codec::Encoding;
-use talkspurt_app::source::{self, Spread};
+use talkspurt_app::source::{self, Distribution};
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
@@ -13,23 +13,23 @@ use crate::path::Path;
 use crate::problem::Findings;
 
 /// RFC 8200 §5: every link carries 1280 octets.
-const LEAST_MTU_V6: Size = Size::from_bytes(1280);
+const MIN_MTU_V6: Size = Size::from_bytes(1280);
 /// RFC 4571 §2: the length in front of a frame on a stream has 16 bits.
 const LONGEST_FRAME: u64 = 65_535;
 /// Longest processing noise and playout buffer that still mean what they say.
-pub(super) const MOST_NOISE: Duration = Duration::from_secs(1);
-pub(super) const MOST_BUFFER: Duration = Duration::from_secs(60);
+pub(super) const MAX_NOISE: Duration = Duration::from_secs(1);
+pub(super) const MAX_BUFFER: Duration = Duration::from_secs(60);
 /// Shortest mean of talk and silence.
-pub(super) const LEAST_SPURT: Duration = Duration::from_millis(1);
+pub(super) const MIN_SPURT: Duration = Duration::from_millis(1);
 /// What packets of speech are measured in, and what one usually holds (RFC 3551 §4.2).
 const TEN_MS: Duration = Duration::from_millis(10);
 const TWENTY_MS: Duration = Duration::from_millis(20);
 /// Codecs in a ladder: one is no choice, and events name no more than eight.
 const LADDER_RUNGS: std::ops::RangeInclusive<usize> = 2..=8;
 /// Longest payload of a packet that only keeps a flow alive: that of 20 ms of G.711.
-const MOST_KEEP_ALIVE: Size = Size::from_bytes(160);
+const MAX_KEEP_ALIVE: Size = Size::from_bytes(160);
 /// Units of one source in a run: fewer than 2^32, even by a clock that gains 1 %.
-const MOST_UNITS: u128 = 4_000_000_000;
+const MAX_UNITS: u128 = 4_000_000_000;
 
 pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found: &mut Findings) {
     if scenario.flows.is_empty() {
@@ -54,12 +54,12 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
         transport(&path.key("transport"), &flow.transport, found);
         bucket(&path.key("transport"), flow, found);
         for outside in flow.quality.out_of_range() {
-            found.add(path.key("quality").key(outside.knob), outside.to_string());
+            found.add(path.key("quality").key(outside.key), outside.to_string());
         }
         send_queue(&path.key("send_queue"), &flow.send_queue, found);
-        at_most(path.key("playout").key("buffer"), flow.playout.buffer, MOST_BUFFER, found);
+        at_most(path.key("playout").key("buffer"), flow.playout.buffer, MAX_BUFFER, found);
         let mtu = least.iter().flatten().map(|(mtu, _)| *mtu).min();
-        if let Some(mtu) = mtu.filter(|m| flow.ip == IpVersion::V6 && *m < LEAST_MTU_V6) {
+        if let Some(mtu) = mtu.filter(|m| flow.ip == IpVersion::V6 && *m < MIN_MTU_V6) {
             let message = format!(
                 "IPv6 needs links that carry 1280B (RFC 8200 §5); the least on this flow's way is {mtu}"
             );
@@ -74,7 +74,7 @@ fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
         Transport::Tcp(config) => tcp::check(path, config, found),
         Transport::Dccp(config) => {
             for wrong in config.check() {
-                found.add(path.down(&wrong.knob()), wrong.to_string()).hint(wrong.hint());
+                found.add(path.down(&wrong.key()), wrong.to_string()).hint(wrong.hint());
             }
         }
         Transport::Sctp(config) => sctp::check(path, config, found),
@@ -82,13 +82,13 @@ fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
             let path = path.key("rate");
             for wrong in config.check() {
                 let hint = wrong.hint().map(str::to_owned);
-                found.add(path.down(wrong.knob()), wrong.to_string()).hint(hint);
+                found.add(path.down(wrong.key()), wrong.to_string()).hint(hint);
             }
         }
         Transport::Beritelli(config) => {
             for wrong in config.check() {
                 let hint = wrong.hint().map(str::to_owned);
-                found.add(path.down(wrong.knob()), wrong.to_string()).hint(hint);
+                found.add(path.down(wrong.key()), wrong.to_string()).hint(hint);
             }
         }
     }
@@ -130,7 +130,7 @@ fn send_queue(path: &Path, queue: &SendQueue, found: &mut Findings) {
             .add(path, "0ms lets no frame wait")
             .hint("packets = 0 says so: what the transport does not take is dropped".to_owned());
     } else {
-        at_most(path, lifetime, MOST_BUFFER, found);
+        at_most(path, lifetime, MAX_BUFFER, found);
     }
 }
 
@@ -172,11 +172,11 @@ impl Side<'_> {
             source::Config::Speech(speech) => self.speech(speech, found),
             source::Config::Cbr(cbr) => {
                 self.clocked(cbr.rate, cbr.packet, found);
-                at_most(self.path.key("noise"), cbr.noise, MOST_NOISE, found);
+                at_most(self.path.key("noise"), cbr.noise, MAX_NOISE, found);
             }
             source::Config::OnOff(on_off) => {
                 self.clocked(on_off.rate, on_off.packet, found);
-                at_most(self.path.key("noise"), on_off.noise, MOST_NOISE, found);
+                at_most(self.path.key("noise"), on_off.noise, MAX_NOISE, found);
                 spurts(&self.path, on_off.on, on_off.off, on_off.spread, found);
             }
             source::Config::Poisson(poisson) => self.clocked(poisson.rate, poisson.packet, found),
@@ -201,7 +201,7 @@ impl Side<'_> {
             let message = format!("{} puts the first sample after the end of the run", speech.lead);
             found.add(path.key("lead"), message);
         }
-        at_most(path.key("noise"), speech.noise, MOST_NOISE, found);
+        at_most(path.key("noise"), speech.noise, MAX_NOISE, found);
         if let Some(talkspurts) = speech.talkspurts {
             let path = path.key("talkspurts");
             if speech.file.is_some() {
@@ -309,9 +309,9 @@ impl Side<'_> {
         if keep_alive.every.is_zero() {
             found.add(path.key("every"), "0s between two packets is no silence");
         }
-        let sizes = Size::from_bytes(1)..=MOST_KEEP_ALIVE;
+        let sizes = Size::from_bytes(1)..=MAX_KEEP_ALIVE;
         if !sizes.contains(&keep_alive.size) {
-            let message = format!("{} of comfort noise: 1B to {MOST_KEEP_ALIVE}", keep_alive.size);
+            let message = format!("{} of comfort noise: 1B to {MAX_KEEP_ALIVE}", keep_alive.size);
             found.add(path.key("size"), message);
         }
     }
@@ -454,9 +454,15 @@ impl Side<'_> {
 }
 
 /// Talk and silence in turn: much shorter ones are never heard, only drawn without end.
-pub(super) fn spurts(path: &Path, on: Duration, off: Duration, how: Spread, found: &mut Findings) {
+pub(super) fn spurts(
+    path: &Path,
+    on: Duration,
+    off: Duration,
+    how: Distribution,
+    found: &mut Findings,
+) {
     for (key, mean) in [("on", on), ("off", off)] {
-        if mean < LEAST_SPURT {
+        if mean < MIN_SPURT {
             let message = format!("{mean} is too short a mean for talk or silence: at least 1ms");
             found.add(path.key(key), message);
         }
@@ -466,9 +472,9 @@ pub(super) fn spurts(path: &Path, on: Duration, off: Duration, how: Spread, foun
 
 /// Units are numbered in 32 bits.
 pub(super) fn countable(path: Path, units: u128, found: &mut Findings) {
-    if units > MOST_UNITS {
+    if units > MAX_UNITS {
         let message = format!(
-            "makes up to {units} packets in the run; at most {MOST_UNITS} can be told apart"
+            "makes up to {units} packets in the run; at most {MAX_UNITS} can be told apart"
         );
         let hint = "larger packets, a shorter run or an earlier `stop` make fewer".to_owned();
         found.add(path, message).hint(hint);

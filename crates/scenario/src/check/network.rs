@@ -5,12 +5,12 @@ use std::net::IpAddr;
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
-use talkspurt_queue::Knobs as _;
+use talkspurt_queue::Validate as _;
 
 use super::time::at_most;
-use crate::course;
+use crate::link_profile;
 use crate::model::{GilbertElliott, Link, LinkState, Orbit, Queue, Scenario, Step};
-use crate::orbit::LEAST_HANDOVER;
+use crate::orbit::MIN_HANDOVER;
 use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
@@ -18,9 +18,9 @@ use crate::words::did_you_mean;
 /// Longest propagation delay: light needs less to Jupiter.
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 /// RFC 791 §3.2: every module forwards 68 octets without fragmenting.
-pub(super) const LEAST_MTU_V4: Size = Size::from_bytes(68);
+pub(super) const MIN_MTU_V4: Size = Size::from_bytes(68);
 /// An IP packet's length field has 16 bits (RFC 791 §3.1).
-const MOST_MTU: Size = Size::from_bytes(65_535);
+const MAX_MTU: Size = Size::from_bytes(65_535);
 
 pub(super) fn check(scenario: &Scenario, run: Duration, found: &mut Findings) {
     for (table, names) in [
@@ -140,15 +140,15 @@ fn lasting(path: Path, time: Duration, run: Duration, found: &mut Findings) {
 pub(super) fn queue(path: &Path, queue: &Queue, mtu: Size, found: &mut Findings) {
     for impossible in queue.check(mtu) {
         let path =
-            if impossible.knob.is_empty() { path.clone() } else { path.down(&impossible.knob) };
+            if impossible.key.is_empty() { path.clone() } else { path.down(&impossible.key) };
         found.add(path, impossible.why).hint(impossible.hint);
     }
 }
 
 pub(super) fn check_mtu(path: Path, mtu: Size, found: &mut Findings) {
-    if mtu < LEAST_MTU_V4 {
+    if mtu < MIN_MTU_V4 {
         found.add(path, format!("{mtu} is below the least of IPv4, 68B (RFC 791 §3.2)"));
-    } else if mtu > MOST_MTU {
+    } else if mtu > MAX_MTU {
         found.add(path, format!("{mtu} is above the longest IP packet, 65535B (RFC 791 §3.1)"));
     }
 }
@@ -198,8 +198,8 @@ fn orbit(path: &Path, link: &Link, orbit: &Orbit, found: &mut Findings) {
         found.add(within.key("gap_loss"), message);
     }
     match orbit.handover {
-        Some(every) if every < LEAST_HANDOVER => {
-            let message = format!("{every} is no time: at least {LEAST_HANDOVER}");
+        Some(every) if every < MIN_HANDOVER => {
+            let message = format!("{every} is no time: at least {MIN_HANDOVER}");
             found.add(within.key("handover"), message);
         }
         Some(every) if orbit.gap >= every => {
@@ -244,7 +244,7 @@ fn steps(path: &Path, steps: &[Step], mtu: Size, run: Duration, found: &mut Find
         }
         last = Some(step.at);
     }
-    if let Some(fault) = course::silent(steps) {
+    if let Some(fault) = link_profile::silent(steps) {
         let hint = "for an outage that ends, give a later step a rate".to_owned();
         found.add(path.key("steps"), fault).hint(hint);
     }

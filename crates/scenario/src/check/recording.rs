@@ -13,7 +13,7 @@ use crate::words::nearest;
 
 /// Speech that is kept to be heard, in all flows of a run: what was said, what was heard and the
 /// frames between take five bytes a sample, 1.7 GB in 12 hours.
-const MOST_SPEECH: Duration = Duration::from_secs(12 * 3600);
+const MAX_SPEECH: Duration = Duration::from_secs(12 * 3600);
 
 /// Checks that every recording can be read, decoded and encoded, by reading it, and that all that
 /// is said in `run` can be kept.
@@ -46,11 +46,11 @@ pub(super) fn check_recordings(scenario: &Scenario, run: Duration, found: &mut F
             kept += said(flow, speech, length, run);
         }
     }
-    if kept > MOST_SPEECH && run < Duration::MAX {
+    if kept > MAX_SPEECH && run < Duration::MAX {
         let message = format!(
             "{:.1} hours of recorded speech in all flows; at most {:.0} are kept in memory to be heard",
             kept.as_secs_f64() / 3600.0,
-            MOST_SPEECH.as_secs_f64() / 3600.0
+            MAX_SPEECH.as_secs_f64() / 3600.0
         );
         let hint = "without `file` packets are the same, only unheard".to_owned();
         found.add(Path::of(&["flows"]), message).hint(hint);

@@ -11,9 +11,9 @@ use crate::problem::Findings;
 /// RFC 791: what every host can take; and the longest IP packet.
 const MTU: std::ops::RangeInclusive<u64> = 68..=65_535;
 /// RFC 9260 §6: the receiver can take at least so much.
-const LEAST_BUFFER: Size = Size::from_bytes(1500);
+const MIN_BUFFER: Size = Size::from_bytes(1500);
 /// a_rwnd has 32 bits; a buffer beyond this is no buffer.
-const MOST_BUFFER: u64 = 1 << 30;
+const MAX_BUFFER: u64 = 1 << 30;
 /// The tick of the endpoint's clock: no round trip is measured shorter.
 const TICK: Duration = Duration::from_millis(1);
 const HOUR: Duration = Duration::from_secs(3600);
@@ -28,9 +28,9 @@ pub(super) fn check(path: &Path, sctp: &Config, found: &mut Findings) {
     }
     for (knob, size) in [("receive_buffer", sctp.receive_buffer), ("send_buffer", sctp.send_buffer)]
     {
-        if size < LEAST_BUFFER {
-            found.add(path.key(knob), format!("{size} is below {LEAST_BUFFER} (RFC 9260 §6)"));
-        } else if size.as_bytes() > MOST_BUFFER {
+        if size < MIN_BUFFER {
+            found.add(path.key(knob), format!("{size} is below {MIN_BUFFER} (RFC 9260 §6)"));
+        } else if size.as_bytes() > MAX_BUFFER {
             found.add(path.key(knob), format!("{size} is above 1 GiB"));
         }
     }

@@ -14,7 +14,7 @@ use crate::tree::{Tree, Value};
 use crate::words::{did_you_mean, list, nearest};
 
 /// Findings beyond which unknown keys get no hint: it takes as long as reading many keys.
-const MOST_HINTS: usize = 200;
+const MAX_HINTS: usize = 200;
 
 /// Checks `tree`, which stands at `path`, against `schema`.
 pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
@@ -66,7 +66,7 @@ fn check_table(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
                     found.1 += 1;
                     continue;
                 }
-                let hint = (found.0.len() < MOST_HINTS).then(|| {
+                let hint = (found.0.len() < MAX_HINTS).then(|| {
                     let keys: Option<Vec<&str>> =
                         properties(schema).map(|p| p.keys().map(String::as_str).collect());
                     did_you_mean("keys here are", key, keys.unwrap_or_default())

@@ -9,16 +9,16 @@ use crate::path::Path;
 use crate::problem::Findings;
 
 /// Options take up to 40 bytes of a segment; below that nothing would be left for data.
-const LEAST_MSS: u64 = 64;
+const MIN_MSS: u64 = 64;
 /// RFC 7323 §2.3: the window must stay below 2^30.
-const MOST_WINDOW: u64 = 1 << 30;
+const MAX_WINDOW: u64 = 1 << 30;
 /// Linux keeps such counts in 8 bits (`tcp_retries2`, `tcp_synack_retries`).
-const MOST_RETRANSMISSIONS: u32 = 255;
+const MAX_RETRANSMISSIONS: u32 = 255;
 /// The tick of the endpoint's clock, G in RFC 6298 §2: no round trip is measured shorter.
 const TICK: Duration = Duration::from_millis(1);
 
 pub(super) fn check(path: &Path, tcp: &tcp::Config, found: &mut Findings) {
-    if !(LEAST_MSS..=65_495).contains(&tcp.mss.as_bytes()) {
+    if !(MIN_MSS..=65_495).contains(&tcp.mss.as_bytes()) {
         found.add(path.key("mss"), format!("{} is not a segment size: 64B to 65495B", tcp.mss));
     }
     if !(1..=65_535).contains(&tcp.initial_window) {
@@ -46,8 +46,8 @@ pub(super) fn check(path: &Path, tcp: &tcp::Config, found: &mut Findings) {
         ("max_retransmissions", tcp.max_retransmissions),
         ("max_synack_retransmissions", tcp.max_synack_retransmissions),
     ] {
-        if count > MOST_RETRANSMISSIONS {
-            let message = format!("{count} is absurd here: at most {MOST_RETRANSMISSIONS}");
+        if count > MAX_RETRANSMISSIONS {
+            let message = format!("{count} is absurd here: at most {MAX_RETRANSMISSIONS}");
             found.add(path.key(key), message);
         }
     }
@@ -89,7 +89,7 @@ pub(super) fn check(path: &Path, tcp: &tcp::Config, found: &mut Findings) {
 fn buffer(path: Path, size: Size, mss: Size, found: &mut Findings) {
     if size < mss {
         found.add(path, format!("{size} does not hold one segment ({mss})"));
-    } else if size.as_bytes() > MOST_WINDOW {
+    } else if size.as_bytes() > MAX_WINDOW {
         found.add(path, format!("{size} is above the largest window, 1 GiB (RFC 7323 §2.3)"));
     }
 }

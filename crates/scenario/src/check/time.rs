@@ -10,7 +10,7 @@ use crate::words::did_you_mean;
 
 /// Bins of all time series together, and what one takes: 64 bytes while the run lasts and some 100
 /// as a row of its table at the end. Together about 2 GB.
-const MOST_BINS: u64 = 12_000_000;
+const MAX_BINS: u64 = 12_000_000;
 const BIN_BYTES: f64 = 170.0;
 
 pub(super) fn check(scenario: &Scenario, run: Duration, found: &mut Findings) {
@@ -71,7 +71,7 @@ fn animation(animation: &Animation, end: Duration, found: &mut Findings) {
         let key = if animation.from.is_some() { "from" } else { "to" };
         found.add(path(key), format!("nothing is left to show from {from} to {}", to.min(end)));
     }
-    let most = Animation::MOST_PACKETS;
+    let most = Animation::MAX_PACKETS;
     if animation.packets > most {
         let message =
             format!("{} are more than a page can show: at most {most}", animation.packets);
@@ -80,7 +80,7 @@ fn animation(animation: &Animation, end: Duration, found: &mut Findings) {
 }
 
 /// RFC 8200 §3: bytes of an IPv6 header.
-const LEAST_SNAPLEN: Size = Size::from_bytes(40);
+const MIN_SNAPLEN: Size = Size::from_bytes(40);
 
 fn record(scenario: &Scenario, run: Duration, found: &mut Findings) {
     let interval = scenario.record.interval;
@@ -90,8 +90,8 @@ fn record(scenario: &Scenario, run: Duration, found: &mut Findings) {
     } else if run.as_nanos() <= Instant::HORIZON.as_nanos() {
         bins(scenario, run, found);
     }
-    if let Some(snaplen) = scenario.record.snaplen.filter(|snaplen| *snaplen < LEAST_SNAPLEN) {
-        let message = format!("{snaplen} does not hold an IP header: at least {LEAST_SNAPLEN}");
+    if let Some(snaplen) = scenario.record.snaplen.filter(|snaplen| *snaplen < MIN_SNAPLEN) {
+        let message = format!("{snaplen} does not hold an IP header: at least {MIN_SNAPLEN}");
         found.add(Path::of(&["record", "snaplen"]), message);
     }
     let names = scenario.links.keys().map(String::as_str);
@@ -120,14 +120,14 @@ fn bins(scenario: &Scenario, run: Duration, found: &mut Findings) {
     let links = 2 * scenario.links.len() as u64 + cells;
     let bins = run.as_nanos().div_ceil(interval.as_nanos());
     let all = bins.saturating_mul(directions + links);
-    if all > MOST_BINS {
+    if all > MAX_BINS {
         let gigabytes = all as f64 * BIN_BYTES / 1e9;
         let message = format!(
             "{interval} cuts the run into {bins} bins, for {directions} directions of flows and \
-             {links} of links: about {gigabytes:.1} GB of memory; at most {MOST_BINS} bins in all \
+             {links} of links: about {gigabytes:.1} GB of memory; at most {MAX_BINS} bins in all \
              are kept (2 GB)"
         );
-        let fits = run.as_nanos().div_ceil((MOST_BINS / (directions + links)).max(1));
+        let fits = run.as_nanos().div_ceil((MAX_BINS / (directions + links)).max(1));
         let fits = Duration::from_millis(fits.div_ceil(1_000_000));
         found.add(Path::of(&["record", "interval"]), message).hint(format!("\"{fits}\" fits"));
     }

@@ -2,13 +2,14 @@
 //! that fit; and conversations, which take two.
 
 use talkspurt_app::source::{
-    BulkConfig, Capture, Config, Conversation, FrameTrace, Replay, Speech, Spread, Video, Web, even,
+    BulkConfig, Capture, Config, Conversation, Distribution, FrameTrace, Replay, Speech, Video,
+    Web, even,
 };
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 
-use super::flow::{LEAST_SPURT, MOST_BUFFER, MOST_NOISE, Side, countable};
+use super::flow::{MAX_BUFFER, MAX_NOISE, MIN_SPURT, Side, countable};
 use super::time::at_most;
 use crate::path::Path;
 use crate::problem::Findings;
@@ -16,20 +17,20 @@ use crate::problem::Findings;
 /// RTP's fixed header (RFC 3550 §5.1).
 const RTP_HEADER: u64 = 12;
 /// Widest lognormal: beyond it the mean is made by draws that no run has.
-const MOST_SIGMA: f64 = 5.0;
+const MAX_SIGMA: f64 = 5.0;
 
 /// A spread must have a mean.
-pub(super) fn spread(path: &Path, spread: Spread, found: &mut Findings) {
+pub(super) fn spread(path: &Path, spread: Distribution, found: &mut Findings) {
     match spread {
-        Spread::Exponential | Spread::Constant => {}
-        Spread::Pareto { shape } if shape.is_finite() && shape > 1.0 => {}
-        Spread::Pareto { shape } => {
+        Distribution::Exponential | Distribution::Constant => {}
+        Distribution::Pareto { shape } if shape.is_finite() && shape > 1.0 => {}
+        Distribution::Pareto { shape } => {
             let message = format!("{shape} is no shape: at 1 and below a Pareto tail has no mean");
             found.add(path.key("shape"), message).hint("1.5 is usual".to_owned());
         }
-        Spread::Lognormal { sigma } if sigma > 0.0 && sigma <= MOST_SIGMA => {}
-        Spread::Lognormal { sigma } => {
-            let message = format!("{sigma} is no deviation here: above 0 and at most {MOST_SIGMA}");
+        Distribution::Lognormal { sigma } if sigma > 0.0 && sigma <= MAX_SIGMA => {}
+        Distribution::Lognormal { sigma } => {
+            let message = format!("{sigma} is no deviation here: above 0 and at most {MAX_SIGMA}");
             found.add(path.key("sigma"), message);
         }
     }
@@ -51,7 +52,7 @@ impl Side<'_> {
             ("double_talk", own.double_talk),
             ("mutual_silence", own.mutual_silence),
         ] {
-            if mean < LEAST_SPURT {
+            if mean < MIN_SPURT {
                 let message = format!("{mean} is too short a mean for a state: at least 1ms");
                 found.add(path.key(key), message);
             }
@@ -103,7 +104,7 @@ impl Side<'_> {
             },
             (None, Some(_)) => {
                 let (bytes, frame) = (even(video), video.frame());
-                if frame < LEAST_SPURT {
+                if frame < MIN_SPURT {
                     let message = format!("a frame every {frame} is absurd: at least 1ms");
                     found.add(path.key("frame"), message);
                 } else if bytes == 0 {
@@ -126,8 +127,8 @@ impl Side<'_> {
             let frame = RTP_HEADER + video.packet.as_bytes();
             self.fits(frame, rfc4571::LENGTH_BYTES as u64, found);
         }
-        at_most(path.key("noise"), video.noise, MOST_NOISE, found);
-        at_most(path.key("deadline"), video.deadline, MOST_BUFFER, found);
+        at_most(path.key("noise"), video.noise, MAX_NOISE, found);
+        at_most(path.key("deadline"), video.deadline, MAX_BUFFER, found);
     }
 
     /// So many packets every `period`, as long as the source sends.
@@ -153,7 +154,7 @@ impl Side<'_> {
         if replay.clock == Some(0) {
             found.add(self.path.key("clock"), "a clock that does not tick measures nothing");
         }
-        at_most(self.path.key("deadline"), replay.deadline, MOST_BUFFER, found);
+        at_most(self.path.key("deadline"), replay.deadline, MAX_BUFFER, found);
     }
 
     pub(super) fn web(&self, web: &Web, found: &mut Findings) {
@@ -162,7 +163,7 @@ impl Side<'_> {
         if web.size < Size::from_bytes(1) {
             found.add(self.path.key("size"), "a transfer of 0 bytes is none");
         }
-        if web.think < LEAST_SPURT {
+        if web.think < MIN_SPURT {
             let message = format!("{} is too short a mean to think: at least 1ms", web.think);
             found.add(self.path.key("think"), message);
         }

@@ -25,7 +25,7 @@ pub struct Flow {
     /// What the answering side sends on the same connection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<source::Config>,
-    /// So many flows like this one, each with the dice of its own name: `call` becomes `call-1`,
+    /// So many flows like this one, each with the rng of its own name: `call` becomes `call-1`,
     /// `call-2` and so on, and a `*` in the name of a node is its number: `from = "left-*"` begins the
     /// flows of a dumbbell each at a host of its own. Without `start_spread` they start within one packet interval of each other, which
     /// for bulk means together.

@@ -146,14 +146,14 @@ pub struct Animation {
 
 impl Animation {
     /// Most packets that a page shows: 20 000 were drawn 48 times a second on a plain canvas.
-    pub const MOST_PACKETS: u32 = 20_000;
+    pub const MAX_PACKETS: u32 = 20_000;
     const fn default_packets() -> u32 {
-        Self::MOST_PACKETS
+        Self::MAX_PACKETS
     }
 }
 impl Default for Animation {
     fn default() -> Self {
-        Self { from: None, to: None, packets: Self::MOST_PACKETS }
+        Self { from: None, to: None, packets: Self::MAX_PACKETS }
     }
 }
 

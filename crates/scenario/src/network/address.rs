@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use crate::model::Scenario;
 
-use super::MOST_PATHS;
+use super::MAX_PATHS;
 
 /// The IP addresses of one node; the first of each version is the one its packets carry on a flow's
 /// first path, the second on its second, and so on.
@@ -42,7 +42,7 @@ pub(super) fn addresses(scenario: &Scenario, nodes: &[String]) -> Vec<Addresses>
     };
     let mut all: Vec<Addresses> = nodes.iter().map(node).collect();
     for flow in scenario.flows.values() {
-        let most = flow.paths.len().min(MOST_PATHS);
+        let most = flow.paths.len().min(MAX_PATHS);
         for end in [&flow.from, &flow.to].into_iter().filter(|_| most > 1) {
             let Some(node) = nodes.iter().position(|node| node == end) else { continue };
             let given = &mut all[node];

@@ -3,7 +3,7 @@
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use crate::course::Course;
+use crate::link_profile::LinkProfile;
 use crate::model::{Cell, Framing, GilbertElliott, Link, LinkEvent, Queue, RateControl};
 
 /// One direction of a link, with the properties that hold in it.
@@ -44,7 +44,7 @@ pub struct DirectedLink {
     /// Whether packets may overtake.
     pub reorder: bool,
     /// How rate, delay and loss change.
-    pub course: Option<Course>,
+    pub course: Option<LinkProfile>,
     /// Outages and returns in order of time, the same in both directions.
     pub events: Vec<LinkEvent>,
 }

@@ -15,7 +15,7 @@ use indexmap::IndexSet;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 
-use crate::course;
+use crate::link_profile;
 use crate::model::{Flow, IpVersion, Scenario};
 use crate::orbit;
 use crate::path::Path;
@@ -25,9 +25,9 @@ use address::addresses;
 use link::{back, forth, transmitter, transmitters};
 
 /// Paths of a flow at most: their addresses fit an INIT, and more hosts have not.
-const MOST_PATHS: usize = 8;
+const MAX_PATHS: usize = 8;
 /// Wake-up slots of the schedule: one a directed link, one a cell and one a peer.
-const MOST_SLOTS: usize = 65_535;
+const MAX_SLOTS: usize = 65_535;
 
 /// A cell: its transmitters are links, first the access point's, then the stations', then that of
 /// its contenders, if it has any.
@@ -84,9 +84,9 @@ impl Network {
         let mut network = Self::wire(scenario, &mut found);
         let (links, cells) = (scenario.links.len(), network.cells.len());
         let slots = 2 * links + cells + 2 * scenario.flows.len();
-        if slots > MOST_SLOTS {
+        if slots > MAX_SLOTS {
             let message = format!(
-                "{links} links and {} flows need {slots} wake-up slots; the schedule has {MOST_SLOTS} (two a link, two a flow)",
+                "{links} links and {} flows need {slots} wake-up slots; the schedule has {MAX_SLOTS} (two a link, two a flow)",
                 scenario.flows.len()
             );
             found.add(Path::of(&["links"]), message);
@@ -118,7 +118,8 @@ impl Network {
         for (index, (name, link)) in scenario.links.iter().enumerate() {
             let mut forth = forth(name, index, link, node(&link.from), node(&link.to));
             let mut back = back(&forth, link);
-            let courses = course::courses(&Path::of(&["links", name]), link, run, found);
+            let courses =
+                link_profile::link_profiles(&Path::of(&["links", name]), link, run, found);
             [forth.course, back.course] = courses;
             if let Some(orbit) = &link.orbit {
                 let over = orbit::first(orbit);

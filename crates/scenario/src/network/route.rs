@@ -11,10 +11,10 @@ use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
 
-use super::{MOST_PATHS, Network};
+use super::{MAX_PATHS, Network};
 
 /// Links of a route at most: packets count hops in eight bits.
-const MOST_HOPS: usize = 255;
+const MAX_HOPS: usize = 255;
 
 /// One path of a flow there and back, as indices into [`Network::links`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -155,8 +155,8 @@ impl Network {
             let message = format!("{} has one path; only sctp has several", transport.name());
             found.add(list.clone(), message);
         }
-        if count > MOST_PATHS {
-            found.add(list, format!("{count} paths; at most {MOST_PATHS} are told apart"));
+        if count > MAX_PATHS {
+            found.add(list, format!("{count} paths; at most {MAX_PATHS} are told apart"));
             return None;
         }
         let mut all: Vec<Routes> = Vec::with_capacity(count);
@@ -231,8 +231,8 @@ impl Network {
 
     fn short_enough(&self, routes: Routes, path: Path, found: &mut Findings) -> Option<Routes> {
         let hops = routes.forward.len().max(routes.backward.len());
-        if hops > MOST_HOPS {
-            found.add(path, format!("the way has {hops} links; at most {MOST_HOPS} are counted"));
+        if hops > MAX_HOPS {
+            found.add(path, format!("the way has {hops} links; at most {MAX_HOPS} are counted"));
             return None;
         }
         Some(routes)

@@ -1,4 +1,4 @@
-//! Knobs of transports that cannot be or have no effect.
+//! Parameters of transports that cannot be or have no effect.
 
 use crate::{GOOD, carried, each, told};
 

@@ -2,7 +2,7 @@
 //! while the medium is idle and kept while it is busy. No slot is an event: when the station will send
 //! follows from where the count began, and when another sends first, from how far it had come.
 
-use talkspurt_proto::dice::Dice;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 
 /// A station's place in the contention.
@@ -50,15 +50,15 @@ impl Backoff {
     }
 
     /// A frame finds the medium busy: a station that need not wait has to, now.
-    pub(super) fn meets_busy(&mut self, dice: &mut Dice) {
+    pub(super) fn meets_busy(&mut self, rng: &mut Rng) {
         if self.free {
-            self.draw(dice);
+            self.draw(rng);
         }
     }
 
     /// Another station sends from `at` on; slots that were idle up to then are done with.
     #[inline]
-    pub(super) fn interrupted(&mut self, at: Instant, slot: Duration, dice: &mut Dice) {
+    pub(super) fn interrupted(&mut self, at: Instant, slot: Duration, rng: &mut Rng) {
         if at >= self.from {
             let idle = (at - self.from).as_nanos() / slot.as_nanos();
             self.slots = self.slots.saturating_sub(idle);
@@ -66,7 +66,7 @@ impl Backoff {
         }
         // It was about to send without backoff when its interframe space was broken into.
         if self.free && self.wants.is_some() {
-            self.draw(dice);
+            self.draw(rng);
         }
     }
 
@@ -77,19 +77,19 @@ impl Backoff {
     }
 
     /// Its frame was acknowledged or given up: the next waits within the smallest window.
-    pub(super) fn done(&mut self, dice: &mut Dice) {
+    pub(super) fn done(&mut self, rng: &mut Rng) {
         self.window = self.limits.0;
-        self.draw(dice);
+        self.draw(rng);
     }
 
     /// Its frame failed: the window doubles.
-    pub(super) fn failed(&mut self, dice: &mut Dice) {
+    pub(super) fn failed(&mut self, rng: &mut Rng) {
         self.window = (2 * self.window + 1).min(self.limits.1);
-        self.draw(dice);
+        self.draw(rng);
     }
 
-    fn draw(&mut self, dice: &mut Dice) {
-        self.slots = dice.below(u64::from(self.window) + 1);
+    fn draw(&mut self, rng: &mut Rng) {
+        self.slots = rng.below(u64::from(self.window) + 1);
         self.free = false;
     }
 }

@@ -53,7 +53,7 @@ pub struct Parts {
 
 /// What contenders have brought to the access point.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct Received {
     /// Packets understood.
     pub packets: u64,
     /// Their bytes.
@@ -81,11 +81,11 @@ pub struct Cell {
     flight: VecDeque<(Instant, u32, Packet)>,
     /// Packets at their retry limit, with the end of their last transmission and whose it was.
     given_up: Vec<(Instant, usize, Packet)>,
-    tally: Tally,
+    tally: Received,
 }
 
 /// What came of the transmission of one who had the channel alone.
-struct Exchange {
+struct TxOutcome {
     /// When the data was understood.
     understood: Option<Instant>,
     acknowledged: bool,
@@ -118,12 +118,12 @@ impl Cell {
             packets_wait: false,
             flight: VecDeque::new(),
             given_up: Vec::new(),
-            tally: Tally::default(),
+            tally: Received::default(),
         };
         for (transmitter, backoff) in cell.transmitters.iter_mut().zip(&mut cell.backoffs) {
             if transmitter.is_saturated() {
                 // Nobody knows how long the medium was idle before.
-                backoff.done(&mut transmitter.parts.dice);
+                backoff.done(&mut transmitter.parts.rng);
                 backoff.resume(Instant::ZERO + cell.timing.difs);
                 backoff.want(Instant::ZERO);
             }
@@ -196,7 +196,7 @@ impl Cell {
         let (waiting, _) = transmitter.waiting();
         if waiting > 0 && !backoff.contends() {
             if now < self.busy_until {
-                backoff.meets_busy(&mut transmitter.parts.dice);
+                backoff.meets_busy(&mut transmitter.parts.rng);
             }
             backoff.want(now);
             let ready = backoff.ready(self.timing.slot);
@@ -272,7 +272,7 @@ impl Cell {
 
     /// What contenders have brought to the access point.
     #[must_use]
-    pub fn tally(&self) -> Tally {
+    pub fn tally(&self) -> Received {
         self.tally
     }
 
@@ -314,7 +314,7 @@ impl Cell {
         let mut senders = senders.iter().copied().peekable();
         for (index, backoff) in self.backoffs.iter_mut().enumerate() {
             if senders.next_if_eq(&index).is_none() {
-                backoff.interrupted(at, slot, &mut self.transmitters[index].parts.dice);
+                backoff.interrupted(at, slot, &mut self.transmitters[index].parts.rng);
                 backoff.resume(from);
             }
         }
@@ -337,7 +337,7 @@ impl Cell {
         let (transmitter, backoff) = (&mut self.transmitters[index], &mut self.backoffs[index]);
         if exchange.acknowledged {
             transmitter.frame = None;
-            backoff.done(&mut transmitter.parts.dice);
+            backoff.done(&mut transmitter.parts.rng);
             backoff.resume(exchange.resume.0);
             self.look_on(index);
         } else {
@@ -351,26 +351,26 @@ impl Cell {
         let transmitter = &mut self.transmitters[index];
         let receiver = transmitter.receiver();
         let failed = transmitter.frame.map_or(0, |frame| frame.unacknowledged);
-        let transmitter::Parts { rates, dice, .. } = &mut transmitter.parts;
-        rates[receiver].choose(failed, at, dice)
+        let transmitter::Parts { rates, rng, .. } = &mut transmitter.parts;
+        rates[receiver].choose(failed, at, rng)
     }
 
     /// RTS and CTS if asked for, data, acknowledgement: how far it comes.
-    fn exchange(&mut self, index: usize, rate: usize, at: Instant) -> Exchange {
+    fn exchange(&mut self, index: usize, rate: usize, at: Instant) -> TxOutcome {
         let Timing { sifs, difs, eifs, overhead, rts_threshold, .. } = self.timing;
         let times = self.timing.rates[rate];
         let transmitter = &mut self.transmitters[index];
         let frame = transmitter.frame.expect("who sends has a frame");
         let far = if index == 0 { usize::from(frame.to) } else { index };
         let channel = self.channels[far].as_ref();
-        let dice = &mut transmitter.parts.error_dice;
+        let rng = &mut transmitter.parts.error_dice;
         let mut passes = |chance: &dyn Fn(&Channel) -> f64| {
-            channel.is_none_or(|channel| dice.chance(chance(channel)))
+            channel.is_none_or(|channel| rng.chance(chance(channel)))
         };
         let (ack_bytes, rts_bytes) = control_bytes();
         let bytes = u64::from(frame.ip_bytes) + overhead;
         let announced = bytes > rts_threshold;
-        let unheard = |end: Instant, after_rts: bool, data_at: Option<usize>| Exchange {
+        let unheard = |end: Instant, after_rts: bool, data_at: Option<usize>| TxOutcome {
             understood: None,
             acknowledged: false,
             end,
@@ -387,7 +387,7 @@ impl Cell {
             now += sifs + times.ack;
             if !passes(&|channel| channel.control(rate, ack_bytes)) {
                 // What came was no CTS: the sender waits for EIFS, too.
-                return Exchange { resume: (now + eifs, now + eifs), ..unheard(now, false, None) };
+                return TxOutcome { resume: (now + eifs, now + eifs), ..unheard(now, false, None) };
             }
             now += sifs;
         }
@@ -397,7 +397,7 @@ impl Cell {
         }
         let end = now + sifs + times.ack;
         let acknowledged = passes(&|channel| channel.control(rate, ack_bytes));
-        Exchange {
+        TxOutcome {
             understood: Some(now),
             acknowledged,
             end,
@@ -465,10 +465,10 @@ impl Cell {
         // §10.3.4.4: at either limit the frame is dropped, and the window is small again.
         if frame.failed.0 >= self.retry_limits.0 || frame.failed.1 >= self.retry_limits.1 {
             self.given_up.extend(transmitter.give_up().map(|packet| (end, index, packet)));
-            backoff.done(&mut transmitter.parts.dice);
+            backoff.done(&mut transmitter.parts.rng);
         } else {
             transmitter.counters.retries += 1;
-            backoff.failed(&mut transmitter.parts.dice);
+            backoff.failed(&mut transmitter.parts.rng);
         }
         backoff.resume(resume);
         self.look_on(index);

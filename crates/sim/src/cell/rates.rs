@@ -1,7 +1,7 @@
 //! Which rate the next transmission has: fixed, ARF, or after Minstrel. One of these stands for each
 //! receiver that a transmitter has.
 
-use talkspurt_proto::dice::Dice;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Instant;
 use talkspurt_scenario::model;
 
@@ -37,11 +37,11 @@ impl Rates {
     }
 
     /// The rate of a frame's transmission, of which so many failed before.
-    pub fn choose(&mut self, failed: u32, now: Instant, dice: &mut Dice) -> usize {
+    pub fn choose(&mut self, failed: u32, now: Instant, rng: &mut Rng) -> usize {
         match self {
             Self::Fixed(rate) => *rate,
             Self::Arf(arf) => arf.rate,
-            Self::Minstrel(minstrel) => minstrel.choose(failed, now, dice),
+            Self::Minstrel(minstrel) => minstrel.choose(failed, now, rng),
         }
     }
 
@@ -162,13 +162,13 @@ impl Minstrel {
         }
     }
 
-    fn choose(&mut self, failed: u32, now: Instant, dice: &mut Dice) -> usize {
+    fn choose(&mut self, failed: u32, now: Instant, rng: &mut Rng) -> usize {
         if now.saturating_since(self.updated) >= self.words.update {
             self.update(now);
         }
         if failed == 0 {
-            let samples = self.words.sample > 0.0 && dice.chance(self.words.sample);
-            self.sample = samples.then(|| dice.below(self.tries.len() as u64) as usize);
+            let samples = self.words.sample > 0.0 && rng.chance(self.words.sample);
+            self.sample = samples.then(|| rng.below(self.tries.len() as u64) as usize);
         }
         // A sample slower than the best waits for its failure, and so costs nothing while all is well.
         let mut chain = [self.best, self.second, self.surest, 0];

@@ -1,9 +1,9 @@
 //! What sends in a cell: the queue of an access point or station, the frame in its hands, and its
 //! counters; or a contender, which has always another frame.
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 
 use super::backoff::Backoff;
@@ -20,12 +20,12 @@ pub struct Parts {
     pub load: Load,
     /// The choice of rates towards each receiver.
     pub rates: Vec<Rates>,
-    /// Dice of the backoff and of rates that are tried.
-    pub dice: Dice,
-    /// Dice of the queue's discipline.
-    pub queue_dice: Dice,
-    /// Dice of the channel.
-    pub error_dice: Dice,
+    /// Rng of the backoff and of rates that are tried.
+    pub rng: Rng,
+    /// Rng of the queue's discipline.
+    pub queue_dice: Rng,
+    /// Rng of the channel.
+    pub error_dice: Rng,
 }
 
 /// Where frames come from.
@@ -188,8 +188,8 @@ impl Transmitter {
         // When it will have done with the frame in its hands is not known; not yet.
         let in_hands = self.frame.is_some();
         let free_at = if in_hands { now + Duration::from_nanos(1) } else { self.sends_until };
-        let dice = &mut self.parts.queue_dice;
-        let hop = Hop { now, place, pool, probe, dice, drops, marks, free_at };
+        let rng = &mut self.parts.queue_dice;
+        let hop = Hop { now, place, pool, probe, rng, drops, marks, free_at };
         (hop, &mut self.parts.load)
     }
 

@@ -6,7 +6,7 @@ use talkspurt_proto::probe::{DropReason, Note};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 
-use crate::lone_link::{Arrival, Fate, fates};
+use crate::lone_link::{Arrival, Verdict, fates};
 use crate::support::{self, Look, flow, link, ms, scenario};
 
 const MTU: u32 = 1500;
@@ -18,10 +18,10 @@ fn burst(at: u64, packets: usize) -> Vec<Arrival> {
 }
 
 /// Code points in order; 255 for those that were dropped.
-fn codes(fates: &[Fate]) -> Vec<u8> {
-    let code = |fate: &Fate| match fate {
-        Fate::Sent(_, code) => *code,
-        Fate::Dropped(why) => {
+fn codes(fates: &[Verdict]) -> Vec<u8> {
+    let code = |verdict: &Verdict| match verdict {
+        Verdict::Sent(_, code) => *code,
+        Verdict::Dropped(why) => {
             assert_eq!(*why, DropReason::Early);
             255
         }
@@ -90,7 +90,7 @@ proptest! {
 
         let words = format!("kind = 'policer', rate = '{rate}bit/s', burst = '{burst}B', {inner}");
         let all = fates(&words, FAST, MTU, &arrivals);
-        let passed = all.iter().zip(&arrivals).filter(|(fate, _)| fate.start().is_some());
+        let passed = all.iter().zip(&arrivals).filter(|(verdict, _)| verdict.start().is_some());
         let passed: Vec<Arrival> = passed.map(|(_, arrival)| *arrival).collect();
         for (first, from) in passed.iter().enumerate() {
             let mut sum = 0;
@@ -109,7 +109,7 @@ proptest! {
         let buckets: Vec<(u64, u64)> =
             [Some((rate, burst)), peak.map(|peak| (peak, 1500))].into_iter().flatten().collect();
         let mut starts: Vec<Instant> = Vec::new();
-        for (index, (fate, arrival)) in
+        for (index, (verdict, arrival)) in
             fates(&words, line, MTU, &arrivals).iter().zip(&arrivals).enumerate()
         {
             let mut earliest = arrival.at;
@@ -125,7 +125,7 @@ proptest! {
                     earliest = earliest.max(*start + Duration::from_nanos(span));
                 }
             }
-            prop_assert_eq!(fate.start(), Some(earliest), "packet {}", index);
+            prop_assert_eq!(verdict.start(), Some(earliest), "packet {}", index);
             starts.push(earliest);
         }
     }
@@ -142,7 +142,7 @@ fn a_band_passes_one_that_waits_for_tokens() {
     let arrivals = [bulk(0), bulk(0), bulk(0), call(50), call(50), bulk(60)];
     let starts: Vec<_> = fates(words, Rate::from_bps(1_000_000), 125, &arrivals)
         .into_iter()
-        .map(|fate| fate.start().unwrap().as_nanos() / 1_000_000)
+        .map(|verdict| verdict.start().unwrap().as_nanos() / 1_000_000)
         .collect();
     // A packet takes a millisecond, its tokens 125.
     assert_eq!(starts, [0, 125, 250, 50, 51, 375]);
@@ -158,7 +158,7 @@ fn bands_have_limits_of_their_own_and_code_points_choose_them() {
     let arrivals = [of(8, 3), of(0, 4), of(46, 2), of(34, 1), of(5, 1)].concat();
     let starts: Vec<_> = fates(words, Rate::from_bps(1_000_000), 125, &arrivals)
         .into_iter()
-        .map(|fate| fate.start().map(|start| start.as_nanos() / 1_000_000))
+        .map(|verdict| verdict.start().map(|start| start.as_nanos() / 1_000_000))
         .collect();
     // The first found the link idle; the rest of its band has one place, the others two and three.
     let low = [Some(0), Some(6), None];

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
-use talkspurt_scenario::course::Course;
+use talkspurt_scenario::link_profile::LinkProfile;
 use talkspurt_scenario::model::Step;
 use talkspurt_sim::capacity::{Capacity, Opportunities};
 
@@ -22,7 +22,7 @@ fn stepped(first: u64, steps: &[(u64, u64)]) -> Capacity {
         delay: None,
         loss: None,
     });
-    Capacity::of(Rate::from_bps(first), Some(&Course::Steps(steps.collect())))
+    Capacity::of(Rate::from_bps(first), Some(&LinkProfile::Steps(steps.collect())))
 }
 
 #[test]

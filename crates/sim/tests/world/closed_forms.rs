@@ -1,7 +1,7 @@
 //! Delays, loads and queues that can be worked out on paper.
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Bodies, Body, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_record::FlowSummary;
@@ -175,12 +175,12 @@ fn md1(load: f64, batches: usize) -> Vec<(f64, f64)> {
         mtu: 1500,
         jitter: Duration::ZERO,
         loss: 0.0,
-        dice: Dice::new(1, "md1"),
-        jitter_dice: Dice::new(0, "jitter"),
-        queue_dice: Dice::new(0, "queue"),
+        rng: Rng::new(1, "md1"),
+        jitter_dice: Rng::new(0, "jitter"),
+        queue_dice: Rng::new(0, "queue"),
         medium: None,
     });
-    let (mut pool, mut dice) = (Pool::default(), Dice::new(3, "arrivals"));
+    let (mut pool, mut rng) = (Pool::default(), Rng::new(3, "arrivals"));
     let mean = Duration::from_secs_f64(1e-3 / load);
     let (mut now, mut before) = (Instant::ZERO, link.counters(Instant::ZERO));
     let mut results = Vec::new();
@@ -207,7 +207,7 @@ fn md1(load: f64, batches: usize) -> Vec<(f64, f64)> {
                 sent: now,
             };
             let _ = link.offer(now, &packet, &mut pool, &mut ());
-            now += dice.exponential(mean);
+            now += rng.exponential(mean);
         }
         link.advance(end, &mut pool, &mut ());
         let after = link.counters(end);

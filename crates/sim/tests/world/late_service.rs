@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use proptest::prelude::*;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::probe::{DropReason, Note, Place};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Duration;
 use talkspurt_scenario::Point;
 use talkspurt_scenario::model::{LinkState, Queue};
@@ -65,7 +65,7 @@ struct Naive {
     delay: u64,
     limit: (u64, u64),
     loss: f64,
-    dice: Dice,
+    rng: Rng,
     waiting: VecDeque<Parcel>,
     /// In transmission or propagation, oldest first, those lost on the medium apart.
     outside: VecDeque<Parcel>,
@@ -95,7 +95,7 @@ impl Reference {
                     limits.bytes.map_or(u64::MAX, |bytes| bytes.as_bytes()),
                 ),
                 loss: link.loss,
-                dice: Dice::new(point.scenario.seed, &format!("link/{}/loss", link.name)),
+                rng: Rng::new(point.scenario.seed, &format!("link/{}/loss", link.name)),
                 waiting: VecDeque::new(),
                 outside: VecDeque::new(),
                 busy: false,
@@ -206,7 +206,7 @@ impl Reference {
         self.journal.note(number, now, parcel.id, seen);
         let end = Happening::Finished(number, link.outages);
         self.agenda.push(Reverse((finish, end)));
-        if link.loss > 0.0 && link.dice.chance(link.loss) {
+        if link.loss > 0.0 && link.rng.chance(link.loss) {
             self.journal.note(number, now, parcel.id, Seen::Dropped(DropReason::Medium));
         } else {
             link.outside.push_back(parcel);

@@ -1,9 +1,9 @@
 //! One link under scripted arrivals: what becomes of each packet, and when. For the disciplines that
 //! theory and RFCs speak about in bytes, code points and instants.
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Bodies, Body, Ecn, Frame, IpVersion, Packet, Payload};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_scenario::model::{self, Framing};
@@ -24,13 +24,13 @@ pub(crate) struct Arrival {
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
+pub(crate) enum Verdict {
     /// Its transmission began then, with this code point.
     Sent(Instant, u8),
     Dropped(DropReason),
 }
 
-impl Fate {
+impl Verdict {
     pub(crate) fn start(self) -> Option<Instant> {
         match self {
             Self::Sent(start, _) => Some(start),
@@ -48,7 +48,7 @@ pub(crate) fn words(toml: &str, mtu: u32) -> model::Queue {
 }
 
 /// What a link does with arrivals in order of time, each by its number.
-pub(crate) fn fates(queue: &str, rate: Rate, mtu: u32, arrivals: &[Arrival]) -> Vec<Fate> {
+pub(crate) fn fates(queue: &str, rate: Rate, mtu: u32, arrivals: &[Arrival]) -> Vec<Verdict> {
     let mut link = Link::new(Parts {
         index: 0,
         queue: Queue::new(&words(queue, mtu), rate, Size::from_bytes(mtu.into())),
@@ -59,9 +59,9 @@ pub(crate) fn fates(queue: &str, rate: Rate, mtu: u32, arrivals: &[Arrival]) -> 
         medium: None,
         jitter: Duration::ZERO,
         loss: 0.0,
-        dice: Dice::new(1, "loss"),
-        jitter_dice: Dice::new(1, "jitter"),
-        queue_dice: Dice::new(1, "queue"),
+        rng: Rng::new(1, "loss"),
+        jitter_dice: Rng::new(1, "jitter"),
+        queue_dice: Rng::new(1, "queue"),
     });
     let (mut pool, mut journal) = (Pool::default(), Journal(vec![None; arrivals.len()]));
     for (number, arrival) in (0..).zip(arrivals) {
@@ -87,22 +87,22 @@ pub(crate) fn fates(queue: &str, rate: Rate, mtu: u32, arrivals: &[Arrival]) -> 
         }
     }
     link.advance(Instant::HORIZON, &mut pool, &mut journal);
-    journal.0.into_iter().map(|fate| fate.expect("every packet ends somewhere")).collect()
+    journal.0.into_iter().map(|verdict| verdict.expect("every packet ends somewhere")).collect()
 }
 
-struct Journal(Vec<Option<Fate>>);
+struct Journal(Vec<Option<Verdict>>);
 
 impl Probe for Journal {
     fn wants(&self, _: Topic) -> bool {
         true
     }
     fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
-        let (packet, fate) = match note {
-            Note::Dequeued { packet, .. } => (packet, Fate::Sent(now, packet.dscp)),
-            Note::Dropped { packet, why } => (packet, Fate::Dropped(*why)),
+        let (packet, verdict) = match note {
+            Note::Dequeued { packet, .. } => (packet, Verdict::Sent(now, packet.dscp)),
+            Note::Dropped { packet, why } => (packet, Verdict::Dropped(*why)),
             _ => return,
         };
-        let before = self.0[packet.number as usize].replace(fate);
+        let before = self.0[packet.number as usize].replace(verdict);
         assert_eq!(before, None, "{packet:?} ends twice");
     }
 }

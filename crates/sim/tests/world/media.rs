@@ -2,9 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::math;
 use talkspurt_proto::probe::{Note, Place};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_scenario::model;
 use talkspurt_sim::build::{Materials, build};
@@ -35,9 +35,9 @@ fn fates(text: &str) -> Vec<Option<u64>> {
 #[test]
 fn bursts_have_the_mean_the_length_and_the_memory_of_the_chain() {
     let chain = model::GilbertElliott { p: 0.02, r: 0.25, h: 0.0, k: 1.0 };
-    let mut dice = Dice::new(5, "chain");
-    let mut state = GilbertElliott::new(chain, &mut dice);
-    let lost: Vec<bool> = (0..2_000_000).map(|_| state.loses(&mut dice)).collect();
+    let mut rng = Rng::new(5, "chain");
+    let mut state = GilbertElliott::new(chain, &mut rng);
+    let lost: Vec<bool> = (0..2_000_000).map(|_| state.loses(&mut rng)).collect();
     let n = lost.len() as f64;
     let share = |count: usize| count as f64 / n;
     let mean = share(lost.iter().filter(|lost| **lost).count());
@@ -69,7 +69,7 @@ fn a_link_loses_what_its_chain_says_in_both_states() {
         scenario("1000s", &[link("l", "a-z", "8Mbit/s", "0s", bursts), cbr(100, "80kbit/s")]);
     let fates = fates(&text);
     assert_eq!(fates.len(), 99_999);
-    let lost = fates.iter().filter(|fate| fate.is_none()).count() as f64 / 1e5;
+    let lost = fates.iter().filter(|verdict| verdict.is_none()).count() as f64 / 1e5;
     // Independent losses: variance 0.16 / n; the covariances 0.04 · 0.5^j on both sides add 0.08.
     let error = (0.24_f64 / 1e5).sqrt();
     assert!((lost - 0.2).abs() < 4.0 * error, "{lost} is not 0.2 ± {error}");
@@ -88,7 +88,7 @@ fn bits_err_by_the_length_of_what_is_on_the_wire() {
         let text = scenario("1000s", &[link("l", "a-z", "8Mbit/s", "0s", &more), flow]);
         let fates = fates(&text);
         let n = fates.len() as f64;
-        let lost = fates.iter().filter(|fate| fate.is_none()).count() as f64 / n;
+        let lost = fates.iter().filter(|verdict| verdict.is_none()).count() as f64 / n;
         let expected = 1.0 - math::pow(1.0 - 1e-5, f64::from(8 * wire));
         let error = (expected * (1.0 - expected) / n).sqrt();
         assert!(

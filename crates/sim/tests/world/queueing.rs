@@ -1,11 +1,11 @@
 //! Queueing theory: the mean wait, the mean number and the loss of M/M/1/K, and the waits of classes
 //! under strict priority (Cobham 1954), as confidence intervals over batches.
 
-use talkspurt_proto::dice::Dice;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 
-use crate::lone_link::{Arrival, Fate, fates};
+use crate::lone_link::{Arrival, Verdict, fates};
 
 /// A byte takes a microsecond.
 const RATE: Rate = Rate::from_bps(8_000_000);
@@ -23,16 +23,16 @@ struct Class {
 
 impl Class {
     fn arrivals(&self, span: Duration) -> Vec<Arrival> {
-        let mut dice = Dice::new(11, &format!("class {}", self.dscp));
+        let mut rng = Rng::new(11, &format!("class {}", self.dscp));
         let (mut at, mut all) = (Instant::ZERO, Vec::new());
         loop {
-            at += dice.exponential(self.gap);
+            at += rng.exponential(self.gap);
             if at >= Instant::ZERO + span {
                 return all;
             }
             let service = Duration::from_micros(self.bytes);
             let bytes = match self.exponential {
-                true => (dice.exponential(service).as_nanos() / 1000).max(1) as u32,
+                true => (rng.exponential(service).as_nanos() / 1000).max(1) as u32,
                 false => self.bytes as u32,
             };
             all.push(Arrival { at, bytes, dscp: self.dscp });
@@ -75,11 +75,12 @@ fn m_m_1_k_loses_and_waits_as_its_closed_form_says() {
         let arrivals = class.arrivals(Duration::from_secs(1500));
         let words = format!("kind = 'droptail', packets = {}", places - 1);
         let fates = fates(&words, RATE, 65_535, &arrivals);
-        let lost: Vec<f64> = fates.iter().map(|fate| f64::from(fate.start().is_none())).collect();
+        let lost: Vec<f64> =
+            fates.iter().map(|verdict| f64::from(verdict.start().is_none())).collect();
         let waits: Vec<f64> = fates
             .iter()
             .zip(&arrivals)
-            .filter_map(|(fate, arrival)| Some((fate.start()? - arrival.at).as_secs_f64()))
+            .filter_map(|(verdict, arrival)| Some((verdict.start()? - arrival.at).as_secs_f64()))
             .collect();
         // Probabilities of 0 … K in the system are proportional to ρ^n; an arrival at K is lost.
         let load = class.load();
@@ -123,9 +124,9 @@ fn classes_wait_as_cobham_says() {
             .iter()
             .zip(&arrivals)
             .filter(|(_, arrival)| arrival.dscp == class.dscp)
-            .map(|(fate, arrival)| match fate {
-                Fate::Sent(start, _) => (*start - arrival.at).as_secs_f64(),
-                Fate::Dropped(_) => panic!("no queue is full"),
+            .map(|(verdict, arrival)| match verdict {
+                Verdict::Sent(start, _) => (*start - arrival.at).as_secs_f64(),
+                Verdict::Dropped(_) => panic!("no queue is full"),
             })
             .collect();
         // W_k = R / ((1 − σ_{k−1}) (1 − σ_k)).

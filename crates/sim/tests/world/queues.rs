@@ -1,9 +1,9 @@
 //! Queue disciplines against what their papers and RFCs prescribe, worked out on paper for scripted
 //! arrivals; and TCP with ECN through each of them.
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Bodies, Body, Ecn, Frame, IpVersion, Packet, Payload};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_scenario::model::{self, Framing};
@@ -50,14 +50,14 @@ fn label(pool: &mut Pool, now: Instant, flow: u32, number: u32, ecn: Ecn) -> Pac
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum Verdict {
     Sent,
     Marked,
     Dropped(DropReason),
 }
 
 /// When, whose, which number, and what became of it.
-type Line = (Instant, u32, u32, Fate);
+type Line = (Instant, u32, u32, Verdict);
 
 #[derive(Default)]
 struct Journal(Vec<Line>);
@@ -67,13 +67,13 @@ impl Probe for Journal {
         true
     }
     fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
-        let (packet, fate) = match note {
-            Note::Dequeued { packet, .. } => (packet, Fate::Sent),
-            Note::Marked { packet } => (packet, Fate::Marked),
-            Note::Dropped { packet, why } => (packet, Fate::Dropped(*why)),
+        let (packet, verdict) = match note {
+            Note::Dequeued { packet, .. } => (packet, Verdict::Sent),
+            Note::Marked { packet } => (packet, Verdict::Marked),
+            Note::Dropped { packet, why } => (packet, Verdict::Dropped(*why)),
             _ => return,
         };
-        self.0.push((now, packet.flow, packet.number, fate));
+        self.0.push((now, packet.flow, packet.number, verdict));
     }
 }
 
@@ -90,9 +90,9 @@ fn bursts(queue: &str, ecn: Ecn, bursts: &[(Duration, u32, u32)]) -> Vec<Line> {
         medium: None,
         jitter: Duration::ZERO,
         loss: 0.0,
-        dice: Dice::new(1, "loss"),
-        jitter_dice: Dice::new(1, "jitter"),
-        queue_dice: Dice::new(1, "queue"),
+        rng: Rng::new(1, "loss"),
+        jitter_dice: Rng::new(1, "jitter"),
+        queue_dice: Rng::new(1, "queue"),
     });
     let (mut pool, mut journal) = (Pool::default(), Journal::default());
     for (at, flow, packets) in bursts {
@@ -103,27 +103,27 @@ fn bursts(queue: &str, ecn: Ecn, bursts: &[(Duration, u32, u32)]) -> Vec<Line> {
         }
     }
     link.advance(ms(10_000), &mut pool, &mut journal);
-    let of = |fate: Fate| journal.0.iter().filter(|line| line.3 == fate).count() as u64;
+    let of = |verdict: Verdict| journal.0.iter().filter(|line| line.3 == verdict).count() as u64;
     let counters = link.counters(ms(10_000));
-    assert_eq!(counters.marks, of(Fate::Marked));
-    assert_eq!(counters.drops[DropReason::Early as usize], of(Fate::Dropped(DropReason::Early)));
+    assert_eq!(counters.marks, of(Verdict::Marked));
+    assert_eq!(counters.drops[DropReason::Early as usize], of(Verdict::Dropped(DropReason::Early)));
     assert_eq!(counters.queue_packets, 0);
     journal.0
 }
 
-fn times_of(lines: &[Line], fate: Fate) -> Vec<u64> {
-    let of_fate = lines.iter().filter(|line| line.3 == fate);
+fn times_of(lines: &[Line], verdict: Verdict) -> Vec<u64> {
+    let of_fate = lines.iter().filter(|line| line.3 == verdict);
     of_fate.map(|line| line.0.as_nanos() / 1_000_000).collect()
 }
 
-fn numbers_of(lines: &[Line], fate: Fate) -> Vec<u32> {
-    lines.iter().filter(|line| line.3 == fate).map(|line| line.2).collect()
+fn numbers_of(lines: &[Line], verdict: Verdict) -> Vec<u32> {
+    lines.iter().filter(|line| line.3 == verdict).map(|line| line.2).collect()
 }
 
 /// Asks a discipline by hand.
 struct Bench {
     pool: Pool,
-    dice: Dice,
+    rng: Rng,
     drops: [u64; DropReason::COUNT],
     marks: u64,
     free_at: Instant,
@@ -133,13 +133,13 @@ struct Bench {
 
 impl Bench {
     fn new() -> Self {
-        let (pool, dice) = (Pool::default(), Dice::new(5, "bench"));
+        let (pool, rng) = (Pool::default(), Rng::new(5, "bench"));
         let drops = [0; DropReason::COUNT];
-        Self { pool, dice, drops, marks: 0, free_at: ms(0), bytes: 125, ecn: Ecn::NotEct }
+        Self { pool, rng, drops, marks: 0, free_at: ms(0), bytes: 125, ecn: Ecn::NotEct }
     }
     fn hop<'a>(&'a mut self, now: Instant, probe: &'a mut ()) -> Hop<'a, ()> {
-        let Self { pool, dice, drops, marks, free_at, .. } = self;
-        Hop { now, place: Place::Link(0), pool, probe, dice, drops, marks, free_at: *free_at }
+        let Self { pool, rng, drops, marks, free_at, .. } = self;
+        Hop { now, place: Place::Link(0), pool, probe, rng, drops, marks, free_at: *free_at }
     }
     /// Whether the packet was kept.
     fn give(&mut self, queue: &mut impl Discipline, now: Instant) -> bool {
@@ -197,8 +197,8 @@ fn droptail_counts_packets_bytes_time_and_as_ns_2_does() {
     ] {
         let lines =
             bursts(&format!("kind = 'droptail', {limit}"), Ecn::Ect0, &[(Duration::ZERO, 0, 9)]);
-        assert_eq!(numbers_of(&lines, Fate::Sent), (0..kept).collect::<Vec<_>>(), "{limit}");
-        assert_eq!(numbers_of(&lines, Fate::Dropped(DropReason::Full)).len(), 9 - kept as usize);
+        assert_eq!(numbers_of(&lines, Verdict::Sent), (0..kept).collect::<Vec<_>>(), "{limit}");
+        assert_eq!(numbers_of(&lines, Verdict::Dropped(DropReason::Full)).len(), 9 - kept as usize);
     }
 }
 
@@ -344,25 +344,25 @@ const CODEL_TIMES: [u64; 6] = [105, 205, 276, 334, 384, 429];
 #[test]
 fn codel_drops_from_the_head_at_its_times() {
     let lines = bursts("kind = 'codel'", Ecn::NotEct, &[(Duration::ZERO, 0, 450)]);
-    let dropped = Fate::Dropped(DropReason::Early);
+    let dropped = Verdict::Dropped(DropReason::Early);
     assert_eq!(times_of(&lines, dropped), CODEL_TIMES);
     // The head at t milliseconds is the t-th packet, and those dropped before make it one later.
     let heads: Vec<u32> = CODEL_TIMES.iter().zip(0..).map(|(at, n)| *at as u32 + n).collect();
     assert_eq!(numbers_of(&lines, dropped), heads);
     // The transmitter never waits: what a drop takes away, the next in line fills.
-    assert_eq!(times_of(&lines, Fate::Sent), (0..444).collect::<Vec<_>>());
+    assert_eq!(times_of(&lines, Verdict::Sent), (0..444).collect::<Vec<_>>());
 }
 
 #[test]
 fn codel_marks_at_the_same_times() {
     let lines = bursts("kind = 'codel', ecn = true", Ecn::Ect0, &[(Duration::ZERO, 0, 450)]);
-    assert_eq!(times_of(&lines, Fate::Marked), CODEL_TIMES);
-    assert_eq!(times_of(&lines, Fate::Sent), (0..450).collect::<Vec<_>>());
+    assert_eq!(times_of(&lines, Verdict::Marked), CODEL_TIMES);
+    assert_eq!(times_of(&lines, Verdict::Sent), (0..450).collect::<Vec<_>>());
 }
 
 #[test]
 fn codel_begins_anew_where_it_left_off_if_that_was_not_long_ago() {
-    let dropped = Fate::Dropped(DropReason::Early);
+    let dropped = Verdict::Dropped(DropReason::Early);
     let second = |at: u64| {
         let all = [(Duration::ZERO, 0, 450), (Duration::from_millis(at), 1, 250)];
         let lines = bursts("kind = 'codel'", Ecn::NotEct, &all);
@@ -386,8 +386,8 @@ fn fq_codel_serves_a_new_flow_at_once() {
     let second: Vec<_> = lines.iter().filter(|line| line.1 == 1).copied().collect();
     // Its first goes as a new flow; then it stands in the list of old ones, behind the first flow,
     // whose credits are spent: that passes it by, and from then on they take turns.
-    assert_eq!(times_of(&second, Fate::Sent), [11, 12, 14]);
-    assert_eq!(times_of(&lines, Fate::Sent), (0..43).collect::<Vec<_>>());
+    assert_eq!(times_of(&second, Verdict::Sent), [11, 12, 14]);
+    assert_eq!(times_of(&lines, Verdict::Sent), (0..43).collect::<Vec<_>>());
 }
 
 #[test]
@@ -395,7 +395,7 @@ fn fq_codel_takes_from_the_longest_when_full() {
     let flows = [(Duration::ZERO, 0, 11), (Duration::ZERO, 1, 1)];
     let lines = bursts("kind = 'fq_codel', packets = 10", Ecn::NotEct, &flows);
     // One is in transmission, ten wait; the newcomer stays and five of the ten go, the oldest.
-    let dropped = Fate::Dropped(DropReason::Full);
+    let dropped = Verdict::Dropped(DropReason::Full);
     let full: Vec<_> = lines.iter().filter(|line| line.3 == dropped).map(|l| (l.1, l.2)).collect();
     assert_eq!(full, [(0, 1), (0, 2), (0, 3), (0, 4), (0, 5)]);
 }
@@ -405,7 +405,7 @@ fn fq_codel_controls_each_flow_by_itself() {
     let flows = [(Duration::ZERO, 0, 450), (Duration::from_micros(200_500), 1, 30)];
     let lines = bursts("kind = 'fq_codel', quantum = '125B'", Ecn::NotEct, &flows);
     let dropped: Vec<_> =
-        lines.iter().filter(|line| line.3 == Fate::Dropped(DropReason::Early)).collect();
+        lines.iter().filter(|line| line.3 == Verdict::Dropped(DropReason::Early)).collect();
     assert!(dropped.iter().all(|line| line.1 == 0) && dropped.len() > 3, "{dropped:?}");
     assert_eq!(dropped[0].0, ms(105));
 }

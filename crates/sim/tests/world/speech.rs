@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use talkspurt_app::codec::Codec;
 use talkspurt_app::playout::{self, Concealment};
 use talkspurt_app::recording::Recording;
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::probe::{Note, Place, Playout};
+use talkspurt_proto::rng::Rng;
 
 use crate::support::{Look, Run, flow, link, point, run, scenario, speak, watch};
 
 /// Loud noise, never zero, so that silence is not mistaken for it.
 fn sound(samples: usize) -> Vec<i16> {
-    let mut dice = Dice::new(1, "sound");
+    let mut rng = Rng::new(1, "sound");
     (0..samples)
-        .map(|_| if dice.chance(0.5) { 1 } else { -1 } * (1000 + dice.below(20_000) as i16))
+        .map(|_| if rng.chance(0.5) { 1 } else { -1 } * (1000 + rng.below(20_000) as i16))
         .collect()
 }
 
@@ -126,7 +126,7 @@ fn a_repeated_recording_is_padded_to_whole_packets() {
     }
 }
 
-/// Every frame is heard, or silent, as its fate was.
+/// Every frame is heard, or silent, as its verdict was.
 fn gaps_are_where_they_should_be(heard: &Heard) {
     let said = heard.recording.round_trip();
     let pcm = heard.pcm(Concealment::Silence, said.len());

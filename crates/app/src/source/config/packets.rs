@@ -1,4 +1,4 @@
-//! Knobs of what comes in RTP packets of uneven sizes: video, and what was captured.
+//! Parameters of what comes in RTP packets of uneven sizes: video, and what was captured.
 
 use std::path::PathBuf;
 

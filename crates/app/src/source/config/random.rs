@@ -1,16 +1,16 @@
-//! Knobs of what is drawn: how lengths spread about their mean, Poisson packets, short transfers,
+//! Parameters of what is drawn: how lengths spread about their mean, Poisson packets, short transfers,
 //! and the chain of a two-way conversation.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use talkspurt_proto::dice::Dice;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
 /// How drawn lengths or sizes spread about their mean, which is kept whatever the spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
-pub enum Spread {
+pub enum Distribution {
     /// Memoryless.
     #[default]
     Exponential,
@@ -31,20 +31,20 @@ pub enum Spread {
     Constant,
 }
 
-impl Spread {
+impl Distribution {
     /// One draw.
-    pub(crate) fn draw(self, mean: f64, dice: &mut Dice) -> f64 {
+    pub(crate) fn draw(self, mean: f64, rng: &mut Rng) -> f64 {
         match self {
-            Self::Exponential => dice.exponential_f64(mean),
-            Self::Pareto { shape } => dice.pareto(mean, shape),
-            Self::Lognormal { sigma } => dice.lognormal(mean, sigma),
+            Self::Exponential => rng.exponential_f64(mean),
+            Self::Pareto { shape } => rng.pareto(mean, shape),
+            Self::Lognormal { sigma } => rng.lognormal(mean, sigma),
             Self::Constant => mean,
         }
     }
 
     /// One drawn length of time.
-    pub(crate) fn span(self, mean: Duration, dice: &mut Dice) -> Duration {
-        Duration::from_secs_f64(self.draw(mean.as_secs_f64(), dice))
+    pub(crate) fn span(self, mean: Duration, rng: &mut Rng) -> Duration {
+        Duration::from_secs_f64(self.draw(mean.as_secs_f64(), rng))
     }
 }
 
@@ -68,7 +68,7 @@ pub struct Pauses {
     pub off: Duration,
     /// How both spread about their means.
     #[serde(default)]
-    pub spread: Spread,
+    pub spread: Distribution,
 }
 
 /// Short transfers one after another over one connection, as fast as it takes them, with time to
@@ -83,13 +83,13 @@ pub struct Web {
     pub size: Size,
     /// How sizes spread about it.
     #[serde(default = "Web::default_sizes")]
-    pub sizes: Spread,
+    pub sizes: Distribution,
     /// Mean time from a transfer's last byte going into the transport to the next transfer.
     #[serde(default = "Web::default_think")]
     pub think: Duration,
     /// How these times spread about it.
     #[serde(default)]
-    pub thinks: Spread,
+    pub thinks: Distribution,
     /// Payload of one packet over a transport that keeps messages apart; absent means 1000 B.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub packet: Option<Size>,
@@ -99,8 +99,8 @@ impl Web {
     const fn default_size() -> Size {
         Size::from_bytes(12_000)
     }
-    const fn default_sizes() -> Spread {
-        Spread::Pareto { shape: 1.2 }
+    const fn default_sizes() -> Distribution {
+        Distribution::Pareto { shape: 1.2 }
     }
     const fn default_think() -> Duration {
         Duration::from_secs(1)

@@ -69,7 +69,7 @@ impl Ask {
         };
         for wrong in config.check() {
             let hint = wrong.hint().map_or_else(String::new, |hint| format!(" – {hint}"));
-            found.push(format!("--dccp: {}: {wrong}{hint}", wrong.knob()));
+            found.push(format!("--dccp: {}: {wrong}{hint}", wrong.key()));
         }
         // RFC 5596 §2.2.1: a Listen goes to a client that is known beforehand.
         if config.listen_packets && self.role == Role::Server && self.remote.is_none() {

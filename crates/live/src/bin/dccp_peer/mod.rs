@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use ask::{Ask, Role};
 use clap::Parser as _;
 use serde::Serialize;
-use talkspurt_live::{Exchange, Line, RawIp, Tally, Terms, drive};
+use talkspurt_live::{EchoConfig, EchoReport, EchoTest, Line, RawIp, drive};
 use talkspurt_proto::dccp::{Config, Dccp};
 use talkspurt_proto::time::{Duration, Instant};
 use watch::{Watch, bears_data};
@@ -21,9 +21,9 @@ use crate::peer::{Befell, chances};
 enum Said<'a> {
     Listening,
     Result {
-        tally: &'a Tally,
+        tally: &'a EchoReport,
         packets: &'a Watch,
-        mishaps: &'a Befell,
+        impairments: &'a Befell,
         unsent_packets: u64,
         seconds: f64,
     },
@@ -51,15 +51,15 @@ pub(crate) fn main() -> ExitCode {
 /// Holds the conversation; true if it ended before its limit.
 fn run(ask: &Ask, config: &Config) -> Result<bool, Box<dyn Error>> {
     let port = RawIp::dccp(ask.local.ip())?;
-    let dice = chances(ask.path.endpoint_seed, "dccp")?;
+    let rng = chances(ask.path.endpoint_seed, "dccp")?;
     let endpoint = match ask.role {
-        Role::Client => Dccp::client(config, dice),
-        Role::Server => Dccp::listener(config, dice),
+        Role::Client => Dccp::client(config, rng),
+        Role::Server => Dccp::listener(config, rng),
     };
     let (setup, seen) = ask.path.setup(ask.local, ask.remote, bears_data)?;
     let mut line = Line::new(port, setup);
     let mut endpoint = endpoint.over(line.version());
-    let mut app = Exchange::new(terms(ask));
+    let mut app = EchoTest::new(terms(ask));
     let mut watch = Watch::default();
     if ask.role == Role::Server {
         say(&Said::Listening)?;
@@ -72,15 +72,15 @@ fn run(ask: &Ask, config: &Config) -> Result<bool, Box<dyn Error>> {
     say(&Said::Result {
         tally: app.tally(),
         packets: &watch,
-        mishaps: &seen.befell,
+        impairments: &seen.befell,
         unsent_packets: line.unsent_packets(),
         seconds: line.now().as_secs_f64(),
     })?;
     Ok(!app.tally().gave_up)
 }
 
-fn terms(ask: &Ask) -> Terms {
-    Terms {
+fn terms(ask: &Ask) -> EchoConfig {
+    EchoConfig {
         packets: ask.packets,
         bytes: ask.bytes,
         interval: ask.interval,

@@ -1,4 +1,4 @@
-//! What the program has to tell besides the messages: packets by type, resets, garbage and the last
+//! What the program has to tell besides the messages: packets by type, resets, rx_error and the last
 //! value of every gauge.
 
 use std::collections::BTreeMap;
@@ -24,7 +24,7 @@ pub(super) struct Watch {
     sent: BTreeMap<&'static str, u64>,
     received: BTreeMap<&'static str, u64>,
     resets: Vec<Reset>,
-    garbage: BTreeMap<String, u64>,
+    rx_error: BTreeMap<String, u64>,
     gauges: BTreeMap<String, f64>,
 }
 
@@ -47,8 +47,8 @@ impl Probe for Watch {
         match note {
             Note::Sent { body, .. } => self.packet(body, true),
             Note::Received { body, .. } => self.packet(body, false),
-            Note::Garbage(garbage) => {
-                *self.garbage.entry(format!("{garbage:?}")).or_default() += 1;
+            Note::RxError(rx_error) => {
+                *self.rx_error.entry(format!("{rx_error:?}")).or_default() += 1;
             }
             Note::Gauge { gauge, value } => {
                 self.gauges.insert(format!("{gauge:?}"), *value);

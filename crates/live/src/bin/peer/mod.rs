@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::Args;
 use serde::Serialize;
-use talkspurt_live::{Fate, Mishaps, Passage, Setup};
-use talkspurt_proto::dice::Dice;
+use talkspurt_live::{Impairments, Setup, Verdict};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 use talkspurt_record::pcapng::{Direction, Pcapng, Remarks};
@@ -74,18 +74,18 @@ impl Path {
             names.reverse();
         }
         let mut setup = Setup::new(local, remote);
-        [setup.inbound, setup.outbound] = names.map(|name| self.mishaps(name));
+        [setup.inbound, setup.outbound] = names.map(|name| self.impairments(name));
         let tapped = Arc::clone(&seen);
-        setup.tap = Some(Box::new(move |now, passage, fate, bytes| {
+        setup.tap = Some(Box::new(move |now, direction, verdict, bytes| {
             let mut seen = tapped.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.befell.count(passage, fate, || bears_data(bytes));
-            seen.write(now, passage, fate, bytes);
+            seen.befell.count(direction, verdict, || bears_data(bytes));
+            seen.write(now, direction, verdict, bytes);
         }));
         Ok((setup, seen))
     }
 
-    fn mishaps(&self, dice: &str) -> Mishaps {
-        Mishaps {
+    fn impairments(&self, rng: &str) -> Impairments {
+        Impairments {
             rate: self.rate,
             queue: self.queue,
             delay: self.delay,
@@ -94,20 +94,20 @@ impl Path {
             hold: self.hold,
             copied: self.copied,
             marked: self.marked,
-            dice: Dice::new(self.seed, dice),
+            rng: Rng::new(self.seed, rng),
         }
     }
 }
 
 /// What an endpoint draws its numbers from: RFC 4340 §7.2 and RFC 9293 §3.4.1 want initial sequence
 /// numbers that nobody can guess, and RFC 4340 §8.1.4 such keys of cookies.
-pub(super) fn chances(seed: Option<u64>, name: &str) -> Result<Dice, Box<dyn Error>> {
+pub(super) fn chances(seed: Option<u64>, name: &str) -> Result<Rng, Box<dyn Error>> {
     if let Some(seed) = seed {
-        return Ok(Dice::new(seed, name));
+        return Ok(Rng::new(seed, name));
     }
     let mut state = [0; 32];
     getrandom::fill(&mut state)?;
-    Ok(Dice::from_entropy(state))
+    Ok(Rng::from_entropy(state))
 }
 
 /// What the tap of the line fills; shared, because the line owns the tap.
@@ -117,19 +117,15 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    fn write(&mut self, now: Instant, passage: Passage, fate: Fate, bytes: &[u8]) {
+    fn write(&mut self, now: Instant, direction: Direction, verdict: Verdict, bytes: &[u8]) {
         let Some(capture) = &mut self.capture else { return };
-        let direction = match passage {
-            Passage::Inbound => Direction::Inbound,
-            Passage::Outbound => Direction::Outbound,
-        };
-        let comment = match fate {
-            Fate::Passed => None,
-            Fate::Lost => Some("lost on purpose".to_owned()),
-            Fate::Overflowed => Some("lost in the queue".to_owned()),
-            Fate::Held(time) => Some(format!("held {time} longer")),
-            Fate::Copied => Some("arrives twice".to_owned()),
-            Fate::Marked => Some("marked on its way".to_owned()),
+        let comment = match verdict {
+            Verdict::Passed => None,
+            Verdict::Lost => Some("lost on purpose".to_owned()),
+            Verdict::Overflowed => Some("lost in the queue".to_owned()),
+            Verdict::Held(time) => Some(format!("held {time} longer")),
+            Verdict::Copied => Some("arrives twice".to_owned()),
+            Verdict::Marked => Some("marked on its way".to_owned()),
         };
         let remarks = Remarks { comment: comment.as_deref(), direction: Some(direction) };
         capture.packet(0, now, bytes, bytes.len() as u32, remarks);
@@ -159,18 +155,18 @@ pub(super) struct Befell {
 
 impl Befell {
     /// Counts a packet that the line decided over.
-    fn count(&mut self, passage: Passage, fate: Fate, bears_data: impl Fn() -> bool) {
-        let mishap = match passage {
-            Passage::Inbound => &mut self.inbound,
-            Passage::Outbound => &mut self.outbound,
+    fn count(&mut self, direction: Direction, verdict: Verdict, bears_data: impl Fn() -> bool) {
+        let mishap = match direction {
+            Direction::Inbound => &mut self.inbound,
+            Direction::Outbound => &mut self.outbound,
         };
-        match fate {
-            Fate::Passed => mishap.passed_packets += 1,
-            Fate::Overflowed => mishap.overflowed_packets += 1,
-            Fate::Held(_) => mishap.held_packets += 1,
-            Fate::Copied => mishap.copied_packets += 1,
-            Fate::Marked => mishap.marked_packets += 1,
-            Fate::Lost => {
+        match verdict {
+            Verdict::Passed => mishap.passed_packets += 1,
+            Verdict::Overflowed => mishap.overflowed_packets += 1,
+            Verdict::Held(_) => mishap.held_packets += 1,
+            Verdict::Copied => mishap.copied_packets += 1,
+            Verdict::Marked => mishap.marked_packets += 1,
+            Verdict::Lost => {
                 mishap.lost_packets += 1;
                 mishap.lost_data_packets += u64::from(bears_data());
             }

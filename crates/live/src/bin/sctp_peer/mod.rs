@@ -1,7 +1,7 @@
 //! Arguments in, a conversation, results out.
 
 mod ask;
-mod spread;
+mod round_robin;
 mod watch;
 
 use std::error::Error;
@@ -10,9 +10,9 @@ use std::process::ExitCode;
 
 use ask::{Ask, Role};
 use clap::Parser as _;
+use round_robin::RoundRobin;
 use serde::Serialize;
-use spread::Spread;
-use talkspurt_live::{Exchange, Line, Port, RawIp, Tally, Terms, UdpPort, drive};
+use talkspurt_live::{EchoConfig, EchoReport, EchoTest, Line, Port, RawIp, UdpPort, drive};
 use talkspurt_proto::sctp::{Config, Sctp};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::udp;
@@ -25,9 +25,9 @@ use crate::peer::{Befell, chances};
 enum Said<'a> {
     Listening,
     Result {
-        tally: &'a Tally,
+        tally: &'a EchoReport,
         packets: &'a Watch,
-        mishaps: &'a Befell,
+        impairments: &'a Befell,
         unsent_packets: u64,
         seconds: f64,
     },
@@ -57,10 +57,10 @@ fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
 }
 
 fn converse<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dyn Error>> {
-    let dice = chances(ask.path.endpoint_seed, "sctp")?;
+    let rng = chances(ask.path.endpoint_seed, "sctp")?;
     let sctp = match ask.role {
-        Role::Client => Sctp::client(config, dice),
-        Role::Server => Sctp::listener(config, dice),
+        Role::Client => Sctp::client(config, rng),
+        Role::Server => Sctp::listener(config, rng),
     };
     let inside = ask.udp.map(|udp| udp.inside);
     let (mut setup, seen) =
@@ -80,8 +80,8 @@ fn converse<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dy
             [ask.local.ip()].into_iter().chain(ask.further.iter().map(|path| path.0)).collect();
         sctp = sctp.on_paths(addresses.len() as u8).with_addresses(&addresses);
     }
-    let mut endpoint = Spread::new(sctp, ask.streams);
-    let mut app = Exchange::new(terms(ask)).awaiting(ask.awaited).on_streams(ask.streams.into());
+    let mut endpoint = RoundRobin::new(sctp, ask.streams);
+    let mut app = EchoTest::new(terms(ask)).awaiting(ask.awaited).on_streams(ask.streams.into());
     let mut watch = Watch::default();
     if ask.role == Role::Server {
         say(&Said::Listening)?;
@@ -94,15 +94,15 @@ fn converse<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dy
     say(&Said::Result {
         tally: app.tally(),
         packets: &watch,
-        mishaps: &seen.befell,
+        impairments: &seen.befell,
         unsent_packets: line.unsent_packets(),
         seconds: line.now().as_secs_f64(),
     })?;
     Ok(!app.tally().gave_up)
 }
 
-fn terms(ask: &Ask) -> Terms {
-    Terms {
+fn terms(ask: &Ask) -> EchoConfig {
+    EchoConfig {
         packets: ask.packets,
         bytes: ask.bytes,
         interval: ask.interval,

@@ -1,4 +1,4 @@
-//! What the program has to tell besides the messages: chunks by type, data by path, garbage and
+//! What the program has to tell besides the messages: chunks by type, data by path, rx_error and
 //! the last value of every gauge.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use talkspurt_proto::wire::{ipv4, ipv6, udp};
 pub(super) struct Watch {
     sent: Way,
     received: Way,
-    garbage: BTreeMap<String, u64>,
+    rx_error: BTreeMap<String, u64>,
     gauges: BTreeMap<String, f64>,
 }
 
@@ -68,8 +68,8 @@ impl Probe for Watch {
         match note {
             Note::Sent { packet, body } => self.sent.packet(packet, body),
             Note::Received { packet, body } => self.received.packet(packet, body),
-            Note::Garbage(garbage) => {
-                *self.garbage.entry(format!("{garbage:?}")).or_default() += 1;
+            Note::RxError(rx_error) => {
+                *self.rx_error.entry(format!("{rx_error:?}")).or_default() += 1;
             }
             Note::Gauge { gauge, value } => {
                 self.gauges.insert(format!("{gauge:?}"), *value);

@@ -65,7 +65,7 @@ enum Said<'a> {
     Result {
         record: &'a Record,
         segments: &'a Watch,
-        mishaps: &'a Befell,
+        impairments: &'a Befell,
         unsent_packets: u64,
         seconds: f64,
     },
@@ -93,10 +93,10 @@ fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
     {
         return Err("--local and --remote: one is IPv4, the other IPv6".into());
     }
-    let dice = chances(ask.path.endpoint_seed, "tcp")?;
+    let rng = chances(ask.path.endpoint_seed, "tcp")?;
     let endpoint = match ask.role {
-        Role::Client => Tcp::client(&ask.tcp, dice),
-        Role::Server => Tcp::listener(&ask.tcp, dice),
+        Role::Client => Tcp::client(&ask.tcp, rng),
+        Role::Server => Tcp::listener(&ask.tcp, rng),
     };
     let (setup, seen) = ask.path.setup(ask.local, ask.remote, bears_data)?;
     let mut line = Line::new(Tun::new(io::stdin().as_fd().try_clone_to_owned()?), setup);
@@ -123,7 +123,7 @@ fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
     say(&Said::Result {
         record: app.record(),
         segments: &watch,
-        mishaps: &seen.befell,
+        impairments: &seen.befell,
         unsent_packets: line.unsent_packets(),
         seconds: line.now().as_secs_f64(),
     })?;

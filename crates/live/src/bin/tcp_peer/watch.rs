@@ -108,7 +108,7 @@ impl Segments {
 pub(super) struct Watch {
     sent: Segments,
     received: Segments,
-    garbage: BTreeMap<String, u64>,
+    rx_error: BTreeMap<String, u64>,
     gauges: BTreeMap<String, f64>,
 }
 
@@ -124,8 +124,8 @@ impl Probe for Watch {
             Note::Received { packet: Packet { ecn, .. }, body: Body::Tcp(segment) } => {
                 self.received.count(*ecn, segment);
             }
-            Note::Garbage(garbage) => {
-                *self.garbage.entry(format!("{garbage:?}")).or_default() += 1;
+            Note::RxError(rx_error) => {
+                *self.rx_error.entry(format!("{rx_error:?}")).or_default() += 1;
             }
             Note::Gauge { gauge, value } => {
                 self.gauges.insert(format!("{gauge:?}"), *value);

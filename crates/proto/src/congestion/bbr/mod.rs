@@ -10,7 +10,7 @@ mod states;
 
 use super::{Ack, Congestion, CongestionControl, LostPacket, Model, RateSample, Start};
 use super::{per_second, quantum_at};
-use crate::dice::Dice;
+use crate::rng::Rng;
 use crate::rtt::RttEstimator;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -63,7 +63,7 @@ enum AckPhase {
 /// BBR. Data is in bytes, rates are in bytes per second.
 #[derive(Clone, Debug)]
 pub struct Bbr {
-    dice: Dice,
+    rng: Rng,
     smss: u64,
     initial_cwnd: u64,
     cwnd: u64,
@@ -134,12 +134,12 @@ pub struct Bbr {
 }
 
 impl Bbr {
-    /// §5.2.1: a controller at its start. How long it cruises is `dice`'s decision (§5.3.3.8).
+    /// §5.2.1: a controller at its start. How long it cruises is `rng`'s decision (§5.3.3.8).
     #[must_use]
-    pub fn new(start: &Start, now: Instant, dice: Dice) -> Self {
+    pub fn new(start: &Start, now: Instant, rng: Rng) -> Self {
         let window = start.window.max(start.quantum);
         Self {
-            dice,
+            rng,
             smss: start.quantum.max(1),
             initial_cwnd: window,
             cwnd: window,

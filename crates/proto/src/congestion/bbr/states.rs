@@ -155,8 +155,8 @@ impl Bbr {
 
     /// §5.3.3.8
     fn pick_probe_wait(&mut self) {
-        self.rounds_since_probe_up = self.dice.below(2);
-        self.bw_probe_wait = PROBE_WAIT.0 + self.dice.span(PROBE_WAIT.1);
+        self.rounds_since_probe_up = self.rng.below(2);
+        self.bw_probe_wait = PROBE_WAIT.0 + self.rng.span(PROBE_WAIT.1);
     }
 
     /// §5.3.3.9

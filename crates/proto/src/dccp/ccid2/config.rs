@@ -95,18 +95,18 @@ pub struct Config {
 }
 
 /// Packets in a window that are beyond any path.
-const MOST_WINDOW_PACKETS: u32 = 65_535;
-const MOST_TIMEOUT: Duration = Duration::from_secs(3600);
-const MOST_ACK_DELAY: Duration = Duration::from_secs(60);
+const MAX_WINDOW_PACKETS: u32 = 65_535;
+const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
+const MAX_ACK_DELAY: Duration = Duration::from_secs(60);
 
 /// Why a knob cannot have its value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Impossible {
+pub enum ConfigError {
     /// A window of nothing sends nothing.
     #[error("0 packets: nothing could ever be sent; RFC 3390 has 2 to 4")]
     NoWindow,
     /// A window beyond any path.
-    #[error("{0} packets are absurd here: at most {MOST_WINDOW_PACKETS}")]
+    #[error("{0} packets are absurd here: at most {MAX_WINDOW_PACKETS}")]
     HugeWindow(u32),
     /// RFC 4341 §5: never less than two.
     #[error("{0}: the threshold is never less than 2 packets (RFC 4341 §5)")]
@@ -137,10 +137,10 @@ pub enum Impossible {
     },
 }
 
-impl Impossible {
+impl ConfigError {
     /// The knob, as a scenario has it.
     #[must_use]
-    pub const fn knob(&self) -> &'static str {
+    pub const fn key(&self) -> &'static str {
         match self {
             Self::NoWindow | Self::HugeWindow(_) => "initial_window",
             Self::InitialThreshold(_) => "initial_ssthresh",
@@ -264,37 +264,37 @@ impl Config {
 
     /// All that cannot be under a profile; empty if there is nothing to say.
     #[must_use]
-    pub fn check(&self, profile: Profile) -> Vec<Impossible> {
+    pub fn check(&self, profile: Profile) -> Vec<ConfigError> {
         let all = self.resolve(profile);
         let mut found = Vec::new();
         match self.initial_window {
-            Some(0) => found.push(Impossible::NoWindow),
-            Some(packets) if packets > MOST_WINDOW_PACKETS => {
-                found.push(Impossible::HugeWindow(packets));
+            Some(0) => found.push(ConfigError::NoWindow),
+            Some(packets) if packets > MAX_WINDOW_PACKETS => {
+                found.push(ConfigError::HugeWindow(packets));
             }
             _ => {}
         }
         if let Some(ssthresh @ 0..2) = self.initial_ssthresh {
-            found.push(Impossible::InitialThreshold(ssthresh));
+            found.push(ConfigError::InitialThreshold(ssthresh));
         }
         if all.ack_ratio == 0 {
-            found.push(Impossible::AckRatio);
+            found.push(ConfigError::AckRatio);
         }
         for (knob, span, most) in [
-            ("initial_rto", Some(all.initial_rto), MOST_TIMEOUT),
-            ("ack_delay", all.ack_delay, MOST_ACK_DELAY),
-            ("max_rto", Some(all.max_rto), MOST_TIMEOUT),
+            ("initial_rto", Some(all.initial_rto), MAX_TIMEOUT),
+            ("ack_delay", all.ack_delay, MAX_ACK_DELAY),
+            ("max_rto", Some(all.max_rto), MAX_TIMEOUT),
         ] {
             match span {
-                Some(Duration::ZERO) => found.push(Impossible::Zero(knob)),
-                Some(span) if span > most => found.push(Impossible::TooLong { knob, span, most }),
+                Some(Duration::ZERO) => found.push(ConfigError::Zero(knob)),
+                Some(span) if span > most => found.push(ConfigError::TooLong { knob, span, most }),
                 _ => {}
             }
         }
         if all.min_rto.is_zero() {
-            found.push(Impossible::Zero("min_rto"));
+            found.push(ConfigError::Zero("min_rto"));
         } else if all.min_rto > all.max_rto {
-            found.push(Impossible::Bounds { min: all.min_rto, max: all.max_rto });
+            found.push(ConfigError::Bounds { min: all.min_rto, max: all.max_rto });
         }
         found
     }

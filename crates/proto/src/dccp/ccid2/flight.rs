@@ -18,22 +18,22 @@ pub(super) struct Sent {
     pub(super) seq: SeqNo,
     pub(super) at: Instant,
     pub(super) data: bool,
-    state: Fate,
+    state: PacketState,
     /// A Data Dropped option named it.
     dropped: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
+enum PacketState {
     Outstanding,
     Received,
     Marked,
     Lost,
 }
 
-/// News of one packet.
+/// PacketOutcome of one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum PacketOutcome {
     /// Acknowledged for the first time.
     Received(Sent),
     /// Acknowledged for the first time, and marked.
@@ -74,17 +74,23 @@ impl Flight {
         if !data && self.records.is_empty() {
             return;
         }
-        self.records.push_back(Sent { seq, at, data, state: Fate::Outstanding, dropped: false });
+        self.records.push_back(Sent {
+            seq,
+            at,
+            data,
+            state: PacketState::Outstanding,
+            dropped: false,
+        });
         self.pipe += u64::from(data);
         if self.records.len() > MAX_RECORDS {
             let oldest = self.records.pop_front().expect("there are more than none");
-            self.pipe -= u64::from(oldest.data && oldest.state == Fate::Outstanding);
+            self.pipe -= u64::from(oldest.data && oldest.state == PacketState::Outstanding);
             self.prune();
         }
     }
 
     /// Takes in what a vector says of a run of packets and tells of each that is news.
-    pub(super) fn on_run(&mut self, run: &Run, mut tell: impl FnMut(News)) {
+    pub(super) fn on_run(&mut self, run: &Run, mut tell: impl FnMut(PacketOutcome)) {
         if !run.state.arrived() {
             return;
         }
@@ -94,15 +100,16 @@ impl Flight {
             // RFC 4340 §11.4.1, the sender's table; of 0 and 1 the mark stays.
             let (sent, marked) = (self.records[index], run.state == State::Marked);
             let news = match (sent.state, marked) {
-                (Fate::Outstanding, false) => News::Received(sent),
-                (Fate::Outstanding, true) => News::Marked(sent),
-                (Fate::Received, true) => News::MarkedLate(sent),
+                (PacketState::Outstanding, false) => PacketOutcome::Received(sent),
+                (PacketState::Outstanding, true) => PacketOutcome::Marked(sent),
+                (PacketState::Received, true) => PacketOutcome::MarkedLate(sent),
                 // §5: a packet inferred lost does not leave the pipe again; that it came shows that
                 // later ones overtook it, no more.
                 _ => continue,
             };
-            self.records[index].state = if marked { Fate::Marked } else { Fate::Received };
-            if sent.state == Fate::Outstanding {
+            self.records[index].state =
+                if marked { PacketState::Marked } else { PacketState::Received };
+            if sent.state == PacketState::Outstanding {
                 self.pipe -= u64::from(sent.data);
                 self.count(sent.seq);
             }
@@ -117,7 +124,7 @@ impl Flight {
         let to = self.records.partition_point(|sent| sent.seq <= newest);
         let (mut count, mut last) = (0, None);
         for sent in self.records.range_mut(from..to.max(from)) {
-            let acknowledged = matches!(sent.state, Fate::Received | Fate::Marked);
+            let acknowledged = matches!(sent.state, PacketState::Received | PacketState::Marked);
             // RFC 4340 §11.7.2 counts packets "newly acknowledged" so; the option is repeated.
             if sent.data && acknowledged && !std::mem::replace(&mut sent.dropped, true) {
                 (count, last) = (count + 1, Some(sent.seq));
@@ -133,8 +140,8 @@ impl Flight {
         if let Some(edge) = self.acked[NUMDUPACK - 1] {
             let below = self.records.partition_point(|sent| sent.seq < edge);
             for sent in self.records.range_mut(..below) {
-                if sent.state == Fate::Outstanding {
-                    sent.state = Fate::Lost;
+                if sent.state == PacketState::Outstanding {
+                    sent.state = PacketState::Lost;
                     if sent.data {
                         self.pipe -= 1;
                         newest = Some(sent.seq);
@@ -164,7 +171,7 @@ impl Flight {
         while self
             .records
             .front()
-            .is_some_and(|oldest| !(oldest.data && oldest.state == Fate::Outstanding))
+            .is_some_and(|oldest| !(oldest.data && oldest.state == PacketState::Outstanding))
         {
             self.records.pop_front();
         }

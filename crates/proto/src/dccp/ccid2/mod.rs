@@ -3,7 +3,7 @@
 //! [`Sender`] decides when data may leave: `flight` knows what is in the network and infers losses
 //! (§5), the window is `congestion`'s, `growth` bounds it to what is used, `ack_ratio` is the
 //! congestion control of the other side's acknowledgements (§6.1). [`Receiver`] decides when an
-//! acknowledgement leaves (§6; RFC 4340 §11.3). Knobs are in [`Config`].
+//! acknowledgement leaves (§6; RFC 4340 §11.3). Validate are in [`Config`].
 
 mod ack_ratio;
 mod config;
@@ -12,6 +12,6 @@ mod growth;
 mod receiver;
 mod sender;
 
-pub use config::{Config, Idle, Impossible, Limited, Parameters, SlowStart};
+pub use config::{Config, ConfigError, Idle, Limited, Parameters, SlowStart};
 pub use receiver::Receiver;
 pub use sender::Sender;

@@ -3,7 +3,7 @@
 
 use super::ack_ratio::AckRatio;
 use super::config::Parameters;
-use super::flight::{Flight, News, Sent};
+use super::flight::{Flight, PacketOutcome, Sent};
 use super::growth::Growth;
 use crate::congestion::{Ack, Congestion, CongestionControl, Machine, NewReno, Start};
 use crate::dccp::ackvec;
@@ -78,11 +78,11 @@ struct Harvest {
 }
 
 impl Harvest {
-    fn take(&mut self, news: News, reacted: Option<SeqNo>) {
+    fn take(&mut self, news: PacketOutcome, reacted: Option<SeqNo>) {
         let (sent, marked, first) = match news {
-            News::Received(sent) => (sent, false, true),
-            News::Marked(sent) => (sent, true, true),
-            News::MarkedLate(sent) => (sent, true, false),
+            PacketOutcome::Received(sent) => (sent, false, true),
+            PacketOutcome::Marked(sent) => (sent, true, true),
+            PacketOutcome::MarkedLate(sent) => (sent, true, false),
         };
         // §5: what the vector says of packets without data moves no window.
         if !sent.data {

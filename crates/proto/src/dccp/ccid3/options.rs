@@ -140,7 +140,7 @@ pub fn rtt_estimate(options: &Options) -> Option<Duration> {
 /// Reads what the options of an acknowledgement report.
 ///
 /// # Errors
-/// [`Malformed`] for the first option whose length or numbers are impossible; then none is to be
+/// [`Malformed`] for the first option whose length or numbers are config_error; then none is to be
 /// believed.
 pub fn read(options: &Options) -> Result<Feedback, Malformed> {
     let mut feedback = Feedback::default();

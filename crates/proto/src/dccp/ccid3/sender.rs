@@ -13,7 +13,7 @@ use crate::dccp::data_dropped::{DropCode, dropped};
 use crate::dccp::options::Options;
 use crate::dccp::seqno::SeqNo;
 use crate::math::ceil_u64;
-use crate::probe::{Garbage, Note, Place, Probe};
+use crate::probe::{Note, Place, Probe, RxError};
 use crate::rate::{Machine, Parameters, Permit, RateControl, Report, Rung};
 use crate::time::{Duration, Instant};
 
@@ -258,7 +258,7 @@ impl ccid::Sender for Sender {
         self.heed_receiver(now, ack);
         self.heed_drops(ack);
         let Ok(feedback) = options::read(ack.options) else {
-            return probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::Malformed));
+            return probe.record(now, Place::Peer(0), &Note::RxError(RxError::Malformed));
         };
         // RFC 4342 §6: without a Receive Rate it is an acknowledgement for another reason.
         let Some(receive_rate) = feedback.receive_rate else { return };
@@ -267,7 +267,7 @@ impl ccid::Sender for Sender {
             return;
         }
         let Some(covered) = self.covered(ack.ack) else {
-            return probe.record(now, Place::Peer(0), &Note::Garbage(Garbage::BadAck));
+            return probe.record(now, Place::Peer(0), &Note::RxError(RxError::BadAck));
         };
         self.latest_feedback = Some(ack.seq);
         let rtt = left.and_then(|left| self.rtt_sample(now, ack, left));

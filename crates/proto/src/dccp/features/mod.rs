@@ -28,7 +28,7 @@ pub enum Location {
 const LONGEST_LIST: usize = 16;
 /// Most empty Confirms owed for unknown features; a packet that asks for more is not answered in
 /// full, and asks again.
-const MOST_UNKNOWN: usize = 8;
+const MAX_UNKNOWN: usize = 8;
 
 /// A feature whose value changed.
 pub(super) type Changed = (u8, Location);
@@ -335,7 +335,7 @@ impl Features {
     }
 
     fn owe_unknown(&mut self, number: u8, at: Location) {
-        if self.unknown.len() < MOST_UNKNOWN && !self.unknown.contains(&(number, at)) {
+        if self.unknown.len() < MAX_UNKNOWN && !self.unknown.contains(&(number, at)) {
             self.unknown.push((number, at));
         }
     }

@@ -5,7 +5,7 @@ use super::Location;
 use crate::dccp::config::Ccid;
 use crate::dccp::options::{Feature as Value, Opt, Options, feature as name};
 use crate::dccp::packet::ResetCode;
-use crate::dccp::seqno::{DEFAULT_WINDOW, GREATEST_WINDOW, LEAST_WINDOW, SeqNo};
+use crate::dccp::seqno::{DEFAULT_WINDOW, GREATEST_WINDOW, MIN_WINDOW, SeqNo};
 
 /// How values are agreed on (§6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub(super) static KNOWN: [Known; 11] = [
     Known {
         number: name::SEQUENCE_WINDOW,
         // §7.5.2; RFC erratum 1049
-        rule: Rule::NonNegotiable { bytes: 6, least: LEAST_WINDOW, most: GREATEST_WINDOW },
+        rule: Rule::NonNegotiable { bytes: 6, least: MIN_WINDOW, most: GREATEST_WINDOW },
         initial: DEFAULT_WINDOW,
         required: true,
     },

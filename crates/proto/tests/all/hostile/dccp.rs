@@ -2,8 +2,8 @@
 //! state, Init Cookies that are old or nobody's.
 
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Options, Packet, ResetCode, State, WireSeq};
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Body, Ecn, Frame, Payload};
+use talkspurt_proto::rng::Rng;
 
 use super::{Script, Subject, bytes_of};
 
@@ -11,7 +11,7 @@ impl Subject for Dccp {
     const BURST: usize = 8;
     // A server never repeats a Response by itself (RFC 4340 §8.1.3).
     const UNASKED: usize = 0;
-    const MOST_BYTES: usize = 4 << 20;
+    const MAX_BYTES: usize = 4 << 20;
     const STREAM: bool = false;
     // A duplicate inside the window may be taken for new before the Ack Vector begins.
     const ONCE: bool = false;
@@ -27,7 +27,7 @@ impl Subject for Dccp {
         (config.send_rtt_estimate, config.ecn) = (bit(4), bit(5).then_some(false));
         config.checksum_coverage = if bit(6) { 2 } else { 0 };
         config.minimum_checksum_coverage = config.checksum_coverage;
-        let (client, server) = (Dice::new(1, "client"), Dice::new(2, "server"));
+        let (client, server) = (Rng::new(1, "client"), Rng::new(2, "server"));
         (Self::client(&config, client), Self::listener(&config, server))
     }
 

@@ -26,13 +26,13 @@ use talkspurt_proto::wire::{Ends, Hints, emit, parse};
 use repair::repair;
 
 /// Steps of a script that are played; more would only be slower.
-const MOST_STEPS: usize = 400;
+const MAX_STEPS: usize = 400;
 /// Timers that run out in one step: with a round-trip time near zero CCID 3 has one each four of them
 /// (RFC 5348 §4.3).
-const MOST_TIMEOUTS: usize = 2000;
+const MAX_TIMEOUTS: usize = 2000;
 /// Packets in flight, and packets remembered for replays.
-const MOST_FLYING: usize = 256;
-const MOST_LOGGED: usize = 64;
+const MAX_FLYING: usize = 256;
+const MAX_LOGGED: usize = 64;
 /// Bytes of an IPv4 header without options.
 const IP: usize = 20;
 
@@ -87,7 +87,7 @@ pub trait Subject: Endpoint + Sized {
     /// Packets a timer may send an address that is not proven.
     const UNASKED: usize;
     /// Bytes that an end may hold.
-    const MOST_BYTES: usize;
+    const MAX_BYTES: usize;
     /// What is delivered is one stream of bytes; otherwise messages.
     const STREAM: bool;
     /// No message is delivered twice.
@@ -148,7 +148,7 @@ pub fn play<S: Subject>(bytes: &[u8]) {
     let ends = [end(client, true), end(server, false)];
     let mut rig = Rig { now: Instant::ZERO, ends, flying: VecDeque::new() };
     rig.hand(0, Input::Open, 0);
-    for _ in 0..MOST_STEPS {
+    for _ in 0..MAX_STEPS {
         if script.is_over() {
             break;
         }
@@ -251,7 +251,7 @@ impl<S: Subject> Rig<S> {
     /// The application hands over as much as there is room for.
     fn write(&mut self, side: usize, wish: u16) {
         let end = &mut self.ends[side];
-        let len = end.endpoint.room().min(usize::from(wish) % 4000);
+        let len = end.endpoint.send_capacity().min(usize::from(wish) % 4000);
         if len < 8 {
             return;
         }
@@ -269,7 +269,7 @@ impl<S: Subject> Rig<S> {
     /// Time passes, and timers run out; after very many no more of it.
     fn pass(&mut self, span: Duration) {
         let (until, mut at_once) = (self.now + span, 0);
-        for _ in 0..MOST_TIMEOUTS {
+        for _ in 0..MAX_TIMEOUTS {
             let next = self.ends.iter().filter_map(|end| end.wake).min();
             let Some(next) = next.filter(|next| *next <= until) else {
                 self.now = until;
@@ -303,10 +303,10 @@ impl<S: Subject> Rig<S> {
                     sent_bytes += bytes.len();
                     let log = &mut self.ends[side].log;
                     log.push_back((transmit.body, bytes.clone()));
-                    if log.len() > MOST_LOGGED {
+                    if log.len() > MAX_LOGGED {
                         log.pop_front();
                     }
-                    if self.flying.len() < MOST_FLYING {
+                    if self.flying.len() < MAX_FLYING {
                         self.flying.push_back((1 - side, bytes));
                     }
                 }
@@ -323,7 +323,7 @@ impl<S: Subject> Rig<S> {
         let end = &mut self.ends[side];
         end.proven |= end.endpoint.is_open();
         let held = end.endpoint.footprint();
-        assert!(held <= S::MOST_BYTES, "{held} bytes are held");
+        assert!(held <= S::MAX_BYTES, "{held} bytes are held");
         if end.proven {
             return;
         }

@@ -1,8 +1,8 @@
 //! SCTP under attack: forged tags, stale and foreign cookies, overlapping and unending fragments,
 //! SACKs for TSNs that were never sent, chunk lengths that lie.
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Body, Ecn};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Config, Packet, Scheduler, Sctp, State};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
@@ -15,7 +15,7 @@ impl Subject for Sctp {
     const BURST: usize = 400;
     // The state of a handshake is in the cookie.
     const UNASKED: usize = 0;
-    const MOST_BYTES: usize = 4 << 20;
+    const MAX_BYTES: usize = 4 << 20;
     const STREAM: bool = false;
     const ONCE: bool = true;
 
@@ -42,7 +42,7 @@ impl Subject for Sctp {
             ..Config::default()
         };
         let paths = if more & 16 == 0 { 1 } else { 2 };
-        let (client, server) = (Dice::new(1, "client"), Dice::new(2, "server"));
+        let (client, server) = (Rng::new(1, "client"), Rng::new(2, "server"));
         let (client, server) = (Self::client(&config, client), Self::listener(&config, server));
         (client.on_paths(paths), server.on_paths(paths))
     }

@@ -1,8 +1,8 @@
 //! TCP under attack: forged numbers, flags and options, overlapping segments, blind resets and SYNs
 //! (RFC 5961), acknowledgements of what was never sent.
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::{Body, Ecn, Payload};
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tcp::{
     Config, Controller, Flags, LossRecovery, SackBlocks, Segment, State, Tcp,
 };
@@ -18,7 +18,7 @@ impl Subject for Tcp {
     // sent again.
     const BURST: usize = 2 * BUFFER as usize / 36;
     const UNASKED: usize = 7;
-    const MOST_BYTES: usize = 600_000;
+    const MAX_BYTES: usize = 600_000;
     const STREAM: bool = true;
     const ONCE: bool = true;
 
@@ -39,7 +39,7 @@ impl Subject for Tcp {
         config.recovery = (bit(6) && bit(7)).then_some(LossRecovery::Rack);
         config.send_buffer = Size::from_bytes(BUFFER);
         config.receive_buffer = Size::from_bytes(BUFFER);
-        let (client, server) = (Dice::new(1, "client"), Dice::new(2, "server"));
+        let (client, server) = (Rng::new(1, "client"), Rng::new(2, "server"));
         (Self::client(&config, client), Self::listener(&config, server))
     }
 

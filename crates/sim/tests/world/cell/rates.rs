@@ -1,6 +1,6 @@
 //! Rate control: ARF step by step, and both against the best of all fixed rates.
 
-use talkspurt_proto::dice::Dice;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Rate;
 use talkspurt_scenario::model::{self, Cell, Standard};
@@ -17,9 +17,9 @@ fn arf_falls_after_two_climbs_after_ten_and_regrets_at_once() {
     let timing = Timing::new(&Cell::plain(Standard::B, queue));
     let words = model::Arf { up_after: 10, down_after: 2, timer: 15 };
     let mut rates = Rates::new(&model::RateControl::Arf(words), &timing);
-    let mut dice = Dice::new(1, "unused");
+    let mut rng = Rng::new(1, "unused");
     let mut send = |acknowledged: bool| {
-        let rate = rates.choose(0, Instant::ZERO, &mut dice);
+        let rate = rates.choose(0, Instant::ZERO, &mut rng);
         rates.learn(rate, acknowledged);
         Rate::from_bps(timing.rates[rate].bps).to_string()
     };

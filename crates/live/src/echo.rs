@@ -13,7 +13,7 @@ use crate::drive::{App, Step};
 
 /// What is agreed.
 #[derive(Clone, Debug)]
-pub struct Terms {
+pub struct EchoConfig {
     /// Messages to send; the peer sends as many.
     pub packets: u64,
     /// Bytes of a message, the peer's too; a multiple of eight.
@@ -36,7 +36,7 @@ pub struct Terms {
 
 /// What came of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Tally {
+pub struct EchoReport {
     /// Messages handed to the endpoint.
     pub sent_packets: u64,
     /// Their bytes.
@@ -63,9 +63,9 @@ pub struct Tally {
 
 /// One side of the conversation.
 #[derive(Debug)]
-pub struct Exchange {
-    terms: Terms,
-    tally: Tally,
+pub struct EchoTest {
+    terms: EchoConfig,
+    tally: EchoReport,
     /// Messages that the peer sends.
     awaited: u64,
     /// Streams that messages go on in turn, ours and the peer's.
@@ -82,13 +82,13 @@ pub struct Exchange {
     ended: Option<Instant>,
 }
 
-impl Exchange {
+impl EchoTest {
     /// A side that has said nothing yet.
     ///
     /// # Panics
     /// If a message is not a multiple of eight bytes.
     #[must_use]
-    pub fn new(terms: Terms) -> Self {
+    pub fn new(terms: EchoConfig) -> Self {
         assert!(terms.bytes > 0 && terms.bytes.is_multiple_of(8), "messages hold whole words");
         Self {
             talking: !terms.connection,
@@ -96,7 +96,7 @@ impl Exchange {
             awaited: terms.packets,
             streams: 1,
             terms,
-            tally: Tally::default(),
+            tally: EchoReport::default(),
             seen: BTreeSet::new(),
             highest: BTreeMap::new(),
             first: None,
@@ -123,7 +123,7 @@ impl Exchange {
 
     /// What came of it so far.
     #[must_use]
-    pub const fn tally(&self) -> &Tally {
+    pub const fn tally(&self) -> &EchoReport {
         &self.tally
     }
 
@@ -185,7 +185,7 @@ impl Exchange {
     }
 }
 
-impl App for Exchange {
+impl App for EchoTest {
     fn on_frame(&mut self, now: Instant, frame: Frame) {
         let silence = self.first.map_or(Duration::ZERO, |_| now.saturating_since(self.heard));
         self.heard = now;

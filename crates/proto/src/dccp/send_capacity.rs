@@ -6,7 +6,7 @@ use super::options::feature;
 use super::{Dccp, Location, State, departure};
 use crate::endpoint::{Endpoint as _, Event};
 use crate::packet::{Frame, IpVersion, Quoted};
-use crate::probe::{Garbage, Probe};
+use crate::probe::{Probe, RxError};
 use crate::rate::Permit;
 use crate::time::Instant;
 
@@ -16,7 +16,7 @@ const DATA_OPTIONS: usize = 32;
 /// Acknowledgement Number and the options that go along.
 pub const KEPT_BYTES: u32 = (departure::ACK_BYTES + DATA_OPTIONS) as u32;
 /// Smallest path MTU believed, by IP version (RFC 791, RFC 8200 §5).
-const LEAST_MTU: [u32; 2] = [68, 1280];
+const MIN_MTU: [u32; 2] = [68, 1280];
 
 impl Dccp {
     /// RFC 4340 §14: the maximum packet size once the handshake is over, permit or not.
@@ -51,7 +51,7 @@ impl Dccp {
     /// Takes a frame from the application, which looked at `room` before.
     pub(super) fn on_frame(&mut self, frame: Frame) {
         assert!(
-            frame.wire_bytes() <= self.room() && self.may_send(),
+            frame.wire_bytes() <= self.send_capacity() && self.may_send(),
             "the application handed over a datagram that DCCP had no room for"
         );
         self.permitted = false;
@@ -108,9 +108,9 @@ impl Dccp {
             Quoted::Udp | Quoted::Tcp { .. } | Quoted::Sctp { .. } => false,
         };
         if !in_flight {
-            return self.garbage(now, probe, Garbage::OutOfWindow);
+            return self.rx_error(now, probe, RxError::OutOfWindow);
         }
-        let least = LEAST_MTU[usize::from(self.version == IpVersion::V6)];
+        let least = MIN_MTU[usize::from(self.version == IpVersion::V6)];
         self.path_mtu = self.path_mtu.min(mtu.max(least));
     }
 }

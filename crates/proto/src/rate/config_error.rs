@@ -8,17 +8,17 @@ use super::config::Config;
 use super::history::KEPT_INTERVALS;
 
 /// Longest pause between packets, and coarsest timer, that still carry speech.
-const MOST_INTERVAL: Duration = Duration::from_secs(1);
+const MAX_INTERVAL: Duration = Duration::from_secs(1);
 /// Longest nofeedback timeout, credit, and wait for a better rung.
-pub(super) const MOST_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const MAX_TIMEOUT: Duration = Duration::from_secs(60);
 /// More than any call sends.
-const MOST_DEPTH: Size = Size::from_bytes(100_000_000);
+const MAX_DEPTH: Size = Size::from_bytes(100_000_000);
 /// More than IP and any transport have.
-pub(super) const MOST_HEADER_BYTES: u32 = 255;
+pub(super) const MAX_HEADER_BYTES: u32 = 255;
 
 /// Why a knob cannot have its value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Impossible {
+pub enum ConfigError {
     /// s = 0 would forbid every packet.
     #[error("{0}: a packet has at least 1B, and at most 65535B")]
     NominalSize(Size),
@@ -41,10 +41,10 @@ pub enum Impossible {
     #[error("{0}: a share of the depth lies between 0 and 1")]
     StepUpTokens(f64),
     /// More than any call sends.
-    #[error("{0} is absurd here: at most {MOST_DEPTH}")]
+    #[error("{0} is absurd here: at most {MAX_DEPTH}")]
     Depth(Size),
     /// More than IP and any transport have.
-    #[error("{0} bytes never stand before a packet: at most {MOST_HEADER_BYTES}")]
+    #[error("{0} bytes never stand before a packet: at most {MAX_HEADER_BYTES}")]
     HeaderBytes(u32),
     /// Bare TFRC's packets have no such option or field.
     #[error("DCCP's packets have this, TFRC's do not: it would change nothing")]
@@ -61,10 +61,10 @@ pub enum Impossible {
     },
 }
 
-impl Impossible {
+impl ConfigError {
     /// The knob, as a scenario has it, a point before each level.
     #[must_use]
-    pub const fn knob(&self) -> &'static str {
+    pub const fn key(&self) -> &'static str {
         match self {
             Self::NominalSize(_) => "nominal_size",
             Self::InitialWindow => "initial_window",
@@ -93,7 +93,7 @@ impl Impossible {
 impl Config {
     /// All that cannot be; empty if there is nothing to say.
     #[must_use]
-    pub fn check(&self) -> Vec<Impossible> {
+    pub fn check(&self) -> Vec<ConfigError> {
         let size = self.nominal_size.filter(|size| !(1..=65_535).contains(&size.as_bytes()));
         let window = self.initial_window.filter(|packets| *packets == 0);
         let kept = KEPT_INTERVALS as u32;
@@ -101,23 +101,23 @@ impl Config {
         let floor = self.p_floor.filter(|p| !(0.0..=1.0).contains(p));
         let weight = self.rtt_weight.filter(|weight| !(0.0..1.0).contains(weight));
         let feedback = self.feedback_per_rtt.filter(|count| !(1..=4).contains(count));
-        let mut found: Vec<Impossible> = [
-            size.map(Impossible::NominalSize),
-            window.map(|_| Impossible::InitialWindow),
-            intervals.map(Impossible::LossIntervals),
-            floor.map(Impossible::PFloor),
-            weight.map(Impossible::RttWeight),
-            feedback.map(Impossible::FeedbackPerRtt),
+        let mut found: Vec<ConfigError> = [
+            size.map(ConfigError::NominalSize),
+            window.map(|_| ConfigError::InitialWindow),
+            intervals.map(ConfigError::LossIntervals),
+            floor.map(ConfigError::PFloor),
+            weight.map(ConfigError::RttWeight),
+            feedback.map(ConfigError::FeedbackPerRtt),
         ]
         .into_iter()
         .flatten()
         .collect();
         found.extend(self.token_bucket.iter().flat_map(bucket::Config::check));
         found.extend(too_long([
-            ("minimum_interval", self.minimum_interval, MOST_INTERVAL),
-            ("timer_granularity", self.timer_granularity, MOST_INTERVAL),
-            ("credit", self.credit, MOST_TIMEOUT),
-            ("minimum_timeout", self.minimum_timeout, MOST_TIMEOUT),
+            ("minimum_interval", self.minimum_interval, MAX_INTERVAL),
+            ("timer_granularity", self.timer_granularity, MAX_INTERVAL),
+            ("credit", self.credit, MAX_TIMEOUT),
+            ("minimum_timeout", self.minimum_timeout, MAX_TIMEOUT),
         ]));
         found
     }
@@ -125,7 +125,7 @@ impl Config {
 
 impl Config {
     /// The knobs given that say what DCCP's packets bear.
-    pub(crate) fn dccp_only(&self) -> impl Iterator<Item = Impossible> {
+    pub(crate) fn dccp_only(&self) -> impl Iterator<Item = ConfigError> {
         [
             ("counter_follows_acks", self.counter_follows_acks),
             ("elapsed_time", self.elapsed_time),
@@ -133,33 +133,33 @@ impl Config {
             ("ask_loss_event_rate", self.ask_loss_event_rate),
         ]
         .into_iter()
-        .filter_map(|(knob, value)| value.map(|_| Impossible::DccpOnly(knob)))
+        .filter_map(|(knob, value)| value.map(|_| ConfigError::DccpOnly(knob)))
     }
 }
 
 impl bucket::Config {
-    fn check(&self) -> Vec<Impossible> {
+    fn check(&self) -> Vec<ConfigError> {
         let mut found = Vec::new();
         if !(0.0..=1.0).contains(&self.step_up_tokens) {
-            found.push(Impossible::StepUpTokens(self.step_up_tokens));
+            found.push(ConfigError::StepUpTokens(self.step_up_tokens));
         }
-        if self.depth > MOST_DEPTH {
-            found.push(Impossible::Depth(self.depth));
+        if self.depth > MAX_DEPTH {
+            found.push(ConfigError::Depth(self.depth));
         }
-        if self.header_bytes > MOST_HEADER_BYTES {
-            found.push(Impossible::HeaderBytes(self.header_bytes));
+        if self.header_bytes > MAX_HEADER_BYTES {
+            found.push(ConfigError::HeaderBytes(self.header_bytes));
         }
-        found.extend(too_long([("token_bucket.step_up", Some(self.step_up), MOST_TIMEOUT)]));
+        found.extend(too_long([("token_bucket.step_up", Some(self.step_up), MAX_TIMEOUT)]));
         found
     }
 }
 
 fn too_long<const N: usize>(
     spans: [(&'static str, Option<Duration>, Duration); N],
-) -> impl Iterator<Item = Impossible> {
+) -> impl Iterator<Item = ConfigError> {
     let long = |(knob, span, most): (_, Option<Duration>, _)| {
         let span = span.filter(|span| *span > most)?;
-        Some(Impossible::TooLong { knob, span, most })
+        Some(ConfigError::TooLong { knob, span, most })
     };
     spans.into_iter().filter_map(long)
 }

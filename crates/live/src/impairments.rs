@@ -1,24 +1,15 @@
 //! What a path does to the packets of one direction: a bottleneck, a delay, and misfortune drawn
 //! from a seed, so that a bad network can be had again.
 
-use talkspurt_proto::dice::Dice;
 use talkspurt_proto::packet::Ecn;
+use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::wire::{ipv4, ipv6};
 
-/// Which way a packet goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Passage {
-    /// From the peer.
-    Inbound,
-    /// To the peer.
-    Outbound,
-}
-
 /// What a line does with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Verdict {
     /// Passes it on in order.
     Passed,
     /// Loses it by chance.
@@ -33,7 +24,7 @@ pub enum Fate {
     Marked,
 }
 
-impl Fate {
+impl Verdict {
     /// Whether the packet arrives.
     #[must_use]
     pub const fn arrives(self) -> bool {
@@ -44,7 +35,7 @@ impl Fate {
 /// What a path does to packets of one direction: a bottleneck and a delay for all, and misfortune
 /// packet by packet and independent. Who is lost by chance does not come to the bottleneck.
 #[derive(Clone, Debug)]
-pub struct Mishaps {
+pub struct Impairments {
     /// Rate of the bottleneck, counted over whole IP packets; absent means that there is none.
     pub rate: Option<Rate>,
     /// How long a packet may wait for the bottleneck; one that would wait longer is lost.
@@ -62,10 +53,10 @@ pub struct Mishaps {
     /// Probability that a packet is marked, 0 to 1.
     pub marked: f64,
     /// Where the chances come from.
-    pub dice: Dice,
+    pub rng: Rng,
 }
 
-impl Mishaps {
+impl Impairments {
     /// None ever.
     #[must_use]
     pub fn none() -> Self {
@@ -78,20 +69,20 @@ impl Mishaps {
             hold: Duration::ZERO,
             copied: 0.0,
             marked: 0.0,
-            dice: Dice::new(0, "none"),
+            rng: Rng::new(0, "none"),
         }
     }
 
     /// What chance has for the next packet.
-    fn draw(&mut self) -> Fate {
-        // All are drawn always, so that one probability does not shift the others' dice.
+    fn draw(&mut self) -> Verdict {
+        // All are drawn always, so that one probability does not shift the others' rng.
         let chances = [self.loss, self.held, self.copied, self.marked];
-        match chances.map(|chance| self.dice.chance(chance)) {
-            [true, ..] => Fate::Lost,
-            [_, true, ..] => Fate::Held(self.hold),
-            [_, _, true, _] => Fate::Copied,
-            [_, _, _, true] => Fate::Marked,
-            _ => Fate::Passed,
+        match chances.map(|chance| self.rng.chance(chance)) {
+            [true, ..] => Verdict::Lost,
+            [_, true, ..] => Verdict::Held(self.hold),
+            [_, _, true, _] => Verdict::Copied,
+            [_, _, _, true] => Verdict::Marked,
+            _ => Verdict::Passed,
         }
     }
 }
@@ -99,32 +90,32 @@ impl Mishaps {
 /// One direction of a path as it is now.
 #[derive(Debug)]
 pub(crate) struct Way {
-    mishaps: Mishaps,
+    impairments: Impairments,
     /// When the bottleneck has sent all that it took.
     free: Instant,
 }
 
 impl Way {
-    pub(crate) const fn new(mishaps: Mishaps) -> Self {
-        Self { mishaps, free: Instant::ZERO }
+    pub(crate) const fn new(impairments: Impairments) -> Self {
+        Self { impairments, free: Instant::ZERO }
     }
 
     /// What becomes of the next packet, so many bytes long, and when it is through.
-    pub(crate) fn take(&mut self, now: Instant, bytes: usize) -> (Fate, Instant) {
-        let fate = self.mishaps.draw();
-        if !fate.arrives() {
-            return (fate, now);
+    pub(crate) fn take(&mut self, now: Instant, bytes: usize) -> (Verdict, Instant) {
+        let verdict = self.impairments.draw();
+        if !verdict.arrives() {
+            return (verdict, now);
         }
         let mut through = now;
-        if let Some(time) = self.mishaps.rate.and_then(|rate| rate.time_for(bytes as u64)) {
-            if self.free.saturating_since(now) > self.mishaps.queue {
-                return (Fate::Overflowed, now);
+        if let Some(time) = self.impairments.rate.and_then(|rate| rate.time_for(bytes as u64)) {
+            if self.free.saturating_since(now) > self.impairments.queue {
+                return (Verdict::Overflowed, now);
             }
             self.free = self.free.max(now) + time;
             through = self.free;
         }
-        let hold = if let Fate::Held(hold) = fate { hold } else { Duration::ZERO };
-        (fate, through + self.mishaps.delay + hold)
+        let hold = if let Verdict::Held(hold) = verdict { hold } else { Duration::ZERO };
+        (verdict, through + self.impairments.delay + hold)
     }
 }
 
@@ -157,33 +148,38 @@ mod tests {
 
     #[test]
     fn the_bottleneck_serves_one_after_the_other_and_loses_what_would_wait_too_long() {
-        let mut mishaps = Mishaps::none();
+        let mut impairments = Impairments::none();
         // 1000 bytes take a millisecond.
-        mishaps.rate = Some(Rate::from_bps(8_000_000));
-        (mishaps.queue, mishaps.delay) = (Duration::from_millis(2), Duration::from_millis(10));
-        let mut way = Way::new(mishaps);
+        impairments.rate = Some(Rate::from_bps(8_000_000));
+        (impairments.queue, impairments.delay) =
+            (Duration::from_millis(2), Duration::from_millis(10));
+        let mut way = Way::new(impairments);
         let at = |millis| Instant::ZERO + Duration::from_millis(millis);
-        assert_eq!(way.take(at(1), 1000), (Fate::Passed, at(12)));
-        assert_eq!(way.take(at(1), 1000), (Fate::Passed, at(13)));
-        assert_eq!(way.take(at(1), 1000), (Fate::Passed, at(14)));
-        assert_eq!(way.take(at(1), 1000).0, Fate::Overflowed);
-        assert_eq!(way.take(at(2), 1000), (Fate::Passed, at(15)));
+        assert_eq!(way.take(at(1), 1000), (Verdict::Passed, at(12)));
+        assert_eq!(way.take(at(1), 1000), (Verdict::Passed, at(13)));
+        assert_eq!(way.take(at(1), 1000), (Verdict::Passed, at(14)));
+        assert_eq!(way.take(at(1), 1000).0, Verdict::Overflowed);
+        assert_eq!(way.take(at(2), 1000), (Verdict::Passed, at(15)));
         assert_eq!(way.take(at(9), 500).1, at(19) + Duration::from_micros(500));
     }
 
     #[test]
     fn each_misfortune_is_as_frequent_as_asked() {
-        let mut mishaps = Mishaps { loss: 0.1, held: 0.2, copied: 0.3, ..Mishaps::none() };
-        (mishaps.marked, mishaps.hold) = (0.4, Duration::from_millis(3));
-        let mut way = Way::new(mishaps);
+        let mut impairments =
+            Impairments { loss: 0.1, held: 0.2, copied: 0.3, ..Impairments::none() };
+        (impairments.marked, impairments.hold) = (0.4, Duration::from_millis(3));
+        let mut way = Way::new(impairments);
         let fates: Vec<_> = (0..20_000).map(|_| way.take(Instant::ZERO, 40).0).collect();
-        let share = |fate| fates.iter().filter(|f| **f == fate).count() as f64 / 20_000.0;
+        let share = |verdict| fates.iter().filter(|f| **f == verdict).count() as f64 / 20_000.0;
         // Each is looked at only if those before it did not come to pass; six standard errors.
-        let held = Fate::Held(Duration::from_millis(3));
-        for (fate, expected) in
-            [(Fate::Lost, 0.1), (held, 0.18), (Fate::Copied, 0.216), (Fate::Marked, 0.2016)]
-        {
-            assert!((share(fate) - expected).abs() < 0.018, "{fate:?}: {}", share(fate));
+        let held = Verdict::Held(Duration::from_millis(3));
+        for (verdict, expected) in [
+            (Verdict::Lost, 0.1),
+            (held, 0.18),
+            (Verdict::Copied, 0.216),
+            (Verdict::Marked, 0.2016),
+        ] {
+            assert!((share(verdict) - expected).abs() < 0.018, "{verdict:?}: {}", share(verdict));
         }
     }
 

@@ -8,13 +8,13 @@ use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 
 use crate::columns::{Columns, Moment, Table};
+use crate::in_flight::InFlight;
 use crate::layout::Layout;
-use crate::packets::HopFate;
-use crate::under_way::UnderWay;
+use crate::packets::HopOutcome;
 
 /// A probe that keeps the packets of a stretch.
 #[derive(Debug)]
-pub struct Stretch {
+pub struct Excerpt {
     layout: Layout,
     /// Everything that was on a link from here on is kept.
     from: Instant,
@@ -22,7 +22,7 @@ pub struct Stretch {
     most: usize,
     /// Whether the stretch has begun; until then only what was there last is kept.
     begun: bool,
-    under_way: UnderWay<Hop>,
+    in_flight: InFlight<Hop>,
     gone: VecDeque<Hop>,
     next: u64,
 }
@@ -39,10 +39,10 @@ struct Hop {
     number: u32,
     link: u32,
     ip_bytes: u32,
-    fate: HopFate,
+    fate: HopOutcome,
 }
 
-/// What a [`Stretch`] kept.
+/// What a [`Excerpt`] kept.
 #[derive(Debug)]
 pub struct Shown {
     /// Its beginning.
@@ -56,7 +56,7 @@ pub struct Shown {
 /// Of the packets kept, the part that may come before the first drop, as a divisor.
 const BEFORE: usize = 4;
 
-impl Stretch {
+impl Excerpt {
     /// At most `most` packets, counted on each link, that are there between `from` and `to`; without
     /// `from` those around the first that is dropped in the window of measurement.
     #[must_use]
@@ -67,7 +67,7 @@ impl Stretch {
             to,
             most,
             begun: from.is_some(),
-            under_way: UnderWay::default(),
+            in_flight: InFlight::default(),
             gone: VecDeque::new(),
             next: 0,
         }
@@ -76,7 +76,7 @@ impl Stretch {
     /// Whether no more is to come, when everything before `now` has been told.
     #[must_use]
     pub fn complete(&self, now: Instant) -> bool {
-        let kept = self.gone.len() + self.under_way.count();
+        let kept = self.gone.len() + self.in_flight.count();
         now >= self.to || (self.begun && now > self.from && kept >= self.most)
     }
 
@@ -84,8 +84,8 @@ impl Stretch {
     #[must_use]
     pub fn finish(self, now: Instant) -> Shown {
         let (from, mut to) = (self.from, self.to.min(now));
-        let under_way = self.under_way.into_all();
-        let mut hops: Vec<Hop> = self.gone.into_iter().chain(under_way).collect();
+        let in_flight = self.in_flight.into_all();
+        let mut hops: Vec<Hop> = self.gone.into_iter().chain(in_flight).collect();
         hops.retain(|hop| hop.enqueued < to);
         hops.sort_by_key(|hop| (hop.enqueued, hop.order));
         if let Some(beyond) = hops.get(self.most) {
@@ -106,22 +106,22 @@ impl Stretch {
             number: packet.number,
             link,
             ip_bytes: packet.ip_bytes,
-            fate: HopFate::Queued,
+            fate: HopOutcome::Queued,
         };
         self.next += 1;
-        self.under_way.keep(packet, hop);
+        self.in_flight.keep(packet, hop);
     }
 
     /// The hop under way of a packet on this link.
     fn hop(&mut self, link: u32, packet: &Packet) -> Option<&mut Hop> {
-        self.under_way.get_mut(packet).filter(|hop| hop.link == link)
+        self.in_flight.get_mut(packet).filter(|hop| hop.link == link)
     }
 
-    fn end(&mut self, now: Instant, link: u32, packet: &Packet, fate: HopFate) {
+    fn end(&mut self, now: Instant, link: u32, packet: &Packet, fate: HopOutcome) {
         if self.hop(link, packet).is_none() {
             return;
         }
-        let Some(mut hop) = self.under_way.take(packet) else { return };
+        let Some(mut hop) = self.in_flight.take(packet) else { return };
         (hop.ended, hop.fate) = (now.into(), fate);
         if self.begun {
             if now >= self.from {
@@ -130,7 +130,7 @@ impl Stretch {
             return;
         }
         self.gone.push_back(hop);
-        if matches!(fate, HopFate::Dropped(_)) && now >= self.layout.from {
+        if matches!(fate, HopOutcome::Dropped(_)) && now >= self.layout.from {
             self.begun = true;
         } else if self.gone.len() > self.most / BEFORE {
             // Who is forgotten was gone by then: from there on all are known.
@@ -144,11 +144,11 @@ impl Stretch {
         if self.hop(link, packet).is_none() {
             self.begin(now, link, packet);
         }
-        self.end(now, link, packet, HopFate::Dropped(why));
+        self.end(now, link, packet, HopOutcome::Dropped(why));
     }
 }
 
-impl Probe for Stretch {
+impl Probe for Excerpt {
     #[inline]
     fn wants(&self, topic: Topic) -> bool {
         matches!(topic, Topic::Hop | Topic::Drop | Topic::Packet)
@@ -160,15 +160,15 @@ impl Probe for Stretch {
             Note::Enqueued { packet, .. } => self.begin(now, link, packet),
             Note::Dequeued { packet, .. } => {
                 if let Some(hop) = self.hop(link, packet) {
-                    (hop.dequeued, hop.fate) = (now.into(), HopFate::InFlight);
+                    (hop.dequeued, hop.fate) = (now.into(), HopOutcome::InFlight);
                 }
             }
-            Note::Arrived { packet } => self.end(now, link, packet, HopFate::Received),
+            Note::Arrived { packet } => self.end(now, link, packet, HopOutcome::Received),
             Note::Dropped { packet, why } => self.dropped(now, link, packet, why),
             Note::Copied { packet, .. } => {
                 self.begin(now, link, packet);
                 if let Some(hop) = self.hop(link, packet) {
-                    (hop.dequeued, hop.fate) = (now.into(), HopFate::InFlight);
+                    (hop.dequeued, hop.fate) = (now.into(), HopOutcome::InFlight);
                 }
             }
             _ => {}
@@ -177,7 +177,7 @@ impl Probe for Stretch {
 }
 
 fn table(hops: &[Hop], layout: &Layout) -> Table {
-    let ended = |wanted: fn(&HopFate) -> bool| {
+    let ended = |wanted: fn(&HopOutcome) -> bool| {
         let ended = move |hop: &Hop| if wanted(&hop.fate) { hop.ended } else { Moment::NEVER };
         hops.iter().map(ended)
     };
@@ -189,8 +189,8 @@ fn table(hops: &[Hop], layout: &Layout) -> Table {
         .count("ip_bytes", hops.iter().map(|hop| hop.ip_bytes.into()))
         .time("enqueued_s", hops.iter().map(|hop| hop.enqueued))
         .maybe_time("dequeued_s", hops.iter().map(|hop| hop.dequeued))
-        .maybe_time("received_s", ended(|fate| matches!(fate, HopFate::Received)))
-        .maybe_time("dropped_s", ended(|fate| matches!(fate, HopFate::Dropped(_))))
+        .maybe_time("received_s", ended(|fate| matches!(fate, HopOutcome::Received)))
+        .maybe_time("dropped_s", ended(|fate| matches!(fate, HopOutcome::Dropped(_))))
         .text("fate", hops.iter().map(|hop| hop.fate.name()))
         .finish()
         .into()

@@ -3,7 +3,7 @@
 /// Where a frame is; as far as it came, at the end of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Fate {
+pub(crate) enum FrameState {
     Queued = 0b000,
     HandedOver = 0b001,
     Delivered = 0b011,
@@ -12,7 +12,7 @@ pub(crate) enum Fate {
     Discarded = 0b100,
 }
 
-impl Fate {
+impl FrameState {
     pub(crate) const ALL: [Self; 6] = [
         Self::Queued,
         Self::HandedOver,
@@ -35,12 +35,12 @@ impl Fate {
 
 /// The fates of 64 frames: their first bits, their second ones and their third ones.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Fates([u64; 3]);
+pub(crate) struct FrameStates([u64; 3]);
 
-impl Fates {
+impl FrameStates {
     /// Moves frame `number` modulo 64 on; false if it is not where it was thought to be.
     #[inline(always)]
-    pub(crate) fn advance(&mut self, number: u32, from: Fate, to: Fate) -> bool {
+    pub(crate) fn advance(&mut self, number: u32, from: FrameState, to: FrameState) -> bool {
         let bit = 1_u64 << (number % 64);
         let found = self.of(from) & bit != 0;
         if found {
@@ -52,21 +52,21 @@ impl Fates {
 
     /// Which frames this is the fate of; those not made yet are as if queued.
     #[inline(always)]
-    pub(crate) fn of(&self, fate: Fate) -> u64 {
+    pub(crate) fn of(&self, fate: FrameState) -> u64 {
         let same = |k: usize| if fate as u8 >> k & 1 == 1 { self.0[k] } else { !self.0[k] };
         same(0) & same(1) & same(2)
     }
 
     /// The fate of frame `number` modulo 64.
-    pub(crate) fn at(&self, number: u32) -> Fate {
-        let is = |fate: &Fate| self.of(*fate) >> (number % 64) & 1 == 1;
-        Fate::ALL.into_iter().find(is).expect("no frame has another fate")
+    pub(crate) fn at(&self, number: u32) -> FrameState {
+        let is = |fate: &FrameState| self.of(*fate) >> (number % 64) & 1 == 1;
+        FrameState::ALL.into_iter().find(is).expect("no frame has another fate")
     }
 }
 
 /// What became of a frame, in the words of the `frames` table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameFate {
+pub enum FrameOutcome {
     /// Played in time.
     Played,
     /// Delivered after its playout.
@@ -83,7 +83,7 @@ pub enum FrameFate {
     Delivered,
 }
 
-impl FrameFate {
+impl FrameOutcome {
     /// Its word in the `frames` table; `None` where the contract has none.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {

@@ -14,7 +14,7 @@ use crate::problem::Findings;
 
 /// What changes with time in one direction of a link.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Course {
+pub enum LinkProfile {
     /// Rate, delay and loss from instants on, in order of time.
     Steps(Arc<[Step]>),
     /// Times in milliseconds at which 1500 bytes may leave; the last is the period, above zero.
@@ -26,7 +26,7 @@ pub const OPPORTUNITY: u64 = 1500;
 
 /// Longest trace that is read: a day of mahimahi's at 40 Mbit/s has 288 million lines, and nobody
 /// means that.
-const MOST_LINES: usize = 10_000_000;
+const MAX_LINES: usize = 10_000_000;
 
 /// What a trace must let through: a packet this long, within the run.
 #[derive(Clone, Copy)]
@@ -36,12 +36,12 @@ struct Least {
 }
 
 /// The courses of a link there and back; what is wrong with a file is found here.
-pub(crate) fn courses(
+pub(crate) fn link_profiles(
     path: &Path,
     link: &Link,
     run: Duration,
     found: &mut Findings,
-) -> [Option<Course>; 2] {
+) -> [Option<LinkProfile>; 2] {
     if let Some(orbit) = &link.orbit {
         let back = link.back.as_ref();
         let forth = (link.delay, link.loss);
@@ -51,7 +51,7 @@ pub(crate) fn courses(
         );
         return [forth, back].map(|(ground, loss)| {
             let steps = orbit::steps(orbit, ground, loss, run);
-            (!steps.is_empty()).then(|| Course::Steps(steps.into()))
+            (!steps.is_empty()).then(|| LinkProfile::Steps(steps.into()))
         });
     }
     let least = Least { mtu: link.mtu, run };
@@ -79,9 +79,9 @@ fn course(
     trace: Option<&Trace>,
     least: Least,
     found: &mut Findings,
-) -> Option<Course> {
+) -> Option<LinkProfile> {
     let Some(trace) = trace else {
-        return (!steps.is_empty()).then(|| Course::Steps(steps.into()));
+        return (!steps.is_empty()).then(|| LinkProfile::Steps(steps.into()));
     };
     if !steps.is_empty() {
         let message = "a direction of a link follows `steps` or a `trace`, not both";
@@ -97,7 +97,7 @@ fn course(
     }
 }
 
-fn read(trace: &Trace, least: Least) -> Result<Course, String> {
+fn read(trace: &Trace, least: Least) -> Result<LinkProfile, String> {
     let text = text(trace.file())?;
     match trace {
         Trace::Mahimahi(_) => mahimahi(&text, least),
@@ -122,7 +122,7 @@ pub(crate) fn rate(kind: &str, file: &FilePath) -> Option<Rate> {
 }
 
 fn text(path: &FilePath) -> Result<String, String> {
-    let bytes = file::read(path, file::MOST_BYTES).map_err(|fault| match fault {
+    let bytes = file::read(path, file::MAX_BYTES).map_err(|fault| match fault {
         Fault::NotAFile => format!("{fault}; expected a trace"),
         _ => fault.to_string(),
     })?;
@@ -133,13 +133,13 @@ fn text(path: &FilePath) -> Result<String, String> {
 fn lines(text: &str) -> Result<Vec<(usize, &str)>, String> {
     let all = (1..).zip(text.lines().map(str::trim));
     let said: Vec<_> = all.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
-    if said.len() > MOST_LINES {
-        return Err(format!("has {} lines; at most {MOST_LINES} are read", said.len()));
+    if said.len() > MAX_LINES {
+        return Err(format!("has {} lines; at most {MAX_LINES} are read", said.len()));
     }
     Ok(said)
 }
 
-fn mahimahi(text: &str, least: Least) -> Result<Course, String> {
+fn mahimahi(text: &str, least: Least) -> Result<LinkProfile, String> {
     let mut times: Vec<u64> = Vec::new();
     for (number, line) in lines(text)? {
         let time = line.parse::<u64>().ok().filter(|time| *time <= 1_000_000_000);
@@ -165,10 +165,10 @@ fn mahimahi(text: &str, least: Least) -> Result<Course, String> {
             "lets one packet of {mtu} through at {through}, after the run ({run})"
         ));
     }
-    Ok(Course::Opportunities(times.into()))
+    Ok(LinkProfile::Opportunities(times.into()))
 }
 
-fn csv(text: &str, least: Least) -> Result<Course, String> {
+fn csv(text: &str, least: Least) -> Result<LinkProfile, String> {
     let lines = lines(text)?;
     let Some(((_, head), rows)) = lines.split_first() else {
         return Err("is empty: it has no line of column names".to_owned());
@@ -213,7 +213,7 @@ fn csv(text: &str, least: Least) -> Result<Course, String> {
     if let Some(fault) = silent(&steps) {
         return Err(fault.to_owned());
     }
-    Ok(Course::Steps(steps.into()))
+    Ok(LinkProfile::Steps(steps.into()))
 }
 
 fn step(columns: &[&str], row: &str, run: Duration) -> Result<Step, String> {

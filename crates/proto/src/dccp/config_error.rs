@@ -8,18 +8,18 @@ use crate::time::Duration;
 use crate::units::Size;
 
 /// RFC 4340 §9.2: the field has four bits.
-const MOST_COVERAGE: u8 = 15;
+const MAX_COVERAGE: u8 = 15;
 /// RFC 791: what every host can take; and the longest IP packet.
 const MTU: std::ops::RangeInclusive<u64> = 68..=65_535;
-const MOST_TIMER: Duration = Duration::from_secs(3600);
+const MAX_TIMER: Duration = Duration::from_secs(3600);
 
 /// Why a knob cannot have its value.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Impossible {
+pub enum ConfigError {
     /// RFC 4340 §7.5.2: 32 to 2^46 − 1.
     #[error(
         "{window} packets is not a Sequence Window: {least} to {most} (RFC 4340 §7.5.2)",
-        least = seqno::LEAST_WINDOW
+        least = seqno::MIN_WINDOW
     )]
     SequenceWindow {
         /// Its value, in packets.
@@ -30,7 +30,7 @@ pub enum Impossible {
     /// RFC 4340 §7.6: with short sequence numbers less.
     #[error(
         "{window} packets cannot be told apart by short sequence numbers: {least} to {most}",
-        least = seqno::LEAST_WINDOW
+        least = seqno::MIN_WINDOW
     )]
     ShortSequenceWindow {
         /// Its value, in packets.
@@ -39,7 +39,7 @@ pub enum Impossible {
         most: u64,
     },
     /// RFC 4340 §9.2: more than the field holds.
-    #[error("{value} does not fit the four bits of the field: 0 to {MOST_COVERAGE}")]
+    #[error("{value} does not fit the four bits of the field: 0 to {MAX_COVERAGE}")]
     CoverageBits {
         /// Which.
         knob: &'static str,
@@ -63,7 +63,7 @@ pub enum Impossible {
     #[error("0ms: a timer needs time")]
     Zero(&'static str),
     /// A timer nobody would wait for.
-    #[error("{span} is absurd here: at most {MOST_TIMER}")]
+    #[error("{span} is absurd here: at most {MAX_TIMER}")]
     TooLong {
         /// Which.
         knob: &'static str,
@@ -89,16 +89,16 @@ pub enum Impossible {
     UnusedRate,
     /// A knob of CCID 2.
     #[error(transparent)]
-    Window(ccid2::Impossible),
+    Window(ccid2::ConfigError),
     /// A knob of CCID 3 or 4.
     #[error(transparent)]
-    Rate(rate::Impossible),
+    Rate(rate::ConfigError),
 }
 
-impl Impossible {
+impl ConfigError {
     /// The knob, as a scenario has it, a point before each level: `window.min_rto`.
     #[must_use]
-    pub fn knob(&self) -> String {
+    pub fn key(&self) -> String {
         match self {
             Self::SequenceWindow { .. } | Self::ShortSequenceWindow { .. } => "sequence_window",
             Self::PartialCoverage(_) | Self::CoverageBelow { .. } => "checksum_coverage",
@@ -107,8 +107,8 @@ impl Impossible {
             Self::Mtu(_) => "mtu",
             Self::UnusedWindow => "window",
             Self::UnusedRate => "rate",
-            Self::Window(inner) => return format!("window.{}", inner.knob()),
-            Self::Rate(inner) => return format!("rate.{}", inner.knob()),
+            Self::Window(inner) => return format!("window.{}", inner.key()),
+            Self::Rate(inner) => return format!("rate.{}", inner.key()),
         }
         .to_owned()
     }
@@ -131,49 +131,49 @@ impl Impossible {
 impl Config {
     /// All that cannot be; empty if there is nothing to say.
     #[must_use]
-    pub fn check(&self) -> Vec<Impossible> {
+    pub fn check(&self) -> Vec<ConfigError> {
         let mut found = Vec::new();
         found.extend(self.check_sequence_window());
         found.extend(self.check_coverage());
         found.extend(self.check_timers());
         if !MTU.contains(&self.mtu.as_bytes()) {
-            found.push(Impossible::Mtu(self.mtu));
+            found.push(ConfigError::Mtu(self.mtu));
         }
         found.extend(self.check_unused());
-        found.extend(self.window.check(self.profile).into_iter().map(Impossible::Window));
-        found.extend(self.rate.check().into_iter().map(Impossible::Rate));
+        found.extend(self.window.check(self.profile).into_iter().map(ConfigError::Window));
+        found.extend(self.rate.check().into_iter().map(ConfigError::Rate));
         found
     }
 
-    fn check_sequence_window(&self) -> Option<Impossible> {
+    fn check_sequence_window(&self) -> Option<ConfigError> {
         let (window, most) = (self.sequence_window?, self.most_window());
-        if (seqno::LEAST_WINDOW..=most).contains(&window) {
+        if (seqno::MIN_WINDOW..=most).contains(&window) {
             None
         } else if window > most && self.allow_short_seqnos {
-            Some(Impossible::ShortSequenceWindow { window, most })
+            Some(ConfigError::ShortSequenceWindow { window, most })
         } else {
-            Some(Impossible::SequenceWindow { window, most })
+            Some(ConfigError::SequenceWindow { window, most })
         }
     }
 
-    fn check_coverage(&self) -> Vec<Impossible> {
+    fn check_coverage(&self) -> Vec<ConfigError> {
         let (coverage, minimum) = (self.checksum_coverage, self.minimum_checksum_coverage);
         let knobs = [("checksum_coverage", coverage), ("minimum_checksum_coverage", minimum)];
-        let wide = knobs.into_iter().filter(|(_, value)| *value > MOST_COVERAGE);
-        let mut found: Vec<Impossible> =
-            wide.map(|(knob, value)| Impossible::CoverageBits { knob, value }).collect();
+        let wide = knobs.into_iter().filter(|(_, value)| *value > MAX_COVERAGE);
+        let mut found: Vec<ConfigError> =
+            wide.map(|(knob, value)| ConfigError::CoverageBits { knob, value }).collect();
         // RFC 4340 §9.2.1: a coverage below the other side's minimum is refused there.
         if found.is_empty() && coverage > 0 {
             if minimum == 0 {
-                found.push(Impossible::PartialCoverage(coverage));
+                found.push(ConfigError::PartialCoverage(coverage));
             } else if coverage < minimum {
-                found.push(Impossible::CoverageBelow { coverage, minimum });
+                found.push(ConfigError::CoverageBelow { coverage, minimum });
             }
         }
         found
     }
 
-    fn check_timers(&self) -> Vec<Impossible> {
+    fn check_timers(&self) -> Vec<ConfigError> {
         let mut found = Vec::new();
         for (knob, span, may_be_zero) in [
             ("request_timeout", self.request_timeout, false),
@@ -182,27 +182,27 @@ impl Config {
             ("msl", self.msl, true),
         ] {
             if span.is_zero() && !may_be_zero {
-                found.push(Impossible::Zero(knob));
-            } else if span > MOST_TIMER {
-                found.push(Impossible::TooLong { knob, span });
+                found.push(ConfigError::Zero(knob));
+            } else if span > MAX_TIMER {
+                found.push(ConfigError::TooLong { knob, span });
             }
         }
         if self.request_timeout > self.max_timeout {
             let (first, longest) = (self.request_timeout, self.max_timeout);
-            found.push(Impossible::RequestTimeout { first, longest });
+            found.push(ConfigError::RequestTimeout { first, longest });
         }
         found
     }
 
-    /// Knobs of a CCID that neither direction uses.
-    fn check_unused(&self) -> Vec<Impossible> {
+    /// Parameters of a CCID that neither direction uses.
+    fn check_unused(&self) -> Vec<ConfigError> {
         let used = [self.ccid_of(false), self.ccid_of(true)];
         let mut found = Vec::new();
         if !used.contains(&Ccid::Two) && self.window != ccid2::Config::default() {
-            found.push(Impossible::UnusedWindow);
+            found.push(ConfigError::UnusedWindow);
         }
         if !used.iter().any(|ccid| ccid.is_rate_based()) && self.rate != rate::Config::default() {
-            found.push(Impossible::UnusedRate);
+            found.push(ConfigError::UnusedRate);
         }
         found
     }

@@ -7,19 +7,19 @@ use talkspurt_proto::sctp::{Sctp, Sending};
 use talkspurt_proto::time::Instant;
 
 #[derive(Debug)]
-pub(super) struct Spread {
+pub(super) struct RoundRobin {
     sctp: Sctp,
     streams: u16,
     next: u16,
 }
 
-impl Spread {
+impl RoundRobin {
     pub(super) const fn new(sctp: Sctp, streams: u16) -> Self {
         Self { sctp, streams, next: 0 }
     }
 }
 
-impl Endpoint for Spread {
+impl Endpoint for RoundRobin {
     fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
         let Input::Frame(frame) = input else { return self.sctp.handle(now, input, probe) };
         let how = Sending { stream: self.next, ..self.sctp.sending() };
@@ -29,8 +29,8 @@ impl Endpoint for Spread {
     fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {
         self.sctp.poll(now, probe)
     }
-    fn room(&self) -> usize {
-        self.sctp.room()
+    fn send_capacity(&self) -> usize {
+        self.sctp.send_capacity()
     }
     fn is_listening(&self) -> bool {
         self.sctp.is_listening()

@@ -6,7 +6,7 @@ use super::queue::{Facts, Sent, Status};
 
 /// Chunks that were sent, together.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
+pub(super) struct Outstanding {
     /// Room at the peer beyond what is in flight.
     pub(super) peer_rwnd: u64,
     /// Bytes of user data in flight.
@@ -19,7 +19,7 @@ pub(super) struct Tally {
     pub(super) abandoned: usize,
 }
 
-impl Tally {
+impl Outstanding {
     /// A chunk is neither in flight nor to be sent again any more.
     #[inline]
     pub(super) fn take_off(&mut self, sent: Facts, paths: &mut [Path]) {

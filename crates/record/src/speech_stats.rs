@@ -4,7 +4,7 @@
 use talkspurt_proto::time::Duration;
 
 use crate::account::Cohort;
-use crate::fate::Fate;
+use crate::frame_state::FrameState;
 use crate::voice::Voice;
 
 /// The frames of a window, taken in order.
@@ -33,17 +33,17 @@ impl Heard {
         while index < cohort.end {
             let (fates, captured) = (voice.fates(index), voice.captured(index));
             // Nearly all were played: as many in a row as the word tells.
-            let played = (fates.of(Fate::Played) >> (index % 64)).trailing_ones();
+            let played = (fates.of(FrameState::Played) >> (index % 64)).trailing_ones();
             let played = played.min(cohort.end - index);
             if played > 0 {
-                heard.frames[Fate::Played as usize] += u64::from(played);
+                heard.frames[FrameState::Played as usize] += u64::from(played);
                 heard.judge(captured, false, voice.frame());
                 index += played;
                 continue;
             }
             let fate = fates.at(index);
             heard.frames[fate as usize] += 1;
-            let on_its_way = matches!(fate, Fate::Queued | Fate::HandedOver);
+            let on_its_way = matches!(fate, FrameState::Queued | FrameState::HandedOver);
             if on_its_way && captured + mouth_to_ear >= voice.end() {
                 heard.undecided += 1;
             } else {
@@ -76,13 +76,13 @@ impl Heard {
     }
 
     /// Frames of this fate.
-    pub(crate) fn frames(&self, fate: Fate) -> u64 {
+    pub(crate) fn frames(&self, fate: FrameState) -> u64 {
         self.frames[fate as usize]
     }
 
     /// Frames given to the transport.
     pub(crate) fn handed_over(&self) -> u64 {
-        let stayed = self.frames(Fate::Queued) + self.frames(Fate::Discarded);
+        let stayed = self.frames(FrameState::Queued) + self.frames(FrameState::Discarded);
         self.frames.iter().sum::<u64>() - stayed
     }
 
@@ -93,13 +93,13 @@ impl Heard {
 
     /// Of those, never delivered.
     pub(crate) fn missing(&self) -> u64 {
-        let missing = Fate::ALL.into_iter().filter(|fate| fate.is_missing());
+        let missing = FrameState::ALL.into_iter().filter(|fate| fate.is_missing());
         missing.map(|fate| self.frames(fate)).sum::<u64>() - self.undecided
     }
 
     /// Of those, delivered after their playout.
     pub(crate) fn late(&self) -> u64 {
-        self.frames(Fate::Late)
+        self.frames(FrameState::Late)
     }
 
     /// Share of those judged that were missing or late.
@@ -145,7 +145,7 @@ mod tests {
     const FRAME: u64 = 20_000_000;
     const END: u64 = 100 * FRAME;
 
-    fn voice(frames: impl IntoIterator<Item = (u64, Fate)>) -> Voice {
+    fn voice(frames: impl IntoIterator<Item = (u64, FrameState)>) -> Voice {
         let mut voice = Voice::new(Duration::from_nanos(FRAME), Duration::from_nanos(END));
         for (index, (captured, fate)) in (0_u32..).zip(frames) {
             assert!(voice.generated(index, captured));
@@ -163,25 +163,25 @@ mod tests {
             mouth_to_ear in 0..20 * FRAME,
         ) {
             let mut captured = 0;
-            let frames: Vec<(u64, Fate)> = steps.into_iter().map(|(step, fate)| {
+            let frames: Vec<(u64, FrameState)> = steps.into_iter().map(|(step, fate)| {
                 // Most are played and most steps are frames.
                 captured += [0, FRAME / 2, 2 * FRAME, 5 * FRAME].get(step as usize).unwrap_or(&FRAME);
-                (captured, *Fate::ALL.get(fate).unwrap_or(&Fate::Played))
+                (captured, *FrameState::ALL.get(fate).unwrap_or(&FrameState::Played))
             }).collect();
             let end = window.1.min(frames.len() as u32);
             let first = window.0.min(end);
             let heard = Heard::of(&voice(frames.clone()), Cohort { first, end }, mouth_to_ear);
             let all = &frames[first as usize..end as usize];
-            for fate in Fate::ALL {
+            for fate in FrameState::ALL {
                 prop_assert_eq!(heard.frames(fate), all.iter().filter(|(_, it)| *it == fate).count() as u64);
             }
-            let judged: Vec<(u64, Fate)> = all.iter().copied().filter(|(captured, fate)| {
-                !matches!(fate, Fate::Queued | Fate::HandedOver) || captured + mouth_to_ear < END
+            let judged: Vec<(u64, FrameState)> = all.iter().copied().filter(|(captured, fate)| {
+                !matches!(fate, FrameState::Queued | FrameState::HandedOver) || captured + mouth_to_ear < END
             }).collect();
-            let count = |is: fn(Fate) -> bool| judged.iter().filter(|(_, fate)| is(*fate)).count() as u64;
+            let count = |is: fn(FrameState) -> bool| judged.iter().filter(|(_, fate)| is(*fate)).count() as u64;
             prop_assert_eq!(heard.judged(), judged.len() as u64);
-            prop_assert_eq!(heard.missing(), count(Fate::is_missing));
-            prop_assert_eq!(heard.late(), count(|fate| fate == Fate::Late));
+            prop_assert_eq!(heard.missing(), count(FrameState::is_missing));
+            prop_assert_eq!(heard.late(), count(|fate| fate == FrameState::Late));
             prop_assert_eq!(heard.burst_ratio(), burst_ratio(judged.iter().map(|(_, fate)| fate.is_unheard())));
             // Every frame of speech is as long as until the next, or as a frame.
             let lengths = judged.windows(2).map(|pair| pair[1].0 - pair[0].0).chain([FRAME]);
@@ -200,9 +200,9 @@ mod tests {
     fn the_longest_gap_is_the_longest_and_counts_late_frames() {
         let of = |text: &str| {
             let fate = |letter| match letter {
-                'l' => Fate::Late,
-                'd' => Fate::Discarded,
-                _ => Fate::Played,
+                'l' => FrameState::Late,
+                'd' => FrameState::Discarded,
+                _ => FrameState::Played,
             };
             let voice = voice((0..).map(|index| FRAME * index).zip(text.chars().map(fate)));
             let heard = Heard::of(&voice, Cohort { first: 0, end: text.len() as u32 }, 0);

@@ -14,7 +14,7 @@ TABLE = re.compile(r"\s*\[([^\[\]]+)\]")
 KEY = re.compile(r"\s*([A-Za-z0-9_\-.\"']+)\s*=")
 
 
-class Whence:
+class SourceMap:
     """The lines of a scenario's text."""
 
     def __init__(self, question: Question) -> None:

@@ -1,6 +1,6 @@
 //! Random streams: one per component and purpose, split from (seed, name).
 //!
-//! Adding a flow, a link or a probe never shifts another stream's dice, so transports compared
+//! Adding a flow, a link or a probe never shifts another stream's rng, so transports compared
 //! under one seed meet the same network (common random numbers). The generator is xoshiro256++
 //! (Blackman & Vigna 2019), seeded through XXH3 of the stream's name.
 
@@ -13,9 +13,9 @@ use crate::time::Duration;
 
 /// One stream of random numbers.
 #[derive(Clone, Debug)]
-pub struct Dice(Xoshiro256PlusPlus);
+pub struct Rng(Xoshiro256PlusPlus);
 
-impl Dice {
+impl Rng {
     /// The stream called `name` under `seed`; the same two always give the same numbers.
     #[must_use]
     pub fn new(seed: u64, name: &str) -> Self {
@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn streams_are_stable_and_apart() {
-        let (mut a, mut b, mut c) = (Dice::new(1, "a"), Dice::new(1, "a"), Dice::new(1, "b"));
+        let (mut a, mut b, mut c) = (Rng::new(1, "a"), Rng::new(1, "a"), Rng::new(1, "b"));
         let (x, y, z) = (a.bits(), b.bits(), c.bits());
         assert_eq!(x, y);
         assert_ne!(x, z);
@@ -86,9 +86,9 @@ mod tests {
 
     #[test]
     fn exponential_has_its_mean() {
-        let mut dice = Dice::new(7, "mean");
+        let mut rng = Rng::new(7, "mean");
         let mean = Duration::from_millis(100);
-        let sum: Duration = (0..100_000).map(|_| dice.exponential(mean)).sum();
+        let sum: Duration = (0..100_000).map(|_| rng.exponential(mean)).sum();
         // Standard error of the mean is 0.32 %; four of them.
         assert!((sum.as_secs_f64() / 100_000.0 / 0.1 - 1.0).abs() < 0.013);
     }
@@ -107,11 +107,11 @@ mod tests {
     #[test]
     fn pareto_has_its_tail_and_its_mean() {
         // Mean 3, shape 1.5: k = 1, and P(X > x) = x^-1.5.
-        let mut dice = Dice::new(3, "pareto");
+        let mut rng = Rng::new(3, "pareto");
         let expected = [(1.0, 1.0), (4.0, 0.125), (100.0, 0.001), (0.999, 1.0)];
-        tails(|| dice.pareto(3.0, 1.5), &expected);
+        tails(|| rng.pareto(3.0, 1.5), &expected);
         // Shape 4 has a variance, k²·a / ((a − 1)²(a − 2)) = 2 for k = 3, a = 4; mean 4.
-        let sum: f64 = (0..100_000).map(|_| dice.pareto(4.0, 4.0)).sum();
+        let sum: f64 = (0..100_000).map(|_| rng.pareto(4.0, 4.0)).sum();
         assert!((sum / 100_000.0 - 4.0).abs() < 4.0 * (2.0_f64 / 100_000.0).sqrt());
     }
 
@@ -119,16 +119,16 @@ mod tests {
     fn lognormal_has_its_median_its_deviation_and_its_mean() {
         // Mean 10, sigma 1: the median is 10·e^-0.5, and the normal distribution's shares lie beyond
         // one and two deviations.
-        let mut dice = Dice::new(4, "lognormal");
+        let mut rng = Rng::new(4, "lognormal");
         let median = 10.0 * math::exp(-0.5);
         let expected = [
             (median, 0.5),
             (median * math::exp(1.0), 0.158_655),
             (median * math::exp(-2.0), 0.977_250),
         ];
-        tails(|| dice.lognormal(10.0, 1.0), &expected);
+        tails(|| rng.lognormal(10.0, 1.0), &expected);
         // The variance is (e − 1)·mean².
-        let sum: f64 = (0..100_000).map(|_| dice.lognormal(10.0, 1.0)).sum();
+        let sum: f64 = (0..100_000).map(|_| rng.lognormal(10.0, 1.0)).sum();
         let error = 10.0 * ((math::exp(1.0) - 1.0) / 100_000.0).sqrt();
         assert!((sum / 100_000.0 - 10.0).abs() < 4.0 * error);
     }

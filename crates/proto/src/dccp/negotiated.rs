@@ -9,7 +9,7 @@ use crate::time::Instant;
 
 /// What feature values mean for every packet, kept at hand.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Agreed {
+pub(super) struct Negotiated {
     /// This end may send short sequence numbers.
     pub(super) short: bool,
     /// The other end may.
@@ -73,7 +73,7 @@ impl Dccp {
         let features = &self.features;
         let theirs = features.value(feature::MINIMUM_CHECKSUM_COVERAGE, There);
         let wanted = self.config.checksum_coverage.min(15);
-        self.agreed = Agreed {
+        self.negotiated = Negotiated {
             short: features.is_on(feature::ALLOW_SHORT_SEQNOS, Here),
             short_heard: features.is_on(feature::ALLOW_SHORT_SEQNOS, There),
             counts: features.is_on(feature::SEND_NDP_COUNT, Here),
@@ -91,7 +91,7 @@ impl Dccp {
         self.windows.ours = value.max(features.wished(feature::SEQUENCE_WINDOW));
         self.windows.theirs = features.value(feature::SEQUENCE_WINDOW, There);
         if let Some(sender) = &mut self.sender {
-            sender.agree(self.agreed.ecn, features.is_on(feature::SEND_RTT_ESTIMATE, Here));
+            sender.agree(self.negotiated.ecn, features.is_on(feature::SEND_RTT_ESTIMATE, Here));
         }
         if let Some(receiver) = &mut self.receiver {
             receiver.agree(features.is_on(feature::SEND_LOSS_EVENT_RATE, Here));

@@ -9,7 +9,7 @@ use talkspurt_proto::packet::Packet;
 
 /// What is known of each packet under way.
 #[derive(Debug)]
-pub(crate) struct UnderWay<T> {
+pub(crate) struct InFlight<T> {
     places: Vec<Option<(Identity, T)>>,
     count: usize,
 }
@@ -27,13 +27,13 @@ impl Identity {
     }
 }
 
-impl<T> Default for UnderWay<T> {
+impl<T> Default for InFlight<T> {
     fn default() -> Self {
         Self { places: Vec::new(), count: 0 }
     }
 }
 
-impl<T> UnderWay<T> {
+impl<T> InFlight<T> {
     /// Keeps this of a packet, in place of what was known of whoever had its place before; that comes back.
     pub(crate) fn keep(&mut self, packet: &Packet, known: T) -> Option<T> {
         let place = packet.body.0 as usize;
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn a_place_is_one_packets_at_a_time() {
-        let mut known = UnderWay::default();
+        let mut known = InFlight::default();
         known.keep(&label(3, 1), "first");
         assert_eq!(known.get_mut(&label(3, 2)), None, "another's");
         known.keep(&label(3, 2), "second");
