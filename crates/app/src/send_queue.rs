@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use talkspurt_proto::packet::Frame;
+use talkspurt_proto::frame::Frame;
 use talkspurt_proto::time::{Duration, Instant};
 
 /// Frames that wait for the transport.

@@ -4,10 +4,11 @@ use std::net::IpAddr;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Ccid, Dccp};
-use talkspurt_proto::endpoint::{Endpoint, Input, Output};
-use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId};
-use talkspurt_proto::probe::Probe;
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Output};
+use talkspurt_proto::gauge::{EndpointNote, EndpointProbe, RxError};
+use talkspurt_proto::packet::{Damage, IpVersion};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{self, Rung, beritelli};
 use talkspurt_proto::rfc4571;
@@ -311,78 +312,121 @@ macro_rules! dispatch {
     };
 }
 
-impl Transport {
-    /// [`Endpoint::handle`] of all but UDP and TCP.
-    #[inline(never)]
-    fn handle_more<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
-        dispatch!(self, endpoint => endpoint.handle(now, input, probe));
-    }
+/// Implements [`Endpoint`] for [`Transport`] by handing everything to the endpoint in it, whose packets
+/// are a variant of [`Body`]. A packet of another variant is refused.
+macro_rules! forward {
+    (inlined: $($hot:ident),*; all: $($transport:ident),*) => {
+        impl Endpoint for Transport {
+            type Packet = Body;
+
+            #[inline(always)]
+            fn handle<P: EndpointProbe>(&mut self, now: Instant, input: Input<Body>, probe: &mut P) {
+                let other = match input {
+                    Input::Packet { arrival, mut packet } => {
+                        return self.receive(now, arrival, &mut packet, probe);
+                    }
+                    other => other,
+                };
+                match self {
+                    $(Self::$hot(endpoint) => {
+                        endpoint.handle(now, other.map(no_packet), probe);
+                    })*
+                    _ => self.handle_out_of_line(now, other, probe),
+                }
+            }
+
+            #[inline(always)]
+            fn receive<P: EndpointProbe>(
+                &mut self,
+                now: Instant,
+                arrival: Arrival,
+                body: &mut Body,
+                probe: &mut P,
+            ) {
+                match (self, body) {
+                    $((Self::$transport(endpoint), Body::$transport(packet)) => {
+                        endpoint.receive(now, arrival, packet, probe);
+                    })*
+                    (transport, body) => transport.receive_other(now, arrival, body, probe),
+                }
+            }
+
+            #[inline]
+            fn poll<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Output<Body> {
+                match self {
+                    $(Self::$transport(endpoint) => {
+                        endpoint.poll(now, probe).map(Body::$transport)
+                    })*
+                }
+            }
+
+            #[inline]
+            fn send_capacity(&self) -> usize {
+                dispatch!(self, endpoint => endpoint.send_capacity())
+            }
+            fn is_listening(&self) -> bool {
+                dispatch!(self, endpoint => endpoint.is_listening())
+            }
+            fn between(&mut self, ends: &[u8]) {
+                dispatch!(self, endpoint => endpoint.between(ends));
+            }
+            fn recognises(&self, body: &Body) -> bool {
+                match (self, body) {
+                    $((Self::$transport(endpoint), Body::$transport(packet)) => {
+                        endpoint.recognises(packet)
+                    })*
+                    _ => false,
+                }
+            }
+        }
+    };
 }
 
-impl Endpoint for Transport {
-    #[inline(always)]
-    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
-        match self {
-            // So little that a call costs more.
-            Self::Udp(endpoint) => endpoint.handle(now, input, probe),
-            // What comes in is known where this is called, and asked no more.
-            Self::Tcp(endpoint) => endpoint.handle(now, input, probe),
-            _ => self.handle_more(now, input, probe),
-        }
-    }
-    #[inline(always)]
-    fn receive<P: Probe>(
+// Inlined where it is called, the compiler knows which input it is; the others are too large for that.
+forward!(inlined: Udp, Tcp; all: Udp, Tcp, Dccp, Sctp, Tfrc);
+
+/// For an input that is no packet: those go to [`Endpoint::receive`].
+fn no_packet<T>(_: Body) -> T {
+    unreachable!("packets go to `receive`")
+}
+
+impl Transport {
+    #[inline(never)]
+    fn handle_out_of_line<P: EndpointProbe>(
         &mut self,
         now: Instant,
-        about: (PathId, Ecn, Damage),
-        body: &mut Body,
+        input: Input<Body>,
         probe: &mut P,
     ) {
-        dispatch!(self, endpoint => endpoint.receive(now, about, body, probe));
+        dispatch!(self, endpoint => endpoint.handle(now, input.map(no_packet), probe));
     }
-    #[inline]
-    fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {
-        dispatch!(self, endpoint => endpoint.poll(now, probe))
-    }
-    #[inline]
-    fn send_capacity(&self) -> usize {
-        dispatch!(self, endpoint => endpoint.send_capacity())
-    }
-    fn is_listening(&self) -> bool {
-        dispatch!(self, endpoint => endpoint.is_listening())
-    }
-    fn between(&mut self, ends: &[u8]) {
-        dispatch!(self, endpoint => endpoint.between(ends));
-    }
-    fn recognises(&self, body: &Body) -> bool {
-        dispatch!(self, endpoint => endpoint.recognises(body))
+
+    /// A router's message, or a packet of another protocol.
+    #[cold]
+    fn receive_other<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        body: &Body,
+        probe: &mut P,
+    ) {
+        let error = match body {
+            // RFC 792, RFC 4443 §2.3: the checksum covers the whole message.
+            _ if arrival.damage == Damage::Payload => RxError::Checksum,
+            Body::TooBig { mtu, quote } => {
+                let input = Input::TooBig { path: arrival.path, mtu: *mtu, quote: *quote };
+                return self.handle(now, input, probe);
+            }
+            _ => RxError::Unexpected,
+        };
+        probe.note(now, EndpointNote::RxError(error));
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The methods declared after `start` and before the closing brace at the start of a line.
-    fn methods(source: &'static str, start: &str) -> Vec<&'static str> {
-        let from = source.find(start).expect("the block is there");
-        let block = &source[from..];
-        let end = block.find("\n}").expect("the block ends");
-        let name = |line: &'static str| line.strip_prefix("    fn ")?.split(['<', '(']).next();
-        block[..end].lines().filter_map(name).collect()
-    }
-
-    /// A method with a default body that is not forwarded compiles, and answers for no protocol.
-    #[test]
-    fn every_method_of_an_endpoint_is_forwarded() {
-        let declared = include_str!("../../proto/src/endpoint.rs");
-        let declared = methods(declared, "pub trait Endpoint {");
-        let forwarded = methods(include_str!("transport.rs"), "impl Endpoint for Transport {");
-        assert!(declared.len() >= 7 && declared.contains(&"handle"), "{declared:?}");
-        for method in declared {
-            assert!(forwarded.contains(&method), "{method} is not forwarded");
-        }
-    }
+    use talkspurt_proto::endpoint::Transmit;
 
     /// RFC 6951 §5.4: a packet with the Verification Tag of an association is its peer's.
     #[test]
@@ -402,13 +446,10 @@ mod tests {
                     false => (&mut server, &mut client),
                 };
                 while let Output::Transmit(transmit) = from.poll(now, &mut ()) {
-                    recognised.push(to.recognises(&transmit.body));
-                    let (path, ecn, body) = (transmit.path, transmit.ecn, transmit.body);
-                    to.handle(
-                        now,
-                        Input::Packet { path, ecn, damage: Damage::None, body },
-                        &mut (),
-                    );
+                    recognised.push(to.recognises(&transmit.packet));
+                    let Transmit { path, ecn, packet } = transmit;
+                    let arrival = Arrival { path, ecn, damage: Damage::None };
+                    to.handle(now, Input::Packet { arrival, packet }, &mut ());
                     assert!(!to.recognises(&Body::default()));
                 }
             }

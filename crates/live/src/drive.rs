@@ -1,11 +1,14 @@
 //! The loop of real time: what the endpoint wants done is done, what the application wants is
 //! handed in, and then it waits for a packet or for the next deadline, whichever comes first.
 
+use std::convert::Infallible;
 use std::io;
 
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, Transmit};
-use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Layers, Packet, PathId};
-use talkspurt_proto::probe::{Note, Place, Probe};
+use talkspurt_proto::body::{Body, Layers};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, Transmit};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PathId};
+use talkspurt_proto::probe::{Note, Place, Probe, RxError};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::Parsed;
 
@@ -29,7 +32,7 @@ pub trait App {
 #[derive(Debug)]
 pub enum Step {
     /// Hand this to the endpoint: open, a frame it has room for, close or abort.
-    Do(Input),
+    Do(Input<Infallible>),
     /// Nothing before this instant, or before news.
     Wait(Option<Instant>),
     /// The end.
@@ -41,7 +44,7 @@ pub enum Step {
 ///
 /// # Errors
 /// The socket failed. A packet it did not take is lost, as on any network, and is no error.
-pub fn drive<E: Endpoint, A: App, L: Port, P: Probe>(
+pub fn drive<E: Endpoint<Packet: Into<Body> + TryFrom<Body>>, A: App, L: Port, P: Probe>(
     endpoint: &mut E,
     app: &mut A,
     line: &mut Line<L>,
@@ -57,7 +60,7 @@ pub fn drive<E: Endpoint, A: App, L: Port, P: Probe>(
         }
         let wake = match app.step(now, endpoint.send_capacity()) {
             Step::Do(input) => {
-                endpoint.handle(now, input, probe);
+                endpoint.handle(now, input.map(|never| match never {}), probe);
                 continue;
             }
             Step::Wait(until) => deadline.into_iter().chain(until).min(),
@@ -75,13 +78,26 @@ pub fn drive<E: Endpoint, A: App, L: Port, P: Probe>(
                 let packet = label(path, ecn, &body, line.version(), received_packets, now);
                 received_packets += 1;
                 probe.record(now, HERE, &Note::Received { packet: &packet, body: &body });
-                if endpoint.recognises(&body) {
-                    line.follow_peer();
-                }
-                if endpoint.is_listening() {
-                    endpoint.between(&line.ends());
-                }
-                endpoint.handle(now, Input::Packet { path, ecn, damage, body }, probe);
+                let arrival = Arrival { path, ecn, damage };
+                let input = match body {
+                    Body::TooBig { mtu, quote } => Input::TooBig { path, mtu, quote },
+                    body => match body.try_into() {
+                        Ok(packet) => {
+                            if endpoint.recognises(&packet) {
+                                line.follow_peer();
+                            }
+                            if endpoint.is_listening() {
+                                endpoint.between(&line.ends());
+                            }
+                            Input::Packet { arrival, packet }
+                        }
+                        Err(_) => {
+                            probe.record(now, HERE, &Note::RxError(RxError::Unexpected));
+                            continue;
+                        }
+                    },
+                };
+                endpoint.handle(now, input, probe);
             }
             Some(Err(error)) => probe.record(now, HERE, &Note::RxError(error.rx_error())),
             None => {}
@@ -90,7 +106,7 @@ pub fn drive<E: Endpoint, A: App, L: Port, P: Probe>(
 }
 
 /// Does what the endpoint wants done; gives its next deadline.
-fn settle<E: Endpoint, A: App, L: Port, P: Probe>(
+fn settle<E: Endpoint<Packet: Into<Body>>, A: App, L: Port, P: Probe>(
     endpoint: &mut E,
     app: &mut A,
     line: &mut Line<L>,
@@ -101,11 +117,12 @@ fn settle<E: Endpoint, A: App, L: Port, P: Probe>(
     loop {
         match endpoint.poll(now, probe) {
             Output::Transmit(transmit) => {
-                let Transmit { path, ecn, body } = &transmit;
-                let packet = label(*path, *ecn, body, line.version(), *number, now);
+                let Transmit { path, ecn, packet } = transmit;
+                let body: Body = packet.into();
+                let packet = label(path, ecn, &body, line.version(), *number, now);
                 *number += 1;
-                probe.record(now, HERE, &Note::Sent { packet: &packet, body: &transmit.body });
-                line.send(now, &packet, &transmit.body)?;
+                probe.record(now, HERE, &Note::Sent { packet: &packet, body: &body });
+                line.send(now, &packet, &body)?;
             }
             Output::Deliver(frame) => app.on_frame(now, frame),
             Output::Event(event) => app.on_event(now, event),

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use talkspurt_proto::endpoint::{Event, Input};
-use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::Payload;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::pattern;
 

@@ -3,7 +3,8 @@
 
 use std::net::IpAddr;
 
-use talkspurt_proto::packet::{Body, Damage, Packet};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::{Damage, Packet, PacketBox};
 use talkspurt_proto::wire::{
     self, Ends, Hints, Parsed, WireError, dccp_udp, ipv4, ipv6, sctp_udp, udp,
 };
@@ -85,11 +86,11 @@ pub(crate) fn parse(
     let (outer, ends, damage, body) = match inside {
         Inside::Dccp => {
             let inside = dccp_udp::parse(datagram, src, dst, hints)?;
-            (inside.outer, inside.ends, inside.damage, Body::Dccp(Box::new(inside.packet)))
+            (inside.outer, inside.ends, inside.damage, Body::Dccp(PacketBox::new(inside.packet)))
         }
         Inside::Sctp => {
             let (outer, ends, packet) = sctp_udp::parse(datagram, src, dst, hints)?;
-            (outer, ends, Damage::None, Body::Sctp(Box::new(packet)))
+            (outer, ends, Damage::None, Body::Sctp(PacketBox::new(packet)))
         }
     };
     Ok((Parsed { ends, ecn, dscp, ttl, damage, body }, Some(outer.src_port)))

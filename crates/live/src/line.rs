@@ -7,7 +7,8 @@ use std::iter;
 use std::mem;
 use std::net::{IpAddr, SocketAddr};
 
-use talkspurt_proto::packet::{Body, IpVersion, Packet, PathId};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::{IpVersion, Packet, PathId};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::{Ends, Hints, Parsed, WireError, ipv4, ipv6};
 

@@ -4,7 +4,8 @@
 use bytes::Bytes;
 use serde::Serialize;
 use talkspurt_proto::endpoint::{Event, Input};
-use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::Payload;
 use talkspurt_proto::time::{Duration, Instant};
 
 use crate::drive::{App, Step};

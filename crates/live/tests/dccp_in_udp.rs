@@ -11,9 +11,11 @@ use std::thread;
 use talkspurt_live::{
     Direction, EchoConfig, EchoReport, EchoTest, Encapsulation, Inside, Line, Setup, UdpPort, drive,
 };
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{self, Ccid, Config, Dccp, Kind, Options, ResetCode, Service, WireSeq};
-use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, Packet, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Ecn, Packet, PacketBox, Payload};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -137,7 +139,7 @@ fn send(stray: &mut Line<UdpPort>, seq: u64, kind: Kind, options: Options, paylo
         payload: Frame::Data(Payload::Real(payload.to_vec().into())),
     };
     let bytes = 20 + 8 + packet.header_bytes() + payload.len();
-    let body = Body::Dccp(Box::new(packet));
+    let body = Body::Dccp(PacketBox::new(packet));
     let label = Packet {
         body: BodyId(0),
         ip_bytes: bytes as u32,
@@ -159,7 +161,7 @@ fn answer(line: &mut Line<UdpPort>) -> dccp::Packet {
     let until = line.now() + Duration::from_secs(10);
     let received = line.receive(Some(until)).expect("loopback works");
     match received.expect("an answer comes").expect("and is whole").body {
-        Body::Dccp(packet) => *packet,
+        Body::Dccp(packet) => packet.into_inner(),
         other => panic!("{other:?}"),
     }
 }

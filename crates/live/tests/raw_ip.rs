@@ -7,12 +7,14 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use talkspurt_live::{Line, RawIp, Setup};
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Kind, Options, WireSeq};
-use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PacketBox, Payload};
 use talkspurt_proto::time::Duration;
 
 fn request() -> Body {
-    Body::Dccp(Box::new(dccp::Packet {
+    Body::Dccp(PacketBox::new(dccp::Packet {
         seq: WireSeq::Extended(0x0001_0203_0405),
         ccval: 3,
         cscov: 0,

@@ -4,29 +4,35 @@
 //! The rule for drivers: after every `handle`, call `poll` until it answers [`Output::Idle`], and
 //! hand in [`Input::Timeout`] when the instant it named has come.
 
-use crate::packet::{Body, Damage, Ecn, Frame, PathId};
-use crate::probe::Probe;
+use crate::frame::Frame;
+use crate::gauge::EndpointProbe;
+use crate::packet::{Damage, Ecn, PathId, Quote};
 use crate::time::Instant;
 
-/// What can happen to an endpoint. It has a tag of its own, which the compiler knows where one is made
-/// and handed in; one hidden in the body's is as unknown as the body.
+/// What can happen to an endpoint whose packets are of type `T`. The tag is explicit: a niche in the
+/// packet would hide it from the optimiser.
 #[derive(Debug)]
 #[repr(u8)]
-pub enum Input {
+pub enum Input<T> {
     /// The application opens the connection (a listener needs no opening).
     Open,
     /// The application hands over data; only as much as [`Endpoint::send_capacity`] allows.
     Frame(Frame),
     /// A packet arrived.
     Packet {
-        /// On which path.
-        path: PathId,
-        /// With which ECN field.
-        ecn: Ecn,
-        /// Whether it is whole.
-        damage: Damage,
+        /// How it arrived.
+        arrival: Arrival,
         /// Its parsed form.
-        body: Body,
+        packet: T,
+    },
+    /// A router reports that a packet on this path was longer than a link's MTU (RFC 1191, RFC 8201).
+    TooBig {
+        /// The path.
+        path: PathId,
+        /// MTU of the link in bytes of IP packet.
+        mtu: u32,
+        /// Which packet it dropped.
+        quote: Quote,
     },
     /// The network says something about a path.
     Path(PathId, PathNews),
@@ -38,8 +44,35 @@ pub enum Input {
     Abort,
 }
 
-/// What the local network can say about a path. What routers say comes as a packet
-/// ([`Body::TooBig`]).
+impl<T> Input<T> {
+    /// The same with its packet, if it has one, in another form.
+    #[inline(always)]
+    pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Input<U> {
+        match self {
+            Self::Packet { arrival, packet } => Input::Packet { arrival, packet: form(packet) },
+            Self::TooBig { path, mtu, quote } => Input::TooBig { path, mtu, quote },
+            Self::Open => Input::Open,
+            Self::Frame(frame) => Input::Frame(frame),
+            Self::Path(path, news) => Input::Path(path, news),
+            Self::Timeout => Input::Timeout,
+            Self::Close => Input::Close,
+            Self::Abort => Input::Abort,
+        }
+    }
+}
+
+/// How a packet arrived.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Arrival {
+    /// On which path.
+    pub path: PathId,
+    /// With which ECN field.
+    pub ecn: Ecn,
+    /// Whether its payload is undamaged.
+    pub damage: Damage,
+}
+
+/// What the local network can say about a path. What routers say comes as [`Input::TooBig`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathNews {
     /// The local interface went down.
@@ -48,12 +81,12 @@ pub enum PathNews {
     Up,
 }
 
-/// What an endpoint wants done; its tag is its own, as that of [`Input`].
+/// What an endpoint wants done; the tag is explicit as in [`Input`].
 #[derive(Debug)]
 #[repr(u8)]
-pub enum Output {
+pub enum Output<T> {
     /// Send this packet.
-    Transmit(Transmit),
+    Transmit(Transmit<T>),
     /// Hand this to the application.
     Deliver(Frame),
     /// Tell the application.
@@ -67,13 +100,28 @@ pub enum Output {
 
 /// A packet on its way out; the driver adds the IP header.
 #[derive(Debug)]
-pub struct Transmit {
+pub struct Transmit<T> {
     /// Path to send on.
     pub path: PathId,
     /// ECN field to set.
     pub ecn: Ecn,
     /// The parsed packet.
-    pub body: Body,
+    pub packet: T,
+}
+
+impl<T> Output<T> {
+    /// The same with its packet, if it has one, in another form.
+    #[inline(always)]
+    pub fn map<U>(self, form: impl FnOnce(T) -> U) -> Output<U> {
+        match self {
+            Self::Transmit(Transmit { path, ecn, packet }) => {
+                Output::Transmit(Transmit { path, ecn, packet: form(packet) })
+            }
+            Self::Deliver(frame) => Output::Deliver(frame),
+            Self::Event(event) => Output::Event(event),
+            Self::Idle { until } => Output::Idle { until },
+        }
+    }
 }
 
 /// Changes in the life of a connection.
@@ -121,18 +169,18 @@ impl PendingEvents {
 
     /// That the connection opened, anew perhaps, which is told before any data is delivered.
     #[inline]
-    pub(crate) fn opening(&mut self) -> Option<Output> {
+    pub(crate) fn opening<T>(&mut self) -> Option<Output<T>> {
         self.next_of(0b11)
     }
 
     /// The next, told when all data was.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<Output> {
+    pub(crate) fn next<T>(&mut self) -> Option<Output<T>> {
         self.next_of(u8::MAX)
     }
 
     #[inline]
-    fn next_of(&mut self, mask: u8) -> Option<Output> {
+    fn next_of<T>(&mut self, mask: u8) -> Option<Output<T>> {
         let news = self.0 & mask;
         if news == 0 {
             return None;
@@ -145,23 +193,21 @@ impl PendingEvents {
 
 /// A protocol endpoint, driven by simulated or real time alike.
 pub trait Endpoint {
+    /// Its packets in parsed form.
+    type Packet;
     /// Takes in what happened at `now`.
-    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P);
-    /// [`Input::Packet`] of a body that lies elsewhere: what the endpoint wants of it, it takes; the
-    /// rest is the driver's to drop. For drivers that would have to move bodies otherwise.
-    #[inline]
-    fn receive<P: Probe>(
+    fn handle<P: EndpointProbe>(&mut self, now: Instant, input: Input<Self::Packet>, probe: &mut P);
+    /// [`Input::Packet`] of a packet that stays where it is: the endpoint takes out of it what it
+    /// needs. For drivers that keep packets in a pool and would have to move them otherwise.
+    fn receive<P: EndpointProbe>(
         &mut self,
         now: Instant,
-        (path, ecn, damage): (PathId, Ecn, Damage),
-        body: &mut Body,
+        arrival: Arrival,
+        packet: &mut Self::Packet,
         probe: &mut P,
-    ) {
-        let body = std::mem::take(body);
-        self.handle(now, Input::Packet { path, ecn, damage, body }, probe);
-    }
+    );
     /// Gives the next thing to do; called until it answers [`Output::Idle`].
-    fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output;
+    fn poll<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Output<Self::Packet>;
     /// Bytes of payload (for message transports: of messages) the endpoint takes now.
     fn send_capacity(&self) -> usize;
     /// Whether it waits for a peer and belongs to none: a driver with one socket then hears anybody.
@@ -177,7 +223,7 @@ pub trait Endpoint {
     /// Whether a packet bears what its peer alone can know, so that where it came from is where the
     /// peer is: SCTP's Verification Tag (RFC 6951 §5.4). Protocols that bind a connection to its
     /// addresses and ports recognise nobody.
-    fn recognises(&self, _: &Body) -> bool {
+    fn recognises(&self, _: &Self::Packet) -> bool {
         false
     }
 }
@@ -192,7 +238,7 @@ mod tests {
         for event in [Event::TimedOut, Event::Writable, Event::Connected, Event::Writable] {
             news.add(event);
         }
-        let told = |output: Option<Output>| match output {
+        let told = |output: Option<Output<()>>| match output {
             Some(Output::Event(event)) => Some(event),
             None => None,
             other => panic!("{other:?}"),

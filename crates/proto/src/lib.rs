@@ -8,10 +8,14 @@
 //!
 //! This crate may touch neither sockets nor clocks nor files; time is an argument.
 
+pub mod body;
 pub mod congestion;
 pub mod dccp;
 pub mod endpoint;
+pub mod frame;
+pub mod gauge;
 pub mod math;
+pub mod octets;
 pub mod packet;
 pub mod probe;
 pub mod profile;

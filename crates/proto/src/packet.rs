@@ -5,12 +5,6 @@
 
 use bytes::Bytes;
 
-use crate::dccp;
-use crate::rtcp;
-use crate::rtp;
-use crate::sctp;
-use crate::tcp;
-use crate::tfrc;
 use crate::time::Instant;
 
 /// Hops a packet may take when it leaves its sender.
@@ -71,12 +65,6 @@ pub enum Damage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyId(pub u32);
 
-/// Where the bodies of travelling packets are kept.
-pub trait Bodies {
-    /// Keeps a body until its packet arrives or is lost; it is made where it goes.
-    fn put(&mut self, body: impl FnOnce() -> Body) -> BodyId;
-}
-
 /// The label of a packet: all that queues and links may know of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet {
@@ -129,6 +117,79 @@ impl Packet {
     }
 }
 
+/// A parsed packet on the heap, which its receiver can take and reuse for one it sends. A taken one is
+/// empty: reading it panics.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PacketBox<T>(Option<Box<T>>);
+
+impl<T> PacketBox<T> {
+    /// Puts a packet on the heap.
+    #[must_use]
+    pub fn new(packet: T) -> Self {
+        Self(Some(Box::new(packet)))
+    }
+    /// Without a packet.
+    #[must_use]
+    pub const fn empty() -> Self {
+        Self(None)
+    }
+    /// True if its packet was taken.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+    /// The packet, unless it was taken.
+    #[must_use]
+    pub fn get(&self) -> Option<&T> {
+        self.0.as_deref()
+    }
+    /// Takes the packet out, and leaves none.
+    #[must_use]
+    pub const fn take(&mut self) -> Self {
+        Self(self.0.take())
+    }
+    /// The packet itself.
+    ///
+    /// # Panics
+    /// If it was taken.
+    #[must_use]
+    pub fn into_inner(self) -> T {
+        *self.0.expect("the packet was taken")
+    }
+    /// The same memory with another packet in it.
+    #[must_use]
+    pub fn with(self, packet: T) -> Self {
+        match self.0 {
+            Some(mut place) => {
+                *place = packet;
+                Self(Some(place))
+            }
+            None => Self::new(packet),
+        }
+    }
+}
+
+impl<T> Default for PacketBox<T> {
+    fn default() -> Self {
+        Self::empty()
+    }
+}
+
+impl<T> std::ops::Deref for PacketBox<T> {
+    type Target = T;
+    #[inline]
+    fn deref(&self) -> &T {
+        self.0.as_deref().expect("the packet was taken")
+    }
+}
+
+impl<T> std::ops::DerefMut for PacketBox<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        self.0.as_deref_mut().expect("the packet was taken")
+    }
+}
+
 /// Application bytes. A stream is all virtual or all real, never mixed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
@@ -166,72 +227,6 @@ impl Default for Payload {
     }
 }
 
-/// One unit of application data, as handed to and delivered by an endpoint.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Frame {
-    /// Bytes without further structure (bulk, constant bit rate, a stream's bytes).
-    Data(Payload),
-    /// A media packet (RFC 3550).
-    Rtp(rtp::Packet),
-    /// A compound control packet (RFC 3550 §6.1).
-    Rtcp(Box<rtcp::Compound>),
-}
-
-impl Default for Frame {
-    /// No bytes.
-    fn default() -> Self {
-        Self::Data(Payload::default())
-    }
-}
-
-impl Frame {
-    /// Bytes of media-layer header (RTP 12, or all of an RTCP packet) and of payload.
-    #[inline]
-    #[must_use]
-    pub fn lengths(&self) -> (usize, usize) {
-        match self {
-            Self::Data(payload) => (0, payload.len()),
-            Self::Rtp(packet) => (packet.header_bytes(), packet.payload.len()),
-            Self::Rtcp(compound) => (compound.wire_bytes(), 0),
-        }
-    }
-    /// Length on the wire in bytes.
-    #[must_use]
-    pub fn wire_bytes(&self) -> usize {
-        let (header, payload) = self.lengths();
-        header + payload
-    }
-}
-
-/// The parsed form of everything above the IP header.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Body {
-    /// A UDP datagram (RFC 768) and what it carries.
-    Udp(Frame),
-    /// A TCP segment (RFC 9293 §3.1).
-    Tcp(tcp::Segment),
-    /// A DCCP packet (RFC 4340 §5); boxed, lest every body be as long.
-    Dccp(Box<dccp::Packet>),
-    /// An SCTP packet (RFC 9260 §3); boxed as DCCP's.
-    Sctp(Box<sctp::Packet>),
-    /// A UDP datagram of bare TFRC (RFC 5348 §3.2).
-    Tfrc(tfrc::Packet),
-    /// ICMP "fragmentation needed" or ICMPv6 "packet too big" (RFC 1191, 8201) from a router.
-    TooBig {
-        /// MTU of the link that refused, in bytes of IP packet.
-        mtu: u32,
-        /// Which packet it refused.
-        quote: Quote,
-    },
-}
-
-impl Default for Body {
-    /// A datagram of nothing.
-    fn default() -> Self {
-        Self::Udp(Frame::default())
-    }
-}
-
 /// What a router quotes of a packet it refused: whatever makes, with addresses and ports, its IP
 /// header and as many bytes behind it as let its sender know it again ([`Quoted::bytes`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -252,166 +247,53 @@ pub struct Quote {
     pub transport: Quoted,
 }
 
-/// The transport of a quoted packet; ports are its flow's.
+/// The first bytes of a quoted packet's transport header. Its ports are its flow's and not kept.
+///
+/// Eight bytes with the ports are the least that RFC 792 asks for: they hold TCP's sequence number,
+/// SCTP's Verification Tag or UDP's length. A protocol that recognises its packets by what is
+/// further behind has more quoted, as RFC 1812 §4.3.2.3 and RFC 4443 §3.2 let a router do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Quoted {
-    /// A datagram, as long as the packet has room.
-    Udp,
-    /// A segment.
-    Tcp {
-        /// Its sequence number.
-        seq: u32,
-    },
-    /// A DCCP packet: its generic header but for the checksum (RFC 4340 §5.1).
-    Dccp {
-        /// Its Sequence Number, by which its sender knows it again.
-        seq: dccp::WireSeq,
-        /// Type.
-        kind: u8,
-        /// Data Offset, in words.
-        data_offset: u8,
-        /// CCVal.
-        ccval: u8,
-        /// Checksum Coverage.
-        cscov: u8,
-    },
-    /// An SCTP packet.
-    Sctp {
-        /// Its Verification Tag, by which its sender knows it again (RFC 9260 §10).
-        tag: u32,
-    },
+pub struct Quoted {
+    protocol: u8,
+    len: u8,
+    bytes: [u8; Self::MAX_BYTES],
 }
 
 impl Quoted {
-    /// Bytes quoted behind the IP header. Eight, the least that RFC 792 asks for, hold ports and
-    /// TCP's sequence number, SCTP's Verification Tag or UDP's length. DCCP's number stands behind them, and a quote that
-    /// shows none could be anybody's; so all of the generic header is quoted, as RFC 1812
-    /// §4.3.2.3 and RFC 4443 §3.2 let a router do.
+    /// Most bytes behind the ports.
+    pub const MAX_BYTES: usize = 12;
+
+    /// The header of an IP protocol: its bytes behind the ports.
+    ///
+    /// # Panics
+    /// If these are more than [`Self::MAX_BYTES`].
     #[must_use]
-    pub const fn bytes(self) -> u32 {
-        match self {
-            Self::Udp | Self::Tcp { .. } | Self::Sctp { .. } => 8,
-            Self::Dccp { seq, .. } if seq.is_extended() => 16,
-            Self::Dccp { .. } => 12,
-        }
+    pub fn new(protocol: u8, behind_ports: &[u8]) -> Self {
+        let mut bytes = [0; Self::MAX_BYTES];
+        bytes[..behind_ports.len()].copy_from_slice(behind_ports);
+        Self { protocol, len: behind_ports.len() as u8, bytes }
     }
-}
-
-impl Quote {
-    /// The quote of a packet, as it reached the router; `None` for a router's own message, which
-    /// is never answered by another (RFC 1122 §3.2.2, RFC 4443 §2.4 (e)).
+    /// The IP protocol.
     #[must_use]
-    pub fn of(packet: &Packet, body: &Body) -> Option<Self> {
-        let transport = match body {
-            Body::Udp(_) | Body::Tfrc(_) => Quoted::Udp,
-            Body::Tcp(segment) => Quoted::Tcp { seq: segment.seq },
-            Body::Dccp(packet) => {
-                let dccp::Packet { seq, ccval, cscov, .. } = **packet;
-                let data_offset = (packet.header_bytes() / 4) as u8;
-                Quoted::Dccp { seq, kind: packet.kind.number(), data_offset, ccval, cscov }
-            }
-            Body::Sctp(packet) => Quoted::Sctp { tag: packet.tag },
-            Body::TooBig { .. } => return None,
-        };
-        let Layers { transport: header, media, payload } = body.layers();
-        Some(Self {
-            version: packet.version,
-            ip_bytes: packet.version.header_bytes() + header + media + payload,
-            mark: packet.mark(),
-            ttl: packet.ttl(),
-            dscp: packet.dscp,
-            ecn: packet.ecn,
-            transport,
-        })
+    pub const fn protocol(&self) -> u8 {
+        self.protocol
     }
-}
-
-/// Bytes of a packet by layer, the IP header apart.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Layers {
-    /// Transport header with options: UDP 8, TCP 20–60, DCCP 12–1020; all of an SCTP packet that
-    /// is no user data.
-    pub transport: u32,
-    /// Media header: RTP 12, RTCP all of it.
-    pub media: u32,
-    /// Application payload.
-    pub payload: u32,
-}
-
-impl Layers {
-    /// Bytes of all of them.
+    /// Bytes quoted behind the IP header, ports included.
     #[must_use]
-    pub const fn total(self) -> u32 {
-        self.transport + self.media + self.payload
+    pub const fn bytes(&self) -> u32 {
+        4 + self.len as u32
     }
-}
-
-impl Body {
-    /// True if it surely has nothing to give back when it goes: of most bodies that were received, whose
-    /// payload is virtual or was taken.
-    #[inline(always)]
+    /// What is quoted behind the ports.
     #[must_use]
-    pub fn owns_nothing(&self) -> bool {
-        match self {
-            // All fields named, so that one more is asked whether it owns anything.
-            Self::Tcp(tcp::Segment {
-                sack,
-                payload,
-                seq: _,
-                ack: _,
-                window: _,
-                flags: _,
-                mss: _,
-                window_scale: _,
-                sack_permitted: _,
-                timestamps: _,
-            }) => sack.is_none() && matches!(payload, Payload::Virtual { .. }),
-            Self::Udp(Frame::Data(payload) | Frame::Rtp(rtp::Packet { payload, .. })) => {
-                matches!(payload, Payload::Virtual { .. })
-            }
-            _ => false,
-        }
+    pub fn behind_ports(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
     }
-
-    /// Its bytes, layer by layer.
-    #[inline(always)]
+    /// The four bytes behind the ports, if this is a quote of that protocol.
     #[must_use]
-    pub fn layers(&self) -> Layers {
-        match self {
-            Self::Udp(frame) => {
-                let (media, payload) = frame.lengths();
-                Layers { transport: 8, media: media as u32, payload: payload as u32 }
-            }
-            Self::Tcp(segment) => Layers {
-                transport: segment.header_bytes() as u32,
-                media: 0,
-                payload: segment.payload.len() as u32,
-            },
-            Self::Dccp(packet) => {
-                let (media, payload) = packet.payload.lengths();
-                let transport = packet.header_bytes() as u32;
-                Layers { transport, media: media as u32, payload: payload as u32 }
-            }
-            Self::Sctp(packet) => {
-                let (transport, media, payload) = packet.lengths();
-                Layers { transport: transport as u32, media: media as u32, payload: payload as u32 }
-            }
-            Self::Tfrc(packet) => {
-                let (media, payload) = match packet {
-                    tfrc::Packet::Data(data) => data.payload.lengths(),
-                    tfrc::Packet::Feedback(_) => (0, 0),
-                };
-                let transport = 8 + packet.header_bytes() as u32;
-                Layers { transport, media: media as u32, payload: payload as u32 }
-            }
-            // RFC 792: eight bytes, then the offending IP header and what is quoted of its data.
-            Self::TooBig { quote, .. } => {
-                let payload = quote.version.header_bytes() + quote.transport.bytes();
-                Layers { transport: 8, media: 0, payload }
-            }
-        }
+    pub fn word(&self, protocol: u8) -> Option<u32> {
+        let word = self.behind_ports().first_chunk()?;
+        (self.protocol == protocol).then(|| u32::from_be_bytes(*word))
     }
 }
 
 const _: () = assert!(size_of::<Packet>() <= 40);
-const _: () = assert!(size_of::<Body>() <= 128);

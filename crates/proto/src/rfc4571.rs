@@ -6,8 +6,9 @@
 
 use bytes::{Buf as _, Bytes, BytesMut};
 
-use crate::packet::Frame;
-use crate::wire::{self, Hints};
+use crate::frame;
+use crate::frame::Frame;
+use crate::octets::Hints;
 
 /// Bytes of LENGTH (RFC 4571 §2).
 pub const LENGTH_BYTES: usize = 2;
@@ -23,7 +24,7 @@ pub fn frame(frame: &Frame) -> Option<Bytes> {
     let mut bytes = Vec::with_capacity(LENGTH_BYTES + usize::from(length));
     // RFC 4571 §2: LENGTH in network byte order, itself not counted.
     bytes.extend_from_slice(&length.to_be_bytes());
-    wire::emit_frame(frame, &mut bytes);
+    frame::emit(frame, &mut bytes);
     Some(bytes.into())
 }
 
@@ -87,7 +88,7 @@ impl Iterator for Deframer {
             if packet.is_empty() {
                 continue;
             }
-            match wire::parse_media(&packet, Hints::default()) {
+            match frame::parse_media(&packet, Hints::default()) {
                 Ok(frame) => return Some(frame),
                 Err(_) => self.rx_error += 1,
             }

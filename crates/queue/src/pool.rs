@@ -1,6 +1,7 @@
 //! Where the bodies of travelling packets wait, so that queues move only labels.
 
-use talkspurt_proto::packet::{Bodies, Body, BodyId};
+use talkspurt_proto::body::{Bodies, Body};
+use talkspurt_proto::packet::BodyId;
 
 /// A slab of bodies with a free list; slots are used again, latest first (warm in the cache).
 #[derive(Debug, Default)]
@@ -93,7 +94,8 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talkspurt_proto::packet::{Frame, Payload};
+    use talkspurt_proto::frame::Frame;
+    use talkspurt_proto::packet::Payload;
     use talkspurt_proto::tcp::{self, Segment};
 
     fn body(offset: u64) -> Body {

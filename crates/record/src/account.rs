@@ -1,7 +1,7 @@
 //! The books of one direction of a flow: sums over the measure window, what is still open, and how
 //! both become a row of the `flows` table.
 
-use talkspurt_proto::packet::Layers;
+use talkspurt_proto::body::Layers;
 use talkspurt_proto::time::Duration;
 
 use crate::frame_state::FrameState;

@@ -8,9 +8,11 @@
 //! is resampled in floating point, whose last bit is the processor's; and how long messages waited for
 //! their turn, which follows from what arrived and what was delivered. Reports count by their XXH3-64.
 
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Kind, WireSeq};
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{Body, Frame, Packet, Payload, Quote, Quoted};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Packet, Payload, Quote};
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, Topic};
 use talkspurt_proto::sctp::{self, Chunk};
 use talkspurt_proto::tcp::Segment;
@@ -230,13 +232,18 @@ impl Record<'_> {
             .u8(quote.ttl)
             .u8(quote.dscp)
             .u8(quote.ecn as u8);
-        match quote.transport {
-            Quoted::Udp => self.u8(0).u32(0),
-            Quoted::Tcp { seq } => self.u8(1).u32(seq),
-            Quoted::Dccp { seq, kind, data_offset, ccval, cscov } => {
-                self.u8(2).number(seq).u8(kind).u8(data_offset).u8(ccval).u8(cscov)
-            }
-            Quoted::Sctp { tag } => self.u8(3).u32(tag),
+        let quoted = &quote.transport;
+        if let Some(seq) = quoted.word(wire::tcp::PROTOCOL) {
+            self.u8(1).u32(seq)
+        } else if let Some(tag) = quoted.word(wire::sctp::PROTOCOL) {
+            self.u8(3).u32(tag)
+        } else if let Some(seq) = wire::dccp::quoted_seq(quoted) {
+            // RFC 4340 §5.1, behind the ports: Data Offset, CCVal and CsCov, checksum, Type and X.
+            let header = quoted.behind_ports();
+            let (ccval, cscov) = (header[1] >> 4, header[1] & 0xf);
+            self.u8(2).number(seq).u8(header[4] >> 1 & 0xf).u8(header[0]).u8(ccval).u8(cscov)
+        } else {
+            self.u8(0).u32(0)
         }
     }
 

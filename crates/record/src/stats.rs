@@ -6,8 +6,9 @@
 
 use std::collections::BTreeMap;
 
+use talkspurt_proto::body::{Body, Layers};
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{Body, Layers, Packet};
+use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, RxError, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
 

@@ -13,8 +13,10 @@ mod room;
 use std::collections::BTreeMap;
 use std::io;
 
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::Kind;
-use talkspurt_proto::packet::{Body, Ecn, Frame, Packet};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Ecn, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::tcp::{Flags, Segment};
 use talkspurt_proto::tfrc;

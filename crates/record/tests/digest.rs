@@ -8,12 +8,12 @@ use support::{
     Line, Told, dccp_ack, dccp_rtp, ms, packet, refusal, rtp, segment, tell, tfrc_feedback,
     tfrc_rtp,
 };
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{self, Kind, ResetCode, WireSeq};
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{
-    Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote, Quoted,
-};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, Payload, Quote};
 use talkspurt_proto::probe::{DropReason, Gauge, Note, Place, Playout, RxError};
 use talkspurt_proto::rtcp::{Compound, ReportBlock};
 use talkspurt_proto::tcp::{Flags, SackBlocks};
@@ -157,8 +157,8 @@ fn every_header_field_and_every_byte_that_matters_counts() {
         too_big(577, &|quote| quote.ttl -= 1),
         too_big(577, &|quote| quote.dscp = 46),
         too_big(577, &|quote| quote.ecn = Ecn::Ce),
-        too_big(577, &|quote| quote.transport = Quoted::Udp),
-        too_big(577, &|quote| quote.transport = Quoted::Tcp { seq: 2 }),
+        too_big(577, &|quote| quote.transport = talkspurt_proto::udp::wire::quoted(8)),
+        too_big(577, &|quote| quote.transport = talkspurt_proto::tcp::wire::quoted(2)),
         one(Line::Received(label, refusal(577))),
         one(Line::Answered(label, label, refusal(577))),
     ]);

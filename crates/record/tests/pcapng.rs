@@ -6,7 +6,9 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PacketBox, Payload};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints};
@@ -205,7 +207,7 @@ fn dccp_and_tfrc_are_written_too() {
     let (kind, options) = (dccp::Kind::DataAck { ack }, dccp::Options::default());
     let packet = dccp::Packet { seq, ccval: 3, cscov: 1, kind, options, payload: payload.clone() };
     let data = tfrc::Data { seq: 1, timestamp: 2, rtt: 3, payload };
-    let bodies = [Body::Dccp(Box::new(packet)), Body::Tfrc(tfrc::Packet::Data(data))];
+    let bodies = [Body::Dccp(PacketBox::new(packet)), Body::Tfrc(tfrc::Packet::Data(data))];
     for (number, body) in (0..).zip(&bodies) {
         let label = label(number, 0, Ecn::Ect0);
         let place = Place::Peer(6);

@@ -8,7 +8,7 @@ use support::{
     Line, Told, control, counts, data, floats, flow, layout, ms, near, packet, rtp, segment, side,
     tell, texts,
 };
-use talkspurt_proto::packet::Body;
+use talkspurt_proto::body::Body;
 use talkspurt_proto::probe::{DropReason, Note, Place, Playout};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::{FlowSummary, Layout, Options, Recorder, Recording, Stats};

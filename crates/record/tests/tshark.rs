@@ -12,9 +12,9 @@ use dissector::{
     GOOD, MEDIA_PORT, PLAIN_PORT, Seen, assert_clean, capture, complaints, ends, fields, over_both,
     tshark, tshark_is_here,
 };
-use talkspurt_proto::packet::{
-    Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote, Quoted,
-};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, Payload, Quote};
 use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
 use talkspurt_proto::tcp::{Flags, SackBlocks, Segment};
 use talkspurt_proto::time::Instant;
@@ -445,7 +445,7 @@ fn packet_too_big() {
             ttl: 61,
             dscp: 46,
             ecn: Ecn::Ect0,
-            transport: Quoted::Udp,
+            transport: talkspurt_proto::udp::wire::quoted(8),
         };
         [(0, true, Body::TooBig { mtu: 1280, quote })]
     };

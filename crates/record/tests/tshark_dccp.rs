@@ -15,11 +15,11 @@ use dissector::{
     COMPLAINT, GOOD, MEDIA_PORT, PLAIN_PORT, Seen, assert_clean, capture, complaints, ends, fields,
     over_both, tshark, tshark_is_here,
 };
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::options::{Feature, Opt, ccid_option};
 use talkspurt_proto::dccp::{Kind, Options, Packet, ResetCode, WireSeq};
-use talkspurt_proto::packet::{
-    Body, BodyId, Ecn, Frame, IpVersion, Packet as Label, Payload, Quote,
-};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet as Label, PacketBox, Payload, Quote};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends};
 use talkspurt_proto::{rtp, tfrc};
@@ -62,7 +62,7 @@ fn every_type() -> Vec<Packet> {
 }
 
 fn seen(packets: &[Packet]) -> Vec<Seen> {
-    let body = |packet: &Packet| Body::Dccp(Box::new(packet.clone()));
+    let body = |packet: &Packet| Body::Dccp(PacketBox::new(packet.clone()));
     (0..).zip(packets).map(|(i, packet)| (i * 1000, false, body(packet))).collect()
 }
 
@@ -305,7 +305,7 @@ fn damage_shows_as_far_as_the_checksum_covers() {
     }
     let packet = Packet { cscov: 2, payload: data(40), ..every_type()[2].clone() };
     let mut sound = Vec::new();
-    let (ends, body) = (ends(IpVersion::V4, PLAIN_PORT), Body::Dccp(Box::new(packet)));
+    let (ends, body) = (ends(IpVersion::V4, PLAIN_PORT), Body::Dccp(PacketBox::new(packet)));
     wire::emit(&label(), &body, &ends, &mut sound).expect("fits");
     let data_at = 20 + 16;
     for (at, covered) in [(data_at + 3, true), (data_at + 4, false), (data_at + 39, false)] {
@@ -389,7 +389,7 @@ fn a_router_quotes_dccp() {
             Packet { seq: short, kind: Kind::Ack { ack: short }, ..every_type()[2].clone() },
         ];
         let answer = |packet: &Packet| {
-            let refused = Body::Dccp(Box::new(packet.clone()));
+            let refused = Body::Dccp(PacketBox::new(packet.clone()));
             let quote = Quote::of(&Label { version, ..label() }, &refused).expect("no answer");
             (0, true, Body::TooBig { mtu: 1280, quote })
         };

@@ -12,7 +12,9 @@ use dissector::{
     COMPLAINT, MEDIA_PORT, PLAIN_PORT, assert_clean, capture, complaints, fields, over_both,
     tshark, tshark_is_here,
 };
-use talkspurt_proto::packet::{Body, Frame, IpVersion, Payload, Quote, Quoted};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{IpVersion, PacketBox, Payload, Quote};
 use talkspurt_proto::rtp;
 use talkspurt_proto::sctp::{
     Cause, Chunk, Data, ForwardTsn, Init, Number, Packet, Parameter, Sack, Skipped,
@@ -83,7 +85,7 @@ fn every_chunk() -> Vec<Chunk> {
 }
 
 fn body(tag: u32, chunks: Vec<Chunk>) -> Body {
-    Body::Sctp(Box::new(Packet { tag, chunks }))
+    Body::Sctp(PacketBox::new(Packet { tag, chunks }))
 }
 
 #[test]
@@ -182,7 +184,7 @@ fn a_router_quotes_sctp() {
             ttl: 60,
             dscp: 0,
             ecn: talkspurt_proto::packet::Ecn::NotEct,
-            transport: Quoted::Sctp { tag: 0x0506_0708 },
+            transport: talkspurt_proto::sctp::wire::quoted(0x0506_0708),
         };
         let body = Body::TooBig { mtu: 1280, quote };
         let path = capture("sctp-too-big", version, PLAIN_PORT, &[(0, true, body)]);

@@ -10,7 +10,8 @@
 //! less than the least delay, so the link also looks again when both have passed. That is no further
 //! event as long as the next arrival comes first, and else at most one in the least delay.
 
-use talkspurt_proto::packet::{Bodies, Packet, Quote};
+use talkspurt_proto::body::Bodies;
+use talkspurt_proto::packet::{Packet, Quote};
 use talkspurt_proto::probe::{DropReason, LinkCounters, Note, Place, Probe, Topic, UNNUMBERED};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};

@@ -8,8 +8,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use talkspurt_app::peer::{Action, Peer};
+use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::PathNews;
-use talkspurt_proto::packet::{Bodies, Body, Ecn, Packet, PathId, Quote};
+use talkspurt_proto::packet::{Ecn, Packet, PathId, Quote};
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 

@@ -1,6 +1,7 @@
 //! Bulk data over TCP: how it is handed over does not show, and room is filled when it is heard of.
 
-use talkspurt_proto::packet::{Body, Ecn, PathId};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::{Ecn, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::rtcp;
 use talkspurt_proto::tcp::{self, Controller, Segment};

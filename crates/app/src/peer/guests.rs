@@ -2,8 +2,9 @@
 //! Identifier. Each is a whole [`Peer`]; its own endpoint never opens, and while it speaks it has that of
 //! the association in its place.
 
+use talkspurt_proto::body::Bodies;
 use talkspurt_proto::endpoint::{Endpoint, Event};
-use talkspurt_proto::packet::{Bodies, Frame};
+use talkspurt_proto::frame::Frame;
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::sctp::{Delivered, Sending};
 use talkspurt_proto::time::{Instant, earlier};

@@ -2,7 +2,8 @@
 //! is not played go to `packets`.
 
 use bytes::Bytes;
-use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::Payload;
 use talkspurt_proto::probe::{Gauge, Note, Playout, Probe, RxError, Stamped, Topic};
 use talkspurt_proto::rfc4571::Deframer;
 use talkspurt_proto::rng::Rng;

@@ -1,8 +1,10 @@
 //! A sender that changes its codec in the middle of a call, and the listener who follows it by what
 //! the packets say: two peers over a wire of 30 ms.
 
+use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{Bodies, Body, BodyId, Frame, IpVersion, PathId};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, RxError, Stamped};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, udp};

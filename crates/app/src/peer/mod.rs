@@ -25,8 +25,10 @@ use incoming::Incoming;
 pub use incoming::{MediaSink, Sink};
 use outgoing::Outgoing;
 pub use sizing::Sizing;
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, PathNews, Transmit};
-use talkspurt_proto::packet::{Bodies, Body, BodyId, Damage, Ecn, Frame, IpVersion, PathId};
+use talkspurt_proto::body::{Bodies, Body};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, PathNews, Transmit};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Damage, Ecn, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Instant, earlier};
@@ -213,7 +215,8 @@ impl Peer {
             self.incoming.deliver(local, &self.clock, frame, &mut self.rtcp, stamped);
             return false;
         }
-        self.transport.receive(local, (path, ecn, Damage::None), body, stamped);
+        let arrival = Arrival { path, ecn, damage: Damage::None };
+        self.transport.receive(local, arrival, body, stamped);
         self.look_for_room();
         true
     }
@@ -254,7 +257,13 @@ impl Peer {
     }
 
     #[inline(always)]
-    fn take_in<P: Probe>(&mut self, local: Instant, input: Input, now: Instant, probe: &mut P) {
+    fn take_in<P: Probe>(
+        &mut self,
+        local: Instant,
+        input: Input<Body>,
+        now: Instant,
+        probe: &mut P,
+    ) {
         self.transport.handle(local, input, &mut Stamped { probe, now, place: self.place() });
         self.look_for_room();
     }
@@ -307,12 +316,12 @@ impl Peer {
             }
             let mut output = self.transport.poll(local, stamped);
             let ip_bytes = match &output {
-                Output::Transmit(Transmit { body, .. }) => self.ip_bytes(body),
+                Output::Transmit(Transmit { packet, .. }) => self.ip_bytes(packet),
                 _ => 0,
             };
             match output {
-                Output::Transmit(Transmit { path, ecn, body }) => {
-                    return Action::Send { path, ecn, ip_bytes, body: bodies.put(|| body) };
+                Output::Transmit(Transmit { path, ecn, packet }) => {
+                    return Action::Send { path, ecn, ip_bytes, body: bodies.put(|| packet) };
                 }
                 // Looked at where it lies: what is moved as soon as it was written stalls.
                 Output::Deliver(ref mut frame) => match &self.transport {

@@ -1,7 +1,9 @@
 //! The way out: source, RTP, send queue, and into the transport as it has room.
 
+use talkspurt_proto::body::{Bodies, Body};
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
-use talkspurt_proto::packet::{Bodies, Body, BodyId, Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Payload};
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Instant;

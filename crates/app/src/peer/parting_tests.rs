@@ -1,8 +1,9 @@
 //! A speaker whose path has become too narrow for anything it has to say, BYE included: what is
 //! discarded, and when it parts all the same. Bulk data is cut instead.
 
+use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{Body, Ecn, IpVersion, PathId, Quote, Quoted};
+use talkspurt_proto::packet::{Ecn, IpVersion, PathId, Quote};
 use talkspurt_proto::probe::{Note, Place, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{rtcp, tfrc};
@@ -60,7 +61,7 @@ fn narrow(mut parts: Parts) -> Eye {
         ttl: 64,
         dscp: 0,
         ecn: Ecn::NotEct,
-        transport: Quoted::Udp,
+        transport: talkspurt_proto::wire::udp::quoted(8),
     };
     for ms in 0..=8000 {
         let now = Instant::ZERO + MS * ms;

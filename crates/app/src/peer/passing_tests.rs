@@ -1,7 +1,8 @@
 //! Datagrams that pass their transport by: nothing may show of it.
 
 use proptest::prelude::*;
-use talkspurt_proto::packet::{Body, Ecn, PathId};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::{Ecn, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::rtcp;
 use talkspurt_proto::time::{Duration, Instant};

@@ -3,7 +3,8 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use talkspurt_proto::packet::{Body, IpVersion};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::{dccp, tfrc};
 
 /// How packet lengths are counted.
@@ -80,7 +81,9 @@ fn ns2_dccp_bytes(packet: &dccp::Packet, opening_bytes: u32) -> u32 {
 mod tests {
     use super::*;
     use dccp::{Kind, ResetCode, SeqNo};
-    use talkspurt_proto::packet::{Frame, Payload};
+    use talkspurt_proto::frame::Frame;
+    use talkspurt_proto::packet::PacketBox;
+    use talkspurt_proto::packet::Payload;
     use talkspurt_proto::tcp;
 
     fn data(len: u64) -> Frame {
@@ -92,7 +95,7 @@ mod tests {
         let seq = SeqNo::first(7).extended();
         let packet =
             dccp::Packet { seq, ccval: 0, cscov: 0, kind, options, payload: data(payload) };
-        Sizing::Ns2.ip_bytes(IpVersion::V4, &Body::Dccp(Box::new(packet)), 88)
+        Sizing::Ns2.ip_bytes(IpVersion::V4, &Body::Dccp(PacketBox::new(packet)), 88)
     }
 
     /// ns-2.35's trace of 160-byte packets over Agent/DCCP/TCPlike and Agent/DCCP/TFRC: kinds and

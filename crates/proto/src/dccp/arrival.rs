@@ -5,10 +5,12 @@ use super::ccid::{Acknowledgement, Arrival, Receiver as _, Sender as _};
 use super::data_dropped::DropCode;
 use super::receive_options::Heard;
 use super::{Dccp, Kind, Packet, ResetCode, SeqNo, Service, State};
-use crate::packet::{Damage, Ecn, Frame, Payload};
-use crate::probe::{Probe, RxError};
+use crate::frame;
+use crate::frame::Frame;
+use crate::gauge::{EndpointProbe, RxError};
+use crate::octets::checksum::crc32c;
+use crate::packet::{Damage, Ecn, Payload};
 use crate::time::{Duration, Instant};
-use crate::wire::{self, checksum::crc32c};
 
 /// §7.5.4: Syncs for invalid packets in one second, at most.
 const SYNCS_PER_SECOND: u8 = 8;
@@ -30,7 +32,7 @@ fn covered(packet: &Packet) -> Option<usize> {
 }
 
 impl Dccp {
-    pub(super) fn on_dccp<P: Probe>(
+    pub(super) fn on_dccp<P: EndpointProbe>(
         &mut self,
         now: Instant,
         ecn: Ecn,
@@ -206,7 +208,7 @@ impl Dccp {
     }
 
     /// Steps 8 to 16
-    fn on_valid<P: Probe>(
+    fn on_valid<P: EndpointProbe>(
         &mut self,
         now: Instant,
         mut arrived: Arrived,
@@ -254,7 +256,7 @@ impl Dccp {
     }
 
     /// Steps 10 to 12: the states of the handshake. False if the packet ends here.
-    fn advance<P: Probe>(
+    fn advance<P: EndpointProbe>(
         &mut self,
         now: Instant,
         packet: &Packet,
@@ -301,7 +303,7 @@ impl Dccp {
     }
 
     /// The half-connections hear of the packet.
-    fn inform<P: Probe>(
+    fn inform<P: EndpointProbe>(
         &mut self,
         now: Instant,
         packet: &Packet,
@@ -347,7 +349,7 @@ impl Dccp {
     }
 
     /// Step 16. Data on Request and Response is not looked at.
-    fn deliver<P: Probe>(
+    fn deliver<P: EndpointProbe>(
         &mut self,
         now: Instant,
         Arrived { seq, corrupt, .. }: Arrived,
@@ -376,7 +378,7 @@ impl Dccp {
 /// The CRC-32c of a frame, as it stands on the wire (§9.3).
 pub(super) fn checksum(frame: &Frame) -> u32 {
     let mut bytes = Vec::with_capacity(frame.wire_bytes());
-    wire::emit_frame(frame, &mut bytes);
+    frame::emit(frame, &mut bytes);
     crc32c(&bytes)
 }
 

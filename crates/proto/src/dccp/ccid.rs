@@ -8,8 +8,8 @@ use super::ackvec::AckVector;
 use super::options::Options;
 use super::seqno::SeqNo;
 use super::{ccid2, ccid3};
+use crate::gauge::EndpointProbe;
 use crate::packet::Ecn;
-use crate::probe::Probe;
 use crate::rate::Permit;
 use crate::time::{Duration, Instant};
 
@@ -69,7 +69,7 @@ pub trait Sender {
     /// Options for the next data packet (such as RFC 6323's RTT Estimate).
     fn options(&mut self, now: Instant, out: &mut Options);
     /// A packet left, of data or not.
-    fn on_sent<P: Probe>(&mut self, now: Instant, packet: &Departure, probe: &mut P);
+    fn on_sent<P: EndpointProbe>(&mut self, now: Instant, packet: &Departure, probe: &mut P);
     /// Any packet of the other side arrived, told before `on_ack` if it is one: what lets lost
     /// acknowledgements be seen (RFC 4341 §6.1.1). `data_bytes` is `None` for those without data.
     fn on_arrival(&mut self, _now: Instant, _packet: &Arrival<'_>) {}
@@ -79,11 +79,11 @@ pub trait Sender {
         false
     }
     /// An acknowledgement came.
-    fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P);
+    fn on_ack<P: EndpointProbe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P);
     /// When it has something to do by itself.
     fn deadline(&self) -> Option<Instant>;
     /// Its deadline has come.
-    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P);
+    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P);
     /// The Ack Ratio it would like the other side to keep, if it has a wish (RFC 4341 §6.1.1).
     fn ack_ratio(&self) -> Option<u16>;
     /// Data packets it may have in flight in one round trip, for the Sequence Window (§7.5.2).
@@ -99,7 +99,7 @@ pub trait Sender {
 /// The half that receives data: HC-receiver.
 pub trait Receiver {
     /// A packet arrived; the Ack Vector has already noted it.
-    fn on_packet<P: Probe>(&mut self, now: Instant, packet: &Arrival<'_>, probe: &mut P);
+    fn on_packet<P: EndpointProbe>(&mut self, now: Instant, packet: &Arrival<'_>, probe: &mut P);
     /// True if an acknowledgement should leave now. It goes alone unless data is about to leave.
     fn wants_ack(&self, now: Instant) -> bool;
     /// When it will want one, if nothing happens before.

@@ -5,9 +5,13 @@ use super::ccid::{Departure, Receiver as _, Sender as _, SenderHalf};
 use super::options::{Opt, Options};
 use super::{Dccp, Kind, LONGEST_OPTIONS, Packet, ResetCode, SeqNo, State, WireSeq, arrival};
 use crate::endpoint::Transmit;
-use crate::packet::{Body, Ecn, Frame, PathId};
-use crate::probe::Probe;
+use crate::frame::Frame;
+use crate::gauge::EndpointProbe;
+use crate::packet::{Ecn, PacketBox, PathId};
 use crate::time::Instant;
+
+/// A packet on its way out.
+type Sent = Transmit<PacketBox<Packet>>;
 
 /// Header of a packet with an Acknowledgement Number in extended form (§5.1, §5.2).
 pub(super) const ACK_BYTES: usize = 24;
@@ -64,11 +68,11 @@ fn take(flag: &mut bool) -> bool {
 
 impl Dccp {
     /// The next packet owed.
-    pub(super) fn next_packet<P: Probe>(
+    pub(super) fn next_packet<P: EndpointProbe>(
         &mut self,
         now: Instant,
         probe: &mut P,
-    ) -> Option<Transmit> {
+    ) -> Option<Sent> {
         if let Some(reset) = self.owed.reset.take() {
             return Some(self.reset_packet(now, &reset, probe));
         }
@@ -83,7 +87,11 @@ impl Dccp {
         }
     }
 
-    fn next_of_connection<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Option<Transmit> {
+    fn next_of_connection<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        probe: &mut P,
+    ) -> Option<Sent> {
         if let Some(ack) = self.owed.sync.take() {
             return Some(self.plain_packet(now, Kind::Sync { ack: ack.extended() }, probe));
         }
@@ -104,7 +112,12 @@ impl Dccp {
     }
 
     /// §8.3.1
-    fn reset_packet<P: Probe>(&mut self, now: Instant, reset: &Reset, probe: &mut P) -> Transmit {
+    fn reset_packet<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        reset: &Reset,
+        probe: &mut P,
+    ) -> Sent {
         let Reset { ack, code, data, .. } = *reset;
         let kind = Kind::Reset { ack, code, data };
         match reset.seq {
@@ -121,7 +134,7 @@ impl Dccp {
     }
 
     /// RFC 5596 §2.2.1: its number is zero.
-    fn listen_packet(&mut self, now: Instant) -> Transmit {
+    fn listen_packet(&mut self, now: Instant) -> Sent {
         self.on_listen_sent(now);
         self.transmit(Packet {
             seq: SeqNo::default().extended(),
@@ -133,7 +146,7 @@ impl Dccp {
         })
     }
 
-    fn request_packet<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Transmit {
+    fn request_packet<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Sent {
         let seq = self.windows.next();
         let mut options = Options::default();
         options.push(Opt::Timestamp(self.clock(now)));
@@ -144,7 +157,7 @@ impl Dccp {
     }
 
     /// §8.1.3; with an Init Cookie the listener forgets at once (§8.1.4).
-    fn response_packet<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Transmit {
+    fn response_packet<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Sent {
         let fixed = self.version.header_bytes() as usize + RESPONSE_BYTES;
         let room = self.owed.allowance.unwrap_or(usize::MAX).saturating_sub(fixed);
         let room = room.min(LONGEST_OPTIONS) & !3;
@@ -172,32 +185,32 @@ impl Dccp {
     }
 
     /// A packet whose type says it all.
-    fn plain_packet<P: Probe>(&mut self, now: Instant, kind: Kind, probe: &mut P) -> Transmit {
+    fn plain_packet<P: EndpointProbe>(&mut self, now: Instant, kind: Kind, probe: &mut P) -> Sent {
         let seq = self.windows.next();
         let options = self.least_options();
         self.finish_packet(now, seq, kind, options, None, probe)
     }
 
-    fn ack_packet<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Transmit {
+    fn ack_packet<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Sent {
         let seq = self.windows.next();
         let room = self.space(ACK_BYTES).min(LONGEST_OPTIONS) & !3;
         let options = self.ack_options(now, seq, room, false);
         self.pure_ack(now, seq, options, probe)
     }
 
-    fn pure_ack<P: Probe>(
+    fn pure_ack<P: EndpointProbe>(
         &mut self,
         now: Instant,
         seq: SeqNo,
         options: Options,
         probe: &mut P,
-    ) -> Transmit {
+    ) -> Sent {
         let kind = Kind::Ack { ack: self.ack_number() };
         self.finish_packet(now, seq, kind, options, None, probe)
     }
 
     /// Data, with the Acknowledgement if one is due and there is room for both.
-    fn data_packet<P: Probe>(&mut self, now: Instant, frame: Frame, probe: &mut P) -> Transmit {
+    fn data_packet<P: EndpointProbe>(&mut self, now: Instant, frame: Frame, probe: &mut P) -> Sent {
         let seq = self.windows.next();
         let mut extra = Options::default();
         if let Some(sender) = &mut self.sender {
@@ -233,7 +246,7 @@ impl Dccp {
         self.finish_data(now, seq, kind, options, frame, probe)
     }
 
-    fn finish_data<P: Probe>(
+    fn finish_data<P: EndpointProbe>(
         &mut self,
         now: Instant,
         seq: SeqNo,
@@ -241,7 +254,7 @@ impl Dccp {
         options: Options,
         frame: Frame,
         probe: &mut P,
-    ) -> Transmit {
+    ) -> Sent {
         let transmit = self.finish_packet(now, seq, kind, options, Some(frame), probe);
         self.ask(now);
         transmit
@@ -309,7 +322,7 @@ impl Dccp {
     }
 
     /// Every numbered packet passes here: the CCID hears of it, and it gets its header.
-    fn finish_packet<P: Probe>(
+    fn finish_packet<P: EndpointProbe>(
         &mut self,
         now: Instant,
         seq: SeqNo,
@@ -317,7 +330,7 @@ impl Dccp {
         options: Options,
         frame: Option<Frame>,
         probe: &mut P,
-    ) -> Transmit {
+    ) -> Sent {
         let data_bytes = frame.as_ref().map(|frame| frame.wire_bytes() as u32);
         let (mut ccval, mut ecn) = (0, Ecn::NotEct);
         if let Some(sender) = &mut self.sender {
@@ -343,16 +356,10 @@ impl Dccp {
         sent
     }
 
-    fn transmit(&mut self, mut packet: Packet) -> Transmit {
+    fn transmit(&mut self, mut packet: Packet) -> Sent {
         packet.options.pad();
-        let packet = match self.spare.take() {
-            Some(mut spare) => {
-                *spare = packet;
-                spare
-            }
-            None => Box::new(packet),
-        };
-        Transmit { path: PathId(0), ecn: Ecn::NotEct, body: Body::Dccp(packet) }
+        let packet = self.spare.take().with(packet);
+        Transmit { path: PathId(0), ecn: Ecn::NotEct, packet }
     }
 
     /// §7.7: Request and Response count as data.

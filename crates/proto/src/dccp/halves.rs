@@ -7,7 +7,7 @@ use super::ccid::{
 use super::config::{Ccid, Config};
 use super::options::Options;
 use super::{ccid2, ccid3};
-use crate::probe::Probe;
+use crate::gauge::EndpointProbe;
 use crate::rate::{Kind, Permit, Rung};
 use crate::time::{Duration, Instant};
 
@@ -31,7 +31,7 @@ pub(super) const fn kind(ccid: Ccid) -> Kind {
 impl SenderHalf {
     /// The half of a connection, or of one that changed its CCID, from now on. `rtt` is the
     /// handshake's.
-    pub(super) fn begin<P: Probe>(
+    pub(super) fn begin<P: EndpointProbe>(
         now: Instant,
         ccid: Ccid,
         config: &Config,
@@ -103,7 +103,7 @@ impl Sender for SenderHalf {
     fn options(&mut self, now: Instant, out: &mut Options) {
         dispatch!(SenderHalf, self, ccid => ccid.options(now, out));
     }
-    fn on_sent<P: Probe>(&mut self, now: Instant, packet: &Departure, probe: &mut P) {
+    fn on_sent<P: EndpointProbe>(&mut self, now: Instant, packet: &Departure, probe: &mut P) {
         dispatch!(SenderHalf, self, ccid => ccid.on_sent(now, packet, probe));
     }
     fn on_arrival(&mut self, now: Instant, packet: &Arrival<'_>) {
@@ -112,13 +112,13 @@ impl Sender for SenderHalf {
     fn owes_ack(&mut self) -> bool {
         dispatch!(SenderHalf, self, ccid => ccid.owes_ack())
     }
-    fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
+    fn on_ack<P: EndpointProbe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
         dispatch!(SenderHalf, self, ccid => ccid.on_ack(now, ack, probe));
     }
     fn deadline(&self) -> Option<Instant> {
         dispatch!(SenderHalf, self, ccid => ccid.deadline())
     }
-    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         dispatch!(SenderHalf, self, ccid => ccid.on_timeout(now, probe));
     }
     fn ack_ratio(&self) -> Option<u16> {
@@ -139,7 +139,7 @@ impl Sender for SenderHalf {
 }
 
 impl Receiver for ReceiverHalf {
-    fn on_packet<P: Probe>(&mut self, now: Instant, packet: &Arrival<'_>, probe: &mut P) {
+    fn on_packet<P: EndpointProbe>(&mut self, now: Instant, packet: &Arrival<'_>, probe: &mut P) {
         dispatch!(ReceiverHalf, self, ccid => ccid.on_packet(now, packet, probe));
     }
     fn wants_ack(&self, now: Instant) -> bool {

@@ -23,6 +23,7 @@ mod departure;
 mod dropped;
 mod features;
 mod halves;
+pub mod in_udp;
 mod negotiated;
 mod opening;
 pub mod options;
@@ -33,6 +34,7 @@ pub mod seqno;
 mod service;
 mod timers;
 mod windows;
+pub mod wire;
 
 pub use ackvec::AckVector;
 pub use config::{Ccid, Config, UnknownCcid};
@@ -44,9 +46,10 @@ pub use send_capacity::KEPT_BYTES;
 pub use seqno::{SeqNo, WireSeq};
 pub use service::{Service, ServiceError};
 
-use crate::endpoint::{Endpoint, Event, Input, Output, PendingEvents};
-use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
-use crate::probe::{Note, Place, Probe, RxError, Topic};
+use crate::endpoint::{Arrival, Endpoint, Event, Input, Output, PendingEvents};
+use crate::frame::Frame;
+use crate::gauge::{EndpointNote, EndpointProbe, RxError, Topic};
+use crate::packet::{IpVersion, PacketBox};
 use crate::rate::Rung;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant, earlier};
@@ -115,7 +118,7 @@ pub struct Dccp {
     /// Received, not yet delivered.
     inbound: Option<Frame>,
     /// The last packet read, whose memory the next to leave takes.
-    spare: Option<Box<Packet>>,
+    spare: PacketBox<Packet>,
     /// The CCID said Now, and nothing was sent since.
     permitted: bool,
     /// When the CCID will, if nothing happens.
@@ -184,7 +187,7 @@ impl Dccp {
             owed: Owed::default(),
             frame: None,
             inbound: None,
-            spare: None,
+            spare: PacketBox::empty(),
             permitted: false,
             permit_at: None,
             used: false,
@@ -271,7 +274,7 @@ impl Dccp {
             ReceiverHalf::Two(_) => 0,
             ReceiverHalf::Three(ccid) => ccid.footprint(),
         });
-        let spare = self.spare.as_ref().map_or(0, |packet| {
+        let spare = self.spare.get().map_or(0, |packet| {
             size_of::<Packet>() + packet.options.footprint() + packet.payload.wire_bytes()
         });
         let own = self.vector.footprint() + self.dropped.footprint() + self.features.footprint();
@@ -295,36 +298,13 @@ impl Dccp {
         (self.rtt().unwrap_or(ASSUMED_RTT) * 2).max(MIN_WAIT)
     }
 
-    fn rx_error<P: Probe>(&self, now: Instant, probe: &mut P, what: RxError) {
-        if probe.wants(Topic::Event) {
-            probe.record(now, Place::Peer(0), &Note::RxError(what));
+    fn rx_error<P: EndpointProbe>(&self, now: Instant, probe: &mut P, what: RxError) {
+        if probe.observes(Topic::Event) {
+            probe.note(now, EndpointNote::RxError(what));
         }
     }
 
-    fn on_packet<P: Probe>(
-        &mut self,
-        now: Instant,
-        (ecn, damage): (Ecn, Damage),
-        body: &mut Body,
-        probe: &mut P,
-    ) {
-        match body {
-            Body::Dccp(packet) => {
-                self.on_dccp(now, ecn, damage, packet, probe);
-                if self.spare.is_none()
-                    && let Body::Dccp(packet) = std::mem::take(body)
-                {
-                    self.spare = Some(packet);
-                }
-            }
-            Body::TooBig { mtu, quote } => self.on_too_big(now, *mtu, quote.transport, probe),
-            Body::Udp(_) | Body::Tcp(_) | Body::Sctp(_) | Body::Tfrc(_) => {
-                self.rx_error(now, probe, RxError::Unexpected);
-            }
-        }
-    }
-
-    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         if Timers::due(&mut self.timers.time_wait, now) {
             (self.state, self.timers) = (State::Closed, Timers::default());
         }
@@ -367,11 +347,19 @@ impl Dccp {
 }
 
 impl Endpoint for Dccp {
-    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+    type Packet = PacketBox<Packet>;
+
+    fn handle<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        input: Input<PacketBox<Packet>>,
+        probe: &mut P,
+    ) {
         match input {
-            Input::Packet { path, ecn, damage, mut body } => {
-                return self.receive(now, (path, ecn, damage), &mut body, probe);
+            Input::Packet { arrival, mut packet } => {
+                return self.receive(now, arrival, &mut packet, probe);
             }
+            Input::TooBig { mtu, quote, .. } => self.on_too_big(now, mtu, &quote.transport, probe),
             Input::Frame(frame) => self.on_frame(frame),
             Input::Timeout => self.on_timeout(now, probe),
             Input::Open => self.open(now),
@@ -383,18 +371,21 @@ impl Endpoint for Dccp {
         self.settle(now);
     }
 
-    fn receive<P: Probe>(
+    fn receive<P: EndpointProbe>(
         &mut self,
         now: Instant,
-        (_, ecn, damage): (PathId, Ecn, Damage),
-        body: &mut Body,
+        Arrival { ecn, damage, .. }: Arrival,
+        packet: &mut PacketBox<Packet>,
         probe: &mut P,
     ) {
-        self.on_packet(now, (ecn, damage), body, probe);
+        self.on_dccp(now, ecn, damage, packet, probe);
+        if self.spare.is_empty() {
+            self.spare = packet.take();
+        }
         self.settle(now);
     }
 
-    fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {
+    fn poll<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Output<PacketBox<Packet>> {
         if let Some(event) = self.news.opening() {
             return event;
         }

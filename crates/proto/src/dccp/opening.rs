@@ -13,7 +13,7 @@ use super::{
     Windows,
 };
 use crate::endpoint::Event;
-use crate::probe::{Probe, RxError};
+use crate::gauge::{EndpointProbe, RxError};
 use crate::time::{Duration, Instant};
 
 /// RFC 4340 §8.1.5: the PARTOPEN timer. RFC 5596 §2.2.2: the first wait for a Request.
@@ -36,7 +36,7 @@ impl Dccp {
     }
 
     /// §8.5 step 3. True if the connection is now in RESPOND and the packet goes on.
-    pub(super) fn on_listen<P: Probe>(
+    pub(super) fn on_listen<P: EndpointProbe>(
         &mut self,
         now: Instant,
         packet: &Packet,
@@ -139,7 +139,7 @@ impl Dccp {
     }
 
     /// §8.5 step 10: the Response came.
-    pub(super) fn part_open<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    pub(super) fn part_open<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.state = State::PartOpen;
         self.timers.repeat_after(now, FIRST_WAIT);
         // §8.1.5: 4 MSL
@@ -150,7 +150,7 @@ impl Dccp {
     }
 
     /// §8.5 steps 11 and 12: both sides know.
-    pub(super) fn enter_open<P: Probe>(&mut self, now: Instant, seq: SeqNo, probe: &mut P) {
+    pub(super) fn enter_open<P: EndpointProbe>(&mut self, now: Instant, seq: SeqNo, probe: &mut P) {
         self.windows.osr = Some(seq);
         if self.state == State::Respond {
             self.begin_halves(now, probe);
@@ -173,7 +173,7 @@ impl Dccp {
     }
 
     /// The half-connections, by what was agreed (§10).
-    fn begin_halves<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn begin_halves<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.begin_sender(now, probe);
         self.begin_receiver();
     }
@@ -183,7 +183,7 @@ impl Dccp {
         Ccid::try_from(number).expect("only CCIDs of this end's list are agreed to")
     }
 
-    fn begin_sender<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn begin_sender<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         let (ccid, rtt) = (self.ccid(Location::Here), self.rtt());
         self.first_of_half = self.windows.gss + 1;
         self.sender = Some(SenderHalf::begin(now, ccid, &self.config, &self.ladder, rtt, probe));
@@ -203,7 +203,7 @@ impl Dccp {
     }
 
     /// A feature has a new value: what follows from it.
-    pub(super) fn on_feature<P: Probe>(
+    pub(super) fn on_feature<P: EndpointProbe>(
         &mut self,
         now: Instant,
         (number, location): Changed,

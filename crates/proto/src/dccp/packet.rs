@@ -2,7 +2,7 @@
 
 use super::options::Options;
 use super::seqno::WireSeq;
-use crate::packet::Frame;
+use crate::frame::Frame;
 
 /// A DCCP packet, ports and checksum apart.
 #[derive(Clone, Debug, PartialEq)]

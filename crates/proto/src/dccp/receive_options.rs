@@ -3,7 +3,7 @@
 
 use super::options::{Opt, ccid_option};
 use super::{Dccp, Kind, Location, Packet, ResetCode, SeqNo, State};
-use crate::probe::Probe;
+use crate::gauge::EndpointProbe;
 use crate::time::{Duration, Instant};
 
 /// Longest round-trip time a Timestamp Echo is believed about.
@@ -53,7 +53,7 @@ struct Place {
 
 impl Dccp {
     /// Step 8. `Err` says with which Reset the connection ends.
-    pub(super) fn hear<P: Probe>(
+    pub(super) fn hear<P: EndpointProbe>(
         &mut self,
         now: Instant,
         packet: &Packet,
@@ -104,7 +104,7 @@ impl Dccp {
     }
 
     /// §6. True if the option is one of the four.
-    fn hear_negotiation<P: Probe>(
+    fn hear_negotiation<P: EndpointProbe>(
         &mut self,
         now: Instant,
         option: &Opt<'_>,

@@ -3,10 +3,11 @@
 
 use super::ccid::{Sender as _, SenderHalf};
 use super::options::feature;
-use super::{Dccp, Location, State, departure};
+use super::{Dccp, Location, State, departure, wire};
 use crate::endpoint::{Endpoint as _, Event};
-use crate::packet::{Frame, IpVersion, Quoted};
-use crate::probe::{Probe, RxError};
+use crate::frame::Frame;
+use crate::gauge::{EndpointProbe, RxError};
+use crate::packet::{IpVersion, Quoted};
 use crate::rate::Permit;
 use crate::time::Instant;
 
@@ -96,17 +97,15 @@ impl Dccp {
     }
 
     /// RFC 4340 §14.1: believed only of a packet that may still be in the network.
-    pub(super) fn on_too_big<P: Probe>(
+    pub(super) fn on_too_big<P: EndpointProbe>(
         &mut self,
         now: Instant,
         mtu: u32,
-        quoted: Quoted,
+        quoted: &Quoted,
         probe: &mut P,
     ) {
-        let in_flight = match quoted {
-            Quoted::Dccp { seq, .. } => self.windows.acks(self.windows.ours_at(seq)),
-            Quoted::Udp | Quoted::Tcp { .. } | Quoted::Sctp { .. } => false,
-        };
+        let in_flight = wire::quoted_seq(quoted)
+            .is_some_and(|seq| self.windows.acks(self.windows.ours_at(seq)));
         if !in_flight {
             return self.rx_error(now, probe, RxError::OutOfWindow);
         }

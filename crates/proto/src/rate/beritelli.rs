@@ -12,8 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::config_error::{MAX_HEADER_BYTES, MAX_TIMEOUT};
 use super::ladder::Ladder;
 use super::{Permit, RateControl, Report, Rung};
+use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::math;
-use crate::probe::{Gauge, Note, Place, Probe, Topic};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -211,7 +211,12 @@ impl Beritelli {
     }
 
     /// A round-trip time known before the first feedback.
-    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+    pub fn set_initial_rtt<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        probe: &mut P,
+    ) {
         self.rtt.get_or_insert(rtt);
         self.tell(now, probe);
     }
@@ -276,12 +281,12 @@ impl Beritelli {
         self.owed = false;
     }
 
-    fn tell<P: Probe>(&mut self, now: Instant, probe: &mut P) {
-        if !probe.wants(Topic::Gauge) {
+    fn tell<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
+        if !probe.observes(Topic::Gauge) {
             return;
         }
         let mut note = |gauge, value| {
-            probe.record(now, Place::Peer(0), &Note::Gauge { gauge, value });
+            probe.note(now, EndpointNote::Gauge { gauge, value });
         };
         note(Gauge::Rate, self.rate);
         note(Gauge::LossEventRate, self.loss_event_rate);
@@ -315,7 +320,7 @@ impl RateControl for Beritelli {
         self.owed = true;
     }
 
-    fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
+    fn on_report<P: EndpointProbe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
         if let Some(sample) = report.rtt {
             let smoothed = self.rtt.map_or(sample, |rtt| (rtt * 9 + sample) / 10);
             self.rtt = Some(smoothed.max(Duration::from_nanos(1)));
@@ -345,7 +350,7 @@ impl RateControl for Beritelli {
         self.nofeedback
     }
 
-    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         if self.nofeedback.is_some_and(|at| at <= now) {
             // RFC 5348 §4.4: what was sent and not heard of halves the rate.
             if self.owed {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ladder::Ladder;
 use super::{Permit, RateControl, Report, Rung, Sender};
-use crate::probe::{Gauge, Note, Place, Probe, Topic};
+use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::time::{Duration, Instant};
 use crate::units::{Rate, Size};
 
@@ -224,7 +224,7 @@ impl<C: RateControl> Bucket<C> {
     }
 
     /// Changes the rung if it is time, and tells.
-    fn choose<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn choose<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.pending = false;
         self.look_at_rate();
         if self.is_spent() {
@@ -236,11 +236,11 @@ impl<C: RateControl> Bucket<C> {
             self.rung = rung;
             self.mint = 0;
         }
-        if !probe.wants(Topic::Gauge) {
+        if !probe.observes(Topic::Gauge) {
             return;
         }
         let mut note = |gauge, value| {
-            probe.record(now, Place::Peer(0), &Note::Gauge { gauge, value });
+            probe.note(now, EndpointNote::Gauge { gauge, value });
         };
         note(Gauge::Tokens, self.tokens.max(0) as f64 / BYTE as f64);
         if self.noted.replace(self.rung) != Some(self.rung) {
@@ -279,7 +279,12 @@ impl<C: RateControl> Bucket<C> {
 
 impl Bucket<Sender> {
     /// A round-trip time known before the first feedback (RFC 5348 §4.2).
-    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+    pub fn set_initial_rtt<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        probe: &mut P,
+    ) {
         self.settle(now);
         self.inner.set_initial_rtt(now, rtt, probe);
         self.choose(now, probe);
@@ -327,7 +332,7 @@ impl<C: RateControl> RateControl for Bucket<C> {
         self.pending |= self.next_up().is_some();
     }
 
-    fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
+    fn on_report<P: EndpointProbe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
         self.settle(now);
         let report = self.counted(report);
         self.inner.on_report(now, &report, probe);
@@ -341,7 +346,7 @@ impl<C: RateControl> RateControl for Bucket<C> {
         up.chain(self.inner.deadline()).chain(pending).min()
     }
 
-    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.settle(now);
         if self.inner.deadline().is_some_and(|deadline| deadline <= now) {
             self.inner.on_timeout(now, probe);

@@ -5,7 +5,7 @@ use super::beritelli::Beritelli;
 use super::bucket::Bucket;
 use super::config::Parameters;
 use super::{Permit, RateControl, Report, Rung, Sender};
-use crate::probe::Probe;
+use crate::gauge::EndpointProbe;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -56,7 +56,12 @@ impl Machine {
         Self::TokenBucket(Box::new(Bucket::new(now, &config, ladder, spacing, sender)))
     }
     /// A round-trip time known before the first feedback (RFC 5348 §4.2).
-    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+    pub fn set_initial_rtt<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        probe: &mut P,
+    ) {
         dispatch!(self, controller => controller.set_initial_rtt(now, rtt, probe));
     }
     /// Bytes held that reports could make more.
@@ -87,14 +92,14 @@ impl RateControl for Machine {
     fn on_sent(&mut self, now: Instant, bytes: u32) {
         dispatch!(self, controller => controller.on_sent(now, bytes));
     }
-    fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
+    fn on_report<P: EndpointProbe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
         dispatch!(self, controller => controller.on_report(now, report, probe));
     }
     #[inline]
     fn deadline(&self) -> Option<Instant> {
         dispatch!(self, controller => controller.deadline())
     }
-    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         dispatch!(self, controller => controller.on_timeout(now, probe));
     }
     #[inline]

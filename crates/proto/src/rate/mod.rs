@@ -28,7 +28,7 @@ pub use machine::Machine;
 pub use receiver::{Feedback, Receiver};
 pub use sender::Sender;
 
-use crate::probe::Probe;
+use crate::gauge::EndpointProbe;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -78,11 +78,11 @@ pub trait RateControl {
     /// A data packet of this many bytes left.
     fn on_sent(&mut self, now: Instant, bytes: u32);
     /// Feedback came.
-    fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P);
+    fn on_report<P: EndpointProbe>(&mut self, now: Instant, report: &Report, probe: &mut P);
     /// When it has something to do by itself (the nofeedback timer).
     fn deadline(&self) -> Option<Instant>;
     /// Its deadline has come.
-    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P);
+    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P);
     /// Allowed sending rate (RFC 5348 §4: X).
     fn rate(&self) -> Rate;
     /// Round-trip time, once known (R).

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use crate::probe::{Gauge, Note, Place, Probe, Topic};
+use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::time::{Duration, Instant};
 
 use super::config::{Parameters, ReceiveRate};
@@ -111,7 +111,7 @@ impl Receiver {
     /// A packet arrived, data or not, no duplicate. Inlined, since an [`Arrival`] that was just written is
     /// not ready to be read in one piece.
     #[inline(always)]
-    pub fn on_packet<P: Probe>(&mut self, now: Instant, arrival: &Arrival, probe: &mut P) {
+    pub fn on_packet<P: EndpointProbe>(&mut self, now: Instant, arrival: &Arrival, probe: &mut P) {
         if let Some(rtt) = arrival.rtt {
             self.set_rtt(rtt);
         }
@@ -334,12 +334,12 @@ impl Receiver {
         })
     }
 
-    fn tell<P: Probe>(&self, now: Instant, probe: &mut P) {
-        if !probe.wants(Topic::Gauge) {
+    fn tell<P: EndpointProbe>(&self, now: Instant, probe: &mut P) {
+        if !probe.observes(Topic::Gauge) {
             return;
         }
         if let Some(value) = self.history.mean_interval() {
-            probe.record(now, Place::Peer(0), &Note::Gauge { gauge: Gauge::LossInterval, value });
+            probe.note(now, EndpointNote::Gauge { gauge: Gauge::LossInterval, value });
         }
     }
 

@@ -1,8 +1,8 @@
 //! The half that sends data (RFC 5348 §4): the allowed rate from feedback and from its absence.
 //! RFC 3448's idle rule, Linux's, RFC 4828's small packets and faster restart are parameters of it.
 
+use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::math::round_u64;
-use crate::probe::{Gauge, Note, Place, Probe, Topic};
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
 
@@ -108,7 +108,12 @@ impl Sender {
 
     /// A round-trip time known before the first feedback, from a handshake (RFC 5348 §4.2, RFC 4342
     /// §5): the initial rate holds from now on.
-    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+    pub fn set_initial_rtt<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        probe: &mut P,
+    ) {
         if self.round_trip.is_none() && !rtt.is_zero() {
             self.measure(rtt);
             self.start(now);
@@ -423,8 +428,8 @@ impl Sender {
         self.update_rate(now, self.idle_floor(now, 2.0 * lowered));
     }
 
-    fn tell<P: Probe>(&mut self, now: Instant, probe: &mut P) {
-        if !probe.wants(Topic::Gauge) {
+    fn tell<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
+        if !probe.observes(Topic::Gauge) {
             return;
         }
         let bits = |rate: f64| 8.0 * rate;
@@ -440,7 +445,7 @@ impl Sender {
             if value != *told {
                 *told = value;
                 if let Some(value) = value {
-                    probe.record(now, Place::Peer(0), &Note::Gauge { gauge, value });
+                    probe.note(now, EndpointNote::Gauge { gauge, value });
                 }
             }
         }
@@ -497,7 +502,7 @@ impl RateControl for Sender {
         self.pacing.on_sent(now, self.spacing, self.rtt());
     }
 
-    fn on_report<P: Probe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
+    fn on_report<P: EndpointProbe>(&mut self, now: Instant, report: &Report, probe: &mut P) {
         // RFC 5348 §4.3 steps 1 and 2
         if let Some(sample) = report.rtt {
             self.measure(sample);
@@ -541,7 +546,7 @@ impl RateControl for Sender {
         self.nofeedback
     }
 
-    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         if self.nofeedback.is_none_or(|deadline| now < deadline) {
             return;
         }

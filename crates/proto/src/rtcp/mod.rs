@@ -8,6 +8,7 @@ mod compound;
 mod interval;
 mod ntp;
 mod session;
+pub mod wire;
 
 pub use compound::{Compound, MAX_REPORTS, ReportBlock, SenderInfo};
 pub use ntp::NtpTime;

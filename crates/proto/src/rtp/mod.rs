@@ -7,6 +7,7 @@
 
 mod receiver;
 mod sender;
+pub mod wire;
 
 pub use receiver::{Arrival, Receiver, Reception};
 pub use sender::Sender;

@@ -3,12 +3,11 @@
 
 use super::packet::{Chunk, Data, Number, Packet, Sack};
 use super::receive::Taken;
-use super::{Cause, Sctp, State};
+use super::{Cause, Sctp, State, wire};
 use crate::endpoint::Event;
+use crate::gauge::{EndpointProbe, RxError};
 use crate::packet::PathId;
-use crate::probe::{Probe, RxError};
 use crate::time::Instant;
-use crate::wire;
 
 /// Bytes of reports that one packet is answered with at most.
 const REPORTS: usize = 512;
@@ -42,7 +41,7 @@ enum Next {
 }
 
 impl Sctp {
-    pub(super) fn on_sctp<P: Probe>(
+    pub(super) fn on_sctp<P: EndpointProbe>(
         &mut self,
         now: Instant,
         path: PathId,
@@ -285,7 +284,7 @@ impl Sctp {
 fn on_unknown(chunk: &Chunk, reading: &mut Reading) -> Next {
     let kind = chunk.number();
     if kind & 0x40 != 0 {
-        let bytes = wire::sctp::chunk_bytes(chunk);
+        let bytes = wire::chunk_bytes(chunk);
         reading.report(Cause::new(Cause::UNRECOGNIZED_CHUNK, bytes));
     }
     if kind & 0x80 != 0 { Next::GoOn } else { Next::Stop }

@@ -2,19 +2,22 @@
 //! FORWARD TSN, and data, bundled as far as they fit (RFC 9260 §6.10).
 
 use super::packet::Chunk;
-use super::{Sctp, State};
+use super::{Packet, Sctp, State};
 use crate::endpoint::Transmit;
-use crate::packet::{Body, Ecn, PathId};
+use crate::packet::{Ecn, PacketBox, PathId};
 use crate::time::Instant;
 
 impl Sctp {
-    pub(super) fn next_packet(&mut self, now: Instant) -> Option<Transmit> {
+    pub(super) fn next_packet(&mut self, now: Instant) -> Option<Transmit<PacketBox<Packet>>> {
         if let Some(transmit) = self.packets.pop_front() {
             return Some(transmit);
         }
         let path = self.next_path()?;
         let mut space = self.paths[path].space();
-        let mut packet = self.spare.take().unwrap_or_default();
+        let mut packet = self.spare.take();
+        if packet.is_empty() {
+            packet = PacketBox::new(Packet::default());
+        }
         let chunks = &mut packet.chunks;
         chunks.clear();
         while let Some((_, chunk)) = self.control.front().filter(|(p, _)| *p == path) {
@@ -27,13 +30,13 @@ impl Sctp {
         }
         self.add_data(now, path, space, chunks);
         if chunks.is_empty() {
-            self.spare = Some(packet);
+            self.spare = packet;
             return None;
         }
         let data = chunks.iter().any(|chunk| matches!(chunk, Chunk::Data(_)));
         let ecn = if data && self.ecn.agreed { Ecn::Ect0 } else { Ecn::NotEct };
         packet.tag = self.peer_tag;
-        Some(Transmit { path: PathId(path as u8), ecn, body: Body::Sctp(packet) })
+        Some(Transmit { path: PathId(path as u8), ecn, packet })
     }
 
     /// The path that has something to send.

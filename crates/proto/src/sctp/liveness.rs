@@ -7,8 +7,8 @@ use super::packet::Chunk;
 use super::path::Reachable;
 use super::{Sctp, State};
 use crate::endpoint::PathNews;
+use crate::gauge::RxError;
 use crate::packet::PathId;
-use crate::probe::RxError;
 use crate::time::Instant;
 
 /// Bytes of the value of a HEARTBEAT of this end: a Heartbeat Info parameter with the path, a nonce

@@ -17,6 +17,7 @@ mod config;
 mod cookie;
 mod departure;
 mod ecn;
+pub mod in_udp;
 mod liveness;
 mod opening;
 mod outstanding;
@@ -27,6 +28,7 @@ mod queue;
 mod reassembly;
 mod receive;
 mod send;
+pub mod wire;
 
 pub use cause::Cause;
 pub use config::{Config, Scheduler};
@@ -41,9 +43,10 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use crate::congestion::CongestionControl;
-use crate::endpoint::{Endpoint, Input, Output, PendingEvents, Transmit};
-use crate::packet::{Body, Damage, Frame, IpVersion, PathId, Quoted};
-use crate::probe::{Gauge, Note, Place, Probe, RxError, Topic};
+use crate::endpoint::{Arrival, Endpoint, Input, Output, PendingEvents, Transmit};
+use crate::frame::Frame;
+use crate::gauge::{EndpointNote, EndpointProbe, Gauge, RxError, Topic};
+use crate::packet::{Damage, IpVersion, PacketBox, PathId, Quoted};
 use crate::rng::Rng;
 use crate::time::{Duration, Instant, earlier};
 
@@ -154,11 +157,11 @@ pub struct Sctp {
     /// What the last message delivered was.
     delivered: Delivered,
     /// Whole packets to leave.
-    packets: VecDeque<Transmit>,
+    packets: VecDeque<Transmit<PacketBox<Packet>>>,
     /// Control chunks to leave, on which path.
     control: VecDeque<(usize, Chunk)>,
     /// The last packet read, whose memory the next to leave takes.
-    spare: Option<Box<Packet>>,
+    spare: PacketBox<Packet>,
     close_wanted: bool,
     /// The association ended by a shutdown.
     in_order: bool,
@@ -216,7 +219,7 @@ impl Sctp {
             delivered: Delivered::default(),
             packets: VecDeque::new(),
             control: VecDeque::new(),
-            spare: None,
+            spare: PacketBox::empty(),
             close_wanted: false,
             in_order: false,
             news: PendingEvents::default(),
@@ -291,8 +294,8 @@ impl Sctp {
     #[must_use]
     pub fn footprint(&self) -> usize {
         let control = self.control.len() * size_of::<(usize, Chunk)>();
-        let packets = self.packets.len() * size_of::<Transmit>();
-        let spare = self.spare.as_ref().map_or(0, |spare| spare.chunks.capacity());
+        let packets = self.packets.len() * size_of::<Transmit<PacketBox<Packet>>>();
+        let spare = self.spare.get().map_or(0, |spare| spare.chunks.capacity());
         let packets = packets + spare * size_of::<Chunk>();
         self.rx.footprint() + self.tx.footprint() + self.cookie.len() + control + packets
     }
@@ -337,9 +340,9 @@ impl Sctp {
         true
     }
 
-    fn rx_error<P: Probe>(&self, now: Instant, probe: &mut P, what: RxError) {
-        if probe.wants(Topic::Event) {
-            probe.record(now, Place::Peer(0), &Note::RxError(what));
+    fn rx_error<P: EndpointProbe>(&self, now: Instant, probe: &mut P, what: RxError) {
+        if probe.observes(Topic::Event) {
+            probe.note(now, EndpointNote::RxError(what));
         }
     }
 
@@ -348,47 +351,33 @@ impl Sctp {
         self.state == State::Established && !self.close_wanted
     }
 
-    fn on_packet<P: Probe>(
+    fn on_packet<P: EndpointProbe>(
         &mut self,
         now: Instant,
-        (path, ecn, damage): (PathId, crate::packet::Ecn, Damage),
-        body: &mut Body,
+        Arrival { path, ecn, damage }: Arrival,
+        packet: &mut PacketBox<Packet>,
         probe: &mut P,
     ) {
-        match body {
+        if damage == Damage::Payload {
             // RFC 9260 §6.8
-            Body::Sctp(_) if damage == Damage::Payload => {
-                self.rx_error(now, probe, RxError::Checksum);
-            }
-            Body::Sctp(packet) => {
-                let marked = ecn == crate::packet::Ecn::Ce;
-                self.on_sctp(now, path, marked, packet, probe);
-                if self.spare.is_none()
-                    && packet.chunks.capacity() <= SPARE_CHUNKS
-                    && let Body::Sctp(packet) = std::mem::take(body)
-                {
-                    self.spare = Some(packet);
-                }
-            }
-            Body::TooBig { mtu, quote } => {
-                self.on_too_big(now, path, *mtu, quote.transport, probe);
-            }
-            Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) | Body::Tfrc(_) => {
-                self.rx_error(now, probe, RxError::Unexpected);
-            }
+            return self.rx_error(now, probe, RxError::Checksum);
+        }
+        self.on_sctp(now, path, ecn == crate::packet::Ecn::Ce, packet, probe);
+        if self.spare.is_empty() && packet.chunks.capacity() <= SPARE_CHUNKS {
+            self.spare = packet.take();
         }
     }
 
     /// §7.3, §10 ICMP7: believed if the quoted Verification Tag is that of packets to the peer.
-    fn on_too_big<P: Probe>(
+    fn on_too_big<P: EndpointProbe>(
         &mut self,
         now: Instant,
         path: PathId,
         mtu: u32,
-        quoted: Quoted,
+        quoted: &Quoted,
         probe: &mut P,
     ) {
-        let ours = matches!(quoted, Quoted::Sctp { tag } if tag == self.peer_tag);
+        let ours = quoted.word(wire::PROTOCOL) == Some(self.peer_tag);
         let index = usize::from(path.0);
         if !ours || self.tx.is_idle() || index >= self.paths.len() {
             return self.rx_error(now, probe, RxError::OutOfWindow);
@@ -436,14 +425,14 @@ impl Sctp {
     }
 
     /// What follows from whatever happened.
-    fn follow<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn follow<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.settle(now);
-        if probe.wants(Topic::Gauge) {
+        if probe.observes(Topic::Gauge) {
             self.gauge(now, probe);
         }
     }
 
-    fn gauge<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn gauge<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         let path = &self.paths[data_path(&self.paths)];
         let is = Told {
             cwnd: path.control.window(),
@@ -455,7 +444,7 @@ impl Sctp {
         let was = std::mem::replace(&mut self.told, is);
         let mut note = |changed: bool, gauge: Gauge, value: Option<f64>| {
             if let Some(value) = value.filter(|_| changed) {
-                probe.record(now, Place::Peer(0), &Note::Gauge { gauge, value });
+                probe.note(now, EndpointNote::Gauge { gauge, value });
             }
         };
         note(is.cwnd != was.cwnd, Gauge::Cwnd, Some(is.cwnd as f64));
@@ -500,10 +489,20 @@ fn other_path(paths: &[Path], path: usize) -> usize {
 }
 
 impl Endpoint for Sctp {
-    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+    type Packet = PacketBox<Packet>;
+
+    fn handle<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        input: Input<PacketBox<Packet>>,
+        probe: &mut P,
+    ) {
         match input {
-            Input::Packet { path, ecn, damage, mut body } => {
-                return self.receive(now, (path, ecn, damage), &mut body, probe);
+            Input::Packet { arrival, mut packet } => {
+                return self.receive(now, arrival, &mut packet, probe);
+            }
+            Input::TooBig { path, mtu, quote } => {
+                self.on_too_big(now, path, mtu, &quote.transport, probe);
             }
             Input::Frame(frame) => self.on_frame(now, frame),
             Input::Timeout => self.on_timeout(now),
@@ -515,18 +514,18 @@ impl Endpoint for Sctp {
         self.follow(now, probe);
     }
 
-    fn receive<P: Probe>(
+    fn receive<P: EndpointProbe>(
         &mut self,
         now: Instant,
-        about: (PathId, crate::packet::Ecn, Damage),
-        body: &mut Body,
+        arrival: Arrival,
+        packet: &mut PacketBox<Packet>,
         probe: &mut P,
     ) {
-        self.on_packet(now, about, body, probe);
+        self.on_packet(now, arrival, packet, probe);
         self.follow(now, probe);
     }
 
-    fn poll<P: Probe>(&mut self, now: Instant, _: &mut P) -> Output {
+    fn poll<P: EndpointProbe>(&mut self, now: Instant, _: &mut P) -> Output<PacketBox<Packet>> {
         if let Some(event) = self.news.opening() {
             return event;
         }
@@ -549,8 +548,7 @@ impl Endpoint for Sctp {
     }
 
     /// RFC 6951 §5.4: the tag is this association's; in INIT and in what is reflected it is not.
-    fn recognises(&self, body: &Body) -> bool {
-        let Body::Sctp(packet) = body else { return false };
+    fn recognises(&self, packet: &PacketBox<Packet>) -> bool {
         self.state > State::CookieWait && packet.tag == self.my_tag
     }
 

@@ -12,12 +12,11 @@ use super::packet::{Chunk, Init, Packet};
 use super::parameter::Parameter;
 use super::receive::Receiver;
 use super::send::Sender;
-use super::{Cause, Sctp, State, Timers, fresh_tag};
+use super::{Cause, Sctp, State, Timers, fresh_tag, wire};
 use crate::endpoint::{Event, Transmit};
-use crate::packet::{Body, Ecn, PathId};
-use crate::probe::RxError;
+use crate::gauge::RxError;
+use crate::packet::{Ecn, IpVersion, PacketBox, PathId};
 use crate::time::{Duration, Instant};
-use crate::wire::{self, ipv4};
 
 /// What an INIT or INIT ACK says in its parameters.
 #[derive(Debug, Default)]
@@ -50,7 +49,7 @@ impl Said {
                 Parameter::Unknown { kind, .. } => {
                     // §3.2.1: the second bit asks for a report, the first lets the rest be read.
                     if kind & 0x4000 != 0 {
-                        said.reports.push(wire::sctp::parameter_bytes(parameter));
+                        said.reports.push(wire::parameter_bytes(parameter));
                     }
                     if kind & 0x8000 == 0 {
                         break;
@@ -161,7 +160,7 @@ impl Sctp {
         let mut answer = Packet::of(init.tag, Chunk::InitAck(answer));
         // Three times what a stranger sent is the most it gets; addresses come last. Who names its own
         // has made room for ours.
-        while answer.wire_bytes() > 3 * asked + 2 * ipv4::HEADER {
+        while answer.wire_bytes() > 3 * asked + 2 * IpVersion::V4.header_bytes() as usize {
             let Some(Chunk::InitAck(said)) = answer.chunks.first_mut() else { break };
             let is_address =
                 |one: &Parameter| matches!(one, Parameter::Ipv4(_) | Parameter::Ipv6(_));
@@ -387,7 +386,7 @@ impl Sctp {
     }
 
     pub(super) fn send_packet(&mut self, path: PathId, packet: Packet) {
-        let body = Body::Sctp(Box::new(packet));
-        self.packets.push_back(Transmit { path, ecn: Ecn::NotEct, body });
+        let packet = PacketBox::new(packet);
+        self.packets.push_back(Transmit { path, ecn: Ecn::NotEct, packet });
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 
 use super::cause::Cause;
 use super::parameter::Parameter;
-use crate::packet::Frame;
+use crate::frame::Frame;
 
 /// Bytes of the common header (RFC 9260 §3.1).
 pub const COMMON_HEADER: usize = 12;

@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 
 use super::config::Scheduler;
 use super::packet::{Data, Number};
-use crate::packet::{Frame, Payload};
+use crate::frame;
+use crate::frame::Frame;
+use crate::packet::Payload;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
-use crate::wire;
 
 /// How a message is to be sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -323,7 +324,7 @@ fn split(frame: Frame, most: usize) -> (Frame, Option<Frame>) {
         }
         media => {
             let mut bytes = Vec::with_capacity(media.wire_bytes());
-            wire::emit_frame(&media, &mut bytes);
+            frame::emit(&media, &mut bytes);
             split(Frame::Data(Payload::Real(bytes.into())), most)
         }
     }

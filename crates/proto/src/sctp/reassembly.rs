@@ -4,10 +4,11 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::packet::{Data, Number, Skipped};
-use crate::packet::{Frame, Payload};
+use crate::frame;
+use crate::frame::Frame;
+use crate::packet::Payload;
 use crate::seq::Seq;
 use crate::time::Instant;
-use crate::wire;
 
 /// A peer's parts that cannot belong to one message, in words for the ABORT.
 pub(super) type Violation = &'static str;
@@ -295,7 +296,7 @@ fn joined(parts: &[Frame]) -> Frame {
             }
             _ => {
                 let mut bytes = Vec::new();
-                parts.iter().for_each(|part| wire::emit_frame(part, &mut bytes));
+                parts.iter().for_each(|part| frame::emit(part, &mut bytes));
                 return Frame::Data(Payload::Real(bytes.into()));
             }
         }

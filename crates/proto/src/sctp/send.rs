@@ -10,8 +10,8 @@ use super::packet::{Chunk, Data, ForwardTsn, Number, Sack, Skipped};
 use super::path::{Path, PathAckOutcome, Reachable};
 use super::queue::{Facts, Policy, Queue, Sending, Sent, Status};
 use crate::congestion::{Ack, Congestion, CongestionControl};
-use crate::packet::Frame;
-use crate::probe::RxError;
+use crate::frame::Frame;
+use crate::gauge::RxError;
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 

@@ -4,8 +4,8 @@
 use super::reassembly::Took;
 use super::{Flags, Reset, Segment, State, Tcp};
 use crate::endpoint::Event;
+use crate::gauge::{EndpointProbe, RxError};
 use crate::packet::{Ecn, Payload};
-use crate::probe::{Probe, RxError};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
@@ -15,7 +15,7 @@ const CHALLENGE_PERIOD: Duration = Duration::from_secs(5);
 
 impl Tcp {
     #[inline(always)]
-    pub(super) fn on_segment<P: Probe>(
+    pub(super) fn on_segment<P: EndpointProbe>(
         &mut self,
         now: Instant,
         segment: &mut Segment,
@@ -45,7 +45,7 @@ impl Tcp {
 
     /// RFC 9293 §3.10.7.4
     #[inline(always)]
-    fn on_synchronised<P: Probe>(
+    fn on_synchronised<P: EndpointProbe>(
         &mut self,
         now: Instant,
         segment: &mut Segment,
@@ -93,7 +93,12 @@ impl Tcp {
 
     /// RFC 7323 §3.2 and §5.3 R1. Resets are exempt.
     #[inline(always)]
-    fn is_timely<P: Probe>(&mut self, now: Instant, segment: &Segment, probe: &mut P) -> bool {
+    fn is_timely<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        probe: &mut P,
+    ) -> bool {
         if !self.negotiated.timestamps || segment.flags.contains(Flags::RST) {
             return true;
         }
@@ -115,7 +120,7 @@ impl Tcp {
 
     /// First check: the sequence number.
     #[inline(always)]
-    fn is_in_window<P: Probe>(
+    fn is_in_window<P: EndpointProbe>(
         &mut self,
         now: Instant,
         segment: &Segment,
@@ -193,7 +198,7 @@ impl Tcp {
 
     /// Fifth check: ACK. False if the rest of the segment is not to be used.
     #[inline(always)]
-    fn on_ack<P: Probe>(
+    fn on_ack<P: EndpointProbe>(
         &mut self,
         now: Instant,
         segment: &Segment,
@@ -279,7 +284,13 @@ impl Tcp {
 
     /// Seventh check: the data, and when to acknowledge it (RFC 5681 §4.2).
     #[inline(always)]
-    fn on_text<P: Probe>(&mut self, now: Instant, seq: Seq, payload: Payload, probe: &mut P) {
+    fn on_text<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        seq: Seq,
+        payload: Payload,
+        probe: &mut P,
+    ) {
         if !matches!(self.state, State::Established | State::FinWait1 | State::FinWait2) {
             return;
         }

@@ -14,8 +14,8 @@ use super::{
 };
 use crate::congestion::{Bbr, Cubic, Machine, NewReno, Ns2, Start};
 use crate::endpoint::Event;
+use crate::gauge::{EndpointProbe, RxError};
 use crate::packet::Payload;
-use crate::probe::{Probe, RxError};
 use crate::rng::Rng;
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
@@ -126,7 +126,12 @@ impl Tcp {
     }
 
     /// RFC 9293 §3.10.7.2
-    pub(super) fn on_listen<P: Probe>(&mut self, now: Instant, segment: &Segment, probe: &mut P) {
+    pub(super) fn on_listen<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        probe: &mut P,
+    ) {
         if segment.flags.contains(Flags::RST) {
             return;
         }
@@ -142,7 +147,12 @@ impl Tcp {
     }
 
     /// RFC 9293 §3.10.7.3
-    pub(super) fn on_syn_sent<P: Probe>(&mut self, now: Instant, segment: &Segment, probe: &mut P) {
+    pub(super) fn on_syn_sent<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        segment: &Segment,
+        probe: &mut P,
+    ) {
         let (flags, ack) = (segment.flags, self.tx.iss.near(segment.ack));
         if flags.contains(Flags::ACK) && (ack <= self.tx.iss || ack > self.tx.max) {
             self.rx_error(now, probe, RxError::BadAck);

@@ -35,14 +35,16 @@ mod selective;
 mod selective_tests;
 mod send;
 mod timers;
+pub mod wire;
 
 pub use config::{Config, Controller, LossRecovery, WindowRule};
 pub use segment::{Flags, SackBlocks, Segment};
 
 use crate::congestion::{CongestionControl, Machine, Model};
-use crate::endpoint::{Endpoint, Event, Input, Output, PathNews, PendingEvents, Transmit};
-use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
-use crate::probe::{Gauge, Note, Place, Probe, RxError, Topic};
+use crate::endpoint::{Arrival, Endpoint, Event, Input, Output, PathNews, PendingEvents, Transmit};
+use crate::frame::Frame;
+use crate::gauge::{EndpointNote, EndpointProbe, Gauge, RxError, Topic};
+use crate::packet::{Damage, Ecn, IpVersion, PathId};
 use crate::rng::Rng;
 use crate::rtt::RttEstimator;
 use crate::seq::Seq;
@@ -239,14 +241,14 @@ impl Tcp {
         self.clock_offset.wrapping_add((now.as_nanos() / TICK.as_nanos()) as u32)
     }
 
-    fn rx_error<P: Probe>(&self, now: Instant, probe: &mut P, what: RxError) {
-        if probe.wants(Topic::Event) {
-            probe.record(now, Place::Peer(0), &Note::RxError(what));
+    fn rx_error<P: EndpointProbe>(&self, now: Instant, probe: &mut P, what: RxError) {
+        if probe.observes(Topic::Event) {
+            probe.note(now, EndpointNote::RxError(what));
         }
     }
 
     /// Tells the gauges that changed.
-    fn gauge<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn gauge<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         let is = Told {
             cwnd: self.present_window(),
             ssthresh: self.cc.threshold(),
@@ -259,7 +261,7 @@ impl Tcp {
         let was = std::mem::replace(&mut self.told, is);
         let mut note = |changed: bool, gauge: Gauge, value: Option<f64>| {
             if let Some(value) = value.filter(|_| changed) {
-                probe.record(now, Place::Peer(0), &Note::Gauge { gauge, value });
+                probe.note(now, EndpointNote::Gauge { gauge, value });
             }
         };
         note(is.cwnd != was.cwnd, Gauge::Cwnd, Some(is.cwnd as f64));
@@ -288,27 +290,18 @@ impl Tcp {
     }
 
     #[inline(always)]
-    fn on_packet<P: Probe>(
+    fn on_packet<P: EndpointProbe>(
         &mut self,
         now: Instant,
-        (ecn, damage): (Ecn, Damage),
-        body: &mut Body,
+        arrival: Arrival,
+        segment: &mut Segment,
         probe: &mut P,
     ) {
-        match body {
+        if arrival.damage == Damage::Payload {
             // RFC 9293 §3.1: the checksum covers the payload.
-            Body::Tcp(_) if damage == Damage::Payload => {
-                self.rx_error(now, probe, RxError::Checksum);
-            }
-            Body::Tcp(segment) => self.on_segment(now, segment, ecn, probe),
-            // RFC 5927 §4.1: what was not in flight cannot have been refused.
-            Body::TooBig { quote, .. } if !self.is_in_flight(quote.transport) => {
-                self.rx_error(now, probe, RxError::OutOfWindow);
-            }
-            Body::TooBig { mtu, .. } => self.on_too_big(*mtu),
-            Body::Udp(_) | Body::Dccp(_) | Body::Sctp(_) | Body::Tfrc(_) => {
-                self.rx_error(now, probe, RxError::Unexpected);
-            }
+            self.rx_error(now, probe, RxError::Checksum);
+        } else {
+            self.on_segment(now, segment, arrival.ecn, probe);
         }
     }
 
@@ -378,28 +371,35 @@ impl Tcp {
 }
 
 impl Endpoint for Tcp {
+    type Packet = Segment;
+
     /// As [`Endpoint::handle`], of a body that is looked at where it lies: moving one costs more than
     /// reading it.
     #[inline(always)]
-    fn receive<P: Probe>(
+    fn receive<P: EndpointProbe>(
         &mut self,
         now: Instant,
-        (_, ecn, damage): (PathId, Ecn, Damage),
-        body: &mut Body,
+        arrival: Arrival,
+        segment: &mut Segment,
         probe: &mut P,
     ) {
-        self.on_packet(now, (ecn, damage), body, probe);
-        if probe.wants(Topic::Gauge) {
+        self.on_packet(now, arrival, segment, probe);
+        if probe.observes(Topic::Gauge) {
             self.gauge(now, probe);
         }
     }
 
     #[inline(always)]
-    fn handle<P: Probe>(&mut self, now: Instant, mut input: Input, probe: &mut P) {
+    fn handle<P: EndpointProbe>(&mut self, now: Instant, mut input: Input<Segment>, probe: &mut P) {
         match &mut input {
-            Input::Packet { path, ecn, damage, body } => {
-                return self.receive(now, (*path, *ecn, *damage), body, probe);
+            Input::Packet { arrival, packet } => {
+                return self.receive(now, *arrival, packet, probe);
             }
+            // RFC 5927 §4.1: what was not in flight cannot have been refused.
+            Input::TooBig { quote, .. } if !self.is_in_flight(&quote.transport) => {
+                self.rx_error(now, probe, RxError::OutOfWindow);
+            }
+            Input::TooBig { mtu, .. } => self.on_too_big(*mtu),
             Input::Frame(frame) => self.on_frame(frame),
             Input::Timeout => self.on_timeout(now),
             Input::Open => self.open(now),
@@ -408,13 +408,13 @@ impl Endpoint for Tcp {
             // Retransmission finds the path again; nothing to do at once.
             Input::Path(_, PathNews::Down | PathNews::Up) => {}
         }
-        if probe.wants(Topic::Gauge) {
+        if probe.observes(Topic::Gauge) {
             self.gauge(now, probe);
         }
     }
 
     #[inline]
-    fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {
+    fn poll<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Output<Segment> {
         if let Some(event) = self.news.opening() {
             return event;
         }
@@ -427,13 +427,13 @@ impl Endpoint for Tcp {
         if (self.reset.is_some() || self.state < State::Established)
             && let Some(segment) = self.next_without_connection(now)
         {
-            let body = Body::Tcp(segment);
-            return Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body });
+            let (path, ecn) = (PathId(0), Ecn::NotEct);
+            return Output::Transmit(Transmit { path, ecn, packet: segment });
         }
         let Some(draft) = self.next_segment(now) else {
             return Output::Idle { until: self.next_deadline() };
         };
-        if probe.wants(Topic::Gauge) {
+        if probe.observes(Topic::Gauge) {
             self.gauge(now, probe);
         }
         self.transmit(now, draft)

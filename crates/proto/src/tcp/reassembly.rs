@@ -6,7 +6,8 @@ use std::collections::VecDeque;
 
 use bytes::Bytes;
 
-use crate::packet::{Frame, Payload};
+use crate::frame::Frame;
+use crate::packet::Payload;
 use crate::seq::Seq;
 
 /// Pieces kept beyond the first gap; a segment that would make one more is not kept, and comes

@@ -7,7 +7,7 @@
 //! a timeout no heuristics (§4.1), so duplicate acknowledgements below `recover` are not believed.
 
 use super::f_rto::{FRtoState, SpuriousRtt};
-use super::{LossRecovery, Segment, State, Tcp, WindowRule};
+use super::{LossRecovery, Segment, State, Tcp, WindowRule, wire};
 use crate::congestion::{Ack, Congestion, CongestionControl};
 use crate::endpoint::Event;
 use crate::packet::{IpVersion, Quoted};
@@ -344,8 +344,8 @@ impl Tcp {
     }
 
     /// RFC 5927 §4.1, TCP sequence number checking: SND.UNA =< SEG.SEQ < SND.NXT.
-    pub(super) fn is_in_flight(&self, quoted: Quoted) -> bool {
-        let Quoted::Tcp { seq } = quoted else { return false };
+    pub(super) fn is_in_flight(&self, quoted: &Quoted) -> bool {
+        let Some(seq) = quoted.word(wire::PROTOCOL) else { return false };
         (self.tx.una..self.tx.max).contains(&self.tx.una.near(seq))
     }
 

@@ -12,8 +12,8 @@ use super::scoreboard::{DUPLICATES, Scoreboard};
 use super::send::Draft;
 use super::{Segment, Tcp};
 use crate::congestion::{Ack, Congestion, CongestionControl};
+use crate::gauge::{EndpointProbe, RxError};
 use crate::packet::Ecn;
-use crate::probe::{Probe, RxError};
 use crate::seq::Seq;
 use crate::time::{Instant, earlier};
 
@@ -60,7 +60,7 @@ impl Tcp {
     /// An acknowledgement of a connection with ECN or selective acknowledgements; true if the latter
     /// took it.
     #[inline(never)]
-    pub(super) fn on_extended_ack<P: Probe>(
+    pub(super) fn on_extended_ack<P: EndpointProbe>(
         &mut self,
         now: Instant,
         segment: &Segment,
@@ -79,7 +79,7 @@ impl Tcp {
     }
 
     /// An acknowledgement within the window, old, new or a duplicate.
-    fn on_selective_ack<P: Probe>(
+    fn on_selective_ack<P: EndpointProbe>(
         &mut self,
         now: Instant,
         segment: &Segment,
@@ -295,7 +295,7 @@ impl Tcp {
     /// The blocks of a segment as places in the number space. Those beyond what was sent, and those
     /// that end before they begin, are not believed; what lies below SND.UNA is old, or tells of a
     /// duplicate (RFC 2883 §4.1).
-    fn read_blocks<P: Probe>(
+    fn read_blocks<P: EndpointProbe>(
         &self,
         now: Instant,
         segment: &Segment,

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 
-use super::{Config, Controller, LossRecovery, Tcp};
-use crate::endpoint::{Endpoint, Input, Output};
-use crate::packet::{Body, Damage, Ecn, Frame, PathId, Payload};
-use crate::probe::{Note, Place, Probe, Topic};
+use super::{Config, Controller, LossRecovery, Segment, Tcp};
+use crate::endpoint::{Arrival, Endpoint, Input, Output};
+use crate::frame::Frame;
+use crate::gauge::{EndpointNote, EndpointProbe, Topic};
+use crate::packet::Payload;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant};
 
@@ -34,11 +35,11 @@ const END: Instant = Instant::from_nanos(100_000_000_000);
 #[derive(Default)]
 struct Log(Vec<String>);
 
-impl Probe for Log {
-    fn wants(&self, _: Topic) -> bool {
+impl EndpointProbe for Log {
+    fn observes(&self, _: Topic) -> bool {
         true
     }
-    fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
+    fn note(&mut self, now: Instant, note: EndpointNote) {
         self.0.push(format!("{now:?} {note:?}"));
     }
 }
@@ -56,7 +57,7 @@ struct Script {
 struct Exchange {
     ends: [Tcp; 2],
     wakes: [Option<Instant>; 2],
-    agenda: BTreeMap<(Instant, usize), (usize, Input)>,
+    agenda: BTreeMap<(Instant, usize), (usize, Input<Segment>)>,
     planned: usize,
     sent: usize,
     fates: Vec<Option<u64>>,
@@ -64,12 +65,12 @@ struct Exchange {
 }
 
 impl Exchange {
-    fn plan(&mut self, at: Instant, side: usize, input: Input) {
+    fn plan(&mut self, at: Instant, side: usize, input: Input<Segment>) {
         self.planned += 1;
         self.agenda.insert((at, self.planned), (side, input));
     }
 
-    fn input(&mut self, now: Instant, side: usize, input: Input) {
+    fn input(&mut self, now: Instant, side: usize, input: Input<Segment>) {
         self.ends[side].handle(now, input, &mut self.log);
         self.wakes[side] = loop {
             match self.ends[side].poll(now, &mut self.log) {
@@ -79,9 +80,8 @@ impl Exchange {
                     let fate = self.fates[self.sent % self.fates.len()];
                     self.sent += 1;
                     if let Some(late) = fate {
-                        let (path, ecn, body) = (PathId(0), Ecn::NotEct, transmit.body);
-                        assert!(matches!(body, Body::Tcp(_)));
-                        let packet = Input::Packet { path, ecn, damage: Damage::None, body };
+                        let (arrival, packet) = (Arrival::default(), transmit.packet);
+                        let packet = Input::Packet { arrival, packet };
                         let at = now + DELAY + Duration::from_millis(late);
                         self.plan(at, 1 - side, packet);
                     }

@@ -5,7 +5,7 @@ use super::outgoing::Outgoing;
 use super::{Flags, SackBlocks, Segment, State, Tcp};
 use crate::congestion::CongestionControl;
 use crate::endpoint::{Event, Output, Transmit};
-use crate::packet::{Body, Ecn, PathId, Payload};
+use crate::packet::{Ecn, PathId, Payload};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
 
@@ -195,7 +195,7 @@ impl Tcp {
 
     /// The one place where a draft becomes a segment, so that it is written once and not moved.
     #[inline(always)]
-    pub(super) fn transmit(&mut self, now: Instant, draft: Draft) -> Output {
+    pub(super) fn transmit(&mut self, now: Instant, draft: Draft) -> Output<Segment> {
         let (ack, window) = self.rx.acknowledge(self.rx.shift);
         self.timers.ack = None;
         let extended = self.extended && (self.echoes.owed || self.rx.has_blocks());
@@ -204,7 +204,7 @@ impl Tcp {
         Output::Transmit(Transmit {
             path: PathId(0),
             ecn: draft.ecn,
-            body: Body::Tcp(Segment {
+            packet: Segment {
                 seq: draft.seq.wire(),
                 ack,
                 window,
@@ -215,7 +215,7 @@ impl Tcp {
                 sack,
                 timestamps,
                 payload: self.tx.stream.slice(self.tx.offset(draft.seq), draft.len),
-            }),
+            },
         })
     }
 

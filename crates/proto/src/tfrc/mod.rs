@@ -8,6 +8,7 @@
 mod packet;
 mod receiver;
 mod sender;
+pub mod wire;
 
 use std::collections::VecDeque;
 
@@ -16,9 +17,10 @@ use serde::{Deserialize, Serialize};
 
 pub use packet::{Data, Feedback, Packet};
 
-use crate::endpoint::{Endpoint, Event, Input, Output, Transmit};
-use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId};
-use crate::probe::{Note, Place, Probe, RxError};
+use crate::endpoint::{Arrival, Endpoint, Event, Input, Output, Transmit};
+use crate::frame::Frame;
+use crate::gauge::{EndpointNote, EndpointProbe, RxError};
+use crate::packet::{Damage, Ecn, IpVersion, PathId};
 use crate::profile::Profile;
 use crate::rate::{self, Kind, Machine, Rung};
 use crate::rng::Rng;
@@ -125,7 +127,7 @@ impl Tfrc {
         self.sender.machine()
     }
 
-    fn on_packet<P: Probe>(
+    fn on_packet<P: EndpointProbe>(
         &mut self,
         now: Instant,
         ecn: Ecn,
@@ -144,26 +146,13 @@ impl Tfrc {
         }
     }
 
-    fn on_body<P: Probe>(
-        &mut self,
-        now: Instant,
-        ecn: Ecn,
-        body: &mut Body,
-        probe: &mut P,
-    ) -> Result<(), RxError> {
-        match body {
-            Body::Tfrc(packet) => self.on_packet(now, ecn, packet, probe),
-            Body::TooBig { mtu, quote } => {
-                self.version = quote.version;
-                let mtu = least_mtu(self.version).max(*mtu);
-                self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
-                Ok(())
-            }
-            Body::Udp(_) | Body::Tcp(_) | Body::Dccp(_) | Body::Sctp(_) => Err(RxError::Unexpected),
-        }
+    fn on_too_big(&mut self, mtu: u32, version: IpVersion) {
+        self.version = version;
+        let mtu = least_mtu(version).max(mtu);
+        self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
     }
 
-    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         if !self.closed {
             self.sender.on_timeout(now, probe);
         }
@@ -206,9 +195,11 @@ impl Tfrc {
 }
 
 impl Endpoint for Tfrc {
-    fn handle<P: Probe>(&mut self, now: Instant, mut input: Input, probe: &mut P) {
-        if let Input::Packet { path, ecn, damage, body } = &mut input {
-            return self.receive(now, (*path, *ecn, *damage), body, probe);
+    type Packet = Packet;
+
+    fn handle<P: EndpointProbe>(&mut self, now: Instant, mut input: Input<Packet>, probe: &mut P) {
+        if let Input::Packet { arrival, packet } = &mut input {
+            return self.receive(now, *arrival, packet, probe);
         }
         // Whatever happens now, a permit of earlier was not used until then.
         self.sender.note_unused(now);
@@ -224,43 +215,44 @@ impl Endpoint for Tfrc {
                 self.outbound.push_back(std::mem::take(frame));
             }
             Input::Timeout => self.on_timeout(now, probe),
+            Input::TooBig { mtu, quote, .. } => self.on_too_big(*mtu, quote.version),
             Input::Close | Input::Abort => self.close(),
             Input::Packet { .. } | Input::Path(..) => {}
         }
         self.look(now);
     }
 
-    fn receive<P: Probe>(
+    fn receive<P: EndpointProbe>(
         &mut self,
         now: Instant,
-        (_, ecn, damage): (PathId, Ecn, Damage),
-        body: &mut Body,
+        Arrival { ecn, damage, .. }: Arrival,
+        packet: &mut Packet,
         probe: &mut P,
     ) {
         self.sender.note_unused(now);
         let verdict = match damage {
             // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
             Damage::Payload => Err(RxError::Checksum),
-            Damage::None => self.on_body(now, ecn, body, probe),
+            Damage::None => self.on_packet(now, ecn, packet, probe),
         };
         if let Err(rx_error) = verdict {
-            probe.record(now, Place::Peer(0), &Note::RxError(rx_error));
+            probe.note(now, EndpointNote::RxError(rx_error));
         }
         self.look(now);
     }
 
-    fn poll<P: Probe>(&mut self, now: Instant, _: &mut P) -> Output {
+    fn poll<P: EndpointProbe>(&mut self, now: Instant, _: &mut P) -> Output<Packet> {
         let path = PathId(0);
         if let Some(feedback) = self.answers.pop_front() {
             // RFC 3168 §6.1.4 of TCP's pure acknowledgements holds here as well: not ECN-capable.
-            let body = Body::Tfrc(Packet::Feedback(feedback));
-            return Output::Transmit(Transmit { path, ecn: Ecn::NotEct, body });
+            let packet = Packet::Feedback(feedback);
+            return Output::Transmit(Transmit { path, ecn: Ecn::NotEct, packet });
         }
         if let Some(payload) = self.outbound.pop_front() {
             let ecn = if self.ecn { Ecn::Ect0 } else { Ecn::NotEct };
             let (seq, timestamp, rtt) = self.sender.stamp(now);
             let data = Data { seq, timestamp, rtt, payload };
-            return Output::Transmit(Transmit { path, ecn, body: Body::Tfrc(Packet::Data(data)) });
+            return Output::Transmit(Transmit { path, ecn, packet: Packet::Data(data) });
         }
         if let Some(frame) = self.inbound.pop_front() {
             return Output::Deliver(frame);

@@ -1,6 +1,6 @@
 //! The two packets of bare TFRC, RFC 5348's fields and nothing more.
 
-use crate::packet::Frame;
+use crate::frame::Frame;
 
 /// A datagram of bare TFRC.
 #[derive(Clone, Debug, PartialEq)]

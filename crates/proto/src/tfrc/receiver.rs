@@ -1,8 +1,8 @@
 //! The half of a bare TFRC end that receives data (RFC 5348 §6): reads numbers and stamps, leaves
 //! duplicates out, and writes feedback when the machine wants it.
 
+use crate::gauge::{EndpointProbe, RxError};
 use crate::packet::Ecn;
-use crate::probe::{Probe, RxError};
 use crate::rate::{self, Arrival, Parameters};
 use crate::seq::Seq;
 use crate::time::{Duration, Instant};
@@ -38,7 +38,7 @@ impl Receiver {
     }
 
     #[inline(always)]
-    pub(super) fn on_data<P: Probe>(
+    pub(super) fn on_data<P: EndpointProbe>(
         &mut self,
         now: Instant,
         ecn: Ecn,

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use crate::endpoint::Event;
-use crate::probe::{Probe, RxError};
+use crate::gauge::{EndpointProbe, RxError};
 use crate::rate::{Machine, Parameters, Permit, RateControl, Report, Rung};
 use crate::time::{Duration, Instant, earlier};
 
@@ -89,7 +89,7 @@ impl Sender {
         (seq, micros(now), rtt)
     }
 
-    pub(super) fn on_feedback<P: Probe>(
+    pub(super) fn on_feedback<P: EndpointProbe>(
         &mut self,
         now: Instant,
         feedback: &Feedback,
@@ -124,7 +124,7 @@ impl Sender {
         Ok(())
     }
 
-    pub(super) fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    pub(super) fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         if let Some(machine) = self.machine.as_mut()
             && machine.deadline().is_some_and(|deadline| deadline <= now)
         {

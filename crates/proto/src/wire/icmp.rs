@@ -2,13 +2,15 @@
 //!
 //! The refused packet is quoted as far as its first eight bytes behind the IP header: its ports,
 //! and TCP's sequence number or UDP's length; so 28 bytes are quoted over IPv4 and 48 over IPv6. Of
-//! DCCP it is the generic header, four or eight bytes more ([`Quoted::bytes`] says why).
+//! DCCP it is the generic header, four or eight bytes more.
 
 use std::net::IpAddr;
 
-use super::checksum::Sum;
-use super::{Ends, WireError, at_least, dccp, ipv4, ipv6, sctp, tcp, u16_at, u32_at, udp};
-use crate::packet::{Body, IpVersion, Quote, Quoted};
+use super::{dccp, ipv4, ipv6, sctp, tcp, udp};
+use crate::body::Body;
+use crate::octets::checksum::Sum;
+use crate::octets::{Ends, WireError, at_least, u16_at, u32_at};
+use crate::packet::{IpVersion, Quote, Quoted};
 
 /// Bytes before the quote.
 const HEADER: usize = 8;
@@ -57,12 +59,7 @@ pub fn emit(
 fn emit_quote(quote: &Quote, refused: &Ends, out: &mut Vec<u8>) -> Result<(), WireError> {
     let start = out.len();
     let Quote { dscp, ecn, ttl, mark, .. } = *quote;
-    let protocol = match quote.transport {
-        Quoted::Udp => udp::PROTOCOL,
-        Quoted::Tcp { .. } => tcp::PROTOCOL,
-        Quoted::Dccp { .. } => dccp::PROTOCOL,
-        Quoted::Sctp { .. } => sctp::PROTOCOL,
-    };
+    let protocol = quote.transport.protocol();
     let short = |bytes: u32| u16::try_from(bytes).unwrap_or(u16::MAX);
     let payload = short(quote.ip_bytes.saturating_sub(quote.version.header_bytes()));
     match (quote.version, refused.src, refused.dst) {
@@ -80,31 +77,10 @@ fn emit_quote(quote: &Quote, refused: &Ends, out: &mut Vec<u8>) -> Result<(), Wi
         }
         _ => return Err(WireError::Families),
     }
-    match quote.transport {
-        Quoted::Udp => {
-            emit_ports(refused, out);
-            out.extend_from_slice(&payload.to_be_bytes());
-            out.extend_from_slice(&[0; 2]);
-        }
-        Quoted::Tcp { seq } => {
-            emit_ports(refused, out);
-            out.extend_from_slice(&seq.to_be_bytes());
-        }
-        Quoted::Sctp { tag } => {
-            emit_ports(refused, out);
-            out.extend_from_slice(&tag.to_be_bytes());
-        }
-        Quoted::Dccp { seq, kind, data_offset, ccval, cscov } => {
-            let header = dccp::Generic { seq, kind, data_offset, ccval, cscov };
-            dccp::emit_generic(refused, &header, out)?;
-        }
-    }
-    Ok(())
-}
-
-fn emit_ports(refused: &Ends, out: &mut Vec<u8>) {
     out.extend_from_slice(&refused.src_port.to_be_bytes());
     out.extend_from_slice(&refused.dst_port.to_be_bytes());
+    out.extend_from_slice(quote.transport.behind_ports());
+    Ok(())
 }
 
 /// Reads a message of this kind; gives the ends of the refused packet, turned round, and the
@@ -144,7 +120,7 @@ fn parse_quote(bytes: &[u8], v4: bool) -> Result<(Ends, Quote), WireError> {
             ttl: header.ttl,
             dscp: header.dscp,
             ecn: header.ecn,
-            transport: Quoted::Udp,
+            transport: Quoted::new(udp::PROTOCOL, &[]),
         };
         let header_bytes = usize::from(bytes[0] & 0xf) * 4;
         (header.src.into(), header.dst.into(), header.protocol, header_bytes, quote)
@@ -157,23 +133,19 @@ fn parse_quote(bytes: &[u8], v4: bool) -> Result<(Ends, Quote), WireError> {
             ttl: header.hop_limit,
             dscp: header.dscp,
             ecn: header.ecn,
-            transport: Quoted::Udp,
+            transport: Quoted::new(udp::PROTOCOL, &[]),
         };
         (header.src.into(), header.dst.into(), header.next_header, ipv6::HEADER, quote)
     };
     let behind = &bytes[header_bytes..];
     // RFC 792, RFC 1122 §3.2.2: at least eight bytes of the refused packet's data are quoted.
     at_least(behind, 8, "ICMP quote")?;
-    quote.transport = match protocol {
-        udp::PROTOCOL => Quoted::Udp,
-        tcp::PROTOCOL => Quoted::Tcp { seq: u32_at(behind, 4) },
-        sctp::PROTOCOL => Quoted::Sctp { tag: u32_at(behind, 4) },
-        dccp::PROTOCOL => {
-            let dccp::Generic { seq, kind, data_offset, ccval, cscov } = dccp::quoted(behind)?;
-            Quoted::Dccp { seq, kind, data_offset, ccval, cscov }
-        }
+    let quoted = match protocol {
+        udp::PROTOCOL | tcp::PROTOCOL | sctp::PROTOCOL => 8,
+        dccp::PROTOCOL => dccp::quoted_bytes(behind)?,
         _ => return Err(WireError::Unsupported("quoted protocol")),
     };
+    quote.transport = Quoted::new(protocol, &behind[4..quoted]);
     let (src_port, dst_port) = (u16_at(behind, 0), u16_at(behind, 2));
     Ok((Ends { src, dst, src_port, dst_port }, quote))
 }

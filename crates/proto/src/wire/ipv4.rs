@@ -2,8 +2,9 @@
 
 use std::net::Ipv4Addr;
 
-use super::checksum::Sum;
-use super::{Hop, WireError, at_least, ecn, u16_at};
+use super::Hop;
+use crate::octets::checksum::Sum;
+use crate::octets::{WireError, at_least, ecn, u16_at};
 use crate::packet::{Ecn, Packet};
 
 /// Bytes of a header without options.

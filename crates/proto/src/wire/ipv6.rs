@@ -2,7 +2,8 @@
 
 use std::net::Ipv6Addr;
 
-use super::{Hop, WireError, at_least, ecn, u16_at, u32_at};
+use super::Hop;
+use crate::octets::{WireError, at_least, ecn, u16_at, u32_at};
 use crate::packet::{Ecn, Packet};
 
 /// Bytes of the header.

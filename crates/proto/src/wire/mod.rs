@@ -5,75 +5,29 @@
 //! travels. Bytes are those of the RFCs whatever a label says of its length (under the `ns2`
 //! sizing profile [`Packet::ip_bytes`] counts fewer).
 
-pub mod checksum;
-pub mod dccp;
-pub mod dccp_udp;
 pub mod icmp;
 pub mod ipv4;
 pub mod ipv6;
-pub mod pattern;
-pub mod rtcp;
-pub mod rtp;
-pub mod sctp;
-pub mod sctp_udp;
-pub mod tcp;
-pub mod tfrc;
-pub mod udp;
 
 use std::net::IpAddr;
 
 use bytes::Bytes;
 
+use crate::body::Body;
+pub use crate::dccp::in_udp as dccp_udp;
+pub use crate::dccp::wire as dccp;
+use crate::frame::Frame;
+pub use crate::frame::{emit as emit_frame, parse_media};
+pub use crate::octets::{Ends, Hints, Tail, WireError, checksum, pattern};
 pub use crate::packet::INITIAL_TTL;
-use crate::packet::{Body, Damage, Ecn, Frame, IpVersion, Packet, Payload};
-use crate::probe::RxError;
-
-/// Where a packet comes from and where it goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
-    /// Sender's address.
-    pub src: IpAddr,
-    /// Receiver's address, of the same family.
-    pub dst: IpAddr,
-    /// Sender's UDP, TCP, DCCP or SCTP port.
-    pub src_port: u16,
-    /// Receiver's UDP, TCP, DCCP or SCTP port.
-    pub dst_port: u16,
-}
-
-impl Ends {
-    /// The way back.
-    #[must_use]
-    pub const fn reversed(self) -> Self {
-        Self { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port }
-    }
-}
-
-/// What the bytes do not say themselves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Hints {
-    /// A UDP, DCCP, SCTP or TFRC payload is RTP or RTCP, told apart by RFC 5761 §4; otherwise it is
-    /// plain data.
-    pub media: bool,
-    /// A UDP payload is bare [`tfrc`].
-    pub tfrc: bool,
-    /// The payload is that of a virtual stream and begins at this offset in it: if its bytes are
-    /// the [`pattern`]'s there, it is parsed as [`Payload::Virtual`]. Otherwise as real.
-    pub virtual_offset: Option<u64>,
-}
-
-impl Hints {
-    /// The payload in these bytes. Without bytes there is nothing real: it is then virtual.
-    pub(crate) fn payload(self, bytes: Bytes) -> Payload {
-        match self.virtual_offset {
-            Some(offset) if pattern::matches(offset, &bytes) => {
-                Payload::Virtual { offset, len: bytes.len() as u64 }
-            }
-            _ if bytes.is_empty() => Payload::default(),
-            _ => Payload::Real(bytes),
-        }
-    }
-}
+use crate::packet::{Damage, Ecn, IpVersion, Packet, PacketBox, Payload};
+pub use crate::rtcp::wire as rtcp;
+pub use crate::rtp::wire as rtp;
+pub use crate::sctp::in_udp as sctp_udp;
+pub use crate::sctp::wire as sctp;
+pub use crate::tcp::wire as tcp;
+pub use crate::tfrc::wire as tfrc;
+pub use crate::udp::wire as udp;
 
 /// A packet as read from bytes.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,41 +44,6 @@ pub struct Parsed {
     pub damage: Damage,
     /// What it carries.
     pub body: Body,
-}
-
-/// Why bytes are no packet, or a packet has no bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum WireError {
-    /// Fewer bytes than the header, or a length in it, asks for.
-    #[error("{0} is cut short")]
-    Truncated(&'static str),
-    /// A field has a value that the RFC forbids.
-    #[error("{0}")]
-    Malformed(&'static str),
-    /// A checksum does not match.
-    #[error("wrong {0} checksum")]
-    Checksum(&'static str),
-    /// Well formed perhaps, but of a kind that is not spoken here.
-    #[error("{0} is not supported")]
-    Unsupported(&'static str),
-    /// More bytes than the length field can say.
-    #[error("{0} is too long")]
-    TooLong(&'static str),
-    /// Source and destination address are of different IP versions.
-    #[error("source and destination are of different IP versions")]
-    Families,
-}
-
-impl WireError {
-    /// The note an endpoint's driver takes of it.
-    #[must_use]
-    pub const fn rx_error(self) -> RxError {
-        match self {
-            Self::Checksum(_) => RxError::Checksum,
-            Self::Unsupported(_) => RxError::Unexpected,
-            _ => RxError::Malformed,
-        }
-    }
 }
 
 /// Appends the whole IP packet to `out`: label for the IP header, body, addresses and ports.
@@ -155,32 +74,6 @@ pub fn emit_from(
     let tail = emit_head(router, packet, body, ends, out)?;
     pattern::emit(&Payload::Virtual { offset: tail.offset, len: tail.len.into() }, out);
     Ok(())
-}
-
-/// What stands behind the bytes of [`emit_head`]: so many of a virtual stream from this offset on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tail {
-    /// Offset of the first in its stream.
-    pub offset: u64,
-    /// How many; not as wide as the offset, lest both be read at once where they have just been written.
-    pub len: u32,
-}
-
-impl Tail {
-    /// Appends a payload at the end of a packet if it is real.
-    fn of(payload: &Payload, out: &mut Vec<u8>) -> Self {
-        match payload {
-            Payload::Real(bytes) => {
-                out.extend_from_slice(bytes);
-                Self::default()
-            }
-            Payload::Virtual { offset, len } => {
-                // The IP header refuses what is longer than it can say.
-                let len = u32::try_from(*len).unwrap_or(u32::MAX);
-                Self { offset: *offset, len }
-            }
-        }
-    }
 }
 
 /// As [`emit_from`], but a virtual payload at the end of a TCP segment is not written: [`pattern::fill`]
@@ -283,37 +176,6 @@ fn emit_body(src: IpAddr, body: &Body, ends: &Ends, out: &mut Vec<u8>) -> Result
     Ok(Tail::default())
 }
 
-/// Appends a frame as a UDP payload or an RFC 4571 frame carries it.
-pub fn emit_frame(frame: &Frame, out: &mut Vec<u8>) {
-    match frame {
-        Frame::Data(payload) => pattern::emit(payload, out),
-        Frame::Rtp(packet) => rtp::emit(packet, out),
-        Frame::Rtcp(compound) => rtcp::emit(compound, out),
-    }
-}
-
-/// RTP or RTCP, by the second byte (RFC 5761 §4: 192 to 223 are RTCP packet types).
-///
-/// # Errors
-/// As [`rtp::parse`] and [`rtcp::parse`].
-pub fn parse_media(bytes: &Bytes, hints: Hints) -> Result<Frame, WireError> {
-    match bytes.get(1) {
-        Some(192..=223) => rtcp::parse(bytes).map(|compound| Frame::Rtcp(Box::new(compound))),
-        _ => rtp::parse(bytes, hints).map(Frame::Rtp),
-    }
-}
-
-/// What a packet of a transport of its own carries: media where expected. Bytes that are no media
-/// packet stay data, for the packet around them counts and acknowledges all the same.
-pub(crate) fn carried(bytes: Bytes, hints: Hints) -> Frame {
-    if hints.media
-        && let Ok(media) = parse_media(&bytes, hints)
-    {
-        return media;
-    }
-    Frame::Data(hints.payload(bytes))
-}
-
 /// Reads a whole IP packet. Bytes beyond its length field are link padding and are left.
 ///
 /// # Errors
@@ -360,11 +222,11 @@ fn parse_body(
         }
         dccp::PROTOCOL => {
             let (ends, packet, damage) = dccp::parse(bytes, src, dst, hints)?;
-            return Ok((ends, Body::Dccp(Box::new(packet)), damage));
+            return Ok((ends, Body::Dccp(PacketBox::new(packet)), damage));
         }
         sctp::PROTOCOL => {
             let (ends, packet) = sctp::parse(bytes, src, dst, hints)?;
-            (ends, Body::Sctp(Box::new(packet)))
+            (ends, Body::Sctp(PacketBox::new(packet)))
         }
         _ if icmp => icmp::parse(bytes, src, dst)?,
         _ => return Err(WireError::Unsupported("IP protocol")),
@@ -380,30 +242,4 @@ fn parse_datagram(payload: Bytes, hints: Hints) -> Result<Body, WireError> {
     } else {
         Body::Udp(Frame::Data(hints.payload(payload)))
     })
-}
-
-/// The two bytes at `at`, which must exist.
-pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
-    u16::from_be_bytes([bytes[at], bytes[at + 1]])
-}
-/// The four bytes at `at`, which must exist.
-pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
-    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
-}
-/// The ECN field in the two low bits (RFC 3168 §5).
-pub(crate) const fn ecn(byte: u8) -> Ecn {
-    match byte & 0b11 {
-        0 => Ecn::NotEct,
-        1 => Ecn::Ect1,
-        2 => Ecn::Ect0,
-        _ => Ecn::Ce,
-    }
-}
-/// Refuses fewer than `needed` bytes.
-pub(crate) const fn at_least(
-    bytes: &[u8],
-    needed: usize,
-    what: &'static str,
-) -> Result<(), WireError> {
-    if bytes.len() < needed { Err(WireError::Truncated(what)) } else { Ok(()) }
 }

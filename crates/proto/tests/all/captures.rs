@@ -4,8 +4,9 @@
 use std::fs;
 use std::path::PathBuf;
 
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp;
-use talkspurt_proto::packet::{Body, Ecn};
+use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::sctp;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints};
@@ -61,7 +62,7 @@ pub fn read(name: &str) -> Vec<Captured> {
         let parsed = wire::parse(&bytes, Hints::default()).expect("a sound packet");
         let Body::Dccp(packet) = parsed.body else { panic!("{name} holds another protocol") };
         let at = Instant::from_nanos(nanos - start);
-        Captured { at, ends: parsed.ends, ecn: parsed.ecn, packet: *packet, bytes }
+        Captured { at, ends: parsed.ends, ecn: parsed.ecn, packet: packet.into_inner(), bytes }
     };
     frames.into_iter().map(captured).collect()
 }
@@ -71,7 +72,7 @@ pub fn read_sctp() -> Vec<(Vec<u8>, Ends, sctp::Packet)> {
     let captured = |(_, bytes): (u64, Vec<u8>)| {
         let parsed = wire::parse(&bytes, Hints::default()).expect("a sound packet");
         let Body::Sctp(packet) = parsed.body else { panic!("another protocol") };
-        (bytes, parsed.ends, *packet)
+        (bytes, parsed.ends, packet.into_inner())
     };
     frames("sctp").into_iter().map(captured).collect()
 }

@@ -2,9 +2,9 @@
 //! saw with ns-2 and Linux. Every band was stated before the first measurement.
 
 use crate::road::{Road, Source, Verdict, at, ms};
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind};
-use talkspurt_proto::packet::Body;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::equation;

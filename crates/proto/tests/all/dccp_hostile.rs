@@ -7,7 +7,8 @@ use crate::dccp_pair::*;
 use proptest::prelude::*;
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Options, Packet, ResetCode, State, WireSeq};
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
-use talkspurt_proto::packet::{Body, Damage, Ecn};
+use talkspurt_proto::packet::PacketBox;
+use talkspurt_proto::packet::{Damage, Ecn};
 use talkspurt_proto::rng::Rng;
 
 /// Every packet of an exchange with everything in it: both directions, a change of CCID, loss.
@@ -109,13 +110,17 @@ fn mutate(packet: &mut Packet, change: &Change) {
 }
 
 /// Hands in, and gives back how many packets came and how many bytes they had.
-fn handle(dccp: &mut Dccp, now: talkspurt_proto::time::Instant, input: Input) -> (usize, usize) {
+fn handle(
+    dccp: &mut Dccp,
+    now: talkspurt_proto::time::Instant,
+    input: Input<PacketBox<Packet>>,
+) -> (usize, usize) {
     dccp.handle(now, input, &mut ());
     let (mut packets, mut bytes) = (0, 0);
     for _ in 0..64 {
         match dccp.poll(now, &mut ()) {
             Output::Transmit(transmit) => {
-                let Body::Dccp(packet) = transmit.body else { panic!("DCCP sends DCCP") };
+                let packet = transmit.packet;
                 assert!(packet.header_bytes() <= 1020);
                 packets += 1;
                 bytes += ip_bytes(&packet);

@@ -5,7 +5,8 @@
 use crate::dccp_pair::*;
 use talkspurt_proto::dccp::{Ccid, Config, State};
 use talkspurt_proto::endpoint::{Event, Input};
-use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::Payload;
 use talkspurt_proto::rng::Rng;
 
 fn story(config: &Config, seed: u64) -> (usize, usize) {

@@ -5,8 +5,9 @@
 use bytes::Bytes;
 use talkspurt_proto::dccp::options::{Feature, Opt};
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Options, Packet, ResetCode, State, WireSeq};
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, Transmit};
-use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, IpVersion, PathId, Payload};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, Transmit};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Damage, Ecn, IpVersion, PacketBox, PathId, Payload};
 use talkspurt_proto::probe::{Gauge, Note, Place, Probe, RxError, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
@@ -180,7 +181,7 @@ impl Pair {
         self.wire = Box::new(wire);
     }
 
-    pub fn input(&mut self, side: Side, input: Input) {
+    pub fn input(&mut self, side: Side, input: Input<PacketBox<Packet>>) {
         let now = self.now;
         let end = self.end(side);
         end.dccp.handle(now, input, &mut end.notes);
@@ -283,10 +284,15 @@ impl Pair {
         }
     }
 
-    fn put(&mut self, from: Side, transmit: Transmit) {
-        let Body::Dccp(packet) = transmit.body else { panic!("DCCP sends DCCP") };
-        let mut sent =
-            Sent { at: self.now, from, ecn: transmit.ecn, packet: *packet, dropped: false };
+    fn put(&mut self, from: Side, transmit: Transmit<PacketBox<Packet>>) {
+        let packet = transmit.packet;
+        let mut sent = Sent {
+            at: self.now,
+            from,
+            ecn: transmit.ecn,
+            packet: packet.into_inner(),
+            dropped: false,
+        };
         let verdict = (self.wire)(&sent);
         sent.dropped = verdict == Verdict::Drop;
         let arrives = self.now + self.delay;
@@ -332,8 +338,11 @@ pub const SYNC: u8 = 8;
 pub const SYNC_ACK: u8 = 9;
 pub const LISTEN: u8 = 10;
 
-pub fn arriving(packet: Packet, ecn: Ecn, damage: Damage) -> Input {
-    Input::Packet { path: PathId(0), ecn, damage, body: Body::Dccp(Box::new(packet)) }
+pub fn arriving(packet: Packet, ecn: Ecn, damage: Damage) -> Input<PacketBox<Packet>> {
+    Input::Packet {
+        arrival: Arrival { path: PathId(0), ecn, damage },
+        packet: PacketBox::new(packet),
+    }
 }
 
 pub fn data(bytes: u32) -> Frame {
@@ -417,7 +426,7 @@ impl Alone {
     }
 
     /// Hands in and gives back what was sent in answer.
-    pub fn input(&mut self, input: Input) -> Vec<Packet> {
+    pub fn input(&mut self, input: Input<PacketBox<Packet>>) -> Vec<Packet> {
         self.dccp.handle(self.now, input, &mut self.notes);
         self.settle()
     }
@@ -428,14 +437,14 @@ impl Alone {
             assert!(turn < 10_000, "the endpoint never comes to rest");
             match self.dccp.poll(self.now, &mut self.notes) {
                 Output::Transmit(transmit) => {
-                    let Body::Dccp(packet) = transmit.body else { panic!("DCCP sends DCCP") };
+                    let packet = transmit.packet;
                     assert!(packet.header_bytes() <= 1020, "§5.1: Data Offset has eight bits");
                     let opens = packet.kind.number() == REQUEST || packet.kind.number() == RESPONSE;
                     self.last = wire(packet.seq);
                     if opens && self.isn == 0 {
                         self.isn = self.last;
                     }
-                    self.sent.push(*packet);
+                    self.sent.push(packet.into_inner());
                 }
                 Output::Deliver(frame) => self.received.push(frame),
                 Output::Event(event) => self.events.push(event),

@@ -29,7 +29,8 @@ use talkspurt_proto::dccp::{
     Ccid, Config, Dccp, Kind, Options, Packet, ResetCode, Service, State, WireSeq,
 };
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
-use talkspurt_proto::packet::{Damage, Frame, IpVersion, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Damage, IpVersion, Payload};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rng::Rng;
 

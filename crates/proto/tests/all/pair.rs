@@ -3,10 +3,9 @@
 //! what was on the wire and when.
 
 use bytes::Bytes;
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
-use talkspurt_proto::packet::{
-    Body, Damage, Ecn, Frame, IpVersion, PathId, Payload, Quote, Quoted,
-};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Damage, Ecn, IpVersion, PathId, Payload, Quote};
 use talkspurt_proto::probe::{Gauge, Note, Place, Probe, RxError, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tcp::{Config, Controller, Flags, SackBlocks, Segment, State, Tcp};
@@ -212,7 +211,7 @@ impl Pair {
         });
     }
 
-    pub fn input(&mut self, side: Side, input: Input) {
+    pub fn input(&mut self, side: Side, input: Input<Segment>) {
         let now = self.now;
         let end = self.end(side);
         end.tcp.handle(now, input, &mut end.notes);
@@ -285,7 +284,7 @@ impl Pair {
             let end = self.end(side);
             match end.tcp.poll(now, &mut end.notes) {
                 Output::Transmit(transmit) => {
-                    let Body::Tcp(segment) = transmit.body else { panic!("TCP sends TCP") };
+                    let segment = transmit.packet;
                     self.put(side, segment);
                 }
                 Output::Deliver(Frame::Data(payload)) => {
@@ -378,13 +377,13 @@ impl Pair {
     }
 }
 
-pub fn packet(segment: Segment) -> Input {
+pub fn packet(segment: Segment) -> Input<Segment> {
     let (path, ecn, damage) = (PathId(0), Ecn::NotEct, Damage::None);
-    Input::Packet { path, ecn, damage, body: Body::Tcp(segment) }
+    Input::Packet { arrival: Arrival { path, ecn, damage }, packet: segment }
 }
 
 /// A router's word that it refused the segment of this sequence number.
-pub fn refusal(mtu: u32, seq: u32) -> Input {
+pub fn refusal(mtu: u32, seq: u32) -> Input<Segment> {
     let quote = Quote {
         version: IpVersion::V4,
         ip_bytes: 1500,
@@ -392,10 +391,9 @@ pub fn refusal(mtu: u32, seq: u32) -> Input {
         ttl: 64,
         dscp: 0,
         ecn: Ecn::NotEct,
-        transport: Quoted::Tcp { seq },
+        transport: talkspurt_proto::wire::tcp::quoted(seq),
     };
-    let body = Body::TooBig { mtu, quote };
-    Input::Packet { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::None, body }
+    Input::TooBig { path: PathId(0), mtu, quote }
 }
 
 pub fn virtually(len: u32) -> Payload {
@@ -450,13 +448,13 @@ impl Alone {
     }
 
     /// Hands in and gives back what was sent in answer.
-    pub fn input(&mut self, input: Input) -> Vec<Segment> {
+    pub fn input(&mut self, input: Input<Segment>) -> Vec<Segment> {
         let before = self.sent.len();
         self.tcp.handle(self.now, input, &mut self.notes);
         loop {
             match self.tcp.poll(self.now, &mut self.notes) {
                 Output::Transmit(transmit) => {
-                    let Body::Tcp(segment) = transmit.body else { panic!("TCP sends TCP") };
+                    let segment = transmit.packet;
                     if segment.flags.contains(Flags::SYN) {
                         self.isn = segment.seq;
                     }
@@ -475,7 +473,7 @@ impl Alone {
 
     pub fn segment(&mut self, segment: Segment) -> Vec<Segment> {
         let (path, damage, ecn) = (PathId(0), Damage::None, self.ecn);
-        self.input(Input::Packet { path, ecn, damage, body: Body::Tcp(segment) })
+        self.input(Input::Packet { arrival: Arrival { path, ecn, damage }, packet: segment })
     }
 
     /// A segment of the peer: `seq` and `ack` relative to the initial numbers, window 20 000.

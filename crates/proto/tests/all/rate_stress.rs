@@ -1,10 +1,9 @@
 //! TFRC, CCID 3 and CCID 4 over random paths, with talk, pauses and bulk: what RFC 5348 and RFC 4342
 //! promise of the rate after silence, and that losses of either way never end in a standstill.
 
-use crate::road::{Road, Source, Verdict, at, kbps, ms};
+use crate::road::{OnRoad, Road, Source, Verdict, at, kbps, ms};
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{Ccid, Config, Dccp};
-use talkspurt_proto::endpoint::Endpoint;
-use talkspurt_proto::packet::Body;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tfrc::{self, Packet, Tfrc};
@@ -50,7 +49,7 @@ impl Case {
         (case, rng)
     }
     /// Losses, marks and reordering, in both directions, from now on.
-    fn disturb<E: Endpoint>(&self, road: &mut Road<E>, loss: f64) {
+    fn disturb<E: OnRoad>(&self, road: &mut Road<E>, loss: f64) {
         for way in 0..2 {
             let (case, mut rng) = (*self, Rng::new(self.seed, ["there", "back"][way]));
             road.judge(way, move |_, body| {
@@ -91,7 +90,7 @@ fn initial(bytes: u32, header: Option<f64>, r: f64) -> f64 {
     }
 }
 
-fn run<E: Endpoint>(mut road: Road<E>, case: Case, mut rng: Rng, header: Option<f64>) {
+fn run<E: OnRoad>(mut road: Road<E>, case: Case, mut rng: Rng, header: Option<f64>) {
     road.keep = false;
     for way in &mut road.ways {
         (way.rate, way.limit) = (Some(kbps(1500)), 60);

@@ -2,7 +2,8 @@
 //! numbers come from the RFC's text or from the independent recomputation beside them.
 
 use proptest::prelude::*;
-use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::Payload;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::rtcp::{Compound, Config, NtpTime, ReportBlock, SenderInfo, Session};
 use talkspurt_proto::rtp::{Arrival, Packet, Receiver, Sender};

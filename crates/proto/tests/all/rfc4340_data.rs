@@ -4,11 +4,13 @@
 use crate::dccp_pair::*;
 use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::options::{Opt, feature as name};
-use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Location, Service, WireSeq};
-use talkspurt_proto::endpoint::{Endpoint, Event, Input};
-use talkspurt_proto::packet::{
-    Body, Damage, Ecn, Frame, IpVersion, PathId, Payload, Quote, Quoted,
+use talkspurt_proto::dccp::{
+    Ccid, Config, Dccp, Kind, Location, Options, Packet, Service, WireSeq,
 };
+use talkspurt_proto::endpoint::{Endpoint, Event, Input};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::PacketBox;
+use talkspurt_proto::packet::{Ecn, IpVersion, PathId, Payload, Quote};
 use talkspurt_proto::probe::{Gauge, RxError};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rng::Rng;
@@ -210,7 +212,7 @@ fn a_mark_is_told() {
     assert_eq!(cells.first(), Some(&1));
 }
 
-fn too_big(mtu: u32, seq: u64) -> Input {
+fn too_big(mtu: u32, seq: u64) -> Input<PacketBox<Packet>> {
     let quote = Quote {
         version: IpVersion::V4,
         ip_bytes: 1500,
@@ -218,16 +220,16 @@ fn too_big(mtu: u32, seq: u64) -> Input {
         ttl: 60,
         dscp: 0,
         ecn: Ecn::NotEct,
-        transport: Quoted::Dccp {
+        transport: talkspurt_proto::wire::dccp::quoted(&Packet {
             seq: WireSeq::Extended(seq),
-            kind: 2,
-            data_offset: 4,
             ccval: 0,
             cscov: 0,
-        },
+            kind: Kind::Data,
+            options: Options::default(),
+            payload: Frame::default(),
+        }),
     };
-    let body = Body::TooBig { mtu, quote };
-    Input::Packet { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::None, body }
+    Input::TooBig { path: PathId(0), mtu, quote }
 }
 
 /// §14.1: Packet Too Big lowers the maximum packet size if it quotes a number still in the

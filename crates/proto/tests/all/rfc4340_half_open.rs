@@ -3,8 +3,9 @@
 //! Reset out of its window with a Sync that acknowledges the greatest number it knows.
 
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Options, Packet, ResetCode, WireSeq};
-use talkspurt_proto::endpoint::{Endpoint, Input, Output};
-use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, PathId, Payload};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Output};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Damage, Ecn, PacketBox, PathId, Payload};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -12,17 +13,14 @@ fn sent(endpoint: &mut Dccp, now: Instant) -> Vec<Packet> {
     let mut packets = Vec::new();
     loop {
         match endpoint.poll(now, &mut ()) {
-            Output::Transmit(transmit) => match transmit.body {
-                Body::Dccp(packet) => packets.push(*packet),
-                other => panic!("{other:?} is no DCCP"),
-            },
+            Output::Transmit(transmit) => packets.push(transmit.packet.into_inner()),
             Output::Idle { .. } => return packets,
             Output::Deliver(_) | Output::Event(_) => {}
         }
     }
 }
 
-fn sync(seq: u64, ack: WireSeq) -> Input {
+fn sync(seq: u64, ack: WireSeq) -> Input<PacketBox<Packet>> {
     let packet = Packet {
         seq: WireSeq::Extended(seq),
         ccval: 0,
@@ -31,8 +29,10 @@ fn sync(seq: u64, ack: WireSeq) -> Input {
         options: Options::default(),
         payload: Frame::Data(Payload::default()),
     };
-    let body = Body::Dccp(Box::new(packet));
-    Input::Packet { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::None, body }
+    Input::Packet {
+        arrival: Arrival { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::None },
+        packet: PacketBox::new(packet),
+    }
 }
 
 #[test]

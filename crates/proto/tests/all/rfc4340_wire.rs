@@ -4,10 +4,12 @@
 use std::net::IpAddr;
 
 use bytes::Bytes;
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{Kind, Options, Packet, ResetCode, WireSeq};
+use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{
-    Body, BodyId, Damage, Ecn, Frame, IpVersion, Packet as Label, Payload, Quote, Quoted,
+    BodyId, Damage, Ecn, IpVersion, Packet as Label, PacketBox, Payload, Quote,
 };
 use talkspurt_proto::rtp;
 use talkspurt_proto::time::Instant;
@@ -362,7 +364,7 @@ fn section_9_3_the_parser_of_whole_packets_says_so_too() {
         sent: Instant::ZERO,
     };
     let mut bytes = Vec::new();
-    wire::emit(&label, &Body::Dccp(Box::new(data)), &ends(), &mut bytes).expect("fits");
+    wire::emit(&label, &Body::Dccp(PacketBox::new(data)), &ends(), &mut bytes).expect("fits");
     // §19.1: IP protocol 33.
     assert_eq!(bytes[9], 33);
     let parsed = wire::parse(&bytes, Hints::default()).expect("sound");
@@ -394,7 +396,14 @@ fn rfc_5762_section_4_1_media_is_the_application_data() {
 /// quote one. Eight bytes, which RFC 792 asks for, hold none.
 #[test]
 fn section_14_a_quote_without_a_sequence_number_is_none() {
-    let transport = Quoted::Dccp { seq: SEQ, kind: 2, data_offset: 4, ccval: 0, cscov: 0 };
+    let transport = wire::dccp::quoted(&Packet {
+        seq: SEQ,
+        ccval: 0,
+        cscov: 0,
+        kind: Kind::Data,
+        options: Options::default(),
+        payload: Frame::default(),
+    });
     let quote = Quote {
         version: IpVersion::V4,
         ip_bytes: 1500,

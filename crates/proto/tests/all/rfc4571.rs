@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 use proptest::prelude::*;
-use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::Payload;
 use talkspurt_proto::rfc4571::{Deframer, frame};
 use talkspurt_proto::rtcp::Compound;
 use talkspurt_proto::rtp::Packet;

@@ -3,8 +3,8 @@
 //! what was in flight.
 
 use crate::sctp_pair::{Client, Pair, Verdict, answers, at, bytes_of, ms, packet, plain};
-use talkspurt_proto::endpoint::{Endpoint, Input, Output};
-use talkspurt_proto::packet::{Body, Damage, Ecn, PathId};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Output};
+use talkspurt_proto::packet::{Damage, Ecn, PacketBox, PathId};
 use talkspurt_proto::sctp::{Chunk, Config, Packet, Parameter, Sctp};
 
 fn marking() -> Config {
@@ -53,7 +53,7 @@ fn appendix_a_both_ends_must_want_it() {
 }
 
 /// A packet from the client with data that the network has marked.
-fn marked(tag: u32, tsns: &[u32]) -> Input {
+fn marked(tag: u32, tsns: &[u32]) -> Input<PacketBox<Packet>> {
     let chunks = tsns.iter().map(|tsn| {
         Chunk::Data(talkspurt_proto::sctp::Data {
             immediate: false,
@@ -67,9 +67,11 @@ fn marked(tag: u32, tsns: &[u32]) -> Input {
             payload: crate::sctp_pair::message(1, 100),
         })
     });
-    let body = Packet { tag, chunks: chunks.collect() };
-    let body = Body::Sctp(Box::new(body));
-    Input::Packet { path: PathId(0), ecn: Ecn::Ce, damage: Damage::None, body }
+    let packet = Packet { tag, chunks: chunks.collect() };
+    Input::Packet {
+        arrival: Arrival { path: PathId(0), ecn: Ecn::Ce, damage: Damage::None },
+        packet: PacketBox::new(packet),
+    }
 }
 
 fn ecne(packets: &[Packet]) -> Vec<u32> {
@@ -93,7 +95,7 @@ fn appendix_a_ecne_tells_of_the_lowest_tsn_until_cwr() {
     assert_eq!(ecne(&sent), [first]);
     // With the next SACK again, though nothing was marked since.
     let data = |tsn| match marked(tag, &[tsn]) {
-        Input::Packet { body: Body::Sctp(body), .. } => packet(PathId(0), *body),
+        Input::Packet { packet: body, .. } => packet(PathId(0), body.into_inner()),
         other => panic!("{other:?}"),
     };
     let next = data(first + 2);

@@ -3,7 +3,8 @@
 use crate::dccp_pair::*;
 use talkspurt_proto::dccp::{Ccid, Config, Kind, Service};
 use talkspurt_proto::endpoint::{Endpoint, Input};
-use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::Payload;
 use talkspurt_proto::{rtcp, rtp};
 
 fn speech(sequence: u16) -> Frame {

@@ -5,7 +5,8 @@ use std::net::IpAddr;
 use bytes::Bytes;
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{Kind, Options, Packet, WireSeq};
-use talkspurt_proto::packet::{Damage, Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Damage, Payload};
 use talkspurt_proto::wire::dccp_udp::{self, Encapsulated, PORT};
 use talkspurt_proto::wire::{self, Ends, Hints, WireError};
 

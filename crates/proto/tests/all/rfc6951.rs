@@ -4,13 +4,13 @@
 
 use crate::sctp_pair::{Client, End, Pair, Server, ms, plain};
 use talkspurt_proto::endpoint::{Endpoint, Input};
-use talkspurt_proto::packet::{Body, IpVersion};
+use talkspurt_proto::packet::{IpVersion, PacketBox};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Init, Packet, Sctp};
 use talkspurt_proto::time::Instant;
 
-fn body(tag: u32, chunk: Chunk) -> Body {
-    Body::Sctp(Box::new(Packet::of(tag, chunk)))
+fn body(tag: u32, chunk: Chunk) -> PacketBox<Packet> {
+    PacketBox::new(Packet::of(tag, chunk))
 }
 
 #[test]

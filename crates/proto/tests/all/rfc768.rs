@@ -2,7 +2,9 @@
 
 use std::net::IpAddr;
 
-use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, Payload};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hints, WireError};
 

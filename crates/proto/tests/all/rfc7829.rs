@@ -219,17 +219,16 @@ fn rfc_9260_section_8_1_other_paths_do_not_count() {
 /// RFC 9260 §6.9, §7.3: parts are cut so that they fit all paths (AMDCS).
 #[test]
 fn rfc_9260_section_7_3_parts_fit_every_path() {
-    use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, Quote, Quoted};
+    use talkspurt_proto::packet::{Ecn, IpVersion, Quote};
     let mut pair = Pair::on_paths(&Config { mtu: Size::from_bytes(1500), ..plain() }, &plain(), 2);
     pair.connect();
     pair.drive_for(ms(300));
     pair.send(Client, 1, 100);
     let (_, tag) = pair.tags();
-    let transport = Quoted::Sctp { tag };
+    let transport = talkspurt_proto::wire::sctp::quoted(tag);
     let (version, ecn) = (IpVersion::V4, Ecn::NotEct);
     let quote = Quote { version, ip_bytes: 1500, mark: 0, ttl: 60, dscp: 0, ecn, transport };
-    let body = Body::TooBig { mtu: 600, quote };
-    pair.input(Client, Input::Packet { path: PathId(1), ecn, damage: Damage::None, body });
+    pair.input(Client, Input::TooBig { path: PathId(1), mtu: 600, quote });
     pair.drive_for(ms(300));
     // The primary path dies with all parts in flight: they arrive by the narrower one.
     cut(&mut pair);

@@ -3,7 +3,7 @@
 
 use crate::sctp_pair::{Client, Pair, Server, Verdict, at, ms, plain};
 use talkspurt_proto::endpoint::{Event, Input};
-use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId, Quote, Quoted};
+use talkspurt_proto::packet::{Ecn, IpVersion, PathId, Quote};
 use talkspurt_proto::probe::RxError;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Config, Sack, Sctp};
@@ -297,10 +297,9 @@ fn section_7_3_packet_too_big_is_believed_of_ones_own_packets_only() {
             ttl: 60,
             dscp: 0,
             ecn: Ecn::NotEct,
-            transport: Quoted::Sctp { tag },
+            transport: talkspurt_proto::wire::sctp::quoted(tag),
         };
-        let body = Body::TooBig { mtu: 1048, quote };
-        Input::Packet { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::None, body }
+        Input::TooBig { path: PathId(0), mtu: 1048, quote }
     };
     pair.send(Client, 1, 10);
     pair.input(Client, too_big(tag ^ 1));

@@ -3,6 +3,7 @@
 use crate::sctp_pair::{answers, at, packet};
 use bytes::Bytes;
 use talkspurt_proto::endpoint::Input;
+use talkspurt_proto::packet::PacketBox;
 use talkspurt_proto::packet::PathId;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Config, Data, Init, Number, Packet, Parameter, Sctp};
@@ -15,7 +16,7 @@ pub fn init(tag: u32) -> Init {
     Init { tag, a_rwnd: 100_000, outbound: 10, inbound: 10, tsn: 1000, parameters: Vec::new() }
 }
 
-pub fn from(chunks: Vec<Chunk>, tag: u32) -> Input {
+pub fn from(chunks: Vec<Chunk>, tag: u32) -> Input<PacketBox<Packet>> {
     packet(PathId(0), Packet { tag, chunks })
 }
 
@@ -29,7 +30,7 @@ pub fn data(tsn: u32, bytes: &'static [u8]) -> Data {
         stream: 0,
         number: Number::Ssn(0),
         ppid: 0,
-        payload: talkspurt_proto::packet::Frame::Data(talkspurt_proto::packet::Payload::Real(
+        payload: talkspurt_proto::frame::Frame::Data(talkspurt_proto::packet::Payload::Real(
             Bytes::from_static(bytes),
         )),
     }

@@ -6,7 +6,9 @@ use crate::captures;
 use bytes::Bytes;
 use proptest::prelude::*;
 use proptest::sample::Index;
-use talkspurt_proto::packet::{Body, Frame, Payload};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{PacketBox, Payload};
 use talkspurt_proto::sctp::{
     Cause, Chunk, Data, ForwardTsn, Init, Number, Packet, Parameter, Sack, Skipped,
 };
@@ -227,7 +229,7 @@ fn layers_add_up() {
         Chunk::Data(data(Number::Ssn(1), b"abc")),
         Chunk::Data(data(Number::Mid(1, 0), b"abcde")),
     ];
-    let body = Body::Sctp(Box::new(Packet { tag: 1, chunks }));
+    let body = Body::Sctp(PacketBox::new(Packet { tag: 1, chunks }));
     let layers = body.layers();
     assert_eq!((layers.transport, layers.payload), (12 + 16 + 16 + 1 + 20 + 3, 8));
 }

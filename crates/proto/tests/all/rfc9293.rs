@@ -1,8 +1,8 @@
 //! RFC 9293, clause by clause: what is on the wire, and when.
 
 use crate::pair::*;
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, Transmit};
-use talkspurt_proto::packet::{Body, Damage, Ecn, IpVersion, PathId};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, Transmit};
+use talkspurt_proto::packet::{Damage, Ecn, IpVersion, PathId};
 use talkspurt_proto::probe::RxError;
 use talkspurt_proto::tcp::{Flags, Segment, State, Tcp};
 use talkspurt_proto::units::Size;
@@ -507,8 +507,7 @@ fn packet_too_big_has_a_floor() {
         let mut tcp =
             Tcp::client(&config, talkspurt_proto::rng::Rng::new(1, "floor")).over(version);
         tcp.handle(at(0), Input::Open, &mut ());
-        let Output::Transmit(Transmit { body: Body::Tcp(syn), .. }) = tcp.poll(at(0), &mut ())
-        else {
+        let Output::Transmit(Transmit { packet: syn, .. }) = tcp.poll(at(0), &mut ()) else {
             panic!("a SYN")
         };
         tcp.handle(at(0), refusal(mtu, syn.seq), &mut ());
@@ -564,8 +563,11 @@ fn big() -> talkspurt_proto::tcp::Config {
 #[test]
 fn checksum() {
     let mut alone = Alone::established(&plain());
-    let body = Body::Tcp(alone.make(ACK, 1, 1, 100));
-    alone.input(Input::Packet { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::Payload, body });
+    let packet = alone.make(ACK, 1, 1, 100);
+    alone.input(Input::Packet {
+        arrival: Arrival { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::Payload },
+        packet,
+    });
     assert_eq!((alone.count, alone.notes.rx_error.as_slice()), (0, &[RxError::Checksum][..]));
 }
 

@@ -4,8 +4,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output, Transmit};
-use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, PathId, Payload};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, Transmit};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Damage, Ecn, PathId, Payload};
 use talkspurt_proto::probe::{Gauge, Note, Place, Probe, RxError, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
@@ -157,6 +159,11 @@ pub struct Sent {
     pub verdict: Verdict,
 }
 
+/// An endpoint whose packets are bodies.
+pub trait OnRoad: Endpoint<Packet: Into<Body> + TryFrom<Body, Error = Body>> {}
+
+impl<E: Endpoint<Packet: Into<Body> + TryFrom<Body, Error = Body>>> OnRoad for E {}
+
 pub struct Road<E> {
     pub now: Instant,
     /// The end that opens, and the other.
@@ -170,7 +177,7 @@ pub struct Road<E> {
     order: u64,
 }
 
-impl<E: Endpoint> Road<E> {
+impl<E: OnRoad> Road<E> {
     pub fn new(client: E, listener: E, delay: Duration) -> Self {
         let way = || Way {
             delay,
@@ -202,7 +209,7 @@ impl<E: Endpoint> Road<E> {
         self.input(0, Input::Open);
     }
 
-    pub fn input(&mut self, end: usize, input: Input) {
+    pub fn input(&mut self, end: usize, input: Input<E::Packet>) {
         let it = &mut self.ends[end];
         it.endpoint.handle(self.now, input, &mut it.notes);
         self.settle(end);
@@ -305,8 +312,9 @@ impl<E: Endpoint> Road<E> {
         }
     }
 
-    fn put(&mut self, from: usize, transmit: Transmit) {
-        let Transmit { mut ecn, body, .. } = transmit;
+    fn put(&mut self, from: usize, transmit: Transmit<E::Packet>) {
+        let Transmit { mut ecn, packet, .. } = transmit;
+        let body: Body = packet.into();
         let (now, way) = (self.now, &mut self.ways[from]);
         let mut verdict = (way.judge)(now, &body);
         while way.queue.front().is_some_and(|gone| *gone <= now) {
@@ -347,10 +355,11 @@ impl<E: Endpoint> Road<E> {
     }
 }
 
-fn data(bytes: u32) -> Input {
+fn data<T>(bytes: u32) -> Input<T> {
     Input::Frame(Frame::Data(Payload::Virtual { offset: 0, len: bytes.into() }))
 }
 
-fn arriving(ecn: Ecn, body: Body) -> Input {
-    Input::Packet { path: PathId(0), ecn, damage: Damage::None, body }
+fn arriving<T: TryFrom<Body, Error = Body>>(ecn: Ecn, body: Body) -> Input<T> {
+    let arrival = Arrival { path: PathId(0), ecn, damage: Damage::None };
+    body.into_input(arrival).expect("a packet of the same protocol")
 }

@@ -2,8 +2,9 @@
 //! talked to by hand-made packets. Every packet is written as bytes and read again on its way.
 
 use bytes::Bytes;
-use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
-use talkspurt_proto::packet::{Body, Damage, Ecn, Frame, PathId, Payload};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Damage, Ecn, PacketBox, PathId, Payload};
 use talkspurt_proto::probe::{Note, Place, Probe, RxError, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{
@@ -195,7 +196,7 @@ impl Pair {
         });
     }
 
-    pub fn input(&mut self, side: Side, input: Input) {
+    pub fn input(&mut self, side: Side, input: Input<PacketBox<Packet>>) {
         let now = self.now;
         let end = self.end(side);
         end.sctp.handle(now, input, &mut end.notes);
@@ -262,8 +263,8 @@ impl Pair {
             let end = self.end(side);
             match end.sctp.poll(now, &mut end.notes) {
                 Output::Transmit(transmit) => {
-                    let Body::Sctp(packet) = transmit.body else { panic!("SCTP sends SCTP") };
-                    self.put(side, transmit.path, *packet);
+                    let packet = transmit.packet;
+                    self.put(side, transmit.path, packet.into_inner());
                 }
                 Output::Deliver(frame) => {
                     end.received.push((now, frame));
@@ -324,9 +325,11 @@ impl Pair {
     }
 }
 
-pub fn packet(path: PathId, packet: Packet) -> Input {
-    let body = Body::Sctp(Box::new(packet));
-    Input::Packet { path, ecn: Ecn::NotEct, damage: Damage::None, body }
+pub fn packet(path: PathId, packet: Packet) -> Input<PacketBox<Packet>> {
+    Input::Packet {
+        arrival: Arrival { path, ecn: Ecn::NotEct, damage: Damage::None },
+        packet: PacketBox::new(packet),
+    }
 }
 
 /// What the packet is after a way as bytes.
@@ -340,14 +343,14 @@ pub fn through_bytes(packet: &Packet) -> Packet {
 }
 
 /// One end alone: what it sends in answer to an input.
-pub fn answers(sctp: &mut Sctp, now: Instant, input: Input) -> Vec<Packet> {
+pub fn answers(sctp: &mut Sctp, now: Instant, input: Input<PacketBox<Packet>>) -> Vec<Packet> {
     sctp.handle(now, input, &mut ());
     let mut sent = Vec::new();
     loop {
         match sctp.poll(now, &mut ()) {
             Output::Transmit(transmit) => {
-                let Body::Sctp(packet) = transmit.body else { panic!("SCTP sends SCTP") };
-                sent.push(*packet);
+                let packet = transmit.packet;
+                sent.push(packet.into_inner());
             }
             Output::Idle { .. } => return sent,
             Output::Deliver(_) | Output::Event(_) => {}

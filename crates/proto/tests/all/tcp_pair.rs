@@ -3,7 +3,8 @@
 use crate::pair::*;
 use proptest::prelude::*;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
-use talkspurt_proto::packet::{Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::Payload;
 use talkspurt_proto::tcp::{Config, Controller, Flags, LossRecovery, SackBlocks, Segment, State};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::{Rate, Size};

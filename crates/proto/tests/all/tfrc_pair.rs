@@ -2,8 +2,10 @@
 //! throughput it promises.
 
 use crate::road::{Road, Source, Verdict, at, kbps, ms};
+use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::{Endpoint as _, Event, Input, Output};
-use talkspurt_proto::packet::{Body, Ecn, Frame, IpVersion, Payload, Quote, Quoted};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Ecn, IpVersion, Payload, Quote};
 use talkspurt_proto::probe::{Gauge, RxError};
 use talkspurt_proto::rate::{Rung, bucket, equation};
 use talkspurt_proto::rng::Rng;
@@ -334,7 +336,7 @@ fn too_big(version: IpVersion, mtu: u32) -> Body {
         ttl: 64,
         dscp: 0,
         ecn: Ecn::NotEct,
-        transport: Quoted::Udp,
+        transport: talkspurt_proto::wire::udp::quoted(8),
     };
     Body::TooBig { mtu, quote }
 }
@@ -375,7 +377,7 @@ fn there_is_no_room_between_permits_and_a_word_when_there_is() {
 /// Who uses room before it is told of it need not look for more, and who closes has none.
 #[test]
 fn room_that_is_used_at_once_is_no_news() {
-    let told = |then: Option<Input>| {
+    let told = |then: Option<Input<Packet>>| {
         let mut tfrc = Tfrc::client(&Config::default(), Rng::new(1, "client"));
         let mut events = Vec::new();
         let mut poll = |tfrc: &mut Tfrc, now| loop {

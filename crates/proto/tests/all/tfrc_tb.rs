@@ -3,6 +3,7 @@
 //! here is the test's own.
 
 use proptest::prelude::*;
+use talkspurt_proto::gauge::EndpointProbe;
 use talkspurt_proto::probe::{Gauge, Note, Place, Probe, Topic};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::bucket::{Bucket, Config};
@@ -28,13 +29,13 @@ impl RateControl for Script {
     fn on_sent(&mut self, _: Instant, bytes: u32) {
         self.sent_bytes += u64::from(bytes);
     }
-    fn on_report<P: Probe>(&mut self, _: Instant, report: &Report, _: &mut P) {
+    fn on_report<P: EndpointProbe>(&mut self, _: Instant, report: &Report, _: &mut P) {
         self.receive_rate = report.receive_rate;
     }
     fn deadline(&self) -> Option<Instant> {
         None
     }
-    fn on_timeout<P: Probe>(&mut self, _: Instant, _: &mut P) {}
+    fn on_timeout<P: EndpointProbe>(&mut self, _: Instant, _: &mut P) {}
     fn rate(&self) -> Rate {
         self.rate
     }

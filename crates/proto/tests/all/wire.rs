@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bytes::Bytes;
 use proptest::prelude::*;
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Kind, ResetCode, WireSeq};
-use talkspurt_proto::packet::{
-    Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote, Quoted,
-};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PacketBox, Payload, Quote, Quoted};
 use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
 use talkspurt_proto::tcp::{Flags, SackBlocks, Segment};
 use talkspurt_proto::time::Instant;
@@ -196,13 +196,10 @@ fn tfrc_packet() -> impl Strategy<Value = tfrc::Packet> {
 
 fn quoted() -> impl Strategy<Value = Quoted> {
     prop_oneof![
-        Just(Quoted::Udp),
-        any::<u32>().prop_map(|seq| Quoted::Tcp { seq }),
-        (dccp_kind(), any::<u8>(), 0_u8..16, 0_u8..16).prop_map(
-            |((seq, kind), data_offset, ccval, cscov)| {
-                Quoted::Dccp { seq, kind: kind.number(), data_offset, ccval, cscov }
-            }
-        ),
+        Just(wire::udp::quoted(8)),
+        any::<u32>().prop_map(wire::tcp::quoted),
+        any::<u32>().prop_map(wire::sctp::quoted),
+        dccp_packet().prop_map(|packet| wire::dccp::quoted(&packet)),
     ]
 }
 
@@ -223,7 +220,7 @@ fn body(version: IpVersion) -> impl Strategy<Value = Body> {
         media().prop_map(|packet| Body::Udp(Frame::Rtp(packet))),
         compound().prop_map(|compound| Body::Udp(Frame::Rtcp(Box::new(compound)))),
         segment().prop_map(Body::Tcp),
-        dccp_packet().prop_map(|packet| Body::Dccp(Box::new(packet))),
+        dccp_packet().prop_map(|packet| Body::Dccp(PacketBox::new(packet))),
         tfrc_packet().prop_map(Body::Tfrc),
         (0_u32..=65_535, quote(version)).prop_map(|(mtu, quote)| Body::TooBig { mtu, quote }),
     ]
@@ -333,7 +330,7 @@ proptest! {
         let outer = Ends { src_port: udp_ports.0, dst_port: udp_ports.1, ..ends };
         let mut bytes = Vec::new();
         wire::dccp_udp::emit(&packet, &ends, &outer, &mut bytes).expect("fits");
-        let hints = hints(&Body::Dccp(Box::new(packet.clone())));
+        let hints = hints(&Body::Dccp(PacketBox::new(packet.clone())));
         let parsed = wire::dccp_udp::parse(&bytes, ends.src, ends.dst, hints).expect("ours");
         prop_assert_eq!((parsed.outer, parsed.ends, parsed.packet), (outer, ends, packet));
     }
@@ -524,7 +521,7 @@ fn a_router_quotes_the_packet_it_refused() {
     let datagram = Frame::Data(Payload::Virtual { offset: 0, len: 1400 });
     let dccp = |seq, kind| {
         let (payload, options) = (datagram.clone(), dccp::Options::from_bytes(&[2, 0, 0, 0]));
-        Body::Dccp(Box::new(dccp::Packet { seq, ccval: 7, cscov: 3, kind, options, payload }))
+        Body::Dccp(PacketBox::new(dccp::Packet { seq, ccval: 7, cscov: 3, kind, options, payload }))
     };
     let (extended, short) = (WireSeq::Extended(0xdead_beef_cafe), WireSeq::Short(0xda_beef));
     for [src, dst, router] in addresses {

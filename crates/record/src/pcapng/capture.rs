@@ -12,7 +12,8 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use talkspurt_proto::packet::{Body, IpVersion, Packet};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::{IpVersion, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends, Hop, Tail, WireError};
@@ -228,7 +229,8 @@ impl Probe for CaptureProbe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use talkspurt_proto::packet::{BodyId, Ecn, Frame, Payload};
+    use talkspurt_proto::frame::Frame;
+    use talkspurt_proto::packet::{BodyId, Ecn, Payload};
 
     #[test]
     fn who_had_the_place_of_a_body_before_is_gone() {

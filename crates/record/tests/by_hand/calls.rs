@@ -5,8 +5,8 @@ use crate::support::{
     refusal, segment, side, tell, texts, tfrc_feedback, tfrc_rtp,
 };
 use crate::{call_and_bulk, call_script, link, peer, received, record, sent};
+use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::Body;
 use talkspurt_proto::probe::{DropReason, Note, Playout, UNNUMBERED};
 use talkspurt_proto::time::Duration;
 use talkspurt_record::{Layout, Recording, Stats};

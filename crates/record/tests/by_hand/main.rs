@@ -8,7 +8,8 @@ mod links;
 mod support;
 
 use support::{Line, Told, control, flow, layout, ms, packet, rtp, side, tell};
-use talkspurt_proto::packet::{Body, Packet};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{DropReason, Note, Place, Playout};
 use talkspurt_proto::time::Instant;
 use talkspurt_record::{Layout, Options, Recorder, Recording};

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use talkspurt_proto::packet::{Body, BodyId, Ecn, IpVersion, Packet};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Ends};
 use talkspurt_record::pcapng::{Pcapng, Remarks};

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 
 use arrow_array::{Array, Float64Array, Int64Array, StringArray};
 use bytes::Bytes;
-use talkspurt_proto::packet::{Body, BodyId, Ecn, Frame, IpVersion, Packet, Payload, Quote};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, PacketBox, Payload, Quote};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{dccp, rtp, tcp, tfrc};
@@ -122,7 +124,7 @@ fn dccp(seq: u64, kind: dccp::Kind, payload: Frame) -> Body {
         options.push(dccp::options::Opt::AckVector { nonce: false, cells: &[0] });
     }
     let seq = dccp::WireSeq::Extended(seq);
-    Body::Dccp(Box::new(dccp::Packet { seq, ccval: 0, cscov: 0, kind, options, payload }))
+    Body::Dccp(PacketBox::new(dccp::Packet { seq, ccval: 0, cscov: 0, kind, options, payload }))
 }
 
 /// A frame of speech in a datagram of bare TFRC.

@@ -1,8 +1,8 @@
 //! Several flows in one SCTP association: whose messages wait for whose, whose room it is, and when it
 //! closes.
 
+use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::Body;
 use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::sctp::Chunk;
 

@@ -1,6 +1,7 @@
 //! Nodes whose clocks are ahead, fast or slow.
 
-use talkspurt_proto::packet::{Body, Frame};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::frame::Frame;
 use talkspurt_proto::probe::{Note, Place};
 
 use crate::support::{Look, Run, flow, link, point, run, scenario, watch};

@@ -1,6 +1,8 @@
 //! Delays, loads and queues that can be worked out on paper.
 
-use talkspurt_proto::packet::{Bodies, Body, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::body::{Bodies, Body};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Payload};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};

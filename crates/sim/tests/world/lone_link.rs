@@ -1,7 +1,9 @@
 //! One link under scripted arrivals: what becomes of each packet, and when. For the disciplines that
 //! theory and RFCs speak about in bytes, code points and instants.
 
-use talkspurt_proto::packet::{Bodies, Body, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::body::{Bodies, Body};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Payload};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use talkspurt_proto::packet::{Body, Ecn};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::probe::{DropReason, Note, Place};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Size;

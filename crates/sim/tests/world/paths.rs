@@ -1,7 +1,7 @@
 //! Several paths between two ends: who travels where, what an outage on the way and at the door
 //! does, and whose path a router's answer concerns.
 
-use talkspurt_proto::packet::Body;
+use talkspurt_proto::body::Body;
 use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::sctp::Chunk;
 use talkspurt_proto::time::Instant;

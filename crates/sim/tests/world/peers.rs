@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Event;
-use talkspurt_proto::packet::{Body, Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::Payload;
 use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::rfc4571::Deframer;
 use talkspurt_proto::tfrc;

@@ -1,7 +1,9 @@
 //! Queue disciplines against what their papers and RFCs prescribe, worked out on paper for scripted
 //! arrivals; and TCP with ECN through each of them.
 
-use talkspurt_proto::packet::{Bodies, Body, Ecn, Frame, IpVersion, Packet, Payload};
+use talkspurt_proto::body::{Bodies, Body};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Ecn, IpVersion, Packet, Payload};
 use talkspurt_proto::probe::{DropReason, Note, Place, Probe, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};

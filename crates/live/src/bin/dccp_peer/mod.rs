@@ -102,7 +102,6 @@ fn say(said: &Said<'_>) -> serde_json::Result<()> {
 mod tests {
     use talkspurt_proto::dccp::WireSeq;
     use talkspurt_proto::endpoint::{Endpoint as _, Input, Output};
-    use talkspurt_proto::packet::Body;
 
     use super::*;
 
@@ -113,10 +112,7 @@ mod tests {
             Dccp::client(&config, chances(seed, "dccp").expect("the system has chances"));
         client.handle(Instant::ZERO, Input::Open, &mut ());
         match client.poll(Instant::ZERO, &mut ()) {
-            Output::Transmit(transmit) => match transmit.body {
-                Body::Dccp(packet) => packet.seq,
-                other => panic!("{other:?}"),
-            },
+            Output::Transmit(transmit) => transmit.packet.seq,
             other => panic!("{other:?}"),
         }
     }

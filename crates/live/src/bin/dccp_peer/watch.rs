@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::Kind;
-use talkspurt_proto::packet::Body;
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::wire::{self, Hints};

@@ -1,9 +1,9 @@
-//! An association whose messages go on its streams in turn; otherwise as the endpoint has it.
+//! An association that sends its messages on its streams in turn; otherwise the endpoint as it is.
 
-use talkspurt_proto::endpoint::{Endpoint, Input, Output};
-use talkspurt_proto::packet::Body;
-use talkspurt_proto::probe::Probe;
-use talkspurt_proto::sctp::{Sctp, Sending};
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Output};
+use talkspurt_proto::gauge::EndpointProbe;
+use talkspurt_proto::packet::PacketBox;
+use talkspurt_proto::sctp::{Packet, Sctp, Sending};
 use talkspurt_proto::time::Instant;
 
 #[derive(Debug)]
@@ -20,13 +20,29 @@ impl RoundRobin {
 }
 
 impl Endpoint for RoundRobin {
-    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+    type Packet = PacketBox<Packet>;
+
+    fn handle<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        input: Input<Self::Packet>,
+        probe: &mut P,
+    ) {
         let Input::Frame(frame) = input else { return self.sctp.handle(now, input, probe) };
         let how = Sending { stream: self.next, ..self.sctp.sending() };
         self.next = (self.next + 1) % self.streams;
         assert!(self.sctp.send(now, frame, &how), "there is room, and the stream");
     }
-    fn poll<P: Probe>(&mut self, now: Instant, probe: &mut P) -> Output {
+    fn receive<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        packet: &mut Self::Packet,
+        probe: &mut P,
+    ) {
+        self.sctp.receive(now, arrival, packet, probe);
+    }
+    fn poll<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Output<Self::Packet> {
         self.sctp.poll(now, probe)
     }
     fn send_capacity(&self) -> usize {
@@ -35,7 +51,7 @@ impl Endpoint for RoundRobin {
     fn is_listening(&self) -> bool {
         self.sctp.is_listening()
     }
-    fn recognises(&self, body: &Body) -> bool {
-        self.sctp.recognises(body)
+    fn recognises(&self, packet: &Self::Packet) -> bool {
+        self.sctp.recognises(packet)
     }
 }

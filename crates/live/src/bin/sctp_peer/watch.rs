@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use talkspurt_live::Inside;
-use talkspurt_proto::packet::{Body, Packet};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::sctp::{Chunk, Data};
 use talkspurt_proto::time::Instant;

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use talkspurt_proto::packet::{Body, Ecn, Packet};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::{Ecn, Packet};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::tcp::{Flags, Segment};
 use talkspurt_proto::time::Instant;

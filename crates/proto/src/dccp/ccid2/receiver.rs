@@ -6,8 +6,8 @@ use crate::dccp::AckVector;
 use crate::dccp::ccid::{Arrival, Receiver as HcReceiver};
 use crate::dccp::options::{Opt, Options};
 use crate::dccp::seqno::SeqNo;
+use crate::gauge::EndpointProbe;
 use crate::packet::Ecn;
-use crate::probe::Probe;
 use crate::time::{Duration, Instant};
 
 /// RFC 4340 §3.4: a round-trip time to reckon with while none is known.
@@ -67,7 +67,7 @@ impl Receiver {
 }
 
 impl HcReceiver for Receiver {
-    fn on_packet<P: Probe>(&mut self, now: Instant, packet: &Arrival<'_>, _: &mut P) {
+    fn on_packet<P: EndpointProbe>(&mut self, now: Instant, packet: &Arrival<'_>, _: &mut P) {
         // Acknowledgements are not acknowledged, lest two ends acknowledge each other for ever.
         if packet.data_bytes.is_some() {
             self.urgent |= self.alarming(now, packet);

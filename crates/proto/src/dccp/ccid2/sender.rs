@@ -11,7 +11,7 @@ use crate::dccp::ccid::{Acknowledgement, Arrival, Departure, Sender as HcSender}
 use crate::dccp::data_dropped::{DropCode, dropped};
 use crate::dccp::options::Options;
 use crate::dccp::seqno::SeqNo;
-use crate::probe::{Gauge, Note, Place, Probe, Topic};
+use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::rate::Permit;
 use crate::rtt::RttEstimator;
 use crate::time::{Duration, Instant};
@@ -257,8 +257,8 @@ impl Sender {
         self.rtt.sample(ack.echo_rtt.unwrap_or(rtt), samples);
     }
 
-    fn gauge<P: Probe>(&mut self, now: Instant, probe: &mut P) {
-        if !probe.wants(Topic::Gauge) {
+    fn gauge<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
+        if !probe.observes(Topic::Gauge) {
             return;
         }
         let is = Told {
@@ -273,7 +273,7 @@ impl Sender {
         let is = &self.told;
         let mut note = |changed: bool, gauge: Gauge, value: Option<f64>| {
             if let Some(value) = value.filter(|_| changed) {
-                probe.record(now, Place::Peer(0), &Note::Gauge { gauge, value });
+                probe.note(now, EndpointNote::Gauge { gauge, value });
             }
         };
         note(is.cwnd != was.cwnd, Gauge::CwndPackets, Some(is.cwnd as f64));
@@ -315,7 +315,7 @@ impl HcSender for Sender {
 
     fn options(&mut self, _: Instant, _: &mut Options) {}
 
-    fn on_sent<P: Probe>(&mut self, now: Instant, packet: &Departure, probe: &mut P) {
+    fn on_sent<P: EndpointProbe>(&mut self, now: Instant, packet: &Departure, probe: &mut P) {
         if let Some(bytes) = packet.data_bytes {
             if self.last_sent.is_none() {
                 self.begin(bytes);
@@ -355,7 +355,7 @@ impl HcSender for Sender {
         owes
     }
 
-    fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
+    fn on_ack<P: EndpointProbe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
         self.owed = self.owed || ackvec::runs(ack.ack, ack.options).next().is_some();
         let harvest = self.read(ack);
         if let Some(newest) = harvest.newest {
@@ -392,7 +392,7 @@ impl HcSender for Sender {
         self.deadline
     }
 
-    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         if self.deadline.is_none_or(|deadline| now < deadline) {
             return;
         }

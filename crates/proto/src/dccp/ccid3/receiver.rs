@@ -9,8 +9,8 @@ use crate::dccp::AckVector;
 use crate::dccp::ccid::{self, Arrival};
 use crate::dccp::options::{Opt, Options};
 use crate::dccp::seqno::SeqNo;
+use crate::gauge::EndpointProbe;
 use crate::packet::Ecn;
-use crate::probe::Probe;
 use crate::rate::{self, Interval, Parameters};
 use crate::time::{Duration, Instant};
 
@@ -176,7 +176,7 @@ fn reported(interval: &Interval) -> LossInterval {
 }
 
 impl ccid::Receiver for Receiver {
-    fn on_packet<P: Probe>(&mut self, now: Instant, packet: &Arrival<'_>, probe: &mut P) {
+    fn on_packet<P: EndpointProbe>(&mut self, now: Instant, packet: &Arrival<'_>, probe: &mut P) {
         // RFC 6323 §3: the sender's word replaces every estimate.
         let told = options::rtt_estimate(packet.options);
         if let Some(rtt) = told {

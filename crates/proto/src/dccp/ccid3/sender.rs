@@ -12,8 +12,8 @@ use crate::dccp::ccid::{self, Acknowledgement, Departure};
 use crate::dccp::data_dropped::{DropCode, dropped};
 use crate::dccp::options::Options;
 use crate::dccp::seqno::SeqNo;
+use crate::gauge::{EndpointNote, EndpointProbe, RxError};
 use crate::math::ceil_u64;
-use crate::probe::{Note, Place, Probe, RxError};
 use crate::rate::{Machine, Parameters, Permit, RateControl, Report, Rung};
 use crate::time::{Duration, Instant};
 
@@ -91,7 +91,12 @@ impl Sender {
         self.tell_rtt = tell;
     }
     /// A round-trip time from the handshake (RFC 4342 §5: the initial rate may use it).
-    pub fn set_initial_rtt<P: Probe>(&mut self, now: Instant, rtt: Duration, probe: &mut P) {
+    pub fn set_initial_rtt<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        rtt: Duration,
+        probe: &mut P,
+    ) {
         self.machine.set_initial_rtt(now, rtt, probe);
     }
     /// The machine, for those who look on.
@@ -233,7 +238,7 @@ impl ccid::Sender for Sender {
         }
     }
 
-    fn on_sent<P: Probe>(&mut self, now: Instant, packet: &Departure, _: &mut P) {
+    fn on_sent<P: EndpointProbe>(&mut self, now: Instant, packet: &Departure, _: &mut P) {
         let count = packet.data_bytes.map(|bytes| {
             self.machine.on_sent(now, bytes);
             self.ceiling.on_sent(now);
@@ -247,7 +252,7 @@ impl ccid::Sender for Sender {
         self.left.push_back(Left { seq: packet.seq, at: now, count });
     }
 
-    fn on_ack<P: Probe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
+    fn on_ack<P: EndpointProbe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
         let left = self.find(ack.ack);
         if let Some(count) = left.and_then(|left| left.count)
             && self.parameters.counter_follows_acks
@@ -258,7 +263,7 @@ impl ccid::Sender for Sender {
         self.heed_receiver(now, ack);
         self.heed_drops(ack);
         let Ok(feedback) = options::read(ack.options) else {
-            return probe.record(now, Place::Peer(0), &Note::RxError(RxError::Malformed));
+            return probe.note(now, EndpointNote::RxError(RxError::Malformed));
         };
         // RFC 4342 §6: without a Receive Rate it is an acknowledgement for another reason.
         let Some(receive_rate) = feedback.receive_rate else { return };
@@ -267,7 +272,7 @@ impl ccid::Sender for Sender {
             return;
         }
         let Some(covered) = self.covered(ack.ack) else {
-            return probe.record(now, Place::Peer(0), &Note::RxError(RxError::BadAck));
+            return probe.note(now, EndpointNote::RxError(RxError::BadAck));
         };
         self.latest_feedback = Some(ack.seq);
         let rtt = left.and_then(|left| self.rtt_sample(now, ack, left));
@@ -283,7 +288,7 @@ impl ccid::Sender for Sender {
     fn deadline(&self) -> Option<Instant> {
         self.machine.deadline()
     }
-    fn on_timeout<P: Probe>(&mut self, now: Instant, probe: &mut P) {
+    fn on_timeout<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.machine.on_timeout(now, probe);
     }
     /// RFC 4342 §6: the receiver decides how often it acknowledges, Ack Ratio is not used.

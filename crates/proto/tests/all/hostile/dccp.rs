@@ -1,8 +1,10 @@
 //! DCCP under attack: numbers inside and outside the windows, options at random, every type in every
 //! state, Init Cookies that are old or nobody's.
 
+use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Options, Packet, ResetCode, State, WireSeq};
-use talkspurt_proto::packet::{Body, Ecn, Frame, Payload};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{Ecn, PacketBox, Payload};
 use talkspurt_proto::rng::Rng;
 
 use super::{Script, Subject, bytes_of};
@@ -81,7 +83,7 @@ impl Subject for Dccp {
         let (ccval, cscov) = (if has(4) { script.byte() & 15 } else { last.ccval }, last.cscov);
         let payload = Frame::Data(payload);
         let packet = Packet { seq, ccval, cscov, kind, options, payload };
-        bytes_of(&Body::Dccp(Box::new(packet)), Ecn::NotEct)
+        bytes_of(&Body::Dccp(PacketBox::new(packet)), Ecn::NotEct)
     }
 
     fn fits(forged: &Body, _: &[Body]) -> bool {

@@ -16,10 +16,10 @@ pub mod wire;
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use talkspurt_proto::endpoint::{Endpoint, Input, Output, PathNews};
-use talkspurt_proto::packet::{
-    Body, BodyId, Damage, Ecn, Frame, IpVersion, Packet, PathId, Payload, Quote,
-};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Output, PathNews};
+use talkspurt_proto::frame::Frame;
+use talkspurt_proto::packet::{BodyId, Damage, Ecn, IpVersion, Packet, PathId, Payload, Quote};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::wire::{Ends, Hints, emit, parse};
 
@@ -81,7 +81,7 @@ impl<'a> Script<'a> {
 }
 
 /// A transport that can be attacked.
-pub trait Subject: Endpoint + Sized {
+pub trait Subject: Endpoint<Packet: Into<Body> + TryFrom<Body, Error = Body>> + Sized {
     /// Packets with which one input may be answered.
     const BURST: usize;
     /// Packets a timer may send an address that is not proven.
@@ -197,9 +197,8 @@ impl<S: Subject> Rig<S> {
                 let body = log.get(which % log.len().max(1)).map(|one| &one.0);
                 if let Some(quote) = body.and_then(|body| Quote::of(&label(), body)) {
                     let ecn = if mark { Ecn::Ce } else { Ecn::NotEct };
-                    let (path, damage, body) =
-                        (PathId(0), Damage::None, Body::TooBig { mtu, quote });
-                    self.hand(from, Input::Packet { path, ecn, damage, body }, usize::MAX / 4);
+                    let arrival = Arrival { path: PathId(0), ecn, damage: Damage::None };
+                    self.hand_body(from, arrival, Body::TooBig { mtu, quote }, usize::MAX / 4);
                 }
             }
             14 => {
@@ -229,7 +228,7 @@ impl<S: Subject> Rig<S> {
             let (path, damage, body) = (PathId(0), parsed.damage, parsed.body);
             let marked = how >= 224 && parsed.ecn != Ecn::NotEct;
             let ecn = if marked { Ecn::Ce } else { parsed.ecn };
-            return self.hand(to, Input::Packet { path, ecn, damage, body }, bytes.len());
+            return self.hand_body(to, Arrival { path, ecn, damage }, body, bytes.len());
         };
         mutate(&mut bytes, script);
         self.flying.push_front((to, bytes));
@@ -245,7 +244,7 @@ impl<S: Subject> Rig<S> {
         let damage = if how % 16 == 1 { Damage::Payload } else { parsed.damage };
         let ecn = if how % 16 == 2 { Ecn::Ce } else { parsed.ecn };
         let path = PathId(u8::from(how % 16 == 3));
-        self.hand(to, Input::Packet { path, ecn, damage, body: parsed.body }, bytes.len());
+        self.hand_body(to, Arrival { path, ecn, damage }, parsed.body, bytes.len());
     }
 
     /// The application hands over as much as there is room for.
@@ -284,8 +283,15 @@ impl<S: Subject> Rig<S> {
         }
     }
 
+    /// Hands in a body; one of another protocol is nothing to the endpoint.
+    fn hand_body(&mut self, side: usize, arrival: Arrival, body: Body, asked_bytes: usize) {
+        if let Ok(input) = body.into_input(arrival) {
+            self.hand(side, input, asked_bytes);
+        }
+    }
+
     /// Hands in what came in so many bytes, and looks at what is done about it.
-    fn hand(&mut self, side: usize, input: Input, asked_bytes: usize) {
+    fn hand(&mut self, side: usize, input: Input<S::Packet>, asked_bytes: usize) {
         let (now, timer) = (self.now, matches!(input, Input::Timeout));
         let stranger = asked_bytes > 0;
         self.ends[side].endpoint.handle(now, input, &mut ());
@@ -294,15 +300,15 @@ impl<S: Subject> Rig<S> {
             assert!(count < S::BURST + 8 + 4096, "one input is answered for ever");
             match self.ends[side].endpoint.poll(now, &mut ()) {
                 Output::Transmit(transmit) => {
-                    let bytes = bytes_of(&transmit.body, transmit.ecn)
-                        .expect("an end sends what can be sent");
+                    let (ecn, sent): (_, Body) = (transmit.ecn, transmit.packet.into());
+                    let bytes = bytes_of(&sent, ecn).expect("an end sends what can be sent");
                     let parsed = parse(&bytes, Hints::default()).expect("and what can be read");
-                    let again = bytes_of(&parsed.body, transmit.ecn);
+                    let again = bytes_of(&parsed.body, ecn);
                     assert_eq!(again.as_ref(), Some(&bytes), "bytes are read as they were meant");
                     packets += 1;
                     sent_bytes += bytes.len();
                     let log = &mut self.ends[side].log;
-                    log.push_back((transmit.body, bytes.clone()));
+                    log.push_back((sent, bytes.clone()));
                     if log.len() > MAX_LOGGED {
                         log.pop_front();
                     }

@@ -1,7 +1,8 @@
 //! SCTP under attack: forged tags, stale and foreign cookies, overlapping and unending fragments,
 //! SACKs for TSNs that were never sent, chunk lengths that lie.
 
-use talkspurt_proto::packet::{Body, Ecn};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::{Ecn, PacketBox};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Config, Packet, Scheduler, Sctp, State};
 use talkspurt_proto::time::Duration;
@@ -69,7 +70,7 @@ impl Subject for Sctp {
         let (tsn, ack) = (last_tsn(seen), last_ack(seen));
         // Bytes and not chunks, so that lengths may lie.
         let empty = Packet { tag, chunks: vec![Chunk::CookieAck] };
-        let mut bytes = bytes_of(&Body::Sctp(Box::new(empty)), Ecn::NotEct)?;
+        let mut bytes = bytes_of(&Body::Sctp(PacketBox::new(empty)), Ecn::NotEct)?;
         bytes.truncate(IP + 12);
         for _ in 0..=script.byte() % 3 {
             let start = bytes.len();

@@ -1,7 +1,8 @@
 //! TCP under attack: forged numbers, flags and options, overlapping segments, blind resets and SYNs
 //! (RFC 5961), acknowledgements of what was never sent.
 
-use talkspurt_proto::packet::{Body, Ecn, Payload};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::{Ecn, Payload};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tcp::{
     Config, Controller, Flags, LossRecovery, SackBlocks, Segment, State, Tcp,

@@ -4,7 +4,8 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use bytes::Bytes;
-use talkspurt_proto::packet::{Body, IpVersion, Packet};
+use talkspurt_proto::body::Body;
+use talkspurt_proto::packet::{IpVersion, Packet};
 use talkspurt_proto::rfc4571::Deframer;
 use talkspurt_proto::wire::{self, Hints, INITIAL_TTL, WireError};
 

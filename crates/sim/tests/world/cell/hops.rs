@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
+use talkspurt_proto::body::Body;
 use talkspurt_proto::math;
-use talkspurt_proto::packet::Body;
 use talkspurt_proto::probe::{DropReason, Note, Place};
 use talkspurt_proto::time::{Duration, Instant};
 

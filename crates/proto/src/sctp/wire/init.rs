@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::{parameter, tlv};
+use crate::octets::{WireError, at_least, u16_at, u32_at};
 use crate::sctp::Init;
-use crate::wire::{WireError, at_least, u16_at, u32_at};
 
 pub(super) fn emit(init: &Init, out: &mut Vec<u8>) -> Result<(), WireError> {
     out.extend_from_slice(&init.tag.to_be_bytes());

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Hints, WireError, at_least, pattern, u16_at, u32_at};
+use crate::octets::{Hints, WireError, at_least, pattern, u16_at, u32_at};
 use crate::rtp::Packet;
 
 const HEADER: usize = 12;

@@ -4,8 +4,8 @@
 use bytes::Bytes;
 
 use super::tlv;
+use crate::octets::{WireError, at_least, u16_at};
 use crate::sctp::Parameter;
-use crate::wire::{WireError, at_least, u16_at};
 
 pub(super) fn emit(parameter: &Parameter, out: &mut Vec<u8>) -> Result<(), WireError> {
     tlv::head(parameter.number(), parameter.length(), out)?;

@@ -3,8 +3,8 @@
 
 use bytes::Bytes;
 
+use crate::octets::{WireError, u32_at};
 use crate::sctp::Chunk;
-use crate::wire::{WireError, u32_at};
 
 pub(super) fn emit(chunk: &Chunk, out: &mut Vec<u8>) {
     match chunk {

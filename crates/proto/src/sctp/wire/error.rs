@@ -3,8 +3,8 @@
 use bytes::Bytes;
 
 use super::tlv;
+use crate::octets::{WireError, at_least, u16_at};
 use crate::sctp::Cause;
-use crate::wire::{WireError, at_least, u16_at};
 
 pub(super) fn emit(causes: &[Cause], out: &mut Vec<u8>) -> Result<(), WireError> {
     let start = out.len();

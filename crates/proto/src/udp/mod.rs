@@ -3,14 +3,17 @@
 //! A frame comes in by `handle` and leaves by `poll` as a packet; a packet comes in and leaves as
 //! a frame. Nothing is kept, nothing is timed.
 
+pub mod wire;
+
 use std::collections::VecDeque;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::endpoint::{Endpoint, Input, Output, Transmit};
-use crate::packet::{Body, Damage, Ecn, Frame, PathId};
-use crate::probe::{Note, Place, Probe, RxError};
+use crate::endpoint::{Arrival, Endpoint, Input, Output, Transmit};
+use crate::frame::Frame;
+use crate::gauge::{EndpointNote, EndpointProbe, RxError};
+use crate::packet::{Damage, Ecn, PathId};
 use crate::time::Instant;
 
 /// UDP has no knobs: it sends at once what it is given.
@@ -67,48 +70,45 @@ impl Udp {
 }
 
 impl Endpoint for Udp {
+    type Packet = Frame;
+
     #[inline]
-    fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+    fn handle<P: EndpointProbe>(&mut self, now: Instant, input: Input<Frame>, probe: &mut P) {
         match input {
             Input::Frame(frame) => self.push(Way::Out, frame),
-            Input::Packet { path, ecn, damage, mut body } => {
-                self.receive(now, (path, ecn, damage), &mut body, probe);
+            Input::Packet { arrival, mut packet } => self.receive(now, arrival, &mut packet, probe),
+            Input::TooBig { mtu, .. } => {
+                self.path_mtu = Some(self.path_mtu.map_or(mtu, |known| known.min(mtu)));
             }
             Input::Open | Input::Path(..) | Input::Timeout | Input::Close | Input::Abort => {}
         }
     }
 
     #[inline]
-    fn receive<P: Probe>(
+    fn receive<P: EndpointProbe>(
         &mut self,
         now: Instant,
-        (_, _, damage): (PathId, Ecn, Damage),
-        body: &mut Body,
+        arrival: Arrival,
+        frame: &mut Frame,
         probe: &mut P,
     ) {
-        let rx_error = match body {
-            // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
-            _ if damage == Damage::Payload => RxError::Checksum,
-            Body::Udp(frame) => return self.push(Way::In, std::mem::take(frame)),
-            Body::TooBig { mtu, .. } => {
-                self.path_mtu = Some(self.path_mtu.map_or(*mtu, |known| known.min(*mtu)));
-                return;
-            }
-            Body::Tcp(_) | Body::Dccp(_) | Body::Sctp(_) | Body::Tfrc(_) => RxError::Unexpected,
-        };
-        probe.record(now, Place::Peer(0), &Note::RxError(rx_error));
+        // RFC 768: the checksum covers the whole datagram, so a damaged one is not delivered.
+        if arrival.damage == Damage::Payload {
+            return probe.note(now, EndpointNote::RxError(RxError::Checksum));
+        }
+        self.push(Way::In, std::mem::take(frame));
     }
 
     #[inline]
-    fn poll<P: Probe>(&mut self, _: Instant, _: &mut P) -> Output {
+    fn poll<P: EndpointProbe>(&mut self, _: Instant, _: &mut P) -> Output<Frame> {
         let Some((way, frame)) = self.first.take() else { return Output::Idle { until: None } };
         if !self.others.is_empty() {
             self.first = self.others.pop_front();
         }
         match way {
             Way::Out => {
-                let body = Body::Udp(frame);
-                Output::Transmit(Transmit { path: PathId(0), ecn: Ecn::NotEct, body })
+                let (path, ecn) = (PathId(0), Ecn::NotEct);
+                Output::Transmit(Transmit { path, ecn, packet: frame })
             }
             Way::In => Output::Deliver(frame),
         }
@@ -147,14 +147,13 @@ mod tests {
                         plain.push_back((true, offset));
                     }
                     Some(false) => {
-                        let mut body = Body::Udp(frame);
-                        let how = (PathId(0), Ecn::NotEct, Damage::None);
-                        udp.receive(Instant::ZERO, how, &mut body, &mut ());
+                        let mut frame = frame;
+                        udp.receive(Instant::ZERO, Arrival::default(), &mut frame, &mut ());
                         plain.push_back((false, offset));
                     }
                     None => {
                         let left = match udp.poll(Instant::ZERO, &mut ()) {
-                            Output::Transmit(Transmit { body: Body::Udp(frame), .. }) => Some((true, number(&frame))),
+                            Output::Transmit(Transmit { packet: frame, .. }) => Some((true, number(&frame))),
                             Output::Deliver(frame) => Some((false, number(&frame))),
                             Output::Idle { until: None } => None,
                             other => panic!("{other:?}"),

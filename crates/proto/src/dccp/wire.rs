@@ -9,10 +9,12 @@ use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use super::checksum::{Sum, crc32c};
-use super::{Ends, Hints, WireError, at_least, carried, emit_frame, u16_at, u32_at};
 use crate::dccp::{Kind, Options, Packet, ResetCode, WireSeq};
-use crate::packet::{Damage, Frame};
+use crate::frame;
+use crate::frame::Frame;
+use crate::octets::checksum::{Sum, crc32c};
+use crate::octets::{Ends, Hints, WireError, at_least, u16_at, u32_at};
+use crate::packet::{Damage, Quoted};
 
 /// DCCP's protocol number (RFC 4340 §19.1).
 pub const PROTOCOL: u8 = 33;
@@ -41,7 +43,7 @@ pub fn emit(packet: &Packet, ends: &Ends, out: &mut Vec<u8>) -> Result<(), WireE
 }
 
 /// Appends a packet whose checksum is zero; gives the bytes that a checksum covers.
-pub(super) fn emit_unsummed(
+pub(crate) fn emit_unsummed(
     packet: &Packet,
     ends: &Ends,
     out: &mut Vec<u8>,
@@ -49,11 +51,12 @@ pub(super) fn emit_unsummed(
     let start = out.len();
     let header_bytes = packet.header_bytes();
     let words = u8::try_from(header_bytes / 4).map_err(|_| WireError::TooLong("DCCP header"))?;
-    emit_generic(ends, &generic(packet, words), out)?;
+    emit_ports(ends, out);
+    emit_generic(&generic(packet, words), out)?;
     emit_type(&packet.kind, packet.seq.is_extended(), out)?;
     out.extend_from_slice(packet.options.as_bytes());
     out.resize(start + header_bytes, 0);
-    emit_frame(&packet.payload, out);
+    frame::emit(&packet.payload, out);
     let bytes = out.len() - start;
     if bytes > usize::from(u16::MAX) {
         return Err(WireError::TooLong("DCCP packet"));
@@ -63,16 +66,19 @@ pub(super) fn emit_unsummed(
 }
 
 /// §9.2: the bytes under the checksum; `None` if the data is shorter than what is to be covered.
-pub(super) fn covered(cscov: u8, header_bytes: usize, bytes: usize) -> Option<usize> {
+pub(crate) fn covered(cscov: u8, header_bytes: usize, bytes: usize) -> Option<usize> {
     match cscov & 0xf {
         0 => Some(bytes),
         words => Some(header_bytes + (usize::from(words) - 1) * 4).filter(|end| *end <= bytes),
     }
 }
 
+/// Bytes of both ports.
+const PORTS: usize = 4;
+
 /// The generic header, ports and checksum apart.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Generic {
+pub(crate) struct Generic {
     pub(super) data_offset: u8,
     pub(super) ccval: u8,
     pub(super) cscov: u8,
@@ -85,14 +91,13 @@ fn generic(packet: &Packet, data_offset: u8) -> Generic {
     Generic { data_offset, ccval, cscov, kind: packet.kind.number(), seq }
 }
 
-/// Appends a generic header (§5.1) with a checksum of zero.
-pub(super) fn emit_generic(
-    ends: &Ends,
-    header: &Generic,
-    out: &mut Vec<u8>,
-) -> Result<(), WireError> {
+fn emit_ports(ends: &Ends, out: &mut Vec<u8>) {
     out.extend_from_slice(&ends.src_port.to_be_bytes());
     out.extend_from_slice(&ends.dst_port.to_be_bytes());
+}
+
+/// Appends a generic header (§5.1) behind its ports, with a checksum of zero.
+pub(crate) fn emit_generic(header: &Generic, out: &mut Vec<u8>) -> Result<(), WireError> {
     let coverage = header.ccval << 4 | header.cscov & 0xf;
     out.extend_from_slice(&[header.data_offset, coverage, 0, 0]);
     match header.seq {
@@ -109,18 +114,35 @@ pub(super) fn emit_generic(
     Ok(())
 }
 
-/// Reads the generic header in a quote, unchecked.
-pub(super) fn quoted(bytes: &[u8]) -> Result<Generic, WireError> {
+/// The beginning of a packet's header as a router quotes it: all of the generic header (§5.1) with a
+/// checksum of zero, since a quote without its Sequence Number could be of any packet.
+#[must_use]
+pub fn quoted(packet: &Packet) -> Quoted {
+    let header = generic(packet, (packet.header_bytes() / 4) as u8);
+    let mut bytes = Vec::with_capacity(Quoted::MAX_BYTES);
+    // Short numbers on a type that has none (§5.1) have no bytes; such a packet is never sent.
+    let _ = emit_generic(&header, &mut bytes);
+    Quoted::new(PROTOCOL, &bytes)
+}
+
+/// The Sequence Number in a quote, by which its sender recognises the packet.
+#[must_use]
+pub fn quoted_seq(quoted: &Quoted) -> Option<WireSeq> {
+    let bytes = quoted.behind_ports();
+    let extended = bytes.get(4)? & 1 == 1;
+    let complete = bytes.len() >= if extended { EXTENDED_HEADER } else { SHORT_HEADER } - PORTS;
+    (quoted.protocol() == PROTOCOL && complete).then(|| seq_at(bytes, 8 - PORTS, extended))
+}
+
+/// How much of a generic header a router quotes, from its bytes.
+///
+/// # Errors
+/// Truncated bytes.
+pub(crate) fn quoted_bytes(bytes: &[u8]) -> Result<usize, WireError> {
     at_least(bytes, SHORT_HEADER, "quoted DCCP header")?;
-    let extended = is_extended(bytes);
-    at_least(bytes, if extended { EXTENDED_HEADER } else { SHORT_HEADER }, "quoted DCCP header")?;
-    Ok(Generic {
-        data_offset: bytes[4],
-        ccval: bytes[5] >> 4,
-        cscov: bytes[5] & 0xf,
-        kind: type_of(bytes),
-        seq: seq_at(bytes, 8, extended),
-    })
+    let length = if is_extended(bytes) { EXTENDED_HEADER } else { SHORT_HEADER };
+    at_least(bytes, length, "quoted DCCP header")?;
+    Ok(length)
 }
 
 const SHORT_ON_WRONG_TYPE: WireError =
@@ -189,7 +211,7 @@ pub fn parse(
 }
 
 /// §8.5 step 1 as far as the checksum; gives the bytes of header and options.
-pub(super) fn check_header(bytes: &[u8]) -> Result<usize, WireError> {
+pub(crate) fn check_header(bytes: &[u8]) -> Result<usize, WireError> {
     at_least(bytes, SHORT_HEADER, "DCCP header")?;
     let kind = type_of(bytes);
     let header_bytes = usize::from(bytes[4]) * 4;
@@ -227,7 +249,7 @@ const fn fixed_bytes(kind: u8, extended: bool) -> Option<usize> {
 }
 
 /// Reads a packet whose header was checked.
-pub(super) fn read(bytes: &[u8], header_bytes: usize, hints: Hints) -> Packet {
+pub(crate) fn read(bytes: &[u8], header_bytes: usize, hints: Hints) -> Packet {
     let (kind, extended) = (type_of(bytes), is_extended(bytes));
     let fixed = fixed_bytes(kind, extended).expect("the type was checked");
     let options = Options::from_bytes(&bytes[fixed..header_bytes]);
@@ -277,5 +299,5 @@ fn read_type(bytes: &[u8], kind: u8, extended: bool, fixed: usize) -> Kind {
 /// RFC 5762 §4.1: an RTP or RTCP packet fills the application data of a packet that carries any.
 fn frame(kind: u8, data: Bytes, hints: Hints) -> Frame {
     let media = hints.media && matches!(kind, 0 | 1 | 2 | 4);
-    carried(data, Hints { media, ..hints })
+    frame::carried(data, Hints { media, ..hints })
 }

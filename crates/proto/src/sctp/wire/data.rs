@@ -2,8 +2,9 @@
 
 use bytes::Bytes;
 
+use crate::frame;
+use crate::octets::{Hints, WireError, at_least, u16_at, u32_at};
 use crate::sctp::{Data, Number};
-use crate::wire::{Hints, WireError, at_least, carried, emit_frame, u16_at, u32_at};
 
 /// E, B, U and I, from the lowest bit on.
 const ENDING: u8 = 1;
@@ -35,7 +36,7 @@ pub(super) fn emit(data: &Data, out: &mut Vec<u8>) {
             out.extend_from_slice(&last.to_be_bytes());
         }
     }
-    emit_frame(&data.payload, out);
+    frame::emit(&data.payload, out);
 }
 
 pub(super) fn parse(kind: u8, flags: u8, value: Bytes, hints: Hints) -> Result<Data, WireError> {
@@ -60,6 +61,6 @@ pub(super) fn parse(kind: u8, flags: u8, value: Bytes, hints: Hints) -> Result<D
         stream: u16_at(&value, 4),
         number,
         ppid,
-        payload: carried(value.slice(fixed..), Hints { media, ..hints }),
+        payload: frame::carried(value.slice(fixed..), Hints { media, ..hints }),
     })
 }

@@ -1,7 +1,7 @@
 //! SACK (RFC 9260 §3.3.4).
 
+use crate::octets::{WireError, at_least, u16_at, u32_at};
 use crate::sctp::Sack;
-use crate::wire::{WireError, at_least, u16_at, u32_at};
 
 pub(super) fn emit(sack: &Sack, out: &mut Vec<u8>) {
     out.extend_from_slice(&sack.cumulative.to_be_bytes());

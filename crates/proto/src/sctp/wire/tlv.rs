@@ -3,7 +3,7 @@
 
 use bytes::{Buf, Bytes};
 
-use crate::wire::{WireError, at_least, u16_at};
+use crate::octets::{WireError, at_least, u16_at};
 
 /// Bytes in front of a value.
 const HEADER: usize = 4;

@@ -1,6 +1,6 @@
 //! The compound RTCP packet (RFC 3550 §6.1 to §6.6).
 
-use super::{WireError, at_least, u16_at, u32_at};
+use crate::octets::{WireError, at_least, u16_at, u32_at};
 use crate::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
 
 const VERSION: u8 = 2;

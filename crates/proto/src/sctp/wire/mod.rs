@@ -14,18 +14,26 @@ mod parameter;
 mod sack;
 mod tlv;
 
+use crate::packet::Quoted;
 use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use super::checksum::crc32c;
-use super::{Ends, Hints, WireError, at_least, u16_at, u32_at};
+use crate::octets::checksum::crc32c;
+use crate::octets::{Ends, Hints, WireError, at_least, u16_at, u32_at};
 use crate::sctp::{COMMON_HEADER, Chunk, Data, Packet};
 
 /// SCTP's protocol number (RFC 9260 §15.1).
 pub const PROTOCOL: u8 = 132;
 /// Where the checksum stands.
 const CHECKSUM: std::ops::Range<usize> = 8..12;
+
+/// The beginning of a packet's header as a router quotes it (RFC 792): its Verification Tag, by which its
+/// sender recognises it (RFC 9260 §10).
+#[must_use]
+pub fn quoted(tag: u32) -> Quoted {
+    Quoted::new(PROTOCOL, &tag.to_be_bytes())
+}
 
 /// Appends a packet.
 ///

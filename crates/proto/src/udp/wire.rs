@@ -1,12 +1,21 @@
 //! The UDP header (RFC 768), over IPv4 and IPv6.
 
+use crate::packet::Quoted;
 use std::net::IpAddr;
 
-use super::checksum::Sum;
-use super::{Ends, WireError, at_least, u16_at};
+use crate::octets::checksum::Sum;
+use crate::octets::{Ends, WireError, at_least, u16_at};
 
 /// UDP's protocol number.
 pub const PROTOCOL: u8 = 17;
+/// The beginning of a datagram's header as a router quotes it (RFC 792): its length, header
+/// included, and a checksum of zero.
+#[must_use]
+pub fn quoted(bytes: u32) -> Quoted {
+    let [high, low] = u16::try_from(bytes).unwrap_or(u16::MAX).to_be_bytes();
+    Quoted::new(PROTOCOL, &[high, low, 0, 0])
+}
+
 /// Bytes of the header.
 pub const HEADER: usize = 8;
 

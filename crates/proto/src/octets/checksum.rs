@@ -56,7 +56,7 @@ impl Sum {
     }
 
     /// The sum over words of four bytes.
-    pub(super) fn of_words<const N: usize>(words: [u32; N]) -> Self {
+    pub(crate) fn of_words<const N: usize>(words: [u32; N]) -> Self {
         Self(words.into_iter().map(u64::from).sum())
     }
 

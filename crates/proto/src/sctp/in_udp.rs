@@ -5,8 +5,10 @@
 
 use std::net::IpAddr;
 
-use super::{Ends, Hints, WireError, sctp, udp};
+use super::wire;
+use crate::octets::{Ends, Hints, WireError};
 use crate::sctp::Packet;
+use crate::udp::wire as udp;
 
 /// The UDP port of those who accept it (RFC 6951 §5.1).
 pub const PORT: u16 = 9899;
@@ -14,7 +16,7 @@ pub const PORT: u16 = 9899;
 /// Appends the datagram; `outer` are its addresses and UDP ports, of `ends` the ports alone matter.
 ///
 /// # Errors
-/// As [`udp::emit`] and [`sctp::emit`]; `out` is then as it was.
+/// As [`udp::emit`] and [`wire::emit`]; `out` is then as it was.
 pub fn emit(
     packet: &Packet,
     ends: &Ends,
@@ -23,7 +25,7 @@ pub fn emit(
 ) -> Result<(), WireError> {
     let start = out.len();
     let mut inner = Ok(());
-    let datagram = udp::emit(outer, |out| inner = sctp::emit(packet, ends, out), out).and(inner);
+    let datagram = udp::emit(outer, |out| inner = wire::emit(packet, ends, out), out).and(inner);
     if datagram.is_err() {
         out.truncate(start);
     }
@@ -33,7 +35,7 @@ pub fn emit(
 /// Reads and checks a datagram: UDP's addresses and ports, SCTP's, and the packet.
 ///
 /// # Errors
-/// As [`udp::parse`] and [`sctp::parse`]. UDP's checksum may be absent, for SCTP's is there (RFC
+/// As [`udp::parse`] and [`wire::parse`]. UDP's checksum may be absent, for SCTP's is there (RFC
 /// 6951 §5.3 wants one over IPv6 only).
 pub fn parse(
     bytes: &[u8],
@@ -42,6 +44,6 @@ pub fn parse(
     hints: Hints,
 ) -> Result<(Ends, Ends, Packet), WireError> {
     let (outer, inside) = udp::parse(bytes, src, dst)?;
-    let (ends, packet) = sctp::parse(inside, src, dst, hints)?;
+    let (ends, packet) = wire::parse(inside, src, dst, hints)?;
     Ok((outer, ends, packet))
 }

@@ -1,11 +1,12 @@
 //! The TCP header (RFC 9293 §3.1) with the options of RFC 9293 §3.2, RFC 7323 and RFC 2018.
 
+use crate::packet::Quoted;
 use std::net::IpAddr;
 
 use bytes::Bytes;
 
-use super::checksum::Sum;
-use super::{Ends, Hints, Tail, WireError, at_least, pattern, u16_at, u32_at};
+use crate::octets::checksum::Sum;
+use crate::octets::{Ends, Hints, Tail, WireError, at_least, pattern, u16_at, u32_at};
 use crate::tcp::{Flags, SackBlocks, Segment};
 
 /// TCP's protocol number.
@@ -22,13 +23,19 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
+/// The beginning of a segment's header as a router quotes it (RFC 792): its sequence number.
+#[must_use]
+pub fn quoted(seq: u32) -> Quoted {
+    Quoted::new(PROTOCOL, &seq.to_be_bytes())
+}
+
 /// Appends a segment but for a virtual payload, and says which that is. Options stand in the order of
 /// their kinds, SACK blocks last, each ending on a word, padded in front with no-operations; in front of
 /// timestamps SACK-permitted is the padding.
 ///
 /// # Errors
 /// [`WireError::TooLong`] if the options do not fit 40 bytes.
-pub(super) fn emit(segment: &Segment, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
+pub(crate) fn emit(segment: &Segment, ends: &Ends, out: &mut Vec<u8>) -> Result<Tail, WireError> {
     let start = out.len();
     out.extend_from_slice(&[0; HEADER]);
     emit_options(segment, out);

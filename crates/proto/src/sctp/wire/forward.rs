@@ -1,7 +1,7 @@
 //! FORWARD TSN (RFC 3758 §3.2) and I-FORWARD-TSN (RFC 8260 §2.3.1).
 
+use crate::octets::{WireError, at_least, u16_at, u32_at};
 use crate::sctp::{ForwardTsn, Skipped};
-use crate::wire::{WireError, at_least, u16_at, u32_at};
 
 pub(super) fn emit(forward: &ForwardTsn, out: &mut Vec<u8>) {
     out.extend_from_slice(&forward.cumulative.to_be_bytes());

@@ -6,9 +6,11 @@
 
 use std::net::IpAddr;
 
-use super::{Ends, Hints, WireError, dccp, u16_at, udp};
+use super::wire;
 use crate::dccp::Packet;
+use crate::octets::{Ends, Hints, WireError, u16_at};
 use crate::packet::Damage;
+use crate::udp::wire as udp;
 
 /// The UDP port of those who accept it (RFC 6773 §3.8).
 pub const PORT: u16 = 6511;
@@ -29,7 +31,7 @@ pub struct Encapsulated {
 /// Appends the datagram; `outer` are its addresses and UDP ports, of `ends` the ports alone matter.
 ///
 /// # Errors
-/// As [`udp::emit`] and [`dccp::emit`]; `out` is then as it was.
+/// As [`udp::emit`] and [`wire::emit`]; `out` is then as it was.
 pub fn emit(
     packet: &Packet,
     ends: &Ends,
@@ -41,7 +43,7 @@ pub fn emit(
     // RFC 6773 §3.3: UDP's checksum does the work of DCCP's, which is sent as zero. CsCov keeps its
     // meaning for Minimum Checksum Coverage, though all is covered (§3.3.1).
     let datagram =
-        udp::emit(outer, |out| inner = dccp::emit_unsummed(packet, ends, out), out).and(inner);
+        udp::emit(outer, |out| inner = wire::emit_unsummed(packet, ends, out), out).and(inner);
     if datagram.is_err() {
         out.truncate(start);
     }
@@ -51,7 +53,7 @@ pub fn emit(
 /// Reads and checks a datagram.
 ///
 /// # Errors
-/// As [`udp::parse`] and [`dccp::parse`]; a datagram without checksum counts as one with a wrong
+/// As [`udp::parse`] and [`wire::parse`]; a datagram without checksum counts as one with a wrong
 /// one.
 pub fn parse(
     bytes: &[u8],
@@ -64,11 +66,11 @@ pub fn parse(
     if u16_at(bytes, 6) == 0 {
         return Err(WireError::Checksum("UDP"));
     }
-    let header_bytes = dccp::check_header(bytes_inside)?;
+    let header_bytes = wire::check_header(bytes_inside)?;
     // RFC 4340 §8.5 step 1: a coverage beyond the data; the checksum itself is ignored (§3.3).
-    dccp::covered(bytes_inside[5], header_bytes, bytes_inside.len())
+    wire::covered(bytes_inside[5], header_bytes, bytes_inside.len())
         .ok_or(WireError::Checksum("DCCP"))?;
-    let packet = dccp::read(bytes_inside, header_bytes, hints);
+    let packet = wire::read(bytes_inside, header_bytes, hints);
     let (src_port, dst_port) = (u16_at(bytes_inside, 0), u16_at(bytes_inside, 2));
     Ok(Encapsulated {
         outer,

@@ -16,7 +16,8 @@
 
 use bytes::Bytes;
 
-use super::{Hints, WireError, at_least, carried, emit_frame, u32_at};
+use crate::frame;
+use crate::octets::{Hints, WireError, at_least, u32_at};
 use crate::tfrc::{Data, Feedback, Packet};
 
 /// What a datagram begins with.
@@ -40,7 +41,7 @@ pub fn emit(packet: &Packet, out: &mut Vec<u8>) {
     out.extend_from_slice(&[kind, 0]);
     fields.iter().for_each(|field| out.extend_from_slice(&field.to_be_bytes()));
     match packet {
-        Packet::Data(data) => emit_frame(&data.payload, out),
+        Packet::Data(data) => frame::emit(&data.payload, out),
         Packet::Feedback(feedback) => {
             out.extend_from_slice(&feedback.loss_event_rate.to_be_bytes());
         }
@@ -61,7 +62,7 @@ pub fn parse(bytes: &Bytes, hints: Hints) -> Result<Packet, WireError> {
             seq: u32_at(bytes, 4),
             timestamp: u32_at(bytes, 8),
             rtt: u32_at(bytes, 12),
-            payload: carried(bytes.slice(DATA_HEADER..), hints),
+            payload: frame::carried(bytes.slice(DATA_HEADER..), hints),
         })),
         FEEDBACK => {
             at_least(bytes, FEEDBACK_BYTES, "TFRC feedback")?;

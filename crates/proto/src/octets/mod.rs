@@ -1,0 +1,146 @@
+//! What every wire format is made of: addresses and ports, errors, checksums, big-endian fields and
+//! the pattern that stands for virtual bytes. It knows no protocol.
+
+pub mod checksum;
+pub mod pattern;
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+
+use crate::gauge::RxError;
+use crate::packet::{Ecn, Payload};
+
+/// Where a packet comes from and where it goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Sender's address.
+    pub src: IpAddr,
+    /// Receiver's address, of the same family.
+    pub dst: IpAddr,
+    /// Sender's UDP, TCP, DCCP or SCTP port.
+    pub src_port: u16,
+    /// Receiver's UDP, TCP, DCCP or SCTP port.
+    pub dst_port: u16,
+}
+
+impl Ends {
+    /// The way back.
+    #[must_use]
+    pub const fn reversed(self) -> Self {
+        Self { src: self.dst, dst: self.src, src_port: self.dst_port, dst_port: self.src_port }
+    }
+}
+
+/// What the bytes do not say themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    /// A UDP, DCCP, SCTP or TFRC payload is RTP or RTCP, told apart by RFC 5761 §4; otherwise it is
+    /// plain data.
+    pub media: bool,
+    /// A UDP payload is bare [`tfrc`].
+    pub tfrc: bool,
+    /// The payload is that of a virtual stream and begins at this offset in it: if its bytes are
+    /// the [`pattern`]'s there, it is parsed as [`Payload::Virtual`]. Otherwise as real.
+    pub virtual_offset: Option<u64>,
+}
+
+impl Hints {
+    /// The payload in these bytes. Without bytes there is nothing real: it is then virtual.
+    pub(crate) fn payload(self, bytes: Bytes) -> Payload {
+        match self.virtual_offset {
+            Some(offset) if pattern::matches(offset, &bytes) => {
+                Payload::Virtual { offset, len: bytes.len() as u64 }
+            }
+            _ if bytes.is_empty() => Payload::default(),
+            _ => Payload::Real(bytes),
+        }
+    }
+}
+
+/// Why bytes are no packet, or a packet has no bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WireError {
+    /// Fewer bytes than the header, or a length in it, asks for.
+    #[error("{0} is cut short")]
+    Truncated(&'static str),
+    /// A field has a value that the RFC forbids.
+    #[error("{0}")]
+    Malformed(&'static str),
+    /// A checksum does not match.
+    #[error("wrong {0} checksum")]
+    Checksum(&'static str),
+    /// Well formed perhaps, but of a kind that is not spoken here.
+    #[error("{0} is not supported")]
+    Unsupported(&'static str),
+    /// More bytes than the length field can say.
+    #[error("{0} is too long")]
+    TooLong(&'static str),
+    /// Source and destination address are of different IP versions.
+    #[error("source and destination are of different IP versions")]
+    Families,
+}
+
+impl WireError {
+    /// The note an endpoint's driver takes of it.
+    #[must_use]
+    pub const fn rx_error(self) -> RxError {
+        match self {
+            Self::Checksum(_) => RxError::Checksum,
+            Self::Unsupported(_) => RxError::Unexpected,
+            _ => RxError::Malformed,
+        }
+    }
+}
+
+/// What stands behind the bytes of [`crate::wire::emit_head`]: so many of a virtual stream from this offset on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tail {
+    /// Offset of the first in its stream.
+    pub offset: u64,
+    /// How many; not as wide as the offset, lest both be read at once where they have just been written.
+    pub len: u32,
+}
+
+impl Tail {
+    /// Appends a payload at the end of a packet if it is real.
+    pub(crate) fn of(payload: &Payload, out: &mut Vec<u8>) -> Self {
+        match payload {
+            Payload::Real(bytes) => {
+                out.extend_from_slice(bytes);
+                Self::default()
+            }
+            Payload::Virtual { offset, len } => {
+                // The IP header refuses what is longer than it can say.
+                let len = u32::try_from(*len).unwrap_or(u32::MAX);
+                Self { offset: *offset, len }
+            }
+        }
+    }
+}
+
+/// The two bytes at `at`, which must exist.
+pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+/// The four bytes at `at`, which must exist.
+pub(crate) fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+/// The ECN field in the two low bits (RFC 3168 §5).
+pub(crate) const fn ecn(byte: u8) -> Ecn {
+    match byte & 0b11 {
+        0 => Ecn::NotEct,
+        1 => Ecn::Ect1,
+        2 => Ecn::Ect0,
+        _ => Ecn::Ce,
+    }
+}
+/// Refuses fewer than `needed` bytes.
+pub(crate) const fn at_least(
+    bytes: &[u8],
+    needed: usize,
+    what: &'static str,
+) -> Result<(), WireError> {
+    if bytes.len() < needed { Err(WireError::Truncated(what)) } else { Ok(()) }
+}
