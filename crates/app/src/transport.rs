@@ -1,30 +1,47 @@
-//! The transports a flow can name, as one type without a virtual call.
-
-use std::net::IpAddr;
+//! The transports a flow can name: one table makes of them a configuration, an endpoint without a
+//! virtual call, and everything that is asked of either.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::body::Body;
-use talkspurt_proto::dccp::{self, Ccid, Dccp};
+use talkspurt_proto::dccp::{self, Dccp};
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Input, Output};
+use talkspurt_proto::external::{self, External};
 use talkspurt_proto::gauge::{EndpointNote, EndpointProbe, RxError};
 use talkspurt_proto::packet::{Damage, IpVersion};
 use talkspurt_proto::profile::Profile;
-use talkspurt_proto::rate::{self, Rung, beritelli};
-use talkspurt_proto::rfc4571;
-use talkspurt_proto::rng::Rng;
+use talkspurt_proto::rate::beritelli;
 use talkspurt_proto::sctp::{self, Sctp};
 use talkspurt_proto::tcp::{self, Tcp};
 use talkspurt_proto::tfrc::{self, Tfrc};
 use talkspurt_proto::time::Instant;
+pub use talkspurt_proto::transport::{Setup, Side, TransportConfig};
 use talkspurt_proto::udp::{self, Udp};
+use talkspurt_proto::units::Size;
 
 use crate::send_queue;
 
-/// What carries a flow.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Config {
+/// Makes [`Config`] of the transports' configurations, and asks each what is asked of it.
+macro_rules! configs {
+    ($($(#[$about:meta])* $kind:ident($config:ty),)*) => {
+        /// What carries a flow.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind", rename_all = "snake_case")]
+        pub enum Config {
+            $($(#[$about])* $kind($config),)*
+        }
+
+        macro_rules! of_config {
+            ($of:expr, $asked:ident => $call:expr) => {
+                match $of {
+                    $(Config::$kind($asked) => $call,)*
+                }
+            };
+        }
+    };
+}
+
+configs! {
     /// User Datagram Protocol (RFC 768).
     Udp(udp::Config),
     /// Transmission Control Protocol (RFC 9293); media is framed as in RFC 4571.
@@ -38,111 +55,70 @@ pub enum Config {
     /// A controller that listens to the variation of delay (Beritelli et al. 2002), in the packets
     /// of TFRC.
     Beritelli(beritelli::Config),
-}
-
-/// Which end of a connection a peer is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    /// It opens.
-    Opens,
-    /// It answers.
-    Answers,
+    /// A stack that a Rust program brings along.
+    #[serde(skip)]
+    External(external::Config),
 }
 
 impl Config {
-    /// The endpoint of one side, for packets of this IP version and a source that can send in these
-    /// ways, best first; none for a side that only listens, and for bulk.
+    /// The endpoint of one side.
     #[must_use]
-    pub fn build(&self, side: Side, version: IpVersion, rng: Rng, ladder: &[Rung]) -> Transport {
-        match (self, side) {
-            (Self::Udp(config), _) => Transport::Udp(Udp::new(config)),
-            (Self::Tcp(config), Side::Opens) => {
-                Transport::Tcp(Box::new(Tcp::client(config, rng).over(version)))
-            }
-            (Self::Tcp(config), Side::Answers) => {
-                Transport::Tcp(Box::new(Tcp::listener(config, rng).over(version)))
-            }
-            (Self::Dccp(config), side) => {
-                let endpoint = match side {
-                    Side::Opens => Dccp::client(config, rng),
-                    Side::Answers => Dccp::listener(config, rng),
-                };
-                Transport::Dccp(Box::new(endpoint.over(version).with_ladder(ladder)))
-            }
-            (Self::Sctp(config), side) => {
-                let endpoint = match side {
-                    Side::Opens => Sctp::client(config, rng),
-                    Side::Answers => Sctp::listener(config, rng),
-                };
-                Transport::Sctp(Box::new(endpoint.over(version)))
-            }
-            (Self::Tfrc(config), _) => {
-                Transport::Tfrc(Box::new(Tfrc::with_ladder(config, rng, ladder)))
-            }
-            (Self::Beritelli(config), _) => {
-                let rate = rate::Config { beritelli: Some(config.clone()), ..Default::default() };
-                let config = tfrc::Config { rate, ..Default::default() };
-                Transport::Tfrc(Box::new(Tfrc::with_ladder(&config, rng, ladder)))
-            }
-        }
+    pub fn build(&self, setup: Setup<'_>) -> Transport {
+        of_config!(self, config => config.build(setup).into())
     }
-
-    /// The flow in whose association it travels, if that is another's.
+    /// [`TransportConfig::association`].
     #[must_use]
     pub fn association(&self) -> Option<&str> {
-        match self {
-            Self::Sctp(config) => config.association.as_deref(),
-            _ => None,
-        }
+        of_config!(self, config => config.association())
     }
-
-    /// True if it carries a stream of bytes, in which messages need framing.
+    /// [`TransportConfig::is_stream`].
     #[must_use]
     pub fn is_stream(&self) -> bool {
-        matches!(self, Self::Tcp(_))
+        of_config!(self, config => config.is_stream())
     }
-
-    /// True if several writes in a row are as one: of a stream that takes whatever it has room for.
-    /// With a mark for what is not sent yet, each write decides whether there may be another.
+    /// [`TransportConfig::joins_writes`].
     #[must_use]
     pub fn joins_writes(&self) -> bool {
-        matches!(self, Self::Tcp(config) if config.notsent_lowat.is_none())
+        of_config!(self, config => config.joins_writes())
     }
-
-    /// True if a listener has no connection before the other side has called.
+    /// [`TransportConfig::has_handshake`].
     #[must_use]
     pub fn has_handshake(&self) -> bool {
-        matches!(self, Self::Tcp(_) | Self::Dccp(_) | Self::Sctp(_))
+        of_config!(self, config => config.has_handshake())
     }
-
-    /// Header bytes in front of a media packet that travels alone: UDP's 8, TCP's 20 with its
-    /// timestamps (RFC 7323) and the two of length before it (RFC 4571), 16 of a DCCP-Data packet (12
-    /// with short sequence numbers), SCTP's 12 and the 16 or 20 of a DATA or I-DATA chunk, or UDP's and
-    /// the 16 of a TFRC data packet.
+    /// [`TransportConfig::header_bytes`].
     #[must_use]
     pub fn header_bytes(&self) -> u32 {
-        match self {
-            Self::Udp(_) => 8,
-            Self::Tcp(config) => {
-                20 + if config.timestamps { 12 } else { 0 } + rfc4571::LENGTH_BYTES as u32
-            }
-            Self::Dccp(config) if config.allow_short_seqnos => 12,
-            Self::Dccp(_) => 16,
-            Self::Sctp(config) if config.interleaving => 12 + 20,
-            Self::Sctp(_) => 12 + 16,
-            Self::Tfrc(_) | Self::Beritelli(_) => 8 + 16,
-        }
+        of_config!(self, config => config.header_bytes())
     }
-
-    /// Bytes of a bulk source's unit unless it says otherwise: what one packet carries.
+    /// [`TransportConfig::max_header_bytes`].
+    #[must_use]
+    pub fn max_header_bytes(&self) -> u32 {
+        of_config!(self, config => config.max_header_bytes())
+    }
+    /// [`TransportConfig::unit_bytes`].
     #[must_use]
     pub fn unit_bytes(&self) -> u32 {
-        match self {
-            Self::Udp(_) | Self::Dccp(_) | Self::Sctp(_) | Self::Tfrc(_) | Self::Beritelli(_) => {
-                1000
-            }
-            Self::Tcp(config) => config.mss.as_bytes() as u32,
-        }
+        of_config!(self, config => config.unit_bytes())
+    }
+    /// [`TransportConfig::ns2_opening_bytes`].
+    #[must_use]
+    pub fn ns2_opening_bytes(&self) -> u32 {
+        of_config!(self, config => config.ns2_opening_bytes())
+    }
+    /// [`TransportConfig::protocol`].
+    #[must_use]
+    pub fn protocol(&self) -> &'static str {
+        of_config!(self, config => config.protocol())
+    }
+    /// [`TransportConfig::profile`].
+    #[must_use]
+    pub fn profile(&self) -> Profile {
+        of_config!(self, config => config.profile())
+    }
+    /// [`TransportConfig::fit`].
+    pub fn fit(&mut self, mtu: Size, version: IpVersion) {
+        of_config!(self, config => config.fit(mtu, version));
     }
 
     /// Frames that wait for it in the send queue, unless a flow says otherwise.
@@ -151,90 +127,17 @@ impl Config {
         waiting_packets(self.profile())
     }
 
-    /// Bytes of a DCCP Request or Response as ns-2.35 counts them: its CCIDs ask for many features.
-    #[must_use]
-    pub fn ns2_opening_bytes(&self) -> u32 {
-        match self {
-            Self::Dccp(config) if config.ccid.is_rate_based() => 104,
-            _ => 88,
-        }
-    }
-
-    /// What people call the protocol.
-    #[must_use]
-    pub const fn protocol(&self) -> &'static str {
-        match self {
-            Self::Udp(_) => "UDP",
-            Self::Tcp(_) => "TCP",
-            Self::Dccp(_) => "DCCP",
-            Self::Sctp(_) => "SCTP",
-            Self::Tfrc(_) | Self::Beritelli(_) => "TFRC",
-        }
-    }
-
-    /// Bytes in front of what one packet carries, the IP header apart, at most: what the transport
-    /// keeps free of the path's MTU.
-    #[must_use]
-    pub fn kept_bytes(&self) -> u32 {
-        match self {
-            Self::Dccp(_) => dccp::KEPT_BYTES,
-            Self::Sctp(_) => sctp::KEPT_BYTES,
-            _ => self.header_bytes(),
-        }
-    }
-
-    /// Whose values its open knobs have.
-    #[must_use]
-    pub fn profile(&self) -> Profile {
-        match self {
-            Self::Udp(_) | Self::Tcp(_) | Self::Sctp(_) | Self::Beritelli(_) => Profile::Rfc,
-            Self::Dccp(config) => config.profile,
-            Self::Tfrc(config) => config.profile,
-        }
-    }
-
-    /// Its name in tables: the kind and the controller if it has one, both where the directions
-    /// differ; `-pr` for partially reliable and `-unordered` messages, and whose association carries them
-    /// if it is another flow's; the profile if it is not that of the RFCs, as in `dccp-ccid2 (ns2)`.
+    /// Its name in tables: [`TransportConfig::name`], and the profile if it is not that of the RFCs, as
+    /// in `dccp-ccid2 (ns2)`.
     #[must_use]
     pub fn name(&self) -> String {
-        let name = match self {
-            Self::Udp(_) => "udp".to_owned(),
-            Self::Tcp(config) => config.name(),
-            Self::Dccp(config) => match (config.ccid_of(false), config.ccid_of(true)) {
-                (one, other) if one == other => format!("dccp-ccid{}", ccid(one, &config.rate)),
-                (one, other) => {
-                    format!("dccp-ccid{}/{}", ccid(one, &config.rate), ccid(other, &config.rate))
-                }
-            },
-            Self::Sctp(config) => {
-                let partial = config.lifetime.is_some() || config.max_retransmissions.is_some();
-                let order = if config.ordered { "" } else { "-unordered" };
-                let partial = if partial { "-pr" } else { "" };
-                let owner = config.association.as_ref();
-                let within = owner.map_or_else(String::new, |owner| format!(" in {owner}"));
-                format!("sctp{partial}{order}{within}")
-            }
-            Self::Tfrc(config) if config.rate.token_bucket.is_some() => "tfrc-tb".to_owned(),
-            Self::Tfrc(_) => "tfrc".to_owned(),
-            Self::Beritelli(_) => "beritelli".to_owned(),
-        };
+        let name = of_config!(self, config => config.name());
         match self.profile() {
             Profile::Rfc => name,
             Profile::Ns2 => format!("{name} (ns2)"),
             Profile::Linux => format!("{name} (linux)"),
         }
     }
-}
-
-/// `2`, `3`, or `3-tb` where the machine of CCID 3 has another head.
-fn ccid(ccid: Ccid, rate: &rate::Config) -> String {
-    let head = match ccid {
-        Ccid::Two => "",
-        _ if rate.token_bucket.is_some() => "-tb",
-        _ => "",
-    };
-    format!("{}{head}", u8::from(ccid))
 }
 
 /// Frames that wait in the send queues of these implementations: ns-2.35's DCCP holds 1000, Linux's
@@ -248,74 +151,34 @@ pub const fn waiting_packets(profile: Profile) -> u32 {
     }
 }
 
-/// Any endpoint. Which one is asked at every step of a packet's way, so it has a tag of its own: one
-/// hidden in a field of UDP takes as many instructions again to be found.
-#[derive(Debug)]
-#[repr(u8)]
-pub enum Transport {
-    /// UDP.
-    Udp(Udp),
-    /// TCP.
-    Tcp(Box<Tcp>),
-    /// DCCP.
-    Dccp(Box<Dccp>),
-    /// SCTP.
-    Sctp(Box<Sctp>),
-    /// Bare TFRC.
-    Tfrc(Box<Tfrc>),
-}
-
-impl Transport {
-    /// With a path to the other side from each of these addresses of this end, if it knows several;
-    /// it tells the other side of those that its first packet does not show.
-    #[must_use]
-    pub fn over_paths(self, addresses: &[IpAddr]) -> Self {
-        match (self, addresses) {
-            (Self::Sctp(endpoint), [_, others @ ..]) => {
-                let count = u8::try_from(addresses.len()).expect("paths are counted in eight bits");
-                Self::Sctp(Box::new(endpoint.on_paths(count).with_addresses(others)))
-            }
-            (this, _) => this,
+/// Makes [`Transport`] of endpoints, each with the variant of [`Body`] that its packets are, and hands
+/// everything to the one in it. A packet of another variant is refused.
+///
+/// `inlined` endpoints are inlined where they are driven, where the compiler knows which input it is;
+/// the others are too large for that.
+macro_rules! endpoints {
+    (
+        inlined { $($(#[$hot_about:meta])* $hot:ident($hot_type:ty) in $hot_body:ident,)* }
+        called { $($(#[$about:meta])* $kind:ident($type:ty) in $body:ident,)* }
+    ) => {
+        /// Any endpoint. Its tag is explicit: one hidden in a field of UDP would take as many
+        /// instructions again to be found.
+        #[derive(Debug)]
+        #[repr(u8)]
+        pub enum Transport {
+            $($(#[$hot_about])* $hot($hot_type),)*
+            $($(#[$about])* $kind($type),)*
         }
-    }
 
-    /// True if what is handed over now leaves as it is and at once, and what arrives is delivered so: of
-    /// datagrams when nothing waits. Who asks may spare them the way.
-    #[inline]
-    #[must_use]
-    pub const fn can_bypass(&self) -> bool {
-        matches!(self, Self::Udp(endpoint) if endpoint.is_empty())
-    }
-
-    /// Bytes of the longest message it carries at all, permit or not: what is longer never leaves.
-    #[inline]
-    #[must_use]
-    pub fn largest(&self) -> usize {
-        match self {
-            // UDP sends what it is given; TCP and SCTP cut it.
-            Self::Udp(_) | Self::Tcp(_) | Self::Sctp(_) => usize::MAX,
-            Self::Dccp(endpoint) => endpoint.largest(),
-            Self::Tfrc(endpoint) => endpoint.largest(),
+        macro_rules! of_endpoint {
+            ($of:expr, $asked:ident => $call:expr) => {
+                match $of {
+                    $(Transport::$hot($asked) => $call,)*
+                    $(Transport::$kind($asked) => $call,)*
+                }
+            };
         }
-    }
-}
 
-macro_rules! dispatch {
-    ($transport:expr, $endpoint:ident => $call:expr) => {
-        match $transport {
-            Transport::Udp($endpoint) => $call,
-            Transport::Tcp($endpoint) => $call,
-            Transport::Dccp($endpoint) => $call,
-            Transport::Sctp($endpoint) => $call,
-            Transport::Tfrc($endpoint) => $call,
-        }
-    };
-}
-
-/// Implements [`Endpoint`] for [`Transport`] by handing everything to the endpoint in it, whose packets
-/// are a variant of [`Body`]. A packet of another variant is refused.
-macro_rules! forward {
-    (inlined: $($hot:ident),*; all: $($transport:ident),*) => {
         impl Endpoint for Transport {
             type Packet = Body;
 
@@ -344,7 +207,10 @@ macro_rules! forward {
                 probe: &mut P,
             ) {
                 match (self, body) {
-                    $((Self::$transport(endpoint), Body::$transport(packet)) => {
+                    $((Self::$hot(endpoint), Body::$hot_body(packet)) => {
+                        endpoint.receive(now, arrival, packet, probe);
+                    })*
+                    $((Self::$kind(endpoint), Body::$body(packet)) => {
                         endpoint.receive(now, arrival, packet, probe);
                     })*
                     (transport, body) => transport.receive_other(now, arrival, body, probe),
@@ -354,36 +220,78 @@ macro_rules! forward {
             #[inline]
             fn poll<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Output<Body> {
                 match self {
-                    $(Self::$transport(endpoint) => {
-                        endpoint.poll(now, probe).map(Body::$transport)
-                    })*
+                    $(Self::$hot(endpoint) => endpoint.poll(now, probe).map(Body::$hot_body),)*
+                    $(Self::$kind(endpoint) => endpoint.poll(now, probe).map(Body::$body),)*
                 }
             }
 
-            #[inline]
-            fn send_capacity(&self) -> usize {
-                dispatch!(self, endpoint => endpoint.send_capacity())
-            }
-            fn is_listening(&self) -> bool {
-                dispatch!(self, endpoint => endpoint.is_listening())
-            }
-            fn between(&mut self, ends: &[u8]) {
-                dispatch!(self, endpoint => endpoint.between(ends));
-            }
             fn recognises(&self, body: &Body) -> bool {
                 match (self, body) {
-                    $((Self::$transport(endpoint), Body::$transport(packet)) => {
+                    $((Self::$hot(endpoint), Body::$hot_body(packet)) => {
+                        endpoint.recognises(packet)
+                    })*
+                    $((Self::$kind(endpoint), Body::$body(packet)) => {
                         endpoint.recognises(packet)
                     })*
                     _ => false,
                 }
             }
+
+            #[inline]
+            fn send_capacity(&self) -> usize {
+                of_endpoint!(self, endpoint => endpoint.send_capacity())
+            }
+            #[inline]
+            fn max_message(&self) -> usize {
+                of_endpoint!(self, endpoint => endpoint.max_message())
+            }
+            fn is_listening(&self) -> bool {
+                of_endpoint!(self, endpoint => endpoint.is_listening())
+            }
+            fn between(&mut self, ends: &[u8]) {
+                of_endpoint!(self, endpoint => endpoint.between(ends));
+            }
         }
     };
 }
 
-// Inlined where it is called, the compiler knows which input it is; the others are too large for that.
-forward!(inlined: Udp, Tcp; all: Udp, Tcp, Dccp, Sctp, Tfrc);
+endpoints! {
+    inlined {
+        /// UDP.
+        Udp(Udp) in Udp,
+        /// TCP.
+        Tcp(Box<Tcp>) in Tcp,
+    }
+    called {
+        /// DCCP.
+        Dccp(Box<Dccp>) in Dccp,
+        /// SCTP.
+        Sctp(Box<Sctp>) in Sctp,
+        /// Bare TFRC.
+        Tfrc(Box<Tfrc>) in Tfrc,
+        /// A stack from elsewhere.
+        External(External) in Udp,
+    }
+}
+
+macro_rules! made_of {
+    ($($kind:ident: $endpoint:ty => $boxed:expr),*) => {
+        $(impl From<$endpoint> for Transport {
+            fn from(endpoint: $endpoint) -> Self {
+                Self::$kind($boxed(endpoint))
+            }
+        })*
+    };
+}
+
+made_of!(
+    Udp: Udp => std::convert::identity,
+    Tcp: Tcp => Box::new,
+    Dccp: Dccp => Box::new,
+    Sctp: Sctp => Box::new,
+    Tfrc: Tfrc => Box::new,
+    External: External => std::convert::identity
+);
 
 /// For an input that is no packet: those go to [`Endpoint::receive`].
 fn no_packet<T>(_: Body) -> T {
@@ -391,6 +299,14 @@ fn no_packet<T>(_: Body) -> T {
 }
 
 impl Transport {
+    /// True if a frame handed over now would leave unchanged and at once, and one that arrives would be
+    /// delivered so: of UDP when it holds nothing. A driver may then bypass the endpoint.
+    #[inline]
+    #[must_use]
+    pub const fn can_bypass(&self) -> bool {
+        matches!(self, Self::Udp(endpoint) if endpoint.is_empty())
+    }
+
     #[inline(never)]
     fn handle_out_of_line<P: EndpointProbe>(
         &mut self,
@@ -398,7 +314,7 @@ impl Transport {
         input: Input<Body>,
         probe: &mut P,
     ) {
-        dispatch!(self, endpoint => endpoint.handle(now, input.map(no_packet), probe));
+        of_endpoint!(self, endpoint => endpoint.handle(now, input.map(no_packet), probe));
     }
 
     /// A router's message, or a packet of another protocol.
@@ -427,13 +343,21 @@ impl Transport {
 mod tests {
     use super::*;
     use talkspurt_proto::endpoint::Transmit;
+    use talkspurt_proto::rng::Rng;
 
     /// RFC 6951 §5.4: a packet with the Verification Tag of an association is its peer's.
     #[test]
     fn an_association_recognises_its_peer() {
         let end = |side, stream| {
             let config = Config::Sctp(Box::default());
-            config.build(side, IpVersion::V4, Rng::new(1, stream), &[])
+            let version = IpVersion::V4;
+            config.build(Setup {
+                side,
+                version,
+                addresses: &[],
+                ladder: &[],
+                rng: Rng::new(1, stream),
+            })
         };
         let (mut client, mut server) = (end(Side::Opens, "client"), end(Side::Answers, "server"));
         let now = Instant::ZERO;

@@ -210,6 +210,11 @@ pub trait Endpoint {
     fn poll<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) -> Output<Self::Packet>;
     /// Bytes of payload (for message transports: of messages) the endpoint takes now.
     fn send_capacity(&self) -> usize;
+    /// Bytes of the longest message it carries at all, whatever it has room for now: what is longer
+    /// never leaves.
+    fn max_message(&self) -> usize {
+        usize::MAX
+    }
     /// Whether it waits for a peer and belongs to none: a driver with one socket then hears anybody.
     fn is_listening(&self) -> bool {
         false

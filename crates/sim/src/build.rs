@@ -9,13 +9,13 @@ use talkspurt_app::peer::{self, MediaSink, Peer, Sink};
 use talkspurt_app::recording::Recording;
 use talkspurt_app::source::{self, Capture, FrameTrace, Material};
 use talkspurt_app::transport::{self, Side};
-use talkspurt_proto::packet::{self, PathId};
+use talkspurt_proto::packet::PathId;
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Size;
 use talkspurt_scenario::Network;
-use talkspurt_scenario::model::{Flow, IpVersion, LinkState, RateControl, Scenario};
+use talkspurt_scenario::model::{Flow, LinkState, RateControl, Scenario};
 use talkspurt_scenario::network::DirectedLink;
 
 use crate::capacity::Capacity;
@@ -220,10 +220,7 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [peer::Parts
             side,
             transport: fitted(flow, first_mtu[own]),
             clock: clocks[own],
-            version: match flow.ip {
-                IpVersion::V4 => packet::IpVersion::V4,
-                IpVersion::V6 => packet::IpVersion::V6,
-            },
+            version: flow.ip.into(),
             addresses: addresses[own].clone(),
             dscp: flow.dscp,
             sizing: flow.sizing,
@@ -240,22 +237,10 @@ fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [peer::Parts
     })
 }
 
-/// The transport with packets that fit the first link (RFC 9293 §3.7.1: the MTU less the fixed
-/// headers of IP and TCP; RFC 4340 §14, RFC 9260 §7.3: the MTU itself).
+/// The transport with packets that fit the first link.
 fn fitted(flow: &Flow, mtu: Size) -> transport::Config {
     let mut transport = flow.transport.clone();
-    match &mut transport {
-        transport::Config::Tcp(tcp) => {
-            let headers = if flow.ip == IpVersion::V4 { 40 } else { 60 };
-            let fits = mtu.as_bytes().saturating_sub(headers).max(1);
-            tcp.mss = tcp.mss.min(Size::from_bytes(fits));
-        }
-        transport::Config::Dccp(dccp) => dccp.mtu = dccp.mtu.min(mtu),
-        transport::Config::Sctp(sctp) => sctp.mtu = sctp.mtu.min(mtu),
-        transport::Config::Udp(_)
-        | transport::Config::Tfrc(_)
-        | transport::Config::Beritelli(_) => {}
-    }
+    transport.fit(mtu, flow.ip.into());
     transport
 }
 

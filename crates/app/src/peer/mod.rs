@@ -159,8 +159,13 @@ impl Peer {
         let start = parts.clock.local(parts.start);
         let rng = |what: &str| Rng::new(parts.seed, &format!("{}/{what}", parts.name));
         let rungs = parts.source.as_ref().map_or_else(Vec::new, |(source, _)| source.rungs());
-        let transport = parts.transport.build(parts.side, parts.version, rng("transport"), &rungs);
-        let transport = transport.over_paths(&parts.addresses);
+        let transport = parts.transport.build(transport::Setup {
+            side: parts.side,
+            version: parts.version,
+            addresses: &parts.addresses,
+            ladder: &rungs,
+            rng: rng("transport"),
+        });
         let outgoing = parts
             .source
             .as_ref()

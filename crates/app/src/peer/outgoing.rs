@@ -189,7 +189,7 @@ impl Outgoing {
             }
             // After a pause nothing else calls for a look.
             Source::Bulk(bulk) if self.look || bulk.pauses() => {
-                let (mut room, largest) = (transport.send_capacity(), transport.largest());
+                let (mut room, largest) = (transport.send_capacity(), transport.max_message());
                 let most = if self.joins { u32::MAX } else { 1 };
                 while let Some(units) = bulk.take(local, (room, largest), most) {
                     self.generated += units.count;
@@ -214,7 +214,7 @@ impl Outgoing {
     ) {
         let prefix = self.prefix();
         expire(&mut self.queue, local, probe);
-        let largest = transport.largest().saturating_sub(prefix);
+        let largest = transport.max_message().saturating_sub(prefix);
         loop {
             // RFC 4340 §14: what is larger than any packet of the path may be is not fragmented.
             while let Some(index) = self.queue.expel(largest) {

@@ -7,10 +7,13 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 use super::service::Service;
+use super::{Dccp, KEPT_BYTES};
 use super::{ccid2, seqno};
+use crate::packet::IpVersion;
 use crate::profile::Profile;
 use crate::rate;
 use crate::time::Duration;
+use crate::transport::{Setup, Side, TransportConfig};
 use crate::units::Size;
 
 /// A Congestion Control Identifier (RFC 4340 §10), written as its number.
@@ -242,5 +245,52 @@ impl Config {
     pub fn window_follows(&self) -> bool {
         let fixed = self.sequence_window.is_some() || self.profile == Profile::Ns2;
         self.sequence_window_follows.unwrap_or(!fixed)
+    }
+}
+
+impl TransportConfig for Config {
+    type Endpoint = Dccp;
+
+    fn build(&self, setup: Setup<'_>) -> Dccp {
+        let dccp = match setup.side {
+            Side::Opens => Dccp::client(self, setup.rng),
+            Side::Answers => Dccp::listener(self, setup.rng),
+        };
+        dccp.over(setup.version).with_ladder(setup.ladder)
+    }
+    /// `dccp-ccid2`, or `dccp-ccid2/3` where the directions differ; `-tb` with TFRC-TB.
+    fn name(&self) -> String {
+        let ccid = |ccid: Ccid| {
+            let bucket = ccid != Ccid::Two && self.rate.token_bucket.is_some();
+            format!("{}{}", u8::from(ccid), if bucket { "-tb" } else { "" })
+        };
+        match (self.ccid_of(false), self.ccid_of(true)) {
+            (one, other) if one == other => format!("dccp-ccid{}", ccid(one)),
+            (one, other) => format!("dccp-ccid{}/{}", ccid(one), ccid(other)),
+        }
+    }
+    fn protocol(&self) -> &'static str {
+        "DCCP"
+    }
+    /// 16 of a DCCP-Data packet, 12 with short sequence numbers.
+    fn header_bytes(&self) -> u32 {
+        if self.allow_short_seqnos { 12 } else { 16 }
+    }
+    fn max_header_bytes(&self) -> u32 {
+        KEPT_BYTES
+    }
+    fn has_handshake(&self) -> bool {
+        true
+    }
+    fn profile(&self) -> Profile {
+        self.profile
+    }
+    /// The CCIDs of ns-2.35 based on rates ask for many features.
+    fn ns2_opening_bytes(&self) -> u32 {
+        if self.ccid.is_rate_based() { 104 } else { 88 }
+    }
+    /// RFC 4340 §14: the MTU itself.
+    fn fit(&mut self, mtu: Size, _: IpVersion) {
+        self.mtu = self.mtu.min(mtu);
     }
 }

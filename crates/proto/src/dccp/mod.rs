@@ -412,6 +412,10 @@ impl Endpoint for Dccp {
         self.open_room()
     }
 
+    fn max_message(&self) -> usize {
+        self.largest()
+    }
+
     fn is_listening(&self) -> bool {
         self.state == State::Listen
     }

@@ -30,6 +30,7 @@ pub use sender::Sender;
 
 use crate::gauge::EndpointProbe;
 use crate::time::{Duration, Instant};
+pub use crate::transport::Rung;
 use crate::units::Rate;
 
 /// Whether a packet may leave.
@@ -56,15 +57,6 @@ pub struct Report {
     pub loss_event_rate: f64,
     /// Spread of one-way delays since the last report, for controllers that listen to it.
     pub delay_variation: Option<Duration>,
-}
-
-/// One encoding a source can send in, best first in a ladder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rung {
-    /// Bytes a packet hands to the transport: media header and speech.
-    pub packet_bytes: u32,
-    /// Time between two packets.
-    pub interval: Duration,
 }
 
 /// A controller of a sending rate.

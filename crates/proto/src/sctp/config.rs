@@ -3,7 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::{KEPT_BYTES, Sctp};
+use crate::packet::IpVersion;
 use crate::time::Duration;
+use crate::transport::{Setup, Side, TransportConfig};
 use crate::units::Size;
 
 /// Which stream's message is sent next (RFC 8260 §3).
@@ -214,5 +217,55 @@ impl Default for Config {
             heartbeat_interval: Self::default_heartbeat_interval(),
             cookie_life: Self::default_cookie_life(),
         }
+    }
+}
+
+impl TransportConfig for Config {
+    type Endpoint = Sctp;
+
+    fn build(&self, setup: Setup<'_>) -> Sctp {
+        let sctp = match setup.side {
+            Side::Opens => Sctp::client(self, setup.rng),
+            Side::Answers => Sctp::listener(self, setup.rng),
+        };
+        let sctp = sctp.over(setup.version);
+        match setup.addresses {
+            [_, others @ ..] => {
+                let count = setup.addresses.len();
+                let count = u8::try_from(count).expect("paths are counted in eight bits");
+                sctp.on_paths(count).with_addresses(others)
+            }
+            [] => sctp,
+        }
+    }
+    /// `-pr` for partially reliable and `-unordered` messages, and whose association carries them if
+    /// it is another flow's.
+    fn name(&self) -> String {
+        let partial = self.lifetime.is_some() || self.max_retransmissions.is_some();
+        let order = if self.ordered { "" } else { "-unordered" };
+        let partial = if partial { "-pr" } else { "" };
+        let owner = self.association.as_ref();
+        let within = owner.map_or_else(String::new, |owner| format!(" in {owner}"));
+        format!("sctp{partial}{order}{within}")
+    }
+    fn protocol(&self) -> &'static str {
+        "SCTP"
+    }
+    /// The common header's 12 and the 16 or 20 of a DATA or I-DATA chunk.
+    fn header_bytes(&self) -> u32 {
+        12 + if self.interleaving { 20 } else { 16 }
+    }
+    fn max_header_bytes(&self) -> u32 {
+        KEPT_BYTES
+    }
+    fn has_handshake(&self) -> bool {
+        true
+    }
+    fn association(&self) -> Option<&str> {
+        self.association.as_deref()
+    }
+    /// RFC 9260 §7.3: the MTU itself.
+    fn fit(&mut self, mtu: Size, _: IpVersion) {
+        self.mtu = self.mtu.min(mtu);
     }
 }

@@ -3,7 +3,11 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::Tcp;
+use crate::packet::IpVersion;
+use crate::rfc4571;
 use crate::time::Duration;
+use crate::transport::{Setup, Side, TransportConfig};
 use crate::units::Size;
 
 /// Congestion control of a TCP flow. A scenario always names it: defaults may change with time,
@@ -261,16 +265,6 @@ impl Config {
         }
     }
 
-    /// Its name in tables: `tcp-newreno`, or `tcp-newreno+sack` with another recovery than its own.
-    #[must_use]
-    pub fn name(&self) -> String {
-        let controller = self.controller.name();
-        match self.recovery.filter(|recovery| *recovery != self.controller.own_recovery()) {
-            None => format!("tcp-{controller}"),
-            Some(recovery) => format!("tcp-{controller}+{}", recovery.name()),
-        }
-    }
-
     /// The recovery in use.
     #[must_use]
     pub fn loss_recovery(&self) -> LossRecovery {
@@ -281,5 +275,52 @@ impl Config {
     #[must_use]
     pub fn is_paced(&self) -> bool {
         self.pacing.unwrap_or(matches!(self.controller, Controller::Bbr))
+    }
+}
+
+impl TransportConfig for Config {
+    type Endpoint = Tcp;
+
+    fn build(&self, setup: Setup<'_>) -> Tcp {
+        let tcp = match setup.side {
+            Side::Opens => Tcp::client(self, setup.rng),
+            Side::Answers => Tcp::listener(self, setup.rng),
+        };
+        tcp.over(setup.version)
+    }
+    /// `tcp-newreno`, or `tcp-newreno+sack` with another recovery than its own.
+    fn name(&self) -> String {
+        let controller = self.controller.name();
+        match self.recovery.filter(|recovery| *recovery != self.controller.own_recovery()) {
+            None => format!("tcp-{controller}"),
+            Some(recovery) => format!("tcp-{controller}+{}", recovery.name()),
+        }
+    }
+    fn protocol(&self) -> &'static str {
+        "TCP"
+    }
+    /// 20 with the timestamps (RFC 7323) and the two of length before a packet (RFC 4571).
+    fn header_bytes(&self) -> u32 {
+        20 + if self.timestamps { 12 } else { 0 } + rfc4571::LENGTH_BYTES as u32
+    }
+    fn unit_bytes(&self) -> u32 {
+        self.mss.as_bytes() as u32
+    }
+    fn is_stream(&self) -> bool {
+        true
+    }
+    /// A stream takes whatever it has room for; with a mark for what is not sent yet, each write
+    /// decides whether there may be another.
+    fn joins_writes(&self) -> bool {
+        self.notsent_lowat.is_none()
+    }
+    fn has_handshake(&self) -> bool {
+        true
+    }
+    /// RFC 9293 §3.7.1: the MTU less the fixed headers of IP and TCP.
+    fn fit(&mut self, mtu: Size, version: IpVersion) {
+        let headers = u64::from(version.header_bytes()) + 20;
+        let fits = mtu.as_bytes().saturating_sub(headers).max(1);
+        self.mss = self.mss.min(Size::from_bytes(fits));
     }
 }

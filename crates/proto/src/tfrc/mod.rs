@@ -22,9 +22,10 @@ use crate::frame::Frame;
 use crate::gauge::{EndpointNote, EndpointProbe, RxError};
 use crate::packet::{Damage, Ecn, IpVersion, PathId};
 use crate::profile::Profile;
-use crate::rate::{self, Kind, Machine, Rung};
+use crate::rate::{self, Kind, Machine, Rung, beritelli};
 use crate::rng::Rng;
 use crate::time::{Instant, earlier};
+use crate::transport::{Setup, TransportConfig};
 use receiver::Receiver;
 use sender::Sender;
 
@@ -266,10 +267,53 @@ impl Endpoint for Tfrc {
         Output::Idle { until: self.deadline() }
     }
 
+    fn max_message(&self) -> usize {
+        self.largest()
+    }
+
     fn send_capacity(&self) -> usize {
         if self.closed || !self.sender.is_open() {
             return 0;
         }
         self.largest()
+    }
+}
+
+impl TransportConfig for Config {
+    type Endpoint = Tfrc;
+
+    fn build(&self, setup: Setup<'_>) -> Tfrc {
+        Tfrc::with_ladder(self, setup.rng, setup.ladder)
+    }
+    fn name(&self) -> String {
+        if self.rate.token_bucket.is_some() { "tfrc-tb" } else { "tfrc" }.to_owned()
+    }
+    fn protocol(&self) -> &'static str {
+        "TFRC"
+    }
+    /// UDP's 8 and the 16 of a data packet.
+    fn header_bytes(&self) -> u32 {
+        8 + 16
+    }
+    fn profile(&self) -> Profile {
+        self.profile
+    }
+}
+
+impl TransportConfig for beritelli::Config {
+    type Endpoint = Tfrc;
+
+    fn build(&self, setup: Setup<'_>) -> Tfrc {
+        let rate = rate::Config { beritelli: Some(self.clone()), ..Default::default() };
+        Config { rate, ..Default::default() }.build(setup)
+    }
+    fn name(&self) -> String {
+        "beritelli".to_owned()
+    }
+    fn protocol(&self) -> &'static str {
+        "TFRC"
+    }
+    fn header_bytes(&self) -> u32 {
+        Config::default().header_bytes()
     }
 }

@@ -15,6 +15,7 @@ use crate::frame::Frame;
 use crate::gauge::{EndpointNote, EndpointProbe, RxError};
 use crate::packet::{Damage, Ecn, PathId};
 use crate::time::Instant;
+use crate::transport::{Setup, TransportConfig};
 
 /// UDP has no knobs: it sends at once what it is given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -118,6 +119,23 @@ impl Endpoint for Udp {
     #[inline]
     fn send_capacity(&self) -> usize {
         usize::MAX
+    }
+}
+
+impl TransportConfig for Config {
+    type Endpoint = Udp;
+
+    fn build(&self, _: Setup<'_>) -> Udp {
+        Udp::new(self)
+    }
+    fn name(&self) -> String {
+        "udp".to_owned()
+    }
+    fn protocol(&self) -> &'static str {
+        "UDP"
+    }
+    fn header_bytes(&self) -> u32 {
+        wire::HEADER as u32
     }
 }
 

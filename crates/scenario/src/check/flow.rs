@@ -70,7 +70,7 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
 
 fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
     match transport {
-        Transport::Udp(_) => {}
+        Transport::Udp(_) | Transport::External(_) => {}
         Transport::Tcp(config) => tcp::check(path, config, found),
         Transport::Dccp(config) => {
             for wrong in config.check() {
@@ -99,9 +99,7 @@ fn bucket(path: &Path, flow: &Flow, found: &mut Findings) {
     let rate = match &flow.transport {
         Transport::Dccp(config) => &config.rate,
         Transport::Tfrc(config) => &config.rate,
-        Transport::Udp(_) | Transport::Tcp(_) | Transport::Sctp(_) | Transport::Beritelli(_) => {
-            return;
-        }
+        _ => return,
     };
     let Some(bucket) = &rate.token_bucket else { return };
     let path = path.key("rate").key("token_bucket");
@@ -424,7 +422,7 @@ impl Side<'_> {
         if self.flow.transport.is_stream() {
             return;
         }
-        let own = self.flow.transport.kept_bytes();
+        let own = self.flow.transport.max_header_bytes();
         let headers: u64 = match (self.flow.sizing, &self.flow.transport, self.flow.ip) {
             (Sizing::Ns2, Transport::Udp(_), _) => 0,
             (Sizing::Ns2, ..) => 32,

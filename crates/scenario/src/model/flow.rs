@@ -90,3 +90,12 @@ pub enum IpVersion {
     /// IPv6, header of 40 bytes (RFC 8200 §3).
     V6,
 }
+
+impl From<IpVersion> for talkspurt_proto::packet::IpVersion {
+    fn from(version: IpVersion) -> Self {
+        match version {
+            IpVersion::V4 => Self::V4,
+            IpVersion::V6 => Self::V6,
+        }
+    }
+}
