@@ -18,6 +18,7 @@ use talkspurt_proto::time::Instant;
 pub use talkspurt_proto::transport::{Setup, Side, TransportConfig};
 use talkspurt_proto::udp::{self, Udp};
 use talkspurt_proto::units::Size;
+use talkspurt_proto::validate::ConfigError;
 
 use crate::send_queue;
 
@@ -115,6 +116,11 @@ impl Config {
     #[must_use]
     pub fn profile(&self) -> Profile {
         of_config!(self, config => config.profile())
+    }
+    /// [`TransportConfig::errors`].
+    #[must_use]
+    pub fn errors(&self) -> Vec<ConfigError> {
+        of_config!(self, config => config.errors())
     }
     /// [`TransportConfig::fit`].
     pub fn fit(&mut self, mtu: Size, version: IpVersion) {

@@ -1,12 +1,20 @@
-//! What a protocol is: deterministic state machines that talk to their driver through two doors.
+//! Protocols as deterministic state machines without I/O.
 //!
-//! A packet's way through this crate: the application's [`packet::Frame`] enters an
+//! The path of a packet through this crate: the application's [`frame::Frame`] enters an
 //! [`endpoint::Endpoint`] by `handle(now, Input::Frame)`, comes out of `poll(now)` as an
 //! [`endpoint::Transmit`] whose body is a parsed packet, travels as a [`packet::Packet`] label
 //! through queues that cannot open it, enters the far endpoint by `handle(now, Input::Packet)`,
 //! and comes out again as `Output::Deliver`. Read `endpoint`, then `udp`, then the rest.
 //!
-//! This crate may touch neither sockets nor clocks nor files; time is an argument.
+//! This crate uses no sockets, clocks or files; time is an argument. `docs/adding-a-transport.md` adds a
+//! protocol step by step.
+
+// So that the file in `docs/adding-a-transport.md` reads the same here and as the test that compiles it.
+extern crate self as talkspurt_proto;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-transport.md")]
+mod adding_a_transport {}
 
 pub mod body;
 pub mod congestion;
@@ -34,4 +42,5 @@ pub mod time;
 pub mod transport;
 pub mod udp;
 pub mod units;
+pub mod validate;
 pub mod wire;

@@ -9,6 +9,7 @@ use crate::profile::Profile;
 use crate::rng::Rng;
 use crate::time::Duration;
 use crate::units::Size;
+use crate::validate::ConfigError;
 
 /// Which end of a connection a peer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +102,11 @@ pub trait TransportConfig {
     /// Bytes of a packet that opens a connection as ns-2.35 counts them.
     fn ns2_opening_bytes(&self) -> u32 {
         88
+    }
+
+    /// All values that contradict each other or the protocol; empty if there are none.
+    fn errors(&self) -> Vec<ConfigError> {
+        Vec::new()
     }
 
     /// Makes its packets fit the MTU of the first link.

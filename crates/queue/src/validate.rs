@@ -4,42 +4,12 @@ use std::fmt;
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
-
-/// A key that cannot have its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigError {
-    /// Which: a key, or a path such as `bands[1].queue.packets`; empty for the queue as a whole.
-    pub key: String,
-    /// Why not.
-    pub why: String,
-    /// What may have been meant.
-    pub hint: Option<String>,
-}
+pub use talkspurt_proto::validate::ConfigError;
 
 /// Words of a scenario that ask for a discipline; displayed in a few words, for pictures and tables.
 pub trait Validate: fmt::Display {
     /// All that contradicts itself before a link of this MTU, beyond what types and ranges say.
     fn check(&self, mtu: Size) -> Vec<ConfigError>;
-}
-
-impl ConfigError {
-    /// Says that a key cannot be so.
-    #[must_use]
-    pub fn new(key: &str, why: impl Into<String>) -> Self {
-        Self { key: key.to_owned(), why: why.into(), hint: None }
-    }
-    /// Says what may have been meant.
-    #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
-        self
-    }
-    /// The same, of a queue that stands inside another under this key.
-    pub(crate) fn within(mut self, key: &str) -> Self {
-        let dot = if self.key.is_empty() { "" } else { "." };
-        self.key = format!("{key}{dot}{}", self.key);
-        self
-    }
 }
 
 /// A time that must be longer than nothing.

@@ -63,7 +63,7 @@ pub enum ConfigError {
     #[error("0ms: a timer needs time")]
     Zero(&'static str),
     /// A timer nobody would wait for.
-    #[error("{span} is absurd here: at most {MAX_TIMER}")]
+    #[error("{span} is out of range: at most {MAX_TIMER}")]
     TooLong {
         /// Which.
         knob: &'static str,

@@ -102,7 +102,7 @@ pub enum ConfigError {
     #[error("0ms: any two delays would differ by more")]
     NoThreshold,
     /// Nothing is.
-    #[error("{0} is absurd here: at most {MAX_TIMEOUT}")]
+    #[error("{0} is out of range: at most {MAX_TIMEOUT}")]
     Threshold(Duration),
     /// Outside its range.
     #[error("{value}: it lies between {least} and {most}")]

@@ -41,7 +41,7 @@ pub enum ConfigError {
     #[error("{0}: a share of the depth lies between 0 and 1")]
     StepUpTokens(f64),
     /// More than any call sends.
-    #[error("{0} is absurd here: at most {MAX_DEPTH}")]
+    #[error("{0} is out of range: at most {MAX_DEPTH}")]
     Depth(Size),
     /// More than IP and any transport have.
     #[error("{0} bytes never stand before a packet: at most {MAX_HEADER_BYTES}")]
@@ -50,7 +50,7 @@ pub enum ConfigError {
     #[error("DCCP's packets have this, TFRC's do not: it would change nothing")]
     DccpOnly(&'static str),
     /// A wait that carries no speech.
-    #[error("{span} is absurd here: at most {most}")]
+    #[error("{span} is out of range: at most {most}")]
     TooLong {
         /// Which.
         knob: &'static str,

@@ -9,6 +9,16 @@ use crate::rfc4571;
 use crate::time::Duration;
 use crate::transport::{Setup, Side, TransportConfig};
 use crate::units::Size;
+use crate::validate::{ConfigError, ConfigErrors};
+
+/// Options take up to 40 bytes of a segment; below that nothing would be left for data.
+const MIN_MSS: u64 = 64;
+/// RFC 7323 §2.3: the window must stay below 2^30.
+const MAX_WINDOW: u64 = 1 << 30;
+/// Linux keeps such counts in 8 bits (`tcp_retries2`, `tcp_synack_retries`).
+const MAX_RETRANSMISSIONS: u32 = 255;
+/// The tick of the endpoint's clock, G in RFC 6298 §2: no round trip is measured shorter.
+const TICK: Duration = Duration::from_millis(1);
 
 /// Congestion control of a TCP flow. A scenario always names it: defaults may change with time,
 /// results may not.
@@ -322,5 +332,88 @@ impl TransportConfig for Config {
         let headers = u64::from(version.header_bytes()) + 20;
         let fits = mtu.as_bytes().saturating_sub(headers).max(1);
         self.mss = self.mss.min(Size::from_bytes(fits));
+    }
+    fn errors(&self) -> Vec<ConfigError> {
+        errors(self)
+    }
+}
+
+/// All values that contradict each other or the RFCs.
+fn errors(tcp: &Config) -> Vec<ConfigError> {
+    let mut found = ConfigErrors::default();
+    if !(MIN_MSS..=65_495).contains(&tcp.mss.as_bytes()) {
+        found.add("mss", format!("{} is not a segment size: 64B to 65495B", tcp.mss));
+    }
+    if !(1..=65_535).contains(&tcp.initial_window) {
+        found.add("initial_window", "must be 1 to 65535 segments");
+    }
+    if tcp.initial_ssthresh.is_some_and(|segments| segments < 2) {
+        found.add("initial_ssthresh", "must be at least 2 segments (RFC 5681 §3.1)");
+    }
+    if tcp.initial_ssthresh.is_some() && tcp.controller == Controller::Bbr {
+        let message = "bbr has no threshold: its startup ends when the path is full";
+        found.add_with_hint("initial_ssthresh", message, "leave it out");
+    }
+    if tcp.hystart.is_some() && tcp.controller != Controller::Cubic {
+        let message = format!("only cubic has it, not {}", tcp.controller.name());
+        found.add_with_hint("hystart", message, "leave it out");
+    }
+    if tcp.window_rule == WindowRule::Ns2
+        && !matches!(tcp.controller, Controller::Tahoe | Controller::Reno | Controller::Newreno)
+    {
+        let name = tcp.controller.name();
+        let message = format!("only tahoe, reno and newreno have ns-2's, not {name}");
+        found.add_with_hint("window_rule", message, "leave it out");
+    }
+    for (key, count) in [
+        ("max_retransmissions", tcp.max_retransmissions),
+        ("max_synack_retransmissions", tcp.max_synack_retransmissions),
+    ] {
+        if count > MAX_RETRANSMISSIONS {
+            let message = format!("{count} is out of range: at most {MAX_RETRANSMISSIONS}");
+            found.add(key, message);
+        }
+    }
+    let recovery = tcp.loss_recovery();
+    if tcp.controller == Controller::Bbr
+        && !matches!(recovery, LossRecovery::Sack | LossRecovery::Rack)
+    {
+        let message = format!(
+            "\"{}\" does not tell what arrived when, by which bbr goes: \"sack\" or \"rack\"",
+            recovery.name()
+        );
+        found.add("recovery", message);
+    }
+    buffer("receive_buffer", tcp.receive_buffer, tcp.mss, &mut found);
+    buffer("send_buffer", tcp.send_buffer, tcp.mss, &mut found);
+    if tcp.notsent_lowat.is_some_and(|lowat| lowat.as_bytes() == 0) {
+        found.add("notsent_lowat", "0B would let nothing be sent: the least is 1B");
+    }
+    if let Some(lowat) = tcp.notsent_lowat.filter(|lowat| *lowat > tcp.send_buffer) {
+        let message = format!("{lowat} is more than send_buffer ({}) holds", tcp.send_buffer);
+        found.add("notsent_lowat", message);
+    }
+    // RFC 9293 §3.8.6.3 (MUST-40): the delay is less than 0.5 seconds.
+    if tcp.ack_delay >= Duration::from_millis(500) {
+        let message = format!("{} is not below 500ms (RFC 9293 §3.8.6.3)", tcp.ack_delay);
+        found.add("ack_delay", message);
+    }
+    if tcp.min_rto < TICK {
+        let message = format!("{} is below {TICK}, the tick of the clock of TCP", tcp.min_rto);
+        found.add("min_rto", message);
+    } else if tcp.min_rto > tcp.max_rto {
+        let message = format!("{} is above max_rto ({})", tcp.min_rto, tcp.max_rto);
+        found.add("min_rto", message);
+    }
+    found.at_most("max_rto", tcp.max_rto, Duration::from_secs(3600));
+    found.at_most("msl", tcp.msl, Duration::from_secs(3600));
+    found.0
+}
+
+fn buffer(key: &str, size: Size, mss: Size, found: &mut ConfigErrors) {
+    if size < mss {
+        found.add(key, format!("{size} does not hold one segment ({mss})"));
+    } else if size.as_bytes() > MAX_WINDOW {
+        found.add(key, format!("{size} is above the largest window, 1 GiB (RFC 7323 §2.3)"));
     }
 }

@@ -26,6 +26,7 @@ use crate::rate::{self, Kind, Machine, Rung, beritelli};
 use crate::rng::Rng;
 use crate::time::{Instant, earlier};
 use crate::transport::{Setup, TransportConfig};
+use crate::validate::ConfigError;
 use receiver::Receiver;
 use sender::Sender;
 
@@ -298,6 +299,13 @@ impl TransportConfig for Config {
     fn profile(&self) -> Profile {
         self.profile
     }
+    fn errors(&self) -> Vec<ConfigError> {
+        let reported = |wrong: rate::ConfigError| {
+            let hint = wrong.hint().map(str::to_owned);
+            ConfigError { key: wrong.key().to_owned(), why: wrong.to_string(), hint }.within("rate")
+        };
+        Self::check(self).into_iter().map(reported).collect()
+    }
 }
 
 impl TransportConfig for beritelli::Config {
@@ -315,5 +323,12 @@ impl TransportConfig for beritelli::Config {
     }
     fn header_bytes(&self) -> u32 {
         Config::default().header_bytes()
+    }
+    fn errors(&self) -> Vec<ConfigError> {
+        let reported = |wrong: beritelli::ConfigError| {
+            let hint = wrong.hint().map(str::to_owned);
+            ConfigError { key: wrong.key().to_owned(), why: wrong.to_string(), hint }
+        };
+        Self::check(self).into_iter().map(reported).collect()
     }
 }

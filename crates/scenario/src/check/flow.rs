@@ -6,7 +6,7 @@ use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-use super::{sctp, tcp, time::at_most, traffic};
+use super::{time::at_most, traffic};
 use crate::model::{Flow, IpVersion, Scenario, SendDrop, SendQueue, Sizing, Transport};
 use crate::network::{Network, Routes};
 use crate::path::Path;
@@ -69,28 +69,8 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
 }
 
 fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
-    match transport {
-        Transport::Udp(_) | Transport::External(_) => {}
-        Transport::Tcp(config) => tcp::check(path, config, found),
-        Transport::Dccp(config) => {
-            for wrong in config.check() {
-                found.add(path.down(&wrong.key()), wrong.to_string()).hint(wrong.hint());
-            }
-        }
-        Transport::Sctp(config) => sctp::check(path, config, found),
-        Transport::Tfrc(config) => {
-            let path = path.key("rate");
-            for wrong in config.check() {
-                let hint = wrong.hint().map(str::to_owned);
-                found.add(path.down(wrong.key()), wrong.to_string()).hint(hint);
-            }
-        }
-        Transport::Beritelli(config) => {
-            for wrong in config.check() {
-                let hint = wrong.hint().map(str::to_owned);
-                found.add(path.down(wrong.key()), wrong.to_string()).hint(hint);
-            }
-        }
+    for wrong in transport.errors() {
+        found.add(path.down(&wrong.key), wrong.why).hint(wrong.hint);
     }
 }
 

@@ -11,9 +11,7 @@ mod flow;
 mod network;
 mod quantity;
 mod recording;
-mod sctp;
 pub(crate) mod shape;
-mod tcp;
 mod time;
 mod traffic;
 

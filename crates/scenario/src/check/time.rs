@@ -136,6 +136,6 @@ fn bins(scenario: &Scenario, run: Duration, found: &mut Findings) {
 /// Notes a span that is longer than `most`.
 pub(super) fn at_most(path: Path, span: Duration, most: Duration, found: &mut Findings) {
     if span > most {
-        found.add(path, format!("{span} is absurd here: at most {most}"));
+        found.add(path, format!("{span} is out of range: at most {most}"));
     }
 }

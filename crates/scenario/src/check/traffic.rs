@@ -105,7 +105,7 @@ impl Side<'_> {
             (None, Some(_)) => {
                 let (bytes, frame) = (even(video), video.frame());
                 if frame < MIN_SPURT {
-                    let message = format!("a frame every {frame} is absurd: at least 1ms");
+                    let message = format!("a frame every {frame} is out of range: at least 1ms");
                     found.add(path.key("frame"), message);
                 } else if bytes == 0 {
                     let message = format!("leaves less than a byte for a frame of {frame}");

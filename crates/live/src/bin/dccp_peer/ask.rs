@@ -146,13 +146,13 @@ mod tests {
                 "--dccp: checksum_coverage: the other side takes only packets that are covered whole \
                  (RFC 4340 §9.2.1) – minimum_checksum_coverage = 1 or less lets it take these",
                 "--dccp: give_up: 0ms: a timer needs time",
-                "--dccp: msl: 2h is absurd here: at most 1h",
+                "--dccp: msl: 2h is out of range: at most 1h",
                 "--dccp: mtu: 60B is not the size of an IP packet: 68B to 65535B",
                 "--dccp: window: these are knobs of CCID 2, which neither direction uses – those of \
                  CCID 3 and 4 are in `rate`",
                 "--dccp: window.min_rto: 0ms: a timer needs time",
                 "--dccp: rate.loss_intervals: 1: between 2 and 28 are kept",
-                "--dccp: rate.token_bucket.depth: 1GB is absurd here: at most 100MB – 0B keeps no \
+                "--dccp: rate.token_bucket.depth: 1GB is out of range: at most 100MB – 0B keeps no \
                  tokens at all",
                 "--bytes: a packet of the mtu 60B holds 0",
             ]

@@ -106,7 +106,7 @@ pub enum ConfigError {
     #[error("0 packets: nothing could ever be sent; RFC 3390 has 2 to 4")]
     NoWindow,
     /// A window beyond any path.
-    #[error("{0} packets are absurd here: at most {MAX_WINDOW_PACKETS}")]
+    #[error("{0} packets are out of range: at most {MAX_WINDOW_PACKETS}")]
     HugeWindow(u32),
     /// RFC 4341 §5: never less than two.
     #[error("{0}: the threshold is never less than 2 packets (RFC 4341 §5)")]
@@ -118,7 +118,7 @@ pub enum ConfigError {
     #[error("0ms: a timer needs time")]
     Zero(&'static str),
     /// A timer nobody would wait for.
-    #[error("{span} is absurd here: at most {most}")]
+    #[error("{span} is out of range: at most {most}")]
     TooLong {
         /// Which.
         knob: &'static str,
