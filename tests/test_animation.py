@@ -52,7 +52,7 @@ def table_of(result, begin, end):
 
 
 def on_page(rows, end):
-    """Rows to compare: what came after the stretch need not be known."""
+    """Rows to compare: what came after the excerpt need not be known."""
     known = pl.when(pl.col("dequeued") < end).then("dequeued").alias("dequeued")
     return rows.select("flow", "link", "bytes", "enqueued", known).sort(pl.all())
 
@@ -131,7 +131,7 @@ def test_where_there_is_none_a_word_says_why(folder):
     assert crowded == "more packets are on their way at once than can be shown, which is 3."
     before = {"from": "0s", "to": "1ns", "packets": 100}
     idle = run(**{"flows.*.start": "1s", "record.animation": before})
-    assert shown(idle) == "no packet was on a link in the stretch that would be shown."
+    assert shown(idle) == "no packet was on a link in the excerpt that would be shown."
     old = dataclasses.replace(none, manifest={**none.manifest, "talkspurt": "0.0.1"})
     again = old.scenario.replace("packets = 0", "packets = 100")
     told = shown(dataclasses.replace(old, scenario=again))

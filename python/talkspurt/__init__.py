@@ -34,23 +34,23 @@ __all__ = [
     "run",
 ]
 
-_ROOMS = {
+_MODULES = {
     "Audio": "audio",
     "Result": "result",
     "Study": "study",
-    "load": "entry",
+    "load": "api",
     "read": "scenario",
-    "run": "entry",
+    "run": "api",
 }
 
 
 def __getattr__(name: str) -> object:
-    """Open a room of the package when somebody asks for what is in it (PEP 562)."""
-    if name not in _ROOMS:
+    """Import a module of the package when one of its names is first used (PEP 562)."""
+    if name not in _MODULES:
         raise AttributeError(f"module 'talkspurt' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"talkspurt.{_ROOMS[name]}"), name)
+    return getattr(import_module(f"talkspurt.{_MODULES[name]}"), name)
 
 
 def __dir__() -> list[str]:

@@ -91,8 +91,8 @@ class Plan:
     def count(self, i: int) -> Count:
         """Start run ``i`` and count what it sends."""
 
-    def stretch(self, i: int, lossless: bool) -> Stretch:
-        """Start run ``i`` as far as the end of the stretch that its scenario shows."""
+    def excerpt(self, i: int, lossless: bool) -> Excerpt:
+        """Start run ``i`` as far as the end of the excerpt that its scenario shows."""
 
 class Run:
     """A run under way."""
@@ -127,8 +127,8 @@ class Count:
     def result(self) -> tuple[list[tuple[str, int, int, int]], int, int]:
         """Name, transmissions, bytes and drops of each link; packets sent; changes of gauges."""
 
-class Stretch:
-    """A run on its way to the end of the stretch that is shown."""
+class Excerpt:
+    """A run on its way to the end of the excerpt that is shown."""
 
     def wait(self, seconds: float) -> bool:
         """Wait at most so long; true when it has ended."""

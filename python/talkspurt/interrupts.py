@@ -1,6 +1,6 @@
 """Ctrl-C and SIGTERM: raised once, held back where a half of something would be left.
 
-Who raises them is `cli.main`; here is what the rest of the package needs: a stretch that is not
+Who raises them is `cli.main`; here is what the rest of the package needs: a block that is not
 disturbed, and what was put in its place before the stop.
 """
 
@@ -22,7 +22,7 @@ written: list[Path] = []
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back until the end of the stretch, which must be short."""
+    """Hold Ctrl-C and SIGTERM back until the end of the block, which must be short."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals are the main thread's
         return

@@ -1,7 +1,7 @@
-"""The packets of a stretch of the run as the page's animation takes them.
+"""The packets of a excerpt of the run as the page's animation takes them.
 
 Nothing is recorded for it: a run is its scenario and its seed, and is done again as far as the
-stretch's end (``record.animation``). The page gets one row for each packet and link, in columns of
+excerpt's end (``record.animation``). The page gets one row for each packet and link, in columns of
 numbers, and the lanes on which they move: a lane for each direction between two nodes drawn.
 """
 
@@ -48,7 +48,7 @@ class World:
     Attributes:
         words: what it is called, by the flows in it.
         ground: its picture, on which packets are drawn.
-        drops: packets dropped in it during the stretch.
+        drops: packets dropped in it during the excerpt.
         hops: packets in it, counted on each link.
     """
 
@@ -65,7 +65,7 @@ class Animation:
     Attributes:
         worlds: the networks with traffic.
         first: which of them is shown first: the one with the most drops.
-        lead: what stretch it is, and why this one.
+        lead: what excerpt it is, and why this one.
         data: what the script needs.
     """
 
@@ -94,10 +94,10 @@ def animation(result: Result, picture: Picture | None) -> Animation | str:
         )
     lossless = not _drops(result)
     try:
-        begin, end, hops = _stretch(result, lossless)
+        begin, end, hops = _excerpt(result, lossless)
         if not lossless and "from" not in asked and hops["dropped_s"].is_null().all():
             lossless = True
-            begin, end, hops = _stretch(result, lossless)
+            begin, end, hops = _excerpt(result, lossless)
     except _core.ScenarioError:
         return (
             "a file that the scenario names is no longer there, and the run cannot be done again."
@@ -106,7 +106,7 @@ def animation(result: Result, picture: Picture | None) -> Animation | str:
         return f"more packets are on their way at once than can be shown, which is {most:,}."
     shown = _shown(result, picture, hops)
     if shown is None:
-        return "no packet was on a link in the stretch that would be shown."
+        return "no packet was on a link in the excerpt that would be shown."
     first = max(range(len(shown.worlds)), key=lambda n: (shown.worlds[n].drops, -n))
     data = {
         **shown.data,
@@ -136,10 +136,10 @@ def _drops(result: Result) -> int:
     return int(drops or 0)
 
 
-def _stretch(result: Result, lossless: bool) -> tuple[float, float, pl.DataFrame]:
+def _excerpt(result: Result, lossless: bool) -> tuple[float, float, pl.DataFrame]:
     import polars as pl
 
-    job = read(result.scenario).plan.stretch(0, lossless)
+    job = read(result.scenario).plan.excerpt(0, lossless)
     try:
         while not job.wait(0.05):
             pass

@@ -318,7 +318,7 @@ FLOWS: tuple[Column, ...] = (
         "s",
         1,
         2,
-        "The longest stretch of speech of which the listener heard nothing. The speaker's own "
+        "The longest period of speech of which the listener heard nothing. The speaker's own "
         "pauses are not counted.",
         "sum of the lengths of consecutive frames missing or late, of the longest such run",
         "talkspurt's own measure",
