@@ -91,8 +91,8 @@ impl Sctp {
             return Err(RxError::Malformed);
         }
         if let Chunk::Init(init) = first {
-            // §8.5.1 A
-            if packet.tag != 0 {
+            // §8.5.1 A; §3.3.2: an Initiate Tag of zero is discarded silently.
+            if packet.tag != 0 || init.tag == 0 {
                 return Err(RxError::OutOfWindow);
             }
             if self.state == State::Closed {

@@ -18,6 +18,9 @@ use crate::gauge::RxError;
 use crate::packet::{Ecn, IpVersion, PacketBox, PathId};
 use crate::time::{Duration, Instant};
 
+/// The least a_rwnd of an INIT or INIT ACK (§3.3.2, §3.3.3).
+const MIN_RWND: u32 = 1500;
+
 /// What an INIT or INIT ACK says in its parameters.
 #[derive(Debug, Default)]
 struct Said {
@@ -113,8 +116,8 @@ impl Sctp {
             self.control.push_back((usize::from(path.0), Chunk::ShutdownAck));
             return Ok(());
         }
-        // §3.3.2: these must not be zero.
-        if init.tag == 0 || init.outbound == 0 || init.inbound == 0 {
+        // §3.3.2: discarded and answered by ABORT, whatever the state.
+        if init.a_rwnd < MIN_RWND || init.outbound == 0 || init.inbound == 0 {
             self.answer_abort(
                 path,
                 init.tag,
@@ -176,6 +179,23 @@ impl Sctp {
         if self.state != State::CookieWait {
             return Err(RxError::Unexpected);
         }
+        // §3.3.3: without a tag to answer with, the ABORT has that of the INIT ACK and the T bit.
+        if init.tag == 0 {
+            self.answer_abort(PathId(0), self.my_tag, true, Vec::new());
+            self.end(Event::Reset);
+            return Err(RxError::Malformed);
+        }
+        let invalid = || vec![Cause::new(Cause::INVALID_PARAMETER, "")];
+        if init.outbound == 0 || init.inbound == 0 {
+            self.answer_abort(PathId(0), init.tag, false, invalid());
+            self.end(Event::Reset);
+            return Err(RxError::Malformed);
+        }
+        // §3.3.3: discarded, and this end's state stays.
+        if init.a_rwnd < MIN_RWND {
+            self.answer_abort(PathId(0), init.tag, false, invalid());
+            return Err(RxError::Malformed);
+        }
         let said = Said::read(init);
         let Some(cookie) = said.cookie else {
             // §3.3.3: the State Cookie must be there.
@@ -185,10 +205,6 @@ impl Sctp {
             self.end(Event::Reset);
             return Err(RxError::Malformed);
         };
-        if init.tag == 0 || init.outbound == 0 || init.inbound == 0 {
-            self.end(Event::Reset);
-            return Err(RxError::Malformed);
-        }
         let memory = Memory {
             my_tag: self.my_tag,
             peer_tag: init.tag,

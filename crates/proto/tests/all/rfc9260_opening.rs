@@ -280,3 +280,51 @@ fn section_8_4_packets_out_of_the_blue() {
         assert_eq!(sent, expected);
     }
 }
+
+/// An INIT whose values are not allowed opens nothing. ABORT answers it under its own tag; without a
+/// tag nothing does, also where nobody listens.
+#[test]
+fn section_3_3_2_an_init_with_values_not_allowed_is_discarded() {
+    let mut server = listener(&plain());
+    let mut closed = Sctp::client(&plain(), Rng::new(1, "closed"));
+    for end in [&mut server, &mut closed] {
+        let asked = Packet::of(0, Chunk::Init(init(0)));
+        assert_eq!(answers(end, at(0), packet(PathId(0), asked)), []);
+    }
+    let kinds = |init: Init, server: &mut Sctp| {
+        let sent = answers(server, at(0), packet(PathId(0), Packet::of(0, Chunk::Init(init))));
+        assert_eq!(sent.len(), 1);
+        assert_eq!(sent[0].tag, 7);
+        sent[0].chunks[0].number()
+    };
+    assert_eq!(kinds(Init { a_rwnd: 1499, ..init(7) }, &mut server), 6);
+    assert_eq!(kinds(Init { outbound: 0, ..init(7) }, &mut server), 6);
+    assert_eq!(kinds(Init { inbound: 0, ..init(7) }, &mut server), 6);
+    assert_eq!(kinds(Init { a_rwnd: 1500, ..init(7) }, &mut server), 2);
+}
+
+/// An INIT ACK without a tag or without streams ends the attempt, and ABORT tells the peer; one with
+/// a window below 1500 bytes is answered by ABORT and leaves the state.
+#[test]
+fn section_3_3_3_an_init_ack_with_values_not_allowed_is_answered_by_abort() {
+    let cases = [
+        (Init { tag: 0, ..init(7) }, true, State::Closed),
+        (Init { outbound: 0, ..init(7) }, false, State::Closed),
+        (Init { inbound: 0, ..init(7) }, false, State::Closed),
+        (Init { a_rwnd: 1499, ..init(7) }, false, State::CookieWait),
+    ];
+    for (mut answer, reflects, state) in cases {
+        let mut client = Sctp::client(&plain(), Rng::new(1, "client"));
+        let first = answers(&mut client, at(0), Input::Open);
+        let Chunk::Init(asked) = &first[0].chunks[0] else { panic!("{first:?}") };
+        let tag = asked.tag;
+        answer.parameters.push(Parameter::StateCookie(Bytes::from_static(&[1; 20])));
+        let under = if reflects { tag } else { 7 };
+        let came = Packet::of(tag, Chunk::InitAck(answer));
+        let sent = answers(&mut client, at(50), packet(PathId(0), came));
+        assert_eq!(sent.len(), 1);
+        assert_eq!(sent[0].tag, under);
+        let Chunk::Abort { reflected, .. } = &sent[0].chunks[0] else { panic!("{sent:?}") };
+        assert_eq!((*reflected, client.state()), (reflects, state));
+    }
+}
