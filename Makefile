@@ -11,7 +11,7 @@ export UV_SYSTEM_CERTS ?= true
 SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt \
   $(wildcard crates/*/Cargo.toml) $(shell find crates -name '*.rs')
 
-.PHONY: setup demo test test-rust test-python lint audit msrv format types schema docs dist bench bench-gate bench-peers fuzz pins clean help
+.PHONY: setup demo test test-rust test-python lint audit msrv format types schema rustdoc docs dist bench bench-gate bench-peers fuzz pins clean help
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -65,6 +65,9 @@ msrv: ## check that the oldest supported Rust compiles the workspace
 	@if cargo +$(MSRV) --version > /dev/null 2>&1 || rustup toolchain install $(MSRV) --profile minimal > /dev/null 2>&1; then \
 	  cargo +$(MSRV) check --quiet --workspace --all-targets --locked --target-dir $${CARGO_TARGET_DIR:-target}/msrv; \
 	else echo "Rust $(MSRV) cannot be installed: the oldest supported version is not checked."; fi
+
+rustdoc: ## check the documentation of the Rust crates
+	RUSTDOCFLAGS="-D warnings" cargo doc --quiet --workspace --no-deps --document-private-items --locked
 
 docs: setup ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet

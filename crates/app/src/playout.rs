@@ -1,5 +1,5 @@
 //! What the listener hears: the fixed jitter buffer decides when each frame is played and which
-//! come too late ([`Buffer`]); the renderer turns the frames that made it into sound ([`render`]).
+//! come too late ([`Buffer`]); the renderer turns the frames that made it into sound ([`render()`]).
 
 mod buffer;
 mod render;

@@ -1,4 +1,4 @@
-//! Real time: an endpoint of `proto` on a real socket, driven by the wall clock. [`drive`] is the
+//! Real time: an endpoint of `proto` on a real socket, driven by the wall clock. [`drive()`] is the
 //! loop, [`Line`] what it waits on, [`Port`] a socket that carries whole IP packets, [`App`] who
 //! talks. The endpoint is the one that simulations run; nothing in it knows the difference.
 //!

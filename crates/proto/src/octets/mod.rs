@@ -38,7 +38,7 @@ pub struct Hints {
     /// A UDP, DCCP, SCTP or TFRC payload is RTP or RTCP, told apart by RFC 5761 §4; otherwise it is
     /// plain data.
     pub media: bool,
-    /// A UDP payload is bare [`tfrc`].
+    /// A UDP payload is bare TFRC (RFC 5348).
     pub tfrc: bool,
     /// The payload is that of a virtual stream and begins at this offset in it: if its bytes are
     /// the [`pattern`]'s there, it is parsed as [`Payload::Virtual`]. Otherwise as real.

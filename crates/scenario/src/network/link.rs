@@ -15,7 +15,7 @@ pub struct DirectedLink {
     /// Which link of the scenario it belongs to, in the order of the file; of a transmitter, which
     /// cell.
     pub link: usize,
-    /// Node at the sending end, an index into [`Network::nodes`].
+    /// Node at the sending end, an index into [`Network::nodes`](super::Network::nodes).
     pub from: usize,
     /// Node at the receiving end; of an access point, the first of its stations.
     pub to: usize,
