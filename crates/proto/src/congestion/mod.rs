@@ -1,6 +1,8 @@
 //! Congestion control by window: one question, how much may be in flight, and the news that
 //! changes the answer. In-flight accounting, loss detection and timers stay in the endpoint.
 //!
+//! To add a controller of TCP, write its file and name it in `controllers!`, [`Machine`] and `dispatch!`.
+//!
 //! Windows are counted in an endpoint's own units, and steps are made in *quanta*: the sender
 //! maximum segment size for TCP and SCTP, which count bytes; 1 for CCID 2, which counts packets.
 
@@ -17,6 +19,10 @@ pub use newreno::NewReno;
 pub use ns2::Ns2;
 pub use sctp::Sctp;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::rng::Rng;
 use crate::rtt::RttEstimator;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
@@ -185,6 +191,166 @@ fn per_second(units: u64, span: Duration) -> f64 {
 #[must_use]
 pub fn quantum_at(rate: Rate, smss: u64) -> u64 {
     (rate.as_bps() / 8_000).min(65_536).max(2 * smss)
+}
+
+/// How losses are found and repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LossRecovery {
+    /// Three duplicates are answered as a timeout is: slow start, and all is sent anew (Jacobson
+    /// 1988).
+    Tahoe,
+    /// Three duplicates begin fast recovery; the first new acknowledgement ends it (RFC 5681 §3.2).
+    Reno,
+    /// Three duplicates begin fast recovery; partial acknowledgements keep it up (RFC 6582).
+    Newreno,
+    /// Selective acknowledgements (RFC 2018, 2883), a scoreboard (RFC 6675) and proportional rate
+    /// reduction (RFC 9937). With a peer that does not offer the option it is `newreno`.
+    Sack,
+    /// The same with RACK-TLP (RFC 8985), which goes by time instead of by counting duplicates.
+    Rack,
+}
+
+impl LossRecovery {
+    /// Its name in scenarios.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Tahoe => "tahoe",
+            Self::Reno => "reno",
+            Self::Newreno => "newreno",
+            Self::Sack => "sack",
+            Self::Rack => "rack",
+        }
+    }
+}
+
+/// What a controller can do, and what it needs.
+#[derive(Clone, Copy, Debug)]
+pub struct Abilities {
+    /// The loss recovery it has unless a scenario says otherwise.
+    pub recovery: LossRecovery,
+    /// It paces unless a scenario says otherwise.
+    pub paces: bool,
+    /// It has a slow-start threshold.
+    pub has_threshold: bool,
+    /// It has HyStart++ (RFC 9406).
+    pub has_hystart: bool,
+    /// It has ns-2's rules for windows too.
+    pub has_ns2_windows: bool,
+    /// It goes by delivery rates, which only selective acknowledgements give.
+    pub needs_sack: bool,
+}
+
+impl Abilities {
+    /// Those of RFC 5681 with this recovery.
+    const fn of(recovery: LossRecovery) -> Self {
+        Self {
+            recovery,
+            paces: false,
+            has_threshold: true,
+            has_hystart: false,
+            has_ns2_windows: false,
+            needs_sack: false,
+        }
+    }
+}
+
+/// What the controller of a TCP connection is built from.
+#[derive(Clone, Debug)]
+pub struct Build {
+    /// Where it begins.
+    pub start: Start,
+    /// Its windows follow ns-2's rules.
+    pub ns2_windows: bool,
+    /// HyStart++ (RFC 9406) ends slow start early.
+    pub hystart: bool,
+    /// Segments are paced.
+    pub paced: bool,
+    /// The instant and random numbers of an open connection with selective acknowledgements.
+    pub selective: Option<(Instant, Rng)>,
+}
+
+/// Makes [`Controller`] of the controllers a TCP flow can name.
+macro_rules! controllers {
+    ($($(#[$about:meta])* $kind:ident $name:literal, $abilities:expr, $build:expr;)*) => {
+        /// Congestion control of a TCP flow. A scenario always names it: defaults may change with
+        /// time, results may not.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub enum Controller {
+            $($(#[$about])* #[serde(rename = $name)] $kind,)*
+        }
+
+        impl Controller {
+            /// Its name in scenarios.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => $name,)*
+                }
+            }
+            /// What it can do.
+            #[must_use]
+            pub const fn abilities(self) -> Abilities {
+                match self {
+                    $(Self::$kind => $abilities,)*
+                }
+            }
+            /// The controller of a connection.
+            #[must_use]
+            pub fn build(self, build: Build) -> Machine {
+                match self {
+                    $(Self::$kind => {
+                        let make: fn(Build) -> Machine = $build;
+                        make(build)
+                    })*
+                }
+            }
+        }
+    };
+}
+
+controllers! {
+    /// Tahoe: a loss is answered by slow start from one segment (Jacobson 1988; ns-2 `Agent/TCP`).
+    Tahoe "tahoe",
+        Abilities { has_ns2_windows: true, ..Abilities::of(LossRecovery::Tahoe) }, rfc5681;
+    /// Reno: RFC 5681 alone; the first new acknowledgement ends fast recovery (ns-2
+    /// `Agent/TCP/Reno`).
+    Reno "reno",
+        Abilities { has_ns2_windows: true, ..Abilities::of(LossRecovery::Reno) }, rfc5681;
+    /// NewReno: RFC 5681 with the recovery of RFC 6582 (ns-2 `Agent/TCP/Newreno`).
+    Newreno "newreno",
+        Abilities { has_ns2_windows: true, ..Abilities::of(LossRecovery::Newreno) }, rfc5681;
+    /// The window of RFC 5681 with selective acknowledgements: RFC 2018, 6675 and 9937 (ns-2
+    /// `Agent/TCP/Sack1`).
+    Sack "sack", Abilities::of(LossRecovery::Sack), rfc5681;
+    /// CUBIC (RFC 9438) with RACK-TLP (RFC 8985), as real hosts have it (ns-2 `Agent/TCP/Linux` with `cubic`).
+    Cubic "cubic", Abilities { has_hystart: true, ..Abilities::of(LossRecovery::Rack) }, |build| {
+        let cubic = Cubic::new(&build.start, build.hystart);
+        Machine::Cubic(Box::new(if build.paced { cubic.paced() } else { cubic }))
+    };
+    /// BBR version 3 (draft-ietf-ccwg-bbr-06) with RACK-TLP and pacing. It goes by delivery rates,
+    /// for which it wants selective acknowledgements: with a peer that does not offer them it is
+    /// `newreno`.
+    Bbr "bbr",
+        Abilities {
+            paces: true,
+            has_threshold: false,
+            needs_sack: true,
+            ..Abilities::of(LossRecovery::Rack)
+        },
+        |build| match build.selective {
+            Some((now, rng)) => Machine::Bbr(Box::new(Bbr::new(&build.start, now, rng))),
+            None => Machine::NewReno(NewReno::new(&build.start)),
+        };
+}
+
+fn rfc5681(build: Build) -> Machine {
+    if build.ns2_windows {
+        Machine::Ns2(Ns2::new(&build.start))
+    } else {
+        Machine::NewReno(NewReno::new(&build.start))
+    }
 }
 
 /// The controllers there are, without a pointer between endpoint and controller.

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Tcp;
+pub use crate::congestion::{Controller, LossRecovery};
 use crate::packet::IpVersion;
 use crate::rfc4571;
 use crate::time::Duration;
@@ -20,47 +21,6 @@ const MAX_RETRANSMISSIONS: u32 = 255;
 /// The tick of the endpoint's clock, G in RFC 6298 §2: no round trip is measured shorter.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Congestion control of a TCP flow. A scenario always names it: defaults may change with time,
-/// results may not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Controller {
-    /// Tahoe: a loss is answered by slow start from one segment (Jacobson 1988; ns-2 `Agent/TCP`).
-    Tahoe,
-    /// Reno: RFC 5681 alone; the first new acknowledgement ends fast recovery (ns-2
-    /// `Agent/TCP/Reno`).
-    Reno,
-    /// NewReno: RFC 5681 with the recovery of RFC 6582 (ns-2 `Agent/TCP/Newreno`).
-    Newreno,
-    /// The window of RFC 5681 with selective acknowledgements: RFC 2018, 6675 and 9937 (ns-2
-    /// `Agent/TCP/Sack1`).
-    Sack,
-    /// CUBIC (RFC 9438) with RACK-TLP (RFC 8985), as real hosts have it (ns-2 `Agent/TCP/Linux` with `cubic`).
-    Cubic,
-    /// BBR version 3 (draft-ietf-ccwg-bbr-06) with RACK-TLP and pacing. It goes by delivery rates,
-    /// for which it wants selective acknowledgements: with a peer that does not offer them it is
-    /// `newreno`.
-    Bbr,
-}
-
-/// How losses are found and repaired.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum LossRecovery {
-    /// Three duplicates are answered as a timeout is: slow start, and all is sent anew (Jacobson
-    /// 1988).
-    Tahoe,
-    /// Three duplicates begin fast recovery; the first new acknowledgement ends it (RFC 5681 §3.2).
-    Reno,
-    /// Three duplicates begin fast recovery; partial acknowledgements keep it up (RFC 6582).
-    Newreno,
-    /// Selective acknowledgements (RFC 2018, 2883), a scoreboard (RFC 6675) and proportional rate
-    /// reduction (RFC 9937). With a peer that does not offer the option it is `newreno`.
-    Sack,
-    /// The same with RACK-TLP (RFC 8985), which goes by time instead of by counting duplicates.
-    Rack,
-}
-
 /// How a window grows and is halved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -74,47 +34,6 @@ pub enum WindowRule {
     /// window and as threshold its whole segments; recovery ends with the window the loss left, plus
     /// 1/cwnd; a fast retransmission starts the retransmission timer anew; silence changes nothing.
     Ns2,
-}
-
-impl LossRecovery {
-    /// Its name in scenarios.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tahoe => "tahoe",
-            Self::Reno => "reno",
-            Self::Newreno => "newreno",
-            Self::Sack => "sack",
-            Self::Rack => "rack",
-        }
-    }
-}
-
-impl Controller {
-    /// Its name in scenarios.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Tahoe => "tahoe",
-            Self::Reno => "reno",
-            Self::Newreno => "newreno",
-            Self::Sack => "sack",
-            Self::Cubic => "cubic",
-            Self::Bbr => "bbr",
-        }
-    }
-
-    /// The recovery it has unless a scenario says otherwise.
-    #[must_use]
-    pub const fn own_recovery(self) -> LossRecovery {
-        match self {
-            Self::Tahoe => LossRecovery::Tahoe,
-            Self::Reno => LossRecovery::Reno,
-            Self::Newreno => LossRecovery::Newreno,
-            Self::Sack => LossRecovery::Sack,
-            Self::Cubic | Self::Bbr => LossRecovery::Rack,
-        }
-    }
 }
 
 /// Parameters of both ends of a TCP connection.
@@ -278,13 +197,13 @@ impl Config {
     /// The recovery in use.
     #[must_use]
     pub fn loss_recovery(&self) -> LossRecovery {
-        self.recovery.unwrap_or(self.controller.own_recovery())
+        self.recovery.unwrap_or(self.controller.abilities().recovery)
     }
 
     /// True if segments are paced.
     #[must_use]
     pub fn is_paced(&self) -> bool {
-        self.pacing.unwrap_or(matches!(self.controller, Controller::Bbr))
+        self.pacing.unwrap_or(self.controller.abilities().paces)
     }
 }
 
@@ -301,7 +220,7 @@ impl TransportConfig for Config {
     /// `tcp-newreno`, or `tcp-newreno+sack` with another recovery than its own.
     fn name(&self) -> String {
         let controller = self.controller.name();
-        match self.recovery.filter(|recovery| *recovery != self.controller.own_recovery()) {
+        match self.recovery.filter(|recovery| *recovery != self.controller.abilities().recovery) {
             None => format!("tcp-{controller}"),
             Some(recovery) => format!("tcp-{controller}+{}", recovery.name()),
         }
@@ -341,6 +260,7 @@ impl TransportConfig for Config {
 /// All values that contradict each other or the RFCs.
 fn errors(tcp: &Config) -> Vec<ConfigError> {
     let mut found = ConfigErrors::default();
+    let (able, controller) = (tcp.controller.abilities(), tcp.controller.name());
     if !(MIN_MSS..=65_495).contains(&tcp.mss.as_bytes()) {
         found.add("mss", format!("{} is not a segment size: 64B to 65495B", tcp.mss));
     }
@@ -350,17 +270,16 @@ fn errors(tcp: &Config) -> Vec<ConfigError> {
     if tcp.initial_ssthresh.is_some_and(|segments| segments < 2) {
         found.add("initial_ssthresh", "must be at least 2 segments (RFC 5681 §3.1)");
     }
-    if tcp.initial_ssthresh.is_some() && tcp.controller == Controller::Bbr {
-        let message = "bbr has no threshold: its startup ends when the path is full";
+    if tcp.initial_ssthresh.is_some() && !able.has_threshold {
+        let message =
+            format!("{controller} has no threshold: its startup ends when the path is full");
         found.add_with_hint("initial_ssthresh", message, "leave it out");
     }
-    if tcp.hystart.is_some() && tcp.controller != Controller::Cubic {
+    if tcp.hystart.is_some() && !able.has_hystart {
         let message = format!("only cubic has it, not {}", tcp.controller.name());
         found.add_with_hint("hystart", message, "leave it out");
     }
-    if tcp.window_rule == WindowRule::Ns2
-        && !matches!(tcp.controller, Controller::Tahoe | Controller::Reno | Controller::Newreno)
-    {
+    if tcp.window_rule == WindowRule::Ns2 && !able.has_ns2_windows {
         let name = tcp.controller.name();
         let message = format!("only tahoe, reno and newreno have ns-2's, not {name}");
         found.add_with_hint("window_rule", message, "leave it out");
@@ -375,11 +294,9 @@ fn errors(tcp: &Config) -> Vec<ConfigError> {
         }
     }
     let recovery = tcp.loss_recovery();
-    if tcp.controller == Controller::Bbr
-        && !matches!(recovery, LossRecovery::Sack | LossRecovery::Rack)
-    {
+    if able.needs_sack && !matches!(recovery, LossRecovery::Sack | LossRecovery::Rack) {
         let message = format!(
-            "\"{}\" does not tell what arrived when, by which bbr goes: \"sack\" or \"rack\"",
+            "\"{}\" does not tell what arrived when, by which {controller} goes: \"sack\" or \"rack\"",
             recovery.name()
         );
         found.add("recovery", message);

@@ -9,10 +9,9 @@ use super::report::Report;
 use super::selective::Selective;
 use super::timers::Timers;
 use super::{
-    Config, Controller, Flags, LossRecovery, Negotiated, Reset, Segment, State, TICK, Tcp,
-    WindowRule,
+    Config, Flags, LossRecovery, Negotiated, Reset, Segment, State, TICK, Tcp, WindowRule,
 };
-use crate::congestion::{Bbr, Cubic, Machine, NewReno, Ns2, Start};
+use crate::congestion::{Build, Machine, Start};
 use crate::endpoint::Event;
 use crate::gauge::{EndpointProbe, RxError};
 use crate::packet::Payload;
@@ -57,25 +56,22 @@ impl Tcp {
         }
     }
 
-    /// The controller of a connection whose segments carry `mss` bytes.
-    pub(super) fn controller(config: &Config, mss: u64, syn_was_lost: bool) -> Machine {
-        let start = Self::start(config, mss, syn_was_lost);
-        match config.controller {
-            Controller::Tahoe | Controller::Reno | Controller::Newreno
-                if config.window_rule == WindowRule::Ns2 =>
-            {
-                Machine::Ns2(Ns2::new(&start))
-            }
-            Controller::Tahoe | Controller::Reno | Controller::Newreno | Controller::Sack => {
-                Machine::NewReno(NewReno::new(&start))
-            }
-            Controller::Cubic => {
-                let cubic = Cubic::new(&start, config.hystart.unwrap_or(true));
-                Machine::Cubic(Box::new(if config.is_paced() { cubic.paced() } else { cubic }))
-            }
-            // Without selective acknowledgements, which only an open connection can have negotiated on.
-            Controller::Bbr => Machine::NewReno(NewReno::new(&start)),
-        }
+    /// The controller of a connection whose segments carry `mss` bytes; `selective` once it is open and
+    /// has selective acknowledgements.
+    pub(super) fn controller(
+        config: &Config,
+        mss: u64,
+        syn_was_lost: bool,
+        selective: Option<(Instant, Rng)>,
+    ) -> Machine {
+        config.controller.build(Build {
+            start: Self::start(config, mss, syn_was_lost),
+            ns2_windows: config.window_rule == WindowRule::Ns2
+                && config.controller.abilities().has_ns2_windows,
+            hystart: config.hystart.unwrap_or(true),
+            paced: config.is_paced(),
+            selective,
+        })
     }
 
     /// RFC 9293 §3.10.1 OPEN, active. A listener is open already.
@@ -204,7 +200,7 @@ impl Tcp {
         let options = if self.negotiated.timestamps { 12 } else { 0 };
         let most = Self::own_mss(&self.config).min(peer).min(self.tx.path_mss);
         self.tx.mss = most.saturating_sub(options).max(1);
-        self.cc = Self::controller(&self.config, self.tx.mss, false);
+        self.cc = Self::controller(&self.config, self.tx.mss, false, None);
     }
 
     /// Our SYN is acknowledged: data may flow.
@@ -219,14 +215,11 @@ impl Tcp {
             self.rtt.syn_was_lost();
         }
         // RFC 6928 §2: a first repetition may have been spurious, since the timeout is only 1 s.
-        self.cc = Self::controller(&self.config, self.tx.mss, lost > 1);
+        let selective = self.negotiated.sack.then(|| (now, Rng::new(self.seed, "bbr")));
+        self.cc = Self::controller(&self.config, self.tx.mss, lost > 1, selective);
         self.recovery = Recovery::from(self.tx.iss);
         let rack = self.config.loss_recovery() == LossRecovery::Rack;
         let rack = rack.then(|| Rack::new(now, self.rtt.latest()));
-        if self.config.controller == Controller::Bbr && self.negotiated.sack {
-            let start = Self::start(&self.config, self.tx.mss, lost > 1);
-            self.cc = Machine::Bbr(Box::new(Bbr::new(&start, now, Rng::new(self.seed, "bbr"))));
-        }
         let delivery = self.wants_delivery();
         self.selective = self.negotiated.sack.then(|| Box::new(Selective::new(rack, delivery)));
         self.extended = self.negotiated.sack || self.negotiated.ecn;

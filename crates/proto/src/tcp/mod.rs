@@ -183,7 +183,7 @@ impl Tcp {
             selective: None,
             timers: Timers::default(),
             rtt: RttEstimator::new(config.min_rto, config.max_rto, TICK),
-            cc: Self::controller(config, mss, false),
+            cc: Self::controller(config, mss, false, None),
             pacing: config.is_paced().then(Box::default),
             negotiated: Negotiated::default(),
             extended: false,
