@@ -112,11 +112,6 @@ impl Sctp {
         path: PathId,
         init: &Init,
     ) -> Result<(), Garbage> {
-        if self.state == State::ShutdownAckSent {
-            // §9.2: the SHUTDOWN ACK is sent again.
-            self.control.push_back((usize::from(path.0), Chunk::ShutdownAck));
-            return Ok(());
-        }
         // §3.3.2: discarded and answered by ABORT, whatever the state.
         if init.a_rwnd < LEAST_RWND || init.outbound == 0 || init.inbound == 0 {
             self.answer_abort(
@@ -126,6 +121,11 @@ impl Sctp {
                 vec![Cause::new(Cause::INVALID_PARAMETER, "")],
             );
             return Err(Garbage::Malformed);
+        }
+        if self.state == State::ShutdownAckSent {
+            // §9.2: the SHUTDOWN ACK is sent again.
+            self.control.push_back((usize::from(path.0), Chunk::ShutdownAck));
+            return Ok(());
         }
         let said = Said::read(init);
         let (my_tag, my_tsn) = match self.state {

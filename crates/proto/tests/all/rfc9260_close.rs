@@ -1,9 +1,10 @@
 //! How an SCTP association ends: SHUTDOWN and ABORT (RFC 9260 §9, §6.4.1).
 
+use crate::rfc9260_half::init;
 use crate::sctp_pair::{Client, Fate, Pair, Server, ms, plain};
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::PathId;
-use talkspurt_proto::sctp::{Cause, Chunk};
+use talkspurt_proto::sctp::{Cause, Chunk, Init, State};
 use talkspurt_proto::time::Duration;
 
 #[test]
@@ -89,4 +90,28 @@ fn section_6_4_1_a_shutdown_that_times_out_goes_another_way() {
     // The answer goes where the SHUTDOWN did not come from, times out, and finds the other way too.
     assert_eq!(shutdowns[..2], [PathId(0), PathId(1)]);
     assert!(pair.client.saw(Event::Closed) && pair.server.saw(Event::Closed));
+}
+
+/// An INIT whose values are not allowed is discarded in SHUTDOWN-ACK-SENT too (§3.3.2); another is
+/// answered by SHUTDOWN ACK (§9.2).
+#[test]
+fn section_9_2_an_init_in_shutdown_ack_sent_is_checked_first() {
+    let mut pair = Pair::connected(&plain());
+    pair.on_wire(|sent| if sent.has(8) { Fate::Drop } else { Fate::Arrive });
+    pair.input(Client, Input::Close);
+    pair.drive_for(ms(200));
+    assert_eq!(pair.server.sctp.state(), State::ShutdownAckSent);
+    let cases = [
+        (Init { a_rwnd: 1499, ..init(7) }, 6),
+        (Init { outbound: 0, ..init(7) }, 6),
+        (Init { inbound: 0, ..init(7) }, 6),
+        (init(7), 8),
+    ];
+    for (asked, answer) in cases {
+        let before = pair.log.len();
+        pair.forge(Server, 0, vec![Chunk::Init(asked)]);
+        let kinds: Vec<_> = pair.log[before..].iter().map(|sent| sent.kinds()).collect();
+        assert_eq!(kinds, [[answer]]);
+        assert_eq!(pair.server.sctp.state(), State::ShutdownAckSent);
+    }
 }
