@@ -213,7 +213,9 @@ impl Sctp {
             peer_tsn: init.tsn,
             a_rwnd: init.a_rwnd,
             outbound: self.config.streams.min(init.inbound),
-            inbound: init.outbound,
+            // §3.3.3: the OS of an INIT ACK must not exceed the MIS of the INIT; what exceeds it is not
+            // let in (§6.5).
+            inbound: self.config.streams.min(init.outbound),
             forward_tsn: said.forward_tsn,
             interleaving: said.interleaving && self.config.interleaving,
             ecn: said.ecn && self.config.ecn,

@@ -328,3 +328,23 @@ fn section_3_3_3_an_init_ack_with_values_not_allowed_is_answered_by_abort() {
         assert_eq!((*reflected, client.state()), (reflects, state));
     }
 }
+
+/// The OS of an INIT ACK must not exceed the MIS of the INIT. Streams beyond the MIS do not exist.
+#[test]
+fn section_3_3_3_an_init_ack_opens_no_more_streams_than_the_init_lets_in() {
+    let mut client = Sctp::client(&Config { streams: 3, ..plain() }, Dice::new(1, "client"));
+    let asked = answers(&mut client, at(0), Input::Open);
+    let Chunk::Init(Init { tag, .. }) = &asked[0].chunks[0] else { panic!("{asked:?}") };
+    let cookie = Parameter::StateCookie(Bytes::from_static(&[1; 20]));
+    let came = Init { outbound: 4, parameters: vec![cookie], ..init(7) };
+    answers(&mut client, at(50), from(vec![Chunk::InitAck(came)], *tag));
+    answers(&mut client, at(100), from(vec![Chunk::CookieAck], *tag));
+    assert_eq!(client.state(), State::Established);
+    for (stream, tsn, refused) in [(2, 1000, false), (3, 1001, true)] {
+        let data = talkspurt_proto::sctp::Data { stream, ..data(tsn, b"x") };
+        let sent = answers(&mut client, at(150), from(vec![Chunk::Data(data)], *tag));
+        let report = Chunk::Error(vec![Cause::invalid_stream(stream)]);
+        let reported = sent.iter().any(|packet| packet.chunks.contains(&report));
+        assert_eq!(reported, refused, "{stream}");
+    }
+}
