@@ -226,7 +226,30 @@ impl Sctp {
         self.state = State::CookieEchoed;
         self.timers.repeats = 0;
         self.send_cookie(now);
+        self.report_parameters(&said.reports);
         Ok(())
+    }
+
+    /// §3.2.2: an ERROR with the parameters of an INIT ACK that were not understood goes with the
+    /// COOKIE ECHO. Parameters that find no room there are not reported.
+    fn report_parameters(&mut self, reports: &[Bytes]) {
+        let echo = Chunk::CookieEcho(self.cookie.clone());
+        let headers = Chunk::Error(vec![Cause::new(Cause::UNRECOGNIZED_PARAMETERS, "")]);
+        let taken = echo.wire_bytes() + headers.wire_bytes();
+        let space = self.paths[0].space().saturating_sub(taken);
+        let mut value = Vec::new();
+        for report in reports {
+            // §3.2.1: each parameter begins at a multiple of four bytes.
+            let start = value.len().next_multiple_of(4);
+            if start + report.len().next_multiple_of(4) <= space {
+                value.resize(start, 0);
+                value.extend_from_slice(report);
+            }
+        }
+        if !value.is_empty() {
+            let cause = Cause::new(Cause::UNRECOGNIZED_PARAMETERS, value);
+            self.control.push_back((0, Chunk::Error(vec![cause])));
+        }
     }
 
     fn send_cookie(&mut self, now: Instant) {

@@ -329,6 +329,52 @@ fn section_3_3_3_an_init_ack_with_values_not_allowed_is_answered_by_abort() {
     }
 }
 
+/// What the INIT ACK has that is not understood is reported behind the COOKIE ECHO, in one packet.
+#[test]
+fn section_3_2_2_unknown_parameters_of_an_init_ack_are_reported() {
+    let unknown = |kind| Parameter::Unknown { kind, value: Bytes::from_static(&[9]) };
+    let cookie = Bytes::from_static(&[1; 20]);
+    // §3.2.1: the second bit asks for the report, the first lets the rest be read.
+    let first = |kind: u16| [&kind.to_be_bytes()[..], &[0, 5, 9]].concat();
+    let both = |kind| [&first(kind)[..], &[0, 0, 0], &first(0xfffe)].concat();
+    let cases = [
+        (0x3fff, vec![]),
+        (0x7fff, first(0x7fff)),
+        (0xbfff, first(0xfffe)),
+        (0xffff, both(0xffff)),
+    ];
+    for (kind, expected) in cases {
+        let mut client = Sctp::client(&plain(), Dice::new(1, "client"));
+        let asked = answers(&mut client, at(0), Input::Open);
+        let Chunk::Init(Init { tag, .. }) = &asked[0].chunks[0] else { panic!("{asked:?}") };
+        let parameters =
+            vec![Parameter::StateCookie(cookie.clone()), unknown(kind), unknown(0xfffe)];
+        let came = Chunk::InitAck(Init { parameters, ..init(7) });
+        let sent = answers(&mut client, at(50), from(vec![came], *tag));
+        let mut chunks = vec![Chunk::CookieEcho(cookie.clone())];
+        if !expected.is_empty() {
+            let cause = Cause::new(Cause::UNRECOGNIZED_PARAMETERS, expected);
+            chunks.push(Chunk::Error(vec![cause]));
+        }
+        assert_eq!(sent, [Packet { tag: 7, chunks }], "{kind:#x}");
+    }
+}
+
+/// A COOKIE ECHO that fills the packet leaves no room for the report, which must not go before the
+/// COOKIE ACK has come.
+#[test]
+fn section_3_2_2_a_report_without_room_behind_the_cookie_is_not_sent() {
+    let mut client = Sctp::client(&plain(), Dice::new(1, "client"));
+    let asked = answers(&mut client, at(0), Input::Open);
+    let Chunk::Init(Init { tag, .. }) = &asked[0].chunks[0] else { panic!("{asked:?}") };
+    let cookie = Bytes::from_static(&[1; 1440]);
+    let unknown = Parameter::Unknown { kind: 0xffff, value: Bytes::from_static(&[9; 40]) };
+    let parameters = vec![Parameter::StateCookie(cookie.clone()), unknown];
+    let came = Chunk::InitAck(Init { parameters, ..init(7) });
+    let sent = answers(&mut client, at(50), from(vec![came], *tag));
+    assert_eq!(sent, [Packet::of(7, Chunk::CookieEcho(cookie))]);
+}
+
 /// The OS of an INIT ACK must not exceed the MIS of the INIT. Streams beyond the MIS do not exist.
 #[test]
 fn section_3_3_3_an_init_ack_opens_no_more_streams_than_the_init_lets_in() {
