@@ -238,6 +238,12 @@ impl Sctp {
     fn on_sack(&mut self, now: Instant, sack: &Sack) -> Result<(), Garbage> {
         let before = self.tx.used_bytes();
         let there = self.tx.on_sack(now, sack, &mut self.paths, &self.config)?;
+        self.on_acknowledged(now, before, there);
+        Ok(())
+    }
+
+    /// What follows from an acknowledgement, before which so many bytes were held.
+    fn on_acknowledged(&mut self, now: Instant, before: usize, there: bool) {
         let path = &self.paths[super::data_path(&self.paths)];
         let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto());
         self.tx.remind(now, round_trip + round_trip / 2);
@@ -252,15 +258,15 @@ impl Sctp {
         if self.tx.used_bytes() < before {
             self.tell_room();
         }
-        Ok(())
     }
 
     /// The Cumulative TSN Ack of a SHUTDOWN (§9.2).
     pub(super) fn hear_cumulative(&mut self, now: Instant, cumulative: u32) {
-        let a_rwnd = u32::try_from(self.config.send_buffer.as_bytes()).unwrap_or(u32::MAX);
-        let sack = Sack { cumulative, a_rwnd, ..Sack::default() };
+        let before = self.tx.used_bytes();
         // One that says too much is not believed; the SACKs tell.
-        let _ = self.on_sack(now, &sack);
+        if let Ok(there) = self.tx.on_cumulative(now, cumulative, &mut self.paths, &self.config) {
+            self.on_acknowledged(now, before, there);
+        }
     }
 
     pub(super) fn tell_room(&mut self) {

@@ -4,7 +4,7 @@ use crate::rfc9260_half::init;
 use crate::sctp_pair::{Client, Fate, Pair, Server, ms, plain};
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::PathId;
-use talkspurt_proto::sctp::{Cause, Chunk, Init, State};
+use talkspurt_proto::sctp::{Cause, Chunk, Init, Sack, State};
 use talkspurt_proto::time::Duration;
 
 #[test]
@@ -90,6 +90,32 @@ fn section_6_4_1_a_shutdown_that_times_out_goes_another_way() {
     // The answer goes where the SHUTDOWN did not come from, times out, and finds the other way too.
     assert_eq!(shutdowns[..2], [PathId(0), PathId(1)]);
     assert!(pair.client.saw(Event::Closed) && pair.server.saw(Event::Closed));
+}
+
+/// A SHUTDOWN has neither Gap Ack Blocks nor a window: what the last SACK said of both stays true. Only
+/// the chunk that is missing is sent again, and nothing new into the closed window.
+#[test]
+fn section_9_2_a_shutdown_changes_neither_gaps_nor_window() {
+    let mut pair = Pair::connected(&plain());
+    let (_, to_server) = pair.tags();
+    let tsn = pair.first_tsn(Server);
+    pair.on_wire(|_| Fate::Drop);
+    for number in 0..4 {
+        pair.send(Server, number, 100);
+    }
+    let cumulative = tsn.wrapping_sub(1);
+    let sack = Sack { cumulative, a_rwnd: 100, gaps: vec![(2, 4)], ..Sack::default() };
+    pair.forge(Server, to_server, vec![Chunk::Sack(sack)]);
+    for number in 4..8 {
+        pair.send(Server, number, 100);
+    }
+    let before = pair.log.len();
+    pair.forge(Server, to_server, vec![Chunk::Shutdown { cumulative }]);
+    assert_eq!(pair.server.sctp.state(), State::ShutdownReceived);
+    pair.drive_for(ms(5000));
+    let data = pair.log[before..].iter().filter(|sent| sent.from == Server);
+    let again: Vec<u32> = data.flat_map(|sent| sent.data().map(|data| data.tsn)).collect();
+    assert!(!again.is_empty() && again.iter().all(|one| *one == tsn), "{again:?} after {tsn}");
 }
 
 /// An INIT whose values are not allowed is discarded in SHUTDOWN-ACK-SENT too (§3.3.2); another is
