@@ -56,6 +56,10 @@ impl Sctp {
         if let Err(what) = self.admit(now, path, packet) {
             return self.garbage(now, probe, what);
         }
+        // §9.2: a peer that still sends has not gone.
+        if self.state == State::ShutdownSent && packet.tag == self.my_tag {
+            self.restart_shutdown_timer(now);
+        }
         let mut reading = Reading { marked, ..Reading::default() };
         for chunk in packet.chunks.drain(..) {
             match self.on_chunk(now, path, packet.tag, chunk, &mut reading) {

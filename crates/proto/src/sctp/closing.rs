@@ -65,6 +65,12 @@ impl Sctp {
         self.timers.repeat = Some(now + self.paths[path].rtt.rto());
     }
 
+    /// A packet of the peer clears the count of SHUTDOWNs sent again and restarts T2-shutdown (§9.2).
+    pub(super) fn restart_shutdown_timer(&mut self, now: Instant) {
+        self.timers.repeats = 0;
+        self.timers.repeat = Some(now + self.paths[self.timers.path].rtt.rto());
+    }
+
     pub(super) fn on_shutdown(&mut self, now: Instant, cumulative: u32) {
         match self.state {
             State::Established | State::ShutdownPending => {

@@ -2,9 +2,10 @@
 
 use crate::rfc9260_half::init;
 use crate::sctp_pair::{Client, Fate, Pair, Server, ms, plain};
+use bytes::Bytes;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::PathId;
-use talkspurt_proto::sctp::{Cause, Chunk, Init, Sack, State};
+use talkspurt_proto::sctp::{Cause, Chunk, Config, Init, Sack, State};
 use talkspurt_proto::time::Duration;
 
 #[test]
@@ -116,6 +117,23 @@ fn section_9_2_a_shutdown_changes_neither_gaps_nor_window() {
     let data = pair.log[before..].iter().filter(|sent| sent.from == Server);
     let again: Vec<u32> = data.flat_map(|sent| sent.data().map(|data| data.tsn)).collect();
     assert!(!again.is_empty() && again.iter().all(|one| *one == tsn), "{again:?} after {tsn}");
+}
+
+/// In SHUTDOWN-SENT any packet of the peer clears the count of repetitions and restarts T2-shutdown.
+#[test]
+fn section_9_2_a_packet_of_the_peer_restarts_t2_shutdown() {
+    let mut pair = Pair::connected(&Config { association_max_retrans: 1, ..plain() });
+    let (to_client, _) = pair.tags();
+    pair.on_wire(|_| Fate::Drop);
+    let start = pair.now;
+    pair.input(Client, Input::Close);
+    pair.drive_for(ms(1500));
+    pair.forge(Client, to_client, vec![Chunk::Heartbeat(Bytes::from_static(&[0, 1, 0, 4]))]);
+    pair.drive_for(ms(3500));
+    // RTO is 1 s, then 2 s, which count from the packet at 1.5 s.
+    let sent: Vec<_> = pair.sent_by(Client).filter(|sent| sent.has(7)).map(|s| s.at).collect();
+    assert_eq!(sent, [0, 1000, 3500].map(|after| start + ms(after)));
+    assert_eq!(pair.client.sctp.state(), State::ShutdownSent);
 }
 
 /// An INIT whose values are not allowed is discarded in SHUTDOWN-ACK-SENT too (§3.3.2); another is
