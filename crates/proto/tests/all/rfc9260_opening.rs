@@ -394,3 +394,25 @@ fn section_3_3_3_an_init_ack_opens_no_more_streams_than_the_init_lets_in() {
         assert_eq!(reported, refused, "{stream}");
     }
 }
+
+/// The rules are tried in order: SHUTDOWN ACK (5) comes before ERROR and COOKIE ACK (7), and ABORT (2)
+/// before all. An INIT ACK is in no rule before the last.
+#[test]
+fn section_8_4_rules_are_tried_in_order() {
+    let abort = || Chunk::Abort { reflected: false, causes: vec![] };
+    let error = Chunk::Error(vec![Cause::stale_cookie(1)]);
+    let complete = Some(Chunk::ShutdownComplete { reflected: true });
+    let cases = [
+        (vec![Chunk::CookieAck, Chunk::ShutdownAck], complete.clone()),
+        (vec![error.clone(), Chunk::ShutdownAck], complete),
+        (vec![Chunk::ShutdownAck, abort()], None),
+        (vec![error, Chunk::Sack(Sack::default())], None),
+        (vec![Chunk::InitAck(init(7))], Some(Chunk::Abort { reflected: true, causes: vec![] })),
+    ];
+    let mut server = listener(&plain());
+    for (chunks, answer) in cases {
+        let sent = answers(&mut server, at(0), from(chunks, 77));
+        let expected: Vec<_> = answer.into_iter().map(|chunk| Packet::of(77, chunk)).collect();
+        assert_eq!(sent, expected);
+    }
+}
