@@ -152,7 +152,8 @@ impl Sctp {
         }
     }
 
-    /// The path of a SACK: where data last came from (§6.4), if it is sound.
+    /// The path of a SACK: where data last came from, in whatever state it is. §6.4 leaves the choice
+    /// free and asks that it does not vary while data comes from one address.
     pub(super) fn sack_path(&self) -> usize {
         let PathId(path) = self.rx.path;
         usize::from(path)
