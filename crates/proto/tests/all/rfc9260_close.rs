@@ -159,3 +159,24 @@ fn section_9_2_an_init_in_shutdown_ack_sent_is_checked_first() {
         assert_eq!(pair.server.sctp.state(), State::ShutdownAckSent);
     }
 }
+
+/// §8.3: the sending of HEARTBEATs ends with the SHUTDOWN, and with the SHUTDOWN ACK.
+#[test]
+fn section_8_3_no_heartbeat_follows_a_shutdown() {
+    for (side, last, lost) in [(Client, 7, 7), (Server, 8, 8)] {
+        let config = plain();
+        let mut pair = Pair::on_paths(&config, &config, 2);
+        // The second path stays unconfirmed, and is asked once each timeout.
+        pair.on_wire(move |sent| {
+            let drop = sent.path == PathId(1) || sent.has(lost);
+            if drop { Fate::Drop } else { Fate::Arrive }
+        });
+        pair.connect();
+        pair.drive_for(ms(1500));
+        assert!(pair.sent_by(side).any(|sent| sent.has(4)));
+        pair.input(Client, Input::Close);
+        pair.drive_for(ms(60_000));
+        let first = pair.sent_by(side).position(|sent| sent.has(last)).unwrap();
+        assert!(pair.sent_by(side).skip(first).all(|sent| !sent.has(4)), "{side:?}");
+    }
+}
