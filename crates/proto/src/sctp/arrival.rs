@@ -55,6 +55,10 @@ impl Sctp {
         if let Err(what) = self.admit(now, path, packet) {
             return self.rx_error(now, probe, what);
         }
+        // §9.2: a peer that still sends has not gone.
+        if self.state == State::ShutdownSent && packet.tag == self.my_tag {
+            self.restart_shutdown_timer(now);
+        }
         let mut reading = Reading { marked, ..Reading::default() };
         for chunk in packet.chunks.drain(..) {
             match self.on_chunk(now, path, packet.tag, chunk, &mut reading) {
@@ -237,6 +241,12 @@ impl Sctp {
     fn on_sack(&mut self, now: Instant, sack: &Sack) -> Result<(), RxError> {
         let before = self.tx.used_bytes();
         let there = self.tx.on_sack(now, sack, &mut self.paths, &self.config)?;
+        self.on_acknowledged(now, before, there);
+        Ok(())
+    }
+
+    /// What follows from an acknowledgement, before which so many bytes were held.
+    fn on_acknowledged(&mut self, now: Instant, before: usize, there: bool) {
         let path = &self.paths[super::data_path(&self.paths)];
         let round_trip = path.rtt.srtt().unwrap_or(path.rtt.rto());
         self.tx.remind(now, round_trip + round_trip / 2);
@@ -251,15 +261,15 @@ impl Sctp {
         if self.tx.used_bytes() < before {
             self.tell_room();
         }
-        Ok(())
     }
 
     /// The Cumulative TSN Ack of a SHUTDOWN (§9.2).
     pub(super) fn hear_cumulative(&mut self, now: Instant, cumulative: u32) {
-        let a_rwnd = u32::try_from(self.config.send_buffer.as_bytes()).unwrap_or(u32::MAX);
-        let sack = Sack { cumulative, a_rwnd, ..Sack::default() };
+        let before = self.tx.used_bytes();
         // One that says too much is not believed; the SACKs tell.
-        let _ = self.on_sack(now, &sack);
+        if let Ok(there) = self.tx.on_cumulative(now, cumulative, &mut self.paths, &self.config) {
+            self.on_acknowledged(now, before, there);
+        }
     }
 
     pub(super) fn tell_room(&mut self) {

@@ -65,6 +65,12 @@ impl Sctp {
         self.timers.repeat = Some(now + self.paths[path].rtt.rto());
     }
 
+    /// A packet of the peer clears the count of SHUTDOWNs sent again and restarts T2-shutdown (§9.2).
+    pub(super) fn restart_shutdown_timer(&mut self, now: Instant) {
+        self.timers.repeats = 0;
+        self.timers.repeat = Some(now + self.paths[self.timers.path].rtt.rto());
+    }
+
     pub(super) fn on_shutdown(&mut self, now: Instant, cumulative: u32) {
         match self.state {
             State::Established | State::ShutdownPending => {
@@ -154,28 +160,26 @@ impl Sctp {
 
     /// §8.4: a packet out of the blue gets one answer or none.
     pub(super) fn on_stray(&mut self, path: PathId, packet: &Packet) {
-        let silent = |chunk: &Chunk| {
-            matches!(
-                chunk,
-                Chunk::Abort { .. }
-                    | Chunk::ShutdownComplete { .. }
-                    | Chunk::CookieAck
-                    | Chunk::Error(_)
-                    | Chunk::InitAck(_)
-            )
-        };
-        // Rules 2, 6 and 7; an ERROR is answered by nothing here, lest two ends answer for ever.
-        if packet.chunks.iter().any(silent) {
+        let any = |is: fn(&Chunk) -> bool| packet.chunks.iter().any(is);
+        // Rule 2
+        if any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
             return;
-        }
-        // Rule 5
-        if packet.chunks.iter().any(|chunk| matches!(chunk, Chunk::ShutdownAck)) {
-            let complete = Chunk::ShutdownComplete { reflected: true };
-            return self.send_packet(path, Packet::of(packet.tag, complete));
         }
         // Rule 3: an INIT that nobody listens for; its own tag is what the answer bears.
         if let Some(Chunk::Init(init)) = packet.chunks.first() {
             return self.answer_abort(path, init.tag, false, Vec::new());
+        }
+        // Rule 5
+        if any(|chunk| matches!(chunk, Chunk::ShutdownAck)) {
+            let complete = Chunk::ShutdownComplete { reflected: true };
+            return self.send_packet(path, Packet::of(packet.tag, complete));
+        }
+        // Rules 6 and 7; an ERROR is answered by nothing here, lest two ends answer for ever.
+        let silent = |chunk: &Chunk| {
+            matches!(chunk, Chunk::ShutdownComplete { .. } | Chunk::CookieAck | Chunk::Error(_))
+        };
+        if any(silent) {
+            return;
         }
         // What was overtaken by the end of this association is no stranger's: an ABORT would undo for
         // the peer a shutdown whose SHUTDOWN COMPLETE it has yet to hear.

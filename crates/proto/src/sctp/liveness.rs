@@ -90,7 +90,12 @@ impl Sctp {
             }
             self.on_path_error(now, path);
         }
-        if self.state > State::CookieEchoed && super::due(&mut self.paths[path].heartbeat_at, now) {
+        // §8.3: none are sent after a SHUTDOWN or SHUTDOWN ACK.
+        let asks = matches!(
+            self.state,
+            State::Established | State::ShutdownPending | State::ShutdownReceived
+        );
+        if super::due(&mut self.paths[path].heartbeat_at, now) && asks {
             let idle = now.saturating_since(self.paths[path].used);
             let sound = self.paths[path].reachable == Reachable::Active;
             if !sound || idle >= self.config.heartbeat_interval {
@@ -152,7 +157,8 @@ impl Sctp {
         }
     }
 
-    /// The path of a SACK: where data last came from (§6.4), if it is sound.
+    /// The path of a SACK: where data last came from, in whatever state it is. §6.4 leaves the choice
+    /// free and asks that it does not vary while data comes from one address.
     pub(super) fn sack_path(&self) -> usize {
         let PathId(path) = self.rx.path;
         usize::from(path)

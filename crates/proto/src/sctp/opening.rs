@@ -111,11 +111,6 @@ impl Sctp {
         path: PathId,
         init: &Init,
     ) -> Result<(), RxError> {
-        if self.state == State::ShutdownAckSent {
-            // §9.2: the SHUTDOWN ACK is sent again.
-            self.control.push_back((usize::from(path.0), Chunk::ShutdownAck));
-            return Ok(());
-        }
         // §3.3.2: discarded and answered by ABORT, whatever the state.
         if init.a_rwnd < MIN_RWND || init.outbound == 0 || init.inbound == 0 {
             self.answer_abort(
@@ -125,6 +120,11 @@ impl Sctp {
                 vec![Cause::new(Cause::INVALID_PARAMETER, "")],
             );
             return Err(RxError::Malformed);
+        }
+        if self.state == State::ShutdownAckSent {
+            // §9.2: the SHUTDOWN ACK is sent again.
+            self.control.push_back((usize::from(path.0), Chunk::ShutdownAck));
+            return Ok(());
         }
         let said = Said::read(init);
         let (my_tag, my_tsn) = match self.state {
@@ -212,7 +212,9 @@ impl Sctp {
             peer_tsn: init.tsn,
             a_rwnd: init.a_rwnd,
             outbound: self.config.streams.min(init.inbound),
-            inbound: init.outbound,
+            // §3.3.3: the OS of an INIT ACK must not exceed the MIS of the INIT; what exceeds it is not
+            // let in (§6.5).
+            inbound: self.config.streams.min(init.outbound),
             forward_tsn: said.forward_tsn,
             interleaving: said.interleaving && self.config.interleaving,
             ecn: said.ecn && self.config.ecn,
@@ -223,7 +225,30 @@ impl Sctp {
         self.state = State::CookieEchoed;
         self.timers.repeats = 0;
         self.send_cookie(now);
+        self.report_parameters(&said.reports);
         Ok(())
+    }
+
+    /// §3.2.2: an ERROR with the parameters of an INIT ACK that were not understood goes with the
+    /// COOKIE ECHO. Parameters that find no room there are not reported.
+    fn report_parameters(&mut self, reports: &[Bytes]) {
+        let echo = Chunk::CookieEcho(self.cookie.clone());
+        let headers = Chunk::Error(vec![Cause::new(Cause::UNRECOGNIZED_PARAMETERS, "")]);
+        let taken = echo.wire_bytes() + headers.wire_bytes();
+        let space = self.paths[0].space().saturating_sub(taken);
+        let mut value = Vec::new();
+        for report in reports {
+            // §3.2.1: each parameter begins at a multiple of four bytes.
+            let start = value.len().next_multiple_of(4);
+            if start + report.len().next_multiple_of(4) <= space {
+                value.resize(start, 0);
+                value.extend_from_slice(report);
+            }
+        }
+        if !value.is_empty() {
+            let cause = Cause::new(Cause::UNRECOGNIZED_PARAMETERS, value);
+            self.control.push_back((0, Chunk::Error(vec![cause])));
+        }
     }
 
     fn send_cookie(&mut self, now: Instant) {

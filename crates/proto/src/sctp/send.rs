@@ -139,7 +139,32 @@ impl Sender {
         paths: &mut [Path],
         config: &Config,
     ) -> Result<bool, RxError> {
-        let cumulative = self.cumulative.near(sack.cumulative);
+        self.acknowledged(now, sack.cumulative, Some(sack), paths, config)
+    }
+
+    /// The Cumulative TSN Ack of a SHUTDOWN (§9.2). It says nothing about gaps and the peer's room, so
+    /// both stay as the last SACK has them.
+    pub(super) fn on_cumulative(
+        &mut self,
+        now: Instant,
+        cumulative: u32,
+        paths: &mut [Path],
+        config: &Config,
+    ) -> Result<bool, RxError> {
+        self.acknowledged(now, cumulative, None, paths, config)
+    }
+
+    #[inline]
+    fn acknowledged(
+        &mut self,
+        now: Instant,
+        cumulative: u32,
+        sack: Option<&Sack>,
+        paths: &mut [Path],
+        config: &Config,
+    ) -> Result<bool, RxError> {
+        let gaps = sack.map_or(&[][..], |sack| &sack.gaps);
+        let cumulative = self.cumulative.near(cumulative);
         if cumulative < self.cumulative {
             // §6.2.1 D i: it was overtaken.
             return Ok(false);
@@ -147,18 +172,22 @@ impl Sender {
         let reach = self.next.back(1).since(cumulative);
         let believable =
             |(first, last): &(u16, u16)| *first > 1 && first <= last && u64::from(*last) <= reach;
-        if cumulative >= self.next || !sack.gaps.iter().all(believable) {
+        if cumulative >= self.next || !gaps.iter().all(believable) {
             return Err(RxError::BadAck);
         }
         for path in &mut *paths {
             path.news = PathAckOutcome { before: path.flight, ..PathAckOutcome::default() };
             path.forced = false;
         }
-        self.count_duplicates(&sack.duplicates, paths);
+        if let Some(sack) = sack {
+            self.count_duplicates(&sack.duplicates, paths);
+        }
         let advanced = cumulative > self.cumulative;
         let mut highest = self.acknowledge(now, cumulative, paths);
-        highest = highest.max(self.on_gaps(now, &sack.gaps, paths));
-        let last_gap = sack.gaps.iter().map(|gap| gap.1).max();
+        if sack.is_some() {
+            highest = highest.max(self.on_gaps(now, gaps, paths));
+        }
+        let last_gap = gaps.iter().map(|gap| gap.1).max();
         let last_gap = last_gap.map(|last| cumulative + u64::from(last));
         self.count_missing(highest, last_gap.filter(|_| advanced), paths);
         // §6.2.1 D iv
@@ -169,11 +198,15 @@ impl Sender {
         }
         self.opportunity = None;
         self.begin(now, paths, config);
-        self.outstanding.peer_rwnd = u64::from(sack.a_rwnd).saturating_sub(self.outstanding.flying);
         self.clocked = true;
         self.advance(now, paths);
-        let closed = |sent: &Sent| u64::from(sack.a_rwnd) < sent.user_bytes();
-        self.probing = self.sent.front().is_some_and(closed);
+        if let Some(sack) = sack {
+            // §6.2.1 D ii
+            self.outstanding.peer_rwnd =
+                u64::from(sack.a_rwnd).saturating_sub(self.outstanding.flying);
+            let closed = |sent: &Sent| u64::from(sack.a_rwnd) < sent.user_bytes();
+            self.probing = self.sent.front().is_some_and(closed);
+        }
         Ok(self.probing || paths.iter().any(|path| path.news.acked > 0))
     }
 

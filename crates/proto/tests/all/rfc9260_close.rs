@@ -1,9 +1,11 @@
 //! How an SCTP association ends: SHUTDOWN and ABORT (RFC 9260 §9, §6.4.1).
 
+use crate::rfc9260_half::init;
 use crate::sctp_pair::{Client, Pair, Server, Verdict, ms, plain};
+use bytes::Bytes;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::PathId;
-use talkspurt_proto::sctp::{Cause, Chunk};
+use talkspurt_proto::sctp::{Cause, Chunk, Config, Init, Sack, State};
 use talkspurt_proto::time::Duration;
 
 #[test]
@@ -89,4 +91,92 @@ fn section_6_4_1_a_shutdown_that_times_out_goes_another_way() {
     // The answer goes where the SHUTDOWN did not come from, times out, and finds the other way too.
     assert_eq!(shutdowns[..2], [PathId(0), PathId(1)]);
     assert!(pair.client.saw(Event::Closed) && pair.server.saw(Event::Closed));
+}
+
+/// A SHUTDOWN has neither Gap Ack Blocks nor a window: what the last SACK said of both stays true. Only
+/// the chunk that is missing is sent again, and nothing new into the closed window.
+#[test]
+fn section_9_2_a_shutdown_changes_neither_gaps_nor_window() {
+    let mut pair = Pair::connected(&plain());
+    let (_, to_server) = pair.tags();
+    let tsn = pair.first_tsn(Server);
+    pair.on_wire(|_| Verdict::Drop);
+    for number in 0..4 {
+        pair.send(Server, number, 100);
+    }
+    let cumulative = tsn.wrapping_sub(1);
+    let sack = Sack { cumulative, a_rwnd: 100, gaps: vec![(2, 4)], ..Sack::default() };
+    pair.forge(Server, to_server, vec![Chunk::Sack(sack)]);
+    for number in 4..8 {
+        pair.send(Server, number, 100);
+    }
+    let before = pair.log.len();
+    pair.forge(Server, to_server, vec![Chunk::Shutdown { cumulative }]);
+    assert_eq!(pair.server.sctp.state(), State::ShutdownReceived);
+    pair.drive_for(ms(5000));
+    let data = pair.log[before..].iter().filter(|sent| sent.from == Server);
+    let again: Vec<u32> = data.flat_map(|sent| sent.data().map(|data| data.tsn)).collect();
+    assert!(!again.is_empty() && again.iter().all(|one| *one == tsn), "{again:?} after {tsn}");
+}
+
+/// In SHUTDOWN-SENT any packet of the peer clears the count of repetitions and restarts T2-shutdown.
+#[test]
+fn section_9_2_a_packet_of_the_peer_restarts_t2_shutdown() {
+    let mut pair = Pair::connected(&Config { association_max_retrans: 1, ..plain() });
+    let (to_client, _) = pair.tags();
+    pair.on_wire(|_| Verdict::Drop);
+    let start = pair.now;
+    pair.input(Client, Input::Close);
+    pair.drive_for(ms(1500));
+    pair.forge(Client, to_client, vec![Chunk::Heartbeat(Bytes::from_static(&[0, 1, 0, 4]))]);
+    pair.drive_for(ms(3500));
+    // RTO is 1 s, then 2 s, which count from the packet at 1.5 s.
+    let sent: Vec<_> = pair.sent_by(Client).filter(|sent| sent.has(7)).map(|s| s.at).collect();
+    assert_eq!(sent, [0, 1000, 3500].map(|after| start + ms(after)));
+    assert_eq!(pair.client.sctp.state(), State::ShutdownSent);
+}
+
+/// An INIT whose values are not allowed is discarded in SHUTDOWN-ACK-SENT too (§3.3.2); another is
+/// answered by SHUTDOWN ACK (§9.2).
+#[test]
+fn section_9_2_an_init_in_shutdown_ack_sent_is_checked_first() {
+    let mut pair = Pair::connected(&plain());
+    pair.on_wire(|sent| if sent.has(8) { Verdict::Drop } else { Verdict::Arrive });
+    pair.input(Client, Input::Close);
+    pair.drive_for(ms(200));
+    assert_eq!(pair.server.sctp.state(), State::ShutdownAckSent);
+    let cases = [
+        (Init { a_rwnd: 1499, ..init(7) }, 6),
+        (Init { outbound: 0, ..init(7) }, 6),
+        (Init { inbound: 0, ..init(7) }, 6),
+        (init(7), 8),
+    ];
+    for (asked, answer) in cases {
+        let before = pair.log.len();
+        pair.forge(Server, 0, vec![Chunk::Init(asked)]);
+        let kinds: Vec<_> = pair.log[before..].iter().map(|sent| sent.kinds()).collect();
+        assert_eq!(kinds, [[answer]]);
+        assert_eq!(pair.server.sctp.state(), State::ShutdownAckSent);
+    }
+}
+
+/// §8.3: the sending of HEARTBEATs ends with the SHUTDOWN, and with the SHUTDOWN ACK.
+#[test]
+fn section_8_3_no_heartbeat_follows_a_shutdown() {
+    for (side, last, lost) in [(Client, 7, 7), (Server, 8, 8)] {
+        let config = plain();
+        let mut pair = Pair::on_paths(&config, &config, 2);
+        // The second path stays unconfirmed, and is asked once each timeout.
+        pair.on_wire(move |sent| {
+            let drop = sent.path == PathId(1) || sent.has(lost);
+            if drop { Verdict::Drop } else { Verdict::Arrive }
+        });
+        pair.connect();
+        pair.drive_for(ms(1500));
+        assert!(pair.sent_by(side).any(|sent| sent.has(4)));
+        pair.input(Client, Input::Close);
+        pair.drive_for(ms(60_000));
+        let first = pair.sent_by(side).position(|sent| sent.has(last)).unwrap();
+        assert!(pair.sent_by(side).skip(first).all(|sent| !sent.has(4)), "{side:?}");
+    }
 }

@@ -328,3 +328,91 @@ fn section_3_3_3_an_init_ack_with_values_not_allowed_is_answered_by_abort() {
         assert_eq!((*reflected, client.state()), (reflects, state));
     }
 }
+
+/// What the INIT ACK has that is not understood is reported behind the COOKIE ECHO, in one packet.
+#[test]
+fn section_3_2_2_unknown_parameters_of_an_init_ack_are_reported() {
+    let unknown = |kind| Parameter::Unknown { kind, value: Bytes::from_static(&[9]) };
+    let cookie = Bytes::from_static(&[1; 20]);
+    // §3.2.1: the second bit asks for the report, the first lets the rest be read.
+    let first = |kind: u16| [&kind.to_be_bytes()[..], &[0, 5, 9]].concat();
+    let both = |kind| [&first(kind)[..], &[0, 0, 0], &first(0xfffe)].concat();
+    let cases = [
+        (0x3fff, vec![]),
+        (0x7fff, first(0x7fff)),
+        (0xbfff, first(0xfffe)),
+        (0xffff, both(0xffff)),
+    ];
+    for (kind, expected) in cases {
+        let mut client = Sctp::client(&plain(), Rng::new(1, "client"));
+        let asked = answers(&mut client, at(0), Input::Open);
+        let Chunk::Init(Init { tag, .. }) = &asked[0].chunks[0] else { panic!("{asked:?}") };
+        let parameters =
+            vec![Parameter::StateCookie(cookie.clone()), unknown(kind), unknown(0xfffe)];
+        let came = Chunk::InitAck(Init { parameters, ..init(7) });
+        let sent = answers(&mut client, at(50), from(vec![came], *tag));
+        let mut chunks = vec![Chunk::CookieEcho(cookie.clone())];
+        if !expected.is_empty() {
+            let cause = Cause::new(Cause::UNRECOGNIZED_PARAMETERS, expected);
+            chunks.push(Chunk::Error(vec![cause]));
+        }
+        assert_eq!(sent, [Packet { tag: 7, chunks }], "{kind:#x}");
+    }
+}
+
+/// A COOKIE ECHO that fills the packet leaves no room for the report, which must not go before the
+/// COOKIE ACK has come.
+#[test]
+fn section_3_2_2_a_report_without_room_behind_the_cookie_is_not_sent() {
+    let mut client = Sctp::client(&plain(), Rng::new(1, "client"));
+    let asked = answers(&mut client, at(0), Input::Open);
+    let Chunk::Init(Init { tag, .. }) = &asked[0].chunks[0] else { panic!("{asked:?}") };
+    let cookie = Bytes::from_static(&[1; 1440]);
+    let unknown = Parameter::Unknown { kind: 0xffff, value: Bytes::from_static(&[9; 40]) };
+    let parameters = vec![Parameter::StateCookie(cookie.clone()), unknown];
+    let came = Chunk::InitAck(Init { parameters, ..init(7) });
+    let sent = answers(&mut client, at(50), from(vec![came], *tag));
+    assert_eq!(sent, [Packet::of(7, Chunk::CookieEcho(cookie))]);
+}
+
+/// The OS of an INIT ACK must not exceed the MIS of the INIT. Streams beyond the MIS do not exist.
+#[test]
+fn section_3_3_3_an_init_ack_opens_no_more_streams_than_the_init_lets_in() {
+    let mut client = Sctp::client(&Config { streams: 3, ..plain() }, Rng::new(1, "client"));
+    let asked = answers(&mut client, at(0), Input::Open);
+    let Chunk::Init(Init { tag, .. }) = &asked[0].chunks[0] else { panic!("{asked:?}") };
+    let cookie = Parameter::StateCookie(Bytes::from_static(&[1; 20]));
+    let came = Init { outbound: 4, parameters: vec![cookie], ..init(7) };
+    answers(&mut client, at(50), from(vec![Chunk::InitAck(came)], *tag));
+    answers(&mut client, at(100), from(vec![Chunk::CookieAck], *tag));
+    assert_eq!(client.state(), State::Established);
+    for (stream, tsn, refused) in [(2, 1000, false), (3, 1001, true)] {
+        let data = talkspurt_proto::sctp::Data { stream, ..data(tsn, b"x") };
+        let sent = answers(&mut client, at(150), from(vec![Chunk::Data(data)], *tag));
+        let report = Chunk::Error(vec![Cause::invalid_stream(stream)]);
+        let reported = sent.iter().any(|packet| packet.chunks.contains(&report));
+        assert_eq!(reported, refused, "{stream}");
+    }
+}
+
+/// The rules are tried in order: SHUTDOWN ACK (5) comes before ERROR and COOKIE ACK (7), and ABORT (2)
+/// before all. An INIT ACK is in no rule before the last.
+#[test]
+fn section_8_4_rules_are_tried_in_order() {
+    let abort = || Chunk::Abort { reflected: false, causes: vec![] };
+    let error = Chunk::Error(vec![Cause::stale_cookie(1)]);
+    let complete = Some(Chunk::ShutdownComplete { reflected: true });
+    let cases = [
+        (vec![Chunk::CookieAck, Chunk::ShutdownAck], complete.clone()),
+        (vec![error.clone(), Chunk::ShutdownAck], complete),
+        (vec![Chunk::ShutdownAck, abort()], None),
+        (vec![error, Chunk::Sack(Sack::default())], None),
+        (vec![Chunk::InitAck(init(7))], Some(Chunk::Abort { reflected: true, causes: vec![] })),
+    ];
+    let mut server = listener(&plain());
+    for (chunks, answer) in cases {
+        let sent = answers(&mut server, at(0), from(chunks, 77));
+        let expected: Vec<_> = answer.into_iter().map(|chunk| Packet::of(77, chunk)).collect();
+        assert_eq!(sent, expected);
+    }
+}
