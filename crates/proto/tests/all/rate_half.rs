@@ -206,6 +206,16 @@ impl SenderBench {
             elapsed: self.elapsed,
             echo_rtt: None,
         };
+        // As the connection does: any packet is an arrival first.
+        let packet = Arrival {
+            seq: place(seq),
+            data_bytes: None,
+            ccval: 0,
+            ecn: Ecn::NotEct,
+            ndp: None,
+            options: &options(list),
+        };
+        self.sender.on_arrival(at(since), &packet);
         self.sender.on_ack(at(since), &acknowledgement, &mut self.notes);
     }
 }

@@ -3,9 +3,11 @@
 //! too. Numbers are computed by hand.
 
 use crate::rate_half::{ReceiverBench, SenderBench, at, ms, options};
-use talkspurt_proto::dccp::ccid::Sender as _;
+use talkspurt_proto::dccp::ccid::{Arrival, Sender as _};
 use talkspurt_proto::dccp::ccid3::options::{self as codec};
 use talkspurt_proto::dccp::options::Opt;
+use talkspurt_proto::dccp::seqno::SeqNo;
+use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::probe::{Gauge, RxError};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::{Config, Kind, Permit};
@@ -155,6 +157,41 @@ fn section_5_2_a_slow_receiver_holds_the_rate_for_a_round_trip() {
     bench.send(ms(300), 1000);
     let Permit::At(when) = bench.sender.permit(at(ms(311))) else { panic!("not yet") };
     assert!(when < at(ms(315)), "{when:?}");
+}
+
+/// RFC 4340 §11.6: "one round-trip time after seeing a packet with a Slow Receiver option", and a
+/// DCCP-Data, which acknowledges nothing, is a packet.
+#[test]
+fn rfc_4340_section_11_6_slow_receiver_on_data_holds_the_rate_for_a_round_trip() {
+    for kind in [Kind::Ccid3] {
+        let next = |list: &[Opt<'_>]| {
+            let mut bench = SenderBench::new(Profile::Rfc, kind);
+            bench.send(ms(0), 1000);
+            bench.feedback(ms(100), 0, 0);
+            bench.send(ms(175), 1000);
+            bench.send(ms(200), 1000);
+            let Permit::At(before) = bench.sender.permit(at(ms(200))) else { panic!("not yet") };
+            let options = options(list);
+            let data = Arrival {
+                seq: SeqNo::first(0),
+                data_bytes: Some(100),
+                ccval: 0,
+                ecn: Ecn::NotEct,
+                ndp: None,
+                options: &options,
+            };
+            bench.sender.on_arrival(at(ms(205)), &data);
+            let rate = 1_000_000_u32.to_be_bytes();
+            bench.elapsed = Some(ms(110));
+            bench.ack(ms(210), 0, &[Opt::Ccid { kind: 194, value: &rate }]);
+            let Permit::At(after) = bench.sender.permit(at(ms(210))) else { panic!("not yet") };
+            (before, after)
+        };
+        let (before, after) = next(&[]);
+        assert!(after + ms(5) < before, "{kind:?}: slow start raises the rate");
+        let (before, after) = next(&[Opt::SlowReceiver]);
+        assert!(after + ms(1) > before && after < before + ms(1), "{kind:?}: {before:?} {after:?}");
+    }
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::ceiling::Ceiling;
 use super::counter::WindowCounter;
 use super::options::{self, Feedback};
 use super::reported::{Context, Reported};
-use crate::dccp::ccid::{self, Acknowledgement, Departure};
+use crate::dccp::ccid::{self, Acknowledgement, Arrival, Departure};
 use crate::dccp::data_dropped::{DropCode, dropped};
 use crate::dccp::options::Options;
 use crate::dccp::seqno::SeqNo;
@@ -168,10 +168,15 @@ impl Sender {
         corrupt.into_iter().rev().for_each(|(seq, at)| self.reported.on_mark(seq, at, rtt));
     }
 
-    /// RFC 4342 §5.2: what the other side's application, not the network, could not take.
+    /// Packets per round trip that the machine allows.
+    fn allowed(&self, rtt: Duration) -> f64 {
+        self.machine.rate().as_bps() as f64 / 8.0 * rtt.as_secs_f64()
+            / self.machine.segment_size().max(1.0)
+    }
+
+    /// RFC 4342 §5.2: what the receive buffer of the other side, not the network, could not take.
     fn heed_receiver(&mut self, now: Instant, ack: &Acknowledgement<'_>) {
         let Some(rtt) = self.machine.rtt() else { return };
-        let slow = ack.options.has_slow_receiver();
         let seen = self.drops_seen.replace(ack.ack.max(self.drops_seen.unwrap_or(ack.ack)));
         let lost: u64 = dropped(ack.ack, ack.options)
             .filter(|block| block.code == DropCode::RECEIVE_BUFFER)
@@ -180,11 +185,10 @@ impl Sender {
                 (block.newest + 1).since(oldest)
             })
             .sum();
-        if slow || lost > 0 {
-            // One packet a round trip less for each; never less than one for that reason.
-            let allowed = self.machine.rate().as_bps() as f64 / 8.0 * rtt.as_secs_f64()
-                / self.machine.segment_size().max(1.0);
-            self.ceiling.hold(now, (allowed - lost as f64).max(1.0), rtt);
+        if lost > 0 {
+            // One packet a round trip less for each; never less than one for that reason. It is the
+            // lower bound of the two if the same packet also brought Slow Receiver.
+            self.ceiling.hold(now, (self.allowed(rtt) - lost as f64).max(1.0), rtt);
         }
     }
 
@@ -250,6 +254,16 @@ impl ccid::Sender for Sender {
             self.left.pop_front();
         }
         self.left.push_back(Left { seq: packet.seq, at: now, count });
+    }
+
+    fn on_arrival(&mut self, now: Instant, packet: &Arrival<'_>) {
+        // RFC 4340 §11.6: no increase for a round trip, whatever the type of the packet. It comes
+        // before feedback in the same packet raises the rate.
+        if packet.options.has_slow_receiver()
+            && let Some(rtt) = self.machine.rtt()
+        {
+            self.ceiling.hold(now, self.allowed(rtt).max(1.0), rtt);
+        }
     }
 
     fn on_ack<P: EndpointProbe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
