@@ -15,7 +15,7 @@ from rich.console import Console
 from scipy.stats import binomtest, t
 
 from talkspurt import reproduce
-from talkspurt.reproduce import checks, dossier, running, study_file
+from talkspurt.reproduce import checks, dossier, running, sarao2019, study_file
 from talkspurt.reproduce.band import EITHER, Band, StudyFileError, majority
 from talkspurt.reproduce.rows import (
     CANNOT_FOLLOW,
@@ -109,6 +109,21 @@ def test_an_input_that_comes_out_again_is_given_and_no_match() -> None:
     assert found.reason.startswith("what is run; ")
     assert verdict(row, stated=50.0).verdict == DIFFERS
     assert verdict(spec(), stated=100.5).to_json("s")["given"] is False
+
+
+def test_an_input_that_a_check_finds_impossible_is_given_and_its_reason_says_so() -> None:
+    row = spec(given="what is run")
+    for found in (
+        verdict(row, stated=100.5, impossible=["it cannot be"]),
+        verdict(row, impossible=["it cannot be"]),
+    ):
+        assert found.verdict == GIVEN
+        assert "; it cannot be; " in found.reason
+    # A value outside its band is no input that comes out again.
+    assert verdict(row, stated=50.0, impossible=["it cannot be"]).verdict == CANNOT_FOLLOW
+    assert verdict(row, inferred=50.0, impossible=["it cannot be"]).verdict == CANNOT_FOLLOW
+    # A result that agrees is still impossible.
+    assert verdict(spec(), stated=100.0, impossible=["no"]).verdict == CANNOT_FOLLOW
 
 
 def test_words_match_as_words_and_claims_by_their_bounds() -> None:
@@ -267,11 +282,16 @@ def test_a_row_changed_after_runs_says_so_and_why() -> None:
     assert "".join(re.findall(r"\w", why)) in "".join(re.findall(r"\w", html.unescape(page)))
 
 
-def test_the_page_says_how_many_rows_were_changed_after_runs() -> None:
-    page = (Path(__file__).parent.parent / "docs" / "studies.md").read_text(encoding="utf-8")
+def test_the_pages_say_how_many_rows_there_are_and_how_many_were_changed_after_runs() -> None:
+    docs = Path(__file__).parent.parent / "docs"
     rows = [row for name in reproduce.NAMES for row in study_file.load(name).rows]
     marked = sum(bool(row.changed_after_runs) for row in rows)
-    assert f"of {marked} of the {len(rows)} rows" in page
+    studies = (docs / "studies.md").read_text(encoding="utf-8")
+    assert f"of {marked} of the {len(rows)} rows" in studies
+    checked = (docs / "checked.md").read_text(encoding="utf-8")
+    assert f"five studies: {len(rows)} values and claims" in checked
+    computed = sum(bool(sarao2019.computed(row.id)) for row in study_file.load("sarao2019").rows)
+    assert f"{computed} rows rest on that arithmetic" in studies
 
 
 def test_a_study_says_what_its_bands_are_of() -> None:
@@ -422,6 +442,29 @@ def test_a_table_that_says_another_has_the_least_is_found() -> None:
     assert found("extreme_of_table", "TFRC", extreme="lowest", **facts)
     assert not found("extreme_of_table", "DCCP", extreme="lowest", **facts)
     assert not found("extreme_of_table", "TFRC", extreme="highest", **facts)
+
+
+def test_a_table_that_has_the_opposite_order_is_found() -> None:
+    printed = {"t3/data/udp": 100.0, "t3/data/sctp": 110.0, "t3/data/tfrc": 99.0}
+    facts = {"cells": "t3/data", "in": "kb/s", "also_where": "Table 3", "here": "the abstract"}
+    both = {"more": ["sctp", "tfrc"], "less": ["udp"], **facts}
+    row = spec(paper="better", band=Band(at_least=1), checks=("order_of_table",))
+    # One of two that is below is enough; the sentence names both values.
+    assert checks.impossible(row, {**both, "printed": printed}) == [
+        "Table 3 prints 99 kb/s for TFRC and 100 kb/s for UDP, the abstract the opposite"
+    ]
+    # At the edge, equal values are not the opposite.
+    assert not found("order_of_table", "better", printed={**printed, "t3/data/tfrc": 100.0}, **both)
+    assert not found("order_of_table", "better", printed={**printed, "t3/data/tfrc": 101.0}, **both)
+    # Less of several: each is compared.
+    more = {"more": ["sctp"], "less": ["udp", "tfrc"], "printed": printed, **facts}
+    assert not found("order_of_table", "better", **more)
+    assert found(
+        "order_of_table", "better", **{**more, "printed": {**printed, "t3/data/udp": 111.0}}
+    )
+    # The rows of another table do not count.
+    other = {**printed, "t3/data/tfrc": 101.0, "t3/voip/tfrc": 1.0}
+    assert not found("order_of_table", "better", printed=other, **both)
 
 
 def test_delays_whose_mean_is_the_least_possible_do_not_vary() -> None:

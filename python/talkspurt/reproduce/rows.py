@@ -42,7 +42,8 @@ class Spec:
         of: what the band is of: the ``mean`` of the replications, or, where what is printed is
             said of single runs, the ``share`` of them that are inside. Words are always a share.
         missing: what the text leaves out that the value depends on.
-        given: why the value could not come out otherwise, where it restates an input.
+        given: why the value could not come out otherwise, where it restates an input. Such a row is
+            no claim about results: what its checks find goes into the reason, not into the verdict.
         group: rows whose order among each other is a claim of its own.
         checks: names of the checks that look for the impossible.
         facts: numbers the checks need beyond the study's stated ones.
@@ -222,9 +223,10 @@ def _class(
 ) -> str:
     """The verdict, from whether each value is inside (None where there is none).
 
-    An input is given, even where a check finds fault with it. A result that a check shows to
-    be impossible cannot follow from what the text states. One
-    that comes out of the stated parameters matches, unless the text leaves parameters out and other
+    An input that comes out again is given, even where a check finds fault with it: it is one of the
+    stated parameters, so it cannot fail to follow from them. The reason says what the check found.
+    A result that a check shows to be impossible cannot follow from what the text states. One that
+    comes out of the stated parameters matches, unless the text leaves parameters out and other
     values of these give another result. Where only the inferred ones give it, the text is
     underspecified, if it does leave something out. What remains has at least its place in the
     order, or differs.
