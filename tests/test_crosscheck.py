@@ -544,7 +544,7 @@ def test_a_trace_that_would_fill_the_disk_is_refused_before_the_run(tmp_path, mo
     monkeypatch.setattr(both.shutil, "which", lambda _: "/bin/false")
     free = shutil.disk_usage(tmp_path)._replace(free=1000)
     monkeypatch.setattr(both.shutil, "disk_usage", lambda _: free)
-    monkeypatch.setattr(both.entry, "answer", lambda *_, **__: pytest.fail("it ran"))
+    monkeypatch.setattr(both.api, "answer", lambda *_, **__: pytest.fail("it ran"))
     with pytest.raises(package.RunError, match=r"may become .* kB long, and 1 kB are free"):
         both.crosscheck(read(SMALL), trace=tmp_path / "kept.tr")
     assert not (tmp_path / "kept.tr").exists()

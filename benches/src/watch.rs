@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use talkspurt_experiment::{BARRIER, captures, layout, score};
+use talkspurt_flow::Materials;
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Size;
@@ -15,7 +16,7 @@ use talkspurt_record::{
 };
 use talkspurt_scenario::Network;
 use talkspurt_scenario::model::Scenario;
-use talkspurt_sim::build::{Materials, build};
+use talkspurt_sim::build::build;
 use talkspurt_sim::drive::{Timetable, drive};
 use talkspurt_sim::world::World;
 
@@ -138,7 +139,7 @@ struct Runner<'a> {
 impl Runner<'_> {
     /// Nobody looks on before the end.
     fn plain<P: Probe>(&self, probe: P) -> (World<P>, Seen) {
-        let mut world = build(self.scenario, self.network, &Materials::new(), probe);
+        let mut world = build(self.scenario, self.network, &Materials::default(), probe);
         let set_up_s = (self.cpu_s)();
         world.run_until(Instant::ZERO + self.scenario.duration, &AtomicBool::new(false));
         world.settle();
@@ -154,7 +155,7 @@ impl Runner<'_> {
         interval: Duration,
         look: impl FnMut(Instant, &[talkspurt_proto::probe::LinkCounters], &mut P),
     ) -> (World<P>, Seen) {
-        let mut world = build(self.scenario, self.network, &Materials::new(), probe);
+        let mut world = build(self.scenario, self.network, &Materials::default(), probe);
         let set_up_s = (self.cpu_s)();
         let duration = self.scenario.duration;
         let window = (Instant::ZERO, Instant::ZERO + duration);

@@ -1,9 +1,12 @@
-//! Files that a scenario names, read so that no file can stop or fill the machine: regular ones only, and
-//! of a sane length.
+//! Files that a scenario names, read by name from the disk or from memory. From the disk, no file can
+//! block or fill the machine: only regular files of limited length are read.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
 
 /// Length of a trace or capture at most.
 pub const MAX_BYTES: u64 = 64 << 20;
@@ -34,35 +37,57 @@ impl std::fmt::Display for Fault {
     }
 }
 
-/// Opens a regular file of at most so many bytes. A pipe is not opened: that would wait for its writer.
+/// Where files come from: the disk, or memory where there is no disk (a browser) or the files were
+/// sent along (a worker of a cluster).
+pub trait Files {
+    /// The bytes of a file, at most `max_bytes`.
+    ///
+    /// # Errors
+    /// What is wrong with the file.
+    fn read(&self, path: &Path, max_bytes: u64) -> Result<Bytes, Fault>;
+}
+
+/// The files of this machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
+
+impl Files for Disk {
+    fn read(&self, path: &Path, max_bytes: u64) -> Result<Bytes, Fault> {
+        read(path, max_bytes).map(Bytes::from)
+    }
+}
+
+/// Files kept in memory, by the path under which a scenario names them.
+impl Files for BTreeMap<PathBuf, Bytes> {
+    fn read(&self, path: &Path, max_bytes: u64) -> Result<Bytes, Fault> {
+        match self.get(path) {
+            None => Err(Fault::Unreadable(ErrorKind::NotFound.into())),
+            Some(bytes) if bytes.len() as u64 > max_bytes => Err(Fault::TooLong(max_bytes)),
+            Some(bytes) => Ok(bytes.clone()),
+        }
+    }
+}
+
+/// Reads a regular file of at most so many bytes. A pipe is not opened: that would wait for its writer.
 ///
 /// # Errors
 /// What is wrong with the file.
-pub fn open(path: &Path, most_bytes: u64) -> Result<File, Fault> {
-    check(&std::fs::metadata(path), most_bytes)?;
+pub fn read(path: &Path, max_bytes: u64) -> Result<Vec<u8>, Fault> {
+    check(&std::fs::metadata(path), max_bytes)?;
     let file = File::open(path).map_err(Fault::Unreadable)?;
-    // Once more: the name may have become that of another file.
-    check(&file.metadata(), most_bytes)?;
-    Ok(file)
-}
-
-/// Reads a regular file of at most so many bytes.
-///
-/// # Errors
-/// What is wrong with the file.
-pub fn read(path: &Path, most_bytes: u64) -> Result<Vec<u8>, Fault> {
+    // Checked again, as the name may now belong to another file.
+    check(&file.metadata(), max_bytes)?;
     let mut bytes = Vec::new();
-    let file = open(path, most_bytes)?;
-    // A file that grows, or one of /proc, may be longer than it says.
-    file.take(most_bytes + 1).read_to_end(&mut bytes).map_err(Fault::Unreadable)?;
-    if bytes.len() as u64 > most_bytes { Err(Fault::TooLong(most_bytes)) } else { Ok(bytes) }
+    // A file that grows, or one of /proc, may be longer than its metadata says.
+    file.take(max_bytes + 1).read_to_end(&mut bytes).map_err(Fault::Unreadable)?;
+    if bytes.len() as u64 > max_bytes { Err(Fault::TooLong(max_bytes)) } else { Ok(bytes) }
 }
 
-fn check(about: &io::Result<std::fs::Metadata>, most_bytes: u64) -> Result<(), Fault> {
+fn check(about: &io::Result<std::fs::Metadata>, max_bytes: u64) -> Result<(), Fault> {
     match about {
         Err(fault) => Err(Fault::Unreadable(clone(fault))),
         Ok(about) if !about.is_file() => Err(Fault::NotAFile),
-        Ok(about) if about.len() > most_bytes => Err(Fault::TooLong(most_bytes)),
+        Ok(about) if about.len() > max_bytes => Err(Fault::TooLong(max_bytes)),
         Ok(_) => Ok(()),
     }
 }

@@ -1,6 +1,6 @@
-//! A recording on its way into a call: a WAV file becomes mono PCM at the codec's rate, then the
-//! codec's bytes.  Resampled audio may use floats;
-//! it stays out of the run's digest, which counts packets, not what they say.
+//! Recorded speech: a WAV file becomes mono PCM at the codec's sample rate, then the codec's bytes.
+//! Resampling uses floating point. Audio is outside the run's digest, which covers packets and not
+//! their contents.
 
 mod wav;
 
@@ -13,6 +13,7 @@ use rubato::{
 };
 
 use crate::codec::Codec;
+use crate::file::{Fault, Files};
 
 /// Sample rates a recording may have, in Hz; outside, the header is more likely wrong than true.
 pub const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
@@ -103,7 +104,7 @@ pub enum Why {
         "claims {0} samples a second; expected {low} to {high} Hz",
         low = RATES.start(), high = RATES.end()
     )]
-    AbsurdRate(u32),
+    RateOutOfRange(u32),
     /// Nothing here encodes it.
     #[error("cannot be heard in {0}: only G.711 is encoded here; leave out `file`")]
     NoEncoder(&'static str),
@@ -119,12 +120,17 @@ impl Recording {
     ///
     /// # Errors
     /// [`RecordingError`] names the file and says what is wrong and what was expected.
-    pub fn open(path: &Path, codec: Codec) -> Result<Self, RecordingError> {
+    pub fn open(files: &dyn Files, path: &Path, codec: Codec) -> Result<Self, RecordingError> {
         let read = || -> Result<Vec<i16>, Why> {
             if !codec.is_heard() {
                 return Err(Why::NoEncoder(codec.name()));
             }
-            let (rate, mono) = wav::read_mono(path)?;
+            let bytes = files.read(path, MAX_BYTES).map_err(|fault| match fault {
+                Fault::Unreadable(error) => Why::Unreadable(error),
+                Fault::NotAFile => Why::NotAFile,
+                Fault::TooLong(max) => Why::TooManyBytes(max),
+            })?;
+            let (rate, mono) = wav::read_mono(&bytes)?;
             Ok(quantise(&resample(mono, rate, codec.sample_rate())))
         };
         match read() {

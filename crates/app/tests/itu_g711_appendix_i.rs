@@ -5,6 +5,7 @@ use std::path::Path;
 
 use talkspurt_app::codec::Codec::Pcmu;
 use talkspurt_app::conceal::appendix_i;
+use talkspurt_app::file::Disk;
 use talkspurt_app::playout::Concealment::{self, G711AppendixI, Silence};
 use talkspurt_app::playout::{gaps, render};
 use talkspurt_app::recording::Recording;
@@ -157,7 +158,7 @@ fn without_history_there_is_silence() {
 /// The shipped speech with 5 % of its 20 ms packets lost: clean, and heard with a concealment.
 fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/sense-and-sensibility.wav");
-    let recording = Recording::open(&path, Pcmu).unwrap();
+    let recording = Recording::open(&Disk, &path, Pcmu).unwrap();
     let mut rng = Rng::new(1, "appendix-i");
     let frames: Vec<_> = recording
         .encoded

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use hound::{SampleFormat, WavSpec, WavWriter};
 use proptest::prelude::*;
 use talkspurt_app::codec::Codec::{Pcma, Pcmu};
+use talkspurt_app::file::Disk;
 use talkspurt_app::recording::Recording;
 use talkspurt_proto::math::sin;
 
@@ -62,12 +63,12 @@ fn header(tag: u16, channels: u16, rate: u32, bits: u16, data_bytes: u32) -> Vec
 }
 
 fn sent(path: &Path) -> Vec<i16> {
-    Recording::open(path, Pcmu).unwrap().sent.to_vec()
+    Recording::open(&Disk, path, Pcmu).unwrap().sent.to_vec()
 }
 /// The message, less the file it must begin with.
 #[track_caller]
 fn refusal(path: &Path) -> String {
-    let message = Recording::open(path, Pcmu).unwrap_err().to_string();
+    let message = Recording::open(&Disk, path, Pcmu).unwrap_err().to_string();
     message.strip_prefix(&format!("{}: ", path.display())).expect("names the file").to_owned()
 }
 
@@ -137,7 +138,7 @@ fn encoded_is_a_byte_a_sample_and_round_trips() {
     let folder = Folder::new("encoded");
     let path = folder.wav(8000, 1, 16, &[0, 1000, -1000, 32_767]);
     for codec in [Pcmu, Pcma] {
-        let recording = Recording::open(&path, codec).unwrap();
+        let recording = Recording::open(&Disk, &path, codec).unwrap();
         assert_eq!((recording.encoded.len(), recording.sample_rate), (4, 8000));
         assert_eq!(recording.round_trip(), codec.decode(&codec.encode(&recording.sent)));
     }
@@ -178,7 +179,7 @@ fn what_cannot_be_read_is_refused_with_reason() {
 #[test]
 fn the_shipped_recording_opens() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/sense-and-sensibility.wav");
-    let recording = Recording::open(&path, Pcmu).unwrap();
+    let recording = Recording::open(&Disk, &path, Pcmu).unwrap();
     assert_eq!(recording.sent.len(), 80_720); // 10.09 s
 }
 
@@ -194,7 +195,7 @@ proptest! {
         bytes.resize(bytes.len() + 320, 3);
         bytes[at] = value;
         bytes.truncate(keep);
-        if let Err(error) = Recording::open(&folder.file(&bytes), Pcmu) {
+        if let Err(error) = Recording::open(&Disk, &folder.file(&bytes), Pcmu) {
             prop_assert!(error.to_string().contains("in.wav"));
         }
     }
@@ -212,12 +213,12 @@ fn recordings_longer_than_are_kept_are_refused_before_they_are_read() {
     bytes[data + 4..].copy_from_slice(&(samples as u32).to_le_bytes());
     bytes.resize(data + 8 + samples, 128);
     std::fs::write(&path, &bytes).unwrap();
-    let told = Recording::open(&path, Pcmu).unwrap_err().to_string();
+    let told = Recording::open(&Disk, &path, Pcmu).unwrap_err().to_string();
     assert!(told.ends_with("claims 14401 s of sound; expected at most 14400 s"), "{told}");
     // Gigabytes that are only claimed by the file's length: nothing of it is read.
     let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
     file.set_len(6 << 30).unwrap();
-    let told = Recording::open(&path, Pcmu).unwrap_err().to_string();
+    let told = Recording::open(&Disk, &path, Pcmu).unwrap_err().to_string();
     assert!(told.ends_with("is longer than 256 MiB; cut it"), "{told}");
 }
 
@@ -229,6 +230,6 @@ fn a_pipe_is_no_recording_and_is_not_waited_for() {
     if !made.is_ok_and(|status| status.success()) {
         return; // a system without pipes that have names
     }
-    let told = Recording::open(&path, Pcmu).unwrap_err().to_string();
+    let told = Recording::open(&Disk, &path, Pcmu).unwrap_err().to_string();
     assert!(told.ends_with("is not a regular file; expected a WAV file"), "{told}");
 }

@@ -1,11 +1,11 @@
 //! For the ear: what was said and heard, and what G.107 thinks of it.
 
 use talkspurt_app::{playout, quality, source};
+use talkspurt_flow::Materials;
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::Duration;
 use talkspurt_record::{FlowSummary, Quality};
 use talkspurt_scenario::model::{Flow, Scenario};
-use talkspurt_sim::build::{self, Materials};
 use talkspurt_sim::world::World;
 
 /// The speech of one direction of a flow.
@@ -43,7 +43,7 @@ pub(crate) fn render<P: Probe>(
     let (mut audio, peers) = (Vec::new(), world.peers());
     for (name, flow, source, ear) in directions(scenario) {
         let (source::Config::Speech(speech), source::Material::Speech(recording)) =
-            (source, build::material_of(source, materials))
+            (source, materials.of(source))
         else {
             continue;
         };

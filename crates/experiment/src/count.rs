@@ -2,6 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
+use talkspurt_flow::{Disk, Materials};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
 use talkspurt_proto::time::Instant;
 use talkspurt_scenario::Point;
@@ -40,7 +41,7 @@ pub struct LinkCounts {
 /// Words for what could not be read, or "cancelled".
 pub fn count(point: &Point, shared: &Shared) -> Result<Counts, String> {
     let Point { scenario, network, .. } = point;
-    let materials = build::materials(scenario)?;
+    let materials = Materials::load(scenario, &Disk)?;
     let mut world = build::build(scenario, network, &materials, Counter::default());
     let mut last = Vec::new();
     let finished = drive(

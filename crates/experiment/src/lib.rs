@@ -24,6 +24,7 @@ pub use excerpt::excerpt;
 pub use export::{Format, export};
 pub use layout::layout;
 pub use rerun::BARRIER;
+use talkspurt_flow::{Disk, Materials};
 use talkspurt_record::pcapng::CaptureProbe;
 use talkspurt_record::{Digest, Options, PacketTable, Recorder, Recording};
 use talkspurt_scenario::Point;
@@ -69,7 +70,7 @@ pub struct Finished {
 pub fn run(point: &Point, folder: Option<&Path>, shared: &Shared) -> Result<Finished, String> {
     let cpu = cpu_time::ThreadTime::now();
     let Point { scenario, network, .. } = point;
-    let materials = build::materials(scenario)?;
+    let materials = Materials::load(scenario, &Disk)?;
     let options = Options { gauges: scenario.record.gauges, sojourn: scenario.record.sojourn };
     let layout = layout(scenario, network);
     let capture = capture::open(scenario, network, folder)?;

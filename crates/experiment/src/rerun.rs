@@ -3,6 +3,7 @@
 
 use std::sync::atomic::Ordering;
 
+use talkspurt_flow::{Disk, Materials};
 use talkspurt_proto::probe::Probe;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_scenario::Point;
@@ -27,7 +28,7 @@ pub(crate) fn again<P: Probe>(
     mut enough: impl FnMut(Instant, &mut P) -> bool,
 ) -> Result<(P, Instant), String> {
     let Point { scenario, network, .. } = point;
-    let materials = build::materials(scenario)?;
+    let materials = Materials::load(scenario, &Disk)?;
     let mut world = build::build(scenario, network, &materials, probe);
     let timetable = Timetable {
         duration: scenario.duration,

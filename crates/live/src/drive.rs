@@ -132,7 +132,7 @@ fn settle<E: Endpoint<Packet: Into<Body>>, A: App, L: Port, P: Probe>(
 }
 
 /// The label under which a packet is written and noted; its route is the path.
-fn label(
+pub(crate) fn label(
     path: PathId,
     ecn: Ecn,
     body: &Body,

@@ -1,8 +1,8 @@
-//! Real time: an endpoint of `proto` on a real socket, driven by the wall clock. [`drive()`] is the
-//! loop, [`Line`] what it waits on, [`Port`] a socket that carries whole IP packets, [`App`] who
-//! talks. The endpoint is the one that simulations run; nothing in it knows the difference.
+//! Real time: the endpoints and the peers that simulations run, on real sockets and driven by the
+//! clock. A [`Line`] is a clock and a [`Port`], a socket that carries whole IP packets. [`drive()`] runs
+//! an endpoint with an [`App`] over it; [`run_peer`] runs a peer, one end of a flow of a scenario.
 //!
-//! This is the only crate that touches sockets and asks a clock. Raw IP (protocol 33, RFC 4340
+//! This is the only crate that uses sockets and reads a clock. Raw IP (protocol 33, RFC 4340
 //! §19.1; protocol 132, RFC 9260) needs root and Linux, a TUN device (for TCP) somebody who made it;
 //! UDP, and DCCP and SCTP inside UDP (RFC 6773, RFC 6951), need Linux only.
 
@@ -12,6 +12,7 @@ mod echo;
 mod envelope;
 mod impairments;
 mod line;
+mod peer;
 #[cfg(target_os = "linux")]
 mod port;
 mod transfer;
@@ -22,6 +23,7 @@ pub use echo::{EchoConfig, EchoReport, EchoTest};
 pub use envelope::{Encapsulation, Inside};
 pub use impairments::{Impairments, Verdict};
 pub use line::{Line, Port, Setup, Tap};
+pub use peer::run_peer;
 #[cfg(target_os = "linux")]
 pub use port::{RawIp, Tun, UdpPort};
 pub use talkspurt_record::pcapng::Direction;

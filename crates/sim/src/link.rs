@@ -45,9 +45,9 @@ pub struct Parts {
     /// Rng of the medium.
     pub rng: Rng,
     /// Rng of the jitter.
-    pub jitter_dice: Rng,
+    pub jitter_rng: Rng,
     /// Rng of the queue's discipline.
-    pub queue_dice: Rng,
+    pub queue_rng: Rng,
     /// What the medium does besides; then the loss is its business.
     pub medium: Option<Box<Medium>>,
 }
@@ -88,13 +88,13 @@ const _: () = assert!(size_of::<Link>() <= 128);
 struct Back {
     index: u32,
     queue: Queue,
-    queue_dice: Rng,
+    queue_rng: Rng,
     /// A shaper's next turn, if its queue said so.
     wait_until: Option<Instant>,
     loss: f64,
     rng: Rng,
     jitter: Duration,
-    jitter_dice: Rng,
+    jitter_rng: Rng,
     medium: Option<Box<Medium>>,
     drops: [u64; DropReason::COUNT],
     marks: u64,
@@ -114,7 +114,7 @@ impl Back {
         pool: &'a mut Pool,
         probe: &'a mut P,
     ) -> (&'a mut Queue, Hop<'a, P>) {
-        let Self { index, queue, queue_dice: rng, drops, marks, .. } = self;
+        let Self { index, queue, queue_rng: rng, drops, marks, .. } = self;
         let place = Place::Link(*index);
         (queue, Hop { now, place, pool, probe, rng, drops, marks, free_at })
     }
@@ -167,12 +167,12 @@ impl Link {
             back: Box::new(Back {
                 index: parts.index,
                 queue: parts.queue,
-                queue_dice: parts.queue_dice,
+                queue_rng: parts.queue_rng,
                 wait_until: None,
                 loss: parts.loss,
                 rng: parts.rng,
                 jitter: parts.jitter,
-                jitter_dice: parts.jitter_dice,
+                jitter_rng: parts.jitter_rng,
                 medium: parts.medium,
                 drops: [0; DropReason::COUNT],
                 marks: 0,
@@ -488,7 +488,7 @@ impl Link {
         let mut arrival = earliest;
         let back = &mut *self.back;
         if !back.jitter.is_zero() {
-            arrival += back.jitter_dice.span(back.jitter);
+            arrival += back.jitter_rng.span(back.jitter);
         }
         if reorder {
             self.flight.insert(arrival, &packet);

@@ -22,9 +22,9 @@ pub struct Medium {
     pub reorder: bool,
     /// No packet crosses in less.
     pub least_delay: Duration,
-    loss_dice: Rng,
-    error_dice: Rng,
-    copy_dice: Rng,
+    loss_rng: Rng,
+    error_rng: Rng,
+    copy_rng: Rng,
 }
 
 /// What holds from an instant on.
@@ -50,19 +50,19 @@ impl Medium {
             return None;
         }
         let rng = |purpose| Rng::new(seed, &format!("link/{}/{purpose}", link.name));
-        let mut loss_dice = rng("loss");
+        let mut loss_rng = rng("loss");
         let least = conditions.iter().map(|c| c.delay).min();
         Some(Box::new(Self {
-            bursts: link.gilbert_elliott.map(|chain| GilbertElliott::new(chain, &mut loss_dice)),
+            bursts: link.gilbert_elliott.map(|chain| GilbertElliott::new(chain, &mut loss_rng)),
             loss: link.loss,
             byte_survives_ln: 8.0 * math::ln(1.0 - link.bit_error_rate),
             duplicate: link.duplicate,
             conditions,
             reorder: link.reorder,
             least_delay: least.map_or(link.delay, |least| least.min(link.delay)),
-            loss_dice,
-            error_dice: rng("bit-errors"),
-            copy_dice: rng("duplicate"),
+            loss_rng,
+            error_rng: rng("bit-errors"),
+            copy_rng: rng("duplicate"),
         }))
     }
 
@@ -77,9 +77,9 @@ impl Medium {
         let so_far = self.conditions.partition_point(|conditions| conditions.from <= finish);
         let now = so_far.checked_sub(1).map(|at| self.conditions[at]);
         let lost = match (now.and_then(|now| now.loss), &mut self.bursts) {
-            (Some(loss), _) => loss > 0.0 && self.loss_dice.chance(loss),
-            (None, Some(chain)) => chain.loses(&mut self.loss_dice),
-            (None, None) => self.loss > 0.0 && self.loss_dice.chance(self.loss),
+            (Some(loss), _) => loss > 0.0 && self.loss_rng.chance(loss),
+            (None, Some(chain)) => chain.loses(&mut self.loss_rng),
+            (None, None) => self.loss > 0.0 && self.loss_rng.chance(self.loss),
         };
         if lost || self.damages(wire_bytes) {
             return None;
@@ -90,12 +90,12 @@ impl Medium {
     /// Independent errors: all 8n bits survive with (1 − b)^(8n).
     fn damages(&mut self, wire_bytes: u64) -> bool {
         self.byte_survives_ln < 0.0
-            && !self.error_dice.chance(math::exp(self.byte_survives_ln * wire_bytes as f64))
+            && !self.error_rng.chance(math::exp(self.byte_survives_ln * wire_bytes as f64))
     }
 
     /// Whether a packet that survived arrives twice.
     pub(crate) fn copies(&mut self) -> bool {
-        self.duplicate > 0.0 && self.copy_dice.chance(self.duplicate)
+        self.duplicate > 0.0 && self.copy_rng.chance(self.duplicate)
     }
 }
 

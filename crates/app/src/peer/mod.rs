@@ -226,6 +226,30 @@ impl Peer {
         true
     }
 
+    /// [`Peer::receive`] for a packet that may be damaged, as real ones can be; then [`Peer::poll`] until
+    /// idle.
+    pub fn receive_from_wire<P: Probe>(
+        &mut self,
+        now: Instant,
+        arrival: Arrival,
+        body: &mut Body,
+        probe: &mut P,
+    ) {
+        let local = self.clock.local(now);
+        self.transport.receive(
+            local,
+            arrival,
+            body,
+            &mut Stamped { probe, now, place: self.place() },
+        );
+        self.look_for_room();
+    }
+
+    /// What carries the flow.
+    pub fn transport(&mut self) -> &mut Transport {
+        &mut self.transport
+    }
+
     /// True if nothing of its own is due, which would go before what arrives. It has datagrams for its
     /// transport: no report waits for room, and who only listens does not part.
     #[inline(always)]

@@ -1,29 +1,17 @@
 //! Reading a WAV file into mono samples on the scale of 16 bits, and telling its faults apart.
 
-use std::fs::File;
-use std::io::{BufReader, ErrorKind, Read as _};
-use std::path::Path;
+use std::io::ErrorKind;
 
 use hound::{SampleFormat, WavReader};
 
-use super::{MAX_BYTES, MAX_SECONDS, RATES, Why};
-use crate::file::{self, Fault};
-
-/// Bytes from which the header is diagnosed when reading failed.
-const HEAD: u64 = 1 << 16;
+use super::{MAX_SECONDS, RATES, Why};
 
 /// The sample rate, and the mean of all channels with 16-bit full scale (fractions kept).
-pub(super) fn read_mono(path: &Path) -> Result<(u32, Vec<f64>), Why> {
-    let file = file::open(path, MAX_BYTES).map_err(|fault| match fault {
-        Fault::Unreadable(error) => Why::Unreadable(error),
-        Fault::NotAFile => Why::NotAFile,
-        Fault::TooLong(most) => Why::TooManyBytes(most),
-    })?;
-    let length = file.metadata().map_err(Why::Unreadable)?.len();
-    if length == 0 {
+pub(super) fn read_mono(bytes: &[u8]) -> Result<(u32, Vec<f64>), Why> {
+    if bytes.is_empty() {
         return Err(Why::Empty);
     }
-    let mut wav = WavReader::new(BufReader::new(file)).map_err(|error| diagnose(path, error))?;
+    let mut wav = WavReader::new(bytes).map_err(|error| diagnose(bytes, error))?;
     let spec = wav.spec();
     if spec.sample_format == SampleFormat::Float {
         return Err(Why::NotIntegerPcm(format!("{}-bit float samples", spec.bits_per_sample)));
@@ -32,19 +20,19 @@ pub(super) fn read_mono(path: &Path) -> Result<(u32, Vec<f64>), Why> {
         return Err(Why::NotIntegerPcm(format!("{}-bit samples", spec.bits_per_sample)));
     }
     if !RATES.contains(&spec.sample_rate) {
-        return Err(Why::AbsurdRate(spec.sample_rate));
+        return Err(Why::RateOutOfRange(spec.sample_rate));
     }
     let claimed = u64::from(wav.len()) * u64::from(spec.bits_per_sample).div_ceil(8);
     let seconds = u64::from(wav.duration()) / u64::from(spec.sample_rate);
     // One that is truncated is told so when it is read.
-    if seconds > MAX_SECONDS && claimed <= length {
+    if seconds > MAX_SECONDS && claimed <= bytes.len() as u64 {
         return Err(Why::TooLong(seconds));
     }
-    let mono = mix(&mut wav).map_err(|error| diagnose(path, error))?;
+    let mono = mix(&mut wav).map_err(|error| diagnose(bytes, error))?;
     if mono.is_empty() { Err(Why::NoSamples) } else { Ok((spec.sample_rate, mono)) }
 }
 
-fn mix(wav: &mut WavReader<BufReader<File>>) -> Result<Vec<f64>, hound::Error> {
+fn mix(wav: &mut WavReader<&[u8]>) -> Result<Vec<f64>, hound::Error> {
     let spec = wav.spec();
     let channels = usize::from(spec.channels);
     // The mean of the channels, brought from `bits` to 16.
@@ -62,16 +50,12 @@ fn mix(wav: &mut WavReader<BufReader<File>>) -> Result<Vec<f64>, hound::Error> {
     Ok(mono)
 }
 
-/// From the reader's error and a look at the head of the file to what a person can act on.
-fn diagnose(path: &Path, error: hound::Error) -> Why {
-    let head = match head(path) {
-        Ok(head) => head,
-        Err(error) => return Why::Unreadable(error),
-    };
-    if !b"RIFF".starts_with(&head[..head.len().min(4)]) || !is_wave(&head) && head.len() >= 12 {
+/// From the reader's error and the head of the file to what a person can act on.
+fn diagnose(bytes: &[u8], error: hound::Error) -> Why {
+    if !b"RIFF".starts_with(&bytes[..bytes.len().min(4)]) || !is_wave(bytes) && bytes.len() >= 12 {
         return Why::NotWav;
     }
-    let layout = Layout::of(&head);
+    let layout = Layout::of(bytes);
     if let Some(what) = layout.not_integer_pcm() {
         return Why::NotIntegerPcm(what);
     }
@@ -82,21 +66,15 @@ fn diagnose(path: &Path, error: hound::Error) -> Why {
         {
             Why::Unreadable(io)
         }
-        hound::Error::IoError(_) => match (layout.data, std::fs::metadata(path)) {
-            (Some((start, announced)), Ok(about)) => {
-                Why::Truncated { announced, present: about.len().saturating_sub(start) }
+        hound::Error::IoError(_) => match layout.data {
+            Some((start, announced)) => {
+                Why::Truncated { announced, present: (bytes.len() as u64).saturating_sub(start) }
             }
-            _ => Why::TruncatedHeader,
+            None => Why::TruncatedHeader,
         },
         hound::Error::FormatError(why) => Why::BadHeader(why.to_owned()),
         _ => Why::NotIntegerPcm(format!("{}-bit samples", layout.bits)),
     }
-}
-
-fn head(path: &Path) -> std::io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    File::open(path)?.take(HEAD).read_to_end(&mut head)?;
-    Ok(head)
 }
 
 fn is_wave(head: &[u8]) -> bool {

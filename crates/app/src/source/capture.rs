@@ -8,6 +8,8 @@ use std::path::Path;
 
 use talkspurt_proto::time::Duration;
 
+use crate::file::Files;
+
 /// RTP's fixed header (RFC 3550 §5.1).
 const RTP_HEADER: usize = 12;
 
@@ -54,8 +56,8 @@ impl Capture {
     ///
     /// # Errors
     /// What is wrong, with the packet's number, from 1 as in Wireshark, where there is one.
-    pub fn open(file: &Path, ssrc: Option<u32>) -> Result<Self, String> {
-        Self::parse(&super::bytes_of(file, "a capture")?, ssrc)
+    pub fn open(files: &dyn Files, path: &Path, ssrc: Option<u32>) -> Result<Self, String> {
+        Self::parse(&super::bytes_of(files, path, "a capture")?, ssrc)
     }
 
     /// Reads the bytes of a file.

@@ -12,6 +12,8 @@ use std::path::Path;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
 
+use crate::file::Files;
+
 use super::config::Video;
 
 /// Longest trace that is read: a day at 115 frames a second.
@@ -42,8 +44,8 @@ impl FrameTrace {
     ///
     /// # Errors
     /// What is wrong, with the line where there is one.
-    pub fn open(file: &Path) -> Result<Self, String> {
-        let bytes = super::bytes_of(file, "a trace of video frames")?;
+    pub fn open(files: &dyn Files, path: &Path) -> Result<Self, String> {
+        let bytes = super::bytes_of(files, path, "a trace of video frames")?;
         let text = std::str::from_utf8(&bytes).map_err(|_| "is not a text".to_owned())?;
         Self::parse(text)
     }

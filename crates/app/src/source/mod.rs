@@ -14,7 +14,9 @@ mod timed;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::file::{self, Fault};
+use bytes::Bytes;
+
+use crate::file::{self, Fault, Files};
 pub use bulk::{Bulk, Units};
 pub use capture::Capture;
 pub use config::{
@@ -299,9 +301,9 @@ impl Config {
     }
 }
 
-/// What a file holds; what is wrong with it is said in words that go behind its name.
-fn bytes_of(path: &Path, expected: &str) -> Result<Vec<u8>, String> {
-    file::read(path, file::MAX_BYTES).map_err(|fault| match fault {
+/// The bytes of a file; an error is text that follows the file's name.
+fn bytes_of(files: &dyn Files, path: &Path, expected: &str) -> Result<Bytes, String> {
+    files.read(path, file::MAX_BYTES).map_err(|fault| match fault {
         Fault::NotAFile => format!("{fault}; expected {expected}"),
         _ => fault.to_string(),
     })

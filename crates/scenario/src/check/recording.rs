@@ -2,6 +2,7 @@
 
 use std::path::{Path as FilePath, PathBuf};
 
+use talkspurt_app::file::Disk;
 use talkspurt_app::recording::Recording;
 use talkspurt_app::source;
 use talkspurt_proto::time::Duration;
@@ -32,7 +33,7 @@ pub(super) fn check_recordings(scenario: &Scenario, run: Duration, found: &mut F
             let known = (file.clone(), speech.codec.name());
             let length = match sound.iter().find(|(other, _)| *other == known) {
                 Some((_, length)) => *length,
-                None => match Recording::open(file, speech.codec) {
+                None => match Recording::open(&Disk, file, speech.codec) {
                     Ok(recording) => length(&recording),
                     Err(fault) => {
                         let path = Path::of(&["flows", name, side, "file"]);

@@ -1,6 +1,7 @@
 //! Sources that are drawn, video and replays: spreads that have a mean, frames that are some, sizes
 //! that fit; and conversations, which take two.
 
+use talkspurt_app::file::Disk;
 use talkspurt_app::source::{
     BulkConfig, Capture, Config, Conversation, Distribution, FrameTrace, Replay, Speech, Video,
     Web, even,
@@ -94,7 +95,7 @@ impl Side<'_> {
                 let message = "needs the sizes of its frames in a `file`, or a `rate`";
                 found.add(path.clone(), message);
             }
-            (Some(file), None) => match FrameTrace::open(file) {
+            (Some(file), None) => match FrameTrace::open(&Disk, file) {
                 Ok(trace) => {
                     self.packets(trace.packets(video.packet.as_bytes()), trace.period, found)
                 }
@@ -141,7 +142,7 @@ impl Side<'_> {
     }
 
     pub(super) fn replay(&self, replay: &Replay, found: &mut Findings) {
-        match Capture::open(&replay.file, replay.ssrc) {
+        match Capture::open(&Disk, &replay.file, replay.ssrc) {
             Ok(capture) => {
                 let longest = RTP_HEADER + u64::from(capture.longest());
                 self.fits_at(self.path.key("file"), longest, rfc4571::LENGTH_BYTES as u64, found);

@@ -363,7 +363,7 @@ impl Cell {
         let frame = transmitter.frame.expect("who sends has a frame");
         let far = if index == 0 { usize::from(frame.to) } else { index };
         let channel = self.channels[far].as_ref();
-        let rng = &mut transmitter.parts.error_dice;
+        let rng = &mut transmitter.parts.error_rng;
         let mut passes = |chance: &dyn Fn(&Channel) -> f64| {
             channel.is_none_or(|channel| rng.chance(chance(channel)))
         };

@@ -23,9 +23,9 @@ pub struct Parts {
     /// Rng of the backoff and of rates that are tried.
     pub rng: Rng,
     /// Rng of the queue's discipline.
-    pub queue_dice: Rng,
+    pub queue_rng: Rng,
     /// Rng of the channel.
-    pub error_dice: Rng,
+    pub error_rng: Rng,
 }
 
 /// Where frames come from.
@@ -188,7 +188,7 @@ impl Transmitter {
         // When it will have done with the frame in its hands is not known; not yet.
         let in_hands = self.frame.is_some();
         let free_at = if in_hands { now + Duration::from_nanos(1) } else { self.sends_until };
-        let rng = &mut self.parts.queue_dice;
+        let rng = &mut self.parts.queue_rng;
         let hop = Hop { now, place, pool, probe, rng, drops, marks, free_at };
         (hop, &mut self.parts.load)
     }

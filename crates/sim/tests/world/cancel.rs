@@ -2,8 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use talkspurt_flow::Materials;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_sim::build::{Materials, build};
+use talkspurt_sim::build::build;
 use talkspurt_sim::drive::{Timetable, drive};
 use talkspurt_sim::world::World;
 
@@ -14,7 +15,7 @@ fn world(rate: &str) -> World<()> {
     let cbr = format!("{{ kind = 'cbr', rate = '{rate}', packet = '125B' }}");
     let parts = [link("l", "a-z", "1Gbit/s", "1ms", ""), flow("f", "a-z", "udp", &cbr, "")];
     let point = point(&scenario("1h", &parts));
-    build(&point.scenario, &point.network, &Materials::new(), ())
+    build(&point.scenario, &point.network, &Materials::default(), ())
 }
 
 #[test]

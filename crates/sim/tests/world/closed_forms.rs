@@ -178,8 +178,8 @@ fn md1(load: f64, batches: usize) -> Vec<(f64, f64)> {
         jitter: Duration::ZERO,
         loss: 0.0,
         rng: Rng::new(1, "md1"),
-        jitter_dice: Rng::new(0, "jitter"),
-        queue_dice: Rng::new(0, "queue"),
+        jitter_rng: Rng::new(0, "jitter"),
+        queue_rng: Rng::new(0, "queue"),
         medium: None,
     });
     let (mut pool, mut rng) = (Pool::default(), Rng::new(3, "arrivals"));

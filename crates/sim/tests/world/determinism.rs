@@ -109,7 +109,7 @@ fn flows_of(run: &support::Run, name: &str) -> Vec<FlowSummary> {
 }
 
 #[test]
-fn a_neighbour_on_other_links_shifts_nobodys_dice() {
+fn a_neighbour_on_other_links_changes_no_other_random_stream() {
     let alone = run(&question(1, &[dumbbell("x", 0.01)]));
     assert!(alone.flows.iter().any(|flow| flow.lost_packets > 0));
     for parts in [

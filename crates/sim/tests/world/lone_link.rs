@@ -62,8 +62,8 @@ pub(crate) fn fates(queue: &str, rate: Rate, mtu: u32, arrivals: &[Arrival]) -> 
         jitter: Duration::ZERO,
         loss: 0.0,
         rng: Rng::new(1, "loss"),
-        jitter_dice: Rng::new(1, "jitter"),
-        queue_dice: Rng::new(1, "queue"),
+        jitter_rng: Rng::new(1, "jitter"),
+        queue_rng: Rng::new(1, "queue"),
     });
     let (mut pool, mut journal) = (Pool::default(), Journal(vec![None; arrivals.len()]));
     for (number, arrival) in (0..).zip(arrivals) {

@@ -2,12 +2,13 @@
 
 use std::sync::atomic::AtomicBool;
 
+use talkspurt_flow::Materials;
 use talkspurt_proto::math;
 use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_scenario::model;
-use talkspurt_sim::build::{Materials, build};
+use talkspurt_sim::build::build;
 use talkspurt_sim::medium::GilbertElliott;
 
 use crate::support::{Look, flow, link, point, run, scenario, watch};
@@ -174,7 +175,7 @@ fn packets_overtake_only_where_they_may_and_each_flies_as_long_as_it_was_drawn()
 fn overtaking_costs_few_events() {
     let events = |reorder: bool| {
         let point = point(&crowded(reorder));
-        let mut world = build(&point.scenario, &point.network, &Materials::new(), ());
+        let mut world = build(&point.scenario, &point.network, &Materials::default(), ());
         world.run_until(Instant::ZERO + point.scenario.duration, &AtomicBool::new(false));
         (world.events() as f64, world.hops() as f64)
     };

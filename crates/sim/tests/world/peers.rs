@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use talkspurt_flow::start;
 use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::frame::Frame;
@@ -11,7 +12,6 @@ use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::rfc4571::Deframer;
 use talkspurt_proto::tfrc;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_sim::build::start;
 
 use crate::support::{Look, flow, link, ms, point, run, scenario, watch};
 

@@ -93,8 +93,8 @@ fn bursts(queue: &str, ecn: Ecn, bursts: &[(Duration, u32, u32)]) -> Vec<Line> {
         jitter: Duration::ZERO,
         loss: 0.0,
         rng: Rng::new(1, "loss"),
-        jitter_dice: Rng::new(1, "jitter"),
-        queue_dice: Rng::new(1, "queue"),
+        jitter_rng: Rng::new(1, "jitter"),
+        queue_rng: Rng::new(1, "queue"),
     });
     let (mut pool, mut journal) = (Pool::default(), Journal::default());
     for (at, flow, packets) in bursts {

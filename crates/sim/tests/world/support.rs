@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 use bytes::Bytes;
 use talkspurt_app::recording::Recording;
 use talkspurt_app::source::{self, Material};
+use talkspurt_flow::Materials;
 use talkspurt_proto::probe::{LinkCounters, Note, Place, Probe, Topic};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::{
@@ -18,7 +19,7 @@ use talkspurt_record::{
 };
 use talkspurt_scenario::model::Scenario;
 use talkspurt_scenario::{Network, Point};
-use talkspurt_sim::build::{Materials, build};
+use talkspurt_sim::build::build;
 use talkspurt_sim::drive::{Timetable, drive};
 
 pub(crate) fn ms(milliseconds: u64) -> Instant {
@@ -133,7 +134,7 @@ pub(crate) fn watch_with<P: Probe>(point: &Point, look: &Look, probe: P) -> (Run
 
 /// Runs without accounts and gives the counters of every direction at the end.
 pub(crate) fn counters(point: &Point) -> Vec<LinkCounters> {
-    let mut world = build(&point.scenario, &point.network, &Materials::new(), ());
+    let mut world = build(&point.scenario, &point.network, &Materials::default(), ());
     world.run_until(Instant::ZERO + point.scenario.duration, &AtomicBool::new(false));
     world.settle();
     world.assert_conservation();
@@ -155,10 +156,10 @@ pub(crate) fn speak(
         if reverse { flow.reverse.as_mut().expect("it answers") } else { &mut flow.source };
     let source::Config::Speech(speech) = source else { panic!("no speech") };
     let file = std::path::PathBuf::from(format!("{flow_name}{reverse}.wav"));
-    speech.file = Some(file.clone());
+    speech.file = Some(file);
     speech.repeat = repeat;
     let recording = Arc::new(Recording::from_pcm(pcm.to_vec(), speech.codec));
-    look.materials.insert((file, speech.codec.name().to_owned()), Material::Speech(recording));
+    look.materials.insert(source, Material::Speech(recording));
 }
 
 fn window(scenario: &Scenario) -> (Instant, Instant) {

@@ -3,9 +3,10 @@
 
 use std::sync::atomic::AtomicBool;
 
+use talkspurt_flow::Materials;
 use talkspurt_proto::probe::{Note, Place};
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_sim::build::{Materials, build};
+use talkspurt_sim::build::build;
 
 use crate::support::{Look, flow, link, point, run, scenario, watch};
 
@@ -69,7 +70,7 @@ fn segments_per_second(p: f64, seconds: u64) -> f64 {
         ),
     ];
     let point = point(&scenario(&format!("{}s", seconds + 30), &parts));
-    let mut world = build(&point.scenario, &point.network, &Materials::new(), ());
+    let mut world = build(&point.scenario, &point.network, &Materials::default(), ());
     let never = AtomicBool::new(false);
     let warm = Instant::ZERO + Duration::from_secs(30);
     world.run_until(warm, &never);

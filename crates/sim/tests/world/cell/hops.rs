@@ -313,7 +313,7 @@ fn any_discipline_waits_in_a_cell_and_looking_on_changes_nothing() {
 }
 
 #[test]
-fn another_station_shifts_nobodys_dice() {
+fn another_station_changes_no_other_random_stream() {
     let of = |stations: &[&str]| {
         let text = scenario(
             "5s",

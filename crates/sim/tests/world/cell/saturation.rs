@@ -6,9 +6,10 @@
 
 use std::sync::atomic::AtomicBool;
 
+use talkspurt_flow::Materials;
 use talkspurt_proto::math;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_sim::build::{Materials, build};
+use talkspurt_sim::build::build;
 
 use crate::support::{flow, link, point, scenario};
 
@@ -24,7 +25,7 @@ pub(super) fn goodput(n: u32, bytes: u32, seconds: u64, more: &str) -> f64 {
         ),
     ];
     let point = point(&scenario(&format!("{seconds}s"), &parts));
-    let mut world = build(&point.scenario, &point.network, &Materials::new(), ());
+    let mut world = build(&point.scenario, &point.network, &Materials::default(), ());
     let end = Instant::ZERO + Duration::from_secs(seconds);
     world.run_until(end, &AtomicBool::new(false));
     world.settle();

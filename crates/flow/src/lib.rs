@@ -1,0 +1,13 @@
+//! From a scenario to the two [`Peer`]s of each flow. The simulator drives them in virtual time,
+//! `live` in real time; both build them here, so that a flow is the same in both.
+//!
+//! [`Materials::load`] reads the files that sources need through [`Files`], by name.
+//! [`Peers::build`] makes the peers.
+
+mod materials;
+mod peers;
+
+pub use materials::Materials;
+pub use peers::{hints, peers, start};
+pub use talkspurt_app::file::{Disk, Files};
+pub use talkspurt_app::peer::Peer;

@@ -1,0 +1,174 @@
+//! From the flows of a scenario to peers.
+
+use std::collections::BTreeMap;
+
+use talkspurt_app::clock::Clock;
+use talkspurt_app::peer::{MediaSink, Parts, Peer, Sink};
+use talkspurt_app::source;
+use talkspurt_app::transport::{self, Side};
+use talkspurt_proto::octets::Hints;
+use talkspurt_proto::rng::Rng;
+use talkspurt_proto::time::Instant;
+use talkspurt_proto::units::Size;
+use talkspurt_scenario::Network;
+use talkspurt_scenario::model::{Flow, Scenario};
+
+use crate::materials::Materials;
+
+/// What peers are made from.
+struct Plan<'a> {
+    scenario: &'a Scenario,
+    network: &'a Network,
+    materials: &'a Materials,
+}
+
+/// The peers of a scenario by number: twice the flow's number, plus one for the answering side.
+#[must_use]
+pub fn peers(scenario: &Scenario, network: &Network, materials: &Materials) -> Vec<Peer> {
+    let plan = Plan { scenario, network, materials };
+    let mut peers = Vec::with_capacity(2 * scenario.flows.len());
+    let mut carried = Vec::new();
+    for (number, (name, flow)) in scenario.flows.iter().enumerate() {
+        let pair = pair(&plan, number, name, flow);
+        match flow.transport.association() {
+            None => peers.extend(pair.map(Peer::new)),
+            Some(owner) => {
+                peers.extend(pair.clone().map(|parts| Peer::new(vacant(parts))));
+                carried.push((owner, pair));
+            }
+        }
+    }
+    carry(scenario, carried, &mut peers);
+    peers
+}
+
+/// When a flow opens, spread included.
+#[must_use]
+pub fn start(scenario: &Scenario, name: &str, flow: &Flow) -> Instant {
+    let interval = flow.source.interval().unwrap_or_default();
+    let spread = flow.start_spread.unwrap_or(interval);
+    let mut rng = Rng::new(scenario.seed, &format!("flow/{name}/start"));
+    let own = Instant::ZERO + flow.start + rng.span(spread);
+    // Nothing is said in an association before it is opened.
+    let owner =
+        flow.transport.association().map(|owner| start(scenario, owner, &scenario.flows[owner]));
+    owner.map_or(own, |owner| own.max(owner))
+}
+
+/// Puts flows that travel in another's association there: their streams are numbered in the order of the
+/// file, that of the owner being 0.
+fn carry(scenario: &Scenario, carried: Vec<(&str, [Parts; 2])>, peers: &mut [Peer]) {
+    let mut streams = BTreeMap::<usize, u16>::new();
+    for (owner, pair) in carried {
+        let (number, _, flow) = scenario.flows.get_full(owner).expect("the checks found the owner");
+        let separate =
+            matches!(&flow.transport, transport::Config::Sctp(sctp) if sctp.multistreaming);
+        let stream = streams.entry(number).or_default();
+        *stream += u16::from(separate);
+        for (side, parts) in pair.into_iter().enumerate() {
+            peers[2 * number + side].carry(parts, *stream);
+        }
+    }
+}
+
+/// What is in the place of a peer that is carried in another's association: it has the number, and does
+/// nothing.
+fn vacant(parts: Parts) -> Parts {
+    Parts {
+        transport: transport::Config::Udp(talkspurt_proto::udp::Config::default()),
+        side: Side::Answers,
+        source: None,
+        sink: None,
+        rtcp: talkspurt_proto::rtcp::Config { enabled: false, ..parts.rtcp },
+        ..parts
+    }
+}
+
+/// Both ends of flow `number`.
+fn pair(plan: &Plan<'_>, number: usize, name: &str, flow: &Flow) -> [Parts; 2] {
+    let Plan { scenario, network, materials } = plan;
+    let paths = &network.routes[number];
+    let start = start(scenario, name, flow);
+    let stop = Instant::ZERO + flow.stop.unwrap_or(scenario.duration).min(scenario.duration);
+    let names = [format!("flow/{name}/from"), format!("flow/{name}/to")];
+    let clocks = [clock(scenario, &flow.from), clock(scenario, &flow.to)];
+    let sources = [Some(&flow.source), flow.reverse.as_ref()];
+    // The least of the links that an end's packets leave on.
+    let first: [Vec<usize>; 2] = [
+        paths.iter().map(|path| path.forward[0]).collect(),
+        paths.iter().map(|path| path.backward[0]).collect(),
+    ];
+    let first_mtu = first.map(|links| network.mtu(&links));
+    let addresses = [&flow.from, &flow.to].map(|end| match paths.len() {
+        1 => Vec::new(),
+        paths => (0..paths).map(|path| network.address(end, flow.ip, path)).collect(),
+    });
+    [Side::Opens, Side::Answers].map(|side| {
+        let (own, other) = if side == Side::Opens { (0, 1) } else { (1, 0) };
+        let run = [start, stop].map(|at| clocks[other].local(at));
+        let sink = sources[other].and_then(|source| sink(source, materials, flow, run));
+        Parts {
+            number: (2 * number + own) as u32,
+            side,
+            transport: fitted(flow, first_mtu[own]),
+            clock: clocks[own],
+            version: flow.ip.into(),
+            addresses: addresses[own].clone(),
+            dscp: flow.dscp,
+            sizing: flow.sizing,
+            start,
+            stop,
+            source: sources[own].map(|source| (source.clone(), materials.of(source))),
+            send_queue: flow.send_queue,
+            sink,
+            rtcp: flow.rtcp.clone(),
+            seed: scenario.seed,
+            name: names[own].clone(),
+            other: names[other].clone(),
+        }
+    })
+}
+
+/// The transport with packets that fit the first link.
+fn fitted(flow: &Flow, mtu: Size) -> transport::Config {
+    let mut transport = flow.transport.clone();
+    transport.fit(mtu, flow.ip.into());
+    transport
+}
+
+/// What becomes of the media of a source that starts and stops then, by its own clock.
+fn sink(
+    source: &source::Config,
+    materials: &Materials,
+    flow: &Flow,
+    [start, stop]: [Instant; 2],
+) -> Option<Sink> {
+    let source::Config::Speech(speech) = source else {
+        return source.packet_format(&materials.of(source)).map(Sink::Counted);
+    };
+    let origin = start + speech.lead;
+    let frames = stop.saturating_since(origin).as_nanos() / speech.packet.as_nanos() + 1;
+    Some(Sink::Played(MediaSink {
+        encodings: speech.encodings(),
+        playout: flow.playout,
+        origin,
+        keep: if speech.file.is_some() { frames as usize } else { 0 },
+    }))
+}
+
+fn clock(scenario: &Scenario, node: &str) -> Clock {
+    scenario.nodes.get(node).map_or_else(Clock::default, |node| {
+        Clock::new(node.clock_offset.as_nanos(), node.clock_drift_ppm)
+    })
+}
+
+/// What the bytes of a flow's packets do not say themselves.
+#[must_use]
+pub fn hints(flow: &Flow) -> Hints {
+    let sources = [Some(&flow.source), flow.reverse.as_ref()];
+    Hints {
+        media: sources.into_iter().flatten().any(source::Config::is_media),
+        tfrc: matches!(flow.transport, transport::Config::Tfrc(_)),
+        virtual_offset: None,
+    }
+}
