@@ -312,7 +312,7 @@ macro_rules! dispatch {
 }
 
 impl Transport {
-    /// [`Endpoint::handle`] of all but UDP and TCP.
+    /// [`Endpoint::handle`] of DCCP.
     #[inline(never)]
     fn handle_more<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
         dispatch!(self, endpoint => endpoint.handle(now, input, probe));
@@ -327,6 +327,8 @@ impl Endpoint for Transport {
             Self::Udp(endpoint) => endpoint.handle(now, input, probe),
             // What comes in is known where this is called, and asked no more.
             Self::Tcp(endpoint) => endpoint.handle(now, input, probe),
+            Self::Sctp(endpoint) => endpoint.handle(now, input, probe),
+            Self::Tfrc(endpoint) => endpoint.handle(now, input, probe),
             _ => self.handle_more(now, input, probe),
         }
     }

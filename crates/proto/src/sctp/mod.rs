@@ -318,6 +318,12 @@ impl Sctp {
     /// that do not find room make room by displacing less important ones (RFC 7496 §3.2), or are
     /// refused: `false`. As after `handle`, `poll` is to be asked.
     pub fn send(&mut self, now: Instant, frame: Frame, how: &Sending) -> bool {
+        self.take(now, frame, how)
+    }
+
+    /// [`Sctp::send`], in the place of the call: a send buffer is filled with thousands of messages.
+    #[inline(always)]
+    fn take(&mut self, now: Instant, frame: Frame, how: &Sending) -> bool {
         let bytes = frame.wire_bytes();
         let stream_is_there = how.stream < self.streams.0;
         if !self.may_send() || bytes == 0 || !stream_is_there {
@@ -333,7 +339,7 @@ impl Sctp {
             return false;
         }
         self.tx.begin(now, &mut self.paths, &self.config);
-        self.tx.push(now, frame, how);
+        self.tx.push(now, frame, bytes, how);
         true
     }
 
@@ -400,13 +406,14 @@ impl Sctp {
     }
 
     /// Takes a frame from the application, which looked at `room` before.
+    #[inline(never)]
     fn on_frame(&mut self, now: Instant, frame: Frame) {
         if frame.wire_bytes() == 0 {
             // §3.3.1: a DATA chunk has at least one byte.
             return;
         }
         let how = self.sending;
-        let taken = self.send(now, frame, &how);
+        let taken = self.take(now, frame, &how);
         assert!(taken, "the application handed over a message that SCTP had no room for");
     }
 
@@ -435,7 +442,25 @@ impl Sctp {
         })
     }
 
+    /// Takes anything but a frame.
+    #[inline(never)]
+    fn handle_other<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
+        match input {
+            Input::Packet { path, ecn, damage, mut body } => {
+                return self.receive(now, (path, ecn, damage), &mut body, probe);
+            }
+            Input::Frame(frame) => self.on_frame(now, frame),
+            Input::Timeout => self.on_timeout(now),
+            Input::Open => self.open(now),
+            Input::Close => self.close(now),
+            Input::Abort => self.abort(Cause::new(Cause::USER_INITIATED_ABORT, "")),
+            Input::Path(path, news) => self.on_path_news(now, usize::from(path.0), news),
+        }
+        self.follow(now, probe);
+    }
+
     /// What follows from whatever happened.
+    #[inline]
     fn follow<P: Probe>(&mut self, now: Instant, probe: &mut P) {
         self.settle(now);
         if probe.wants(Topic::Gauge) {
@@ -500,19 +525,16 @@ fn other_path(paths: &[Path], path: usize) -> usize {
 }
 
 impl Endpoint for Sctp {
+    // Where a frame is handed over, which is known there, it is moved once.
+    #[inline(always)]
     fn handle<P: Probe>(&mut self, now: Instant, input: Input, probe: &mut P) {
         match input {
-            Input::Packet { path, ecn, damage, mut body } => {
-                return self.receive(now, (path, ecn, damage), &mut body, probe);
+            Input::Frame(frame) => {
+                self.on_frame(now, frame);
+                self.follow(now, probe);
             }
-            Input::Frame(frame) => self.on_frame(now, frame),
-            Input::Timeout => self.on_timeout(now),
-            Input::Open => self.open(now),
-            Input::Close => self.close(now),
-            Input::Abort => self.abort(Cause::new(Cause::USER_INITIATED_ABORT, "")),
-            Input::Path(path, news) => self.on_path_news(now, usize::from(path.0), news),
+            _ => self.handle_other(now, input, probe),
         }
-        self.follow(now, probe);
     }
 
     fn receive<P: Probe>(
