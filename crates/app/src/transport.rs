@@ -267,14 +267,14 @@ endpoints! {
         Udp(Udp) in Udp,
         /// TCP.
         Tcp(Box<Tcp>) in Tcp,
-    }
-    called {
-        /// DCCP.
-        Dccp(Box<Dccp>) in Dccp,
         /// SCTP.
         Sctp(Box<Sctp>) in Sctp,
         /// Bare TFRC.
         Tfrc(Box<Tfrc>) in Tfrc,
+    }
+    called {
+        /// DCCP.
+        Dccp(Box<Dccp>) in Dccp,
         /// A stack from elsewhere.
         External(External) in Udp,
     }

@@ -83,10 +83,10 @@ impl Closed {
     /// I_mean: the larger average of those with and without the open interval I_0 (RFC 5348 §5.4 and
     /// §5.5). `None` without closed intervals: no loss yet.
     #[inline]
-    pub(super) fn mean_interval<'a>(
+    pub(super) fn mean_interval<'a, I: Iterator<Item = &'a Weighed>>(
         &self,
         open: f64,
-        closed: impl Iterator<Item = &'a Weighed>,
+        closed: impl FnOnce() -> I,
         rule: Rule,
     ) -> Option<f64> {
         if self.count == 0 {
@@ -94,7 +94,7 @@ impl Closed {
         }
         let (rest, rest_weights) = match self.general_discount(open, rule) {
             1.0 => self.rest,
-            general => sums(closed.take(self.beside), 1, rule.n, general),
+            general => sums(closed().take(self.beside), 1, rule.n, general),
         };
         let with = (open + rest) / (1.0 + rest_weights);
         Some(self.mean.max(with))

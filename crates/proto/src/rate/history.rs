@@ -178,8 +178,8 @@ impl LossHistory {
             if packet.mark.seq > decided.seq + 1 {
                 // RFC 5348 §5.1: lost once NDUPACK later packets have come, or a marked one, which is
                 // not to wait for them.
-                let marked = self.waiting.iter().any(|later| later.marked && later.data);
-                if self.waiting.len() < self.ndupack && !marked {
+                let marked = |later: &Waiting| later.marked && later.data;
+                if self.waiting.len() < self.ndupack && !self.waiting.iter().any(marked) {
                     break;
                 }
                 begun |= self.lose(decided, &packet);
@@ -344,7 +344,7 @@ impl LossHistory {
         if self.short_intervals && self.open.short {
             return self.sums.closed_mean();
         }
-        let closed = self.closed.iter().map(|(_, weighed)| weighed);
+        let closed = || self.closed.iter().map(|(_, weighed)| weighed);
         self.sums.mean_interval(self.counted(&self.open), closed, self.rule)
     }
 
@@ -400,7 +400,7 @@ pub fn loss_event_rate(open: f64, closed: &[f64], parameters: &Parameters) -> f6
         open_joins: parameters.open_interval_joins,
     };
     let sums = Closed::of(closed.iter(), rule);
-    sums.mean_interval(open, closed.iter(), rule).map_or(0.0, |mean| 1.0 / mean.max(1.0))
+    sums.mean_interval(open, || closed.iter(), rule).map_or(0.0, |mean| 1.0 / mean.max(1.0))
 }
 
 /// The length of an interval of `data_length` packets, `drop_count` of them lost, in the average:

@@ -190,15 +190,20 @@ impl Receiver {
     }
 
     /// News of the round-trip time by another way than [`Arrival::rtt`].
+    #[inline]
     pub fn set_rtt(&mut self, rtt: Duration) {
-        if rtt.is_zero() {
-            return;
+        // Most packets tell what the one before told.
+        if !rtt.is_zero() && self.rtt != Some(rtt) {
+            self.change_rtt(rtt);
         }
-        let before = self.rtt.replace(rtt);
-        if let Some(timeout) = self.timeout.as_mut().filter(|_| before != Some(rtt)) {
+    }
+
+    #[inline(never)]
+    fn change_rtt(&mut self, rtt: Duration) {
+        let known = self.rtt.replace(rtt).is_some();
+        if let Some(timeout) = &mut self.timeout {
             timeout.measure(rtt);
         }
-        let known = before.is_some();
         // The first packet was answered before its sender knew R: the timer then set was a guess.
         if !known && let (Some((reported, _)), Some(timer)) = (self.reported, self.timer) {
             self.timer = Some(timer.min(reported + self.period()));

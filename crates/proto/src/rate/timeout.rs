@@ -17,7 +17,8 @@ pub struct CoarseTimeout {
 impl CoarseTimeout {
     /// A round-trip time was measured: to the nearest tick, at least one.
     pub fn measure(&mut self, sample: Duration) {
-        let ticks = ((sample.as_secs_f64() / TICK + 0.5).floor() as i64).max(1);
+        // The conversion rounds down what is not negative.
+        let ticks = ((sample.as_secs_f64() / TICK + 0.5) as i64).max(1);
         if self.srtt == 0 {
             *self = Self { srtt: ticks << 3, rttvar: ticks << 1 };
             return;

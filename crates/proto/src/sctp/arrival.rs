@@ -279,6 +279,7 @@ impl Sctp {
     }
 
     /// What follows from whatever happened.
+    #[inline]
     pub(super) fn settle(&mut self, now: Instant) {
         if self.state <= State::CookieEchoed {
             return;

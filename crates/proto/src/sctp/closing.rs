@@ -23,10 +23,15 @@ impl Sctp {
     }
 
     /// Once all is acknowledged, the next step of the shutdown.
+    #[inline]
     pub(super) fn go_on_closing(&mut self, now: Instant) {
-        if !self.tx.is_done() {
-            return;
+        // Asked with every packet and message.
+        if self.state != State::Established && self.tx.is_done() {
+            self.close_further(now);
         }
+    }
+
+    fn close_further(&mut self, now: Instant) {
         match self.state {
             State::ShutdownPending => {
                 self.state = State::ShutdownSent;

@@ -321,6 +321,12 @@ impl Sctp {
     /// that do not find room make room by displacing less important ones (RFC 7496 §3.2), or are
     /// refused: `false`. As after `handle`, `poll` is to be asked.
     pub fn send(&mut self, now: Instant, frame: Frame, how: &Sending) -> bool {
+        self.take(now, frame, how)
+    }
+
+    /// [`Sctp::send`], inlined: a send buffer is filled with thousands of messages.
+    #[inline(always)]
+    fn take(&mut self, now: Instant, frame: Frame, how: &Sending) -> bool {
         let bytes = frame.wire_bytes();
         let stream_is_there = how.stream < self.streams.0;
         if !self.may_send() || bytes == 0 || !stream_is_there {
@@ -336,7 +342,7 @@ impl Sctp {
             return false;
         }
         self.tx.begin(now, &mut self.paths, &self.config);
-        self.tx.push(now, frame, how);
+        self.tx.push(now, frame, bytes, how);
         true
     }
 
@@ -388,14 +394,15 @@ impl Sctp {
         }
     }
 
-    /// Takes a frame from the application, which looked at `room` before.
+    /// Takes a frame from the application, which looked at `send_capacity` before.
+    #[inline(never)]
     fn on_frame(&mut self, now: Instant, frame: Frame) {
         if frame.wire_bytes() == 0 {
             // §3.3.1: a DATA chunk has at least one byte.
             return;
         }
         let how = self.sending;
-        let taken = self.send(now, frame, &how);
+        let taken = self.take(now, frame, &how);
         assert!(taken, "the application handed over a message that SCTP had no room for");
     }
 
@@ -424,7 +431,33 @@ impl Sctp {
         })
     }
 
+    /// Takes anything but a frame.
+    #[inline(never)]
+    fn handle_other<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        input: Input<PacketBox<Packet>>,
+        probe: &mut P,
+    ) {
+        match input {
+            Input::Packet { arrival, mut packet } => {
+                return self.receive(now, arrival, &mut packet, probe);
+            }
+            Input::TooBig { path, mtu, quote } => {
+                self.on_too_big(now, path, mtu, &quote.transport, probe);
+            }
+            Input::Frame(frame) => self.on_frame(now, frame),
+            Input::Timeout => self.on_timeout(now),
+            Input::Open => self.open(now),
+            Input::Close => self.close(now),
+            Input::Abort => self.abort(Cause::new(Cause::USER_INITIATED_ABORT, "")),
+            Input::Path(path, news) => self.on_path_news(now, usize::from(path.0), news),
+        }
+        self.follow(now, probe);
+    }
+
     /// What follows from whatever happened.
+    #[inline]
     fn follow<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         self.settle(now);
         if probe.observes(Topic::Gauge) {
@@ -491,6 +524,8 @@ fn other_path(paths: &[Path], path: usize) -> usize {
 impl Endpoint for Sctp {
     type Packet = PacketBox<Packet>;
 
+    // A frame, which the caller knows to be one, is moved only once.
+    #[inline(always)]
     fn handle<P: EndpointProbe>(
         &mut self,
         now: Instant,
@@ -498,20 +533,12 @@ impl Endpoint for Sctp {
         probe: &mut P,
     ) {
         match input {
-            Input::Packet { arrival, mut packet } => {
-                return self.receive(now, arrival, &mut packet, probe);
+            Input::Frame(frame) => {
+                self.on_frame(now, frame);
+                self.follow(now, probe);
             }
-            Input::TooBig { path, mtu, quote } => {
-                self.on_too_big(now, path, mtu, &quote.transport, probe);
-            }
-            Input::Frame(frame) => self.on_frame(now, frame),
-            Input::Timeout => self.on_timeout(now),
-            Input::Open => self.open(now),
-            Input::Close => self.close(now),
-            Input::Abort => self.abort(Cause::new(Cause::USER_INITIATED_ABORT, "")),
-            Input::Path(path, news) => self.on_path_news(now, usize::from(path.0), news),
+            _ => self.handle_other(now, input, probe),
         }
-        self.follow(now, probe);
     }
 
     fn receive<P: EndpointProbe>(

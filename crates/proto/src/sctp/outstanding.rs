@@ -46,4 +46,21 @@ impl Outstanding {
         self.peer_rwnd += user;
         self.marked += 1;
     }
+    /// A chunk that no Gap Ack Block tells of. The bit of its path if it is in flight.
+    #[inline]
+    pub(super) fn pass_over(&mut self, sent: &mut Sent, paths: &mut [Path]) -> u64 {
+        if sent.status == Status::Acked {
+            // RFC 9260 §6.2.1 D iii: the peer has dropped it after all.
+            self.gapped -= 1;
+            self.flying += sent.user_bytes();
+            paths[sent.path].flight += sent.wire_bytes();
+            (sent.status, sent.missing) = (Status::Flying, 0);
+        }
+        if sent.status == Status::Flying { bit(sent.path) } else { 0 }
+    }
+}
+
+/// The bit of a path.
+pub(super) fn bit(path: usize) -> u64 {
+    1 << (path & 63)
 }

@@ -95,8 +95,10 @@ impl Queue {
         self.streams.is_empty()
     }
 
-    pub(super) fn push(&mut self, now: Instant, frame: Frame, how: &Sending) {
-        self.bytes += frame.wire_bytes();
+    /// A message of so many bytes.
+    #[inline(always)]
+    pub(super) fn push(&mut self, now: Instant, frame: Frame, bytes: usize, how: &Sending) {
+        self.bytes += bytes;
         let policy = Policy {
             expires: how.lifetime.map(|life| now + life),
             max_retransmissions: how.max_retransmissions,
@@ -281,12 +283,20 @@ fn find<T>(entries: &[(u16, T)], stream: u16) -> Result<usize, usize> {
 }
 
 /// A stream's entry.
+#[inline]
 fn entry<T: Default>(entries: &mut Vec<(u16, T)>, stream: u16) -> &mut T {
-    let at = find(entries, stream).unwrap_or_else(|at| {
+    // Most associations use one stream.
+    let first = entries.first().is_some_and(|(number, _)| *number == stream);
+    let at = if first { 0 } else { find_or_insert(entries, stream) };
+    &mut entries[at].1
+}
+
+#[inline(never)]
+fn find_or_insert<T: Default>(entries: &mut Vec<(u16, T)>, stream: u16) -> usize {
+    find(entries, stream).unwrap_or_else(|at| {
         entries.insert(at, (stream, T::default()));
         at
-    });
-    &mut entries[at].1
+    })
 }
 
 /// The number of a message that begins.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::VecDeque;
 
 use super::config::Config;
-use super::outstanding::Outstanding;
+use super::outstanding::{Outstanding, bit};
 use super::packet::{Chunk, Data, ForwardTsn, Number, Sack, Skipped};
 use super::path::{Path, PathAckOutcome, Reachable};
 use super::queue::{Facts, Policy, Queue, Sending, Sent, Status};
@@ -249,40 +249,33 @@ impl Sender {
         if gaps.is_empty() && outstanding.gapped == 0 {
             return None;
         }
-        let gaps = in_order(gaps);
-        let mut gaps = gaps.iter();
-        let (mut gap, mut highest) = (gaps.next(), None);
+        let (mut highest, mut after) = (None, 0);
         // Paths on which an earlier chunk is still in flight, as bits.
         let mut earlier = 0_u64;
-        for (offset, sent) in (1..).zip(&mut self.sent) {
-            while gap.is_some_and(|(_, last)| usize::from(*last) < offset) {
-                gap = gaps.next();
+        for (first, last) in in_order(gaps).iter() {
+            let (from, to) = (usize::from(*first) - 1, usize::from(*last));
+            for sent in self.sent.range_mut(after..from) {
+                earlier |= outstanding.pass_over(sent, paths);
             }
-            let told = gap.is_some_and(|(first, _)| usize::from(*first) <= offset);
-            // Most are where they were: only what changes is looked at.
-            match (sent.status, told) {
-                (Status::Flying | Status::Marked, true) => {
-                    let facts = sent.facts();
-                    outstanding.take_off(facts, paths);
-                    // §6.3.2 R3
-                    let path = &mut paths[facts.path];
-                    path.news.earliest |= earlier & bit(facts.path) == 0;
-                    on_acked(now, facts, path);
-                    highest = Some(facts.tsn);
-                    sent.status = Status::Acked;
-                    outstanding.gapped += 1;
+            for sent in self.sent.range_mut(from..to) {
+                // Most are where they were: only what changes is looked at.
+                if !matches!(sent.status, Status::Flying | Status::Marked) {
+                    continue;
                 }
-                // §6.2.1 D iii: the peer has dropped it after all.
-                (Status::Acked, false) => {
-                    outstanding.gapped -= 1;
-                    outstanding.flying += sent.user_bytes();
-                    paths[sent.path].flight += sent.wire_bytes();
-                    (sent.status, sent.missing) = (Status::Flying, 0);
-                    earlier |= bit(sent.path);
-                }
-                (Status::Flying, false) => earlier |= bit(sent.path),
-                _ => {}
+                let facts = sent.facts();
+                outstanding.take_off(facts, paths);
+                // §6.3.2 R3
+                let path = &mut paths[facts.path];
+                path.news.earliest |= earlier & bit(facts.path) == 0;
+                on_acked(now, facts, path);
+                highest = Some(facts.tsn);
+                sent.status = Status::Acked;
+                outstanding.gapped += 1;
             }
+            after = to;
+        }
+        for sent in self.sent.range_mut(after..) {
+            outstanding.pass_over(sent, paths);
         }
         highest
     }
@@ -344,6 +337,7 @@ impl Sender {
 
     /// §6.1 D: an opportunity to send. A SACK is one, and an instant at which messages are handed
     /// over or timers run out.
+    #[inline]
     pub(super) fn begin(&mut self, now: Instant, paths: &mut [Path], config: &Config) {
         if self.opportunity != Some(now) {
             self.opportunity = Some(now);
@@ -433,12 +427,14 @@ impl Sender {
 
     /// Gives up what is not to be sent any more; before anything is sent. `true` if there is more
     /// room for it.
+    #[inline]
     pub(super) fn expire(&mut self, now: Instant, paths: &mut [Path]) -> bool {
         // Asked with every packet, and mostly nothing is or was given up.
         let nothing = self.outstanding.marked == 0 && self.outstanding.abandoned == 0;
-        if !self.forwards || nothing && !self.queue.expires(now) {
-            return false;
-        }
+        self.forwards && (!nothing || self.queue.expires(now)) && self.give_up(now, paths)
+    }
+
+    fn give_up(&mut self, now: Instant, paths: &mut [Path]) -> bool {
         let mut ids = Vec::new();
         let mut freed = self.queue.expire(now, &mut ids);
         if self.outstanding.marked > 0 {
@@ -544,7 +540,7 @@ impl Sender {
     }
 
     /// Whether a new chunk may leave in `space` bytes.
-    #[inline]
+    #[inline(always)]
     fn may_cut(&self, space: usize, whole: usize, first: bool, config: &Config) -> bool {
         let Some(bytes) = self.queue.next_bytes(whole) else { return false };
         // Nagle: a packet that is not full waits for what is in flight.
@@ -561,10 +557,11 @@ impl Sender {
         bytes <= space && fits && reached && !small && !held_back
     }
 
-    /// A message to be sent.
-    pub(super) fn push(&mut self, now: Instant, frame: Frame, how: &Sending) {
+    /// A message of so many bytes is to be sent.
+    #[inline(always)]
+    pub(super) fn push(&mut self, now: Instant, frame: Frame, bytes: usize, how: &Sending) {
         self.clocked = self.outstanding.flying == 0;
-        self.queue.push(now, frame, how);
+        self.queue.push(now, frame, bytes, how);
     }
 
     /// Puts into `chunks` what may leave on this path now, in `space` bytes.
@@ -696,11 +693,6 @@ fn in_order(gaps: &[(u16, u16)]) -> Cow<'_, [(u16, u16)]> {
         meets
     });
     Cow::Owned(gaps)
-}
-
-/// The bit of a path.
-fn bit(path: usize) -> u64 {
-    1 << (path & 63)
 }
 
 /// Bytes of the longest DATA chunk for new data on a path: with several, all of them must hold it, for

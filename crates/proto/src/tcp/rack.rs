@@ -257,7 +257,15 @@ impl Tcp {
     }
 
     /// RFC 8985 §7.2: the probe's timer, after new data has left or an acknowledgement of some has come.
+    #[inline]
     pub(super) fn schedule_probe(&mut self, now: Instant) {
+        if self.selective.as_ref().is_some_and(|selective| selective.rack.is_some()) {
+            self.set_probe_timer(now);
+        }
+    }
+
+    #[inline(never)]
+    fn set_probe_timer(&mut self, now: Instant) {
         let calm = self.may_probe();
         let Some(Selective { board, rack: Some(rack), .. }) = self.selective.as_deref_mut() else {
             return;

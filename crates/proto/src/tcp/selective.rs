@@ -334,8 +334,18 @@ impl Tcp {
 
     /// What may be in flight: while recovering what PRR says, unless the controller sets its window
     /// then too; else cwnd.
-    #[inline]
+    #[inline(always)]
     pub(super) fn selective_window(&self, selective: &Selective) -> u64 {
+        // Most of the time nothing but cwnd counts.
+        let plain = selective.rack.is_none() && self.recovery.doubt.is_none();
+        if plain && !self.recovery.is_fast() {
+            return self.cc.window();
+        }
+        self.window_in_recovery(selective)
+    }
+
+    #[inline(never)]
+    fn window_in_recovery(&self, selective: &Selective) -> u64 {
         if selective.rack.as_ref().is_some_and(|rack| rack.probe || rack.timed_out) {
             // RFC 8985 §7.3, RFC 6298 §5.4: the probe, and what a timeout sends again, leaves whatever
             // cwnd says.

@@ -162,6 +162,7 @@ impl Tfrc {
         self.answer(now);
     }
 
+    #[inline]
     fn answer(&mut self, now: Instant) {
         if let Some(feedback) = self.receiver.feedback(now) {
             self.answers.push_back(feedback);
@@ -189,6 +190,43 @@ impl Tfrc {
         }
     }
 
+    #[inline(never)]
+    fn on_frame(&mut self, now: Instant, frame: Frame) {
+        self.sender.note_unused(now);
+        self.sender.on_frame(now, frame.wire_bytes() as u32);
+        // Moved last: what was just written is not ready to be read in one piece.
+        self.outbound.push_back(frame);
+        self.look(now);
+    }
+
+    /// Takes anything but a frame.
+    #[inline(never)]
+    fn handle_other<P: EndpointProbe>(
+        &mut self,
+        now: Instant,
+        mut input: Input<Packet>,
+        probe: &mut P,
+    ) {
+        if let Input::Packet { arrival, packet } = &mut input {
+            return self.receive(now, *arrival, packet, probe);
+        }
+        // Whatever happens now, a permit of earlier was not used until then.
+        self.sender.note_unused(now);
+        match input {
+            Input::Open => {
+                if !std::mem::replace(&mut self.opened, true) {
+                    self.events.push_back(Event::Connected);
+                }
+            }
+            Input::Frame(frame) => return self.on_frame(now, frame),
+            Input::Timeout => self.on_timeout(now, probe),
+            Input::TooBig { mtu, quote, .. } => self.on_too_big(mtu, quote.version),
+            Input::Close | Input::Abort => self.close(),
+            Input::Packet { .. } | Input::Path(..) => {}
+        }
+        self.look(now);
+    }
+
     #[inline(always)]
     fn deadline(&self) -> Option<Instant> {
         let sender = if self.closed { None } else { self.sender.deadline() };
@@ -199,29 +237,13 @@ impl Tfrc {
 impl Endpoint for Tfrc {
     type Packet = Packet;
 
-    fn handle<P: EndpointProbe>(&mut self, now: Instant, mut input: Input<Packet>, probe: &mut P) {
-        if let Input::Packet { arrival, packet } = &mut input {
-            return self.receive(now, *arrival, packet, probe);
+    // A frame, which the caller knows to be one, is moved only once.
+    #[inline(always)]
+    fn handle<P: EndpointProbe>(&mut self, now: Instant, input: Input<Packet>, probe: &mut P) {
+        match input {
+            Input::Frame(frame) => self.on_frame(now, frame),
+            _ => self.handle_other(now, input, probe),
         }
-        // Whatever happens now, a permit of earlier was not used until then.
-        self.sender.note_unused(now);
-        match &mut input {
-            Input::Open => {
-                if !std::mem::replace(&mut self.opened, true) {
-                    self.events.push_back(Event::Connected);
-                }
-            }
-            Input::Frame(frame) => {
-                self.sender.on_frame(now, frame.wire_bytes() as u32);
-                // Moved last: what was just written is not ready to be read in one piece.
-                self.outbound.push_back(std::mem::take(frame));
-            }
-            Input::Timeout => self.on_timeout(now, probe),
-            Input::TooBig { mtu, quote, .. } => self.on_too_big(*mtu, quote.version),
-            Input::Close | Input::Abort => self.close(),
-            Input::Packet { .. } | Input::Path(..) => {}
-        }
-        self.look(now);
     }
 
     fn receive<P: EndpointProbe>(

@@ -100,10 +100,14 @@ impl Receiver {
     }
 
     /// The feedback that is to leave now, if any is.
+    #[inline]
     pub(super) fn feedback(&mut self, now: Instant) -> Option<Feedback> {
-        if !self.machine.wants_feedback(now) {
-            return None;
-        }
+        if self.machine.wants_feedback(now) { self.measure(now) } else { None }
+    }
+
+    // Once in a round trip, while the question comes with every packet.
+    #[inline(never)]
+    fn measure(&mut self, now: Instant) -> Option<Feedback> {
         let (timestamp, arrived) = self.last?;
         let measured = self.machine.feedback(now)?;
         let delay = now.saturating_since(arrived).as_nanos() / 1000;
