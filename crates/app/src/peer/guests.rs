@@ -7,7 +7,7 @@ use talkspurt_proto::endpoint::{Endpoint, Event};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::sctp::{Delivered, Sending};
-use talkspurt_proto::time::Instant;
+use talkspurt_proto::time::{Instant, earlier};
 
 use super::{Parts, Peer};
 use crate::transport::Transport;
@@ -63,10 +63,9 @@ impl Guests {
         self.guests.iter().all(|guest| guest.peer.closed)
     }
 
-    /// When the first of them has something to do, by the local clock, if that is before `deadline`.
-    #[cold]
-    pub(super) fn next(&self, local: Instant, deadline: Option<Instant>) -> Option<Instant> {
-        self.guests.iter().fold(deadline, |next, guest| guest.peer.next(local, next))
+    /// When the first of them has something to do, by the local clock.
+    pub(super) fn next(&self, local: Instant) -> Option<Instant> {
+        self.guests.iter().fold(None, |next, guest| earlier(next, guest.peer.next(local)))
     }
 }
 

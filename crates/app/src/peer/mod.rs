@@ -544,18 +544,18 @@ impl Peer {
 
     #[inline(always)]
     fn next_wake(&self, local: Instant, deadline: Option<Instant>) -> Option<Instant> {
+        let mut next = earlier(deadline, self.next(local));
         if let Some(guests) = &self.guests {
-            let next = guests.next(local, self.next(local, deadline));
-            return next.map(|local| self.clock.truth(local));
+            next = earlier(next, guests.next(local));
         }
-        self.next(local, deadline).map(|local| self.clock.truth(local))
+        next.map(|local| self.clock.truth(local))
     }
 
-    /// When source or reports have something to do, by the local clock, if that is before `deadline`.
+    /// When source or reports have something to do, by the local clock.
     #[inline(always)]
-    fn next(&self, local: Instant, deadline: Option<Instant>) -> Option<Instant> {
+    fn next(&self, local: Instant) -> Option<Instant> {
         let source = self.outgoing.as_ref().and_then(|outgoing| outgoing.due(local));
-        let mut next = deadline;
+        let mut next = None;
         if let Some(opens) = self.opens {
             next = earlier(next, Some(opens));
         } else {
