@@ -9,12 +9,16 @@
 //! This crate uses no sockets, clocks or files; time is an argument. `docs/adding-a-transport.md` adds a
 //! protocol step by step.
 
-// So that the file in `docs/adding-a-transport.md` reads the same here and as the test that compiles it.
+// So that the files in `docs/adding-a-*.md` read the same here and as the tests that compile them.
 extern crate self as talkspurt_proto;
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/adding-a-transport.md")]
 mod adding_a_transport {}
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-controller.md")]
+mod adding_a_controller {}
 
 pub mod body;
 pub mod congestion;

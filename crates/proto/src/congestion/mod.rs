@@ -1,10 +1,11 @@
-//! Congestion control by window: one question, how much may be in flight, and the news that
-//! changes the answer. In-flight accounting, loss detection and timers stay in the endpoint.
+//! Congestion control by window and by rate. A controller decides how much may be in flight and, if it
+//! paces, how fast it leaves. In-flight accounting, loss detection and timers are in the endpoint.
 //!
-//! To add a controller of TCP, write its file and name it in `controllers!`, [`Machine`] and `dispatch!`.
+//! `docs/adding-a-controller.md` adds one step by step: a file and its lines in `machines!` and
+//! `controllers!`.
 //!
-//! Windows are counted in an endpoint's own units, and steps are made in *quanta*: the sender
-//! maximum segment size for TCP and SCTP, which count bytes; 1 for CCID 2, which counts packets.
+//! Windows are counted in an endpoint's own units and change in *quanta*: the sender maximum segment
+//! size for TCP and SCTP, which count bytes; 1 for CCID 2, which counts packets.
 
 mod bbr;
 mod cubic;
@@ -353,12 +354,29 @@ fn rfc5681(build: Build) -> Machine {
     }
 }
 
-/// The controllers there are, without a pointer between endpoint and controller.
-#[derive(Clone, Debug)]
-pub enum Machine {
+/// Makes [`Machine`] of the controllers that endpoints can hold.
+macro_rules! machines {
+    ($($(#[$about:meta])* $name:ident($type:ty),)*) => {
+        /// Any controller, held by value: endpoint and controller share their memory.
+        #[derive(Clone, Debug)]
+        pub enum Machine {
+            $($(#[$about])* $name($type),)*
+        }
+
+        macro_rules! dispatch {
+            ($of:expr, $machine:ident => $call:expr) => {
+                match $of {
+                    $(Machine::$name($machine) => $call,)*
+                }
+            };
+        }
+    };
+}
+
+machines! {
     /// RFC 5681 with RFC 6582.
     NewReno(NewReno),
-    /// RFC 9438; boxed, lest every connection be as long.
+    /// RFC 9438; boxed, as it is larger than most.
     Cubic(Box<Cubic>),
     /// RFC 9260 §7.2.
     Sctp(Sctp),
@@ -366,18 +384,6 @@ pub enum Machine {
     Bbr(Box<Bbr>),
     /// ns-2.35's Tahoe, Reno and NewReno.
     Ns2(Ns2),
-}
-
-macro_rules! dispatch {
-    ($self:expr, $machine:ident => $call:expr) => {
-        match $self {
-            Machine::NewReno($machine) => $call,
-            Machine::Cubic($machine) => $call,
-            Machine::Sctp($machine) => $call,
-            Machine::Ns2($machine) => $call,
-            Machine::Bbr($machine) => $call,
-        }
-    };
 }
 
 impl CongestionControl for Machine {
