@@ -5,10 +5,12 @@
 //! the commonest mistake in a scenario.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::SerializeStruct as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::time::Duration;
@@ -50,6 +52,9 @@ struct Kind {
     what: &'static str,
     example: &'static str,
     smallest: &'static str,
+    /// The unit of numbers, and how many of the smallest unit it is.
+    unit: &'static str,
+    per_unit: f64,
     /// Unit text and how many of the smallest unit it is, largest first.
     units: &'static [(&'static str, u64)],
 }
@@ -58,6 +63,8 @@ const DURATION: Kind = Kind {
     what: "duration",
     example: "\"20ms\", \"1.5s\" or \"2min\"",
     smallest: "nanoseconds",
+    unit: "s",
+    per_unit: 1e9,
     units: &[
         ("h", 3_600_000_000_000),
         ("min", 60_000_000_000),
@@ -71,12 +78,16 @@ const RATE: Kind = Kind {
     what: "rate",
     example: "\"64kbit/s\", \"2Mbit/s\" or \"1Gbit/s\"",
     smallest: "bit/s",
+    unit: "bit/s",
+    per_unit: 1.0,
     units: &[("Gbit/s", 1_000_000_000), ("Mbit/s", 1_000_000), ("kbit/s", 1_000), ("bit/s", 1)],
 };
 const SIZE: Kind = Kind {
     what: "size",
     example: "\"1500B\", \"64kB\" or \"1MB\"",
     smallest: "bytes",
+    unit: "B",
+    per_unit: 1.0,
     units: &[("GB", 1_000_000_000), ("MB", 1_000_000), ("kB", 1_000), ("B", 1)],
 };
 
@@ -176,6 +187,21 @@ impl Size {
     }
 }
 
+thread_local! {
+    /// Whether quantities are serialised by [`with_values`].
+    static WITH_VALUES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs `serialise`. Quantities that it serialises in this thread are objects with the keys `quantity`
+/// (the text), `value` (a number) and `unit` (`s`, `bit/s` or `B`), so that a reader needs no parser for
+/// quantities.
+pub fn with_values<T>(serialise: impl FnOnce() -> T) -> T {
+    WITH_VALUES.set(true);
+    let result = serialise();
+    WITH_VALUES.set(false);
+    result
+}
+
 macro_rules! quantity {
     ($type:ident, $kind:expr, $get:ident, $from:path) => {
         impl FromStr for $type {
@@ -191,7 +217,14 @@ macro_rules! quantity {
         }
         impl Serialize for $type {
             fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                serializer.collect_str(self)
+                if !WITH_VALUES.get() {
+                    return serializer.collect_str(self);
+                }
+                let mut quantity = serializer.serialize_struct("Quantity", 3)?;
+                quantity.serialize_field("quantity", &self.to_string())?;
+                quantity.serialize_field("unit", $kind.unit)?;
+                quantity.serialize_field("value", &(self.$get() as f64 / $kind.per_unit))?;
+                quantity.end()
             }
         }
         impl<'de> Deserialize<'de> for $type {

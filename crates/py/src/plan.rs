@@ -99,6 +99,19 @@ pub(crate) fn load(
     }
 }
 
+/// The values of a resolved scenario as JSON, each quantity an object of text, value and unit.
+#[pyfunction]
+pub(crate) fn values(resolved: &str) -> PyResult<String> {
+    let values = talkspurt_scenario::values(resolved).map_err(PyValueError::new_err)?;
+    Ok(values.to_string())
+}
+
+/// The line of each key of a scenario's text.
+#[pyfunction]
+pub(crate) fn lines(text: &str) -> Vec<(String, u32)> {
+    talkspurt_scenario::lines(text)
+}
+
 /// The JSON Schema of a scenario.
 #[pyfunction]
 pub(crate) fn schema() -> String {

@@ -31,5 +31,5 @@ pub use axes::ResolvedAxis;
 pub use load::{Point, Study, load, load_until};
 pub use network::Network;
 pub use problem::{Problem, Problems};
-pub use resolved::to_toml;
+pub use resolved::{lines, to_toml, values};
 pub use schema::schema;

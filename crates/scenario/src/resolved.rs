@@ -1,6 +1,11 @@
-//! A scenario written out in full: every default in its place, for the record of a run.
+//! A scenario with every default in its place: as TOML for the record of a run, and as values for
+//! programs that are to parse neither TOML nor quantities.
+
+use serde_json::Value as Json;
+use talkspurt_proto::units::with_values;
 
 use crate::model::Scenario;
+use crate::tree::{Tree, Value};
 
 /// The scenario as TOML that loads again to an equal one.
 ///
@@ -10,4 +15,82 @@ use crate::model::Scenario;
 #[must_use]
 pub fn to_toml(scenario: &Scenario) -> String {
     toml::to_string_pretty(scenario).expect("every checked scenario can be said in TOML")
+}
+
+/// What [`to_toml`] wrote, as JSON. A quantity is an object of its text (`quantity`), its `value` in
+/// seconds, bit/s or bytes, and its `unit`. A text of another version is given without values of
+/// quantities.
+///
+/// # Errors
+/// The text is not TOML.
+pub fn values(resolved: &str) -> Result<Json, String> {
+    let plain: Json = toml::from_str(resolved).map_err(|error| error.message().to_owned())?;
+    let Ok(scenario) = serde_json::from_value::<Scenario>(plain.clone()) else { return Ok(plain) };
+    Ok(with_values(|| serde_json::to_value(scenario)).unwrap_or(plain))
+}
+
+/// The line of each key of a scenario's text, tables included, in order. Elements of lists are
+/// numbered from 0.
+#[must_use]
+pub fn lines(text: &str) -> Vec<(String, u32)> {
+    let mut lines = Vec::new();
+    if let Ok(tree) = Tree::parse(text) {
+        visit(&tree, "", &mut lines);
+    }
+    lines
+}
+
+fn visit(tree: &Tree, path: &str, lines: &mut Vec<(String, u32)>) {
+    let mut below = |name: &str, tree: &Tree| {
+        let path = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        lines.extend(tree.origin.line.map(|line| (path.clone(), line)));
+        visit(tree, &path, lines);
+    };
+    match &tree.value {
+        Value::Table(table) => table.iter().for_each(|(name, tree)| below(name, tree)),
+        Value::List(list) => {
+            list.iter().enumerate().for_each(|(at, tree)| below(&at.to_string(), tree));
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "title = \"t\"\nduration = \"1.5s\"\nseed = 1\n\n[links.a]\nfrom = \"x\"\n\
+        to = \"y\"\nrate = \"2Mbit/s\"\ndelay = \"100us\"\nqueue = { kind = \"droptail\", packets = 3 }\n\
+        [flows.f]\nfrom = \"x\"\nto = \"y\"\ntransport = { kind = \"udp\" }\n\
+        source = { kind = \"cbr\", rate = \"64kbit/s\", packet = \"160B\" }\n";
+
+    #[test]
+    fn quantities_have_their_text_their_value_and_their_unit() {
+        let study = crate::load(TEXT, "t", std::path::Path::new("."), &[], None);
+        let scenario = &study.expect("a sound scenario").points[0].scenario;
+        let text = to_toml(scenario);
+        let found = values(&text).expect("TOML");
+        let quantity = |text: &str, value: f64, unit: &str| serde_json::json!({ "quantity": text, "value": value, "unit": unit });
+        assert_eq!(found["duration"], quantity("1500ms", 1.5, "s"));
+        assert_eq!(found["links"]["a"]["rate"], quantity("2Mbit/s", 2e6, "bit/s"));
+        assert_eq!(found["links"]["a"]["delay"], quantity("100us", 1e-4, "s"));
+        assert_eq!(found["flows"]["f"]["source"]["packet"], quantity("160B", 160.0, "B"));
+        assert_eq!(found["flows"]["f"]["transport"]["kind"], "udp");
+        // Elsewhere a quantity is still its text.
+        assert_eq!(to_toml(scenario), text);
+        // Of another version: what is there.
+        assert_eq!(values("duration = \"1s\"\nwhat = 3").expect("TOML")["duration"], "1s");
+        assert!(values("=").is_err());
+    }
+
+    #[test]
+    fn each_key_has_its_line() {
+        let lines = lines(TEXT);
+        let line = |path: &str| lines.iter().find(|(known, _)| known == path).map(|found| found.1);
+        assert_eq!(line("seed"), Some(3));
+        assert_eq!(line("links.a"), Some(5));
+        assert_eq!(line("links.a.queue.packets"), Some(10));
+        assert_eq!(line("flows.f.source.rate"), Some(15));
+        assert_eq!(line("flows.f.source.noise"), None);
+    }
 }

@@ -1,0 +1,67 @@
+"""The values of a resolved scenario, as Rust reads them; nothing is parsed here.
+
+A resolved scenario is TOML in which every default is written out. :func:`values` gives it as dicts and
+lists in which each quantity is a :class:`Quantity`: a number of seconds, bit/s or bytes that
+remembers its text.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from typing import Any
+
+from talkspurt import _core
+
+
+class Quantity(float):
+    """A number of seconds, bit/s or bytes.
+
+    Attributes:
+        text: as the scenario has it, such as ``20ms``; ``str()`` gives it, too.
+        unit: ``s``, ``bit/s`` or ``B``.
+    """
+
+    __slots__ = ("text", "unit")
+    text: str
+    unit: str
+
+    def __new__(cls, value: float, text: str, unit: str) -> Quantity:
+        """A quantity of this value."""
+        made = super().__new__(cls, value)
+        made.text, made.unit = text, unit
+        return made
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __format__(self, spec: str) -> str:
+        return format(float(self), spec) if spec else self.text
+
+
+def values(text: str) -> dict[str, Any]:
+    """A resolved scenario's values; the dict is the caller's own."""
+    found: dict[str, Any] = json.loads(_values(text), object_hook=_quantity)
+    return found
+
+
+def plain(value: Any) -> Any:
+    """The same with quantities as texts, as the scenario has them."""
+    if isinstance(value, Quantity):
+        return value.text
+    if isinstance(value, dict):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    return value
+
+
+@functools.lru_cache(maxsize=8)
+def _values(text: str) -> str:
+    return _core.values(text)
+
+
+def _quantity(table: dict[str, Any]) -> Any:
+    if table.keys() == {"quantity", "value", "unit"}:
+        return Quantity(table["value"], table["quantity"], table["unit"])
+    return table
