@@ -272,7 +272,7 @@ def judge(
     tally, packets = result["tally"], result["packets"]
     # A server that refuses one client waits for the next.
     must(tally["gave_up"] == (case.opens == "kernel" and not case.connects), "our side gave up")
-    garbage = packets["garbage"]
+    garbage = packets["rx_error"]
     only_crossed = set(garbage) <= {"Unexpected"} and sum(garbage.values()) <= crossed(packets)
     must(only_crossed or case.loss > 0 or case.late, f"garbage: {garbage}")
     must(dissected["bad_checksums"] == 0, "tshark finds wrong checksums")
@@ -296,8 +296,8 @@ def judge(
         return [*wrong, "the kernel's side says nothing"]
     closed_by = "self" if case.closes == "kernel" else "peer"
     must(theirs["closed_by"] == closed_by, f"the kernel was closed by {theirs['closed_by']}")
-    lost = {way: result["mishaps"][way]["lost_data_packets"] for way in ("inbound", "outbound")}
-    held = sum(result["mishaps"][way]["held_packets"] for way in ("inbound", "outbound"))
+    lost = {way: result["impairments"][way]["lost_data_packets"] for way in ("inbound", "outbound")}
+    held = sum(result["impairments"][way]["held_packets"] for way in ("inbound", "outbound"))
     if case.late:
         must(packets["received"].get("Sync", 0) > 0, "the kernel sent no Sync")
         must(packets["sent"].get("SyncAck", 0) > 0, "we sent no SyncAck")

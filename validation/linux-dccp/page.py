@@ -151,7 +151,7 @@ def path(case: Case) -> str:
 
 def lost(ours: dict, way: str) -> int:
     """Data packets that our side lost on purpose."""
-    return ours.get("mishaps", {}).get(way, {}).get("lost_data_packets", 0)
+    return ours.get("impairments", {}).get(way, {}).get("lost_data_packets", 0)
 
 
 def way(sender: dict, receiver: dict, lost: int) -> str:

@@ -91,7 +91,7 @@ potentially failed (RFC 7829).
         data = mine["packets"]["sent" if self.case.ours else "received"]["data"]
         if any(data.get(path, 0) < 10 for path in ("0", "1")):
             wrong.append(f"data did not go on both paths: {data}")
-        if mine["mishaps"]["outbound" if self.case.ours else "inbound"]["lost_packets"] == 0:
+        if mine["impairments"]["outbound" if self.case.ours else "inbound"]["lost_packets"] == 0:
             wrong.append("nothing was lost by the cut")
         if not self.case.ours and not self.given_up(theirs):
             wrong.append("the kernel did not give up the path")

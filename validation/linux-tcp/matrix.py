@@ -191,7 +191,7 @@ def judge(case: Case, result: dict) -> list[str]:
     if not ours:
         return ["our side says nothing"]
     record, segments = ours["record"], ours["segments"]
-    sent, received, garbage = segments["sent"], segments["received"], segments["garbage"]
+    sent, received, garbage = segments["sent"], segments["received"], segments["rx_error"]
     for name, digests in result["digests"].items():
         must(digests["sent"] == digests["received"], f"{name}: the bytes are others")
     out, back = case.bytes

@@ -152,7 +152,7 @@ def out_cells(case: Case, result: dict) -> list[str]:
     if not case.bytes[0]:
         return [""] * 4
     segments = result["ours"]["segments"]
-    lost = losses(result["ours"]["mishaps"]["outbound"])
+    lost = losses(result["ours"]["impairments"]["outbound"])
     again = str(segments["sent"]["again_segments"])
     return [f"{goodput(case, result)[0]:.1f}", lost, again, blocks(segments["received"])]
 
@@ -161,7 +161,7 @@ def back_cells(case: Case, result: dict) -> list[str]:
     """What the kernel sent."""
     if not case.bytes[1]:
         return [""] * 4
-    lost = losses(result["ours"]["mishaps"]["inbound"])
+    lost = losses(result["ours"]["impairments"]["inbound"])
     again = str(result["kernel"]["info"]["total_retrans"])
     sent = result["ours"]["segments"]["sent"]
     return [f"{goodput(case, result)[1]:.1f}", lost, again, blocks(sent)]

@@ -122,7 +122,7 @@ def judge(case: Case, ours: list[dict], theirs: list[dict], read: dict) -> list[
         must(came == distinct, f"{whose}: {came - distinct} messages delivered twice")
         must(receiver["received_bytes"] == came * case.bytes, f"{whose}: bytes")
         must(receiver["foreign_packets"] == 0, f"{whose}: bytes that nobody sent")
-        mishap = mine["mishaps"][way]
+        mishap = mine["impairments"][way]
         if case.partial:
             # No more may be given up than was lost or late, or outlived a silence of T3-rtx.
             least = sent - mishap["lost_data_packets"] - mishap["held_packets"]
@@ -141,9 +141,9 @@ def judge(case: Case, ours: list[dict], theirs: list[dict], read: dict) -> list[
     for way, count in (("sent", case.ours), ("received", case.theirs)):
         must(not count or chunks(mine, way).get(data), f"no {data} {way}")
         must(not mine["packets"][way]["causes"], f"{way}: causes {mine['packets'][way]['causes']}")
-    garbage = {kind for kind in mine["packets"]["garbage"] if kind != "Unexpected"}
+    garbage = {kind for kind in mine["packets"]["rx_error"] if kind != "Unexpected"}
     must(not garbage, f"garbage: {mine['packets']['garbage']}")
-    seen = mine["mishaps"]["inbound"], mine["mishaps"]["outbound"]
+    seen = mine["impairments"]["inbound"], mine["impairments"]["outbound"]
     must(
         read["packets"] == sum(way[kind] for way in seen for kind in way if kind != DATA_LOST),
         "tshark read another number of SCTP packets than there were",

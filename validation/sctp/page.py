@@ -23,8 +23,8 @@ def row(case: Case, result: dict) -> str:
     mine, its = last(result["ours"], "result"), last(result["theirs"], "result")
     if not mine or not its:
         return f"| {case.title} | {path(case)} | | | | | no |"
-    tally, mishaps = mine["tally"], mine["mishaps"]
-    lost = mishaps["outbound"]["lost_packets"] + mishaps["inbound"]["lost_packets"]
+    tally, impairments = mine["tally"], mine["impairments"]
+    lost = impairments["outbound"]["lost_packets"] + impairments["inbound"]["lost_packets"]
     cells = [
         case.title,
         path(case),
@@ -62,7 +62,7 @@ def race(cases: list[Case], results: list[dict], them: str) -> list[str]:
         cells = [
             "ours" if case.ours else them,
             str(case.seed),
-            str(mine["mishaps"][lost]["lost_data_packets"]),
+            str(mine["impairments"][lost]["lost_data_packets"]),
             str(again(case, mine, way)),
             f"{seconds:.1f}",
             f"{hearer['received_bytes'] * 8 / seconds / 1e6:.2f}",
@@ -77,4 +77,4 @@ def again(case: Case, mine: dict, way: str) -> int:
     if way == "sent":
         return mine["packets"]["sent"]["again"]
     arrived = chunks(mine, "received")["DATA"]
-    return arrived + mine["mishaps"]["inbound"]["lost_data_packets"] - case.theirs
+    return arrived + mine["impairments"]["inbound"]["lost_data_packets"] - case.theirs

@@ -14,7 +14,7 @@ use talkspurt_proto::dccp::{Config, Dccp};
 use talkspurt_proto::time::{Duration, Instant};
 use watch::{Watch, bears_data};
 
-use crate::peer::{Befell, chances};
+use crate::peer::{ImpairmentCounts, chances};
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
@@ -23,7 +23,7 @@ enum Said<'a> {
     Result {
         tally: &'a EchoReport,
         packets: &'a Watch,
-        impairments: &'a Befell,
+        impairments: &'a ImpairmentCounts,
         unsent_packets: u64,
         seconds: f64,
     },

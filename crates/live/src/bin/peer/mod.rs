@@ -67,7 +67,7 @@ impl Path {
         bears_data: impl Fn(&[u8]) -> bool + Send + 'static,
     ) -> std::io::Result<(Setup, Arc<Mutex<Seen>>)> {
         let capture = self.pcapng.as_deref().map(|path| Pcapng::create(path, &["peer"]));
-        let seen = Seen { befell: Befell::default(), capture: capture.transpose()? };
+        let seen = Seen { befell: ImpairmentCounts::default(), capture: capture.transpose()? };
         let seen = Arc::new(Mutex::new(seen));
         let mut names = ["inbound", "outbound"];
         if self.mirrored {
@@ -112,7 +112,7 @@ pub(super) fn chances(seed: Option<u64>, name: &str) -> Result<Rng, Box<dyn Erro
 
 /// What the tap of the line fills; shared, because the line owns the tap.
 pub(super) struct Seen {
-    pub(super) befell: Befell,
+    pub(super) befell: ImpairmentCounts,
     pub(super) capture: Option<Pcapng>,
 }
 
@@ -134,7 +134,7 @@ impl Seen {
 
 /// What became of the packets of one direction on our side of the network.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Mishap {
+pub(super) struct VerdictCounts {
     /// Those that nothing befell; each packet counts under one of these words.
     passed_packets: u64,
     lost_packets: u64,
@@ -148,27 +148,27 @@ pub(super) struct Mishap {
 
 /// The same of both.
 #[derive(Debug, Default, Serialize)]
-pub(super) struct Befell {
-    inbound: Mishap,
-    outbound: Mishap,
+pub(super) struct ImpairmentCounts {
+    inbound: VerdictCounts,
+    outbound: VerdictCounts,
 }
 
-impl Befell {
+impl ImpairmentCounts {
     /// Counts a packet that the line decided over.
     fn count(&mut self, direction: Direction, verdict: Verdict, bears_data: impl Fn() -> bool) {
-        let mishap = match direction {
+        let counts = match direction {
             Direction::Inbound => &mut self.inbound,
             Direction::Outbound => &mut self.outbound,
         };
         match verdict {
-            Verdict::Passed => mishap.passed_packets += 1,
-            Verdict::Overflowed => mishap.overflowed_packets += 1,
-            Verdict::Held(_) => mishap.held_packets += 1,
-            Verdict::Copied => mishap.copied_packets += 1,
-            Verdict::Marked => mishap.marked_packets += 1,
+            Verdict::Passed => counts.passed_packets += 1,
+            Verdict::Overflowed => counts.overflowed_packets += 1,
+            Verdict::Held(_) => counts.held_packets += 1,
+            Verdict::Copied => counts.copied_packets += 1,
+            Verdict::Marked => counts.marked_packets += 1,
             Verdict::Lost => {
-                mishap.lost_packets += 1;
-                mishap.lost_data_packets += u64::from(bears_data());
+                counts.lost_packets += 1;
+                counts.lost_data_packets += u64::from(bears_data());
             }
         }
     }

@@ -17,7 +17,7 @@ use talkspurt_proto::tcp::{Config, Tcp};
 use talkspurt_proto::time::{Duration, Instant};
 use watch::{Watch, bears_data};
 
-use crate::peer::{Befell, Path, address, chances};
+use crate::peer::{ImpairmentCounts, Path, address, chances};
 
 /// Speaks TCP on the TUN device that is its standard input (IFF_TUN | IFF_NO_PI).
 #[derive(Debug, Parser)]
@@ -65,7 +65,7 @@ enum Said<'a> {
     Result {
         record: &'a Record,
         segments: &'a Watch,
-        impairments: &'a Befell,
+        impairments: &'a ImpairmentCounts,
         unsent_packets: u64,
         seconds: f64,
     },
