@@ -21,6 +21,7 @@ from benches.peers.compare import ratio, unlike
 from benches.peers.matches import MATCHES, Match, network
 from benches.peers.results import Results, Step
 from talkspurt import units
+from talkspurt.resolved import values
 
 ROOT = Path(__file__).parent.parent
 MATCH = Match("w1", "ns-2 lean", 100, 1, must=3.8)
@@ -142,7 +143,7 @@ def test_peers_are_given_the_network_that_runs_here():
         assert core["queue"]["kind"] == net.queue.lower()
         assert len(scenario["flows"]) == net.each * len(net.kinds)
         if name != "w2":
-            noise = scenario["links"]["left0"]["jitter"]
+            noise = values(told)["links"]["left0"]["jitter"]
             assert units.seconds(noise) == pytest.approx(net.service_s, abs=1e-9)
 
 

@@ -10,6 +10,8 @@ import talkspurt
 from command import talkspurt as command
 from talkspurt import exporting, metrics, units
 from talkspurt.metrics import breaker, catalogue, packets, sharing
+from talkspurt.resolved import values
+from talkspurt.scenario import read
 
 PAPER = """
 title = "On paper"
@@ -276,11 +278,15 @@ def test_fair_shares_are_max_min_fair():
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("1500us", 0.0015), ("2µs", 2e-6), ("0.1ms", 0.0001), ("2.5s", 2.5), ("1min", 60.0)],
+    [("1500us", 0.0015), ("2us", 2e-6), ("0.1ms", 0.0001), ("2.5s", 2.5), ("1min", 60.0)],
 )
 def test_durations_are_read_alike_everywhere(text, expected):
-    assert units.seconds(text) == expected
+    plan = read(PAPER, set={"duration": "70s", "flows.beat.start": text}).plan
+    found = values(plan.resolved(0))["flows"]["beat"]["start"]
+    assert units.seconds(found) == expected
     assert sharing.seconds is units.seconds
+    with pytest.raises(ValueError, match="is not in bit/s"):
+        units.bits(found)
 
 
 def test_a_flow_that_floods_would_be_stopped_and_a_call_would_not():

@@ -42,6 +42,12 @@ class RunError(RuntimeError):
 def load(text: str, name: str, base: str, sets: list[tuple[str, str]], seed: int | None) -> Plan:
     """Read a scenario; ``base`` is the folder its files are relative to."""
 
+def values(resolved: str) -> str:
+    """Values of a resolved scenario as JSON: see :mod:`talkspurt.resolved`."""
+
+def lines(text: str) -> list[tuple[str, int]]:
+    """The line of each key of a scenario's text."""
+
 def schema() -> str:
     """JSON Schema of a scenario."""
 

@@ -6,10 +6,10 @@ Warnings are drawn from the flows table, and from a scenario before it runs.
 from __future__ import annotations
 
 import math
-import tomllib
 from typing import TYPE_CHECKING, Any
 
 from talkspurt.format import time_text
+from talkspurt.resolved import values
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,7 +34,7 @@ def cautions(flows: pl.DataFrame) -> list[str]:
 
 def openings(resolved: str) -> list[str]:
     """Speech in a resolved scenario that begins before its transport's handshake can be over."""
-    flows = tomllib.loads(resolved).get("flows", {})
+    flows = values(resolved).get("flows", {})
     return _few(
         f"{name}: `lead` of its source is 0, so the first frame waits for the handshake of "
         f"{flow['transport']['kind'].upper()}, and playout counted from its arrival is that much "
@@ -47,7 +47,7 @@ def openings(resolved: str) -> list[str]:
 def _hurries(flow: dict[str, Any]) -> bool:
     source = flow.get("source", {})
     first: bool = flow.get("playout", {}).get("anchor", "first_arrival") == "first_arrival"
-    at_once: bool = source.get("kind") == "speech" and source.get("lead", "0ns") == "0ns"
+    at_once: bool = source.get("kind") == "speech" and not source.get("lead")
     return at_once and first
 
 

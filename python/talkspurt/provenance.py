@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import tomllib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from talkspurt import _core
+from talkspurt.resolved import values
 
 
 def engine() -> str:
@@ -30,7 +30,7 @@ def text(resolved: str) -> str:
 
 def files(resolved: str) -> dict[str, str]:
     """Files that a scenario with every default written out names, each with its hash."""
-    return {name: _hash(Path(name)) for name in _named(tomllib.loads(resolved))}
+    return {name: _hash(Path(name)) for name in _named(values(resolved))}
 
 
 def of(resolved: str) -> dict[str, Any]:

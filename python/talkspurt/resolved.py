@@ -1,7 +1,7 @@
 """The values of a resolved scenario, as Rust reads them; nothing is parsed here.
 
-A resolved scenario is TOML in which every default is written out. :func:`values` gives it as dicts and
-lists in which each quantity is a :class:`Quantity`: a number of seconds, bit/s or bytes that
+A resolved scenario is TOML in which every default is written out. :func:`values` gives it as dicts
+and lists in which each quantity is a :class:`Quantity`: a number of seconds, bit/s or bytes that
 remembers its text.
 """
 

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from talkspurt import _core
 from talkspurt.audio import Audio
 from talkspurt.disk import reading
+from talkspurt.resolved import values
 from talkspurt.saving import Saved
 from talkspurt.scenario import Question
 from talkspurt.visible import whole
@@ -392,9 +393,7 @@ def finite(value: Any) -> Any:
 
 def recorded(resolved: str) -> dict[str, Any]:
     """What a resolved scenario asks to be recorded beside the summary."""
-    import tomllib
-
-    record: dict[str, Any] = tomllib.loads(resolved).get("record", {})
+    record: dict[str, Any] = values(resolved).get("record", {})
     return record
 
 

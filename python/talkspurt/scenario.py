@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from talkspurt import _core, disk
+from talkspurt.resolved import Quantity
 from talkspurt.visible import whole
 
 Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
@@ -105,6 +106,8 @@ def toml_value(value: object) -> str:
     """A value as TOML writes it on one line."""
     if isinstance(value, bool):
         return "true" if value else "false"
+    if isinstance(value, Quantity):
+        return _text_value(value.text)
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):

@@ -1,36 +1,26 @@
-"""Quantities of a resolved scenario as numbers: seconds, bits per second, bytes."""
+"""Numbers of quantities of a resolved scenario, each of its own unit."""
 
 from __future__ import annotations
 
-import re
-
-SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-BITS = {"bit/s": 1, "kbit/s": 1_000, "Mbit/s": 1_000_000, "Gbit/s": 1_000_000_000}
-BYTES = {"B": 1, "kB": 1_000, "MB": 1_000_000, "GB": 1_000_000_000}
-QUANTITY = re.compile(r"([0-9.]+)\s*(\S+)")
+from talkspurt.resolved import Quantity
 
 
-def _parts(text: str) -> tuple[str, str]:
-    found = QUANTITY.fullmatch(text)
-    if found is None:
-        raise ValueError(f"{text!r} is no quantity")
-    return found[1], found[2]
+def _number(quantity: Quantity, unit: str) -> float:
+    if quantity.unit != unit:
+        raise ValueError(f"{quantity.text!r} is not in {unit}")
+    return float(quantity)
 
 
-def seconds(text: str) -> float:
+def seconds(quantity: Quantity) -> float:
     """A duration in seconds."""
-    number, unit = _parts(text)
-    # A scenario's times are whole nanoseconds: 0.1 ms is then the double nearest to 0.0001.
-    return round(float(number) * SECONDS[unit] * 1e9) / 1e9
+    return _number(quantity, "s")
 
 
-def bits(text: str) -> int:
+def bits(quantity: Quantity) -> int:
     """A rate in bits per second."""
-    number, unit = _parts(text)
-    return round(float(number) * BITS[unit])
+    return round(_number(quantity, "bit/s"))
 
 
-def size(text: str) -> int:
+def size(quantity: Quantity) -> int:
     """A size in bytes."""
-    number, unit = _parts(text)
-    return round(float(number) * BYTES[unit])
+    return round(_number(quantity, "B"))

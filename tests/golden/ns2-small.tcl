@@ -6,8 +6,8 @@
 #
 # Each line ends with its source: a line of the scenario, --set, or a default.
 # * playout and opinion scores are left out: ns-2 plays nothing
-# * flows.call.start_spread: drawn by ns-2's dice; 0s for none
-# * losses on links are drawn by ns-2's dice; compare several seeds
+# * flows.call.start_spread: random in ns-2; 0s for none
+# * losses on links are random in ns-2; compare several seeds
 
 set trace_file "./scenario.tr"
 if {$argc > 0} { set trace_file [lindex $argv 0] }

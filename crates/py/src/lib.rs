@@ -34,6 +34,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<outcome::Outcome>()?;
     module.add_function(wrap_pyfunction!(plan::load, module)?)?;
     module.add_function(wrap_pyfunction!(plan::schema, module)?)?;
+    module.add_function(wrap_pyfunction!(plan::values, module)?)?;
+    module.add_function(wrap_pyfunction!(plan::lines, module)?)?;
     module.add_function(wrap_pyfunction!(opinion::opinion, module)?)?;
     module.add_function(wrap_pyfunction!(version, module)?)?;
     Ok(())

@@ -7,12 +7,12 @@ gauge: it holds its value until it changes.
 from __future__ import annotations
 
 import math
-import tomllib
 from typing import TYPE_CHECKING
 
 from talkspurt.figures.style import FAINT, INK, label_ends, sheet
 from talkspurt.figures.time import styles_of
 from talkspurt.metrics.catalogue import column
+from talkspurt.resolved import values
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,7 +171,7 @@ def bucket(result: Result, flow: str | None, link: str | None) -> Figure | None:
 
 def ladder(result: Result, direction: str) -> list[str]:
     """Names of the encodings a direction's source can send in, best first."""
-    scenario = tomllib.loads(result.scenario)
+    scenario = values(result.scenario)
     flow = scenario["flows"].get(direction.removesuffix(REVERSE), {})
     source = flow.get("reverse" if direction.endswith(REVERSE) else "source", {})
     rungs = source.get("ladder", [])

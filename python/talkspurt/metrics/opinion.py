@@ -8,12 +8,12 @@ gives the call's score.
 from __future__ import annotations
 
 import json
-import tomllib
 from typing import TYPE_CHECKING
 
 import polars as pl
 
 from talkspurt import _core
+from talkspurt.resolved import plain, values
 
 if TYPE_CHECKING:
     from talkspurt.result import Result
@@ -44,7 +44,7 @@ def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     that is no speech.
     """
     name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
-    told = tomllib.loads(result.scenario)["flows"][name]
+    told = values(result.scenario)["flows"][name]
     frames = result.frames(flow).sort("index")
     if frames.is_empty():
         return pl.DataFrame(schema=SCHEMA)
@@ -54,7 +54,7 @@ def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     # What was not delivered, and would have been played after the end, is not judged.
     decided = pl.col("fate").is_in(["played", "late", "discarded"]).fill_null(value=True)
     due = pl.col("captured_s") + longest < result.duration_s - 1e-9
-    asked = json.dumps(told)
+    asked = json.dumps(plain(told))
     usual = delays.quantile(0.5, "lower")  # the nearest-rank median, as everywhere
     rows = []
     for row in _windows(frames.filter(decided | due), bin_s).iter_rows(named=True):

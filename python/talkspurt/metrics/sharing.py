@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from talkspurt.resolved import values
 from talkspurt.result import recorded
 from talkspurt.units import seconds
 
@@ -39,10 +40,8 @@ def bin_width(result: Result) -> float:
 
 def window(result: Result) -> tuple[float, float]:
     """Start and end of the window of measurement in seconds."""
-    import tomllib
-
-    measure = tomllib.loads(result.scenario).get("measure", {})
-    low = seconds(measure.get("from", "0s"))
+    measure = values(result.scenario).get("measure", {})
+    low = seconds(measure["from"]) if "from" in measure else 0.0
     return low, seconds(measure["to"]) if "to" in measure else result.duration_s
 
 

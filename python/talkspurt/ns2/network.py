@@ -15,6 +15,7 @@ from typing import Any
 from talkspurt import units
 from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.tcl import Tcl, number
+from talkspurt.resolved import plain
 
 MEDIUM = {
     "jitter": ("0ns", "its links delay every packet alike"),
@@ -95,7 +96,7 @@ def _direction(
 
     for key, (nothing, why) in MEDIUM.items():
         found, path = value(key)
-        if found != nothing:
+        if plain(found) != nothing:
             said.findings.refuse(path, why, f"--set {path}={nothing}".replace("False", "false"))
     (rate, rate_path), (delay, delay_path) = value("rate"), value("delay")
     (queue, queue_path), (loss, loss_path) = value("queue"), value("loss")

@@ -11,6 +11,7 @@ from typing import Any
 
 from talkspurt import _core
 from talkspurt.ns2.source_map import SourceMap
+from talkspurt.resolved import Quantity
 from talkspurt.scenario import toml_value
 
 
@@ -108,6 +109,6 @@ class Part:
         for part in self._parts:
             part.rest()
         for key, value in self._left.items():
-            if value not in (None, False, 0, {}, []):
+            if isinstance(value, Quantity) or value not in (None, False, 0, {}, []):
                 self.findings.refuse(self.at(key), f"nothing there is like {toml_value(value)}")
         self._left.clear()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,7 @@ from talkspurt.ns2.network import Wire
 from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.source_map import SourceMap
 from talkspurt.ns2.tcl import Tcl, number, word
+from talkspurt.resolved import Quantity, values
 from talkspurt.scenario import Question
 
 BYTES_A_HOP = 190
@@ -69,7 +69,7 @@ def write(question: Question) -> Script:
         findings.refuse("axes", "a script is one run", "--set axes=[]")
     if plan.replications > 1:
         findings.refuse("replications.count", "a script is one run", "--set replications.count=1")
-    scenario = Part(tomllib.loads(plan.resolved(0)), "", findings)
+    scenario = Part(values(plan.resolved(0)), "", findings)
     topology = json.loads(plan.topology(0))
     return _Writer(question, findings, scenario, topology).write()
 
@@ -110,7 +110,9 @@ class _Writer:
         self.findings.raise_if_any()
         if "lossy $n(" in tcl.text():
             self.procedures.append(network.LOSSY)
-            self.findings.note("losses on links are drawn by ns-2's dice; compare several seeds")
+            self.findings.note(
+                "losses on links are random in ns-2; compare several seeds"
+            )
         if "\nclock {" in tcl.text():
             self.procedures.append(source.CLOCK)
         estimate = round(BYTES_A_HOP * self._hops(wires))
@@ -217,14 +219,21 @@ class _Writer:
         self.findings.note("playout and opinion scores are left out: ns-2 plays nothing")
 
     def _start(
-        self, part: Part, name: str, start: str, spread: str | None, first: source.Source
+        self,
+        part: Part,
+        name: str,
+        start: Quantity,
+        spread: Quantity | None,
+        first: source.Source,
     ) -> None:
         bound = first.interval_s if spread is None else units.seconds(spread)
         opened = number(units.seconds(start))
         if not bound:
             self.body.add(f"set t({name}) {opened}", part.at("start"), start)
             return
-        self.findings.note(f"{part.at('start_spread')}: drawn by ns-2's dice; 0s for none")
+        self.findings.note(
+            f"{part.at('start_spread')}: random in ns-2; 0s for none"
+        )
         self.body.add(
             f"set t({name}) [expr {{{opened} + [$dice uniform 0 {number(bound)}]}}]",
             part.at("start_spread"), spread, "" if spread else "an interval",

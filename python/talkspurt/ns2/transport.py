@@ -199,18 +199,16 @@ def _tcp(flow: Flow) -> Agents:
     return agents
 
 
-USUAL_BUFFER = "4MB"
+USUAL_BUFFER = 4_000_000
 """A send buffer that nothing here ever fills."""
 
 
 def _must_take_all(knobs: Part) -> None:
     """Refuse a send buffer that may be full: ns-2 has none."""
     said = knobs.take("send_buffer")
-    if units.size(said) < units.size(USUAL_BUFFER):
+    if units.size(said) < USUAL_BUFFER:
         path = knobs.at("send_buffer")
-        knobs.findings.refuse(
-            path, "its agents take all that comes", f"--set {path}={USUAL_BUFFER}"
-        )
+        knobs.findings.refuse(path, "its agents take all that comes", f"--set {path}=4MB")
 
 
 def _framed(source: Source) -> int:
@@ -425,8 +423,8 @@ def _tfrc(flow: Flow) -> Agents:
             f"--set '{flow.part.at('source')}={toml_value(greedy)}'",
         )  # fmt: skip
     unit = source.payload_bytes or 1000
-    nominal = rate.take("nominal_size") or "1000B"
-    if units.size(nominal) != unit:
+    nominal = rate.take("nominal_size")
+    if (units.size(nominal) if nominal else 1000) != unit:
         path = rate.at("nominal_size")
         findings.refuse(path, "it computes with what it sends", f"--set {path}={unit}B")
     for key, wanted in (
