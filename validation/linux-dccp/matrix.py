@@ -272,9 +272,9 @@ def judge(
     tally, packets = result["tally"], result["packets"]
     # A server that refuses one client waits for the next.
     must(tally["gave_up"] == (case.opens == "kernel" and not case.connects), "our side gave up")
-    garbage = packets["rx_error"]
-    only_crossed = set(garbage) <= {"Unexpected"} and sum(garbage.values()) <= crossed(packets)
-    must(only_crossed or case.loss > 0 or case.late, f"garbage: {garbage}")
+    errors = packets["rx_error"]
+    only_crossed = set(errors) <= {"Unexpected"} and sum(errors.values()) <= crossed(packets)
+    must(only_crossed or case.loss > 0 or case.late, f"errors: {errors}")
     must(dissected["bad_checksums"] == 0, "tshark finds wrong checksums")
     must(dissected["malformed"] == 0, "tshark finds malformed packets")
     must(result["unsent_packets"] == 0, "packets that were not sent")
@@ -302,7 +302,7 @@ def judge(
         must(packets["received"].get("Sync", 0) > 0, "the kernel sent no Sync")
         must(packets["sent"].get("SyncAck", 0) > 0, "we sent no SyncAck")
     # What was held so long that its number lies before our window is refused (RFC 4340 §7.5.3).
-    refused = min(held, garbage.get("OutOfWindow", 0))
+    refused = min(held, errors.get("OutOfWindow", 0))
     for side, sender, receiver, gone, late in (
         ("kernel", tally, theirs, lost["outbound"], 0),
         ("our side", theirs, tally, lost["inbound"], refused),

@@ -191,7 +191,7 @@ def judge(case: Case, result: dict) -> list[str]:
     if not ours:
         return ["our side says nothing"]
     record, segments = ours["record"], ours["segments"]
-    sent, received, garbage = segments["sent"], segments["received"], segments["rx_error"]
+    sent, received, errors = segments["sent"], segments["received"], segments["rx_error"]
     for name, digests in result["digests"].items():
         must(digests["sent"] == digests["received"], f"{name}: the bytes are others")
     out, back = case.bytes
@@ -201,7 +201,7 @@ def judge(case: Case, result: dict) -> list[str]:
     must(not record["gave_up"], "our side gave up")
     must(kernel["end"] == "closed", f"the kernel's side: {kernel['end']}")
     must(ours["unsent_packets"] == 0, "packets that could not be sent")
-    must(not {"Malformed", "Checksum"} & set(garbage), f"garbage: {garbage}")
+    must(not {"Malformed", "Checksum"} & set(errors), f"errors: {errors}")
     must(not shark["items"], f"tshark: {shark['items']}")
     must(shark["bad_checksums"] == 0, "tshark finds wrong checksums")
     for way, count in (("sent", sent), ("received", received)):

@@ -141,8 +141,8 @@ def judge(case: Case, ours: list[dict], theirs: list[dict], read: dict) -> list[
     for way, count in (("sent", case.ours), ("received", case.theirs)):
         must(not count or chunks(mine, way).get(data), f"no {data} {way}")
         must(not mine["packets"][way]["causes"], f"{way}: causes {mine['packets'][way]['causes']}")
-    garbage = {kind for kind in mine["packets"]["rx_error"] if kind != "Unexpected"}
-    must(not garbage, f"garbage: {mine['packets']['garbage']}")
+    errors = {kind for kind in mine["packets"]["rx_error"] if kind != "Unexpected"}
+    must(not errors, f"errors: {mine['packets']['rx_error']}")
     seen = mine["impairments"]["inbound"], mine["impairments"]["outbound"]
     must(
         read["packets"] == sum(way[kind] for way in seen for kind in way if kind != DATA_LOST),
