@@ -16,6 +16,7 @@ from talkspurt import units
 from talkspurt.ns2.reading import Findings, Part
 from talkspurt.ns2.tcl import Tcl, number
 from talkspurt.resolved import plain
+from talkspurt.scenario import toml_value
 
 MEDIUM = {
     "jitter": ("0ns", "its links delay every packet alike"),
@@ -105,7 +106,7 @@ def _direction(
     kind, limit, place = _queue(tcl, Part(queue, queue_path, said.findings), bits)
     tcl.add(
         f"$ns simplex-link {nodes} {bits} {number(seconds)} {kind}",
-        rate_path, rate, words=f"{delay_path.rsplit('.', 1)[-1]} = {delay!r}".replace("'", '"'),
+        rate_path, rate, words=f"{delay_path.rsplit('.', 1)[-1]} = {toml_value(delay)}",
     )  # fmt: skip
     tcl.add(f"$ns queue-limit {nodes} {limit}", *place)
     if loss:

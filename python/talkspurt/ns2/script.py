@@ -110,9 +110,7 @@ class _Writer:
         self.findings.raise_if_any()
         if "lossy $n(" in tcl.text():
             self.procedures.append(network.LOSSY)
-            self.findings.note(
-                "losses on links are random in ns-2; compare several seeds"
-            )
+            self.findings.note("losses on links are random in ns-2; compare several seeds")
         if "\nclock {" in tcl.text():
             self.procedures.append(source.CLOCK)
         estimate = round(BYTES_A_HOP * self._hops(wires))
@@ -231,9 +229,7 @@ class _Writer:
         if not bound:
             self.body.add(f"set t({name}) {opened}", part.at("start"), start)
             return
-        self.findings.note(
-            f"{part.at('start_spread')}: random in ns-2; 0s for none"
-        )
+        self.findings.note(f"{part.at('start_spread')}: random in ns-2; 0s for none")
         self.body.add(
             f"set t({name}) [expr {{{opened} + [$dice uniform 0 {number(bound)}]}}]",
             part.at("start_spread"), spread, "" if spread else "an interval",
