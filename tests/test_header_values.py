@@ -197,3 +197,17 @@ def test_dccp_receive_rate(told, faults):
     packets += [Packet(0.1 + 0.2 * at, False, DATA, 1 + at, None, [], 100) for at in range(1, 11)]
     packets += [acknowledge(11, (194, told.to_bytes(4, "big")), seconds=2.1)]
     assert headers.dccp(packets)["faults"] == faults
+
+
+@pytest.mark.parametrize(("told", "faults"), [(10_000, 0), (20_000, 0), (3_000, 1), (500, 1), (100_000, 1)])
+def test_dccp_receive_rate_over_a_round_trip(told, faults):
+    # 100 B every 50 ms, and an acknowledgement of ours that was acknowledged after 10 ms: RFC 5348
+    # §6.2 has 100 B over about 10 ms. Over less than half of that, or over the 50 ms, it has not.
+    packets = [
+        Packet(0.0, False, DATA, 1, None, [], 100),
+        acknowledge(1, (194, RATE), seconds=0.001),
+    ]
+    packets += [Packet(0.011, False, ACK, 2, 1)]
+    packets += [Packet(0.05 * at, False, DATA, 2 + at, None, [], 100) for at in range(1, 11)]
+    packets += [acknowledge(12, (194, told.to_bytes(4, "big")), seconds=0.5001)]
+    assert headers.dccp(packets)["faults"] == faults

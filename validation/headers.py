@@ -432,6 +432,8 @@ class Half:
         """Lost packets without data, which no loss interval counts (RFC 4342 §6.1)."""
         self.reported: float | None = None
         """When the last Receive Rate was sent."""
+        self.rtts: list[float] = []
+        """From a packet of the receiver to its acknowledgement, in seconds."""
 
     def arrived(self, seq: int, now: float) -> None:
         """Takes a packet."""
@@ -443,10 +445,15 @@ class Half:
         self.top = sorted({*self.top, seq})[-NDUPACK:]
 
 
+CAPTURE_S = 0.002
+"""How far apart the instants of capture and of computation may be."""
+
+
 def dccp(packets: Iterable[DccpPacket]) -> dict:
     """Checks acknowledgement numbers, Ack Vectors and the options of CCID 3 of both sides."""
     faults = Faults()
     to_us, to_them = Half(), Half()
+    sent: dict[int, float] = {}
     for number, packet in enumerate(packets, 1):
         lost = packet.comment.startswith("lost")
         if lost and packet.kind not in DATA_TYPES:
@@ -455,6 +462,10 @@ def dccp(packets: Iterable[DccpPacket]) -> dict:
             continue
         where = f"packet {number}"
         half = to_us if packet.ours else to_them
+        if packet.ours:
+            sent.setdefault(packet.seq, packet.seconds)
+        elif packet.ack in sent:
+            to_us.rtts.append(packet.seconds - sent.pop(packet.ack))
         if packet.kind in ACK_TYPES and packet.ack is not None:
             who = "our" if packet.ours else "their"
             judge_dccp(half, packet, who, where, faults)
@@ -531,7 +542,7 @@ def judge_intervals(
     faults: Faults,
 ) -> None:
     """Loss Intervals (RFC 4342 §8.6.1): what the lossless parts hold, how the lossy ones begin."""
-    for lossless, loss, data in intervals:
+    for number, (lossless, loss, data) in enumerate(intervals):
         first = place - lossless + 1
         known = [seq for seq in range(first, place + 1) if packet_known(half, seq)]
         missing = [seq for seq in known if seq not in half.times and seq not in half.harmless]
@@ -543,20 +554,24 @@ def judge_intervals(
             gone = begin not in half.times or begin in half.late
             words = f"{where}: our lossy part begins with {begin}, which was received"
             faults.check("our lossy parts", gone, words)
-        right = data <= lossless + loss
+        # RFC 4342 §6.1.1: the data length of the connection's first interval, which has no lossy
+        # part, is computed and may be longer than its sequence length.
+        computed = number == len(intervals) - 1 and loss == 0
+        right = computed or data <= lossless + loss
         faults.check(f"{who} data lengths", right, f"{where}: data length {data} of an interval")
         place = begin - 1
 
 
 def judge_rate(half: Half, now: float, told: int, who: str, where: str, faults: Faults) -> None:
-    """Receive Rate (RFC 4342 §8.3): the bytes that arrived in t seconds, over t.
+    """Receive Rate: the bytes that arrived in the last t seconds, over t.
 
-    t is the time since the last report, or the round-trip time if that is longer. The latter is not
-    on the wire, so a report that does not follow from the former must follow from a longer t. Only
-    ours can be compared: our arrivals are in the capture.
+    By RFC 5348 §6.2 t is the round-trip time, however long ago the last report was; by RFC 4342
+    §8.3 the time since then, or the round-trip time if that is longer. The receiver's estimate of
+    the round-trip time is not on the wire, but the capture has round-trip times, between which it
+    lies. Only ours can be compared: our arrivals are in the capture.
     """
     before, half.reported = half.reported, now
-    if who != "our" or before is None or now <= before:
+    if who != "our" or before is None or now <= before or told == 0:
         return
     size = max((size for _, size in half.data[-1:]), default=0)
 
@@ -565,8 +580,22 @@ def judge_rate(half: Half, now: float, told: int, who: str, where: str, faults: 
         # The instants of capture and of computation may lie on both sides of an arrival.
         return abs(told * (now - begin) - count) <= 1.25 * size
 
+    def in_round_trip() -> bool:
+        recent = [(at, size) for at, size in half.data if now - 1 < at <= now]
+        count = 0
+        for place in range(len(recent) - 1, -1, -1):
+            at, size = recent[place]
+            count += size
+            span = count / told
+            older = recent[place - 1][0] if place else -1.0
+            holds = now - at - CAPTURE_S <= span <= now - older + CAPTURE_S
+            if holds and 0.5 * min(half.rtts) <= span <= 2 * max(half.rtts):
+                return True
+        return False
+
     longer = (at for at, _ in half.data if now - 1 < at <= before)
     right = follows(before) or any(follows(at) for at in longer)
+    right = right or (bool(half.rtts) and in_round_trip())
     faults.check("our receive rates", right, f"{where}: X_recv {told} B/s")
 
 

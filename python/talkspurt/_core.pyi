@@ -42,6 +42,9 @@ class RunError(RuntimeError):
 def load(text: str, name: str, base: str, sets: list[tuple[str, str]], seed: int | None) -> Plan:
     """Read a scenario; ``base`` is the folder its files are relative to."""
 
+def metrics() -> str:
+    """The metrics that every run has, as JSON."""
+
 def values(resolved: str) -> str:
     """Values of a resolved scenario as JSON: see :mod:`talkspurt.resolved`."""
 

@@ -20,6 +20,10 @@ mod adding_a_transport {}
 #[doc = include_str!("../../../docs/adding-a-controller.md")]
 mod adding_a_controller {}
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-metric.md")]
+mod adding_a_metric {}
+
 pub mod body;
 pub mod congestion;
 pub mod dccp;
@@ -28,6 +32,7 @@ pub mod external;
 pub mod frame;
 pub mod gauge;
 pub mod math;
+pub mod metric;
 pub mod octets;
 pub mod packet;
 pub mod probe;

@@ -33,6 +33,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<run::Count>()?;
     module.add_class::<outcome::Outcome>()?;
     module.add_function(wrap_pyfunction!(plan::load, module)?)?;
+    module.add_function(wrap_pyfunction!(outcome::metrics, module)?)?;
     module.add_function(wrap_pyfunction!(plan::schema, module)?)?;
     module.add_function(wrap_pyfunction!(plan::values, module)?)?;
     module.add_function(wrap_pyfunction!(plan::lines, module)?)?;

@@ -7,9 +7,11 @@ use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule};
-use talkspurt_record::Table as Batches;
-
+use serde_json::{Value, json};
 use talkspurt_experiment::Finished;
+use talkspurt_proto::gauge::Gauge;
+use talkspurt_proto::metric::Metric;
+use talkspurt_record::Table as Batches;
 
 /// The name the Arrow PyCapsule interface gives a stream.
 const STREAM: &CStr = c"arrow_array_stream";
@@ -70,6 +72,28 @@ impl Outcome {
         let audio = self.finished.audio.iter().find(|audio| audio.flow == flow)?;
         Some((pcm(py, &audio.sent), pcm(py, &audio.received), audio.sample_rate))
     }
+}
+
+/// Every metric that a run has, as JSON: the columns of flows and links, and the gauges.
+#[pyfunction]
+pub(crate) fn metrics() -> String {
+    let tables = [
+        ("flows", talkspurt_record::FLOW_METRICS),
+        ("links", talkspurt_record::LINK_METRICS),
+        ("gauges", Gauge::METRICS),
+    ];
+    let entry = |table: &str, metric: &Metric| {
+        json!({
+            "name": metric.name, "table": table, "label": metric.label, "unit": metric.unit,
+            "shown_unit": metric.shown_unit, "scale": metric.scale, "digits": metric.digits,
+            "meaning": metric.meaning.trim(), "formula": metric.formula, "source": metric.source,
+            "better": metric.better.name(), "least": metric.min,
+            // JSON has no infinity.
+            "most": metric.max.is_finite().then_some(metric.max),
+        })
+    };
+    let all = tables.iter().flat_map(|(table, all)| all.iter().map(|one| entry(table, one)));
+    Value::Array(all.collect()).to_string()
 }
 
 /// A table on its way to Python.

@@ -72,11 +72,59 @@ impl Columns {
         self.maybe_float(name, values.map(Moment::as_secs_f64))
     }
 
+    /// A column of numbers.
+    pub(crate) fn number<T: Number>(self, name: &str, values: impl Iterator<Item = T>) -> Self {
+        T::column(self, name, values)
+    }
+
     pub(crate) fn finish(self) -> RecordBatch {
         let schema = Arc::new(Schema::new(self.fields));
         RecordBatch::try_new(schema, self.arrays).expect("columns of one table are of one length")
     }
 }
+
+/// A number that a column can hold.
+pub(crate) trait Number: Sized {
+    fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns;
+}
+
+impl Number for u64 {
+    fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns {
+        columns.count(name, values)
+    }
+}
+impl Number for Option<u64> {
+    fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns {
+        columns.maybe_count(name, values)
+    }
+}
+impl Number for Option<f64> {
+    fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns {
+        columns.maybe_float(name, values)
+    }
+}
+
+/// Makes the metrics of a table, and the function that adds their columns.
+macro_rules! columns_of {
+    (
+        $metrics:ident, $numbers:ident of $row:ty:
+        $($(#[doc = $doc:literal])+ $name:ident = $metric:expr, $get:expr;)*
+    ) => {
+        /// The metrics of the table, in the order of its columns.
+        pub const $metrics: &[Metric] = &[
+            $(Metric { name: stringify!($name), meaning: concat!($($doc),+), ..$metric }),*
+        ];
+
+        fn $numbers(columns: Columns, rows: &[$row]) -> Columns {
+            $(
+                let get: fn(&$row) -> _ = $get;
+                let columns = columns.number(stringify!($name), rows.iter().map(get));
+            )*
+            columns
+        }
+    };
+}
+pub(crate) use columns_of;
 
 /// An instant that may not have come, in eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

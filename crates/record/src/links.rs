@@ -2,10 +2,11 @@
 //! from counters sampled while every link stands at the same instant; no packet is looked at.
 
 use arrow_array::RecordBatch;
+use talkspurt_proto::metric::{MILLISECONDS, Metric, PACKETS};
 use talkspurt_proto::probe::{Control, DropReason, LinkCounters};
 use talkspurt_proto::time::{Duration, Instant};
 
-use crate::columns::Columns;
+use crate::columns::{Columns, columns_of};
 use crate::layout::{Layout, LinkInfo};
 use crate::sojourn::{Bin, Sojourn, Sojourns};
 
@@ -15,6 +16,8 @@ use crate::sojourn::{Bin, Sojourn, Sojourns};
 pub struct LinkSummary {
     /// Name of the direction.
     pub name: String,
+    /// What it transmits in bit/s; where it changes, what it begins with.
+    pub rate_bps: u64,
     /// Share of the window in which the transmitter was busy.
     pub utilisation: Option<f64>,
     /// Packets whose transmission began.
@@ -37,6 +40,12 @@ pub struct LinkSummary {
     pub queue_mean_bytes: Option<f64>,
     /// How long packets waited, if that was recorded.
     pub sojourn: Sojourn,
+}
+
+impl LinkSummary {
+    fn dropped(&self, why: DropReason) -> Option<u64> {
+        self.drops.map(|drops| drops[why as usize])
+    }
 }
 
 /// Samples on their way to becoming tables.
@@ -138,19 +147,24 @@ impl Links {
     }
 
     pub(crate) fn summaries(&self, layout: &Layout) -> Vec<LinkSummary> {
-        let named = |name: &str| LinkSummary { name: name.to_owned(), ..LinkSummary::default() };
+        let named = |info: &LinkInfo| LinkSummary {
+            name: info.name.clone(),
+            rate_bps: info.rate_bps,
+            ..LinkSummary::default()
+        };
         let summary = |(index, info): (usize, &LinkInfo)| {
-            self.summary(index, layout.window(), &info.name).unwrap_or_else(|| named(&info.name))
+            self.summary(index, layout.window(), info).unwrap_or_else(|| named(info))
         };
         layout.links.iter().enumerate().map(summary).collect()
     }
 
-    fn summary(&self, index: usize, window: Duration, name: &str) -> Option<LinkSummary> {
+    fn summary(&self, index: usize, window: Duration, info: &LinkInfo) -> Option<LinkSummary> {
         let before = self.at_from.as_ref()?.get(index)?;
         let after = self.at_to.as_ref()?.get(index)?;
         let span = Span::between(before, after, window)?;
         Some(LinkSummary {
-            name: name.to_owned(),
+            name: info.name.clone(),
+            rate_bps: info.rate_bps,
             utilisation: Some(span.utilisation),
             sent_packets: Some(after.sent_packets - before.sent_packets),
             sent_bytes: Some(after.sent_bytes - before.sent_bytes),
@@ -192,37 +206,150 @@ impl Links {
     }
 }
 
+columns_of! {
+    LINK_METRICS, numbers of LinkSummary:
+    /// What the link transmits; where it changes, what it begins with.
+    rate_bps = Metric::of("bit/s", "kbit/s", 0.001, 0).described(
+        "rate",
+        "as the scenario says",
+        "talkspurt's own count",
+    ), |row| row.rate_bps;
+    /// Share of the window in which the transmitter was sending.
+    utilisation = Metric::of("1", "%", 100.0, 1).described(
+        "utilisation",
+        "time busy ÷ length of the window",
+        "talkspurt's own count",
+    ), |row| row.utilisation;
+    /// Packets of all flows whose transmission began, control packets among them.
+    sent_packets = PACKETS.described(
+        "packets",
+        "counted when a packet leaves the queue",
+        "talkspurt's own count",
+    ), |row| row.sent_packets;
+    /// Their IP bytes. What framing adds is not counted.
+    sent_bytes = Metric::of("bytes", "", 1.0, 0).described(
+        "bytes",
+        "Σ IP length of packets that left the queue",
+        "talkspurt's own count",
+    ), |row| row.sent_bytes;
+    /// Packets of all flows that ended here: full queue, medium, outage, or too long.
+    drops = PACKETS.described(
+        "dropped",
+        "full + early + medium + down + too big + retries",
+        "talkspurt's own count",
+    ), |row| row.drops.map(|all| all.iter().sum::<u64>());
+    /// Packets that came to a full queue.
+    drops_full = PACKETS.described(
+        "dropped, full",
+        "counted when dropped",
+        "talkspurt's own count",
+    ), |row| row.dropped(DropReason::Full);
+    /// Packets that a queue's discipline dropped before it was full.
+    drops_early = PACKETS.described(
+        "dropped, early",
+        "counted when dropped",
+        "talkspurt's own count",
+    ), |row| row.dropped(DropReason::Early);
+    /// Packets that the medium lost: at random, in bursts, by bits.
+    drops_medium = PACKETS.described(
+        "dropped, medium",
+        "counted when dropped",
+        "talkspurt's own count",
+    ), |row| row.dropped(DropReason::Medium);
+    /// Packets that met a link which was down.
+    drops_down = PACKETS.described(
+        "dropped, down",
+        "counted when dropped",
+        "talkspurt's own count",
+    ), |row| row.dropped(DropReason::Down);
+    /// Packets longer than the link takes.
+    drops_too_big = PACKETS.described(
+        "dropped, too big",
+        "counted when dropped",
+        "talkspurt's own count",
+    ), |row| row.dropped(DropReason::TooBig);
+    /// Packets sent on the air as often as may be, in vain.
+    drops_retries = PACKETS.described(
+        "dropped, retries",
+        "counted when dropped",
+        "talkspurt's own count",
+    ), |row| row.dropped(DropReason::Retries);
+    /// Packets that a queue marked with Congestion Experienced instead of dropping them.
+    marks = PACKETS.described(
+        "marked",
+        "counted by the link (RFC 3168 §5)",
+        "talkspurt's own count",
+    ), |row| row.marks;
+    /// Transmissions on the air that repeated one which was not acknowledged.
+    retries = PACKETS.described(
+        "retries",
+        "counted by the transmitter of a cell",
+        "talkspurt's own count",
+    ), |row| row.retries;
+    /// Transmissions on the air that met another's.
+    collisions = PACKETS.described(
+        "collisions",
+        "counted by the transmitter of a cell",
+        "talkspurt's own count",
+    ), |row| row.collisions;
+    /// Packets waiting for the transmitter, averaged over time, without the one being sent.
+    queue_mean_packets = Metric::of("packets", "", 1.0, 1).described(
+        "queue, mean",
+        "∫ queue dt ÷ length of the window",
+        "talkspurt's own count",
+    ), |row| row.queue_mean_packets;
+    /// The longest queue seen.
+    queue_max_packets = PACKETS.described(
+        "queue, longest",
+        "maximum over the window",
+        "talkspurt's own count",
+    ), |row| row.queue_max_packets;
+    /// IP bytes waiting for the transmitter, averaged over time.
+    queue_mean_bytes = Metric::of("bytes", "", 1.0, 0).described(
+        "queue, mean bytes",
+        "∫ bytes waiting dt ÷ length of the window",
+        "talkspurt's own count",
+    ), |row| row.queue_mean_bytes;
+    /// How long packets stood in the queue (RFC 8289: sojourn time), those that left it. Kept when
+    /// `record.sojourn` asks for it.
+    sojourn_mean_s = MILLISECONDS.described(
+        "wait, mean",
+        "mean of (transmission begins − packet comes)",
+        "talkspurt's own count",
+    ), |row| row.sojourn.mean_s;
+    /// Half the packets stood in the queue for less.
+    sojourn_p50_s = MILLISECONDS.described(
+        "wait, p50",
+        "nearest-rank quantile over packets",
+        "talkspurt's own count",
+    ), |row| row.sojourn.p50_s;
+    /// 95 % of the packets stood in the queue for less.
+    sojourn_p95_s = MILLISECONDS.described(
+        "wait, p95",
+        "nearest-rank quantile over packets",
+        "talkspurt's own count",
+    ), |row| row.sojourn.p95_s;
+    /// 99 % of the packets stood in the queue for less.
+    sojourn_p99_s = MILLISECONDS.described(
+        "wait, p99",
+        "nearest-rank quantile over packets",
+        "talkspurt's own count",
+    ), |row| row.sojourn.p99_s;
+    /// The longest that a packet stood in the queue.
+    sojourn_max_s = MILLISECONDS.described(
+        "wait, longest",
+        "maximum over packets",
+        "talkspurt's own count",
+    ), |row| row.sojourn.max_s;
+}
+
 /// The `links` table.
 pub(crate) fn table(layout: &Layout, rows: &[LinkSummary]) -> RecordBatch {
     let infos = || layout.links.iter();
     let far_ends: Vec<_> = infos().map(LinkInfo::far_end).collect();
-    let drops =
-        |why: DropReason| rows.iter().map(move |row| row.drops.map(|drops| drops[why as usize]));
-    Columns::default()
+    let columns = Columns::default()
         .text("name", rows.iter().map(|row| row.name.as_str()))
         .text("from", infos().map(|link| link.from.as_str()))
-        .text("to", far_ends.iter().map(AsRef::as_ref))
-        .count("rate_bps", infos().map(|link| link.rate_bps))
-        .maybe_float("utilisation", rows.iter().map(|row| row.utilisation))
-        .maybe_count("sent_packets", rows.iter().map(|row| row.sent_packets))
-        .maybe_count("sent_bytes", rows.iter().map(|row| row.sent_bytes))
-        .maybe_count("drops", rows.iter().map(|row| row.drops.map(|all| all.iter().sum())))
-        .maybe_count("drops_full", drops(DropReason::Full))
-        .maybe_count("drops_early", drops(DropReason::Early))
-        .maybe_count("drops_medium", drops(DropReason::Medium))
-        .maybe_count("drops_down", drops(DropReason::Down))
-        .maybe_count("drops_too_big", drops(DropReason::TooBig))
-        .maybe_count("drops_retries", drops(DropReason::Retries))
-        .maybe_count("marks", rows.iter().map(|row| row.marks))
-        .maybe_count("retries", rows.iter().map(|row| row.retries))
-        .maybe_count("collisions", rows.iter().map(|row| row.collisions))
-        .maybe_float("queue_mean_packets", rows.iter().map(|row| row.queue_mean_packets))
-        .maybe_count("queue_max_packets", rows.iter().map(|row| row.queue_max_packets))
-        .maybe_float("queue_mean_bytes", rows.iter().map(|row| row.queue_mean_bytes))
-        .maybe_float("sojourn_mean_s", rows.iter().map(|row| row.sojourn.mean_s))
-        .maybe_float("sojourn_p50_s", rows.iter().map(|row| row.sojourn.p50_s))
-        .maybe_float("sojourn_p95_s", rows.iter().map(|row| row.sojourn.p95_s))
-        .maybe_float("sojourn_p99_s", rows.iter().map(|row| row.sojourn.p99_s))
-        .maybe_float("sojourn_max_s", rows.iter().map(|row| row.sojourn.max_s))
-        .finish()
+        .text("to", far_ends.iter().map(AsRef::as_ref));
+    numbers(columns, rows).finish()
 }

@@ -12,7 +12,6 @@ use talkspurt_proto::time::Instant;
 use crate::file::Output;
 use crate::layout::Layout;
 use crate::recorder::event_name;
-use crate::recording::gauge_name;
 
 /// A probe that writes a file for each endpoint.
 #[derive(Debug)]
@@ -95,7 +94,7 @@ impl Qlog {
             Gauge::MinRtt => ("min_rtt", 1e3),
             Gauge::PacingRate => ("pacing_rate", 1.0),
             other => {
-                let name = gauge_name(other);
+                let name = other.name();
                 return self.event(
                     now,
                     peer,

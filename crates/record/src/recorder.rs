@@ -78,7 +78,7 @@ pub(crate) struct EventRow {
     pub(crate) event: &'static str,
 }
 
-const GAUGES: usize = Gauge::Phase as usize + 1;
+const GAUGES: usize = Gauge::METRICS.len();
 
 impl Recorder {
     /// An empty recorder for a run laid out so.

@@ -2,24 +2,31 @@
 
 The report, the documentation, the figures, the tables on the terminal and ``talkspurt metrics`` all
 read it from here, so that a metric has one name and is explained once, in the same words.
-``flows``, ``links`` and ``gauges`` hold the columns of the tables that every run has, under the
-columns' names; ``computed`` holds what is computed from these tables when asked for.
+The columns of the tables that every run has come from the engine, which defines each beside its
+column; ``computed`` holds what is computed from these tables when asked for.
 """
 
 from __future__ import annotations
 
+import json
+import math
+
+from talkspurt import _core
 from talkspurt.metrics.catalogue.computed import COMPUTED
-from talkspurt.metrics.catalogue.flows import FLOWS
-from talkspurt.metrics.catalogue.gauges import GAUGES
 from talkspurt.metrics.catalogue.kinds import Column, Computed, Metric
-from talkspurt.metrics.catalogue.links import LINKS
 
 __all__ = [
     "ALL", "COLUMNS", "COMPUTED", "FLOWS", "GAUGES", "LINKS", "Column", "Computed", "Metric",
     "column", "metric", "of_a_flow",
 ]  # fmt: skip
 
-COLUMNS: tuple[Column, ...] = (*FLOWS, *LINKS, *GAUGES)
+COLUMNS: tuple[Column, ...] = tuple(
+    Column(**{**one, "most": math.inf if one["most"] is None else one["most"]})
+    for one in json.loads(_core.metrics())
+)
+FLOWS = tuple(one for one in COLUMNS if one.table == "flows")
+LINKS = tuple(one for one in COLUMNS if one.table == "links")
+GAUGES = tuple(one for one in COLUMNS if one.table == "gauges")
 ALL: tuple[Metric, ...] = (*COLUMNS, *COMPUTED)
 
 # Of a name that columns of flows and of links share, the flows'.
