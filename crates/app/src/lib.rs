@@ -1,6 +1,13 @@
 //! What talks and listens: sources, codecs, the send queue, playout and quality, and the `Peer`
 //! that ties one end of a flow together for simulated and real time alike.
 
+// So that the file in `docs/adding-a-source.md` reads the same here and as the test that compiles it.
+extern crate self as talkspurt_app;
+
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-source.md")]
+mod adding_a_source {}
+
 pub mod clock;
 pub mod codec;
 pub mod conceal;

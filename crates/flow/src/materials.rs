@@ -1,12 +1,11 @@
 //! What sources need from files.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use talkspurt_app::file::Files;
-use talkspurt_app::recording::Recording;
-use talkspurt_app::source::{Capture, Config, FrameTrace, Material};
+use talkspurt_app::source::{Config, Material};
 use talkspurt_scenario::model::Scenario;
 
 /// What the sources of a scenario need from files, each read once.
@@ -28,10 +27,8 @@ impl Materials {
         for flow in scenario.flows.values() {
             for source in [Some(&flow.source), flow.reverse.as_ref()].into_iter().flatten() {
                 let Some(key) = key(source) else { continue };
-                if !materials.by_file.contains_key(&key)
-                    && let Some(material) = read(source, files)?
-                {
-                    materials.by_file.insert(key, material);
+                if let Entry::Vacant(vacant) = materials.by_file.entry(key) {
+                    vacant.insert(source.load(files)?);
                 }
             }
         }
@@ -53,33 +50,6 @@ impl Materials {
     }
 }
 
-fn read(source: &Config, files: &dyn Files) -> Result<Option<Material>, String> {
-    let Some(path) = source.file() else { return Ok(None) };
-    let named = |fault: String| format!("{}: {fault}", path.display());
-    Ok(Some(match source {
-        Config::Speech(speech) => {
-            let recording = Recording::open(files, path, speech.codec);
-            Material::Speech(Arc::new(recording.map_err(|fault| fault.to_string())?))
-        }
-        Config::Video(_) => {
-            Material::Frames(Arc::new(FrameTrace::open(files, path).map_err(named)?))
-        }
-        Config::Replay(replay) => {
-            let capture = Capture::open(files, path, replay.ssrc).map_err(named)?;
-            Material::Packets(Arc::new(capture))
-        }
-        _ => return Ok(None),
-    }))
-}
-
 fn key(source: &Config) -> Option<Key> {
-    let file = source.file()?.to_owned();
-    Some((
-        file,
-        match source {
-            Config::Speech(speech) => speech.codec.name().to_owned(),
-            Config::Replay(replay) => format!("{:?}", replay.ssrc),
-            _ => String::new(),
-        },
-    ))
+    Some((source.file()?.to_owned(), source.part_of_file()))
 }

@@ -216,9 +216,9 @@ impl App for EchoTest {
                 self.talking = false;
                 self.ended = Some(now + self.terms.linger);
             }
-            Event::PeerClosed | Event::Writable | Event::Encoding(_) | Event::Restarted => {}
+            Event::PeerClosed | Event::Writable | Event::TargetRate(_) | Event::Restarted => {}
         }
-        if !matches!(event, Event::Writable | Event::Encoding(_)) {
+        if !matches!(event, Event::Writable | Event::TargetRate(_)) {
             self.tally.events.push(format!("{event:?}"));
         }
     }

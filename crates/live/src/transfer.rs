@@ -107,7 +107,7 @@ impl App for Transfer {
                 self.ended = Some(now + self.plan.linger);
             }
             // TCP does neither of the last two.
-            Event::Writable | Event::Encoding(_) | Event::Restarted => return,
+            Event::Writable | Event::TargetRate(_) | Event::Restarted => return,
         }
         self.record.events.push((format!("{event:?}"), now.as_nanos() / 1000));
     }

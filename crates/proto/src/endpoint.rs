@@ -8,6 +8,7 @@ use crate::frame::Frame;
 use crate::gauge::EndpointProbe;
 use crate::packet::{Damage, Ecn, PathId, Quote};
 use crate::time::Instant;
+use crate::units::Rate;
 
 /// What can happen to an endpoint whose packets are of type `T`. The tag is explicit: a niche in the
 /// packet would hide it from the optimiser.
@@ -142,8 +143,9 @@ pub enum Event {
     Restarted,
     /// More room than before: the application may hand over more data.
     Writable,
-    /// The controller asks the source for this rung of its ladder, 0 being the best.
-    Encoding(u8),
+    /// The controller asks the source to send at this rate, the media's headers included and those of
+    /// the transport apart. A source with a ladder of codecs takes the best that fits.
+    TargetRate(Rate),
 }
 
 /// PendingEvents for the application, each at most once outstanding, told in the order of [`PendingEvents::ORDER`].

@@ -221,6 +221,8 @@ pub enum Note<'a> {
     },
     /// Peer: something happened to the connection.
     Event(Event),
+    /// Peer: from now on it sends in another encoding, by rung of the ladder, 0 being the best.
+    Encoding(u8),
     /// Peer: something from the network was not used.
     RxError(RxError),
 }
@@ -242,7 +244,7 @@ impl Note<'_> {
             | Note::Delivered { .. }
             | Note::Decided { .. } => Topic::Frame,
             Note::Gauge { .. } => Topic::Gauge,
-            Note::Event(_) | Note::RxError(_) => Topic::Event,
+            Note::Event(_) | Note::Encoding(_) | Note::RxError(_) => Topic::Event,
             Note::InOrder { .. } => Topic::Order,
         }
     }

@@ -8,6 +8,7 @@ use crate::packet::IpVersion;
 use crate::profile::Profile;
 use crate::rng::Rng;
 use crate::time::Duration;
+use crate::units::Rate;
 use crate::units::Size;
 use crate::validate::ConfigError;
 
@@ -27,6 +28,21 @@ pub struct Rung {
     pub packet_bytes: u32,
     /// Time between two packets.
     pub interval: Duration,
+}
+
+impl Rung {
+    /// What it hands to the transport, rounded up to a bit per second.
+    #[must_use]
+    pub fn rate(self) -> Rate {
+        rate_of(self.packet_bytes, self.interval)
+    }
+}
+
+/// A packet of so many bytes in each interval, rounded up to a bit per second.
+pub(crate) fn rate_of(packet_bytes: u32, interval: Duration) -> Rate {
+    let bit_nanos = u128::from(packet_bytes) * 8_000_000_000;
+    let rate = bit_nanos.div_ceil(u128::from(interval.as_nanos().max(1)));
+    Rate::from_bps(u64::try_from(rate).unwrap_or(u64::MAX))
 }
 
 /// What an endpoint is built from, besides its configuration.

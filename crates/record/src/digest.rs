@@ -168,6 +168,8 @@ impl Record<'_> {
             Note::Decided { index, playout } => self.u8(10).u32(index).playout(playout),
             Note::Gauge { gauge, value } => self.u8(11).u8(gauge as u8).u64(value.to_bits()),
             Note::Event(event) => self.u8(12).u8(event_number(event)),
+            // Numbers from 6 on are rungs.
+            Note::Encoding(rung) => self.u8(12).u8(6 + rung),
             Note::RxError(rx_error) => self.u8(13).u8(rx_error as u8),
             Note::InOrder { waited } => self.u8(17).u64(waited.as_nanos()),
             Note::Marked { packet } => self.u8(15).label(packet),
@@ -366,7 +368,8 @@ const fn event_number(event: Event) -> u8 {
         Event::Reset => 3,
         Event::TimedOut => 4,
         Event::Writable => 5,
-        Event::Encoding(rung) => 6 + rung,
+        // The first is 6; see `Note::Encoding`.
+        Event::TargetRate(_) => 254,
         Event::Restarted => 255,
     }
 }

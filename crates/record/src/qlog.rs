@@ -11,7 +11,7 @@ use talkspurt_proto::time::Instant;
 
 use crate::file::Output;
 use crate::layout::Layout;
-use crate::recorder::event_name;
+use crate::recorder::{encoding_name, event_name};
 
 /// A probe that writes a file for each endpoint.
 #[derive(Debug)]
@@ -107,6 +107,12 @@ impl Qlog {
         let value = value * unit;
         self.event(now, peer, "recovery:metrics_updated", format_args!("\"{name}\":{value}"));
     }
+
+    fn connection_event(&mut self, now: Instant, peer: u32, event: Option<&str>) {
+        if let Some(event) = event {
+            self.event(now, peer, "talkspurt:event", format_args!("\"event\":\"{event}\""));
+        }
+    }
 }
 
 impl Probe for Qlog {
@@ -132,11 +138,8 @@ impl Probe for Qlog {
                 );
             }
             Note::Gauge { gauge, value } => self.gauge(now, peer, *gauge, *value),
-            Note::Event(event) => {
-                if let Some(event) = event_name(*event) {
-                    self.event(now, peer, "talkspurt:event", format_args!("\"event\":\"{event}\""));
-                }
-            }
+            Note::Event(event) => self.connection_event(now, peer, event_name(*event)),
+            Note::Encoding(rung) => self.connection_event(now, peer, encoding_name(*rung)),
             _ => {}
         }
     }

@@ -166,6 +166,10 @@ impl Recorder {
         }
     }
 
+    fn encoding(&mut self, at: Instant, peer: u32, rung: u8) {
+        self.events.extend(encoding_name(rung).map(|event| EventRow { at, peer, event }));
+    }
+
     fn event(&mut self, at: Instant, peer: u32, event: Event) {
         let Some(log) = self.logs.get_mut(peer as usize) else { return };
         if event == Event::Connected {
@@ -223,6 +227,7 @@ impl Probe for Recorder {
                 self.gauge(now, peer, *gauge, *value);
             }
             (Place::Peer(peer), Note::Event(event)) => self.event(now, peer, *event),
+            (Place::Peer(peer), Note::Encoding(rung)) => self.encoding(now, peer, *rung),
             (Place::Peer(peer), Note::RxError(rx_error)) => {
                 self.events.push(EventRow { at: now, peer, event: rx_error_name(*rx_error) });
             }
@@ -270,9 +275,13 @@ pub(crate) fn event_name(event: Event) -> Option<&'static str> {
         Event::Reset => Some("reset"),
         Event::TimedOut => Some("timed_out"),
         Event::Restarted => Some("restarted"),
-        Event::Encoding(rung) => ENCODINGS.get(rung as usize).copied(),
-        Event::Writable => None,
+        Event::Writable | Event::TargetRate(_) => None,
     }
+}
+
+/// The word of an encoding in the `events` table.
+pub(crate) fn encoding_name(rung: u8) -> Option<&'static str> {
+    ENCODINGS.get(rung as usize).copied()
 }
 
 const fn rx_error_name(rx_error: RxError) -> &'static str {

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 
 use talkspurt_proto::body::{Body, Layers};
-use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::probe::{Note, Place, Playout, Probe, RxError, Topic, UNNUMBERED};
 use talkspurt_proto::time::{Duration, Instant};
@@ -183,7 +182,7 @@ impl Stats {
                 self.waited(now, peer ^ 1, *waited);
                 return None;
             }
-            (Place::Peer(peer), Note::Event(Event::Encoding(rung))) => {
+            (Place::Peer(peer), Note::Encoding(rung)) => {
                 self.encoding(peer, *rung)?;
                 (peer, false, What::Encoding { rung: *rung })
             }

@@ -40,7 +40,7 @@ impl Probe for Eye {
             Note::Generated { index, bytes, captured } => {
                 self.0.push(Seen::Made(index, bytes, ms(captured)));
             }
-            Note::Event(Event::Encoding(rung)) => self.0.push(Seen::Rung(rung)),
+            Note::Encoding(rung) => self.0.push(Seen::Rung(rung)),
             Note::Decided { index, playout: Playout::Played(at) } => {
                 self.0.push(Seen::Played(index, ms(at)));
             }
@@ -113,7 +113,8 @@ fn call(asked: &[(u64, u8)], playout: playout::Config) -> (Vec<Seen>, Vec<(u64, 
         from.wake(now, &mut eye);
         for (_, rung) in asked.iter().filter(|(at, _)| *at == ms) {
             let probe = &mut Stamped { probe: &mut eye, now, place: Place::Peer(0) };
-            from.on_event(now, Event::Encoding(*rung), probe);
+            let rate = speech().encodings()[usize::from(*rung)].rung().rate();
+            from.on_event(now, Event::TargetRate(rate), probe);
         }
         while let Action::Send { path, ecn, .. } = from.poll(now, &mut shelf, &mut eye) {
             let body = shelf.take();

@@ -473,10 +473,10 @@ impl Peer {
     fn on_event<P: Probe>(&mut self, local: Instant, event: Event, probe: &mut Stamped<'_, P>) {
         match event {
             Event::Writable => return self.look_for_room(),
-            Event::Encoding(encoding) => {
+            Event::TargetRate(rate) => {
                 // It goes on the record when a frame is made in it.
                 if let Some(outgoing) = &mut self.outgoing {
-                    outgoing.encode_in(encoding);
+                    outgoing.set_target_rate(rate);
                 }
                 return;
             }

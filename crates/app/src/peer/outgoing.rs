@@ -1,12 +1,13 @@
 //! The way out: source, RTP, send queue, and into the transport as it has room.
 
 use talkspurt_proto::body::{Bodies, Body};
-use talkspurt_proto::endpoint::{Endpoint, Event, Input};
+use talkspurt_proto::endpoint::{Endpoint, Input};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Payload};
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Instant;
+use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rfc4571, rtcp, rtp};
 
 use super::Parts;
@@ -98,11 +99,9 @@ impl Outgoing {
         self.look = true;
     }
 
-    /// The transport's controller asks for this encoding, 0 being the best.
-    pub(super) fn encode_in(&mut self, encoding: u8) {
-        if let Source::Timed(timed) = &mut self.source {
-            timed.encode_in(encoding);
-        }
+    /// The transport's controller asks for this rate.
+    pub(super) fn set_target_rate(&mut self, rate: Rate) {
+        self.source.set_target_rate(rate);
     }
 
     pub(super) fn rtp(&self) -> Option<&rtp::Sender> {
@@ -149,7 +148,7 @@ impl Outgoing {
         }
         let prefix = self.prefix();
         match &mut self.source {
-            source @ (Source::Timed(_) | Source::Paced(_)) => {
+            source @ (Source::Timed(_) | Source::Paced(_) | Source::Other(_)) => {
                 let mut fresh = false;
                 // Looked at where it lies: a unit that is moved as soon as it was written stalls.
                 while let Some(unit) = &mut source.take(local) {
@@ -297,7 +296,7 @@ fn mark_encoding<P: Probe>(
     media.marked = unit.encoding;
     media.own = media.payload_types[usize::from(unit.encoding)];
     if probe.wants(Topic::Event) {
-        probe.record(local, probe.place, &Note::Event(Event::Encoding(unit.encoding)));
+        probe.record(local, probe.place, &Note::Encoding(unit.encoding));
     }
 }
 

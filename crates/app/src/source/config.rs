@@ -4,39 +4,22 @@
 mod packets;
 mod random;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub use packets::{Replay, Video};
 pub use random::{Conversation, Distribution, Pauses, Poisson, Web};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use talkspurt_proto::rate::Rung;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
+use super::{Material, Setting, Source, SourceConfig, Timed, bulk, one_rung, spurts};
 use crate::codec::{Codec, Encoding};
-
-/// What one side of a flow sends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Config {
-    /// Recorded speech in RTP packets; the receiver plays it and the report lets you hear it.
-    Speech(Speech),
-    /// Packets of one size at one rate.
-    Cbr(Cbr),
-    /// Constant bit rate in talkspurts and silences of exponential or other lengths.
-    OnOff(OnOff),
-    /// Packets of one size at the instants of a Poisson process.
-    Poisson(Poisson),
-    /// Frames of video, cut into RTP packets.
-    Video(Video),
-    /// RTP packets from a capture.
-    Replay(Replay),
-    /// As much data as the transport will carry, perhaps with pauses.
-    Bulk(Bulk),
-    /// Short transfers and pauses between them.
-    Web(Web),
-}
+use crate::file::Files;
+use crate::recording::Recording;
 
 /// Speech, encoded and packetised.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -238,4 +221,79 @@ impl OnOff {
     const fn default_off() -> Duration {
         Duration::from_millis(1587)
     }
+}
+
+impl SourceConfig for Speech {
+    fn build(&self, material: &Material, _: u32, setting: Setting) -> Source {
+        let Setting { rng, conversation: (chain, opens), start, stop } = setting;
+        let recording = match material {
+            Material::Speech(recording) => Some(Arc::clone(recording)),
+            _ => None,
+        };
+        let conversation =
+            self.conversation.map(|config| spurts::Conversation::new(config, chain, opens));
+        Source::Timed(Box::new(Timed::speech(self, recording, conversation, rng, start, stop)))
+    }
+    fn interval(&self) -> Option<Duration> {
+        Some(self.packet)
+    }
+    fn rungs(&self) -> Vec<Rung> {
+        self.encodings().into_iter().map(Encoding::rung).collect()
+    }
+    fn is_media(&self) -> bool {
+        true
+    }
+    fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+    fn file_mut(&mut self) -> Option<&mut PathBuf> {
+        self.file.as_mut()
+    }
+    fn part_of_file(&self) -> String {
+        self.codec.name().to_owned()
+    }
+    fn load(&self, files: &dyn Files) -> Result<Material, String> {
+        let Some(file) = &self.file else { return Ok(Material::None) };
+        let recording = Recording::open(files, file, self.codec);
+        Ok(Material::Speech(Arc::new(recording.map_err(|error| error.to_string())?)))
+    }
+}
+
+impl SourceConfig for Cbr {
+    fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
+        let Setting { rng, start, stop, .. } = setting;
+        Source::Timed(Box::new(Timed::cbr(self, rng, start, stop)))
+    }
+    fn interval(&self) -> Option<Duration> {
+        self.rate.time_for(self.packet.as_bytes())
+    }
+    fn rungs(&self) -> Vec<Rung> {
+        one_rung(self.packet, self.interval())
+    }
+}
+
+impl SourceConfig for OnOff {
+    fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
+        let Setting { rng, start, stop, .. } = setting;
+        Source::Timed(Box::new(Timed::on_off(self, rng, start, stop)))
+    }
+    fn interval(&self) -> Option<Duration> {
+        self.rate.time_for(self.packet.as_bytes())
+    }
+    fn rungs(&self) -> Vec<Rung> {
+        one_rung(self.packet, self.interval())
+    }
+}
+
+impl SourceConfig for Bulk {
+    fn build(&self, _: &Material, unit_bytes: u32, setting: Setting) -> Source {
+        let Setting { rng, start, stop, .. } = setting;
+        let unit_bytes = unit_of(self.packet, unit_bytes);
+        Source::Bulk(bulk::Bulk::new(self, unit_bytes, rng, start, stop))
+    }
+}
+
+/// Bytes of a unit of bulk data.
+fn unit_of(own: Option<Size>, unit_bytes: u32) -> u32 {
+    own.and_then(|size| u32::try_from(size.as_bytes()).ok()).unwrap_or(unit_bytes)
 }

@@ -11,28 +11,30 @@ mod paced;
 mod spurts;
 mod timed;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bytes::Bytes;
-
-use crate::file::{self, Fault, Files};
 pub use bulk::{Bulk, Units};
+use bytes::Bytes;
 pub use capture::Capture;
 pub use config::{
-    Bulk as BulkConfig, Cbr, Config, Conversation, Distribution, KeepAlive, OnOff, Pauses, Poisson,
-    Replay, Speech, Talkspurts, Video, Web,
+    Bulk as BulkConfig, Cbr, Conversation, Distribution, KeepAlive, OnOff, Pauses, Poisson, Replay,
+    Speech, Talkspurts, Video, Web,
 };
 pub use frames::{FrameTrace, even};
 pub use paced::{Paced, VIDEO_CLOCK};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
-use talkspurt_proto::units::Size;
+use talkspurt_proto::units::{Rate, Size};
+use talkspurt_proto::validate::ConfigError;
 pub use timed::{Timed, step};
 
-use crate::codec::Encoding;
+use crate::file::{self, Fault, Files};
 use crate::recording::Recording;
 
 /// RTP's fixed header (RFC 3550 §5.1).
@@ -101,6 +103,17 @@ pub struct PacketFormat {
     pub mean: Rung,
 }
 
+/// A source at work that sends by its own clock.
+pub trait Generator: fmt::Debug + Send {
+    /// The unit whose turn has come.
+    fn take(&mut self, now: Instant) -> Option<Unit>;
+    /// When the next unit leaves, by the local clock; `None` when there will be no more.
+    fn due(&self) -> Option<Instant>;
+    /// The transport's congestion control asks the source to send at this rate, the media's headers
+    /// included and those of the transport apart.
+    fn set_target_rate(&mut self, _target: Rate) {}
+}
+
 /// A source at work.
 #[derive(Debug)]
 pub enum Source {
@@ -110,6 +123,8 @@ pub enum Source {
     Paced(Box<Paced>),
     /// Bulk data.
     Bulk(Bulk),
+    /// Any other.
+    Other(Box<dyn Generator>),
 }
 
 impl Source {
@@ -120,6 +135,7 @@ impl Source {
             Self::Timed(timed) => timed.take(now),
             Self::Paced(paced) => paced.take(now),
             Self::Bulk(_) => None,
+            Self::Other(generator) => generator.take(now),
         }
     }
 
@@ -131,6 +147,7 @@ impl Source {
             Self::Timed(timed) => timed.due(),
             Self::Paced(paced) => paced.due(),
             Self::Bulk(bulk) => bulk.resumes(now),
+            Self::Other(generator) => generator.due(),
         }
     }
 
@@ -142,163 +159,197 @@ impl Source {
             Self::Timed(timed) => timed.due().is_none(),
             Self::Paced(paced) => paced.due().is_none(),
             Self::Bulk(bulk) => bulk.is_done(now),
+            Self::Other(generator) => generator.due().is_none(),
+        }
+    }
+
+    /// The transport's congestion control asks for this rate. Sources that cannot follow it ignore it.
+    pub fn set_target_rate(&mut self, target: Rate) {
+        match self {
+            Self::Timed(timed) => timed.set_target_rate(target),
+            Self::Paced(_) | Self::Bulk(_) => {}
+            Self::Other(generator) => generator.set_target_rate(target),
         }
     }
 }
 
-impl Config {
+/// The configuration of a source: what it can do, and how it is built. What a source does not have
+/// need not be implemented.
+pub trait SourceConfig {
     /// A source at work; `unit_bytes` is what a unit of bulk data has where the source says nothing.
+    fn build(&self, material: &Material, unit_bytes: u32, setting: Setting) -> Source;
+    /// What is wrong with its values, whatever flow it is in.
+    fn errors(&self) -> Vec<ConfigError> {
+        Vec::new()
+    }
+    /// The interval between units, for sources that have one.
+    fn interval(&self) -> Option<Duration> {
+        None
+    }
+    /// What the transport's controller may choose among, best first: the rungs of a ladder, or the
+    /// one way in which a source with packets of one size sends.
+    fn rungs(&self) -> Vec<Rung> {
+        Vec::new()
+    }
+    /// True if it sends in RTP.
+    fn is_media(&self) -> bool {
+        false
+    }
+    /// The RTP packets of a source whose media nobody looks at.
+    fn packet_format(&self, _material: &Material) -> Option<PacketFormat> {
+        None
+    }
+    /// For frames that are looked at whole: how long one may take to be complete.
+    fn deadline(&self) -> Option<Duration> {
+        None
+    }
+    /// The file it reads, as the scenario says it.
+    fn file(&self) -> Option<&Path> {
+        None
+    }
+    /// The same, to be changed.
+    fn file_mut(&mut self) -> Option<&mut PathBuf> {
+        None
+    }
+    /// What it takes of its file, where one file may serve several ways.
+    fn part_of_file(&self) -> String {
+        String::new()
+    }
+    /// Reads its file.
+    ///
+    /// # Errors
+    /// A message that names the file.
+    fn load(&self, _files: &dyn Files) -> Result<Material, String> {
+        Ok(Material::None)
+    }
+}
+
+/// Makes [`Config`] of the sources that a scenario can name.
+macro_rules! sources {
+    ($($(#[$about:meta])* $kind:ident($config:ty) $name:literal;)*) => {
+        /// What one side of a flow sends.
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+        #[serde(tag = "kind")]
+        pub enum Config {
+            $($(#[$about])* #[serde(rename = $name)] $kind($config),)*
+        }
+
+        impl Config {
+            /// The word that names the kind in a scenario.
+            #[must_use]
+            pub const fn kind(&self) -> &'static str {
+                match self {
+                    $(Self::$kind(_) => $name,)*
+                }
+            }
+            fn config(&self) -> &dyn SourceConfig {
+                match self {
+                    $(Self::$kind(config) => config,)*
+                }
+            }
+            fn config_mut(&mut self) -> &mut dyn SourceConfig {
+                match self {
+                    $(Self::$kind(config) => config,)*
+                }
+            }
+        }
+    };
+}
+
+sources! {
+    /// Recorded speech in RTP packets; the receiver plays it and the report lets you hear it.
+    Speech(Speech) "speech";
+    /// Packets of one size at one rate.
+    Cbr(Cbr) "cbr";
+    /// Constant bit rate in talkspurts and silences of exponential or other lengths.
+    OnOff(OnOff) "on_off";
+    /// Packets of one size at the instants of a Poisson process.
+    Poisson(Poisson) "poisson";
+    /// Frames of video, cut into RTP packets.
+    Video(Video) "video";
+    /// RTP packets from a capture.
+    Replay(Replay) "replay";
+    /// As much data as the transport will carry, perhaps with pauses.
+    Bulk(BulkConfig) "bulk";
+    /// Short transfers and pauses between them.
+    Web(Web) "web";
+}
+
+/// A source is configured once in a run: this need not be fast.
+impl Config {
+    /// [`SourceConfig::build`].
     #[must_use]
     pub fn build(&self, material: &Material, unit_bytes: u32, setting: Setting) -> Source {
-        let Setting { rng, conversation: (chain, opens), start, stop } = setting;
-        let unit = |own: Option<Size>| {
-            own.and_then(|size| u32::try_from(size.as_bytes()).ok()).unwrap_or(unit_bytes)
-        };
-        match self {
-            Self::Speech(speech) => {
-                let recording = match material {
-                    Material::Speech(recording) => Some(Arc::clone(recording)),
-                    _ => None,
-                };
-                let conversation = speech
-                    .conversation
-                    .map(|config| spurts::Conversation::new(config, chain, opens));
-                let timed = Timed::speech(speech, recording, conversation, rng, start, stop);
-                Source::Timed(Box::new(timed))
-            }
-            Self::Cbr(cbr) => Source::Timed(Box::new(Timed::cbr(cbr, rng, start, stop))),
-            Self::OnOff(on_off) => Source::Timed(Box::new(Timed::on_off(on_off, rng, start, stop))),
-            Self::Poisson(poisson) => {
-                Source::Paced(Box::new(Paced::poisson(poisson, rng, start, stop)))
-            }
-            Self::Video(video) => {
-                let trace = match material {
-                    Material::Frames(trace) => Some(Arc::clone(trace)),
-                    _ => None,
-                };
-                Source::Paced(Box::new(Paced::video(video, trace, rng, start, stop)))
-            }
-            Self::Replay(_) => match material {
-                Material::Packets(capture) => {
-                    Source::Paced(Box::new(Paced::replay(Arc::clone(capture), start, stop)))
-                }
-                // Without its capture it is silent; the checks of a scenario see to it.
-                _ => Source::Bulk(Bulk::silent(stop)),
-            },
-            Self::Bulk(bulk) => Source::Bulk(Bulk::new(bulk, unit(bulk.packet), rng, start, stop)),
-            Self::Web(web) => Source::Bulk(Bulk::web(web, unit(web.packet), rng, start, stop)),
-        }
+        self.config().build(material, unit_bytes, setting)
     }
-
-    /// The interval between units, for sources that have one.
+    /// [`SourceConfig::errors`].
+    #[must_use]
+    pub fn errors(&self) -> Vec<ConfigError> {
+        self.config().errors()
+    }
+    /// [`SourceConfig::interval`].
     #[must_use]
     pub fn interval(&self) -> Option<Duration> {
-        match self {
-            Self::Speech(speech) => Some(speech.packet),
-            Self::Cbr(cbr) => cbr.rate.time_for(cbr.packet.as_bytes()),
-            Self::OnOff(on_off) => on_off.rate.time_for(on_off.packet.as_bytes()),
-            Self::Poisson(poisson) => poisson.rate.time_for(poisson.packet.as_bytes()),
-            Self::Video(video) => Some(video.frame()),
-            Self::Replay(_) | Self::Bulk(_) | Self::Web(_) => None,
-        }
+        self.config().interval()
     }
-
-    /// What the transport's controller may choose among, best first: the rungs of a ladder, or the
-    /// one way a source with packets of one size sends. None for all others.
+    /// [`SourceConfig::rungs`].
     #[must_use]
     pub fn rungs(&self) -> Vec<Rung> {
-        let one = |packet: Size| {
-            let interval = self.interval()?;
-            Some(Rung { packet_bytes: u32::try_from(packet.as_bytes()).ok()?, interval })
-        };
-        match self {
-            Self::Speech(speech) => speech.encodings().into_iter().map(Encoding::rung).collect(),
-            Self::Cbr(cbr) => one(cbr.packet).into_iter().collect(),
-            Self::OnOff(on_off) => one(on_off.packet).into_iter().collect(),
-            Self::Poisson(poisson) => one(poisson.packet).into_iter().collect(),
-            Self::Video(_) | Self::Replay(_) | Self::Bulk(_) | Self::Web(_) => Vec::new(),
-        }
+        self.config().rungs()
     }
-
-    /// The RTP packets of a source whose media nobody looks at; `None` for all others.
-    #[must_use]
-    pub fn packet_format(&self, material: &Material) -> Option<PacketFormat> {
-        let of = |clock_hz: u32, bytes: u64, packets: u64, length: Duration| {
-            let packets = packets.max(1);
-            let packet_bytes = (bytes / packets) as u32 + RTP_HEADER;
-            let mean = Rung { packet_bytes, interval: length / packets };
-            PacketFormat { payload_type: DYNAMIC, clock_hz, mean }
-        };
-        match (self, material) {
-            (Self::Video(video), Material::Frames(trace)) => {
-                let packets = trace.packets(video.packet.as_bytes());
-                Some(of(VIDEO_CLOCK, trace.bytes(), packets, trace.period))
-            }
-            (Self::Video(video), _) => {
-                let bytes = even(video);
-                let packets = bytes.div_ceil(video.packet.as_bytes().max(1));
-                Some(of(VIDEO_CLOCK, bytes, packets, video.frame()))
-            }
-            (Self::Replay(replay), Material::Packets(capture)) => {
-                let clock = replay.clock.unwrap_or_else(|| capture.clock());
-                let packets = capture.packets.len() as u64;
-                Some(of(clock, capture.bytes(), packets, capture.length()))
-            }
-            _ => None,
-        }
-    }
-
-    /// For frames that are looked at whole: how long one may take to be complete.
-    #[must_use]
-    pub fn deadline(&self) -> Option<Duration> {
-        match self {
-            Self::Video(video) => Some(video.deadline),
-            Self::Replay(replay) => Some(replay.deadline),
-            _ => None,
-        }
-    }
-
-    /// The file it reads, as the scenario says it.
-    #[must_use]
-    pub fn file(&self) -> Option<&Path> {
-        match self {
-            Self::Speech(speech) => speech.file.as_deref(),
-            Self::Video(video) => video.file.as_deref(),
-            Self::Replay(replay) => Some(&replay.file),
-            _ => None,
-        }
-    }
-
-    /// The same, to be changed.
-    pub fn file_mut(&mut self) -> Option<&mut PathBuf> {
-        match self {
-            Self::Speech(speech) => speech.file.as_mut(),
-            Self::Video(video) => video.file.as_mut(),
-            Self::Replay(replay) => Some(&mut replay.file),
-            _ => None,
-        }
-    }
-
-    /// True if it sends in RTP.
+    /// [`SourceConfig::is_media`].
     #[must_use]
     pub fn is_media(&self) -> bool {
-        matches!(self, Self::Speech(_) | Self::Video(_) | Self::Replay(_))
+        self.config().is_media()
     }
-
-    /// The word that names the kind in a scenario.
+    /// [`SourceConfig::packet_format`].
     #[must_use]
-    pub fn kind(&self) -> &'static str {
-        match self {
-            Self::Speech(_) => "speech",
-            Self::Cbr(_) => "cbr",
-            Self::OnOff(_) => "on_off",
-            Self::Poisson(_) => "poisson",
-            Self::Video(_) => "video",
-            Self::Replay(_) => "replay",
-            Self::Bulk(_) => "bulk",
-            Self::Web(_) => "web",
-        }
+    pub fn packet_format(&self, material: &Material) -> Option<PacketFormat> {
+        self.config().packet_format(material)
     }
+    /// [`SourceConfig::deadline`].
+    #[must_use]
+    pub fn deadline(&self) -> Option<Duration> {
+        self.config().deadline()
+    }
+    /// [`SourceConfig::file`].
+    #[must_use]
+    pub fn file(&self) -> Option<&Path> {
+        self.config().file()
+    }
+    /// [`SourceConfig::file_mut`].
+    pub fn file_mut(&mut self) -> Option<&mut PathBuf> {
+        self.config_mut().file_mut()
+    }
+    /// [`SourceConfig::part_of_file`].
+    #[must_use]
+    pub fn part_of_file(&self) -> String {
+        self.config().part_of_file()
+    }
+    /// [`SourceConfig::load`].
+    ///
+    /// # Errors
+    /// A message that names the file.
+    pub fn load(&self, files: &dyn Files) -> Result<Material, String> {
+        self.config().load(files)
+    }
+}
+
+impl PacketFormat {
+    /// RTP packets of which so many with so many bytes of payload take so long.
+    fn of(clock_hz: u32, bytes: u64, packets: u64, length: Duration) -> Self {
+        let packets = packets.max(1);
+        let packet_bytes = (bytes / packets) as u32 + RTP_HEADER;
+        let mean = Rung { packet_bytes, interval: length / packets };
+        Self { payload_type: DYNAMIC, clock_hz, mean }
+    }
+}
+
+/// One way of sending: a packet of this size in every interval.
+fn one_rung(packet: Size, interval: Option<Duration>) -> Vec<Rung> {
+    let packet_bytes = u32::try_from(packet.as_bytes()).ok();
+    let rung = packet_bytes.zip(interval);
+    rung.map(|(packet_bytes, interval)| Rung { packet_bytes, interval }).into_iter().collect()
 }
 
 /// The bytes of a file; an error is text that follows the file's name.

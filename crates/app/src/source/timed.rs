@@ -51,6 +51,8 @@ pub struct Timed {
     spurts: Option<Spurts>,
     /// Ways to send, best first.
     shapes: Vec<Shape>,
+    /// What each of a ladder hands to the transport.
+    rates: Vec<Rate>,
 }
 
 #[cfg(target_pointer_width = "64")]
@@ -141,7 +143,8 @@ impl Timed {
         });
         let pauses = conversation.map(Spurts::Together).or(alone);
         let shapes = encodings.iter().map(shape).collect();
-        let source = Self::new(shapes, step, speech.noise, rng, start + speech.lead, stop);
+        let mut source = Self::new(shapes, step, speech.noise, rng, start + speech.lead, stop);
+        source.rates = encodings.iter().map(|encoding| encoding.rung().rate()).collect();
         source.begun(content, pauses, keep_alive)
     }
 
@@ -196,6 +199,7 @@ impl Timed {
             talk_until: Instant::HORIZON,
             spurts: None,
             shapes,
+            rates: Vec::new(),
         }
     }
 
@@ -222,9 +226,16 @@ impl Timed {
         self.due
     }
 
+    /// Sends in the encoding of the highest rate up to this one, or of the lowest there is.
+    pub fn set_target_rate(&mut self, target: Rate) {
+        let fits = (0_u8..).zip(&self.rates).filter(|(_, rate)| **rate <= target);
+        let best = fits.max_by_key(|(number, rate)| (**rate, u8::MAX - number));
+        self.encode_in(best.map_or(u8::MAX, |(number, _)| number));
+    }
+
     /// Sends in this encoding, 0 being the best, or in the last there is: from the next unit on, or
     /// at once if none was made yet. A unit under way is finished as it was begun.
-    pub fn encode_in(&mut self, encoding: u8) {
+    fn encode_in(&mut self, encoding: u8) {
         self.wanted = encoding.min((self.shapes.len() - 1) as u8);
         if self.sent == 0 && self.wanted != self.number {
             self.plan(Instant::ZERO);

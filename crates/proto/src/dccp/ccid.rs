@@ -12,6 +12,7 @@ use crate::gauge::EndpointProbe;
 use crate::packet::Ecn;
 use crate::rate::Permit;
 use crate::time::{Duration, Instant};
+use crate::units::Rate;
 
 /// A packet leaving, as the sending half sees it.
 #[derive(Clone, Copy, Debug)]
@@ -92,8 +93,8 @@ pub trait Sender {
     fn rtt(&self) -> Option<Duration>;
     /// The ECN field of data packets: ECT(0), or Not-ECT where the feature says so.
     fn ect(&self) -> bool;
-    /// The application's ladder changed rung, or has one: see `rate::ladder`.
-    fn encoding(&mut self) -> Option<u8>;
+    /// The rate the source should send at, when it changed: see [`crate::rate::RateControl`].
+    fn target_rate(&mut self) -> Option<Rate>;
 }
 
 /// The half that receives data: HC-receiver.

@@ -10,6 +10,7 @@ use super::{ccid2, ccid3};
 use crate::gauge::EndpointProbe;
 use crate::rate::{Kind, Permit, Rung};
 use crate::time::{Duration, Instant};
+use crate::units::Rate;
 
 macro_rules! dispatch {
     ($type:ident, $half:expr, $ccid:ident => $call:expr) => {
@@ -133,8 +134,8 @@ impl Sender for SenderHalf {
     fn ect(&self) -> bool {
         dispatch!(SenderHalf, self, ccid => ccid.ect())
     }
-    fn encoding(&mut self) -> Option<u8> {
-        dispatch!(SenderHalf, self, ccid => ccid.encoding())
+    fn target_rate(&mut self) -> Option<Rate> {
+        dispatch!(SenderHalf, self, ccid => ccid.target_rate())
     }
 }
 

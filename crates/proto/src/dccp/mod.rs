@@ -53,6 +53,7 @@ use crate::packet::{IpVersion, PacketBox};
 use crate::rate::Rung;
 use crate::rng::Rng;
 use crate::time::{Duration, Instant, earlier};
+use crate::units::Rate;
 
 use ccid::{Receiver as _, ReceiverHalf, Sender as _, SenderHalf};
 use cookie::Cookies;
@@ -150,7 +151,7 @@ pub struct Dccp {
     non_data: u64,
     path_mtu: u32,
     news: PendingEvents,
-    encoding: Option<u8>,
+    target_rate: Option<Rate>,
     /// What the source can send in, best first.
     ladder: Vec<Rung>,
 }
@@ -205,7 +206,7 @@ impl Dccp {
             non_data: 0,
             path_mtu: u32::try_from(config.mtu.as_bytes()).unwrap_or(u32::MAX),
             news: PendingEvents::default(),
-            encoding: None,
+            target_rate: None,
             ladder: Vec::new(),
             rng,
         };
@@ -395,8 +396,8 @@ impl Endpoint for Dccp {
         if let Some(event) = self.news.next() {
             return event;
         }
-        if let Some(rung) = self.encoding.take() {
-            return Output::Event(Event::Encoding(rung));
+        if let Some(rate) = self.target_rate.take() {
+            return Output::Event(Event::TargetRate(rate));
         }
         if let Some(transmit) = self.next_packet(now, probe) {
             return Output::Transmit(transmit);

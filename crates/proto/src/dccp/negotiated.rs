@@ -108,8 +108,8 @@ impl Dccp {
         let Some(sender) = self.sender.as_mut().filter(|_| self.state == State::Open) else {
             return;
         };
-        if let Some(rung) = sender.encoding() {
-            self.encoding = Some(rung);
+        if let Some(rate) = sender.target_rate() {
+            self.target_rate = Some(rate);
         }
         if let Some(ratio) = sender.ack_ratio() {
             self.features.wish(feature::ACK_RATIO, ratio.into());

@@ -181,6 +181,13 @@ pub struct Beritelli {
 }
 
 impl Beritelli {
+    /// The rung of the ladder that the source should use, when it is another than last asked for.
+    pub fn encoding(&mut self) -> Option<u8> {
+        let changed = self.asked != self.rung;
+        self.asked = self.rung;
+        changed.then_some(self.rung)
+    }
+
     /// A controller for a source of these rungs, best first; none if it has only one encoding.
     #[must_use]
     pub fn new(now: Instant, config: &Config, rungs: &[Rung]) -> Self {
@@ -368,10 +375,8 @@ impl RateControl for Beritelli {
     fn rtt(&self) -> Option<Duration> {
         self.rtt
     }
-    fn encoding(&mut self) -> Option<u8> {
-        let changed = self.asked != self.rung;
-        self.asked = self.rung;
-        changed.then_some(self.rung)
+    fn target_rate(&mut self) -> Option<Rate> {
+        self.encoding().map(|rung| self.ladder.cost(rung).source_rate)
     }
 }
 

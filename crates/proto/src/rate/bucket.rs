@@ -95,6 +95,13 @@ pub struct Bucket<C> {
 }
 
 impl<C: RateControl> Bucket<C> {
+    /// The rung of the ladder that the source should use, when it is another than last asked for.
+    pub fn encoding(&mut self) -> Option<u8> {
+        let changed = self.asked != self.rung;
+        self.asked = self.rung;
+        changed.then_some(self.rung)
+    }
+
     /// A bucket round `inner` for a source of these rungs, best first, which must not be none.
     /// `minimum_interval` is the shortest time between two packets (RFC 4828 §4.3), or zero.
     ///
@@ -363,10 +370,8 @@ impl<C: RateControl> RateControl for Bucket<C> {
     fn evidence(&self) -> Rate {
         self.inner.evidence()
     }
-    fn encoding(&mut self) -> Option<u8> {
-        let changed = self.asked != self.rung;
-        self.asked = self.rung;
-        changed.then_some(self.rung)
+    fn target_rate(&mut self) -> Option<Rate> {
+        self.encoding().map(|rung| self.ladder.cost(rung).source_rate)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use super::Rung;
 use crate::time::Duration;
+use crate::transport::rate_of;
 use crate::units::Rate;
 
 /// The encodings of a source, best first.
@@ -20,6 +21,8 @@ pub struct Cost {
     pub interval: Duration,
     /// Bytes of a packet in every interval, rounded up to a bit per second.
     pub rate: Rate,
+    /// The same without headers: what the source is asked for.
+    pub source_rate: Rate,
 }
 
 impl Ladder {
@@ -29,12 +32,11 @@ impl Ladder {
     pub fn new(rungs: &[Rung], header_bytes: u32) -> Self {
         let cost = |rung: &Rung| {
             let packet_bytes = rung.packet_bytes.saturating_add(header_bytes);
-            let bit_nanos = u128::from(packet_bytes) * 8_000_000_000;
-            let rate = bit_nanos.div_ceil(u128::from(rung.interval.as_nanos().max(1)));
             Cost {
                 packet_bytes,
                 interval: rung.interval,
-                rate: Rate::from_bps(u64::try_from(rate).unwrap_or(u64::MAX)),
+                rate: rate_of(packet_bytes, rung.interval),
+                source_rate: rung.rate(),
             }
         };
         Self { rungs: rungs.iter().take(256).map(cost).collect() }

@@ -114,7 +114,7 @@ impl RateControl for Machine {
         dispatch!(self, controller => controller.evidence())
     }
     #[inline]
-    fn encoding(&mut self) -> Option<u8> {
-        dispatch!(self, controller => controller.encoding())
+    fn target_rate(&mut self) -> Option<Rate> {
+        dispatch!(self, controller => controller.target_rate())
     }
 }

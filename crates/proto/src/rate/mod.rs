@@ -85,9 +85,9 @@ pub trait RateControl {
     fn evidence(&self) -> Rate {
         Rate::ZERO
     }
-    /// The rung of the ladder the source should use, when it is another than last asked for;
-    /// controllers without a ladder never say.
-    fn encoding(&mut self) -> Option<u8> {
+    /// The rate the source should send at, headers of the transport apart, when it is another than
+    /// last asked for; controllers that do not steer the source never say.
+    fn target_rate(&mut self) -> Option<Rate> {
         None
     }
 }

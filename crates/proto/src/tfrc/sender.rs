@@ -137,8 +137,8 @@ impl Sender {
     pub(super) fn look(&mut self, now: Instant, events: &mut VecDeque<Event>) {
         if let Some(machine) = &mut self.machine {
             self.permit = machine.permit(now, self.data_bytes);
-            if let Some(rung) = machine.encoding() {
-                events.push_back(Event::Encoding(rung));
+            if let Some(rate) = machine.target_rate() {
+                events.push_back(Event::TargetRate(rate));
             }
         }
         self.unused = self.is_open().then_some(now);

@@ -11,6 +11,7 @@ use talkspurt_proto::rate::{Rung, bucket, equation};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tfrc::{Config, Data, Feedback, Packet, Tfrc};
 use talkspurt_proto::time::Instant;
+use talkspurt_proto::units::Rate;
 
 fn pair_of(config: &Config, one_way: u64) -> Road<Tfrc> {
     let client = Tfrc::client(config, Rng::new(1, "client"));
@@ -433,10 +434,10 @@ fn a_closed_end_sends_nothing_and_still_answers() {
     assert!(road.ends[0].throughput(at(3000), at(5000)) > 60_000.0);
 }
 
-/// With a ladder, the controller asks for a rung and takes it back: 87 kbit/s of G.711 with headers
+/// With a ladder, the controller asks for the rate of a rung and takes it back: 87 kbit/s of G.711 with headers
 /// over 60 kbit/s does not last.
 #[test]
-fn the_source_hears_which_rung_to_use() {
+fn the_source_is_asked_for_the_rate_of_a_rung() {
     let mut config = Config::default();
     config.rate.token_bucket = Some(bucket::Config::default());
     let rung = |packet_bytes| Rung { packet_bytes, interval: ms(20) };
@@ -453,11 +454,12 @@ fn the_source_hears_which_rung_to_use() {
         .events
         .iter()
         .filter_map(|(_, event)| match event {
-            Event::Encoding(rung) => Some(*rung),
+            Event::TargetRate(rate) => Some(*rate),
             _ => None,
         })
         .collect();
-    println!("{asked:?}");
-    assert!(asked.len() > 1 && asked.iter().any(|rung| *rung > 0), "{asked:?}");
-    assert!(asked.iter().all(|rung| usize::from(*rung) < ladder.len()));
+    let best = ladder[0].rate();
+    assert_eq!(best, Rate::from_bps(68_800));
+    assert!(asked.len() > 1 && asked.iter().any(|rate| *rate < best), "{asked:?}");
+    assert!(asked.iter().all(|rate| ladder.iter().any(|rung| rung.rate() == *rate)), "{asked:?}");
 }

@@ -163,6 +163,9 @@ impl Side<'_> {
             source::Config::Bulk(bulk) => self.bulk(bulk, found),
             source::Config::Web(web) => self.web(web, found),
         }
+        for error in source.errors() {
+            found.add(self.path.down(&error.key), error.why).hint(error.hint);
+        }
     }
 
     fn speech(&self, speech: &source::Speech, found: &mut Findings) {

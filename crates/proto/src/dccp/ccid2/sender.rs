@@ -15,6 +15,7 @@ use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::rate::Permit;
 use crate::rtt::RttEstimator;
 use crate::time::{Duration, Instant};
+use crate::units::Rate;
 
 /// Clock granularity (RFC 6298 §2: G).
 const TICK: Duration = Duration::from_millis(1);
@@ -430,7 +431,7 @@ impl HcSender for Sender {
         true
     }
 
-    fn encoding(&mut self) -> Option<u8> {
+    fn target_rate(&mut self) -> Option<Rate> {
         None
     }
 }

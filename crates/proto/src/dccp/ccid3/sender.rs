@@ -16,6 +16,7 @@ use crate::gauge::{EndpointNote, EndpointProbe, RxError};
 use crate::math::ceil_u64;
 use crate::rate::{Machine, Parameters, Permit, RateControl, Report, Rung};
 use crate::time::{Duration, Instant};
+use crate::units::Rate;
 
 /// Departures remembered at most. What is older than that many packets when it is acknowledged
 /// gives no round-trip time; memory stays bounded whatever the other side leaves unanswered.
@@ -320,7 +321,7 @@ impl ccid::Sender for Sender {
     fn ect(&self) -> bool {
         self.ect
     }
-    fn encoding(&mut self) -> Option<u8> {
-        self.machine.encoding()
+    fn target_rate(&mut self) -> Option<Rate> {
+        self.machine.target_rate()
     }
 }
