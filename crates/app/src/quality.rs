@@ -13,7 +13,6 @@ use talkspurt_proto::time::Duration;
 use crate::codec::Codec;
 use crate::playout::Concealment;
 use emodel::{Parameters, Rating, mos};
-pub use range::OutOfRange;
 
 /// Parameters of the E-model (ITU-T G.107 06/2015, §7.7) that a run does not measure. Defaults
 /// and ranges are those of that clause; with all defaults an undisturbed call has R = 93.2, MOS 4.41.

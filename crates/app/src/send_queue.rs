@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 
 /// Frames that wait for the transport.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -23,6 +24,26 @@ pub struct Config {
     /// conversation begins to suffer (ITU-T G.114).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<Duration>,
+}
+
+/// Longest wait of a frame that still means what it says.
+const MAX_LIFETIME: Duration = Duration::from_secs(60);
+
+impl Validate for Config {
+    fn errors(&self) -> Vec<ConfigError> {
+        let mut found = ConfigErrors::default();
+        let Some(lifetime) = self.lifetime else { return found.0 };
+        if self.drop != Drop::Stale {
+            let why = "only the policy \"stale\" asks how long a frame has waited";
+            found.add_with_hint("lifetime", why, "add drop = \"stale\", or leave it out");
+        } else if lifetime.is_zero() {
+            let hint = "packets = 0 says so: what the transport does not take is dropped";
+            found.add_with_hint("lifetime", "0ms lets no frame wait", hint);
+        } else {
+            found.at_most("lifetime", lifetime, MAX_LIFETIME);
+        }
+        found.0
+    }
 }
 
 /// Which frame a full send queue drops.

@@ -18,7 +18,7 @@ use talkspurt_proto::time::Instant;
 pub use talkspurt_proto::transport::{Setup, Side, TransportConfig};
 use talkspurt_proto::udp::{self, Udp};
 use talkspurt_proto::units::Size;
-use talkspurt_proto::validate::ConfigError;
+use talkspurt_proto::validate::{ConfigError, Validate};
 
 use crate::send_queue;
 
@@ -117,7 +117,7 @@ impl Config {
     pub fn profile(&self) -> Profile {
         of_config!(self, config => config.profile())
     }
-    /// [`TransportConfig::errors`].
+    /// [`Validate::errors`].
     #[must_use]
     pub fn errors(&self) -> Vec<ConfigError> {
         of_config!(self, config => config.errors())

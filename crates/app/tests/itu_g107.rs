@@ -6,6 +6,7 @@ use talkspurt_app::playout::Concealment::{self, G711AppendixI, Silence};
 use talkspurt_app::quality::emodel::{Parameters, mos};
 use talkspurt_app::quality::{Config, Echo, Score, score};
 use talkspurt_proto::time::Duration;
+use talkspurt_proto::validate::Validate;
 
 fn ms(ms: u64) -> Duration {
     Duration::from_millis(ms)
@@ -144,7 +145,7 @@ fn a_note_says_what_was_assumed_and_exceeded() {
 fn the_schemas_ranges_are_the_ones_checked() {
     let schema = serde_json::to_value(schemars::schema_for!(Config)).unwrap();
     let default = Config::default();
-    assert_eq!(default.out_of_range(), []);
+    assert_eq!(default.errors(), []);
     for (knob, property) in schema["properties"].as_object().unwrap() {
         let Some(least) = property["minimum"].as_f64() else { continue };
         let greatest = property["maximum"].as_f64().unwrap();
@@ -153,13 +154,13 @@ fn the_schemas_ranges_are_the_ones_checked() {
         {
             let config: Config =
                 serde_json::from_value(serde_json::json!({ knob: value })).unwrap();
-            let problems = config.out_of_range();
+            let problems = config.errors();
             assert_eq!(problems.is_empty(), good, "{knob} = {value}: {problems:?}");
-            assert!(problems.iter().all(|problem| problem.key == knob));
+            assert!(problems.iter().all(|problem| problem.key == *knob));
         }
     }
     let config = Config { telr: f64::NAN, ..default };
-    assert_eq!(config.out_of_range().len(), 1);
+    assert_eq!(config.errors().len(), 1);
     assert!(serde_json::from_str::<Config>(r#"{"tler": 60}"#).is_err());
 }
 

@@ -12,6 +12,7 @@ use crate::gauge::{EndpointNote, EndpointProbe, RxError, Topic};
 use crate::packet::Damage;
 use crate::time::Instant;
 use crate::transport::{Setup, TransportConfig};
+use crate::validate::Validate;
 
 /// A stack, driven as an [`Endpoint`] is. Its datagrams are [`Frame::Data`].
 pub trait Stack: fmt::Debug + Send {
@@ -51,6 +52,8 @@ impl PartialEq for Config {
         self.name == other.name && Arc::ptr_eq(&self.build, &other.build)
     }
 }
+
+impl Validate for Config {}
 
 impl TransportConfig for Config {
     type Endpoint = External;

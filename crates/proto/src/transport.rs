@@ -10,7 +10,7 @@ use crate::rng::Rng;
 use crate::time::Duration;
 use crate::units::Rate;
 use crate::units::Size;
-use crate::validate::ConfigError;
+use crate::validate::Validate;
 
 /// Which end of a connection a peer is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ pub struct Setup<'a> {
 }
 
 /// The configuration of a transport: it builds endpoints and says what tables and other layers need.
-pub trait TransportConfig {
+pub trait TransportConfig: Validate {
     /// What carries the flow.
     type Endpoint: Endpoint;
 
@@ -118,11 +118,6 @@ pub trait TransportConfig {
     /// Bytes of a packet that opens a connection as ns-2.35 counts them.
     fn ns2_opening_bytes(&self) -> u32 {
         88
-    }
-
-    /// All values that contradict each other or the protocol; empty if there are none.
-    fn errors(&self) -> Vec<ConfigError> {
-        Vec::new()
     }
 
     /// Makes its packets fit the MTU of the first link.

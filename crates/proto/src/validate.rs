@@ -34,6 +34,15 @@ impl ConfigError {
     }
 }
 
+/// A configuration that can say which of its values are impossible.
+pub trait Validate {
+    /// All errors, in the order of the checks; empty if there are none. Nothing is reported that types
+    /// and the ranges of the schema exclude.
+    fn errors(&self) -> Vec<ConfigError> {
+        Vec::new()
+    }
+}
+
 /// All errors of a configuration, in the order of its checks.
 #[derive(Debug, Default)]
 pub struct ConfigErrors(pub Vec<ConfigError>);
@@ -46,6 +55,17 @@ impl ConfigErrors {
     /// Adds an error with what may have been meant.
     pub fn add_with_hint(&mut self, key: &str, why: impl Into<String>, hint: &str) {
         self.0.push(ConfigError::new(key, why).hint(hint));
+    }
+    /// Adds the errors of a table inside, under its key.
+    pub fn add_within(&mut self, key: &str, errors: Vec<ConfigError>) {
+        self.0.extend(errors.into_iter().map(|error| error.within(key)));
+    }
+    /// A timer needs time, and may not be longer than this.
+    pub fn timer(&mut self, key: &str, time: Duration, most: Duration) {
+        if time.is_zero() {
+            self.add(key, "0ms: a timer needs time");
+        }
+        self.at_most(key, time, most);
     }
     /// A time may not be longer than this.
     pub fn at_most(&mut self, key: &str, time: Duration, most: Duration) {

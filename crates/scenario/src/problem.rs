@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use talkspurt_proto::validate::ConfigError;
+
 use crate::path::Path;
 use crate::tree::Origin;
 
@@ -86,6 +88,13 @@ impl Findings {
     pub(crate) fn add(&mut self, path: Path, message: impl Into<String>) -> &mut Finding {
         self.0.push(Finding::new(path, message.into()));
         self.0.last_mut().expect("just pushed")
+    }
+    /// Adds the errors of a configuration that is at `path`.
+    pub(crate) fn add_errors(&mut self, path: &Path, errors: Vec<ConfigError>) {
+        for ConfigError { key, why, hint } in errors {
+            let path = if key.is_empty() { path.clone() } else { path.down(&key) };
+            self.add(path, why).hint(hint);
+        }
     }
 }
 

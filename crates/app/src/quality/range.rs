@@ -1,44 +1,27 @@
 //! The permitted ranges of G.107 §7.7, for whoever builds a [`Config`] without the schema.
 
-use std::fmt;
+use talkspurt_proto::validate::{ConfigError, Validate};
 
 use super::Config;
 
-/// A key outside the range of G.107 §7.7.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct OutOfRange {
-    /// The key, as written in a scenario.
-    pub key: &'static str,
-    /// Its value.
-    pub value: f64,
-    /// The least permitted.
-    pub least: f64,
-    /// The greatest permitted.
-    pub greatest: f64,
-}
-
-impl fmt::Display for OutOfRange {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, value, least, greatest } = self;
-        if least == greatest {
-            write!(f, "{key} = {value}; G.107 permits only {least}")
-        } else {
-            write!(f, "{key} = {value}; G.107 permits {least} to {greatest}")
-        }
+impl Validate for Config {
+    fn errors(&self) -> Vec<ConfigError> {
+        let outside = |(key, value, least, greatest): (&str, f64, f64, f64)| {
+            let permitted = if least == greatest {
+                format!("only {least}")
+            } else {
+                format!("{least} to {greatest}")
+            };
+            // Not a number is outside as well.
+            let inside = (least..=greatest).contains(&value);
+            let why = || format!("{key} = {value}; G.107 permits {permitted}");
+            (!inside).then(|| ConfigError::new(key, why()))
+        };
+        self.ranges().into_iter().filter_map(outside).collect()
     }
 }
 
 impl Config {
-    /// Every key that lies outside the range of G.107 §7.7 (or is not a number).
-    #[must_use]
-    pub fn out_of_range(&self) -> Vec<OutOfRange> {
-        self.ranges()
-            .into_iter()
-            .filter(|(_, value, least, greatest)| !(least..=greatest).contains(&value))
-            .map(|(key, value, least, greatest)| OutOfRange { key, value, least, greatest })
-            .collect()
-    }
-
     pub(super) fn ranges(&self) -> [(&'static str, f64, f64, f64); 15] {
         let delay = self.minimum_perceivable_delay.as_secs_f64();
         [

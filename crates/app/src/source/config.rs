@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use talkspurt_proto::rate::Rung;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_proto::validate::Validate;
 
 use super::{Material, Setting, Source, SourceConfig, Timed, bulk, one_rung, spurts};
 use crate::codec::{Codec, Encoding};
@@ -223,6 +224,8 @@ impl OnOff {
     }
 }
 
+impl Validate for Speech {}
+
 impl SourceConfig for Speech {
     fn build(&self, material: &Material, _: u32, setting: Setting) -> Source {
         let Setting { rng, conversation: (chain, opens), start, stop } = setting;
@@ -259,6 +262,8 @@ impl SourceConfig for Speech {
     }
 }
 
+impl Validate for Cbr {}
+
 impl SourceConfig for Cbr {
     fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
         let Setting { rng, start, stop, .. } = setting;
@@ -272,6 +277,8 @@ impl SourceConfig for Cbr {
     }
 }
 
+impl Validate for OnOff {}
+
 impl SourceConfig for OnOff {
     fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
         let Setting { rng, start, stop, .. } = setting;
@@ -284,6 +291,8 @@ impl SourceConfig for OnOff {
         one_rung(self.packet, self.interval())
     }
 }
+
+impl Validate for Bulk {}
 
 impl SourceConfig for Bulk {
     fn build(&self, _: &Material, unit_bytes: u32, setting: Setting) -> Source {

@@ -31,7 +31,7 @@ use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
-use talkspurt_proto::validate::ConfigError;
+use talkspurt_proto::validate::{ConfigError, Validate};
 pub use timed::{Timed, step};
 
 use crate::file::{self, Fault, Files};
@@ -175,13 +175,9 @@ impl Source {
 
 /// The configuration of a source: what it can do, and how it is built. What a source does not have
 /// need not be implemented.
-pub trait SourceConfig {
+pub trait SourceConfig: Validate {
     /// A source at work; `unit_bytes` is what a unit of bulk data has where the source says nothing.
     fn build(&self, material: &Material, unit_bytes: u32, setting: Setting) -> Source;
-    /// What is wrong with its values, whatever flow it is in.
-    fn errors(&self) -> Vec<ConfigError> {
-        Vec::new()
-    }
     /// The interval between units, for sources that have one.
     fn interval(&self) -> Option<Duration> {
         None
@@ -282,7 +278,7 @@ impl Config {
     pub fn build(&self, material: &Material, unit_bytes: u32, setting: Setting) -> Source {
         self.config().build(material, unit_bytes, setting)
     }
-    /// [`SourceConfig::errors`].
+    /// [`Validate::errors`].
     #[must_use]
     pub fn errors(&self) -> Vec<ConfigError> {
         self.config().errors()

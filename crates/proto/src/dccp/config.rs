@@ -15,7 +15,6 @@ use crate::rate;
 use crate::time::Duration;
 use crate::transport::{Setup, Side, TransportConfig};
 use crate::units::Size;
-use crate::validate::ConfigError;
 
 /// A Congestion Control Identifier (RFC 4340 §10), written as its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -293,13 +292,5 @@ impl TransportConfig for Config {
     /// RFC 4340 §14: the MTU itself.
     fn fit(&mut self, mtu: Size, _: IpVersion) {
         self.mtu = self.mtu.min(mtu);
-    }
-    fn errors(&self) -> Vec<ConfigError> {
-        let reported = |wrong: super::ConfigError| ConfigError {
-            key: wrong.key(),
-            why: wrong.to_string(),
-            hint: wrong.hint(),
-        };
-        Self::check(self).into_iter().map(reported).collect()
     }
 }

@@ -9,13 +9,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::config_error::{MAX_HEADER_BYTES, MAX_TIMEOUT};
 use super::ladder::Ladder;
+use super::validation::{MAX_TIMEOUT, header_bytes};
 use super::{Permit, RateControl, Report, Rung};
 use crate::gauge::{EndpointNote, EndpointProbe, Gauge, Topic};
 use crate::math;
 use crate::time::{Duration, Instant};
 use crate::units::Rate;
+use crate::validate::{ConfigError, ConfigErrors, Validate};
 
 /// Rate control by delay variation (Beritelli et al. 2002, as told by Maldonado et al. 2005).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -65,84 +66,29 @@ impl Default for Config {
     }
 }
 
-impl Config {
-    /// All that cannot be; empty if there is nothing to say.
-    #[must_use]
-    pub fn check(&self) -> Vec<ConfigError> {
-        let mut found = Vec::new();
+impl Validate for Config {
+    fn errors(&self) -> Vec<ConfigError> {
+        let mut found = ConfigErrors::default();
         if self.threshold.is_zero() {
-            found.push(ConfigError::NoThreshold);
-        } else if self.threshold > MAX_TIMEOUT {
-            found.push(ConfigError::Threshold(self.threshold));
+            found.add("threshold", "0ms: any two delays would differ by more");
         }
-        for (knob, value, least, most) in [
+        found.at_most("threshold", self.threshold, MAX_TIMEOUT);
+        for (key, value, least, most) in [
             ("decrease", self.decrease, 0.05, 0.95),
             ("slow_start_gain", self.slow_start_gain, 1.01, 4.0),
             ("slow_start_until", self.slow_start_until, 0.0, 1.0),
             ("increase_packets", self.increase_packets, 0.0, 100.0),
         ] {
             if !(least..=most).contains(&value) {
-                found.push(ConfigError::Range { knob, value, least, most });
+                found.add(key, format!("{value}: it lies between {least} and {most}"));
             }
         }
         if self.initial_rate.is_some_and(|rate| rate.as_bps() == 0) {
-            found.push(ConfigError::InitialRate);
+            let hint = "leave it out for that of the lowest rung";
+            found.add_with_hint("initial_rate", "at rate 0 nothing is ever sent", hint);
         }
-        if self.header_bytes > MAX_HEADER_BYTES {
-            found.push(ConfigError::HeaderBytes(self.header_bytes));
-        }
-        found
-    }
-}
-
-/// Why a knob cannot have its value.
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
-pub enum ConfigError {
-    /// Everything is congestion.
-    #[error("0ms: any two delays would differ by more")]
-    NoThreshold,
-    /// Nothing is.
-    #[error("{0} is out of range: at most {MAX_TIMEOUT}")]
-    Threshold(Duration),
-    /// Outside its range.
-    #[error("{value}: it lies between {least} and {most}")]
-    Range {
-        /// Which.
-        knob: &'static str,
-        /// Its value.
-        value: f64,
-        /// The least there may be.
-        least: f64,
-        /// The most.
-        most: f64,
-    },
-    /// Silence for ever.
-    #[error("at rate 0 nothing is ever sent")]
-    InitialRate,
-    /// More than IP and any transport have.
-    #[error("{0} bytes never stand before a packet: at most {MAX_HEADER_BYTES}")]
-    HeaderBytes(u32),
-}
-
-impl ConfigError {
-    /// The knob, as a scenario has it.
-    #[must_use]
-    pub const fn key(&self) -> &'static str {
-        match self {
-            Self::NoThreshold | Self::Threshold(_) => "threshold",
-            Self::Range { knob, .. } => knob,
-            Self::InitialRate => "initial_rate",
-            Self::HeaderBytes(_) => "header_bytes",
-        }
-    }
-
-    /// What may have been meant.
-    #[must_use]
-    pub const fn hint(&self) -> Option<&'static str> {
-        match self {
-            Self::InitialRate => Some("leave it out for that of the lowest rung"),
-            _ => None,
-        }
+        header_bytes(self.header_bytes, &mut found);
+        found.0
     }
 }
 

@@ -9,7 +9,6 @@ mod average;
 pub mod beritelli;
 pub mod bucket;
 pub mod config;
-mod config_error;
 pub mod equation;
 pub mod history;
 pub mod ladder;
@@ -20,9 +19,9 @@ mod receiver;
 mod restart;
 mod sender;
 pub mod timeout;
+mod validation;
 
 pub use config::{Config, Idle, Kind, Parameters, ReceiveRate};
-pub use config_error::ConfigError;
 pub use history::{Arrival, Interval, LossHistory};
 pub use machine::Machine;
 pub use receiver::{Feedback, Receiver};

@@ -8,7 +8,7 @@ use crate::packet::IpVersion;
 use crate::time::Duration;
 use crate::transport::{Setup, Side, TransportConfig};
 use crate::units::Size;
-use crate::validate::{ConfigError, ConfigErrors};
+use crate::validate::{ConfigError, ConfigErrors, Validate};
 
 /// RFC 791: what every host can take; and the longest IP packet.
 const MTU: std::ops::RangeInclusive<u64> = 68..=65_535;
@@ -279,12 +279,15 @@ impl TransportConfig for Config {
     fn fit(&mut self, mtu: Size, _: IpVersion) {
         self.mtu = self.mtu.min(mtu);
     }
+}
+
+/// All values that contradict each other or the RFCs.
+impl Validate for Config {
     fn errors(&self) -> Vec<ConfigError> {
         errors(self)
     }
 }
 
-/// All values that contradict each other or the RFCs.
 fn errors(sctp: &Config) -> Vec<ConfigError> {
     let mut found = ConfigErrors::default();
     if !MTU.contains(&sctp.mtu.as_bytes()) {

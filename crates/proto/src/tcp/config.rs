@@ -10,7 +10,7 @@ use crate::rfc4571;
 use crate::time::Duration;
 use crate::transport::{Setup, Side, TransportConfig};
 use crate::units::Size;
-use crate::validate::{ConfigError, ConfigErrors};
+use crate::validate::{ConfigError, ConfigErrors, Validate};
 
 /// Options take up to 40 bytes of a segment; below that nothing would be left for data.
 const MIN_MSS: u64 = 64;
@@ -252,12 +252,15 @@ impl TransportConfig for Config {
         let fits = mtu.as_bytes().saturating_sub(headers).max(1);
         self.mss = self.mss.min(Size::from_bytes(fits));
     }
+}
+
+/// All values that contradict each other or the RFCs.
+impl Validate for Config {
     fn errors(&self) -> Vec<ConfigError> {
         errors(self)
     }
 }
 
-/// All values that contradict each other or the RFCs.
 fn errors(tcp: &Config) -> Vec<ConfigError> {
     let mut found = ConfigErrors::default();
     let (able, controller) = (tcp.controller.abilities(), tcp.controller.name());

@@ -26,7 +26,7 @@ use crate::rate::{self, Kind, Machine, Rung, beritelli};
 use crate::rng::Rng;
 use crate::time::{Instant, earlier};
 use crate::transport::{Setup, TransportConfig};
-use crate::validate::ConfigError;
+use crate::validate::{ConfigError, Validate};
 use receiver::Receiver;
 use sender::Sender;
 
@@ -56,11 +56,10 @@ pub struct Config {
     pub ecn: bool,
 }
 
-impl Config {
-    /// All that cannot be of `rate`, or has no effect here; empty if there is nothing to say.
-    #[must_use]
-    pub fn check(&self) -> Vec<rate::ConfigError> {
-        self.rate.check().into_iter().chain(self.rate.dccp_only()).collect()
+impl Validate for Config {
+    fn errors(&self) -> Vec<ConfigError> {
+        let errors = self.rate.errors().into_iter().chain(self.rate.dccp_only());
+        errors.map(|error| error.within("rate")).collect()
     }
 }
 
@@ -321,13 +320,6 @@ impl TransportConfig for Config {
     fn profile(&self) -> Profile {
         self.profile
     }
-    fn errors(&self) -> Vec<ConfigError> {
-        let reported = |wrong: rate::ConfigError| {
-            let hint = wrong.hint().map(str::to_owned);
-            ConfigError { key: wrong.key().to_owned(), why: wrong.to_string(), hint }.within("rate")
-        };
-        Self::check(self).into_iter().map(reported).collect()
-    }
 }
 
 impl TransportConfig for beritelli::Config {
@@ -345,12 +337,5 @@ impl TransportConfig for beritelli::Config {
     }
     fn header_bytes(&self) -> u32 {
         Config::default().header_bytes()
-    }
-    fn errors(&self) -> Vec<ConfigError> {
-        let reported = |wrong: beritelli::ConfigError| {
-            let hint = wrong.hint().map(str::to_owned);
-            ConfigError { key: wrong.key().to_owned(), why: wrong.to_string(), hint }
-        };
-        Self::check(self).into_iter().map(reported).collect()
     }
 }

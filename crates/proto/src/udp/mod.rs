@@ -16,6 +16,7 @@ use crate::gauge::{EndpointNote, EndpointProbe, RxError};
 use crate::packet::{Damage, Ecn, PathId};
 use crate::time::Instant;
 use crate::transport::{Setup, TransportConfig};
+use crate::validate::Validate;
 
 /// UDP has no knobs: it sends at once what it is given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -121,6 +122,8 @@ impl Endpoint for Udp {
         usize::MAX
     }
 }
+
+impl Validate for Config {}
 
 impl TransportConfig for Config {
     type Endpoint = Udp;

@@ -3,9 +3,10 @@
 
 use crate::rate_loop::*;
 use talkspurt_proto::profile::Profile;
-use talkspurt_proto::rate::{Config, ConfigError, Idle, Kind, Parameters, bucket};
+use talkspurt_proto::rate::{Config, Idle, Kind, Parameters, bucket};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
+use talkspurt_proto::validate::{ConfigError, Validate};
 
 fn of(profile: Profile, kind: Kind) -> Parameters {
     Config::default().resolve(profile, kind)
@@ -112,15 +113,14 @@ fn knobs_go_first() {
 
 #[test]
 fn impossible_values_are_refused_by_name() {
-    let named =
-        |config: Config| -> Vec<_> { config.check().iter().map(ConfigError::key).collect() };
+    let named = |config: Config| -> Vec<_> { config.errors().into_iter().map(|e| e.key).collect() };
     let with = Config::default;
     let second = Duration::from_secs(1);
     let bucket = |depth, header_bytes, step_up, step_up_tokens| {
         let depth = Size::from_bytes(depth);
         Some(bucket::Config { depth, header_bytes, step_up, step_up_tokens, initial_rung: None })
     };
-    assert_eq!(with().check(), []);
+    assert_eq!(with().errors(), []);
     let most = Config {
         nominal_size: Some(Size::from_bytes(65_535)),
         initial_window: Some(1),
@@ -135,7 +135,7 @@ fn impossible_values_are_refused_by_name() {
         token_bucket: bucket(100_000_000, 255, second * 60, 1.0),
         ..with()
     };
-    assert_eq!(most.check(), []);
+    assert_eq!(most.errors(), []);
     let beyond = Config {
         nominal_size: Some(Size::from_bytes(65_536)),
         initial_window: Some(0),
@@ -170,7 +170,16 @@ fn impossible_values_are_refused_by_name() {
         ]
     );
     let low = Config { feedback_per_rtt: Some(0), loss_intervals: Some(1), ..with() };
-    assert_eq!(low.check(), [ConfigError::LossIntervals(1), ConfigError::FeedbackPerRtt(0)]);
+    assert_eq!(
+        low.errors(),
+        [
+            ConfigError::new("loss_intervals", "1: between 2 and 28 are kept"),
+            ConfigError::new(
+                "feedback_per_rtt",
+                "0: between 1 and 4, which a window counter can tell apart"
+            ),
+        ]
+    );
 }
 
 /// Linux: twice what was last received; after two round trips without sending, at least the initial

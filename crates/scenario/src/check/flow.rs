@@ -5,9 +5,10 @@ use talkspurt_app::source::{self, Distribution};
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_proto::validate::Validate;
 
 use super::{time::at_most, traffic};
-use crate::model::{Flow, IpVersion, Scenario, SendDrop, SendQueue, Sizing, Transport};
+use crate::model::{Flow, IpVersion, Scenario, Sizing, Transport};
 use crate::network::{Network, Routes};
 use crate::path::Path;
 use crate::problem::Findings;
@@ -51,12 +52,10 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
             let side = Side { path: path.key(key), flow, run, least };
             source.into_iter().for_each(|source| side.check(source, found));
         }
-        transport(&path.key("transport"), &flow.transport, found);
+        found.add_errors(&path.key("transport"), flow.transport.errors());
         bucket(&path.key("transport"), flow, found);
-        for outside in flow.quality.out_of_range() {
-            found.add(path.key("quality").key(outside.key), outside.to_string());
-        }
-        send_queue(&path.key("send_queue"), &flow.send_queue, found);
+        found.add_errors(&path.key("quality"), flow.quality.errors());
+        found.add_errors(&path.key("send_queue"), flow.send_queue.errors());
         at_most(path.key("playout").key("buffer"), flow.playout.buffer, MAX_BUFFER, found);
         let mtu = least.iter().flatten().map(|(mtu, _)| *mtu).min();
         if let Some(mtu) = mtu.filter(|m| flow.ip == IpVersion::V6 && *m < MIN_MTU_V6) {
@@ -65,12 +64,6 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
             );
             found.add(path.key("ip"), message);
         }
-    }
-}
-
-fn transport(path: &Path, transport: &Transport, found: &mut Findings) {
-    for wrong in transport.errors() {
-        found.add(path.down(&wrong.key), wrong.why).hint(wrong.hint);
     }
 }
 
@@ -92,23 +85,6 @@ fn bucket(path: &Path, flow: &Flow, found: &mut Findings) {
         let message =
             format!("{rung} is no rung of a ladder of {most}, which are 0 to {}", most - 1);
         found.add(path.key("initial_rung"), message);
-    }
-}
-
-/// A lifetime belongs to the policy that looks at it, and lets a frame wait at all.
-fn send_queue(path: &Path, queue: &SendQueue, found: &mut Findings) {
-    let Some(lifetime) = queue.lifetime else { return };
-    let path = path.key("lifetime");
-    if queue.drop != SendDrop::Stale {
-        found
-            .add(path, "only the policy \"stale\" asks how long a frame has waited")
-            .hint("add drop = \"stale\", or leave it out".to_owned());
-    } else if lifetime.is_zero() {
-        found
-            .add(path, "0ms lets no frame wait")
-            .hint("packets = 0 says so: what the transport does not take is dropped".to_owned());
-    } else {
-        at_most(path, lifetime, MAX_BUFFER, found);
     }
 }
 
@@ -163,9 +139,7 @@ impl Side<'_> {
             source::Config::Bulk(bulk) => self.bulk(bulk, found),
             source::Config::Web(web) => self.web(web, found),
         }
-        for error in source.errors() {
-            found.add(self.path.down(&error.key), error.why).hint(error.hint);
-        }
+        found.add_errors(&self.path, source.errors());
     }
 
     fn speech(&self, speech: &source::Speech, found: &mut Findings) {

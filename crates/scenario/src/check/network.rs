@@ -5,6 +5,7 @@ use std::net::IpAddr;
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_proto::validate::Validate as _;
 use talkspurt_queue::Validate as _;
 
 use super::time::at_most;
@@ -138,11 +139,7 @@ fn lasting(path: Path, time: Duration, run: Duration, found: &mut Findings) {
 }
 
 pub(super) fn queue(path: &Path, queue: &Queue, mtu: Size, found: &mut Findings) {
-    for impossible in queue.check(mtu) {
-        let path =
-            if impossible.key.is_empty() { path.clone() } else { path.down(&impossible.key) };
-        found.add(path, impossible.why).hint(impossible.hint);
-    }
+    found.add_errors(path, queue.check(mtu));
 }
 
 pub(super) fn check_mtu(path: Path, mtu: Size, found: &mut Findings) {
@@ -173,13 +170,7 @@ fn bursts(path: &Path, loss: f64, bursts: Option<GilbertElliott>, found: &mut Fi
     if loss > 0.0 {
         found.add(path.clone(), "takes the place of `loss`: give one of them");
     }
-    for (letter, value) in [("p", chain.p), ("r", chain.r)] {
-        if value == 0.0 {
-            found
-                .add(path.key(letter), "at 0 the chain stays in one state for ever")
-                .hint("without bursts, give `loss`".to_owned());
-        }
-    }
+    found.add_errors(&path, chain.errors());
 }
 
 fn orbit(path: &Path, link: &Link, orbit: &Orbit, found: &mut Findings) {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Rate;
+use talkspurt_proto::validate::{ConfigError, ConfigErrors, Validate};
 
 /// Loss in bursts: a chain of two states that takes a step a packet (Gilbert 1960, Elliott 1963; the
 /// letters are those of Hasslinger and Hohlfeld 2008). Of all packets p / (p + r) meet the bad state,
@@ -28,6 +29,17 @@ pub struct GilbertElliott {
     #[serde(default = "GilbertElliott::default_k")]
     #[schemars(range(min = 0.0, max = 1.0))]
     pub k: f64,
+}
+
+impl Validate for GilbertElliott {
+    fn errors(&self) -> Vec<ConfigError> {
+        let mut found = ConfigErrors::default();
+        for (key, _) in [("p", self.p), ("r", self.r)].into_iter().filter(|(_, p)| *p == 0.0) {
+            let why = "at 0 the chain stays in one state for ever";
+            found.add_with_hint(key, why, "without bursts, give `loss`");
+        }
+        found.0
+    }
 }
 
 impl GilbertElliott {

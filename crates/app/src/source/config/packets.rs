@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_proto::validate::Validate;
 
 use super::default_noise;
 use crate::file::Files;
@@ -84,6 +85,8 @@ const fn default_deadline() -> Duration {
     Duration::from_millis(400)
 }
 
+impl Validate for Video {}
+
 impl SourceConfig for Video {
     fn build(&self, material: &Material, _: u32, setting: Setting) -> Source {
         let Setting { rng, start, stop, .. } = setting;
@@ -124,6 +127,8 @@ impl SourceConfig for Video {
         Ok(Material::Frames(Arc::new(trace)))
     }
 }
+
+impl Validate for Replay {}
 
 impl SourceConfig for Replay {
     fn build(&self, material: &Material, _: u32, setting: Setting) -> Source {

@@ -7,6 +7,7 @@ use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_proto::validate::Validate;
 
 use super::unit_of;
 use crate::source::bulk::Bulk;
@@ -141,6 +142,8 @@ impl Default for Conversation {
     }
 }
 
+impl Validate for Poisson {}
+
 impl SourceConfig for Poisson {
     fn build(&self, _: &Material, _: u32, setting: Setting) -> Source {
         let Setting { rng, start, stop, .. } = setting;
@@ -153,6 +156,8 @@ impl SourceConfig for Poisson {
         one_rung(self.packet, self.interval())
     }
 }
+
+impl Validate for Web {}
 
 impl SourceConfig for Web {
     fn build(&self, _: &Material, unit_bytes: u32, setting: Setting) -> Source {

@@ -6,6 +6,7 @@ use clap::{Parser, ValueEnum, value_parser};
 use talkspurt_proto::dccp::{Config, KEPT_BYTES};
 use talkspurt_proto::packet::IpVersion;
 use talkspurt_proto::time::Duration;
+use talkspurt_proto::validate::{ConfigError, Validate};
 
 use crate::peer::{Path, address};
 
@@ -67,9 +68,9 @@ impl Ask {
                 return Err(found);
             }
         };
-        for wrong in config.check() {
-            let hint = wrong.hint().map_or_else(String::new, |hint| format!(" – {hint}"));
-            found.push(format!("--dccp: {}: {wrong}{hint}", wrong.key()));
+        for ConfigError { key, why, hint } in config.errors() {
+            let hint = hint.map_or_else(String::new, |hint| format!(" – {hint}"));
+            found.push(format!("--dccp: {key}: {why}{hint}"));
         }
         // RFC 5596 §2.2.1: a Listen goes to a client that is known beforehand.
         if config.listen_packets && self.role == Role::Server && self.remote.is_none() {

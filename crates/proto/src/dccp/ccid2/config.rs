@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::profile::Profile;
 use crate::time::Duration;
+use crate::validate::{ConfigError, ConfigErrors};
 
 /// How the window grows below the slow-start threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -98,58 +99,6 @@ pub struct Config {
 const MAX_WINDOW_PACKETS: u32 = 65_535;
 const MAX_TIMEOUT: Duration = Duration::from_secs(3600);
 const MAX_ACK_DELAY: Duration = Duration::from_secs(60);
-
-/// Why a knob cannot have its value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// A window of nothing sends nothing.
-    #[error("0 packets: nothing could ever be sent; RFC 3390 has 2 to 4")]
-    NoWindow,
-    /// A window beyond any path.
-    #[error("{0} packets are out of range: at most {MAX_WINDOW_PACKETS}")]
-    HugeWindow(u32),
-    /// RFC 4341 §5: never less than two.
-    #[error("{0}: the threshold is never less than 2 packets (RFC 4341 §5)")]
-    InitialThreshold(u32),
-    /// RFC 4340 §11.3: 0 is for CCIDs without Ack Ratio.
-    #[error("0: CCID 2 needs acknowledgements (RFC 4341 §6)")]
-    AckRatio,
-    /// A timer that has run out when it is set.
-    #[error("0ms: a timer needs time")]
-    Zero(&'static str),
-    /// A timer nobody would wait for.
-    #[error("{span} is out of range: at most {most}")]
-    TooLong {
-        /// Which.
-        knob: &'static str,
-        /// Its value.
-        span: Duration,
-        /// The most there may be.
-        most: Duration,
-    },
-    /// Bounds the wrong way round.
-    #[error("{min} is longer than max_rto ({max})")]
-    Bounds {
-        /// Lower bound.
-        min: Duration,
-        /// Upper bound.
-        max: Duration,
-    },
-}
-
-impl ConfigError {
-    /// The knob, as a scenario has it.
-    #[must_use]
-    pub const fn key(&self) -> &'static str {
-        match self {
-            Self::NoWindow | Self::HugeWindow(_) => "initial_window",
-            Self::InitialThreshold(_) => "initial_ssthresh",
-            Self::AckRatio => "ack_ratio",
-            Self::Zero(knob) | Self::TooLong { knob, .. } => knob,
-            Self::Bounds { .. } => "min_rto",
-        }
-    }
-}
 
 /// Parameters of CCID 2, all of them.
 #[derive(Clone, Debug, PartialEq)]
@@ -262,40 +211,46 @@ impl Config {
         }
     }
 
-    /// All that cannot be under a profile; empty if there is nothing to say.
+    /// All errors under a profile, whose values absent keys have; empty if there are none.
     #[must_use]
-    pub fn check(&self, profile: Profile) -> Vec<ConfigError> {
+    pub fn errors(&self, profile: Profile) -> Vec<ConfigError> {
         let all = self.resolve(profile);
-        let mut found = Vec::new();
+        let mut found = ConfigErrors::default();
         match self.initial_window {
-            Some(0) => found.push(ConfigError::NoWindow),
+            Some(0) => {
+                let why = "0 packets: nothing could ever be sent; RFC 3390 has 2 to 4";
+                found.add("initial_window", why);
+            }
             Some(packets) if packets > MAX_WINDOW_PACKETS => {
-                found.push(ConfigError::HugeWindow(packets));
+                let why =
+                    format!("{packets} packets are out of range: at most {MAX_WINDOW_PACKETS}");
+                found.add("initial_window", why);
             }
             _ => {}
         }
-        if let Some(ssthresh @ 0..2) = self.initial_ssthresh {
-            found.push(ConfigError::InitialThreshold(ssthresh));
+        // RFC 4341 §5
+        if let Some(packets @ 0..2) = self.initial_ssthresh {
+            let why = "the threshold is never less than 2 packets (RFC 4341 §5)";
+            found.add("initial_ssthresh", format!("{packets}: {why}"));
         }
+        // RFC 4340 §11.3: 0 is for CCIDs without Ack Ratio.
         if all.ack_ratio == 0 {
-            found.push(ConfigError::AckRatio);
+            found.add("ack_ratio", "0: CCID 2 needs acknowledgements (RFC 4341 §6)");
         }
-        for (knob, span, most) in [
+        for (key, time, most) in [
             ("initial_rto", Some(all.initial_rto), MAX_TIMEOUT),
             ("ack_delay", all.ack_delay, MAX_ACK_DELAY),
             ("max_rto", Some(all.max_rto), MAX_TIMEOUT),
         ] {
-            match span {
-                Some(Duration::ZERO) => found.push(ConfigError::Zero(knob)),
-                Some(span) if span > most => found.push(ConfigError::TooLong { knob, span, most }),
-                _ => {}
-            }
+            time.into_iter().for_each(|time| found.timer(key, time, most));
         }
-        if all.min_rto.is_zero() {
-            found.push(ConfigError::Zero("min_rto"));
-        } else if all.min_rto > all.max_rto {
-            found.push(ConfigError::Bounds { min: all.min_rto, max: all.max_rto });
+        let (least, most) = (all.min_rto, all.max_rto);
+        if least > most {
+            found.add("min_rto", format!("{least} is longer than max_rto ({most})"));
         }
-        found
+        if least.is_zero() {
+            found.add("min_rto", "0ms: a timer needs time");
+        }
+        found.0
     }
 }

@@ -12,6 +12,6 @@ mod growth;
 mod receiver;
 mod sender;
 
-pub use config::{Config, ConfigError, Idle, Limited, Parameters, SlowStart};
+pub use config::{Config, Idle, Limited, Parameters, SlowStart};
 pub use receiver::Receiver;
 pub use sender::Sender;
