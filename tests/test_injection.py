@@ -81,6 +81,26 @@ def test_a_title_has_no_control_characters(character):
     assert problem["line"] == 2
 
 
+AXIS = '[[axes]]\npath = "links.l.delay"\nvalues = ["1ms", "2ms"]\nlabels = ["a", "\\u202E"]'
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after"),
+    [
+        ("description", 'description = "a\\u001B"', ""),
+        ("flows.x.group", "", 'group = "a\\nb"'),
+        ("axes[0].labels[1]", "", AXIS),
+    ],
+)
+def test_other_texts_that_are_shown_have_none_either(path, before, after):
+    with pytest.raises(package.ScenarioError) as caught:
+        read(before + SCENARIO.format(title='"a"') + after)
+    (problem,) = caught.value.problems
+    assert problem["path"] == path
+    assert "has the control character U+" in problem["message"]
+    assert problem["line"] is not None
+
+
 TITLES = [
     "[exec touch harmed]",
     "a \\\\",

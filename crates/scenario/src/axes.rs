@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use crate::check;
 use crate::path::Path;
 use crate::place::fields;
 use crate::problem::Findings;
@@ -110,6 +111,9 @@ fn labels(axis: &Tree, values: &[Tree], path: &Path, found: &mut Findings) -> Ve
         if written.len() != values.len() {
             let (labels, values) = (written.len(), values.len());
             found.add(path_of_labels.clone(), format!("{labels} labels for {values} values"));
+        }
+        for (index, label) in written.iter().enumerate() {
+            check::plain(path_of_labels.index(index), "a label", label, &[], found);
         }
         written.clone()
     };

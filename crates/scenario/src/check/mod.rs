@@ -27,7 +27,7 @@ pub(crate) fn meaning(scenario: &Scenario) -> (Network, Findings) {
     let mut found = Findings::default();
     // A run of no length is told once, not again by all that comes after its end.
     let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
-    check_title(&scenario.title, &mut found);
+    check_texts(scenario, &mut found);
     time::check(scenario, run, &mut found);
     network::check(scenario, run, &mut found);
     cell::check(scenario, &mut found);
@@ -38,18 +38,28 @@ pub(crate) fn meaning(scenario: &Scenario) -> (Network, Findings) {
     (network, found)
 }
 
-/// A title is one line of plain text. Terminals, ns-2 scripts and other files that it is written to
-/// would take control characters for commands, and controls of writing direction (Unicode 15.0,
-/// UAX #9 §2) would show another text than there is.
-fn check_title(title: &str, found: &mut Findings) {
+fn check_texts(scenario: &Scenario, found: &mut Findings) {
+    plain(Path::of(&["title"]), "a title", &scenario.title, &[], found);
+    plain(Path::of(&["description"]), "a description", &scenario.description, &['\n', '\t'], found);
+    for (name, flow) in &scenario.flows {
+        if let Some(group) = &flow.group {
+            plain(Path::of(&["flows", name, "group"]), "a group's name", group, &[], found);
+        }
+    }
+}
+
+/// Titles, labels and names of groups are one line of plain text. Terminals, ns-2 scripts and other
+/// files that they are written to would take control characters for commands, and controls of writing
+/// direction (Unicode 15.0, UAX #9 §2) would show another text than there is. A description may have
+/// several lines: it `allows` their ends.
+pub(crate) fn plain(path: Path, what: &str, text: &str, allows: &[char], found: &mut Findings) {
     let harms = |c: &char| {
         c.is_control()
             || matches!(*c, '\u{2028}' | '\u{2029}' | '\u{61c}' | '\u{200e}' | '\u{200f}')
             || matches!(*c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
     };
-    if let Some(c) = title.chars().find(harms) {
-        let message =
-            format!("has the control character U+{:04X}: a title is plain text", c as u32);
-        found.add(Path::of(&["title"]), message);
+    if let Some(c) = text.chars().filter(|c| !allows.contains(c)).find(harms) {
+        let message = format!("has the control character U+{:04X}: {what} is plain text", c as u32);
+        found.add(path, message);
     }
 }
