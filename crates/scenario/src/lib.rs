@@ -6,6 +6,10 @@
 //! and [`network::Network`] turns names into numbers and finds the routes. [`load()`] does it all and
 //! gives a [`Study`]: one [`Point`] a run. What is wrong comes back as [`Problems`].
 
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/adding-a-scenario-key.md")]
+mod adding_a_scenario_key {}
+
 mod association;
 mod axes;
 mod check;

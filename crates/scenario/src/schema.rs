@@ -13,11 +13,14 @@ use serde_json::Value;
 use crate::model::{DELAY_TO, LIKE, Scenario};
 
 /// The JSON Schema (draft 2020-12) of a scenario file. Of the links of shapes it has only the keys:
-/// the rest stands with `links`.
+/// the rest is described under `links`.
 #[must_use]
 pub fn schema() -> Value {
     let mut schema = cached().clone();
     shorten(&mut schema);
+    // A trace may give a link's rate. The reader fills it in before it looks at the shape.
+    let link = &mut schema["properties"]["links"]["additionalProperties"]["required"];
+    link.as_array_mut().expect("a link has required keys").retain(|key| key != "rate");
     schema
 }
 
