@@ -199,7 +199,9 @@ def test_dccp_receive_rate(told, faults):
     assert headers.dccp(packets)["faults"] == faults
 
 
-@pytest.mark.parametrize(("told", "faults"), [(10_000, 0), (20_000, 0), (3_000, 1), (500, 1), (100_000, 1)])
+@pytest.mark.parametrize(
+    ("told", "faults"), [(10_000, 0), (20_000, 0), (3_000, 1), (500, 1), (100_000, 1)]
+)
 def test_dccp_receive_rate_over_a_round_trip(told, faults):
     # 100 B every 50 ms, and an acknowledgement of ours that was acknowledged after 10 ms: RFC 5348
     # §6.2 has 100 B over about 10 ms. Over less than half of that, or over the 50 ms, it has not.

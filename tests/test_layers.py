@@ -7,7 +7,19 @@ from pathlib import Path
 
 SOURCES = Path(__file__).parent.parent / "crates" / "proto" / "src"
 LAYERS = (
-    ("math", "metric", "time", "units", "rng", "seq", "packet", "gauge", "octets", "profile", "validate"),
+    (
+        "math",
+        "metric",
+        "time",
+        "units",
+        "rng",
+        "seq",
+        "packet",
+        "gauge",
+        "octets",
+        "profile",
+        "validate",
+    ),
     ("rtp", "rtcp", "frame", "rfc4571"),
     ("endpoint", "transport"),
     ("rtt", "congestion", "rate"),

@@ -54,7 +54,7 @@ def _ns3_headers() -> bool:
 
 
 def build_ns3(name: str) -> Path:
-    """A program against ns-3, built anew if its source is newer.
+    """A program against ns-3, built again if its source is newer.
 
     Raises:
         FailedError: the compiler refuses it.
@@ -78,7 +78,7 @@ def ns3_program(match: Match) -> str:
 
 
 def ours(match: Match, *, watch: str | None = None, out: Path | None = None) -> list[str]:
-    """Our side of a match; what it writes stays in ``out``, lest its deletion be counted."""
+    """Our side of a match; what it writes stays in ``out``, so that its deletion is not counted."""
     noise = ["--noise"] if match.noise else []
     seconds = CELL_S if match.workload.startswith("w6") else match.seconds
     watching = ["--watch", watch] if watch else []

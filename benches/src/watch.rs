@@ -20,7 +20,7 @@ use talkspurt_sim::build::build;
 use talkspurt_sim::drive::{Timetable, drive};
 use talkspurt_sim::world::World;
 
-/// What looks on.
+/// What observes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watch {
     /// Nothing but the links' own counters.
@@ -137,7 +137,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Nobody looks on before the end.
+    /// Nothing is observed before the end.
     fn plain<P: Probe>(&self, probe: P) -> (World<P>, Seen) {
         let mut world = build(self.scenario, self.network, &Materials::default(), probe);
         let set_up_s = (self.cpu_s)();

@@ -30,7 +30,7 @@ CLAIM = store.Claim("export")
 
 
 def export(source: Path, to: Format, out: Path | None) -> Path:
-    """Write a run for another tool; the folder it stands in.
+    """Write a run for another tool; gives the folder.
 
     Args:
         source: folder of a result, or a scenario of one run.

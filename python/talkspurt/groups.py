@@ -1,4 +1,4 @@
-"""Many flows as one row: what `count` in a scenario wrote as one stands in tables as one.
+"""Many flows as one row: what `count` in a scenario wrote as one is one row of a table.
 
 Counts are summed, everything else is a mean over the flows that have it, and texts stay where all
 agree. Each flow has its own row in the Parquet files and in JSON.
@@ -17,7 +17,7 @@ SUMS = ("_packets", "_bytes", "_bps", "_frames", "_complete", "_late")
 def condensed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The rows of the flows table, groups of ``MANY`` flows or more as one row each.
 
-    ``first`` is the name of the first flow of a row, whose style stands for all.
+    ``first`` is the name of the first flow of a row, whose style is used for all.
     """
     every = [{**row, "first": row["name"]} for row in rows]
     sizes: dict[str, int] = {}

@@ -1,6 +1,6 @@
 """What a run is made of beside its scenario's text: the files it names, and the engine.
 
-Contents are hashed, not dates: a recording fetched anew is the same recording.
+Contents are hashed, not dates: a recording fetched again is the same recording.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The answer of many runs: axes times replications, with intervals that say how sure one may be.
 
 Replication k runs under the same seed for every combination of the axes, so the combinations meet
-the same dice and their differences are taken pair by pair (common random numbers): an interval on
-paired differences is far shorter than the difference of two intervals.
+the same random streams and their differences are taken pair by pair (common random numbers): an
+interval on paired differences is far shorter than the difference of two intervals.
 """
 
 from __future__ import annotations
@@ -413,7 +413,7 @@ def _is_group(cell: Cell) -> bool:
 
 
 def _by_flow(run: Result, one: Metric) -> dict[str, float | None]:
-    """What is computed of each flow of a run; nothing for a column, which stands in its table."""
+    """What is computed of each flow of a run; nothing for a column, which is in its table."""
     if not isinstance(one, Computed):
         return {}
     from talkspurt.metrics import compute

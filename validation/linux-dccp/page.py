@@ -24,7 +24,7 @@ As it should be means: connected with the CCIDs asked for, all messages sent, as
 sent less those lost on purpose, no other bytes, ended by the Reset that the RFC names and both
 sides told so; no malformed packet, no wrong checksum. What the lane's tap device and the guest's
 network card dropped is read from their own counters after each conversation (of the card:
-`rx_dropped`, `rx_missed_errors`, `tx_dropped` and the backlog's), and stands in the column
+`rx_dropped`, `rx_missed_errors`, `tx_dropped` and the backlog's), and is in the column
 *dropped between*: so many more, and no others, may be missing; where it is 0 the count must be
 exact. Where packets are late on purpose, those out of the window (RFC 4340 §7.5) need not be
 delivered, and Sync and SyncAck must be seen. Where nothing is lost or late, nothing may come that

@@ -194,7 +194,7 @@ sudo validation/linux-sctp/run.py
 RACE = """\
 ## Who is faster
 
-The same 50 MB under the same dice, sent by us and by the kernel, with a round trip of 10 ms, 2 % of
+The same 50 MB under the same random losses, sent by us and by the kernel, with a round trip of 10 ms, 2 % of
 all packets lost and 1 % late by 4 ms, RTO.Min 1 s and SACKs every second packet on both sides. The
 guest is emulated without KVM, so that its own round trips are a little longer.
 
@@ -211,5 +211,5 @@ NOTE = """\
 * Its defaults have the potentially failed state (RFC 7829; `net.sctp.pf_enable` 1, `pf_retrans` 0):
   new data leaves a path after its first timeout. With us that is a knob, `potentially_failed`, and
   absent unless asked for: hence the difference between the defaults when a path fails.
-* After a shutdown of its own, no end of data is told by recv(): the notification tells.
+* After a shutdown of its own, recv() reports no end of data: the notification does.
 """

@@ -204,7 +204,7 @@ ns-2.35; measures are read from ns-2's trace by the formulas of [the catalogue](
 network is an access link of 10 Mbit/s and 1 ms, a core of 2 Mbit/s and 50 ms with a DropTail queue
 of 20 packets unless another is named, and an access link again; losses on the core hit both
 directions. Throughput is of IP packets and all flows, the delay that of the network, with what the
-standard error over the seeds is where dice are drawn. The band says how far throughput and mean
+standard error over the seeds is where random numbers are drawn. The band says how far throughput and mean
 delay may be apart, and whether they are within; the last column, why no nearer. Bands were set
 after a first look, those with ns-2's windows before it, and none is wider than it was then.
 *The first N packets at the same instants* are the packets with data that leave the sender in both
@@ -249,7 +249,7 @@ those of DCCP and TFRC, `window_rule = "ns2"` those of TCP:
 * Its TCP adds 1/cwnd for each acknowledgement, and halves the window; the threshold has whole
   packets (`tcp.cc`, `opencwnd` and `slowdown`). Ours counts bytes, and halves what is in flight
   (RFC 5681 §3.1). Its recovery ends with the window that the loss left, ours with no more than the
-  threshold (RFC 6582 §3.2). Its fast retransmission starts the retransmission timer anew
+  threshold (RFC 6582 §3.2). Its fast retransmission restarts the retransmission timer
   (`reset_rtx_timer`), ours lets it run (RFC 6298 §5): with a least timeout of less than two round
   trips, as here, that is three times as many timeouts.
 

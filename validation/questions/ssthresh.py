@@ -432,7 +432,7 @@ def others(page: Page, rows: pl.DataFrame) -> None:
         f"""**What a threshold cannot do**: beside an upload on the line of 256 kbit/s the call
         is not settled within 20 s in {never.height} of {tight.height} runs, whatever the
         threshold; in all but {unlost.height} of these it lost packets, and each loss halves the
-        window and sets the threshold anew.""",
+        window and sets the threshold again.""",
         never.height > 0.9 * tight.height,
         unlost.height < 0.1 * never.height,
     )

@@ -39,7 +39,7 @@ pub fn appendix_i(pcm: &mut [i16], gap: Range<usize>, until: usize) {
     }
 }
 
-/// The waveform that stands in for what was lost.
+/// The waveform that replaces what was lost.
 struct Synthesis {
     history: [f64; HISTORY],
     /// Samples in a pitch period.

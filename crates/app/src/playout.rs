@@ -34,7 +34,8 @@ pub enum Anchor {
     #[default]
     FirstArrival,
     /// Capture of the frame's last sample by the sender's clock: `buffer` is then the whole delay
-    /// from microphone to loudspeaker beyond packetisation (of a ladder's longest packet); needs synchronised clocks.
+    /// from microphone to loudspeaker beyond packetisation (of a ladder's longest packet); needs
+    /// synchronised clocks.
     Capture,
 }
 

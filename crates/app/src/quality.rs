@@ -155,10 +155,10 @@ pub struct Score {
 }
 
 /// Scores a flow. `heard` are the codecs of the frames that were heard, or of the only encoding
-/// there is, and how many frames each had; G.107 knows one codec in a call, and of several takes the
-/// means of their Ie and Bpl here. `loss` is the share (0 to 1) of frames missing or late, `burst_ratio` the mean
-/// length of loss runs over that under random loss (G.107 §7.5); below 1, where G.107 ends, it
-/// counts as 1.
+/// there is, and how many frames each had; G.107 knows one codec in a call, and of several takes
+/// the means of their Ie and Bpl here. `loss` is the share (0 to 1) of frames missing or late,
+/// `burst_ratio` the mean length of loss runs over that under random loss (G.107 §7.5); below 1,
+/// where G.107 ends, it counts as 1.
 ///
 /// MOS is not additive, so how much each cause took depends on the order in which they strike. The
 /// parts given here are the mean over all six orders (the Shapley value): none is favoured, and

@@ -111,7 +111,7 @@ pub fn opinion(flow: &Flow, source: &source::Config, told: &Heard<'_>) -> Qualit
         [] => vec![(speech.codec, 1)],
         played => encodings.iter().map(|it| it.codec).zip(played.iter().copied()).collect(),
     };
-    // Where nothing was heard, no codec was: the best stands for them.
+    // Where nothing was heard, no codec was: the best is taken.
     let nothing = heard.iter().all(|(_, frames)| *frames == 0);
     let heard = if nothing { vec![(speech.codec, 1)] } else { heard };
     let score = quality::score(

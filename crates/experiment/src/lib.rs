@@ -1,9 +1,10 @@
 //! A run from scenario to tables: world, recorder, digest, captures and quality put together.
 //!
 //! [`run`] is the way through: it builds the world of a point, drives it to its end while the
-//! recorder looks on, renders what was heard and scores it. `layout` tells the recorder what it
-//! looks at, `capture` and `packets` write what grows with every packet, `heard` is for the
-//! ear. `again` runs a point once more, `export` for the eyes of another tool, `stretch` for those who read the report, `count` for what that would take.
+//! recorder observes, renders what was heard and scores it. `layout` tells the recorder what it
+//! looks at, `capture` and `packets` write what grows with every packet, `heard` is for the ear.
+//! `again` runs a point once more, `export` for the eyes of another tool, `stretch` for those who
+//! read the report, `count` for what that would take.
 
 mod audio;
 mod capture;

@@ -1,4 +1,4 @@
-//! What a live endpoint hangs on: a [`Port`] that carries IP packets, the clock, and between the
+//! What a live endpoint runs on: a [`Port`] that carries IP packets, the clock, and between the
 //! two, if asked for, [`Impairments`].
 
 use std::collections::BTreeMap;
@@ -51,11 +51,11 @@ pub struct Setup {
     pub hints: Hints,
     /// UDP ports around DCCP or SCTP, if it is sent inside UDP.
     pub encapsulation: Option<Encapsulation>,
-    /// What befalls packets of the peer.
+    /// Impairments of the peer's packets.
     pub inbound: Impairments,
-    /// What befalls ours.
+    /// Impairments of our packets.
     pub outbound: Impairments,
-    /// Who looks on.
+    /// The observer.
     pub tap: Option<Tap>,
 }
 
@@ -175,8 +175,8 @@ impl<L: Port> Line<L> {
         self.unsent_packets
     }
 
-    /// Sends a packet on the path that its route numbers. One that cannot be written, that the socket refuses, or that has no peer yet
-    /// to go to, is lost.
+    /// Sends a packet on the path that its route numbers. One that cannot be written, that the
+    /// socket refuses, or that has no peer yet to go to, is lost.
     ///
     /// # Errors
     /// The socket failed for good.
@@ -335,7 +335,7 @@ impl<L: Port> Line<L> {
         for bytes in passing(verdict, bytes) {
             self.began += 1;
             self.underway.insert((through, self.began), (direction, verdict, bytes));
-            // Who looks on counts what befell a packet once.
+            // The tap counts a packet's impairment once.
             verdict = Verdict::Passed;
         }
     }

@@ -39,7 +39,7 @@ impl RawIp {
     }
 
     /// A socket for SCTP (protocol 132) at this address of this machine; over IPv4 the unspecified
-    /// address stands for all that it has.
+    /// address represents all that it has.
     ///
     /// # Errors
     /// The system's, above all a lack of rights.

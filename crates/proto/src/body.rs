@@ -22,7 +22,7 @@ pub enum Body {
     Udp(Frame),
     /// A TCP segment (RFC 9293 §3.1).
     Tcp(tcp::Segment),
-    /// A DCCP packet (RFC 4340 §5); boxed, lest every body be as long.
+    /// A DCCP packet (RFC 4340 §5); boxed, so that not every body is as long.
     Dccp(PacketBox<dccp::Packet>),
     /// An SCTP packet (RFC 9260 §3); boxed as DCCP's.
     Sctp(PacketBox<sctp::Packet>),

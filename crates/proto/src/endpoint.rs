@@ -138,7 +138,7 @@ pub enum Event {
     Reset,
     /// Retransmissions were given up (RFC 9293 §3.8.3 R2).
     TimedOut,
-    /// The peer has lost the connection and set it up anew; what was under way is lost (RFC 9260
+    /// The peer has lost the connection and set it up again; what was in flight is lost (RFC 9260
     /// §5.2.4 A).
     Restarted,
     /// More room than before: the application may hand over more data.
@@ -148,7 +148,8 @@ pub enum Event {
     TargetRate(Rate),
 }
 
-/// PendingEvents for the application, each at most once outstanding, told in the order of [`PendingEvents::ORDER`].
+/// PendingEvents for the application, each at most once outstanding, told in the order of
+/// [`PendingEvents::ORDER`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PendingEvents(u8);
 
@@ -169,7 +170,7 @@ impl PendingEvents {
         self.0 |= 1 << known.expect("an encoding is asked for by the controller, and not news");
     }
 
-    /// That the connection opened, anew perhaps, which is told before any data is delivered.
+    /// That the connection opened, perhaps again, which is reported before any data is delivered.
     #[inline]
     pub(crate) fn opening<T>(&mut self) -> Option<Output<T>> {
         self.next_of(0b11)
@@ -227,7 +228,7 @@ pub trait Endpoint {
     /// Without it a listener has one possible peer, as in a simulation, and a cookie proves that the
     /// client received an answer and nothing about its address.
     fn between(&mut self, _ends: &[u8]) {}
-    /// Whether a packet bears what its peer alone can know, so that where it came from is where the
+    /// Whether a packet carries what its peer alone can know, so that where it came from is where the
     /// peer is: SCTP's Verification Tag (RFC 6951 §5.4). Protocols that bind a connection to its
     /// addresses and ports recognise nobody.
     fn recognises(&self, _: &Self::Packet) -> bool {

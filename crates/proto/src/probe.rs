@@ -10,7 +10,7 @@ use crate::packet::Packet;
 use crate::time::{Duration, Instant};
 
 /// [`Packet::number`] of a packet that no peer sent, such as a router's Packet Too Big or a copy made
-/// by a medium: it stands in no flow's account.
+/// by a medium: it is in no flow's account.
 pub const UNNUMBERED: u32 = u32::MAX;
 
 /// Where a note was taken.

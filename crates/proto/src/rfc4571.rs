@@ -1,7 +1,7 @@
 //! RTP and RTCP over a byte stream (RFC 4571): each packet behind a two-byte length.
 //!
 //! [`frame()`] makes the bytes a stream transport is handed; a [`Deframer`] puts packets together
-//! again from whatever pieces arrive. RTP and RTCP share the stream and are told apart by their
+//! again from whatever pieces arrive. RTP and RTCP share the stream and are distinguished by their
 //! second byte (RFC 5761 §4).
 
 use bytes::{Buf as _, Bytes, BytesMut};

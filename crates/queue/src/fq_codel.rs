@@ -76,7 +76,7 @@ struct Flow {
     lane: Lane,
     /// Bytes it may still send in this turn.
     credits: i64,
-    /// Whether it stands in a list.
+    /// Whether it is in a list.
     listed: bool,
 }
 

@@ -49,7 +49,7 @@ pub struct Hop<'a, P> {
     pub place: Place,
     /// Bodies of the packets.
     pub pool: &'a mut Pool,
-    /// Who looks on.
+    /// The observer.
     pub probe: &'a mut P,
     /// Rng of the discipline.
     pub rng: &'a mut Rng,

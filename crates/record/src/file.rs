@@ -46,7 +46,8 @@ impl Output {
         Ok(Self { sink, failure: None })
     }
 
-    /// Tells a file that it is one of so many that are written at once, lest they hold too much together.
+    /// Tells a file that it is one of so many that are written at once, so that they do not hold
+    /// too much together.
     #[must_use]
     pub fn one_of(mut self, files: usize) -> Self {
         if let Sink::File { held, used, piece, .. } = &mut self.sink {

@@ -1,6 +1,6 @@
-//! What is told late, put in order of time.
+//! What is reported late, put in order of time.
 //!
-//! Links tell of their packets late, so what is told waits until the driver says that everything
+//! Links tell of their packets late, so reports wait until the driver says that everything
 //! before an instant has been told. Then it is dealt into as many spans of time as there are records,
 //! which are sorted each by itself: where things happen about evenly, that takes a few steps a record
 //! however many there are. Memory holds what was told between two such calls.

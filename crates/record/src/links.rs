@@ -180,7 +180,7 @@ impl Links {
     }
 
     /// The `link_series` table: link by link, each in order of time. The queue is its mean length
-    /// over the bin; what the discipline makes of it is told as it is at its end.
+    /// over the bin; the discipline's own variables are those at its end.
     pub(crate) fn series_table(&self, layout: &Layout, sojourns: Option<&Sojourns>) -> RecordBatch {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         rows.sort_by_key(|row| row.link);

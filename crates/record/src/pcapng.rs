@@ -80,7 +80,8 @@ impl Pcapng {
         Self::begin(Output::create(path)?, interfaces, snaplen)
     }
 
-    /// Tells a file that it is one of so many that are written at once, lest they hold too much together.
+    /// Tells a file that it is one of so many that are written at once, so that they do not hold
+    /// too much together.
     #[must_use]
     pub fn one_of(mut self, files: usize) -> Self {
         self.output = self.output.one_of(files);

@@ -1,6 +1,7 @@
-//! qlog of every endpoint (draft-ietf-quic-qlog-main-schema and -quic-events at version 0.3, JSON text
-//! sequences of RFC 7464), for qvis and whatever else reads it: packets sent and received, congestion windows and round-trip
-//! times by QUIC's names, everything else under the name `talkspurt`.
+//! qlog of every endpoint (draft-ietf-quic-qlog-main-schema and -quic-events at version 0.3, JSON
+//! text sequences of RFC 7464), for qvis and whatever else reads it: packets sent and received,
+//! congestion windows and round-trip times by QUIC's names, everything else under the name
+//! `talkspurt`.
 
 use std::fmt::Write as _;
 use std::io;

@@ -1,4 +1,4 @@
-//! Traces of every link as other tools read them: ns-2's and nam's text. qlog stands in `qlog`.
+//! Traces of every link as other tools read them: ns-2's and nam's text. qlog is in `qlog`.
 //!
 //! Links tell of their packets late, so lines wait until the driver says that everything before an
 //! instant has been told (`settled`); they are written in order of time, at equal times what
@@ -117,7 +117,7 @@ impl Trace {
         self.keep(packet, body, plain, seq, (src, dst));
     }
 
-    /// A segment's sequence number from its SYN on, or what it acknowledges if it bears nothing.
+    /// A segment's sequence number from its SYN on, or what it acknowledges if it carries nothing.
     fn relative(&mut self, route: usize, segment: &Segment) -> u64 {
         if segment.flags.contains(Flags::SYN) {
             self.initial[route] = segment.seq;
@@ -173,7 +173,7 @@ impl Trace {
     }
 }
 
-/// Where what happened stands in the rank of a line, above the number of the link.
+/// The rank of what happened in a line, above the number of the link.
 const ACT: u32 = 30;
 
 impl Probe for Trace {

@@ -1,7 +1,8 @@
 //! From text to runs: read, change, expand, check; every error at once.
 //!
-//! The order is: TOML → shapes → `--set` → axes → for each combination its shape, its types, its meaning.
-//! A finding that several combinations share is told once; one that only some have says which.
+//! The order is: TOML → shapes → `--set` → axes → for each combination its shape, its types, its
+//! meaning.
+//! A finding that several combinations share is reported once; one that only some have says which.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path as FilePath, PathBuf};
@@ -27,7 +28,7 @@ const MAX_RUNS: usize = 100_000;
 
 /// Length of a scenario's text at most: thousands of flows written out with every default.
 const MAX_TEXT: usize = 16 << 20;
-/// Problems of a scenario that are told; further ones are counted.
+/// Problems of a scenario that are reported; further ones are counted.
 const MAX_TOLD: usize = 40;
 /// Faults of shape up to which the meaning of all else is looked at, too.
 const MAX_MENDED: usize = 200;

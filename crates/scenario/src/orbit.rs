@@ -33,7 +33,7 @@ pub(crate) fn steps(orbit: &Orbit, ground: Duration, loss: f64, run: Duration) -
     let Some(every) = orbit.handover.filter(|every| *every >= MIN_HANDOVER) else {
         return Vec::new();
     };
-    // A run that is too long is told elsewhere.
+    // A run that is too long is reported elsewhere.
     let run = run.as_nanos().min(Instant::HORIZON.as_nanos());
     let turns = orbit.elevations.iter().cycle().skip(1).zip(1..=run / every.as_nanos());
     let mut steps = Vec::new();

@@ -1,7 +1,7 @@
 //! Where a field is: the words from the top of a scenario down to it.
 //!
 //! Written with dots, elements of lists in brackets: `flows.call.via[1]`. A plain number is taken
-//! for an element too (`axes.0.values`), and `*` stands for every name.
+//! for an element too (`axes.0.values`), and `*` matches every name.
 
 use std::fmt;
 

@@ -68,7 +68,7 @@ fn follow_all(
     fields: &mut Vec<Path>,
 ) -> Result<(), Unknown> {
     let Some(inner) = named(schema) else {
-        let message = format!("`*` stands for names, and {} has none", shown(so_far));
+        let message = format!("`*` matches names, and {} has none", shown(so_far));
         return Err(Unknown {
             message,
             hint: Some("names are in links, flows and nodes".to_owned()),

@@ -20,8 +20,8 @@ const OPENING: &str = "\
 
 A profile is a named set of values for the knobs a scenario leaves open: those of the RFCs, those of
 ns-2.35, on which most studies ran, or those of Linux (2.6.24 to 6.15). It is never a branch in the
-code: every value below is a knob of its own, unless it stands in *italics*, and a knob in the
-scenario takes precedence. What each means stands in the [scenario reference](scenario.md).
+code: every value below is a key of its own, unless it is in *italics*, and a knob in the
+scenario takes precedence. What each means is in the [scenario reference](scenario.md).
 
 ";
 

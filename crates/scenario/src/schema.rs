@@ -1,7 +1,7 @@
 //! The JSON Schema of a scenario, generated from the structs in `model`.
 //!
 //! Editors complete and check scenario files by it, the shape check walks it, and the reference
-//! page is written from it. Everything stands in place, so that a field's own
+//! page is written from it. Everything is inlined, so that a field's own
 //! description is never hidden behind its type's; only what stands inside its own kind (a queue in a
 //! queue) is a `$ref`.
 
@@ -114,7 +114,7 @@ pub(crate) fn resolved(schema: &Value) -> &Value {
 /// The key that names the variant of a table with several forms.
 pub(crate) const TAG: &str = "kind";
 
-/// The forms of a table that is told apart by `kind`, with their names; `None` for others.
+/// The forms of a table that is distinguished by `kind`, with their names; `None` for others.
 pub(crate) fn variants(schema: &Value) -> Option<Vec<(&str, &Value)>> {
     let named = |form| -> Option<(&str, &Value)> {
         Some((Value::pointer(form, "/properties/kind/const")?.as_str()?, form))
@@ -145,7 +145,7 @@ pub(crate) fn numbers(schema: &Value) -> Option<Vec<i64>> {
     schema.get("enum")?.as_array()?.iter().map(Value::as_i64).collect()
 }
 
-/// What every name of a table of names stands for; `None` for tables with fixed keys.
+/// The schema of the values of a table of names; `None` for tables with fixed keys.
 pub(crate) fn named(schema: &Value) -> Option<&Value> {
     schema.get("additionalProperties").filter(|s| s.is_object())
 }

@@ -1,7 +1,7 @@
-//! From a shape to the links it stands for.
+//! From a shape to its links.
 //!
 //! The links are made in the tree, before `--set`, axes and checks look at it, so that nothing behind
-//! knows of shapes; a finding about what a shape said is told once and where it was written.
+//! knows of shapes; a finding about a shape is reported once, with the line of the shape.
 
 use indexmap::IndexMap;
 use serde_json::Value as Json;
@@ -86,7 +86,7 @@ pub(crate) fn expand(schema: &Json, tree: &mut Tree, found: &mut Findings) -> Sh
             }
         }
         None => {}
-        // What stands in the place of a table is told by the check of shapes.
+        // What is there instead of a table is reported by the check of shapes.
         Some(_) => return Shape::Broken,
     }
     tree.put(&Path::of(&["links"]), Tree { value: Value::Table(links), origin });
@@ -115,7 +115,7 @@ fn link(template: &Tree, wire: &Wire) -> Tree {
 }
 
 /// Writes what a file says of a link over what the shape says; tables that do not name their kind
-/// are mended key by key.
+/// are corrected key by key.
 fn merge(link: &mut Tree, own: &Tree) {
     match (&mut link.value, &own.value) {
         (Value::Table(table), Value::Table(over)) if !over.contains_key(TAG) => {

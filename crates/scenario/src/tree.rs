@@ -10,7 +10,7 @@ use toml::de::{DeTable, DeValue};
 use crate::path::{Path, Step};
 use crate::problem::{Finding, Findings, clip};
 
-/// Faults of syntax that are told.
+/// Syntax errors that are reported.
 const MAX_FAULTS: usize = 1_000;
 
 /// Where a value was written.

@@ -2,8 +2,9 @@
 //!
 //! A packet's way: [`world::World`] asks a peer for its next action, labels the packet, puts its
 //! body into the [`pool::Pool`] and offers the label to the first [`link::Link`]; the link's
-//! [`discipline::Queue`] keeps or refuses it, its transmitter sends it when its turn comes over a [`medium::Medium`], and
-//! the [`schedule::Schedule`] wakes the world when it arrives at the far end.
+//! [`discipline::Queue`] keeps or refuses it, its transmitter sends it when its turn comes over a
+//! [`medium::Medium`], and the [`schedule::Schedule`] wakes the world when it arrives at the far
+//! end.
 
 pub mod build;
 pub mod capacity;

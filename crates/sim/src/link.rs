@@ -380,7 +380,7 @@ impl Link {
         }
     }
 
-    /// Starts the record of the longest queue anew.
+    /// Restarts the record of the longest queue.
     pub fn forget_maximum(&mut self) {
         self.back.queue_max_packets = self.waiting;
     }

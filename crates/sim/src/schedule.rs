@@ -10,7 +10,7 @@
 //!
 //! Leaves lie as deep as they are rarely set: under place 4 those of busy links, under 3 other links', under
 //! 5 the rest, whose replays mostly end halfway. All of a kind are on one level, so that the end of a path is
-//! foretold. The tree has room for all nodes there may be: a length that is known needs no check of bounds at
+//! predicted. The tree has room for all nodes there may be: a length that is known needs no check of bounds at
 //! any level, and memory that is never touched is none.
 
 use talkspurt_proto::time::Instant;
@@ -66,7 +66,7 @@ impl Schedule {
         Self { lane: Lane::default(), tree, leaves }
     }
 
-    /// The next wake-up, if it comes before `end`. It stands until the node's next is told.
+    /// The next wake-up, if it comes before `end`. It is valid until the node's next is set.
     #[inline(always)]
     #[must_use]
     pub fn next_before(&self, end: Instant) -> Option<Wake> {

@@ -78,7 +78,7 @@ pub struct Parts {
     pub way_back: WayBack,
 }
 
-/// A network in motion, and who looks on.
+/// A network at work, and its observer.
 pub struct World<P> {
     now: Instant,
     schedule: Schedule,
@@ -105,7 +105,7 @@ pub struct World<P> {
     injected: u64,
     delivered: u64,
     events: u64,
-    /// Who looks on.
+    /// The observer.
     pub probe: P,
 }
 
@@ -208,7 +208,7 @@ impl<P: Probe> World<P> {
         links.chain(self.cells.iter().flat_map(|cell| cell.counters(self.now))).collect()
     }
 
-    /// Starts every link's record of its longest queue anew.
+    /// Restarts every link's record of its longest queue.
     pub fn forget_maxima(&mut self) {
         self.links.iter_mut().for_each(Link::forget_maximum);
         self.cells.iter_mut().for_each(Cell::forget_maxima);
@@ -254,7 +254,8 @@ impl<P: Probe> World<P> {
     /// Checks that no packet came from nowhere or went nowhere.
     ///
     /// # Panics
-    /// If injected (copies by a medium included) ≠ delivered + dropped + still inside: our own broken invariant.
+    /// If injected (copies by a medium included) ≠ delivered + dropped + still inside: our own
+    /// broken invariant.
     pub fn assert_conservation(&self) {
         let (links, cells) = (self.links.iter(), self.cells.iter());
         let inside: u64 = links.map(Link::inside).chain(cells.map(Cell::inside)).sum();
@@ -426,7 +427,7 @@ impl<P: Probe> World<P> {
                         let note = Note::Sent { packet: &label(), body: self.pool.peek(body) };
                         self.probe.record(now, Place::Peer(peer as u32), &note);
                     }
-                    // Made anew: a copy of what was just written piece by piece stalls.
+                    // Made again: a copy of what was just written piece by piece stalls.
                     self.launch(label());
                 }
                 Action::Idle { until } => {

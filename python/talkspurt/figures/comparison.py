@@ -1,6 +1,6 @@
 """Figures of a study: each measure over an axis, with intervals.
 
-The axis across is one that does not change the transport, so that transports are told apart as
+The axis across is one that does not change the transport, so that transports are distinguished as
 everywhere else, by colour and marker: of such axes one of three numbers or more, and then the
 longest. When only the transport varies, it goes across, and each point looks as its own transport.
 """

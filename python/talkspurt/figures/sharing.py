@@ -1,4 +1,4 @@
-"""Which panel of a study's figure holds which lines, and how lines of one panel are told apart.
+"""Which panel of a study's figure holds which lines, and how lines of one panel are distinguished.
 
 What would look alike in one panel, or be too much for it, is shared out over several.
 """

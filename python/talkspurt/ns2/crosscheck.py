@@ -1,7 +1,7 @@
 """Runs a scenario here and in ns-2, and puts the measures side by side.
 
 The trace goes through a pipe into its reader, so that it takes no room; only who wants to keep it
-has it on disk, and is told before how long it may become.
+has it on disk; its estimated length is printed first.
 """
 
 from __future__ import annotations

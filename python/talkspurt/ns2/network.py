@@ -159,7 +159,7 @@ RED: tuple[tuple[str, str, float, Callable[[Any], float]], ...] = (
     ("targetdelay_", "target_delay", 0.005, units.seconds),
     ("mean_pktsize_", "mean_packet", 500, units.size),
 )
-"""ns-2's variables, our knobs, what ns-2 is told if the knob is left open, and how it counts."""
+"""ns-2's variables, our keys, what ns-2 gets if the key is absent, and how it counts."""
 
 
 def _red(tcl: Tcl, queue: Part) -> int:

@@ -134,9 +134,7 @@ def write(tcl: Tcl, source: Source, name: str, agent: str, unit: int, stop: floa
             words="when the first unit is complete",
         )
         return
-    part.findings.note(
-        f"{part.path}: noise and silences are drawn by ns-2's dice; compare several seeds"
-    )
+    part.findings.note(f"{part.path}: noise and silences are random in ns-2; compare several seeds")
     tcl.add(f"set s({name}) [new Application]", part.at("kind"), source.kind)
     tcl.say(f"{app} attach-agent {agent}")
     talk, silence = source.pauses_s or (0, 0)

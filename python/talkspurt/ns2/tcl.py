@@ -53,7 +53,7 @@ def comment(text: str) -> str:
 
 
 def word(text: str) -> str:
-    """Text as one word of Tcl that stands for exactly this text (Tcl(n), rule 9).
+    """Text as one word of Tcl that means exactly this text (Tcl(n), rule 9).
 
     Everything but letters, digits and a few marks is written as an escape, so that nothing in it is
     substituted, ends the word or the line. Beyond the basic plane this needs Tcl 9.

@@ -191,7 +191,7 @@ class _Shown:
                 to = receivers.get((flow, side), at["to"])
                 way = (where[at["from"]], where[to])
                 if part[way[0]] != part[at["from"]]:
-                    continue  # of a network that another stands for
+                    continue  # of a network that another represents
                 lane = lanes.setdefault(way, len(lanes))
                 number = len(links)
                 shown = links.setdefault((at["name"], way), {"number": number})

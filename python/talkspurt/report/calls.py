@@ -32,7 +32,7 @@ MOST_BYTES = 10_000_000
 
 @dataclass(frozen=True)
 class Among:
-    """The group a call stands for.
+    """The group a call represents.
 
     Attributes:
         name: the call itself, the worst of them.
@@ -59,7 +59,7 @@ class Call:
         sounds: keys of the recordings sent and received; None where there is nothing to hear.
         fates: runs of equal fate: [fate, frames].
         frame_s: length of a frame that is heard.
-        among: the group it stands for, if it does.
+        among: the group it represents, if it does.
     """
 
     key: str

@@ -2,7 +2,7 @@
 
 Hosts are alike when they hang at the same node by one link each and differ in a number behind their
 name; networks, when they share nothing and have equal links between nodes in the same order. A few
-are drawn as they are; of many one stands for all.
+are drawn as they are; of many, one represents all.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Drawn:
     """What is drawn of a topology.
 
     Attributes:
-        nodes: name to what is written at it, its colour and how many it stands for.
+        nodes: name to what is written at it, its colour and how many it represents.
         links: links between nodes drawn, as in the topology, with ``count`` and ``last_delay_s``
-            where one stands for several.
-        where: every node's own place or that of the one which stands for it.
-        alike: how many networks one stands for, by its nodes.
+            where one represents several.
+        where: every node's own place or that of the one which represents it.
+        alike: how many networks one represents, by its nodes.
     """
 
     nodes: dict[str, dict[str, Any]]

@@ -63,7 +63,7 @@ def chart_of(
             line["values"] = _thin(line["values"], step, max if line.pop("peak", False) else _mean)[
                 : len(x)
             ]
-        note = f"{note} Each point stands for {step} bins.".strip()
+        note = f"{note} Each point is the mean of {step} bins.".strip()
     for line in lines:
         line.pop("peak", None)
         line["values"] = [_short(value) for value in line["values"]]

@@ -367,7 +367,7 @@ def _node(name: str, node: Mapping[str, Any], frame: Frame, worded: bool) -> str
     fill = f' style="fill:{node["colour"]}"' if node["colour"] else ""
     radius = NODE_RADIUS if worded else NODE_RADIUS * 0.7
     dots = ""
-    for back in (2, 1, 0) if node["count"] > 1 else (0,):  # a pile stands for several
+    for back in (2, 1, 0) if node["count"] > 1 else (0,):  # a pile represents several
         dots += (
             f'<circle class="node" cx="{x - 3 * back:.1f}" cy="{y - 3 * back:.1f}" '
             f'r="{radius}"{fill}/>'
@@ -381,7 +381,7 @@ def _node(name: str, node: Mapping[str, Any], frame: Frame, worded: bool) -> str
 
 
 def _alike(drawn: Drawn, frame: Frame) -> list[str]:
-    """Says how many networks one stands for."""
+    """Says how many networks one represents."""
     parts = []
     for names, count in drawn.alike.items():
         x = min(frame.node(name)[0] for name in names) - NODE_RADIUS

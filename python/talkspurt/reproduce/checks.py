@@ -1,6 +1,6 @@
 """Finds what a text contains and cannot be: each check says in a sentence why, or nothing.
 
-A check is told the printed value and numbers the text states, and computes. It knows no study.
+A check takes the printed value and numbers the text states, and computes. It knows no study.
 """
 
 from __future__ import annotations

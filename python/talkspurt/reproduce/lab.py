@@ -1,8 +1,8 @@
 """Runs the scenarios of a study, several at a time, and keeps of each what rows and figures read.
 
 A run's tables are large and its numbers few: what is not asked to be kept is gone as soon as the
-run has ended. Scenarios with dice, or whose outcome hangs on when flows start, run under several
-seeds.
+run has ended. Scenarios with random streams, or whose outcome depends on when flows start, run
+under several seeds.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def cbr(rate: str, packet: str) -> Table:
 
 
 def flow(ends: tuple[str, str], transport: Table, source: Table, **more: Any) -> Table:
-    """A flow with packets as long as ns-2 counts them, which starts when it is told to."""
+    """A flow with packets as long as ns-2 counts them, which starts at a given time."""
     said = {"from": ends[0], "to": ends[1], "transport": transport, "source": source}
     return {**said, "sizing": "ns2", "start_spread": "0s", **more}
 

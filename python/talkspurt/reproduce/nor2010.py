@@ -1,7 +1,7 @@
 """Nor, Hassan, Almomani 2010: G.711 over DCCP's CCID 2 on a link of 300 ms.
 
 The study's simulator is ns-2, so what it states includes ns-2's CCID 2; what RFC 4341's gives
-stands in the reasons. Inferred are access links, queues, TCP's window and, for one figure, a third
+is in the reasons. Inferred are access links, queues, TCP's window and, for one figure, a third
 UDP flow.
 """
 
@@ -91,8 +91,8 @@ def dumbbell(
 ) -> Table:
     """The study's topology: each flow has its own two hosts, all share the bottleneck.
 
-    Beside FTP much hangs on which packets meet: there FTP starts within the first round trip of the
-    long link and every other flow within a packet of its time, as the seed has it.
+    Beside FTP much depends on which packets meet: there FTP starts within the first round trip of
+    the long link and every other flow within a packet of its time, as the seed has it.
     """
     rate, access_delay, queue = access
     transport = dict(TRANSPORTS[kind])

@@ -60,13 +60,13 @@ STARTED_S = 5.0
 P_FLOOR = 1e-4
 """The least loss event rate that Linux's table of the equation knows."""
 RADIOS = ("wire", "cell")
-"""What stands for the note's radio."""
+"""What represents the note's radio."""
 ON_AIR = ("cbr-5", "cbr-6")
 """Rows that want contention and retries: the cell's values are the inferred ones."""
 WIRE_RATE = "7081kbit/s"
 """7.15 Mb/s as Linux's netem counts, with 14 bytes of Ethernet to each packet of 1436."""
 SPREAD = "100ms"
-"""When a transfer begins, as the seed has it: a wire has no other dice."""
+"""When a transfer begins, by the seed: a wire has no other randomness."""
 GAUGES = part("flow", "gauge", "time_s", "value", flow="iperf", side="from")
 
 

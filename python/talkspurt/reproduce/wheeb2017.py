@@ -44,7 +44,7 @@ INFERRED: Mapping[str, tuple[str, str, str, str, str, str]] = {
 """Rate, packet, outer links' rate and delay, middle link's."""
 
 SPREAD = "20ms"
-"""Within a packet or two: what arrives before the end hangs on the beat."""
+"""Within a packet or two: what arrives before the end depends on the timing."""
 
 UNBINDING = ("10Mbit/s", "1ms", "10Mbit/s", "1ms")
 """Links that hold nothing up, where the text names none."""

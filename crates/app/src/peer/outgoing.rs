@@ -131,8 +131,9 @@ impl Outgoing {
         self.source.is_done(local) && self.queue.is_empty()
     }
 
-    /// Hands over what there is room for. If the transport `passes` it, what would come out again as it
-    /// went in, and alone, is put among `bodies` instead: bytes of its media header and of its payload, and where it is kept.
+    /// Hands over what there is room for. If the transport `passes` it, what would come out again
+    /// as it went in, and alone, is put among `bodies` instead: bytes of its media header and of
+    /// its payload, and where it is kept.
     #[inline]
     pub(super) fn feed<P: Probe>(
         &mut self,

@@ -30,10 +30,10 @@ impl Buffer {
         Self { config, step, origin: None, seen: Seen::default(), longest }
     }
 
-    /// Decides on the frame that begins `index` steps after the start of the stream, arrived at `arrival` by the
-    /// receiver's clock. `captured` is the instant of its first sample on the same clock and only
-    /// used with [`Anchor::Capture`]. The answer's instants are on the receiver's clock; a frame
-    /// that arrives exactly when it is due is played.
+    /// Decides on the frame that begins `index` steps after the start of the stream, arrived at
+    /// `arrival` by the receiver's clock. `captured` is the instant of its first sample on the same
+    /// clock and only used with [`Anchor::Capture`]. The answer's instants are on the receiver's
+    /// clock; a frame that arrives exactly when it is due is played.
     pub fn on_frame(&mut self, index: u32, captured: Instant, arrival: Instant) -> Playout {
         if !self.seen.insert(index) {
             return Playout::Duplicate;

@@ -76,7 +76,7 @@ impl Note {
     }
 }
 
-/// Whence a codec's robustness to loss.
+/// Where a codec's robustness to loss comes from.
 fn robustness(codec: Codec, concealment: Concealment) -> Option<String> {
     let bpl = codec.bpl(concealment)?;
     // G.113 Appendix I gives each for packets of one length.

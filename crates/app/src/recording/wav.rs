@@ -24,7 +24,7 @@ pub(super) fn read_mono(bytes: &[u8]) -> Result<(u32, Vec<f64>), Why> {
     }
     let claimed = u64::from(wav.len()) * u64::from(spec.bits_per_sample).div_ceil(8);
     let seconds = u64::from(wav.duration()) / u64::from(spec.sample_rate);
-    // One that is truncated is told so when it is read.
+    // A truncated file is reported when its samples are read.
     if seconds > MAX_SECONDS && claimed <= bytes.len() as u64 {
         return Err(Why::TooLong(seconds));
     }

@@ -57,9 +57,9 @@ pub struct Speech {
     /// own clock.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub conversation: Option<Conversation>,
-    /// Small packets in the silences of `talkspurts` or `conversation`, which keep the transport's idea of the path
-    /// alive; absent: nothing is sent in silence. They are packets of comfort noise (RFC 3389) and
-    /// count as frames.
+    /// Small packets in the silences of `talkspurts` or `conversation`, which keep the transport's
+    /// idea of the path alive; absent: nothing is sent in silence. They are packets of comfort
+    /// noise (RFC 3389) and count as frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub keep_alive: Option<KeepAlive>,
     /// Time between opening the connection and the first sample; lets a handshake finish first.

@@ -2,8 +2,8 @@
 //!
 //! A unit covers one interval of media and is complete at the interval's end (and what the encoder
 //! looks ahead); it leaves up to `noise` later, in order. Where the interval may change, the media
-//! clock goes on in steps that all intervals are multiples of. In on/off sources a unit is made for every interval that begins in a
-//! talkspurt; `spurts` says when those are.
+//! clock goes on in steps that all intervals are multiples of. In on/off sources a unit is made for
+//! every interval that begins in a talkspurt; `spurts` says when those are.
 
 use std::sync::Arc;
 

@@ -198,7 +198,7 @@ pub fn quantum_at(rate: Rate, smss: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum LossRecovery {
-    /// Three duplicates are answered as a timeout is: slow start, and all is sent anew (Jacobson
+    /// Three duplicates are answered as a timeout is: slow start, and all is sent again (Jacobson
     /// 1988).
     Tahoe,
     /// Three duplicates begin fast recovery; the first new acknowledgement ends it (RFC 5681 §3.2).
@@ -325,7 +325,8 @@ controllers! {
     /// The window of RFC 5681 with selective acknowledgements: RFC 2018, 6675 and 9937 (ns-2
     /// `Agent/TCP/Sack1`).
     Sack "sack", Abilities::of(LossRecovery::Sack), rfc5681;
-    /// CUBIC (RFC 9438) with RACK-TLP (RFC 8985), as real hosts have it (ns-2 `Agent/TCP/Linux` with `cubic`).
+    /// CUBIC (RFC 9438) with RACK-TLP (RFC 8985), as real hosts have it (ns-2 `Agent/TCP/Linux`
+    /// with `cubic`).
     Cubic "cubic", Abilities { has_hystart: true, ..Abilities::of(LossRecovery::Rack) }, |build| {
         let cubic = Cubic::new(&build.start, build.hystart);
         Machine::Cubic(Box::new(if build.paced { cubic.paced() } else { cubic }))

@@ -122,7 +122,7 @@ impl CongestionControl for NewReno {
     }
 
     fn on_quantum(&mut self, quantum: u64) {
-        // RFC 5681 §3.1: the window shrinks as the segments do, lest they leave in a burst.
+        // RFC 5681 §3.1: the window shrinks as the segments do, so that they do not leave in a burst.
         if quantum < self.quantum {
             let scale = |units: u64| {
                 (u128::from(units) * u128::from(quantum) / u128::from(self.quantum)) as u64

@@ -95,7 +95,7 @@ pub struct AckVector {
     covered: u64,
     /// Sent, oldest first: the number of each packet with a vector, and the newest it told of.
     records: VecDeque<(SeqNo, SeqNo)>,
-    /// The newest packet of the vector just written, until its packet's number is told.
+    /// The newest packet of the vector just written, until its packet's number is known.
     written: Option<SeqNo>,
 }
 
@@ -202,7 +202,7 @@ impl AckVector {
         }
     }
 
-    /// Forgets packets up to this one; the newest is kept, lest a vector be empty.
+    /// Forgets packets up to this one; the newest is kept, so that no vector is empty.
     fn forget(&mut self, told: SeqNo) {
         let Some(newest) = self.newest else { return };
         let keep = newest.since(told).max(1);

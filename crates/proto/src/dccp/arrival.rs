@@ -194,7 +194,7 @@ impl Dccp {
         }
     }
 
-    /// §7.5.4: not too many a second, lest two confused ends talk for ever.
+    /// §7.5.4: not too many a second, so that two confused ends do not talk for ever.
     fn owe_sync(&mut self, now: Instant, ack: SeqNo) {
         let (since, count) = self.syncs;
         if now.saturating_since(since) >= Duration::from_secs(1) || count == 0 {

@@ -90,8 +90,9 @@ pub struct Config {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_window: Option<u64>,
     /// The Sequence Window grows to five times the packets of a round trip, as RFC 4340 §7.5.2
-    /// recommends, of both ends. Absent: true, but false under `ns2` and where `sequence_window` is given. (Linux's
-    /// follows what its CCID 2 sends, down to 32 too, and its Ack Ratio follows the other end's.)
+    /// recommends, of both ends. Absent: true, but false under `ns2` and where `sequence_window` is
+    /// given. (Linux's follows what its CCID 2 sends, down to 32 too, and its Ack Ratio follows the
+    /// other end's.)
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence_window_follows: Option<bool>,
     /// Sequence numbers of 24 bits on Data, Ack and `DataAck` once both sides agree (RFC 4340 §7.6).

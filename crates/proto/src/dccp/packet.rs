@@ -90,7 +90,7 @@ pub enum Kind {
 pub struct ResetCode(pub u8);
 
 impl ResetCode {
-    /// The packet type that bears them.
+    /// The packet type that carries them.
     pub const TYPE: u8 = 7;
     /// 0: none of the others.
     pub const UNSPECIFIED: Self = Self(0);

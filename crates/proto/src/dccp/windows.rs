@@ -3,7 +3,7 @@
 
 use super::seqno::{DEFAULT_WINDOW, SeqNo, WireSeq};
 
-/// How many packets below the greatest are told apart from their duplicates. What is older and
+/// How many packets below the greatest are distinguished from their duplicates. What is older and
 /// still inside the window counts as seen.
 const REMEMBERED: u64 = 4096;
 const WORDS: usize = (REMEMBERED / 64) as usize;

@@ -1,5 +1,5 @@
 //! What every wire format is made of: addresses and ports, errors, checksums, big-endian fields and
-//! the pattern that stands for virtual bytes. It knows no protocol.
+//! the pattern that represents virtual bytes. It knows no protocol.
 
 pub mod checksum;
 pub mod pattern;
@@ -93,12 +93,14 @@ impl WireError {
     }
 }
 
-/// What stands behind the bytes of [`crate::wire::emit_head`]: so many of a virtual stream from this offset on.
+/// What stands behind the bytes of [`crate::wire::emit_head`]: so many of a virtual stream from
+/// this offset on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tail {
     /// Offset of the first in its stream.
     pub offset: u64,
-    /// How many; not as wide as the offset, lest both be read at once where they have just been written.
+    /// How many; not as wide as the offset, so that the two are not read at once where they have
+    /// just been written.
     pub len: u32,
 }
 

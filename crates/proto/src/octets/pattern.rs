@@ -16,7 +16,7 @@ pub const fn byte_at(offset: u64) -> u8 {
     word(offset)[(offset & 7) as usize]
 }
 
-/// The word that a byte stands in.
+/// The word that a byte is in.
 const fn word(offset: u64) -> [u8; 8] {
     // A nibble a byte: halves, quarters and eighths are moved apart.
     let mut digits = offset & 0xffff_fff8;
@@ -44,7 +44,7 @@ pub fn emit(payload: &Payload, out: &mut Vec<u8>) {
 const BLOCK: usize = 512;
 const LAST_DIGITS: u64 = 0xff_ffff << 40;
 
-/// The last three digits of the words of a block, each where it stands in a word.
+/// The last three digits of the words of a block, each at its place in a word.
 static LAST: [u64; BLOCK] = {
     let mut last = [0; BLOCK];
     let mut index = 0;

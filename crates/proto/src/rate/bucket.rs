@@ -61,7 +61,7 @@ impl Default for Config {
 /// nanosecond.
 const BYTE: i128 = 8_000_000_000;
 /// Packets the pace may hold: one that is due, and one held up on its way here by the source's
-/// noise, lest its lateness be lost.
+/// noise, so that its lateness is kept.
 const PACE_PACKETS: i128 = 2;
 
 /// A token bucket round a controller of rates.
@@ -88,7 +88,7 @@ pub struct Bucket<C> {
     noted: Option<u8>,
     /// Since when X pays for each rung.
     pays: Vec<Option<Instant>>,
-    /// The rung should change; at the next timeout, where a probe looks on.
+    /// The rung should change; at the next timeout, where there is a probe.
     pending: bool,
     /// Longest packets handed over since the last report and in the interval before.
     longest: [u32; 2],

@@ -18,7 +18,7 @@ pub const DEFAULT_RTT: Duration = Duration::from_millis(200);
 
 /// By how much the window counter grows in a round trip (RFC 4342 §8.1).
 const COUNTS_PER_RTT: u64 = 4;
-/// Values of the four bits in which a packet bears it.
+/// Values of the four bits in which a packet carries it.
 const COUNTER_SPACE: u64 = 16;
 
 /// A packet that arrived, data or not.
@@ -37,7 +37,7 @@ pub struct Arrival {
     /// news, the last one holds.
     pub rtt: Option<Duration>,
     /// The sender's window counter, unwrapped, where there is one (RFC 4342 §8.1): it grows by four
-    /// in a round trip. With it loss events are told apart by §10.2, without by time.
+    /// in a round trip. With it loss events are distinguished by §10.2, without it by time.
     pub counter: Option<u64>,
 }
 

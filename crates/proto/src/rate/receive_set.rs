@@ -8,7 +8,7 @@ use crate::time::{Duration, Instant};
 /// Receive rates of the last two round trips, in bytes per second.
 #[derive(Clone, Debug)]
 pub(super) struct ReceiveSet {
-    /// When each came. An infinite one stands for the time before there were any.
+    /// When each came. An infinite one represents the time before there were any.
     rates: Vec<(Instant, f64)>,
 }
 

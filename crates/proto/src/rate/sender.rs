@@ -59,7 +59,7 @@ pub struct Sender {
     receive_rate: Option<f64>,
     loss_event_rate: f64,
     /// X_inst, less the share of headers, and the time between two packets: asked with every event,
-    /// and told anew when rate, size or round-trip time may have changed.
+    /// and computed again when rate, size or round-trip time may have changed.
     paced_rate: f64,
     spacing: Duration,
     /// tld: when the rate was last doubled in slow start.

@@ -170,7 +170,7 @@ impl Sctp {
         if any(|chunk| matches!(chunk, Chunk::Abort { .. })) {
             return;
         }
-        // Rule 3: an INIT that nobody listens for; its own tag is what the answer bears.
+        // Rule 3: an INIT that nobody listens for; the answer carries its tag.
         if let Some(Chunk::Init(init)) = packet.chunks.first() {
             return self.answer_abort(path, init.tag, false, Vec::new());
         }
@@ -179,7 +179,7 @@ impl Sctp {
             let complete = Chunk::ShutdownComplete { reflected: true };
             return self.send_packet(path, Packet::of(packet.tag, complete));
         }
-        // Rules 6 and 7; an ERROR is answered by nothing here, lest two ends answer for ever.
+        // Rules 6 and 7; an ERROR is not answered here, so that two ends do not answer for ever.
         let silent = |chunk: &Chunk| {
             matches!(chunk, Chunk::ShutdownComplete { .. } | Chunk::CookieAck | Chunk::Error(_))
         };

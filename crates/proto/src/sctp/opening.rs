@@ -324,7 +324,7 @@ impl Sctp {
             && (memory.my_tag, memory.peer_tag) == (self.my_tag, self.peer_tag)
     }
 
-    /// The Tie-Tags of this association, which no packet of it bears: what is in a cookie, others can
+    /// The Tie-Tags of this association, which no packet of it carries: what is in a cookie, others can
     /// read (§5.2.2).
     fn ties(&mut self) -> u64 {
         *self.ties.get_or_insert_with(|| self.rng.bits())
@@ -339,7 +339,7 @@ impl Sctp {
             && memory.peer_tag != self.peer_tag
     }
 
-    /// The peer has lost its association and begins anew: as after an ABORT and a COOKIE ECHO, windows
+    /// The peer has lost its association and begins again: as after an ABORT and a COOKIE ECHO, windows
     /// and timers included. What it has not acknowledged is lost ("MAY be retained"). A shutdown that
     /// this end had begun begins again.
     fn restart(&mut self, now: Instant, path: PathId, memory: &Memory) -> Result<(), RxError> {

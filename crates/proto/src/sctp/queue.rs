@@ -203,7 +203,7 @@ impl Queue {
         self.lasts_until.is_some_and(|until| until <= now)
     }
 
-    /// Drops messages that are not to be sent any more; one that has begun stays and is told of, for
+    /// Drops messages that are not to be sent any more; one that has begun stays and is reported, for
     /// its parts that were sent are to be given up too. `true` if there is any.
     pub(super) fn expire(&mut self, now: Instant, begun: &mut Vec<u64>) -> bool {
         if !self.expires(now) {
@@ -310,7 +310,7 @@ fn fresh((ordered, unordered): (u32, u32), interleaving: bool, is_unordered: boo
     }
 }
 
-/// Stands in for a frame that is being cut.
+/// Replaces a frame that is being cut.
 fn nothing() -> Frame {
     Frame::Data(Payload::default())
 }

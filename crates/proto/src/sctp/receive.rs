@@ -74,7 +74,7 @@ impl Receiver {
     pub(super) fn on_data(&mut self, now: Instant, data: Data) -> Result<Taken, Violation> {
         let tsn = self.cumulative.near(data.tsn);
         if self.has(tsn) {
-            // §6.2: duplicates are told of, and at once.
+            // §6.2: duplicates are reported, and at once.
             if self.duplicates.len() < DUPLICATES {
                 self.duplicates.push(data.tsn);
             }
@@ -85,7 +85,7 @@ impl Receiver {
         let held = self.reassembly.held();
         let newest = self.above.back().is_none_or(|(_, highest)| tsn > *highest);
         // §6.2: without room a TSN beyond the highest is dropped; the next in order is always taken,
-        // lest both ends wait.
+        // so that not both ends wait.
         let room = if newest { self.buffer_bytes } else { self.buffer_bytes.saturating_mul(2) };
         let next = tsn == self.cumulative + 1;
         // A whole message that is next leaves at once; a part of one that never ends would not, nor a
@@ -101,7 +101,7 @@ impl Receiver {
         }
         self.due |= data.immediate;
         self.note(tsn);
-        // §6.7: a gap is told of at once, and its filling.
+        // §6.7: a gap is reported at once, and its filling.
         self.due |= !self.above.is_empty() || !newest;
         self.reassembly.add(now, tsn, data)?;
         Ok(Taken::New)

@@ -414,7 +414,7 @@ impl Sender {
             self.outstanding.abandoned += 1;
         }
         let Some(data) = self.queue.forget(id) else { return };
-        // The peer may have all that was sent and wait for the rest: a TSN that never leaves stands for
+        // The peer may have all that was sent and wait for the rest: a TSN that never leaves represents
         // it, so that a FORWARD TSN can skip the message.
         let tsn = self.next;
         self.next += 1;

@@ -105,7 +105,7 @@ impl Tcp {
         let Some((tsval, _)) = segment.timestamps else {
             self.rx_error(now, probe, RxError::Unexpected);
             if segment.flags.contains(Flags::SYN) {
-                // RFC 5961 §4.2: whoever opens anew need not know what was negotiated on.
+                // RFC 5961 §4.2: whoever opens again need not know what was negotiated on.
                 self.challenge(now);
             }
             return false;
@@ -148,7 +148,7 @@ impl Tcp {
     }
 
     /// Answers an unacceptable segment. Data and FIN are answered each time, since a lost ACK looks
-    /// like this; what occupies no number only as often as a challenge, lest two ends that disagree
+    /// like this; what occupies no number only as often as a challenge, so that two ends that disagree do not
     /// acknowledge each other for ever. The answer to a SYN is one, wherever it lies (RFC 5961 §4.2).
     fn acknowledge_stray(&mut self, now: Instant, segment: &Segment) {
         if length(segment) > 0 && !segment.flags.contains(Flags::SYN) {

@@ -32,7 +32,7 @@ pub enum WindowRule {
     /// ns-2.35 (`tcp.cc`, `tcp-reno.cc`, `tcp-newreno.cc`): each acknowledgement adds a segment in slow
     /// start and 1/cwnd of one after it, though the window was not full; a loss leaves half of the
     /// window and as threshold its whole segments; recovery ends with the window the loss left, plus
-    /// 1/cwnd; a fast retransmission starts the retransmission timer anew; silence changes nothing.
+    /// 1/cwnd; a fast retransmission restarts the retransmission timer; silence changes nothing.
     Ns2,
 }
 
@@ -84,9 +84,10 @@ pub struct Config {
     /// Send buffer: unsent and unacknowledged bytes the endpoint takes from the application.
     #[serde(default = "Config::default_send_buffer")]
     pub send_buffer: Size,
-    /// Bytes of the send buffer that wait to be sent for the first time: while they are this many or
-    /// more the endpoint takes no more, and what comes waits in the flow's send queue, whose policy then decides over
-    /// it (Linux `TCP_NOTSENT_LOWAT`). Absent: as many as the buffer holds, Linux's default, too.
+    /// Bytes of the send buffer that wait to be sent for the first time: while they are this many
+    /// or more the endpoint takes no more, and what comes waits in the flow's send queue, whose
+    /// policy then decides over it (Linux `TCP_NOTSENT_LOWAT`). Absent: as many as the buffer
+    /// holds, Linux's default, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Size")]
     pub notsent_lowat: Option<Size>,

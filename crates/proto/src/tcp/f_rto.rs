@@ -197,7 +197,7 @@ impl Tcp {
         may
     }
 
-    /// The peer's window is known anew; if it has no room for the new data the timeout is believed
+    /// The peer's window is updated; if it has no room for the new data the timeout is believed
     /// (step 2b).
     #[cold]
     pub(super) fn doubt_on_window(&mut self) {

@@ -1,6 +1,6 @@
 //! Opening: the calls of the application (RFC 9293 §3.10.1, §3.10.4, §3.10.5), LISTEN and SYN-SENT
-//! (§3.10.7.2, §3.10.7.3), what both sides agree on (RFC 7323 §2.2, §3.2; RFC 2018 §2), and the window data
-//! begins with (RFC 6928 §2, RFC 5681 §3.1).
+//! (§3.10.7.2, §3.10.7.3), what both sides agree on (RFC 7323 §2.2, §3.2; RFC 2018 §2), and the
+//! initial window (RFC 6928 §2, RFC 5681 §3.1).
 
 use super::rack::Rack;
 use super::receive::Receiver;

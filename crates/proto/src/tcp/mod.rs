@@ -3,14 +3,15 @@
 //! `handle` takes what happened and changes fields; `poll` derives from the fields what is to be
 //! done: first news and data for the application, then a reset, then segments, then a pure
 //! acknowledgement. No output waits in a queue. The rooms behind the doors: `handshake` opens,
-//! `arrival` obeys RFC 9293 §3.10.7.4, `receive`, `reassembly` and `report` take data in and tell of
-//! it, `send` and `outgoing` let it out, `recovery` answers acknowledgements, losses and timeouts,
-//! `selective` with its `scoreboard` and `prr` does so where SACK was negotiated on, `f_rto` doubts a timeout,
-//! `delivery` measures for a controller that wants it how fast data arrives, `pacing` spreads segments,
-//! `timers` holds the deadlines. The congestion window's rules are in [`crate::congestion`].
+//! `arrival` obeys RFC 9293 §3.10.7.4, `receive`, `reassembly` and `report` take data in and tell
+//! of it, `send` and `outgoing` let it out, `recovery` answers acknowledgements, losses and
+//! timeouts, `selective` with its `scoreboard` and `prr` does so where SACK was negotiated on,
+//! `f_rto` doubts a timeout, `delivery` measures for a controller that wants it how fast data
+//! arrives, `pacing` spreads segments, `timers` holds the deadlines. The congestion window's rules
+//! are in [`crate::congestion`].
 //!
 //! Numbers are kept as 64-bit [`Seq`], so that nothing here compares modulo 2³². After a timeout
-//! SND.NXT falls back to SND.UNA and what follows is sent anew (go back N); `max` remembers the
+//! SND.NXT falls back to SND.UNA and what follows is sent again (go back N); `max` remembers the
 //! highest number ever sent, which RFC 9293 calls SND.NXT.
 
 mod arrival;

@@ -214,7 +214,7 @@ impl Tcp {
         if let (Some(reorder), Some(rto)) = (rack.reorder_at, &mut self.timers.rto)
             && *rto <= reorder
         {
-            // §8: this timer cancels the other; what it finds lost starts that anew.
+            // §8: this timer cancels the other; what it finds lost restarts that one.
             *rto = reorder + self.rtt.rto();
         }
         lost

@@ -11,7 +11,7 @@ use crate::time::{Duration, Instant};
 /// RFC 7323 §5.5: a timestamp kept for longer than this says nothing.
 const STALE_TIMESTAMP: Duration = Duration::from_secs(24 * 24 * 3600);
 
-/// The RCV variables of RFC 9293 §3.3.1 and what hangs on them.
+/// The RCV variables of RFC 9293 §3.3.1 and what depends on them.
 #[derive(Debug)]
 pub(super) struct Receiver {
     /// IRS.
@@ -37,7 +37,7 @@ pub(super) struct Receiver {
     /// TS.Recent and when it was set.
     recent: Option<(u32, Instant)>,
     pub(super) reassembly: Reassembly,
-    /// What is told of `reassembly`, if the SACK option was negotiated on.
+    /// What is reported of `reassembly`, if the SACK option was negotiated on.
     pub(super) report: Option<Box<Report>>,
 }
 
@@ -161,7 +161,7 @@ impl Receiver {
         }
     }
 
-    /// RFC 2883 §4: what a segment brings a second time is told.
+    /// RFC 2883 §4: what a segment brings a second time is reported.
     #[inline(never)]
     pub(super) fn note_duplicate(&mut self, seq: Seq, len: u64) {
         if let Some(report) = &mut self.report {

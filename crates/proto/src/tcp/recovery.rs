@@ -317,7 +317,7 @@ impl Tcp {
         over
     }
 
-    /// All that is in flight is sent anew; the timer starts with the first segment (RFC 6298 §5.1).
+    /// All that is in flight is sent again; the timer starts with the first segment (RFC 6298 §5.1).
     /// With selective acknowledgements: all that is not known to have arrived.
     fn go_back(&mut self) {
         match &mut self.selective {
@@ -350,7 +350,7 @@ impl Tcp {
     }
 
     /// RFC 1191 §3, §6.3 and RFC 8201 §4: segments shrink to the path, and what was in flight is
-    /// sent anew without being taken for congestion.
+    /// sent again without being taken for congestion.
     pub(super) fn on_too_big(&mut self, mtu: u32) {
         let (least, headers) = match self.version {
             IpVersion::V4 => (68, 40),

@@ -95,7 +95,7 @@ impl Report {
         self.duplicate.is_some() || !store.is_empty() || self.fin.is_some()
     }
 
-    /// The blocks for `room` bytes of options. A duplicate is told once.
+    /// The blocks for `room` bytes of options. A duplicate is reported once.
     pub(super) fn blocks(&mut self, room: usize, store: &Reassembly) -> Option<Box<SackBlocks>> {
         let most = room.saturating_sub(SackBlocks::option_bytes(0)) / 8;
         let duplicate = self.duplicate.take().into_iter();
@@ -115,7 +115,7 @@ mod tests {
     use crate::packet::Payload;
     use proptest::prelude::*;
 
-    /// A receiver, and beside it a report that looks up each run anew.
+    /// A receiver, and beside it a report that looks up each run again.
     struct Pair {
         nxt: Seq,
         store: Reassembly,
@@ -130,7 +130,7 @@ mod tests {
             Self { nxt, store, report, recent: Vec::new(), real }
         }
 
-        /// `len` bytes from `start` on arrive; true if what is told of them is the same.
+        /// `len` bytes from `start` on arrive; true if what is reported of them is the same.
         fn agrees(&mut self, start: Seq, len: u64) -> bool {
             // What the receiver would cut off.
             let cut = self.nxt.since(start).min(len);

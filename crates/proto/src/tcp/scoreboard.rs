@@ -1,6 +1,6 @@
 //! The sender's scoreboard: what is known of each segment in flight (RFC 6675 §3, §4). It answers
 //! how much is in the network (SetPipe), what is lost (IsLost) and what to send again (NextSeg),
-//! and is told by acknowledgements with SACK blocks (Update).
+//! and is updated by acknowledgements with SACK blocks (Update).
 //!
 //! It remembers segments, not octets: a segment counts as received once a block covers all of it.
 
@@ -349,9 +349,10 @@ impl Scoreboard {
         self.records.first().is_some_and(|first| first.lost && !first.sacked)
     }
 
-    /// After a timeout, or when segments must shrink: what did not arrive is to be sent again, the first
-    /// segment in any case, others if `also` says so or if they were to be sent again already. A sacked segment that is next in order was discarded by the peer after all, and then nothing
-    /// it said is believed (RFC 2018 §8).
+    /// After a timeout, or when segments must shrink: what did not arrive is to be sent again, the
+    /// first segment in any case, others if `also` says so or if they were to be sent again
+    /// already. A sacked segment that is next in order was discarded by the peer after all, and
+    /// then nothing it said is believed (RFC 2018 §8).
     pub(super) fn lose(&mut self, also: impl Fn(&Record) -> bool) {
         if self.records.first().is_some_and(|first| first.sacked) {
             self.records.each(|_, record| record.sacked = false);

@@ -2,7 +2,7 @@
 //! RFC 9937 for how much, and RFC 6675 §5.1 for what a timeout leaves of it.
 //!
 //! SND.NXT does not fall back here: the scoreboard says what is to be sent again. The timer is
-//! started anew with each retransmission (RFC 6675 §6, the careful variant).
+//! restarted with each retransmission (RFC 6675 §6, the careful variant).
 
 use super::delivery::Delivery;
 use super::f_rto::Arrivals;
@@ -285,7 +285,7 @@ impl Tcp {
     }
 
     /// A reduction without a recovery: what was lost was repaired at the end of a flight, which is
-    /// over, so that the window stands for it.
+    /// over, so that the window represents it.
     pub(super) fn reduce_once(&mut self, now: Instant) {
         let flight = self.cc.window();
         self.cc.on_congestion(now, &Congestion::Loss { flight });

@@ -32,7 +32,7 @@ pub(super) struct Sender {
     pub(super) iss: Seq,
     /// SND.UNA.
     pub(super) una: Seq,
-    /// Next to send; behind `max` while lost data is sent anew.
+    /// Next to send; behind `max` while lost data is sent again.
     pub(super) nxt: Seq,
     /// After the highest number ever sent.
     pub(super) max: Seq,
@@ -224,8 +224,8 @@ impl Tcp {
         (self.clock(now), self.rx.echo())
     }
 
-    /// ECN-echo, and the SACK option of a segment with `len` bytes of data: what the MTU and 40 bytes of options
-    /// leave room for (RFC 6691 §2).
+    /// ECN-echo, and the SACK option of a segment with `len` bytes of data: what the MTU and 40
+    /// bytes of options leave room for (RFC 6691 §2).
     #[cold]
     fn extras(&mut self, len: u64) -> (Option<Box<SackBlocks>>, Flags) {
         let echo = if self.echoes.owed { Flags::ECE } else { Flags::default() };
@@ -255,7 +255,7 @@ impl Tcp {
         Some(self.data(now, self.tx.una, len, fin))
     }
 
-    /// Data not sent yet, or sent so long ago that it is sent anew.
+    /// Data not sent yet, or sent so long ago that it is sent again.
     #[inline(always)]
     pub(super) fn fresh(&mut self, now: Instant) -> Option<Draft> {
         let tx = &self.tx;
@@ -354,7 +354,7 @@ impl Tcp {
         self.selective.as_ref().map_or(self.tx.flight(), |selective| selective.board.pipe())
     }
 
-    /// cwnd as it stands in this phase of recovery.
+    /// cwnd as it is in this phase of recovery.
     #[inline]
     pub(super) fn present_window(&self) -> u64 {
         match &self.selective {
@@ -363,7 +363,7 @@ impl Tcp {
         }
     }
 
-    /// What is in the network, and cwnd as it stands with what duplicate acknowledgements allow
+    /// What is in the network, and cwnd with what duplicate acknowledgements allow
     /// beyond it. With selective acknowledgements they have made the flight smaller already.
     #[inline(always)]
     fn usable_window(&self, flight: u64) -> (u64, u64) {

@@ -77,7 +77,7 @@ impl Receiver {
         let seq = greatest.near(wire);
         let ahead = seq.since(*greatest);
         if ahead > WINDOW || greatest.since(seq) > WINDOW {
-            // RFC 3550 §A.1: two in sequence are a sender that began anew, or the true one after a
+            // RFC 3550 §A.1: two in sequence are a sender that restarted, or the true one after a
             // stray number was believed.
             if self.elsewhere == Some(wire) {
                 self.machine = rate::Receiver::new(&self.parameters);
@@ -86,7 +86,7 @@ impl Receiver {
             self.elsewhere = Some(wire.wrapping_add(1));
             return Err(RxError::OutOfWindow);
         }
-        // A sender that is still where it was has not begun anew.
+        // A sender that is still where it was has not restarted.
         self.elsewhere = None;
         if ahead > 0 {
             let moved = seen.checked_shl(u32::try_from(ahead).unwrap_or(u32::MAX)).unwrap_or(0);

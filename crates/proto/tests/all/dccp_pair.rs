@@ -493,7 +493,8 @@ impl Alone {
         WireSeq::Extended(self.last.wrapping_sub(count) & MASK)
     }
 
-    /// Opened as a client, in OPEN (the peer confirms what CCID 2 asks for), as if nothing had been sent or told.
+    /// Opened as a client, in OPEN (the peer confirms what CCID 2 asks for), as if nothing had been
+    /// sent or told.
     pub fn open_client(config: &Config, list: &[Opt<'_>]) -> Self {
         let mut alone = Self::client(config);
         alone.input(Input::Open);

@@ -108,7 +108,7 @@ fn ns_2_halves_the_window_and_keeps_it() {
     }
 }
 
-/// ns-2 starts the retransmission timer anew with a fast retransmission (`reset_rtx_timer`). By RFC
+/// ns-2 restarts the retransmission timer with a fast retransmission (`reset_rtx_timer`). By RFC
 /// 6298 §5 it runs on: only an acknowledgement of new data starts it anew.
 #[test]
 fn ns_2_starts_the_timer_with_a_fast_retransmission() {

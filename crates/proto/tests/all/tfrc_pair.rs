@@ -434,8 +434,8 @@ fn a_closed_end_sends_nothing_and_still_answers() {
     assert!(road.ends[0].throughput(at(3000), at(5000)) > 60_000.0);
 }
 
-/// With a ladder, the controller asks for the rate of a rung and takes it back: 87 kbit/s of G.711 with headers
-/// over 60 kbit/s does not last.
+/// With a ladder, the controller asks for the rate of a rung and takes it back: 87 kbit/s of G.711
+/// with headers over 60 kbit/s does not last.
 #[test]
 fn the_source_is_asked_for_the_rate_of_a_rung() {
     let mut config = Config::default();

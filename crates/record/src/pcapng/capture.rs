@@ -116,7 +116,7 @@ impl CaptureProbe {
     /// The first that could not be written; the others are completed all the same.
     pub fn finish(mut self) -> io::Result<()> {
         self.settled(Instant::from_nanos(u64::MAX));
-        // All are finished before the first failure is told.
+        // All are finished before the first failure is reported.
         let finished: Vec<_> = self.files.into_iter().map(Pcapng::finish).collect();
         finished.into_iter().collect()
     }

@@ -1,10 +1,10 @@
 //! What is checked before anything runs: the shape first, then the meaning.
 //!
 //! `shape` looks at keys and types, `quantity` at numbers with units. The others look at the typed
-//! scenario: `time` at the run and its windows, `network` at nodes and links, `cell` at cells of 802.11, `flow` at what
-//! runs over them, `traffic` at what is drawn or read from a trace, `tcp` and `sctp` at the knobs of
-//! transports (those of DCCP, TFRC and queues are checked by the machines themselves), `recording` at
-//! the files it needs.
+//! scenario: `time` at the run and its windows, `network` at nodes and links, `cell` at cells of
+//! 802.11, `flow` at what runs over them, `traffic` at what is drawn or read from a trace, `tcp`
+//! and `sctp` at the knobs of transports (those of DCCP, TFRC and queues are checked by the
+//! machines themselves), `recording` at the files it needs.
 
 mod cell;
 mod flow;
@@ -25,7 +25,7 @@ use crate::problem::Findings;
 /// Checks all that shape cannot say. The network is whole if nothing was found.
 pub(crate) fn meaning(scenario: &Scenario) -> (Network, Findings) {
     let mut found = Findings::default();
-    // A run of no length is told once, not again by all that comes after its end.
+    // A run of no length is reported once, not again by all that comes after its end.
     let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
     check_texts(scenario, &mut found);
     time::check(scenario, run, &mut found);

@@ -73,7 +73,7 @@ impl Quantity {
             Self::Size => vec![("B", 1.0)],
         }
     }
-    /// The unit a word stands for, and how often.
+    /// The unit that a word means, and how often.
     fn alias(self, word: &str) -> Option<(&'static str, f64)> {
         let lower = word.to_lowercase();
         Some(match self {

@@ -26,9 +26,9 @@ pub struct Flow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<source::Config>,
     /// So many flows like this one, each with the rng of its own name: `call` becomes `call-1`,
-    /// `call-2` and so on, and a `*` in the name of a node is its number: `from = "left-*"` begins the
-    /// flows of a dumbbell each at a host of its own. Without `start_spread` they start within one packet interval of each other, which
-    /// for bulk means together.
+    /// `call-2` and so on, and a `*` in the name of a node is its number: `from = "left-*"` begins
+    /// the flows of a dumbbell each at a host of its own. Without `start_spread` they start within
+    /// one packet interval of each other, which for bulk means together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub count: Option<u32>,
     /// The name of the `count` this flow is one of; written by the expansion, for tables and reports

@@ -1,7 +1,7 @@
 //! A scenario as plain data: what a file may say, and what each word means.
 //!
 //! These structs are the one source of truth: parsing, the JSON Schema, the reference page and the
-//! resolved scenario are all derived from them. The network stands in `network`, `medium` and `cell`, what
+//! resolved scenario are all derived from them. The network is in `network`, `medium` and `cell`, what
 //! runs over it in `flow`, shapes of it in `topology`, what is varied in `study`; what waits for links
 //! has its words beside the machines, in `talkspurt_queue`.
 

@@ -45,9 +45,9 @@ pub struct Link {
     /// Propagation delay, at most 1h.
     pub delay: Duration,
     /// Bound of a further delay, uniform from zero and drawn for each packet, at most 1h. Without
-    /// `reorder` order is kept: who would overtake arrives with the one before. On an access link it stands for the
-    /// host's processing time, ns-2's `overhead_`; as much as a packet takes at the bottleneck undoes
-    /// the phase effects of DropTail (Floyd and Jacobson 1992).
+    /// `reorder` order is kept: who would overtake arrives with the one before. On an access link
+    /// it represents the host's processing time, ns-2's `overhead_`; as much as a packet takes at
+    /// the bottleneck undoes the phase effects of DropTail (Floyd and Jacobson 1992).
     #[serde(default)]
     pub jitter: Duration,
     /// What waits for the transmitter.

@@ -11,7 +11,7 @@ pub struct Axis {
     /// end in the same word.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Field that varies, with dots; `*` stands for every name, as in `flows.*.transport`.
+    /// Field that varies, with dots; `*` matches every name, as in `flows.*.transport`.
     pub path: String,
     /// Its values, one or more, as they would be written in place; each takes the place of what
     /// the scenario says there.

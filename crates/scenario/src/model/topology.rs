@@ -112,7 +112,7 @@ pub struct Single(Map<String, Value>);
 #[serde(transparent)]
 pub struct Alike(Map<String, Value>);
 
-/// Marks the schema of a table whose keys are told elsewhere.
+/// Marks the schema of a table whose keys are described elsewhere.
 pub(crate) const LIKE: &str = "x-like";
 /// The key with which delays of links that are alike grow.
 pub(crate) const DELAY_TO: &str = "delay_to";

@@ -112,7 +112,7 @@ impl Network {
             names.extend(cell.stations.keys().map(String::as_str));
         }
         let node = |name: &str| names.get_index_of(name).expect("every end was just named");
-        // A run of no length is told elsewhere.
+        // A run of no length is reported elsewhere.
         let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
         let mut links = Vec::with_capacity(2 * scenario.links.len());
         for (index, (name, link)) in scenario.links.iter().enumerate() {

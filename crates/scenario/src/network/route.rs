@@ -156,7 +156,7 @@ impl Network {
             found.add(list.clone(), message);
         }
         if count > MAX_PATHS {
-            found.add(list, format!("{count} paths; at most {MAX_PATHS} are told apart"));
+            found.add(list, format!("{count} paths; at most {MAX_PATHS} are supported"));
             return None;
         }
         let mut all: Vec<Routes> = Vec::with_capacity(count);

@@ -239,7 +239,7 @@ impl Cell {
         own.map(move |one| one.counters(now)).chain(all)
     }
 
-    /// Starts every record of a longest queue anew.
+    /// Restarts every record of a longest queue.
     pub fn forget_maxima(&mut self) {
         for one in &mut self.transmitters {
             one.counters.queue_max_packets = one.waiting().0;

@@ -1,4 +1,4 @@
-//! Which rate the next transmission has: fixed, ARF, or after Minstrel. One of these stands for each
+//! Which rate the next transmission has: fixed, ARF, or after Minstrel. There is one of these for each
 //! receiver that a transmitter has.
 
 use talkspurt_proto::rng::Rng;

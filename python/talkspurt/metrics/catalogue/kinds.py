@@ -18,7 +18,7 @@ class Column:
 
     Attributes:
         name: column in the table; in ``gauges`` the word in its column ``gauge``.
-        table: the table it stands in.
+        table: the table it is in.
         label: what a person calls it.
         unit: unit of the stored number ("1" for a plain ratio or score).
         shown_unit: unit it is shown in.
@@ -62,7 +62,7 @@ class Column:
 
     @property
     def full_name(self) -> str:
-        """Its name with its table's, by which it is told from others of one name."""
+        """Its name with its table's, which distinguishes it from others of the same name."""
         return f"{self.table}.{self.name}"
 
     @property

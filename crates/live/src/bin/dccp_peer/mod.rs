@@ -72,7 +72,7 @@ fn run(ask: &Ask, config: &Config) -> Result<bool, Box<dyn Error>> {
     say(&Said::Result {
         tally: app.tally(),
         packets: &watch,
-        impairments: &seen.befell,
+        impairments: &seen.impairments,
         unsent_packets: line.unsent_packets(),
         seconds: line.now().as_secs_f64(),
     })?;

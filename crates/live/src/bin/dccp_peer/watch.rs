@@ -74,7 +74,7 @@ const fn name(kind: &Kind) -> &'static str {
     }
 }
 
-/// Whether a packet bears data of the application.
+/// Whether a packet carries data of the application.
 pub(super) fn bears_data(bytes: &[u8]) -> bool {
     wire::parse(bytes, Hints::default())
         .is_ok_and(|parsed| matches!(&parsed.body, Body::Dccp(packet) if packet.kind.is_data()))

@@ -1,5 +1,5 @@
 //! What the programs that talk with another stack have in common: the path that is made on our side
-//! of the network, what befell packets on it, the capture, and where an endpoint's secrets come from.
+//! of the network, what happened to packets on it, the capture, and where an endpoint's secrets come from.
 
 use std::error::Error;
 use std::net::SocketAddr;
@@ -67,7 +67,7 @@ impl Path {
         bears_data: impl Fn(&[u8]) -> bool + Send + 'static,
     ) -> std::io::Result<(Setup, Arc<Mutex<Seen>>)> {
         let capture = self.pcapng.as_deref().map(|path| Pcapng::create(path, &["peer"]));
-        let seen = Seen { befell: ImpairmentCounts::default(), capture: capture.transpose()? };
+        let seen = Seen { impairments: ImpairmentCounts::default(), capture: capture.transpose()? };
         let seen = Arc::new(Mutex::new(seen));
         let mut names = ["inbound", "outbound"];
         if self.mirrored {
@@ -78,7 +78,7 @@ impl Path {
         let tapped = Arc::clone(&seen);
         setup.tap = Some(Box::new(move |now, direction, verdict, bytes| {
             let mut seen = tapped.lock().unwrap_or_else(PoisonError::into_inner);
-            seen.befell.count(direction, verdict, || bears_data(bytes));
+            seen.impairments.count(direction, verdict, || bears_data(bytes));
             seen.write(now, direction, verdict, bytes);
         }));
         Ok((setup, seen))
@@ -112,7 +112,7 @@ pub(super) fn chances(seed: Option<u64>, name: &str) -> Result<Rng, Box<dyn Erro
 
 /// What the tap of the line fills; shared, because the line owns the tap.
 pub(super) struct Seen {
-    pub(super) befell: ImpairmentCounts,
+    pub(super) impairments: ImpairmentCounts,
     pub(super) capture: Option<Pcapng>,
 }
 
@@ -135,7 +135,7 @@ impl Seen {
 /// What became of the packets of one direction on our side of the network.
 #[derive(Debug, Default, Serialize)]
 pub(super) struct VerdictCounts {
-    /// Those that nothing befell; each packet counts under one of these words.
+    /// Packets without impairment; each packet is counted under one of these words.
     passed_packets: u64,
     lost_packets: u64,
     /// Those of them that bore application data.

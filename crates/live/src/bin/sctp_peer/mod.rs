@@ -94,7 +94,7 @@ fn converse<L: Port>(ask: &Ask, config: &Config, port: L) -> Result<bool, Box<dy
     say(&Said::Result {
         tally: app.tally(),
         packets: &watch,
-        impairments: &seen.befell,
+        impairments: &seen.impairments,
         unsent_packets: line.unsent_packets(),
         seconds: line.now().as_secs_f64(),
     })?;

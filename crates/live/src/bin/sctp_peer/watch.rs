@@ -80,7 +80,7 @@ impl Probe for Watch {
     }
 }
 
-/// Whether a packet bears data, from its first two chunks: without the cost of reading all of it.
+/// Whether a packet carries data, from its first two chunks: without the cost of reading all of it.
 pub(super) fn bears_data(bytes: &[u8], inside: Option<Inside>) -> bool {
     let version = bytes.first().map_or(0, |byte| byte >> 4);
     let ip = if version == 4 { ipv4::HEADER } else { ipv6::HEADER };

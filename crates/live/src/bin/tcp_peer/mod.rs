@@ -123,7 +123,7 @@ fn run(ask: &Ask) -> Result<bool, Box<dyn Error>> {
     say(&Said::Result {
         record: app.record(),
         segments: &watch,
-        impairments: &seen.befell,
+        impairments: &seen.impairments,
         unsent_packets: line.unsent_packets(),
         seconds: line.now().as_secs_f64(),
     })?;

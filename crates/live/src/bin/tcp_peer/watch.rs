@@ -136,7 +136,7 @@ impl Probe for Watch {
     }
 }
 
-/// Whether a packet bears data of the application.
+/// Whether a packet carries data of the application.
 pub(super) fn bears_data(bytes: &[u8]) -> bool {
     wire::parse(bytes, Hints::default()).is_ok_and(
         |parsed| matches!(&parsed.body, Body::Tcp(segment) if !segment.payload.is_empty()),

@@ -68,7 +68,7 @@ impl Receiver {
 
 impl HcReceiver for Receiver {
     fn on_packet<P: EndpointProbe>(&mut self, now: Instant, packet: &Arrival<'_>, _: &mut P) {
-        // Acknowledgements are not acknowledged, lest two ends acknowledge each other for ever.
+        // Acknowledgements are not acknowledged, so that two ends do not acknowledge each other for ever.
         if packet.data_bytes.is_some() {
             self.urgent |= self.alarming(now, packet);
             self.unacknowledged += 1;

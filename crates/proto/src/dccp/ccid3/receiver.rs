@@ -165,7 +165,7 @@ impl Receiver {
     }
 }
 
-/// An interval as it is told. Until the first loss event the data length is zero (RFC 4342 §6.1.1);
+/// An interval as it is reported. Until the first loss event the data length is zero (RFC 4342 §6.1.1);
 /// after it that of the first interval is what the receive rate is worth.
 fn reported(interval: &Interval) -> LossInterval {
     LossInterval {

@@ -164,7 +164,7 @@ impl Sender {
                 _ => corrupt.extend(data.rev().map(|left| (left.seq, left.at))),
             }
         }
-        // They are told from the newest to the oldest.
+        // They are reported from the newest to the oldest.
         let rtt = self.machine.rtt();
         corrupt.into_iter().rev().for_each(|(seq, at)| self.reported.on_mark(seq, at, rtt));
     }

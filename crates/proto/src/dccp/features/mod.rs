@@ -41,7 +41,7 @@ pub(super) struct Features {
     unknown: Vec<(u8, Location)>,
     /// There is a Confirm that was not sent yet.
     owing: bool,
-    /// What the rows say together: asked with every packet, and told anew when one may have changed.
+    /// What the rows say together: read with every packet, and computed again when one may have changed.
     rows_say: Summary,
     /// §6.6.4: greatest number received with a Change or Confirm.
     fgsr: Option<SeqNo>,
@@ -384,7 +384,7 @@ impl Features {
         Some((number, location))
     }
 
-    /// §10.3: the features of a CCID begin anew with it. Those from 128 lie at the half-connection's
+    /// §10.3: the features of a CCID start over with it. Those from 128 lie at the half-connection's
     /// sender, those from 192 at its receiver.
     fn forget_ccid(&mut self, sender: Location) {
         for row in &mut self.rows {
