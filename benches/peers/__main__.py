@@ -48,7 +48,7 @@ def main() -> int:
         results.done.clear()
     steps = list(plan.steps(matches, pairs=asked.pairs, all_else=whole))
     if any(step.key in results.done for step in steps):
-        print("some of it was done already and is taken up; --fresh begins anew")
+        print("some of it was done already and is taken up; --fresh starts over")
     try:
         for match in matches:
             if match.peer == "ns-3":
