@@ -194,9 +194,9 @@ sudo validation/linux-sctp/run.py
 RACE = """\
 ## Who is faster
 
-The same 50 MB under the same random losses, sent by us and by the kernel, with a round trip of 10 ms, 2 % of
-all packets lost and 1 % late by 4 ms, RTO.Min 1 s and SACKs every second packet on both sides. The
-guest is emulated without KVM, so that its own round trips are a little longer.
+The same 50 MB under the same random losses, sent by us and by the kernel, with a round trip of
+10 ms, 2 % of all packets lost and 1 % late by 4 ms, RTO.Min 1 s and SACKs every second packet on
+both sides. The guest is emulated without KVM, so that its own round trips are a little longer.
 
 """
 

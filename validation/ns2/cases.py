@@ -152,7 +152,8 @@ CASES = [
             },
             "200s", loss=0.02,
         ),
-        0.1, 0.01, "talk and losses are drawn from other random numbers; means over the seeds", seeds=5,
+        0.1, 0.01, "talk and losses are drawn from other random numbers; means over the seeds",
+        seeds=5,
     ),
     *(
         Case(

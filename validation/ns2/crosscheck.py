@@ -204,9 +204,9 @@ ns-2.35; measures are read from ns-2's trace by the formulas of [the catalogue](
 network is an access link of 10 Mbit/s and 1 ms, a core of 2 Mbit/s and 50 ms with a DropTail queue
 of 20 packets unless another is named, and an access link again; losses on the core hit both
 directions. Throughput is of IP packets and all flows, the delay that of the network, with what the
-standard error over the seeds is where random numbers are drawn. The band says how far throughput and mean
-delay may be apart, and whether they are within; the last column, why no nearer. Bands were set
-after a first look, those with ns-2's windows before it, and none is wider than it was then.
+standard error over the seeds is where random numbers are drawn. The band says how far throughput
+and mean delay may be apart, and whether they are within; the last column, why no nearer. Bands were
+set after a first look, those with ns-2's windows before it, and none is wider than it was then.
 *The first N packets at the same instants* are the packets with data that leave the sender in both
 within two microseconds before the first that does not; of how many, and until when, stands beside
 it, and another N ends the script that writes this page. `talkspurt crosscheck` does the same with

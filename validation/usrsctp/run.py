@@ -123,9 +123,9 @@ To have it made again: `validation/usrsctp/run.py`; it says what it needs.
 RACE = """\
 ## Who is faster
 
-The same 50 MB under the same random losses, sent by us and by usrsctp, with a round trip of 10 ms, 2 % of
-all packets lost and 1 % late by 4 ms, Max.Burst 4, RTO.Min 1 s and SACKs every second packet on
-both sides. One run each: the order of magnitude is what counts.
+The same 50 MB under the same random losses, sent by us and by usrsctp, with a round trip of
+10 ms, 2 % of all packets lost and 1 % late by 4 ms, Max.Burst 4, RTO.Min 1 s and SACKs every second
+packet on both sides. One run each: the order of magnitude is what counts.
 
 """
 
