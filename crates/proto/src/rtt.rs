@@ -74,9 +74,11 @@ impl RttEstimator {
         self.rto = (self.rto * 2).min(self.max_rto);
     }
 
-    /// RFC 6298 §5.7: the timer expired on a SYN, and now data begins.
+    /// RFC 6298 §5.7: the timer expired on a SYN, and now data begins. A timeout that was measured, by
+    /// timestamps, and is longer already remains (appendix A).
     pub fn syn_was_lost(&mut self) {
-        self.rto = RTO_AFTER_LOST_SYN.clamp(self.min_rto, self.max_rto);
+        let measured = self.smoothed.map_or(Duration::ZERO, |_| self.rto);
+        self.rto = measured.max(RTO_AFTER_LOST_SYN).clamp(self.min_rto, self.max_rto);
     }
 
     /// The last sample is the first since a timeout that turned out to be needless (RFC 4015 §3.1 step

@@ -3,7 +3,7 @@
 use crate::pair::*;
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::probe::Gauge;
-use talkspurt_proto::tcp::{Config, Flags};
+use talkspurt_proto::tcp::{Config, Flags, Segment};
 use talkspurt_proto::time::Duration;
 
 fn quick() -> Config {
@@ -110,6 +110,32 @@ fn after_a_lost_syn() {
     pair.send(Client, 1000);
     pair.drive_for(ms(4000));
     assert_eq!(pair.trace(Client), [(2000, 0), (5000, 0)]);
+}
+
+/// §5.7 raises a timeout below 3 s; one that the timestamps of the handshake made longer (§2.2, appendix A)
+/// stays.
+#[test]
+fn after_a_needless_syn() {
+    // An answer to the first SYN after R, and RTO = R + 4 · R/2.
+    for (round_trip, repeats, rto) in [(500, 0, 1.5), (1100, 1, 3.3), (5000, 2, 15.0)] {
+        let mut alone = Alone::client(&Config { timestamps: true, ..plain() });
+        alone.clock = Some(7);
+        let first = alone.input(Input::Open)[0].timestamps.expect("a clock").0;
+        (0..repeats).for_each(|_| drop(alone.wait()));
+        alone.now = at(round_trip);
+        let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
+        alone.segment(Segment { timestamps: Some((7, first)), ..answer });
+        assert_eq!(alone.notes.last(Gauge::Rto), Some(rto));
+    }
+    // One to the second.
+    let mut alone = Alone::client(&Config { timestamps: true, ..plain() });
+    alone.clock = Some(7);
+    alone.input(Input::Open);
+    let second = alone.wait()[0].timestamps.expect("a clock").0;
+    alone.now += ms(100);
+    let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
+    alone.segment(Segment { timestamps: Some((7, second)), ..answer });
+    assert_eq!(alone.notes.last(Gauge::Rto), Some(3.0));
 }
 
 /// §2.5: the upper bound is configurable, at least 60 s by default.
