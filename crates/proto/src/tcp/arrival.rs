@@ -173,7 +173,11 @@ impl Tcp {
     /// Second check: RST.
     fn on_reset(&mut self, now: Instant, seq: Seq) {
         if seq != self.rx.nxt {
-            return self.challenge(now);
+            // RFC 5961 §3.2: outside the window it is dropped silently, at its right edge, too.
+            if self.rx.is_inside(seq) {
+                self.challenge(now);
+            }
+            return;
         }
         match self.state {
             State::SynReceived if self.passive => self.listen_again(),

@@ -91,6 +91,11 @@ impl Receiver {
         }
     }
 
+    /// RCV.NXT =< `seq` < RCV.NXT + RCV.WND.
+    pub(super) fn is_inside(&self, seq: Seq) -> bool {
+        self.nxt <= seq && seq < self.edge
+    }
+
     /// RFC 7323 §5.3 R1: older than the last timestamp, which is not itself too old to tell.
     #[inline]
     pub(super) fn is_old(&self, now: Instant, tsval: u32) -> bool {

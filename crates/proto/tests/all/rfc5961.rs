@@ -36,9 +36,11 @@ fn resets() {
         let (was, next) = (alone.tcp.state(), next(&mut alone));
         // The window offered ends so much later.
         let edge = next + u32::from(alone.arrive(SYN, next, 0, 0)[0].window);
-        for outside in [next.wrapping_sub(1), edge + 1, next.wrapping_add(1 << 31)] {
+        for outside in [next.wrapping_sub(1), edge, edge + 1, next.wrapping_add(1 << 31)] {
             assert!(alone.arrive(RST, outside, 0, 0).is_empty(), "{was:?}");
         }
+        // It begins outside, though its data does not end there.
+        assert!(alone.arrive(RST, next.wrapping_sub(1), 0, 2).is_empty(), "{was:?}");
         for inside in [next + 1, next + 1000, edge - 1] {
             assert!(is_challenge(&alone.arrive(RST, inside, 0, 0), next), "{was:?}");
         }
