@@ -273,10 +273,8 @@ impl Tcp {
         let (len, fin) = self.grant(now, unsent, fin, probing)?;
         let seq = self.tx.nxt;
         let beyond = (self.tx.una + self.tx.window).since(seq) == 0;
-        let mut draft = self.data(now, seq, len, fin);
+        let draft = self.data(now, seq, len, fin);
         if beyond {
-            // RFC 3168 §6.1.6
-            draft.ecn = Ecn::NotEct;
             // RFC 9293 §3.8.6.1: a probe of a closed window waits for its own timer.
             (self.timers.rto, self.recovery.timed) = (None, None);
             self.arm_persist(now);
@@ -396,8 +394,10 @@ impl Tcp {
         }
         let after = end + u64::from(fin);
         let mut ecn = Ecn::NotEct;
-        // RFC 3168 §6.1.5: what is sent again is not ECN-capable.
-        if self.negotiated.ecn && len > 0 && seq >= self.tx.max {
+        // RFC 3168 §6.1.5 and §6.1.6: what is sent again is not ECN-capable, and a probe of a closed window
+        // is not either and says no CWR.
+        let within = seq < self.tx.una + self.tx.window;
+        if self.negotiated.ecn && len > 0 && seq >= self.tx.max && within {
             let (capable, bits) = self.ecn_on_new_data();
             (ecn, flags) = (capable, flags | bits);
         }

@@ -137,3 +137,20 @@ fn a_loss_and_a_mark_are_one() {
     let new = alone.sent.iter().filter(|segment| alone.place(segment) >= 10_001);
     assert_eq!(new.filter(|segment| segment.flags.contains(CWR)).count(), 1);
 }
+
+/// §6.1.6: a probe of a closed window says no CWR; the next new data does.
+#[test]
+fn a_probe_says_nothing_of_a_reduction() {
+    let mut alone = agreed(&capable());
+    alone.send(1000);
+    let shut = Segment { window: 0, ..alone.make(ACK | ECE, 1, 1001, 0) };
+    alone.segment(shut);
+    alone.send(1000);
+    let probe = alone.wait();
+    assert_eq!((probe[0].payload.len(), bits(&probe[0])), (1, (false, false)));
+    alone.arrive(ACK, 1, 1002, 0);
+    alone.send(1000);
+    let said: Vec<_> = alone.sent.iter().map(|segment| bits(segment).1).collect();
+    assert_eq!(said.iter().filter(|said| **said).count(), 1);
+    assert_eq!(alone.marks[said.iter().position(|said| *said).expect("said")], Ecn::Ect0);
+}
