@@ -194,5 +194,4 @@ fn be32(bytes: &[u8], at: usize) -> Option<u32> {
 }
 
 #[cfg(test)]
-#[path = "capture_tests.rs"]
 mod tests;
