@@ -2,7 +2,7 @@
 //! `live` in real time; both build them here, so that a flow is the same in both.
 //!
 //! [`Materials::load`] reads the files that sources need through [`Files`], by name.
-//! [`Peers::build`] makes the peers.
+//! [`peers()`] makes the peers.
 
 mod materials;
 mod peers;
