@@ -230,7 +230,7 @@ impl Dccp {
     }
 
     /// What the source can send in, best first, for a controller that chooses
-    /// ([`Event::Encoding`]); none unless told.
+    /// ([`Event::TargetRate`]); none unless told.
     #[must_use]
     pub fn with_ladder(mut self, ladder: &[Rung]) -> Self {
         self.ladder = ladder.to_vec();
