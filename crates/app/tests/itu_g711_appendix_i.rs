@@ -4,13 +4,15 @@ use std::f64::consts::TAU;
 use std::path::Path;
 
 use talkspurt_app::codec::Codec::Pcmu;
+use talkspurt_app::codec::Encoding;
 use talkspurt_app::conceal::appendix_i;
 use talkspurt_app::file::Disk;
 use talkspurt_app::playout::Concealment::{self, G711AppendixI, Silence};
-use talkspurt_app::playout::{gaps, render};
+use talkspurt_app::playout::{Received, render};
 use talkspurt_app::recording::Recording;
 use talkspurt_proto::math::{cos, log10, sin};
 use talkspurt_proto::rng::Rng;
+use talkspurt_proto::time::Duration;
 
 const START: usize = 1600;
 
@@ -160,14 +162,15 @@ fn call(how: Concealment) -> (Vec<i16>, Vec<i16>, Vec<(usize, usize)>) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../speech/sense-and-sensibility.wav");
     let recording = Recording::open(&Disk, &path, Pcmu).unwrap();
     let mut rng = Rng::new(1, "appendix-i");
-    let frames: Vec<_> = recording
-        .encoded
+    let encoded = recording.encoded.expect("a codec without state");
+    let received = |payload| Received { payload, encoding: 0, early: Duration::ZERO };
+    let packets: Vec<_> = encoded
         .chunks(160)
-        .map(|chunk| (!rng.chance(0.05)).then(|| recording.encoded.slice_ref(chunk)))
+        .map(|chunk| (!rng.chance(0.05)).then(|| received(encoded.slice_ref(chunk))))
         .collect();
-    let total = recording.encoded.len();
-    let heard = render(Pcmu, how, &frames, total, 160);
-    (recording.round_trip(), heard, gaps(Pcmu, &frames, total, 160))
+    let encoding = Encoding { codec: Pcmu, packet: Duration::from_millis(20) };
+    let heard = render(&[encoding], how, &packets, encoded.len());
+    (Pcmu.decoder().expect("it is heard").decode(&encoded), heard.pcm, heard.gaps)
 }
 
 /// Log-spectral distance in dB over 32 ms: the root mean square difference of power spectra.

@@ -1,10 +1,10 @@
 //! The source that follows a ladder: what leaves when, in which codec, on one media clock; and what
 //! the score makes of a call in several codecs.
 
-use talkspurt_app::codec::Codec;
+use talkspurt_app::codec::{Codec, step};
 use talkspurt_app::playout::Concealment;
 use talkspurt_app::quality;
-use talkspurt_app::source::{Config, KeepAlive, Speech, Talkspurts, Timed, Unit, step};
+use talkspurt_app::source::{Config, KeepAlive, Speech, Talkspurts, Timed, Unit};
 use talkspurt_proto::rate::Rung;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};

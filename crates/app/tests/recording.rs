@@ -139,8 +139,11 @@ fn encoded_is_a_byte_a_sample_and_round_trips() {
     let path = folder.wav(8000, 1, 16, &[0, 1000, -1000, 32_767]);
     for codec in [Pcmu, Pcma] {
         let recording = Recording::open(&Disk, &path, codec).unwrap();
-        assert_eq!((recording.encoded.len(), recording.sample_rate), (4, 8000));
-        assert_eq!(recording.round_trip(), codec.decode(&codec.encode(&recording.sent)));
+        let encoded = recording.encoded.expect("a codec without state");
+        assert_eq!((encoded.len(), recording.sample_rate), (4, 8000));
+        let (mut encoder, mut decoder) = codec.encoder().zip(codec.decoder()).unwrap();
+        let one_by_one = recording.sent.iter().map(|&x| encoder.encode(&[x], None)[0]);
+        assert_eq!(decoder.decode(&encoded), decoder.decode(&one_by_one.collect::<Vec<_>>()));
     }
 }
 

@@ -1,5 +1,6 @@
 //! For the ear: what was said and heard, and what G.107 thinks of it.
 
+use talkspurt_app::codec::step;
 use talkspurt_app::{playout, quality, source};
 use talkspurt_flow::Materials;
 use talkspurt_proto::probe::Probe;
@@ -47,26 +48,20 @@ pub(crate) fn render<P: Probe>(
         else {
             continue;
         };
-        let unit = speech.codec.samples_for(speech.packet);
+        let (codec, encodings) = (speech.codec, speech.encodings());
+        let spoken = codec.samples_for(peers[ear ^ 1].spoken());
         let mut sent = recording.sent.to_vec();
         if speech.repeat {
-            // What was sent: the recording padded to whole packets, over and over.
-            let frames = peers[ear ^ 1].generated() as usize;
-            let once = sent.len();
-            sent = (0..frames * unit)
-                .map(|at| sent[(at % once.next_multiple_of(unit)).min(once - 1)])
-                .collect();
+            // What was sent: the recording padded to whole steps of the media clock, over and over.
+            let step = codec.samples_for(step(&encodings));
+            let (last, whole) = (sent.len() - 1, sent.len().next_multiple_of(step));
+            sent = (0..spoken).map(|at| sent[(at % whole).min(last)]).collect();
         } else {
-            sent.truncate(peers[ear ^ 1].generated() as usize * unit);
+            sent.truncate(spoken);
         }
-        let received = playout::render(
-            speech.codec,
-            flow.playout.concealment,
-            peers[ear].played(),
-            sent.len(),
-            unit,
-        );
-        audio.push(Audio { flow: name, sent, received, sample_rate: speech.codec.sample_rate() });
+        let how = flow.playout.concealment;
+        let received = playout::render(&encodings, how, peers[ear].played(), sent.len()).pcm;
+        audio.push(Audio { flow: name, sent, received, sample_rate: codec.sample_rate() });
     }
     audio
 }

@@ -11,6 +11,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::thread;
 
+use talkspurt_app::playout::Received;
 use talkspurt_flow::{Disk, Materials, Peer, hints, peers};
 use talkspurt_live::{Line, Port, Setup, Tun, UdpPort, run_peer};
 use talkspurt_proto::probe::{Note, Place, Probe, Topic};
@@ -52,7 +53,8 @@ impl Deliveries {
         let mut notes = std::mem::take(&mut self.at[number as usize]);
         notes.sort_unstable();
         let data_bytes = notes.iter().map(|(_, bytes)| u64::from(*bytes)).sum();
-        let played = peer.played().iter().map(|frame| frame.as_deref().map(<[u8]>::to_vec));
+        let payload = |it: &Received| it.payload.to_vec();
+        let played = peer.played().iter().map(|packet| packet.as_ref().map(payload));
         Delivered {
             frames: if media { notes } else { Vec::new() },
             data_bytes,

@@ -5,6 +5,66 @@
 //! in ITU-T G.191, a negative x is treated as the mirror image of its ones' complement, −1 − x,
 //! so that both polarities have equally many inputs for every code.
 
+use bytes::Bytes;
+use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::Rate;
+
+use super::{Bpl, Decoder, Encoder, Sound, Spec};
+
+/// G.711 µ-law. Impairment of both laws: G.113 Appendix I, in packets of 10 ms.
+pub const MU_LAW: Spec = Spec {
+    name: "G.711 µ-law",
+    sample_rate: 8000,
+    rtp_clock: 8000,
+    payload_type: 0,
+    frame: Duration::from_micros(125),
+    frame_bytes: 1,
+    variable_rate: false,
+    step: Duration::from_millis(10),
+    look_ahead: Duration::ZERO,
+    ie: Some(0.0),
+    bpl: Bpl::Playout { silence: Some(4.3), appendix_i: Some(25.1) },
+    bpl_packet: Duration::from_millis(10),
+    sound: Some(Sound {
+        encoder: || Box::new(Law { encode: encode_mu, decode: decode_mu }),
+        decoder: || Box::new(Law { encode: encode_mu, decode: decode_mu }),
+        stateless: true,
+        redundancy: 0,
+    }),
+};
+
+/// G.711 A-law.
+pub const A_LAW: Spec = Spec {
+    name: "G.711 A-law",
+    payload_type: 8,
+    sound: Some(Sound {
+        encoder: || Box::new(Law { encode: encode_a, decode: decode_a }),
+        decoder: || Box::new(Law { encode: encode_a, decode: decode_a }),
+        stateless: true,
+        redundancy: 0,
+    }),
+    ..MU_LAW
+};
+
+/// One of the laws, both ways.
+#[derive(Debug)]
+struct Law {
+    encode: fn(i16) -> u8,
+    decode: fn(u8) -> i16,
+}
+
+impl Encoder for Law {
+    fn encode(&mut self, pcm: &[i16], _: Option<Rate>) -> Bytes {
+        pcm.iter().map(|&x| (self.encode)(x)).collect()
+    }
+}
+
+impl Decoder for Law {
+    fn decode(&mut self, payload: &[u8]) -> Vec<i16> {
+        payload.iter().map(|&code| (self.decode)(code)).collect()
+    }
+}
+
 /// µ-law adds 33 (of 8159) before finding the segment; in 16-bit units four times that.
 const MU_BIAS: u16 = 33 << 2;
 /// Largest magnitude that still fits the top segment with the bias.

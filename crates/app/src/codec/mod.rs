@@ -1,277 +1,240 @@
 //! Speech codecs a flow can name: how they pack sound into bytes, what RTP calls them, and what
 //! ITU-T G.113 Appendix I says of their impairment.
 //!
-//! G.711 is encoded and decoded here and can be heard. The others carry packets of their size and
-//! pace that nobody can hear; a new codec is a variant and a row in `Codec::row`, and to be heard a
-//! pair of encode/decode functions. Where G.113 publishes no value, the row says `None`, and no
-//! score is made up from it.
+//! Each file describes a codec, or a family of them, by a [`Spec`]; the table `codecs!` registers
+//! them. A codec that can be heard has an [`Encoder`] and a [`Decoder`]. The others carry packets of
+//! their size and pace that nobody can hear. Where G.113 publishes no value, the `Spec` says `None`,
+//! and no score is made up from it.
 
 pub mod g711;
+mod g723_1;
+mod g726;
+mod g728;
+mod g729;
+
+use std::fmt;
 
 use bytes::Bytes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use talkspurt_proto::rate::Rung;
 use talkspurt_proto::time::Duration;
+use talkspurt_proto::units::Rate;
 
 use crate::playout::Concealment;
-
-/// A speech codec. Only G.711 can be heard; the others carry packets of their size and pace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub enum Codec {
-    /// ITU-T G.711 µ-law, 64 kbit/s at 8 kHz, RTP payload type 0.
-    Pcmu,
-    /// ITU-T G.711 A-law, 64 kbit/s at 8 kHz, RTP payload type 8.
-    Pcma,
-    /// ITU-T G.726 at 40 kbit/s, a dynamic RTP payload type.
-    #[serde(rename = "g726-40")]
-    G726At40,
-    /// ITU-T G.726 at 32 kbit/s, a dynamic RTP payload type.
-    #[serde(rename = "g726-32")]
-    G726At32,
-    /// ITU-T G.726 at 24 kbit/s, a dynamic RTP payload type.
-    #[serde(rename = "g726-24")]
-    G726At24,
-    /// ITU-T G.726 at 16 kbit/s, a dynamic RTP payload type.
-    #[serde(rename = "g726-16")]
-    G726At16,
-    /// ITU-T G.728, 16 kbit/s in frames of 2.5 ms, RTP payload type 15.
-    #[serde(rename = "g728")]
-    G728,
-    /// ITU-T G.729, 8 kbit/s in frames of 10 ms, RTP payload type 18.
-    #[serde(rename = "g729")]
-    G729,
-    /// ITU-T G.729 Annex A, of lower complexity: the same packets, another impairment.
-    #[serde(rename = "g729a")]
-    G729A,
-    /// What Maldonado et al. (2005) call G.729: 10 kbit/s, which no codec of that name has; two
-    /// frames are 25 bytes, a dynamic RTP payload type.
-    #[serde(rename = "g729-10")]
-    G729At10,
-    /// ITU-T G.723.1 at 6.3 kbit/s, 24 bytes in frames of 30 ms, RTP payload type 4.
-    #[serde(rename = "g723.1-6.3")]
-    G7231At63,
-    /// ITU-T G.723.1 at 5.3 kbit/s, 20 bytes in frames of 30 ms, RTP payload type 4.
-    #[serde(rename = "g723.1-5.3")]
-    G7231At53,
-}
 
 /// RTP payload type of comfort noise (RFC 3389; RFC 3551 §6, table 4), which is what a packet that
 /// keeps a flow alive in silence carries.
 pub const COMFORT_NOISE: u8 = 13;
 
-/// What is known about a codec, one row for each.
-struct Row {
-    name: &'static str,
+/// Turns sound into packets. What it remembers carries over from packet to packet.
+pub trait Encoder: fmt::Debug + Send {
+    /// Encodes one packet: whole frames of linear 16-bit samples at the codec's sample rate. `target`
+    /// is the rate of payload that congestion control asks for; `None` if nobody asked. A codec of
+    /// one rate ignores it.
+    fn encode(&mut self, pcm: &[i16], target: Option<Rate>) -> Bytes;
+}
+
+/// Turns packets into sound, in the order in which they are played.
+pub trait Decoder: fmt::Debug + Send {
+    /// Decodes a packet. Any bytes may come; the answer then holds fewer samples, or noise.
+    fn decode(&mut self, payload: &[u8]) -> Vec<i16>;
+    /// The sound of a lost packet from redundancy in a later one, which comes `ahead` packets after
+    /// it (1: the next). `None` if it holds none. `samples` is what the lost packet held.
+    fn recover(&mut self, _later: &[u8], _ahead: u32, _samples: usize) -> Option<Vec<i16>> {
+        None
+    }
+    /// Fills the gap of a lost packet. `None` if the codec leaves that to the flow's concealment.
+    fn conceal(&mut self, _samples: usize) -> Option<Vec<i16>> {
+        None
+    }
+}
+
+/// How a codec is encoded and decoded here.
+#[derive(Clone, Copy, Debug)]
+pub struct Sound {
+    /// An encoder for one direction of a call.
+    pub encoder: fn() -> Box<dyn Encoder>,
+    /// Its decoder.
+    pub decoder: fn() -> Box<dyn Decoder>,
+    /// True if a packet depends on its own samples alone: a recording is then encoded once, however
+    /// often it is sent.
+    pub stateless: bool,
+    /// Packets further ahead than this have no redundancy for a lost one.
+    pub redundancy: u32,
+}
+
+/// What is known about a codec.
+#[derive(Clone, Copy, Debug)]
+pub struct Spec {
+    /// What people call it.
+    pub name: &'static str,
     /// Samples in a second.
-    sample_rate: u32,
+    pub sample_rate: u32,
     /// Ticks of the RTP timestamp in a second (not always the sample rate: G.722).
-    rtp_clock: u32,
+    pub rtp_clock: u32,
     /// RFC 3551 §6, tables 4 and 5. Those from 96 on are dynamic: that table leaves them to
     /// signalling, for which this one stands.
-    payload_type: u8,
+    pub payload_type: u8,
     /// The shortest stretch of sound that is a whole number of bytes, and of frames.
-    frame: Duration,
-    /// Its bytes.
-    frame_bytes: u32,
+    pub frame: Duration,
+    /// Its bytes; of a codec of variable rate, at the rate it begins with.
+    pub frame_bytes: u32,
+    /// True if packets of the same sound may differ in length.
+    pub variable_rate: bool,
     /// Steps in which a packet may be longer.
-    step: Duration,
+    pub step: Duration,
     /// Sound beyond a frame the encoder waits for.
-    look_ahead: Duration,
+    pub look_ahead: Duration,
     /// Equipment impairment factor, G.113 Appendix I.
-    ie: Option<f64>,
+    pub ie: Option<f64>,
     /// Packet-loss robustness under random loss, G.113 Appendix I.
-    bpl: Bpl,
+    pub bpl: Bpl,
+    /// Length of the packets for which G.113 Appendix I gives Bpl.
+    pub bpl_packet: Duration,
+    /// `None`: packets of its size and pace, which nobody can hear.
+    pub sound: Option<Sound>,
 }
 
 /// Who fills gaps, and how robust that is.
-enum Bpl {
+#[derive(Clone, Copy, Debug)]
+pub enum Bpl {
     /// The receiver, as the flow says.
-    Playout { silence: Option<f64>, appendix_i: Option<f64> },
+    Playout {
+        /// With silence in gaps.
+        silence: Option<f64>,
+        /// With G.711 Appendix I.
+        appendix_i: Option<f64>,
+    },
     /// The decoder, by its own Recommendation.
     Decoder(Option<f64>),
 }
 
-const MS: Duration = Duration::from_millis(1);
+/// Makes [`Codec`] of the codecs that a scenario can name.
+macro_rules! codecs {
+    ($($(#[$about:meta])* $codec:ident $name:literal = $spec:expr;)*) => {
+        /// A speech codec. Only G.711 can be heard; the others carry packets of their size and pace.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        pub enum Codec {
+            $($(#[$about])* #[serde(rename = $name)] $codec,)*
+        }
 
-/// G.113 Appendix I: G.711 in packets of 10 ms. Its two laws share the values.
-const G711: Row = Row {
-    name: "",
-    sample_rate: 8000,
-    rtp_clock: 8000,
-    payload_type: 0,
-    frame: Duration::from_micros(125),
-    frame_bytes: 1,
-    step: Duration::from_millis(10),
-    look_ahead: Duration::ZERO,
-    ie: Some(0.0),
-    bpl: Bpl::Playout { silence: Some(4.3), appendix_i: Some(25.1) },
-};
-/// RFC 3551 §4.5.4: two to five bits a sample, eight samples in whole bytes. G.113 Appendix I has
-/// Ie for each rate and no Bpl.
-const G726: Row = Row { frame: MS, bpl: Bpl::Playout { silence: None, appendix_i: None }, ..G711 };
-/// Ie of G.113 Appendix I for G.729; it has a Bpl only for Annex A with voice activity detection.
-/// The look-ahead is G.729's 5 ms.
-const G729: Row = Row {
-    name: "G.729",
-    payload_type: 18,
-    frame: Duration::from_millis(10),
-    frame_bytes: 10,
-    look_ahead: Duration::from_millis(5),
-    ie: Some(10.0),
-    bpl: Bpl::Decoder(None),
-    ..G711
-};
-/// G.113 Appendix I has Ie for both rates, and a Bpl for 6.3 kbit/s with voice activity detection.
-/// The look-ahead is G.723.1's 7.5 ms.
-const G7231: Row = Row {
-    payload_type: 4,
-    frame: Duration::from_millis(30),
-    step: Duration::from_millis(30),
-    look_ahead: Duration::from_micros(7500),
-    bpl: Bpl::Decoder(None),
-    ..G711
-};
+        impl Codec {
+            /// All codecs.
+            pub const ALL: &[Self] = &[$(Self::$codec),*];
 
-impl Codec {
-    const fn row(self) -> Row {
-        match self {
-            Self::Pcmu => Row { name: "G.711 µ-law", payload_type: 0, ..G711 },
-            Self::Pcma => Row { name: "G.711 A-law", payload_type: 8, ..G711 },
-            Self::G726At40 => {
-                Row { name: "G.726 40", payload_type: 96, frame_bytes: 5, ie: Some(2.0), ..G726 }
-            }
-            Self::G726At32 => {
-                Row { name: "G.726 32", payload_type: 97, frame_bytes: 4, ie: Some(7.0), ..G726 }
-            }
-            Self::G726At24 => {
-                Row { name: "G.726 24", payload_type: 98, frame_bytes: 3, ie: Some(25.0), ..G726 }
-            }
-            Self::G726At16 => {
-                Row { name: "G.726 16", payload_type: 99, frame_bytes: 2, ie: Some(50.0), ..G726 }
-            }
-            Self::G728 => Row {
-                name: "G.728",
-                payload_type: 15,
-                frame: Duration::from_micros(2500),
-                frame_bytes: 5,
-                step: Duration::from_micros(2500),
-                ie: Some(7.0),
-                bpl: Bpl::Decoder(None),
-                ..G711
-            },
-            Self::G729 => G729,
-            Self::G729A => {
-                Row { name: "G.729A", ie: Some(11.0), bpl: Bpl::Decoder(Some(19.0)), ..G729 }
-            }
-            Self::G729At10 => Row {
-                name: "G.729 10",
-                payload_type: 100,
-                frame: Duration::from_millis(20),
-                frame_bytes: 25,
-                step: Duration::from_millis(20),
-                ie: None,
-                ..G729
-            },
-            Self::G7231At63 => Row {
-                name: "G.723.1 6.3",
-                frame_bytes: 24,
-                ie: Some(15.0),
-                bpl: Bpl::Decoder(Some(16.1)),
-                ..G7231
-            },
-            Self::G7231At53 => {
-                Row { name: "G.723.1 5.3", frame_bytes: 20, ie: Some(19.0), ..G7231 }
+            /// What is known about it.
+            #[must_use]
+            pub const fn spec(self) -> &'static Spec {
+                match self {
+                    $(Self::$codec => &$spec,)*
+                }
             }
         }
-    }
+    };
+}
+
+codecs! {
+    /// ITU-T G.711 µ-law, 64 kbit/s at 8 kHz, RTP payload type 0.
+    Pcmu "pcmu" = g711::MU_LAW;
+    /// ITU-T G.711 A-law, 64 kbit/s at 8 kHz, RTP payload type 8.
+    Pcma "pcma" = g711::A_LAW;
+    /// ITU-T G.726 at 40 kbit/s, a dynamic RTP payload type.
+    G726At40 "g726-40" = g726::AT_40;
+    /// ITU-T G.726 at 32 kbit/s, a dynamic RTP payload type.
+    G726At32 "g726-32" = g726::AT_32;
+    /// ITU-T G.726 at 24 kbit/s, a dynamic RTP payload type.
+    G726At24 "g726-24" = g726::AT_24;
+    /// ITU-T G.726 at 16 kbit/s, a dynamic RTP payload type.
+    G726At16 "g726-16" = g726::AT_16;
+    /// ITU-T G.728, 16 kbit/s in frames of 2.5 ms, RTP payload type 15.
+    G728 "g728" = g728::SPEC;
+    /// ITU-T G.729, 8 kbit/s in frames of 10 ms, RTP payload type 18.
+    G729 "g729" = g729::SPEC;
+    /// ITU-T G.729 Annex A, of lower complexity: the same packets, another impairment.
+    G729A "g729a" = g729::ANNEX_A;
+    /// What Maldonado et al. (2005) call G.729: 10 kbit/s, which no codec of that name has; two
+    /// frames are 25 bytes, a dynamic RTP payload type.
+    G729At10 "g729-10" = g729::AT_10;
+    /// ITU-T G.723.1 at 6.3 kbit/s, 24 bytes in frames of 30 ms, RTP payload type 4.
+    G7231At63 "g723.1-6.3" = g723_1::AT_6_3;
+    /// ITU-T G.723.1 at 5.3 kbit/s, 20 bytes in frames of 30 ms, RTP payload type 4.
+    G7231At53 "g723.1-5.3" = g723_1::AT_5_3;
+}
+
+impl Codec {
     /// What people call it.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        self.row().name
+        self.spec().name
     }
     /// Samples in a second of the sound it encodes.
     #[must_use]
     pub const fn sample_rate(self) -> u32 {
-        self.row().sample_rate
+        self.spec().sample_rate
     }
     /// Ticks of the RTP timestamp in a second (RFC 3551 §4.5).
     #[must_use]
     pub const fn rtp_clock(self) -> u32 {
-        self.row().rtp_clock
+        self.spec().rtp_clock
     }
     /// RTP payload type (RFC 3551 §6).
     #[must_use]
     pub const fn payload_type(self) -> u8 {
-        self.row().payload_type
+        self.spec().payload_type
     }
     /// Packets hold a multiple of this: a frame, or 10 ms of a codec without frames.
     #[must_use]
     pub const fn step(self) -> Duration {
-        self.row().step
+        self.spec().step
     }
     /// Sound beyond a packet's last sample that the encoder waits for.
     #[must_use]
     pub const fn look_ahead(self) -> Duration {
-        self.row().look_ahead
+        self.spec().look_ahead
     }
     /// True if it is encoded and decoded here, so that a recording can be sent in it.
     #[must_use]
     pub const fn is_heard(self) -> bool {
-        matches!(self, Self::Pcmu | Self::Pcma)
+        self.spec().sound.is_some()
+    }
+    /// The names of those that are heard, for messages.
+    #[must_use]
+    pub fn heard() -> String {
+        let heard = Self::ALL.iter().filter(|codec| codec.is_heard());
+        heard.map(|codec| codec.name()).collect::<Vec<_>>().join(", ")
     }
     /// Whole samples in a stretch of sound.
     #[must_use]
     pub const fn samples_for(self, span: Duration) -> usize {
-        scaled(span, self.sample_rate() as u64)
+        (span.as_nanos() as u128 * self.sample_rate() as u128 / 1_000_000_000) as usize
     }
     /// Bytes of payload of the whole frames in a stretch of sound.
     #[must_use]
     pub const fn bytes_for(self, span: Duration) -> usize {
-        let row = self.row();
-        (span.as_nanos() / row.frame.as_nanos()) as usize * row.frame_bytes as usize
+        let spec = self.spec();
+        (span.as_nanos() / spec.frame.as_nanos()) as usize * spec.frame_bytes as usize
     }
-    /// Samples that a payload of this many bytes decodes to.
+    /// An encoder; `None` if it is not heard.
     #[must_use]
-    pub const fn samples_in(self, payload_bytes: usize) -> usize {
-        let row = self.row();
-        payload_bytes / row.frame_bytes as usize * scaled(row.frame, row.sample_rate as u64)
+    pub fn encoder(self) -> Option<Box<dyn Encoder>> {
+        self.spec().sound.map(|sound| (sound.encoder)())
     }
-    /// Encodes linear 16-bit samples.
-    ///
-    /// # Panics
-    /// If the codec is not heard: no recording is read for one that is not.
+    /// A decoder; `None` if it is not heard.
     #[must_use]
-    pub fn encode(self, pcm: &[i16]) -> Bytes {
-        match self {
-            Self::Pcmu => pcm.iter().map(|&x| g711::encode_mu(x)).collect(),
-            Self::Pcma => pcm.iter().map(|&x| g711::encode_a(x)).collect(),
-            _ => panic!("{} has no encoder here", self.name()),
-        }
-    }
-    /// Decodes a payload to linear 16-bit samples; every byte string is valid G.711.
-    ///
-    /// # Panics
-    /// If the codec is not heard: its payloads are virtual.
-    #[must_use]
-    pub fn decode(self, payload: &[u8]) -> Vec<i16> {
-        match self {
-            Self::Pcmu => payload.iter().map(|&code| g711::decode_mu(code)).collect(),
-            Self::Pcma => payload.iter().map(|&code| g711::decode_a(code)).collect(),
-            _ => panic!("{} has no decoder here", self.name()),
-        }
+    pub fn decoder(self) -> Option<Box<dyn Decoder>> {
+        self.spec().sound.map(|sound| (sound.decoder)())
     }
     /// Equipment impairment factor Ie without loss (G.113 Appendix I), if it has one.
     #[must_use]
     pub const fn ie(self) -> Option<f64> {
-        self.row().ie
+        self.spec().ie
     }
     /// Packet-loss robustness factor Bpl under random loss (G.113 Appendix I) with the
     /// concealment that really ran, if it has one.
     #[must_use]
     pub const fn bpl(self, concealment: Concealment) -> Option<f64> {
-        match (self.row().bpl, concealment) {
+        match (self.spec().bpl, concealment) {
             (Bpl::Decoder(bpl), _) => bpl,
             (Bpl::Playout { silence, .. }, Concealment::Silence) => silence,
             (Bpl::Playout { appendix_i, .. }, Concealment::G711AppendixI) => appendix_i,
@@ -280,16 +243,12 @@ impl Codec {
     /// Length of the packets for which G.113 Appendix I gives Bpl.
     #[must_use]
     pub const fn bpl_packet(self) -> Duration {
-        match self {
-            Self::G7231At63 | Self::G7231At53 => Duration::from_millis(30),
-            Self::G728 | Self::G729 | Self::G729A | Self::G729At10 => Duration::from_millis(20),
-            _ => Duration::from_millis(10),
-        }
+        self.spec().bpl_packet
     }
     /// True if its decoder fills gaps itself, whatever concealment a flow names.
     #[must_use]
     pub const fn conceals(self) -> bool {
-        matches!(self.row().bpl, Bpl::Decoder(_))
+        matches!(self.spec().bpl, Bpl::Decoder(_))
     }
     /// What concealment adds to the delay.
     #[must_use]
@@ -311,7 +270,7 @@ impl Encoding {
     /// Bytes of RTP's header (RFC 3550 §5.1), without sources or extension.
     const RTP_HEADER_BYTES: u32 = 12;
 
-    /// Bytes of payload in a packet.
+    /// Bytes of payload in a packet; of a codec of variable rate, at the rate it begins with.
     #[must_use]
     pub const fn payload_bytes(self) -> usize {
         self.codec.bytes_for(self.packet)
@@ -322,11 +281,26 @@ impl Encoding {
         let packet_bytes = Self::RTP_HEADER_BYTES + self.payload_bytes() as u32;
         Rung { packet_bytes, interval: self.packet }
     }
+    /// What is left of a rate with RTP's headers for the payload.
+    #[must_use]
+    pub fn payload_rate(self, rate: Rate) -> Rate {
+        let headers = Rung { packet_bytes: Self::RTP_HEADER_BYTES, interval: self.packet }.rate();
+        Rate::from_bps(rate.as_bps().saturating_sub(headers.as_bps()))
+    }
 }
 
-/// `span` at `per_second`, rounded down.
-const fn scaled(span: Duration, per_second: u64) -> usize {
-    (span.as_nanos() as u128 * per_second as u128 / 1_000_000_000) as usize
+/// The longest stretch of time of which every packet is a multiple: what a media clock counts in.
+#[must_use]
+pub fn step(encodings: &[Encoding]) -> Duration {
+    let gcd = |a: u64, b: u64| {
+        let (mut a, mut b) = (a, b);
+        while b > 0 {
+            (a, b) = (b, a % b);
+        }
+        a
+    };
+    let packets = encodings.iter().map(|encoding| encoding.packet.as_nanos());
+    Duration::from_nanos(packets.fold(0, gcd).max(1))
 }
 
 #[cfg(test)]
@@ -339,7 +313,6 @@ mod tests {
         for codec in [Codec::Pcmu, Codec::Pcma] {
             assert_eq!(codec.bytes_for(Duration::from_millis(20)), 160);
             assert_eq!(codec.samples_for(Duration::from_millis(20)), 160);
-            assert_eq!(codec.samples_in(160), 160);
             assert_eq!(codec.rtp_clock(), 8000);
         }
         assert_eq!((Codec::Pcmu.payload_type(), Codec::Pcma.payload_type()), (0, 8));
@@ -363,7 +336,6 @@ mod tests {
         for (codec, ms, bytes, payload_type) in cases {
             let packet = Duration::from_millis(ms);
             assert_eq!(codec.bytes_for(packet), bytes, "{codec:?}");
-            assert_eq!(codec.samples_in(bytes), 8 * ms as usize, "{codec:?}");
             assert_eq!((codec.payload_type(), codec.rtp_clock()), (payload_type, 8000));
             let rung = Encoding { codec, packet }.rung();
             assert_eq!((rung.packet_bytes as usize, rung.interval), (12 + bytes, packet));
@@ -375,9 +347,20 @@ mod tests {
     }
 
     #[test]
+    fn the_rate_of_the_payload_is_what_the_headers_leave() {
+        // 12 bytes in 20 ms are 4.8 kbit/s.
+        let encoding = Encoding { codec: Codec::Pcmu, packet: Duration::from_millis(20) };
+        assert_eq!(encoding.payload_rate(Rate::from_bps(68_800)), Rate::from_bps(64_000));
+        assert_eq!(encoding.payload_rate(Rate::from_bps(1)), Rate::ZERO);
+    }
+
+    #[test]
     fn decoding_then_encoding_is_the_identity_but_for_the_two_zeros_of_mu_law() {
         for code in 0..=255_u8 {
-            let again = |codec: Codec| codec.encode(&codec.decode(&[code]))[0];
+            let again = |codec: Codec| {
+                let (mut encoder, mut decoder) = codec.encoder().zip(codec.decoder()).unwrap();
+                encoder.encode(&decoder.decode(&[code]), None)[0]
+            };
             assert_eq!(again(Codec::Pcma), code);
             // Codes 0x7F and 0xFF are −0 and +0.
             assert_eq!(again(Codec::Pcmu), if code == 0x7F { 0xFF } else { code });

@@ -1,7 +1,6 @@
 //! The way in: from the transport through RTP and the jitter buffer to the ear. Packets whose media
 //! is not played go to `packets`.
 
-use bytes::Bytes;
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::probe::{Gauge, Note, Playout, Probe, RxError, Stamped, Topic};
@@ -13,7 +12,7 @@ use talkspurt_proto::{rtcp, rtp, wire};
 use super::Parts;
 use super::packets::Packets;
 use crate::clock::Clock;
-use crate::codec::{COMFORT_NOISE, Encoding};
+use crate::codec::{self, COMFORT_NOISE, Encoding};
 use crate::{playout, source};
 
 /// What becomes of the media that the other side sends.
@@ -80,7 +79,7 @@ struct Media {
     buffer: playout::Buffer,
     /// Steps of the media clock to keep of what was played.
     keep: usize,
-    played: Vec<Option<Bytes>>,
+    played: Vec<Option<playout::Received>>,
     /// Payload type and length of each encoding's packets.
     formats: Vec<(u8, usize)>,
     /// Frames played, by encoding, but for those of the present one.
@@ -92,6 +91,7 @@ struct Media {
 const _: () = assert!(std::mem::offset_of!(Media, buffer) <= 2 * 64);
 
 /// What an RTP packet holds.
+#[derive(Clone, Copy)]
 enum Content {
     /// Speech in the encoding of this number.
     Speech(usize),
@@ -112,7 +112,7 @@ pub(super) fn media_sender(
 impl Media {
     fn new(sink: MediaSink, seed: u64, other: &str) -> Self {
         let codec = sink.encodings[0].codec;
-        let step = source::step(&sink.encodings);
+        let step = codec::step(&sink.encodings);
         let longest = sink.encodings.iter().map(|encoding| encoding.packet).max();
         let delay =
             |encoding: &Encoding| encoding.codec.concealment_delay(sink.playout.concealment);
@@ -155,12 +155,25 @@ impl Media {
             (self.present, self.format) = (encoding, exact);
             return Some(Content::Speech(encoding));
         }
-        // The last packet of a recording may be shorter than the others.
+        // The last packet of a recording may be shorter than the others, and those of a codec of variable
+        // rate have any length.
         match self.formats.iter().position(|(kind, _)| *kind == exact.0) {
             Some(encoding) => Some(Content::Speech(encoding)),
             None if exact.0 == COMFORT_NOISE => Some(Content::Noise),
             None => None,
         }
+    }
+
+    /// Keeps a packet that was played, for rendering.
+    #[inline(never)]
+    fn keep(&mut self, place: usize, received: playout::Received) {
+        if place >= self.keep {
+            return;
+        }
+        if self.played.len() <= place {
+            self.played.resize(place + 1, None);
+        }
+        self.played[place] = Some(received);
     }
 }
 
@@ -204,7 +217,7 @@ impl Incoming {
         self.stream
     }
 
-    pub(super) fn played(&self) -> &[Option<Bytes>] {
+    pub(super) fn played(&self) -> &[Option<playout::Received>] {
         self.media.as_ref().map_or(&[], |media| &media.played)
     }
 
@@ -326,14 +339,12 @@ impl Incoming {
             let counted = encoding == media.present;
             *if counted { &mut media.heard_now } else { &mut media.heard[encoding] } += 1;
         }
-        let place = slot as usize;
-        if let (Playout::Played(_), Payload::Real(bytes)) = (decision, &mut packet.payload)
-            && place < media.keep
+        if let (Playout::Played(at), Payload::Real(bytes)) = (decision, &mut packet.payload)
+            && let Content::Speech(encoding) = content
         {
-            if media.played.len() <= place {
-                media.played.resize(place + 1, None);
-            }
-            media.played[place] = Some(std::mem::take(bytes));
+            let early = at.saturating_since(local);
+            let payload = std::mem::take(bytes);
+            media.keep(slot as usize, playout::Received { payload, encoding, early });
         }
     }
 }

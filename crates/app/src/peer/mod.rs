@@ -19,7 +19,6 @@ mod sizing;
 
 use std::net::IpAddr;
 
-use bytes::Bytes;
 use guests::Guests;
 use incoming::Incoming;
 pub use incoming::{MediaSink, Sink};
@@ -31,12 +30,13 @@ use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Damage, Ecn, IpVersion, PathId};
 use talkspurt_proto::probe::{Note, Place, Probe, Stamped, Topic};
 use talkspurt_proto::rng::Rng;
-use talkspurt_proto::time::{Instant, earlier};
+use talkspurt_proto::time::{Duration, Instant, earlier};
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rtcp, rtp};
 
 use crate::clock::Clock;
 use crate::codec::Encoding;
+use crate::playout;
 use crate::send_queue;
 use crate::source;
 use crate::transport::{self, Side, Transport};
@@ -372,9 +372,10 @@ impl Peer {
         }
     }
 
-    /// The frames that were played, by number, for rendering: `None` where there was nothing.
+    /// The packets that were played, for rendering, by the step of the media clock at which they begin:
+    /// `None` where there was nothing.
     #[must_use]
-    pub fn played(&self) -> &[Option<Bytes>] {
+    pub fn played(&self) -> &[Option<playout::Received>] {
         self.incoming.played()
     }
 
@@ -383,6 +384,12 @@ impl Peer {
     #[must_use]
     pub fn heard(&self) -> Vec<u64> {
         self.incoming.heard()
+    }
+
+    /// Time on the media clock up to which its source has spoken.
+    #[must_use]
+    pub fn spoken(&self) -> Duration {
+        self.outgoing.as_ref().map_or(Duration::ZERO, Outgoing::spoken)
     }
 
     /// Units its source has made so far.

@@ -6,14 +6,14 @@ use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Payload};
 use talkspurt_proto::probe::{Note, Probe, Stamped, Topic};
 use talkspurt_proto::rng::Rng;
-use talkspurt_proto::time::Instant;
+use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 use talkspurt_proto::{rfc4571, rtcp, rtp};
 
 use super::Parts;
 use super::incoming::media_sender;
 use crate::clock::Clock;
-use crate::codec::COMFORT_NOISE;
+use crate::codec::{self, COMFORT_NOISE};
 use crate::send_queue::SendQueue;
 use crate::source::{self, Material, Setting, Source, Unit, Units};
 use crate::transport::Transport;
@@ -72,7 +72,7 @@ impl Outgoing {
                 let clock = (codec.payload_type(), codec.rtp_clock());
                 let mut rtp = media_sender(parts.seed, &parts.name, clock);
                 rtp.anchor(start + speech.lead, 0);
-                let samples = codec.samples_for(source::step(&encodings)) as u32;
+                let samples = codec.samples_for(codec::step(&encodings)) as u32;
                 let payload_types = encodings.iter().map(|it| it.codec.payload_type()).collect();
                 Some(Box::new(Media::new(rtp, samples, payload_types)))
             }
@@ -124,6 +124,11 @@ impl Outgoing {
 
     pub(super) fn generated(&self) -> u32 {
         self.generated
+    }
+
+    /// See [`Peer::spoken`](super::Peer::spoken).
+    pub(super) fn spoken(&self) -> Duration {
+        if let Source::Timed(timed) = &self.source { timed.spoken() } else { Duration::ZERO }
     }
 
     #[inline]

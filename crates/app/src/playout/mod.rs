@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use talkspurt_proto::time::Duration;
 
 pub use buffer::Buffer;
-pub use render::{gaps, render};
+pub use render::{Heard, Received, render};
 
 /// How received speech is played.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]

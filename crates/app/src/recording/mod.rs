@@ -1,4 +1,4 @@
-//! Recorded speech: a WAV file becomes mono PCM at the codec's sample rate, then the codec's bytes.
+//! Recorded speech: a WAV file becomes mono PCM at the codec's sample rate.
 //! Resampling uses floating point. Audio is outside the run's digest, which covers packets and not
 //! their contents.
 
@@ -28,8 +28,9 @@ pub const MAX_SECONDS: u64 = 4 * 3600;
 pub struct Recording {
     /// Mono linear PCM at `sample_rate`, before the codec.
     pub sent: Arc<[i16]>,
-    /// The same, encoded: the payloads of all packets end to end.
-    pub encoded: Bytes,
+    /// The same, encoded by a codec without state: the payloads of all packets end to end. `None` where
+    /// packets are encoded as they are sent.
+    pub encoded: Option<Bytes>,
     /// Samples in a second, the codec's.
     pub sample_rate: u32,
     /// The codec of `encoded`.
@@ -106,7 +107,7 @@ pub enum Why {
     )]
     RateOutOfRange(u32),
     /// Nothing here encodes it.
-    #[error("cannot be heard in {0}: only G.711 is encoded here; leave out `file`")]
+    #[error("cannot be heard in {0}: only {heard} are encoded here; leave out `file`", heard = Codec::heard())]
     NoEncoder(&'static str),
     /// Nothing to say.
     #[error("holds no samples")]
@@ -114,9 +115,8 @@ pub enum Why {
 }
 
 impl Recording {
-    /// Reads a WAV file of integer PCM, mixes its channels evenly to one, resamples it to the
-    /// codec's rate (a file already mono, 16 bits and at that rate stays sample for sample) and
-    /// encodes it.
+    /// Reads a WAV file of integer PCM, mixes its channels evenly to one and resamples it to the
+    /// codec's rate. A file already mono, 16 bits and at that rate stays sample for sample.
     ///
     /// # Errors
     /// [`RecordingError`] names the file and says what is wrong and what was expected.
@@ -141,13 +141,9 @@ impl Recording {
     /// Speech that is already mono PCM at the codec's rate.
     #[must_use]
     pub fn from_pcm(pcm: Vec<i16>, codec: Codec) -> Self {
-        let encoded = codec.encode(&pcm);
+        let sound = codec.spec().sound.filter(|sound| sound.stateless);
+        let encoded = sound.map(|sound| (sound.encoder)().encode(&pcm, None));
         Self { sent: pcm.into(), encoded, sample_rate: codec.sample_rate(), codec }
-    }
-    /// What a listener hears when nothing is missing: encoded and decoded again.
-    #[must_use]
-    pub fn round_trip(&self) -> Vec<i16> {
-        self.codec.decode(&self.encoded)
     }
 }
 

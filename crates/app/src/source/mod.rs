@@ -32,7 +32,7 @@ use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_proto::validate::{ConfigError, Validate};
-pub use timed::{Timed, step};
+pub use timed::Timed;
 
 use crate::file::{self, Fault, Files};
 use crate::recording::Recording;

@@ -16,7 +16,7 @@ use talkspurt_proto::units::{Rate, Size};
 use super::Unit;
 use super::config::{Cbr, OnOff, Speech};
 use super::spurts::{Conversation, Spurts};
-use crate::codec::Encoding;
+use crate::codec::{Encoder, Encoding, step};
 use crate::recording::Recording;
 
 /// A source that sends by the clock. What every unit needs lies on three lines of the cache: five hundred
@@ -58,11 +58,82 @@ pub struct Timed {
 #[cfg(target_pointer_width = "64")]
 const _: () = assert!(std::mem::offset_of!(Timed, spurts) <= 3 * 64);
 
+/// What the packets hold.
 #[derive(Debug)]
 struct Content {
-    encoded: Bytes,
-    unit: usize,
+    /// Start over at its end.
     repeat: bool,
+    form: Form,
+}
+
+#[derive(Debug)]
+enum Form {
+    /// Encoded before the run, `unit` bytes a packet.
+    Encoded { bytes: Bytes, unit: usize },
+    /// Encoded as it is sent.
+    Live(Live),
+}
+
+#[derive(Debug)]
+struct Live {
+    pcm: Arc<[i16]>,
+    /// Samples in a step of the media clock.
+    step: usize,
+    /// Each way to send, with its encoder.
+    encoders: Vec<(Encoding, Box<dyn Encoder>)>,
+    /// What congestion control asks for, headers of RTP included.
+    target: Option<Rate>,
+}
+
+impl Content {
+    fn of(recording: &Recording, encodings: &[Encoding], repeat: bool) -> Self {
+        let form = match (&recording.encoded, encodings) {
+            (Some(bytes), [only]) => {
+                Form::Encoded { bytes: bytes.clone(), unit: only.payload_bytes() }
+            }
+            _ => Form::Live(Live {
+                pcm: Arc::clone(&recording.sent),
+                step: recording.codec.samples_for(step(encodings)),
+                encoders: encodings
+                    .iter()
+                    .map(|it| (*it, it.codec.encoder().expect("the scenario's checks require one")))
+                    .collect(),
+                target: None,
+            }),
+        };
+        Self { repeat, form }
+    }
+
+    /// True if nothing is left at this step of the media clock.
+    fn is_over(&self, slot: u64) -> bool {
+        let (len, unit) = match &self.form {
+            Form::Encoded { bytes, unit } => (bytes.len(), *unit),
+            Form::Live(live) => (live.pcm.len(), live.step),
+        };
+        len == 0 || (!self.repeat && slot as usize * unit >= len)
+    }
+
+    /// The payload of the unit that begins at `slot` and lasts so many `steps`, in the encoding of this
+    /// number.
+    fn payload(&mut self, slot: u64, steps: u64, number: u8) -> Bytes {
+        match (&mut self.form, self.repeat) {
+            (Form::Encoded { bytes, unit }, false) => piece(bytes, *unit, slot as usize),
+            (Form::Encoded { bytes, unit }, true) => {
+                let units = bytes.len().div_ceil(*unit);
+                let piece = piece(bytes, *unit, slot as usize % units);
+                if piece.len() < *unit { padded(&piece, *unit) } else { piece }
+            }
+            (Form::Live(live), repeat) => {
+                // The last sample is held where the recording ends within a step.
+                let (last, begin) = (live.pcm.len() - 1, slot as usize * live.step);
+                let whole = live.pcm.len().next_multiple_of(live.step);
+                let at = |at: usize| live.pcm[last.min(if repeat { at % whole } else { at })];
+                let pcm: Vec<_> = (begin..begin + steps as usize * live.step).map(at).collect();
+                let (encoding, encoder) = &mut live.encoders[usize::from(number)];
+                encoder.encode(&pcm, live.target.map(|rate| encoding.payload_rate(rate)))
+            }
+        }
+    }
 }
 
 /// The units of one way to send.
@@ -92,20 +163,6 @@ impl KeepAlive {
     }
 }
 
-/// The longest stretch of time of which every packet is a multiple: what a media clock counts in.
-#[must_use]
-pub fn step(encodings: &[Encoding]) -> Duration {
-    let gcd = |a: u64, b: u64| {
-        let (mut a, mut b) = (a, b);
-        while b > 0 {
-            (a, b) = (b, a % b);
-        }
-        a
-    };
-    let packets = encodings.iter().map(|encoding| encoding.packet.as_nanos());
-    Duration::from_nanos(packets.fold(0, gcd).max(1))
-}
-
 impl Timed {
     /// Speech: recorded, or nameless packets of the codec's size; one side of a conversation, if it
     /// is one.
@@ -125,11 +182,7 @@ impl Timed {
             bytes: encoding.payload_bytes() as u64,
             look_ahead: encoding.codec.look_ahead(),
         };
-        let content = recording.map(|recording| Content {
-            encoded: recording.encoded.clone(),
-            unit: encodings[0].payload_bytes(),
-            repeat: speech.repeat,
-        });
+        let content = recording.map(|recording| Content::of(&recording, &encodings, speech.repeat));
         let keep_alive = speech.keep_alive.map(|keep| KeepAlive {
             steps: keep.every.as_nanos().div_ceil(step.as_nanos()).max(1),
             bytes: keep.size.as_bytes(),
@@ -226,8 +279,17 @@ impl Timed {
         self.due
     }
 
+    /// Time on the media clock up to which units were made.
+    #[must_use]
+    pub fn spoken(&self) -> Duration {
+        self.step * self.slot
+    }
+
     /// Sends in the encoding of the highest rate up to this one, or of the lowest there is.
     pub fn set_target_rate(&mut self, target: Rate) {
+        if let Some(Content { form: Form::Live(live), .. }) = self.content.as_deref_mut() {
+            live.target = Some(target);
+        }
         let fits = (0_u8..).zip(&self.rates).filter(|(_, rate)| **rate <= target);
         let best = fits.max_by_key(|(number, rate)| (**rate, u8::MAX - number));
         self.encode_in(best.map_or(u8::MAX, |(number, _)| number));
@@ -256,16 +318,21 @@ impl Timed {
             Some(keep) => (keep.steps, keep.bytes),
             None => (self.shape.steps, self.shape.bytes),
         };
+        let (keeps, marker) = (keeping.is_some(), self.marker && keeping.is_none());
+        let payload = match self.content.as_deref_mut() {
+            None => Payload::Virtual { offset: self.sent_bytes, len: bytes },
+            Some(content) => Payload::Real(content.payload(self.slot, steps, self.number)),
+        };
         let unit = Unit {
             index: u32::try_from(self.sent).expect(super::UNITS_FIT),
             slot: self.slot,
             encoding: self.number,
-            keep_alive: keeping.is_some(),
-            marker: self.marker && keeping.is_none(),
+            keep_alive: keeps,
+            marker,
             captured: self.begins(self.slot),
-            payload: self.payload(bytes),
+            payload,
         };
-        self.marker &= unit.keep_alive;
+        self.marker &= keeps;
         self.slot += steps;
         self.sent += 1;
         self.sent_bytes += bytes;
@@ -280,20 +347,6 @@ impl Timed {
 
     fn begins(&self, slot: u64) -> Instant {
         self.origin + self.step * slot
-    }
-
-    fn payload(&self, bytes: u64) -> Payload {
-        match self.content.as_deref() {
-            None => Payload::Virtual { offset: self.sent_bytes, len: bytes },
-            Some(Content { encoded, unit, repeat: false }) => {
-                Payload::Real(piece(encoded, *unit, self.slot as usize))
-            }
-            Some(Content { encoded, unit, repeat: true }) => {
-                let units = encoded.len().div_ceil(*unit);
-                let piece = piece(encoded, *unit, self.slot as usize % units);
-                Payload::Real(if piece.len() < *unit { padded(&piece, *unit) } else { piece })
-            }
-        }
     }
 
     /// Settles when the unit of the slot leaves, not before `earliest`.
@@ -313,9 +366,7 @@ impl Timed {
             return;
         }
         let complete = self.begins(self.slot + self.shape.steps) + self.shape.look_ahead;
-        let exhausted = self.content.as_deref().is_some_and(|Content { encoded, unit, repeat }| {
-            encoded.is_empty() || (!repeat && self.slot as usize * unit >= encoded.len())
-        });
+        let exhausted = self.content.as_deref().is_some_and(|content| content.is_over(self.slot));
         self.due = (!exhausted && complete <= self.stop)
             .then(|| (complete + self.rng.span(self.noise)).max(earliest));
     }

@@ -1,7 +1,7 @@
 //! Sources with a clock, by the instants and sizes of their units.
 
 use super::*;
-use crate::codec::Codec;
+use crate::codec::{Codec, Encoder, Encoding};
 use crate::source::{Distribution, KeepAlive, Talkspurts};
 use proptest::prelude::*;
 use talkspurt_proto::rng::Rng;
@@ -156,6 +156,61 @@ fn speech(samples: usize, repeat: bool) -> Timed {
     };
     let rng = Rng::new(1, "source");
     Timed::speech(&speech, Some(Arc::new(recording)), None, rng, Instant::ZERO, STOP)
+}
+
+/// Numbers its packets; each holds its number, the samples it is of and the first and last of them, and
+/// the rate asked for in kbit/s.
+#[derive(Debug)]
+struct Numbering(u8);
+
+impl Encoder for Numbering {
+    fn encode(&mut self, pcm: &[i16], target: Option<Rate>) -> Bytes {
+        self.0 += 1;
+        let kbps = target.map_or(0, |rate| rate.as_bps() / 1000);
+        let ends = [pcm[0] as u8, pcm[pcm.len() - 1] as u8];
+        [self.0, (pcm.len() / 80) as u8, ends[0], ends[1], kbps as u8].to_vec().into()
+    }
+}
+
+#[test]
+fn an_encoder_with_state_works_as_the_packets_leave() {
+    // 500 samples over and over, in steps of 10 ms: 560 with the last of them held.
+    let content = |repeat| {
+        let pcm: Vec<i16> = (0..500).map(|x| x / 2).collect();
+        let encoding = |ms| Encoding { codec: Codec::Pcmu, packet: Duration::from_millis(ms) };
+        let encoder = || -> Box<dyn Encoder> { Box::new(Numbering(0)) };
+        let encoders = [20, 30].map(|ms| (encoding(ms), encoder())).into();
+        let live = Live { pcm: pcm.into(), step: 80, encoders, target: None };
+        Content { repeat, form: Form::Live(live) }
+    };
+    let shape = |steps| Shape { steps, bytes: 1, look_ahead: Duration::ZERO };
+    let source = |repeat| {
+        let (step, rng) = (Duration::from_millis(10), Rng::new(1, "source"));
+        let shapes = vec![shape(2), shape(3)];
+        let mut source = Timed::new(shapes, step, Duration::ZERO, rng, Instant::ZERO, STOP);
+        source.rates = vec![Rate::from_bps(20_000), Rate::from_bps(10_000)];
+        source.begun(Some(content(repeat)), None, None)
+    };
+    let take = |source: &mut Timed| {
+        let unit = source.due().and_then(|due| source.take(due)).expect("more speech");
+        let Payload::Real(bytes) = unit.payload else { panic!("recorded") };
+        (unit.slot, unit.encoding, bytes.to_vec())
+    };
+    let mut once = source(false);
+    assert_eq!(take(&mut once), (0, 0, vec![1, 2, 0, 79, 0]));
+    assert_eq!(take(&mut once), (2, 0, vec![2, 2, 80, 159, 0]));
+    // The unit under way is finished in its encoding, at the new rate less 4.8 kbit/s of headers; then
+    // packets are longer and another encoder makes them, with headers of 3.2 kbit/s.
+    once.set_target_rate(Rate::from_bps(15_000));
+    assert_eq!(take(&mut once), (4, 0, vec![3, 2, 160, 239, 10]));
+    assert_eq!(take(&mut once), (6, 1, vec![1, 3, 240, 249, 11]));
+    assert_eq!((once.due(), once.spoken()), (None, Duration::from_millis(90)));
+    let mut again = source(true);
+    for _ in 0..3 {
+        take(&mut again);
+    }
+    assert_eq!(take(&mut again), (6, 0, vec![4, 2, 240, 39, 0]));
+    assert_eq!(take(&mut again), (8, 0, vec![5, 2, 40, 119, 0]));
 }
 
 #[test]

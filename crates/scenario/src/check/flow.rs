@@ -1,6 +1,6 @@
 //! Flows: ends that exist, sources their transport can carry, packets that fit, times in order.
 
-use talkspurt_app::codec::Encoding;
+use talkspurt_app::codec::{Codec, Encoding};
 use talkspurt_app::source::{self, Distribution};
 use talkspurt_proto::rfc4571;
 use talkspurt_proto::time::Duration;
@@ -242,15 +242,17 @@ impl Side<'_> {
         if speech.file.is_none() {
             return;
         }
-        if !speech.ladder.is_empty() {
-            let message = "speech that changes its codec cannot be heard; leave out `file`";
-            found.add(self.path.key("ladder"), message);
-        } else if !speech.codec.is_heard() {
-            let message = format!(
-                "{} cannot be heard: only G.711 is encoded here; leave out `file`",
-                speech.codec.name()
-            );
-            found.add(self.path.key("codec"), message);
+        // The first alone is named as `codec`, however many there are.
+        for (number, codec) in speech.encodings().iter().map(|it| it.codec).enumerate() {
+            if !codec.is_heard() {
+                let message = format!(
+                    "{} cannot be heard: only {} are encoded here; leave out `file`",
+                    codec.name(),
+                    Codec::heard(),
+                );
+                let key = if number == 0 { "codec" } else { "ladder" };
+                found.add(self.path.key(key), message);
+            }
         }
     }
 

@@ -7,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use bytes::Bytes;
 use talkspurt_app::recording::Recording;
 use talkspurt_app::source::{self, Material};
 use talkspurt_flow::Materials;
@@ -65,7 +64,7 @@ pub(crate) struct Run {
     pub(crate) links: Vec<LinkSummary>,
     pub(crate) digest: String,
     /// By peer, what was played.
-    pub(crate) played: Vec<Vec<Option<Bytes>>>,
+    pub(crate) played: Vec<Vec<Option<talkspurt_app::playout::Received>>>,
     /// By peer, how many units its source made.
     pub(crate) generated: Vec<u32>,
     pub(crate) hops: u64,
