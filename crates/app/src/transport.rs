@@ -362,6 +362,7 @@ mod tests {
                 version,
                 addresses: &[],
                 ladder: &[],
+                any_rate: false,
                 rng: Rng::new(1, stream),
             })
         };

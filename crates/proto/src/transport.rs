@@ -58,6 +58,9 @@ pub struct Setup<'a> {
     /// The encodings its source can send in, best first; empty for a side that only listens, and for
     /// bulk.
     pub ladder: &'a [Rung],
+    /// True if its source can send at any rate: the controller then reports each change of the rate
+    /// it permits ([`Event::TargetRate`](crate::endpoint::Event::TargetRate)).
+    pub any_rate: bool,
     /// Its random numbers.
     pub rng: Rng,
 }

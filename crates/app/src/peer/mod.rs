@@ -4,6 +4,8 @@
 //! Times at the doors are true; inside, everything runs by the node's own [`Clock`].
 
 #[cfg(test)]
+mod adaptive_tests;
+#[cfg(test)]
 mod bulk_tests;
 mod guests;
 mod incoming;
@@ -164,6 +166,7 @@ impl Peer {
             version: parts.version,
             addresses: &parts.addresses,
             ladder: &rungs,
+            any_rate: parts.source.as_ref().is_some_and(|(source, _)| source.any_rate()),
             rng: rng("transport"),
         });
         let outgoing = parts

@@ -175,7 +175,7 @@ impl Source {
 
 /// The configuration of a source: what it can do, and how it is built. What a source does not have
 /// need not be implemented.
-pub trait SourceConfig: Validate {
+pub trait SourceConfig: Validate + fmt::Debug {
     /// A source at work; `unit_bytes` is what a unit of bulk data has where the source says nothing.
     fn build(&self, material: &Material, unit_bytes: u32, setting: Setting) -> Source;
     /// The interval between units, for sources that have one.
@@ -186,6 +186,11 @@ pub trait SourceConfig: Validate {
     /// one way in which a source with packets of one size sends.
     fn rungs(&self) -> Vec<Rung> {
         Vec::new()
+    }
+    /// True if it can send at any rate: congestion control then reports each change of the rate that it
+    /// permits, and chooses no rung.
+    fn any_rate(&self) -> bool {
+        false
     }
     /// True if it sends in RTP.
     fn is_media(&self) -> bool {
@@ -220,6 +225,16 @@ pub trait SourceConfig: Validate {
     }
 }
 
+/// The configuration of a source from elsewhere.
+#[derive(Clone, Debug)]
+pub struct External(pub Arc<dyn SourceConfig + Send + Sync>);
+
+impl PartialEq for External {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 /// Makes [`Config`] of the sources that a scenario can name.
 macro_rules! sources {
     ($($(#[$about:meta])* $kind:ident($config:ty) $name:literal;)*) => {
@@ -228,6 +243,9 @@ macro_rules! sources {
         #[serde(tag = "kind")]
         pub enum Config {
             $($(#[$about])* #[serde(rename = $name)] $kind($config),)*
+            /// A source that a Rust program brings along. No scenario file can name it.
+            #[serde(skip)]
+            External(External),
         }
 
         impl Config {
@@ -236,16 +254,20 @@ macro_rules! sources {
             pub const fn kind(&self) -> &'static str {
                 match self {
                     $(Self::$kind(_) => $name,)*
+                    Self::External(_) => "external",
                 }
             }
             fn config(&self) -> &dyn SourceConfig {
                 match self {
                     $(Self::$kind(config) => config,)*
+                    Self::External(External(config)) => &**config,
                 }
             }
-            fn config_mut(&mut self) -> &mut dyn SourceConfig {
+            /// What is in the file of a scenario, to be changed.
+            fn config_mut(&mut self) -> Option<&mut dyn SourceConfig> {
                 match self {
-                    $(Self::$kind(config) => config,)*
+                    $(Self::$kind(config) => Some(config),)*
+                    Self::External(_) => None,
                 }
             }
         }
@@ -293,6 +315,11 @@ impl Config {
     pub fn rungs(&self) -> Vec<Rung> {
         self.config().rungs()
     }
+    /// [`SourceConfig::any_rate`].
+    #[must_use]
+    pub fn any_rate(&self) -> bool {
+        self.config().any_rate()
+    }
     /// [`SourceConfig::is_media`].
     #[must_use]
     pub fn is_media(&self) -> bool {
@@ -315,7 +342,7 @@ impl Config {
     }
     /// [`SourceConfig::file_mut`].
     pub fn file_mut(&mut self) -> Option<&mut PathBuf> {
-        self.config_mut().file_mut()
+        self.config_mut()?.file_mut()
     }
     /// [`SourceConfig::part_of_file`].
     #[must_use]

@@ -257,7 +257,8 @@ impl TransportConfig for Config {
             Side::Opens => Dccp::client(self, setup.rng),
             Side::Answers => Dccp::listener(self, setup.rng),
         };
-        dccp.over(setup.version).with_ladder(setup.ladder)
+        let dccp = dccp.over(setup.version).with_ladder(setup.ladder);
+        if setup.any_rate { dccp.reporting_rate() } else { dccp }
     }
     /// `dccp-ccid2`, or `dccp-ccid2/3` where the directions differ; `-tb` with TFRC-TB.
     fn name(&self) -> String {

@@ -56,6 +56,14 @@ impl SenderHalf {
         Self::Three(Box::new(sender))
     }
 
+    /// The source can send at any rate, and follows that of CCID 3 and 4.
+    pub(super) fn report_rate(&mut self) {
+        match self {
+            Self::Two(_) => {}
+            Self::Three(sender) => sender.report_rate(),
+        }
+    }
+
     /// Data packets in the network, as far as the CCID counts them.
     pub(super) const fn outstanding(&self) -> u64 {
         match self {

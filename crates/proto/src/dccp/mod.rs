@@ -153,6 +153,8 @@ pub struct Dccp {
     target_rate: Option<Rate>,
     /// What the source can send in, best first.
     ladder: Vec<Rung>,
+    /// The source can send at any rate.
+    any_rate: bool,
 }
 
 impl Dccp {
@@ -207,6 +209,7 @@ impl Dccp {
             news: PendingEvents::default(),
             target_rate: None,
             ladder: Vec::new(),
+            any_rate: false,
             rng,
         };
         endpoint.owed.listen = server && config.listen_packets;
@@ -234,6 +237,14 @@ impl Dccp {
     #[must_use]
     pub fn with_ladder(mut self, ladder: &[Rung]) -> Self {
         self.ladder = ladder.to_vec();
+        self
+    }
+
+    /// Its source can send at any rate: over CCID 3 and 4 it is told each change
+    /// ([`Event::TargetRate`]).
+    #[must_use]
+    pub const fn reporting_rate(mut self) -> Self {
+        self.any_rate = true;
         self
     }
 

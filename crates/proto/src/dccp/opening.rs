@@ -186,7 +186,11 @@ impl Dccp {
     fn begin_sender<P: EndpointProbe>(&mut self, now: Instant, probe: &mut P) {
         let (ccid, rtt) = (self.ccid(Location::Here), self.rtt());
         self.first_of_half = self.windows.gss + 1;
-        self.sender = Some(SenderHalf::begin(now, ccid, &self.config, &self.ladder, rtt, probe));
+        let mut sender = SenderHalf::begin(now, ccid, &self.config, &self.ladder, rtt, probe);
+        if self.any_rate {
+            sender.report_rate();
+        }
+        self.sender = Some(sender);
         // The handshake may end without a word on the CCID: the answer is still on its way.
         self.undecided = self.lacks_agreement();
         self.agree();

@@ -55,6 +55,15 @@ impl Machine {
         let spacing = parameters.minimum_interval;
         Self::TokenBucket(Box::new(Bucket::new(now, &config, ladder, spacing, sender)))
     }
+    /// The source can follow any rate: each change of the rate is reported
+    /// ([`RateControl::target_rate`]).
+    pub fn report_rate(&mut self) {
+        match self {
+            Self::Tfrc(sender) => sender.report_rate(),
+            // They choose among the rungs of a ladder.
+            Self::TokenBucket(_) | Self::Beritelli(_) => {}
+        }
+    }
     /// A round-trip time known before the first feedback (RFC 5348 §4.2).
     pub fn set_initial_rtt<P: EndpointProbe>(
         &mut self,

@@ -71,9 +71,16 @@ pub struct Sender {
     /// Since when a permit lies unused.
     unused: Option<Instant>,
     told: [Option<f64>; 6],
+    /// The rate last reported to a source that can follow any; `None` for others.
+    target: Option<Rate>,
 }
 
 impl Sender {
+    /// See [`Machine::report_rate`](super::Machine::report_rate).
+    pub(super) fn report_rate(&mut self) {
+        self.target.get_or_insert(Rate::ZERO);
+    }
+
     /// Bytes held for receive rates.
     pub(super) fn footprint(&self) -> usize {
         self.receive_set.footprint() + self.limits.footprint()
@@ -102,6 +109,7 @@ impl Sender {
             last_sent: None,
             unused: None,
             told: [None; 6],
+            target: None,
             parameters: parameters.clone(),
         }
     }
@@ -567,6 +575,14 @@ impl RateControl for Sender {
     #[inline]
     fn rate(&self) -> Rate {
         Rate::from_bps(round_u64(8.0 * self.paced_rate))
+    }
+
+    #[inline]
+    fn target_rate(&mut self) -> Option<Rate> {
+        let last = self.target?;
+        let rate = self.rate();
+        self.target = Some(rate);
+        (rate != last).then_some(rate)
     }
 
     fn evidence(&self) -> Rate {

@@ -111,6 +111,12 @@ impl Tfrc {
             closed: false,
         }
     }
+    /// Its source can send at any rate and is told each change ([`Event::TargetRate`]).
+    #[must_use]
+    pub fn reporting_rate(mut self) -> Self {
+        self.sender.report_rate();
+        self
+    }
     /// The smallest MTU a router has reported (RFC 1191).
     #[must_use]
     pub const fn path_mtu(&self) -> Option<u32> {
@@ -305,7 +311,8 @@ impl TransportConfig for Config {
     type Endpoint = Tfrc;
 
     fn build(&self, setup: Setup<'_>) -> Tfrc {
-        Tfrc::with_ladder(self, setup.rng, setup.ladder)
+        let tfrc = Tfrc::with_ladder(self, setup.rng, setup.ladder);
+        if setup.any_rate { tfrc.reporting_rate() } else { tfrc }
     }
     fn name(&self) -> String {
         if self.rate.token_bucket.is_some() { "tfrc-tb" } else { "tfrc" }.to_owned()

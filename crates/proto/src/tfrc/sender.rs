@@ -15,6 +15,7 @@ use super::packet::Feedback;
 pub(super) struct Sender {
     parameters: Parameters,
     ladder: Vec<Rung>,
+    any_rate: bool,
     /// None before the first packet: until then there is nothing to control (RFC 5348 §4.2).
     machine: Option<Machine>,
     next_seq: u32,
@@ -36,6 +37,7 @@ impl Sender {
             data_bytes: parameters.nominal_bytes.unwrap_or(0),
             parameters,
             ladder: ladder.to_vec(),
+            any_rate: false,
             machine: None,
             next_seq: first_seq,
             first: Instant::ZERO,
@@ -44,6 +46,11 @@ impl Sender {
             covered: Instant::ZERO,
             rtt: None,
         }
+    }
+
+    /// The source can send at any rate.
+    pub(super) fn report_rate(&mut self) {
+        self.any_rate = true;
     }
 
     pub(super) const fn machine(&self) -> Option<&Machine> {
@@ -69,9 +76,14 @@ impl Sender {
     #[inline(always)]
     pub(super) fn on_frame(&mut self, now: Instant, bytes: u32) {
         let (parameters, ladder, first) = (&self.parameters, &self.ladder, &mut self.first);
+        let any_rate = self.any_rate;
         let machine = self.machine.get_or_insert_with(|| {
             *first = now;
-            Machine::build(now, parameters, ladder)
+            let mut machine = Machine::build(now, parameters, ladder);
+            if any_rate {
+                machine.report_rate();
+            }
+            machine
         });
         machine.on_sent(now, bytes);
         self.data_bytes = bytes;

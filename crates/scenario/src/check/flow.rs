@@ -138,6 +138,7 @@ impl Side<'_> {
             source::Config::Replay(replay) => self.replay(replay, found),
             source::Config::Bulk(bulk) => self.bulk(bulk, found),
             source::Config::Web(web) => self.web(web, found),
+            source::Config::External(_) => {}
         }
         found.add_errors(&self.path, source.errors());
     }

@@ -243,6 +243,9 @@ impl SourceConfig for Speech {
     fn rungs(&self) -> Vec<Rung> {
         self.encodings().into_iter().map(Encoding::rung).collect()
     }
+    fn any_rate(&self) -> bool {
+        self.ladder.is_empty() && self.codec.spec().variable_rate
+    }
     fn is_media(&self) -> bool {
         true
     }

@@ -61,6 +61,10 @@ pub struct Sender {
 }
 
 impl Sender {
+    /// The source can send at any rate: see [`Machine::report_rate`].
+    pub fn report_rate(&mut self) {
+        self.machine.report_rate();
+    }
     /// A half that has sent nothing; `now` is when the connection, or this CCID on it, began.
     /// `ladder` is what the source can send in, best first; empty for one that cannot choose.
     #[must_use]
