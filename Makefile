@@ -11,7 +11,7 @@ export UV_SYSTEM_CERTS ?= true
 SOURCES := pyproject.toml Cargo.toml Cargo.lock constraints.txt \
   $(wildcard crates/*/Cargo.toml) $(shell find crates -name '*.rs')
 
-.PHONY: setup demo test test-rust test-python lint audit msrv format types schema rustdoc docs dist bench bench-gate bench-peers fuzz pins clean help
+.PHONY: setup demo test test-rust test-python lint audit msrv format types schema rustdoc docs dist bench bench-gate bench-peers fuzz fuzz-smoke pins clean help
 
 help: ## say what there is
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1	\2/p' Makefile
@@ -95,8 +95,12 @@ TARGETS ?= wire dccp tcp sctp
 fuzz: ## look for packets that do harm, TIME seconds for each of TARGETS
 	@cargo +nightly --version > /dev/null 2>&1 || { echo "A nightly Rust toolchain is needed: rustup toolchain install nightly"; exit 1; }
 	@cargo fuzz --version > /dev/null 2>&1 || { echo "cargo-fuzz is needed: cargo install cargo-fuzz --locked"; exit 1; }
-	@for target in $(TARGETS); do mkdir -p fuzz/corpus/$$target && cargo +nightly fuzz run -s none $$target \
-	  fuzz/corpus/$$target fuzz/seeds/$$target -- -max_len=1500 -rss_limit_mb=512 -max_total_time=$(TIME) || exit 1; done
+	@for target in $(TARGETS); do python3 fuzz/seeds.py unpack $$target fuzz/corpus/$$target && \
+	  cargo +nightly fuzz run -s none $$target fuzz/corpus/$$target -- -max_len=1500 -rss_limit_mb=512 -max_total_time=$(TIME) || exit 1; done
+
+# Without libFuzzer: the kept scripts, and random ones from the same rig.
+fuzz-smoke: ## play the kept scripts of attack and some thousand random ones
+	FUZZ_CASES=4000 cargo test --quiet --locked -p talkspurt-proto --test all fuzz::
 
 pins: $(UV) ## choose the newest versions of everything the Python side uses, with their hashes
 	$(UV) pip compile --quiet --upgrade --universal --python-version 3.11 --no-header --no-annotate \

@@ -10,17 +10,24 @@ use talkspurt_proto::tcp::Tcp;
 
 /// Plays the scripts kept of a target.
 fn replay(target: &str, play: fn(&[u8])) {
-    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(target);
-    let mut files: Vec<_> = std::fs::read_dir(seeds)
-        .expect("seeds")
-        .map(|entry| entry.expect("a seed").path())
-        .collect();
-    files.sort();
-    assert!(files.len() > 20, "{} seeds", files.len());
-    for file in files {
-        println!("{}", file.display());
-        play(&std::fs::read(file).expect("readable"));
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    let text = std::fs::read_to_string(seeds.join(format!("{target}.txt"))).expect("seeds");
+    assert!(text.lines().count() > 20, "{} seeds", text.lines().count());
+    for line in text.lines() {
+        let (name, script) = line.split_once(' ').expect("a name and bytes");
+        println!("{target} {name}");
+        play(&unhex(script));
     }
+}
+
+fn unhex(digits: &str) -> Vec<u8> {
+    let byte = |pair: &[u8]| str::from_utf8(pair).ok().and_then(|it| u8::from_str_radix(it, 16).ok());
+    digits.as_bytes().chunks(2).map(|pair| byte(pair).expect("two hexadecimal digits")).collect()
+}
+
+/// Random scripts of each test; `make fuzz-smoke` asks for more.
+fn cases() -> u32 {
+    std::env::var("FUZZ_CASES").map_or(200, |cases| cases.parse().expect("a number"))
 }
 
 #[test]
@@ -41,7 +48,7 @@ fn kept_scripts_for_sctp() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: cases(), ..ProptestConfig::default() })]
 
     #[test]
     fn random_scripts(script in prop::collection::vec(any::<u8>(), 0..2000)) {
