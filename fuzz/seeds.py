@@ -1,7 +1,7 @@
-"""The scripts kept of each fuzz target, one file a target: a line has a name and bytes in hexadecimal.
+"""The scripts kept of each fuzz target, one file a target: in a line, a name and bytes in hex.
 
-`unpack` writes each script of a target to a file of its own, as libFuzzer wants them; `pack` makes the
-target's file from such a folder, for example from what `cargo fuzz cmin` left of a corpus.
+`unpack` writes each script of a target to a file of its own, as libFuzzer wants them. `pack` makes
+the target's file from such a folder, for example from what `cargo fuzz cmin` left of a corpus.
 """
 
 import sys

@@ -1,8 +1,9 @@
-"""With what a validation was made, and when: what every page says at its top."""
+"""With what a validation was made, and when: what every page says at its top; and its results."""
 
 from __future__ import annotations
 
 import datetime
+import gzip
 import json
 import platform
 import subprocess
@@ -37,6 +38,17 @@ def made(*written: Path) -> dict:
         "tshark": line("tshark", "--version"),
         "rustc": line("rustc", "--version"),
     }
+
+
+def save(path: Path, results: dict) -> None:
+    """Write results, compressed; the same results give the same bytes."""
+    text = json.dumps(results, indent=1) + "\n"
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def load(path: Path) -> dict:
+    """What `save` wrote."""
+    return json.loads(gzip.decompress(path.read_bytes()))
 
 
 def build(program: str) -> Path:

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds every conversation of `matrix.py` with a Linux 6.1 kernel.
 
-Writes results.json beside this file and docs/validation/linux-dccp.md.
+Writes results.json.gz beside this file and docs/validation/linux-dccp.md.
 
     sudo validation/guest/prepare --install        # once: tools, kernel, initramfs
     sudo validation/linux-dccp/run.py [NAME...]       # all conversations, or these only
@@ -31,10 +31,10 @@ import conversation  # noqa: E402
 import headers  # noqa: E402
 import page  # noqa: E402
 from guest import GUEST, HOST, STORE, Guest, Lane, unprepared  # noqa: E402
-from made import ROOT, build, line, made, uncommitted  # noqa: E402
+from made import ROOT, build, line, made, save, uncommitted  # noqa: E402
 from matrix import CASES, Case, judge  # noqa: E402
 
-RESULTS = HERE / "results.json"
+RESULTS = HERE / "results.json.gz"
 PAGE = ROOT / "docs/validation/linux-dccp.md"
 
 
@@ -67,7 +67,7 @@ def main() -> int:
     results = hold(cases, peer, captures)
     failed = [result["name"] for result in results["conversations"] if result["wrong"]]
     if not asked.names:
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        save(RESULTS, results)
         page.write(PAGE, results, captures)
     print(f"{len(cases) - len(failed)} of {len(cases)} as they should be; captures in {captures}")
     return 1 if failed else 0

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds conversations over SCTP with a Linux 6.1 kernel under qemu, raw IP protocol 132.
 
-Writes results.json beside this file and docs/validation/linux-sctp.md.
+Writes results.json.gz beside this file and docs/validation/linux-sctp.md.
 
     sudo validation/guest/prepare --install        # once: tools, kernel, initramfs
     sudo validation/linux-sctp/run.py [NAME...]       # all conversations, or these only
@@ -31,10 +31,10 @@ import packets  # noqa: E402
 import page  # noqa: E402
 from case import Case, judge  # noqa: E402
 from guest import GUEST, HOST, STORE, Guest, Lane, further, unprepared  # noqa: E402
-from made import ROOT, build, line, made, uncommitted  # noqa: E402
+from made import ROOT, build, line, load, made, save, uncommitted  # noqa: E402
 from matrix import CASES, FAILOVERS, HEAD, NOTE, RACE, Failover  # noqa: E402
 
-RESULTS = HERE / "results.json"
+RESULTS = HERE / "results.json.gz"
 PAGE = ROOT / "docs/validation/linux-sctp.md"
 CARDS = 2
 
@@ -47,10 +47,12 @@ def main() -> int:
     words.add_argument("names", nargs="*", help="conversations to hold")
     words.add_argument("--dirty", action="store_true", help="write with an unclean tree")
     words.add_argument("--keep", type=Path, help="folder for the captures (default: a new one)")
-    words.add_argument("--page", action="store_true", help="only write the page, from results.json")
+    words.add_argument(
+        "--page", action="store_true", help="only write the page, from results.json.gz"
+    )
     asked = words.parse_args()
     if asked.page:
-        write_page(json.loads(RESULTS.read_text()))
+        write_page(load(RESULTS))
         return 0
     if os.geteuid() != 0:
         sys.exit("run: needs root, for the network namespace and the raw socket")
@@ -71,7 +73,7 @@ def main() -> int:
     results = hold(cases, peer, captures, when)
     held = results["conversations"]
     if not asked.names:
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        save(RESULTS, results)
         write_page(results)
     failed = sum(bool(one["wrong"]) for one in held)
     print(f"{len(cases) - failed} of {len(cases)} as they should be; captures in {captures}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds every conversation of `matrix.py` with the TCP of this machine's kernel.
 
-Writes results.json beside this file and docs/validation/linux-tcp.md.
+Writes results.json.gz beside this file and docs/validation/linux-tcp.md.
 
     sudo validation/linux-tcp/run.py [--jobs N] [NAME...]   # all conversations, or these only
 
@@ -33,9 +33,10 @@ sys.path[:0] = [str(HERE.parent)]
 import dissect  # noqa: E402
 import headers  # noqa: E402
 import page  # noqa: E402
+from made import load, save  # noqa: E402
 from matrix import CASES, PORT, Case, judge, races  # noqa: E402
 
-RESULTS = HERE / "results.json"
+RESULTS = HERE / "results.json.gz"
 PAGE = ROOT / "docs/validation/linux-tcp.md"
 NEEDED = ("unshare", "ip", "tshark")
 PATIENCE = 330
@@ -62,7 +63,7 @@ def main() -> int:
     if not asked.names and not asked.dirty and (changes := uncommitted()):
         sys.exit(f"run: changes that are in no commit (commit them, or --dirty):\n{changes}")
     if asked.judge:
-        results = json.loads(RESULTS.read_text())
+        results = load(RESULTS)
         held = results["conversations"]
         if missing := [case.name for case in CASES + races() if case.name not in held]:
             sys.exit(f"run: never held, so not to be judged: {', '.join(missing)}")
@@ -87,7 +88,7 @@ def main() -> int:
 def write(results: dict) -> int:
     """The results and the page; the exit status."""
     results["made"]["judged"] = commit()
-    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    save(RESULTS, results)
     page.write(PAGE, results)
     return verdict(results["conversations"])
 

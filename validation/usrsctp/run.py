@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Holds conversations over SCTP inside UDP (RFC 6951) with usrsctp, on the loopback interface.
 
-Writes results.json beside this file and docs/validation/usrsctp.md.
+Writes results.json.gz beside this file and docs/validation/usrsctp.md.
 
     sudo apt-get install libusrsctp-dev gcc tshark     # once; the run itself needs no root
     validation/usrsctp/run.py [NAME...]                # all conversations, or these only
@@ -27,9 +27,9 @@ import headers  # noqa: E402
 import packets  # noqa: E402
 import page  # noqa: E402
 from case import Case, judge  # noqa: E402
-from made import ROOT, build, line, made, uncommitted  # noqa: E402
+from made import ROOT, build, line, load, made, save, uncommitted  # noqa: E402
 
-RESULTS = HERE / "results.json"
+RESULTS = HERE / "results.json.gz"
 PAGE = ROOT / "docs/validation/usrsctp.md"
 ADDRESS = "127.0.0.1"
 SCTP_PORT = 5001
@@ -143,10 +143,12 @@ def main() -> int:
     words.add_argument("names", nargs="*", help="conversations to hold")
     words.add_argument("--dirty", action="store_true", help="write with an unclean tree")
     words.add_argument("--keep", type=Path, help="folder for the captures (default: a new one)")
-    words.add_argument("--page", action="store_true", help="only write the page, from results.json")
+    words.add_argument(
+        "--page", action="store_true", help="only write the page, from results.json.gz"
+    )
     asked = words.parse_args()
     if asked.page:
-        write_page(json.loads(RESULTS.read_text()))
+        write_page(load(RESULTS))
         return 0
     unknown = set(asked.names) - {case.name for case in CASES}
     if unknown:
@@ -165,7 +167,7 @@ def main() -> int:
         print(f"{case.name:30} {'; '.join(held[-1]['wrong']) or 'as it should be'}", flush=True)
     if not asked.names:
         results = {"made": told, "conversations": held}
-        RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+        save(RESULTS, results)
         write_page(results)
     failed = sum(bool(one["wrong"]) for one in held)
     print(f"{len(cases) - failed} of {len(cases)} as they should be; captures in {captures}")
