@@ -7,12 +7,16 @@ off in a child process. That the switch works is checked first, through Python's
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from command import talkspurt
+
+ROOT = Path(__file__).parent.parent
 
 WITHOUT = {"GLIBC_TUNABLES": "glibc.cpu.hwcaps=-FMA,-FMA4,-AVX2,-AVX2_Usable,-FMA_Usable"}
 SUMS = """
@@ -48,3 +52,28 @@ def test_the_digest_does_not_depend_on_fused_multiply_add(folder, tmp_path):
         return json.loads(done.stdout)
 
     assert run({}) == run(WITHOUT)
+
+
+STREAMS = """
+    bbr  cell/{name}/{who}/{what}  backoff  errors  queue  contender {number}
+    flow/{name}/from  flow/{name}/to  flow/{name}/start
+    link/{}/loss  link/{}/jitter  link/{}/queue  link/{}/{purpose}  bit-errors  duplicate  loss
+    {name}/rtp  {opener}/conversation  {}/{what}  rtcp  source  transport
+"""
+"""Names of random streams, and what they are put together from: another name draws other numbers."""
+
+
+def test_names_of_random_streams_are_frozen():
+    named = re.compile(
+        r"""Rng::new\([^;"]*"([^"]*)"|\brng\((?:who,\ )?"([^"]*)"|"(contender\ [^"]*)"|"(flow/[^"]*)\"""",
+        re.VERBOSE,
+    )
+    found = set()
+    for crate in ("proto", "app", "flow", "sim", "queue"):
+        for file in (ROOT / "crates" / crate / "src").rglob("*.rs"):
+            if not file.stem.endswith("tests"):
+                code = file.read_text(encoding="utf-8").partition("#[cfg(test)]\nmod tests {")[0]
+                code = re.sub("//.*", "", code)
+                found |= {name for match in named.findall(code) for name in match if name}
+    # A replay draws nothing.
+    assert found - {"replay"} == set(re.split(r"\s{2,}", STREAMS.strip()))

@@ -21,7 +21,8 @@ fn replay(target: &str, play: fn(&[u8])) {
 }
 
 fn unhex(digits: &str) -> Vec<u8> {
-    let byte = |pair: &[u8]| str::from_utf8(pair).ok().and_then(|it| u8::from_str_radix(it, 16).ok());
+    let byte =
+        |pair: &[u8]| str::from_utf8(pair).ok().and_then(|it| u8::from_str_radix(it, 16).ok());
     digits.as_bytes().chunks(2).map(|pair| byte(pair).expect("two hexadecimal digits")).collect()
 }
 
