@@ -51,7 +51,7 @@ fn every_field_of_a_label_counts_but_the_pool_slot() {
         one(Line::Arrived(packet))
     };
     all_differ(
-        &vec![
+        &[
             of(&|_| {}),
             of(&|packet| packet.ip_bytes += 1),
             of(&|packet| packet.route += 1),
@@ -73,7 +73,7 @@ fn every_kind_of_note_and_each_of_its_fields_counts() {
     let label = packet(0, 1, 200, ms(5));
     let plain = |note| one(Line::Plain(note));
     all_differ(
-        &vec![
+        &[
             digest(&[]),
             one(Line::Enqueued(label, 1, 200)),
             one(Line::Enqueued(label, 2, 200)),
@@ -131,7 +131,7 @@ fn every_header_field_and_every_byte_that_matters_counts() {
         sent(Body::TooBig { mtu, quote })
     };
     all_differ(
-        &vec![
+        &[
             tcp(&|_| {}),
             tcp(&|segment| segment.seq += 1),
             tcp(&|segment| segment.ack += 1),
@@ -267,7 +267,7 @@ fn every_field_of_tfrc_counts() {
         one(Line::Sent(label, Body::Tfrc(tfrc::Packet::Feedback(feedback))))
     };
     all_differ(
-        &vec![
+        &[
             one(Line::Sent(label, rtp(3, 160))),
             data(&|_| {}),
             data(&|data| data.seq += 1),
@@ -290,7 +290,7 @@ fn time_and_place_count() {
     let at =
         |at, place| digest(&[Told { at, place, line: Line::Plain(Note::HandedOver { index: 0 }) }]);
     all_differ(
-        &vec![
+        &[
             at(ms(1), Place::Peer(0)),
             at(ms(2), Place::Peer(0)),
             at(ms(1), Place::Peer(1)),
