@@ -22,7 +22,7 @@ GOLDEN = {
     "many": "322b88e1f16c608514e577c61350d5e0",
     "multistreaming": "ea891cf6979644369ebe1ba3f8935162",
     "partial-reliability": "03fd18073dc90d2aec188aabd4ee7c70",
-    "queues": "5fa1890eeb09d26c87193bad920809ae",
+    "queues": "2768c5556f067a772f38ccc02d8d3d8f",
     "sources": "ec798b5f92dc1db937826408c71e49c4",
     "two-paths": "99d4eb82f222b1061dd0f28c59caa79c",
     "two-way": "96ae0753ade5e23007168e7fd8417229",
@@ -52,9 +52,9 @@ CONTROLLERS = {
 }
 """Each value of the axis of ``controllers``, under its first seed."""
 QUEUES = {
-    "DropTail 100": "5fa1890eeb09d26c87193bad920809ae",
+    "DropTail 100": "2768c5556f067a772f38ccc02d8d3d8f",
     "DropTail 10": "aaca2075a462abb6675f403d9ac19064",
-    "RED": "4a563424a2246b39723493dc27bc27aa",
+    "RED": "43e07fb98d00e80c51b93fed4f623934",
     "Adaptive RED": "a8b7d5d56929a3033dd6706180774f3a",
     "CoDel": "b03b1dd4d5a2f84b14db807ab3679289",
     "CoDel, ECN": "e8df4b4dde70f6df148aede05cd3eb69",
