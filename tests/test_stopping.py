@@ -23,6 +23,14 @@ from talkspurt.staging import Claim, Resumable, Staging
 SHORT = SCENARIO.replace('duration = "4s"', 'duration = "2s"')
 
 
+@pytest.fixture(autouse=True)
+def interruptible():
+    """Job control of a shell ignores SIGINT in what it starts in the background, tests as well."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.fixture
 def case(folder, tmp_path):
     file = tmp_path / "case.toml"
