@@ -240,7 +240,7 @@ impl Dccp {
         self
     }
 
-    /// Its source can send at any rate: over CCID 3 and 4 it is told each change
+    /// Its source can send at any rate: CCID 3 and 4 report each change
     /// ([`Event::TargetRate`]).
     #[must_use]
     pub const fn reporting_rate(mut self) -> Self {

@@ -111,7 +111,7 @@ impl Tfrc {
             closed: false,
         }
     }
-    /// Its source can send at any rate and is told each change ([`Event::TargetRate`]).
+    /// Its source can send at any rate: each change is reported ([`Event::TargetRate`]).
     #[must_use]
     pub fn reporting_rate(mut self) -> Self {
         self.sender.report_rate();
