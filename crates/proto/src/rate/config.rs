@@ -20,10 +20,11 @@ pub enum Idle {
     /// RFC 3448 §4.3 and §4.4: twice what was last received; idle time halves it while at least four
     /// packets in a round trip were received, and slow start begins at one.
     Rfc3448,
-    /// ns-2's TFRC (tcp/tfrc.cc): twice what was last received, but a packet in a round trip, or the
-    /// initial rate to a data-limited sender; the rate rises by a packet in a round trip each round
-    /// trip where the equation gives more; the nofeedback timer is of two round trips, halves the
-    /// rate, and leaves an idle sender the initial one.
+    /// ns-2's TFRC (tcp/tfrc.cc): 300 B/s before the first feedback; at most twice what was last received,
+    /// and at least a packet in a round trip, or the initial rate where the rate of a data-limited sender
+    /// rises; it rises by a packet in a round trip each round trip; the nofeedback timer is of two round
+    /// trips, halves the rate, and leaves a data-limited sender the initial one. Feedback does not change
+    /// when the next packet leaves, except in slow start, where it leaves at once.
     Ns2,
     /// Linux (net/dccp/ccids/ccid3.c): twice what was last received, but after two round trips
     /// without sending the initial rate; the nofeedback timer halves, idle or not.

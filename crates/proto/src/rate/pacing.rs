@@ -3,7 +3,7 @@
 
 use crate::time::{Duration, Instant};
 
-use super::config::Parameters;
+use super::config::{Idle, Parameters};
 
 /// The schedule of a sender's packets.
 #[derive(Clone, Debug)]
@@ -15,6 +15,11 @@ pub(super) struct Pacing {
     nominal: Option<Instant>,
     /// When it left.
     left: Instant,
+    /// ns-2's TFRC (`send_timer_`): the interval is fixed when a packet leaves; later feedback does not
+    /// change it.
+    timer: bool,
+    /// When the interval that was fixed ends.
+    expires: Instant,
 }
 
 impl Pacing {
@@ -25,6 +30,8 @@ impl Pacing {
             minimum: parameters.minimum_interval,
             nominal: None,
             left: Instant::ZERO,
+            timer: matches!(parameters.idle, Idle::Ns2),
+            expires: Instant::ZERO,
         }
     }
 
@@ -42,6 +49,9 @@ impl Pacing {
     /// the first, which waits for nothing.
     pub(super) fn next(&self, interval: Duration) -> Option<Instant> {
         let due = self.nominal? + interval;
+        if self.timer {
+            return Some(self.expires);
+        }
         // RFC 5348 §8.3: t_delta = min(t_ipi, t_gran, rtt)/2.
         let early = interval.min(self.granularity) / 2;
         let due = Instant::from_nanos(due.as_nanos().saturating_sub(early.as_nanos()));
@@ -57,5 +67,6 @@ impl Pacing {
         let kept = Instant::from_nanos(now.as_nanos().saturating_sub(credit.as_nanos()));
         self.nominal = Some(due.max(kept));
         self.left = now;
+        self.expires = (now + interval).min(Instant::HORIZON);
     }
 }

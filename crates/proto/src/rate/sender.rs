@@ -24,6 +24,8 @@ const INITIAL_WINDOW_BYTES: f64 = 4380.0;
 const SIZE_BEFORE_DATA: f64 = 1460.0;
 /// What becomes of X_recv if a data-limited sender hears of loss (RFC 5348 §4.3 step 4).
 const DATA_LIMITED_LOSS: f64 = 0.85;
+/// X in bytes per second before any feedback in ns-2's TFRC (`InitRate_`).
+const NS2_INITIAL_RATE: f64 = 300.0;
 
 /// Round-trip time as a sender averages it, in seconds.
 #[derive(Clone, Copy, Debug)]
@@ -70,6 +72,8 @@ pub struct Sender {
     last_sent: Option<Instant>,
     /// Since when a permit lies unused.
     unused: Option<Instant>,
+    /// When a packet last left that its permit had waited for.
+    limited: Option<Instant>,
     told: [Option<f64>; 6],
     /// The rate last reported to a source that can follow any; `None` for others.
     target: Option<Rate>,
@@ -108,6 +112,7 @@ impl Sender {
             active: false,
             last_sent: None,
             unused: None,
+            limited: None,
             told: [None; 6],
             target: None,
             parameters: parameters.clone(),
@@ -281,9 +286,7 @@ impl Sender {
         };
         let limit = self.twice(now, base);
         if self.parameters.idle == Idle::Ns2 && self.loss_event_rate > 0.0 {
-            let least = self.segment_size() / rtt.as_secs_f64().max(1e-9);
-            let initial = self.initial_rate().filter(|_| limited).unwrap_or(0.0);
-            return limit.max(least).max(initial);
+            return limit.max(self.segment_size() / rtt.as_secs_f64().max(1e-9));
         }
         self.idle_floor(now, limit)
     }
@@ -322,7 +325,12 @@ impl Sender {
                     .doubled
                     .map_or(f64::INFINITY, |at| now.saturating_since(at).as_secs_f64() / r);
                 let risen = rate + s / r * since.min(2.0);
-                next = if began { equation } else { next.min(risen) };
+                let initial = self.initial_rate().filter(|_| self.was_limited(now)).unwrap_or(0.0);
+                if began {
+                    next = equation;
+                } else if equation > rate {
+                    next = equation.min(limit.max(initial)).min(risen);
+                }
                 self.doubled = Some(now);
             }
             self.rate = Some(next.max(self.least_rate()));
@@ -334,6 +342,13 @@ impl Sender {
             self.rate = Some(self.twice(now, rate).min(limit).max(self.slow_start_floor(r)));
             self.doubled = Some(now);
         }
+    }
+
+    /// ns-2's TFRC: whether there was nothing to send at some time in the last 1.5 round trips.
+    fn was_limited(&self, now: Instant) -> bool {
+        let rtt = self.rtt().unwrap_or(Duration::ZERO);
+        let since = self.limited.map(|at| now.saturating_since(at));
+        self.unused.is_some() || since.is_some_and(|since| since < rtt + rtt / 2)
     }
 
     /// Whether a packet that leaves now, the one before having left then, ends an idle time.
@@ -397,7 +412,7 @@ impl Sender {
     fn back_off_ns2(&mut self) {
         let rate = self.allowed_rate();
         let kept = match self.initial_rate() {
-            Some(initial) if !self.active => initial.min(rate),
+            Some(initial) if self.unused.is_some() => initial.min(rate),
             _ => 0.0,
         };
         self.rate = Some((rate / 2.0).max(kept).max(self.least_rate()));
@@ -492,9 +507,13 @@ impl RateControl for Sender {
                 self.start(now);
             } else {
                 // RFC 5348 §4.2: one packet per second until the round-trip time is known.
-                self.rate = Some(self.segment_size());
+                let ns2 = self.parameters.idle == Idle::Ns2;
+                self.rate = Some(if ns2 { NS2_INITIAL_RATE } else { self.segment_size() });
             }
             self.set_timer(now);
+        }
+        if waited {
+            self.limited = Some(now);
         }
         if waited && !self.active && self.was_idle(now, before) {
             // RFC 5348 §4.4: what idle time began must not end before an answer can have come.
@@ -544,6 +563,10 @@ impl RateControl for Sender {
             self.rate = after;
         } else if self.rate.is_some() {
             self.set_timer(now);
+        }
+        if self.parameters.idle == Idle::Ns2 && self.loss_event_rate <= 0.0 {
+            // In slow start its `recv` sends a packet at once.
+            self.pacing.release();
         }
         self.pace();
         self.tell(now, probe);

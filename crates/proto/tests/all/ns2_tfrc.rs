@@ -2,7 +2,8 @@
 
 use crate::rate_loop::*;
 use talkspurt_proto::profile::Profile;
-use talkspurt_proto::rate::{Config, Kind};
+use talkspurt_proto::rate::{Config, Kind, Permit, RateControl};
+use talkspurt_proto::time::{Duration, Instant};
 
 /// `formula.h`, `p_to_b`, with t_RTO of a clock of 100 ms ticks. s = 1000 B, R = 100 ms: t_RTO = 300 ms.
 /// p = 0.01: 0.1 · 0.0816497 + 0.3 · 0.1837117 · 0.01 · 1.0032 = 0.0087179 s.
@@ -21,4 +22,58 @@ fn the_equation() {
     near(x(Profile::Ns2, 0.01), 1000.0 / 0.008_717_9);
     near(x(Profile::Ns2, 0.3), 1000.0 / 0.393_921_4);
     near(x(Profile::Rfc, 0.3), 1000.0 / 0.513_221_1);
+}
+
+fn alone() -> Alone {
+    Alone::new(&Config::default().resolve(Profile::Ns2, Kind::Tfrc), 1000)
+}
+
+/// `InitRate_`: 300 bytes per second, and the nofeedback timer runs for two packets of that rate, then twice
+/// as long.
+#[test]
+fn the_first_packets() {
+    let mut alone = alone();
+    same(alone.rate(), 300.0);
+    assert_eq!(alone.sender.permit(at(0), 1000), Permit::At(Instant::from_nanos(3_333_333_333)));
+    assert_eq!(alone.expire(), Duration::from_nanos(6_666_666_667));
+    same(alone.rate(), 150.0);
+    assert_eq!(alone.expire(), Duration::from_nanos(13_333_333_333));
+}
+
+/// `send_timer_` is set when a packet leaves, and feedback does not set it again: outside slow start (`recv`)
+/// the packet after the next is the first at the new rate.
+#[test]
+fn the_send_timer() {
+    let mut alone = alone();
+    // The first feedback lets a packet go at once, and the rate is 4 packets in 100 ms.
+    alone.report(at(100), ms(100), 0, 0.0);
+    assert_eq!(alone.sender.permit(at(100), 1000), Permit::Now);
+    alone.sender.on_sent(at(100), 1000);
+    assert_eq!(alone.sender.permit(at(100), 1000), Permit::At(at(125)));
+    alone.report(at(110), ms(100), 10_000, 0.3);
+    assert!(alone.rate() < 3000.0);
+    assert_eq!(alone.sender.permit(at(110), 1000), Permit::At(at(125)));
+    alone.sender.on_sent(at(125), 1000);
+    let interval = Duration::from_secs_f64(1000.0 / alone.rate());
+    assert_eq!(alone.sender.permit(at(125), 1000), Permit::At(at(125) + interval));
+}
+
+/// `increase_rate`: at most two packets more, and at most what was received twice over or one packet in a
+/// round trip; a sender that had nothing to send within 1.5 round trips reaches the initial rate.
+#[test]
+fn the_rate_rises() {
+    for (idle, limited) in [(None, false), (Some(1240), false), (Some(1260), true)] {
+        let mut alone = alone();
+        alone.report(at(100), ms(100), 0, 0.0);
+        alone.send_until(at(400));
+        alone.report(at(400), ms(100), 10_000, 0.3);
+        let before = alone.rate();
+        if let Some(idle) = idle {
+            alone.now = at(idle);
+            alone.send_late();
+        }
+        alone.report(at(1400), ms(100), 1000, 0.0001);
+        let expected = if limited { before + 20_000.0 } else { 10_000.0 };
+        same(alone.rate(), expected);
+    }
 }
