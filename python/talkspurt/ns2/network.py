@@ -211,13 +211,13 @@ def write_routes(tcl: Tcl, flows: list[dict[str, Any]], findings: Findings) -> N
 LOSSY = """\
 # Losses on the medium: behind the transmitter and the propagation, and in the trace.
 proc lossy {from to probability} {
-    global ns dice trace
+    global ns rng trace
     set link [$ns link $from $to]
     set errors [new ErrorModel]
     $errors unit pkt
     $errors set rate_ $probability
     set draw [new RandomVariable/Uniform]
-    $draw use-rng $dice
+    $draw use-rng $rng
     $errors ranvar $draw
     set lost [$ns create-trace Drop $trace $from $to]
     $lost target [new Agent/Null]

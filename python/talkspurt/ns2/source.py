@@ -159,11 +159,11 @@ proc clock {name bytes open first interval noise talk silence units} {
     plan $name
 }
 proc exponential {mean} {
-    global dice
-    return [expr {[$dice exponential] * $mean}]
+    global rng
+    return [expr {[$rng exponential] * $mean}]
 }
 proc plan {name} {
-    global ns dice
+    global ns rng
     upvar #0 u_$name u
     while {$u(begin) + $u(slot) * $u(interval) >= $u(until) && $u(slot) < $u(units)} {
         set resume [expr {$u(until) + [exponential $u(silence)]}]
@@ -172,7 +172,7 @@ proc plan {name} {
         if {$slot > $u(slot)} { set u(slot) $slot }
     }
     if {$u(slot) >= $u(units)} { return }
-    set due [expr {$u(begin) + ($u(slot) + 1) * $u(interval) + [$dice uniform 0 $u(noise)]}]
+    set due [expr {$u(begin) + ($u(slot) + 1) * $u(interval) + [$rng uniform 0 $u(noise)]}]
     if {$due > $u(due)} { set u(due) $due }
     $ns at $u(due) [list leave $name]
 }
