@@ -13,6 +13,7 @@ pub mod equation;
 pub mod history;
 pub mod ladder;
 mod machine;
+mod ns2;
 mod pacing;
 mod receive_set;
 mod receiver;

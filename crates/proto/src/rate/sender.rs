@@ -8,6 +8,7 @@ use crate::units::Rate;
 
 use super::config::{Idle, Parameters};
 use super::equation;
+use super::ns2;
 use super::pacing::Pacing;
 use super::receive_set::{Limits, ReceiveSet};
 use super::restart::Restart;
@@ -24,8 +25,6 @@ const INITIAL_WINDOW_BYTES: f64 = 4380.0;
 const SIZE_BEFORE_DATA: f64 = 1460.0;
 /// What becomes of X_recv if a data-limited sender hears of loss (RFC 5348 §4.3 step 4).
 const DATA_LIMITED_LOSS: f64 = 0.85;
-/// X in bytes per second before any feedback in ns-2's TFRC (`InitRate_`).
-const NS2_INITIAL_RATE: f64 = 300.0;
 
 /// Round-trip time as a sender averages it, in seconds.
 #[derive(Clone, Copy, Debug)]
@@ -74,6 +73,7 @@ pub struct Sender {
     unused: Option<Instant>,
     /// When a packet last left that its permit had waited for.
     limited: Option<Instant>,
+    slow_start: ns2::SlowStart,
     told: [Option<f64>; 6],
     /// The rate last reported to a source that can follow any; `None` for others.
     target: Option<Rate>,
@@ -113,6 +113,7 @@ impl Sender {
             last_sent: None,
             unused: None,
             limited: None,
+            slow_start: ns2::SlowStart::default(),
             told: [None; 6],
             target: None,
             parameters: parameters.clone(),
@@ -331,12 +332,28 @@ impl Sender {
                 } else if equation > rate {
                     next = equation.min(limit.max(initial)).min(risen);
                 }
-                self.doubled = Some(now);
+                if !began {
+                    self.doubled = Some(now);
+                }
             }
             self.rate = Some(next.max(self.least_rate()));
             return;
         }
         self.equation_rate = None;
+        if let (Idle::Ns2, Some(initial)) = (self.parameters.idle, self.initial_rate()) {
+            let round = ns2::Round {
+                now,
+                received: self.receive_rate.unwrap_or(0.0),
+                rate,
+                initial,
+                packet: self.segment_size() / r,
+                rtt: Duration::from_secs_f64(r),
+                limited: self.was_limited(now),
+            };
+            self.rate = Some(self.slow_start.on_feedback(&round));
+            self.doubled = Some(self.slow_start.changed);
+            return;
+        }
         let rested = self.doubled.is_none_or(|at| now.saturating_since(at).as_secs_f64() >= r);
         if rested {
             self.rate = Some(self.twice(now, rate).min(limit).max(self.slow_start_floor(r)));
@@ -410,6 +427,7 @@ impl Sender {
     /// ns-2's TFRC: half the rate, and to an idle sender no less than the initial one; then
     /// a packet may leave.
     fn back_off_ns2(&mut self) {
+        self.slow_start.on_timeout();
         let rate = self.allowed_rate();
         let kept = match self.initial_rate() {
             Some(initial) if self.unused.is_some() => initial.min(rate),
@@ -508,7 +526,7 @@ impl RateControl for Sender {
             } else {
                 // RFC 5348 §4.2: one packet per second until the round-trip time is known.
                 let ns2 = self.parameters.idle == Idle::Ns2;
-                self.rate = Some(if ns2 { NS2_INITIAL_RATE } else { self.segment_size() });
+                self.rate = Some(if ns2 { ns2::FIRST_RATE } else { self.segment_size() });
             }
             self.set_timer(now);
         }
@@ -526,6 +544,10 @@ impl RateControl for Sender {
             self.limits.not_limited(now, self.rtt().unwrap_or(Duration::ZERO));
         }
         self.pace();
+        if self.parameters.idle == Idle::Ns2 && self.loss_event_rate <= 0.0 {
+            let rate = self.slow_start.next(self.paced_rate);
+            self.spacing = Duration::from_secs_f64(self.paced_size() / rate);
+        }
         self.pacing.on_sent(now, self.spacing, self.rtt());
     }
 
@@ -548,7 +570,7 @@ impl RateControl for Sender {
         let rtt = self.rtt().unwrap_or(Duration::ZERO);
         // RFC 5348 §4.3: a receive rate of zero, the first feedback's, is of no data-limited interval.
         let limited = self.limits.on_feedback(report.covered, rtt) && report.receive_rate > 0;
-        if first && loss_event_rate <= 0.0 {
+        if first && loss_event_rate <= 0.0 && self.parameters.idle != Idle::Ns2 {
             // RFC 5348 §4.2: the first feedback sets the initial rate and nothing else.
             self.start(now);
         } else {

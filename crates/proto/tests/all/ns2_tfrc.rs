@@ -77,3 +77,27 @@ fn the_rate_rises() {
         same(alone.rate(), expected);
     }
 }
+
+/// `slowstart`, `slow_increase_`: the rate doubles, and packet by packet. The intervals are those of a trace
+/// of ns-2.35 (2 Mbit/s, 110 ms, packets of 1000 bytes) from the packet that left at 0.3341 s on.
+#[test]
+fn slow_start() {
+    let mut alone = alone();
+    let rtt = ms(110);
+    alone.report(at(110), rtt, 0, 0.0);
+    same(alone.rate(), 4000.0 / 0.11);
+    alone.report(at(220), rtt, 9091, 0.0);
+    same(alone.rate(), 4000.0 / 0.11);
+    alone.report(at(334), rtt, 36_364, 0.0);
+    assert!((alone.rate() - 72_727.0).abs() < 2.0, "{}", alone.rate());
+    for expected in [24.5, 22.0, 20.0, 18.4, 16.9, 15.7, 14.7] {
+        alone.sender.on_sent(alone.now, 1000);
+        let Permit::At(next) = alone.sender.permit(alone.now, 1000) else { panic!("no interval") };
+        let interval = (next - alone.now).as_secs_f64() * 1e3;
+        assert!((interval - expected).abs() < 0.1, "{interval} for {expected}");
+        alone.now = next;
+    }
+    // What arrived was half as much: the rate falls to that, at once.
+    alone.report(at(560), rtt, 30_000, 0.0);
+    same(alone.rate(), 30_000.0);
+}
