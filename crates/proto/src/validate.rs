@@ -1,6 +1,7 @@
 //! How every configuration reports values that are impossible: all of them, each by its key.
 
 use crate::time::Duration;
+use crate::units::Size;
 
 /// A key that cannot have its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,10 @@ pub trait Validate {
     /// and the ranges of the schema exclude.
     fn errors(&self) -> Vec<ConfigError> {
         Vec::new()
+    }
+    /// The same for a queue before a link of this MTU.
+    fn errors_for(&self, _mtu: Size) -> Vec<ConfigError> {
+        self.errors()
     }
 }
 

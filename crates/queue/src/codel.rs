@@ -52,7 +52,7 @@ impl fmt::Display for Config {
 }
 
 impl Validate for Config {
-    fn check(&self, _: Size) -> Vec<ConfigError> {
+    fn errors(&self) -> Vec<ConfigError> {
         law_fits(self.target, self.interval)
     }
 }

@@ -45,7 +45,7 @@ impl fmt::Display for Config {
 }
 
 impl Validate for Config {
-    fn check(&self, _: Size) -> Vec<ConfigError> {
+    fn errors(&self) -> Vec<ConfigError> {
         let mut found = Vec::new();
         if self.packets.is_none() && self.bytes.is_none() && self.time.is_none() {
             let why = "a droptail queue needs a limit: `packets`, `bytes` or `time`";

@@ -61,7 +61,7 @@ impl fmt::Display for Config {
 }
 
 impl Validate for Config {
-    fn check(&self, _: Size) -> Vec<ConfigError> {
+    fn errors(&self) -> Vec<ConfigError> {
         let mut found = law_fits(self.target, self.interval);
         found.extend(some("quantum", self.quantum));
         found

@@ -78,7 +78,7 @@ impl fmt::Display for Config {
 }
 
 impl Validate for Config {
-    fn check(&self, _: Size) -> Vec<ConfigError> {
+    fn errors(&self) -> Vec<ConfigError> {
         [positive("target", self.target), positive("update", self.update)]
             .into_iter()
             .flatten()

@@ -56,7 +56,7 @@ impl fmt::Display for Config {
 }
 
 impl Validate for Config {
-    fn check(&self, mtu: Size) -> Vec<ConfigError> {
+    fn errors_for(&self, mtu: Size) -> Vec<ConfigError> {
         let mut found = Vec::new();
         if self.rate.as_bps() == 0 {
             found.push(ConfigError::new("rate", "no tokens would ever come"));
@@ -86,7 +86,7 @@ impl Validate for Config {
             let why = "without excess_burst or peak_rate no packet is yellow";
             found.push(ConfigError::new("yellow_dscp", why));
         }
-        found.extend(self.queue.check(mtu).into_iter().map(|inner| inner.within("queue")));
+        found.extend(self.queue.errors_for(mtu).into_iter().map(|inner| inner.within("queue")));
         found
     }
 }

@@ -48,7 +48,7 @@ impl fmt::Display for Config {
 }
 
 impl Validate for Config {
-    fn check(&self, mtu: Size) -> Vec<ConfigError> {
+    fn errors_for(&self, mtu: Size) -> Vec<ConfigError> {
         let mut found = Vec::new();
         let mut owners = [None; CODE_POINTS];
         let mut rest = None;
@@ -74,7 +74,7 @@ impl Validate for Config {
                 let why = format!("bands[{other}] is without code points too: one takes the rest");
                 found.push(ConfigError::new(&within("dscp"), why));
             }
-            let inner = band.queue.check(mtu).into_iter();
+            let inner = band.queue.errors_for(mtu).into_iter();
             found.extend(inner.map(|impossible| impossible.within(&within("queue"))));
         }
         if rest.is_none() {

@@ -101,7 +101,7 @@ impl fmt::Display for Config {
 }
 
 impl Validate for Config {
-    fn check(&self, _: Size) -> Vec<ConfigError> {
+    fn errors(&self) -> Vec<ConfigError> {
         let mut found = Vec::new();
         let mut add = |knob, why: &str| found.push(ConfigError::new(knob, why));
         for (key, threshold) in

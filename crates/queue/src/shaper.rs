@@ -37,7 +37,7 @@ impl fmt::Display for Config {
 }
 
 impl Validate for Config {
-    fn check(&self, mtu: Size) -> Vec<ConfigError> {
+    fn errors_for(&self, mtu: Size) -> Vec<ConfigError> {
         let mut found = Vec::new();
         if self.rate.as_bps() == 0 {
             found.push(ConfigError::new("rate", "no packet would ever leave"));
@@ -50,7 +50,7 @@ impl Validate for Config {
             let why = format!("{peak} is below rate ({})", self.rate);
             found.push(ConfigError::new("peak_rate", why));
         }
-        found.extend(self.queue.check(mtu).into_iter().map(|inner| inner.within("queue")));
+        found.extend(self.queue.errors_for(mtu).into_iter().map(|inner| inner.within("queue")));
         found
     }
 }

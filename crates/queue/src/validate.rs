@@ -1,16 +1,8 @@
-//! What every discipline's words in a scenario have in common: how they say what cannot be.
-
-use std::fmt;
+//! What the configurations of queue disciplines share.
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
-pub use talkspurt_proto::validate::ConfigError;
-
-/// Words of a scenario that ask for a discipline; displayed in a few words, for pictures and tables.
-pub trait Validate: fmt::Display {
-    /// All that contradicts itself before a link of this MTU, beyond what types and ranges say.
-    fn check(&self, mtu: Size) -> Vec<ConfigError>;
-}
+pub use talkspurt_proto::validate::{ConfigError, Validate};
 
 /// A time that must be longer than nothing.
 pub(crate) fn positive(key: &str, time: Duration) -> Option<ConfigError> {

@@ -6,7 +6,6 @@ use std::net::IpAddr;
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 use talkspurt_proto::validate::Validate as _;
-use talkspurt_queue::Validate as _;
 
 use super::time::at_most;
 use crate::link_profile;
@@ -139,7 +138,7 @@ fn lasting(path: Path, time: Duration, run: Duration, found: &mut Findings) {
 }
 
 pub(super) fn queue(path: &Path, queue: &Queue, mtu: Size, found: &mut Findings) {
-    found.add_errors(path, queue.check(mtu));
+    found.add_errors(path, queue.errors_for(mtu));
 }
 
 pub(super) fn check_mtu(path: Path, mtu: Size, found: &mut Findings) {
