@@ -2,6 +2,7 @@
 
 import re
 from itertools import product
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -14,6 +15,7 @@ from talkspurt.reproduce.figures import companion
 from talkspurt.reproduce.lab import Run
 from talkspurt.study import Axis, Study
 
+ROOT = Path(__file__).parent.parent
 INSIDE = ("rates", "window", "bucket")
 
 PICTURES = """\
@@ -450,3 +452,19 @@ def test_a_dossier_says_why_a_call_has_no_score(folder):
     assert row["quality_note"].split("; ")[0].removeprefix("no score: ") in words
     assert "TCP" not in words
     assert "none" in [text.get_text() for text in figure.axes[1].texts]
+
+
+def test_the_figure_of_the_page_on_adding_one_draws(result, monkeypatch, tmp_path):
+    page = (ROOT / "docs" / "adding-a-figure.md").read_text(encoding="utf-8")
+    names = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE):
+        exec(compile(block, "page", "exec"), names)
+    monkeypatch.setitem(figures.KINDS, "under_way", names["ENTRY"])
+    figure = result.figure("under_way")
+    assert figure.axes[0].has_data()
+    assert figure.axes[0].get_ylabel() == "under way / kB"
+    assert "under_way" in dict(figures.every(result))
+    result.save(tmp_path / "out")
+    report = (tmp_path / "out" / "report.html").read_text(encoding="utf-8")
+    assert "Goodput times mean delay of each flow, over time" in report
+    assert list((tmp_path / "out" / "figures").glob("under_way.*"))

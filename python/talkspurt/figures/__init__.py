@@ -30,12 +30,14 @@ class Kind:
         alt: what it shows, for those who cannot see it.
         draw: makes it of a result, a flow and a link; None when the run has nothing to show.
         each: the flows there is one for, each its own, when there is one for each.
+        in_report: whether the report shows it as a picture; others it draws itself or leaves out.
     """
 
     title: str
     alt: str
     draw: Draw
     each: Callable[[Result], Sequence[str]] | None = None
+    in_report: bool = False
 
 
 def heard(result: Result) -> Sequence[str]:
@@ -76,15 +78,24 @@ KINDS: dict[str, Kind] = {
         inside.bucket,
         each=having("encoding"),
     ),
+    "mos": Kind(
+        "MOS",
+        "MOS of each call and what it lost to delay, loss and codec",
+        quality.mos,
+        in_report=True,
+    ),
     "delay_ecdf": Kind(
-        "How long frames take", "Share of voice frames delivered within a time", speech.delay_ecdf
+        "How long frames take",
+        "Share of voice frames delivered within a time",
+        speech.delay_ecdf,
+        in_report=True,
     ),
     "frame_delay": Kind(
         "How long frames of video take",
         "Delay of each frame of video, and which were never complete, over time",
         video.frame_delay,
+        in_report=True,
     ),
-    "mos": Kind("MOS", "MOS of each call and what it lost to delay, loss and codec", quality.mos),
     "mos_over_time": Kind(
         "MOS over time", "MOS of each window of each call, over time", quality.mos_over_time
     ),

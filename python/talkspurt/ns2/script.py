@@ -276,8 +276,8 @@ class _Writer:
             "set ns [new Simulator]",
             "set rng [new RNG]",
         )
-        # The numbers of ns-2's seed k are k times those of seed 1, modulo 1, and the first of seed 1 is
-        # 0.0003: under small seeds the first packet is lost, whatever the probability.
+        # The numbers of ns-2's seed k are k times those of seed 1, modulo 1, and the first of seed
+        # 1 is 0.0003: under a small k the first packet is lost wherever the loss is above 0.0003 k.
         spread = hashlib.sha256(str(self.question.plan.seed(0)).encode()).digest()
         seed = int.from_bytes(spread[:4], "big") % 2147483646 + 1
         tcl.add(f"$rng seed {seed}", "seed", self.seed, "small seeds give ns-2 similar streams")

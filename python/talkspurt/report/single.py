@@ -44,8 +44,6 @@ CALL_COLUMNS = (
 CHARTED = {"delay": "delay_mean_s", "cwnd": "cwnd", "sojourn": "sojourn_max_s"}
 """What charts show that no table does, by the charts' names."""
 LINK_COLUMNS = ("utilisation", "drops", "queue_mean_packets", "queue_max_packets")
-STILL = ("mos", "delay_ecdf", "frame_delay")
-"""Figures the page shows as pictures; the others it plays or draws itself."""
 MOST_ROWS = 60
 MOST_LINKS = 200
 
@@ -125,8 +123,9 @@ def _stills(result: Result) -> list[Markup]:
     from markupsafe import Markup
 
     made = []
-    for name in STILL:
-        kind = figures.KINDS[name]
+    for kind in figures.KINDS.values():
+        if not kind.in_report:
+            continue
         with figures.styled():
             drawn = kind.draw(result, None, None)
         if drawn is not None:
