@@ -199,7 +199,7 @@ CASES = [
     ),
     Case(
         "TFRC", network({"tfrc": flow(TFRC, BULK)}, "60s"), 0.03, 0.03,
-        "in ns-2 the rate of slow start grows within a round trip", together=6,
+        "a packet arrives at the instant at which a report is due; rounding decides", together=11,
     ),
     Case(
         "TFRC, 1 % lost", network({"tfrc": flow(TFRC, BULK)}, "300s", loss=0.01),

@@ -239,7 +239,8 @@ those of DCCP and TFRC, `window_rule = "ns2"` those of TCP:
   loss 16 to 20 quarters of a round trip after the last event's first counts to that event, as if
   it were 0 to 4. Without it the loss event rate was 0.0091 here.
 * Its TFRC averages the roots of round-trip times with the weight of the times, 0.95, takes one
-  later packet for proof of a loss, and reports with a packet instead of by a timer.
+  later packet for proof of a loss, and reports with a packet instead of by a timer. Feedback does
+  not change when the next packet leaves (`send_timer_`), except in slow start.
 * Its TFRC averages the open loss interval with all closed ones while they are fewer than eight
   (`tfrc-sink.cc`, `est_loss_WALI`); by RFC 5348 §5.4 it takes the oldest's place, which comes back
   when it closes. So RFC 5348's rate falls by 6 % at an early loss event, and ns-2's does not,

@@ -52,7 +52,15 @@ RULES: dict[str, dict[str, Any]] = {
 }
 """Single rules of NewReno over the long path with a short queue."""
 
+STARTS_MS = {20: range(100, 1100, 50), 120: range(100, 1100, 200)}
+"""When TFRC begins beside CCID 3, in runs of so many seconds."""
+
 Cell = dict[str, Any]
+
+
+def beside(start: int) -> dict[str, Any]:
+    """CCID 3, and TFRC so many milliseconds later."""
+    return {"ccid3": flow(dccp(3), BULK), "tfrc": flow(TFRC, BULK, start=f"{start}ms")}
 
 
 def path(
@@ -153,12 +161,18 @@ def measure() -> Iterator[Cell]:
         yield {"table": "rules", "name": name, **measured(scenario, 1)}
     for rtt in (50, 100, 300):
         for packets in (20, 50):
-            for long in (20, 120):
-                flows = {"ccid3": flow(dccp(3), BULK), "tfrc": flow(TFRC, BULK, start="100ms")}
-                scenario = path(flows, rtt, f"{long}s", packets=packets)
+            for long, starts in STARTS_MS.items():
+                runs = [
+                    measured(path(beside(start), rtt, f"{long}s", packets=packets), 1)
+                    for start in starts
+                ]
+                shares = {
+                    name: {side: [run[name][side][0] for run in runs] for side in ("here", "ns2")}
+                    for name in ("ccid3", "tfrc")
+                }
                 yield {
                     "table": "beside", "rtt_ms": rtt, "packets": packets, "duration": long,
-                    **measured(scenario, 1),
+                    **shares, "refused": [],
                 }  # fmt: skip
 
 
