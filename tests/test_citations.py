@@ -210,3 +210,27 @@ def test_a_section_that_does_not_exist_is_found():
         "RFC 9438 §4.9.2",
     ):
         assert not wrong(text, "x.rs", known)
+
+
+def test_files_that_pages_name_exist():
+    """Paths in back quotes with a folder of this repository in front."""
+    names = subprocess.run(
+        ["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if names.returncode:
+        pytest.skip("no checkout of git")
+    files = set(names.stdout.splitlines())
+    named = re.compile(
+        r"`((?:crates|python|tests|validation|scenarios|docs|benches|fuzz)/[\w./-]+\.\w+)`"
+    )
+    pages = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
+    absent = [
+        f"{page.relative_to(ROOT)}: {path}"
+        for page in pages
+        if page.name != "CHANGELOG.md"
+        for path in named.findall(page.read_text(encoding="utf-8"))
+        if path not in files
+    ]
+    # Patterns of names, and the files that the pages on extending have their readers write.
+    written = [line for line in absent if "NNNN" in line or line.startswith("docs/adding-a-")]
+    assert absent == written
