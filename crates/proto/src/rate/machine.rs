@@ -88,6 +88,16 @@ impl Machine {
     pub fn segment_size(&self) -> f64 {
         dispatch!(self, controller => controller.segment_size())
     }
+    /// Bytes that the rate counts for each packet: s, or with RFC 4828 the packet's own size.
+    #[inline]
+    #[must_use]
+    pub fn paced_size(&self) -> f64 {
+        match self {
+            Self::Tfrc(sender) => sender.paced_size(),
+            Self::TokenBucket(bucket) => bucket.inner().paced_size(),
+            Self::Beritelli(_) => self.segment_size(),
+        }
+    }
 }
 
 impl RateControl for Machine {

@@ -184,7 +184,7 @@ impl Sender {
 
     /// What a packet counts on the way out: s; but where small packets are corrected for their
     /// headers, their true size (RFC 4828 §4.2).
-    fn paced_size(&self) -> f64 {
+    pub(super) fn paced_size(&self) -> f64 {
         match self.size {
             Some(size) if self.parameters.header_bytes > 0 => size,
             _ => self.segment_size(),

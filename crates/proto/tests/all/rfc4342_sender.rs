@@ -209,6 +209,16 @@ fn section_5_2_a_full_receive_buffer_takes_a_packet_a_round_trip_off_the_rate_fo
     }
 }
 
+/// A Slow Receiver option asks for no increase; it does not end what Drop Code 2 asked for.
+#[test]
+fn section_5_2_a_slow_receiver_does_not_undo_drop_code_2() {
+    let mut bench = paced();
+    bench.ack(ms(201), 2, &[Opt::DataDropped(&[0xa1])]);
+    assert_eq!(bench.sender.permit(at(ms(201))), Permit::At(at(ms(250))));
+    bench.ack(ms(205), 2, &[Opt::SlowReceiver]);
+    assert_eq!(bench.sender.permit(at(ms(205))), Permit::At(at(ms(250))));
+}
+
 #[test]
 fn drop_code_1_stops_the_sender() {
     let mut bench = paced();

@@ -78,6 +78,21 @@ fn rfc_4828_section_4_3_packets_stand_at_least_ten_milliseconds_apart() {
     assert_eq!(bench.sender.permit(at(ms(10))), Permit::Now);
 }
 
+/// The allowed rate counts each packet with its own size (RFC 4828 §4.2), and so does what a slow receiver
+/// holds (RFC 4342 §5.2): 4380 bytes in a round trip of 1 s, of which data are 160/196, are 22.3 packets.
+#[test]
+fn rfc_4342_section_5_2_a_slow_receiver_holds_the_rate_of_small_packets() {
+    let mut bench = sender();
+    bench.sender.set_initial_rtt(at(ms(0)), ms(1000), &mut bench.notes);
+    bench.send(ms(0), 160);
+    assert_eq!(bench.sender.packets_per_rtt(), 23);
+    let Permit::At(next) = bench.sender.permit(at(ms(1))) else { panic!("too soon") };
+    assert_eq!(next.as_nanos() / 1_000_000, 44);
+    bench.ack(ms(10), 0, &[Opt::SlowReceiver]);
+    let Permit::At(held) = bench.sender.permit(at(ms(10))) else { panic!("too soon") };
+    assert!(held.saturating_since(next) < ms(1) && next.saturating_since(held) < ms(1), "{held:?}");
+}
+
 #[test]
 fn rfc_4828_section_4_2_the_rate_is_that_of_1460_byte_packets_less_the_headers_share() {
     let mut bench = sender();

@@ -3,19 +3,26 @@
 
 use crate::time::{Duration, Instant};
 
-/// A bound on the sending rate for some time.
+/// What lowers the rate.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Cause {
+    SlowReceiver,
+    ReceiveBufferDrop,
+}
+
+/// Bounds on the sending rate, each for a round trip. One does not end the other.
 #[derive(Debug, Default)]
 pub(super) struct Ceiling {
-    /// Least time between two data packets, and until when that holds.
-    bound: Option<(Duration, Instant)>,
+    /// Least time between two data packets, and until when that holds, by [`Cause`].
+    bounds: [Option<(Duration, Instant)>; 2],
     last: Option<Instant>,
 }
 
 impl Ceiling {
-    /// No more than `rate` packets each round trip of `rtt`, for one.
-    pub(super) fn hold(&mut self, now: Instant, packets_per_rtt: f64, rtt: Duration) {
-        let interval = Duration::from_secs_f64(rtt.as_secs_f64() / packets_per_rtt);
-        self.bound = Some((interval, now + rtt));
+    /// No more than so many packets each round trip of `rtt`, for one round trip.
+    pub(super) fn hold(&mut self, now: Instant, cause: Cause, packets: f64, rtt: Duration) {
+        let interval = Duration::from_secs_f64(rtt.as_secs_f64() / packets);
+        self.bounds[cause as usize] = Some((interval, now + rtt));
     }
     /// A data packet left.
     pub(super) fn on_sent(&mut self, now: Instant) {
@@ -23,7 +30,11 @@ impl Ceiling {
     }
     /// Before when the next must not leave; `None` without a bound.
     pub(super) fn until(&self, now: Instant) -> Option<Instant> {
-        let (interval, end) = self.bound.filter(|(_, end)| *end > now)?;
-        Some((self.last? + interval).min(end)).filter(|until| *until > now)
+        let last = self.last?;
+        let bounds = self.bounds.iter().flatten();
+        bounds
+            .map(|(interval, end)| (last + *interval).min(*end))
+            .max()
+            .filter(|until| *until > now)
     }
 }

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use super::ceiling::Ceiling;
+use super::ceiling::{Cause, Ceiling};
 use super::counter::WindowCounter;
 use super::options::{self, Feedback};
 use super::reported::{Context, Reported};
@@ -176,7 +176,7 @@ impl Sender {
     /// Packets per round trip that the machine allows.
     fn allowed(&self, rtt: Duration) -> f64 {
         self.machine.rate().as_bps() as f64 / 8.0 * rtt.as_secs_f64()
-            / self.machine.segment_size().max(1.0)
+            / self.machine.paced_size().max(1.0)
     }
 
     /// RFC 4342 §5.2: what the receive buffer of the other side, not the network, could not take.
@@ -191,9 +191,9 @@ impl Sender {
             })
             .sum();
         if lost > 0 {
-            // One packet a round trip less for each; never less than one for that reason. It is the
-            // lower bound of the two if the same packet also brought Slow Receiver.
-            self.ceiling.hold(now, (self.allowed(rtt) - lost as f64).max(1.0), rtt);
+            // One packet a round trip less for each; never less than one for that reason.
+            let packets = (self.allowed(rtt) - lost as f64).max(1.0);
+            self.ceiling.hold(now, Cause::ReceiveBufferDrop, packets, rtt);
         }
     }
 
@@ -267,7 +267,7 @@ impl ccid::Sender for Sender {
         if packet.options.has_slow_receiver()
             && let Some(rtt) = self.machine.rtt()
         {
-            self.ceiling.hold(now, self.allowed(rtt).max(1.0), rtt);
+            self.ceiling.hold(now, Cause::SlowReceiver, self.allowed(rtt).max(1.0), rtt);
         }
     }
 
@@ -315,9 +315,7 @@ impl ccid::Sender for Sender {
         None
     }
     fn packets_per_rtt(&self) -> u64 {
-        let Some(rtt) = self.machine.rtt() else { return 1 };
-        let bytes = self.machine.rate().as_bps() as f64 / 8.0 * rtt.as_secs_f64();
-        ceil_u64(bytes / self.machine.segment_size().max(1.0)).max(1)
+        self.machine.rtt().map_or(1, |rtt| ceil_u64(self.allowed(rtt)).max(1))
     }
     fn rtt(&self) -> Option<Duration> {
         self.machine.rtt()
