@@ -32,8 +32,9 @@ queue = {{ kind = "droptail", packets = 10 }}
 [flows.x]
 from = "a"
 to = "b"
+start_spread = "0s"
 transport = {{ kind = "udp" }}
-source = {{ kind = "cbr", rate = "80kbit/s", packet = "200B" }}
+source = {{ kind = "cbr", rate = "80kbit/s", packet = "200B", noise = "0ms" }}
 """
 SPECIAL = "[]{}\"'\\$;#\n\r\t\x1a\x00 \u2028\u0085abcäß→()/*-+=@%&|<>`~"
 
