@@ -1,7 +1,7 @@
 //! Queue disciplines: who may wait for a transmitter, who goes next, and who is dropped or marked.
 //!
-//! A discipline is a file here: its configuration ([`Validate`]) and its implementation ([`Discipline`]); a `mod`
-//! and one line in `disciplines!` register it. The only way to drop a packet is
+//! A discipline is a file here: its configuration ([`Validate`]) and its implementation ([`Discipline`]);
+//! a `mod` and one line in `disciplines!` register it. The only way to drop a packet is
 //! [`Hop::refuse`], so none can vanish; the only way to mark one is [`Hop::mark`], so each is counted.
 //! `docs/adding-a-queue.md` adds one step by step.
 

@@ -434,8 +434,6 @@ impl Sender {
             _ => 0.0,
         };
         self.rate = Some((rate / 2.0).max(kept).max(self.least_rate()));
-        // It sends a packet at once (`reduce_rate_on_no_feedback`).
-        self.pacing.release();
     }
 
     /// RFC 3448 §4.4, with erratum 1458; and Linux's reading of it, which knows no idle rule here.
@@ -614,6 +612,16 @@ impl RateControl for Sender {
         }
         self.set_timer(now);
         self.pace();
+        if self.parameters.idle == Idle::Ns2 {
+            // It sends a packet at once (`reduce_rate_on_no_feedback`), and only that one if another was due
+            // at that instant; twice an interval that was rounded may be a nanosecond less.
+            let since = self.last_sent.map(|last| now.saturating_since(last));
+            if since.is_some_and(|since| since <= Duration::from_nanos(1)) {
+                self.pacing.on_sent(now, self.spacing, self.rtt());
+            } else {
+                self.pacing.release();
+            }
+        }
         self.tell(now, probe);
     }
 

@@ -38,6 +38,14 @@ fn the_first_packets() {
     assert_eq!(alone.expire(), Duration::from_nanos(6_666_666_667));
     same(alone.rate(), 150.0);
     assert_eq!(alone.expire(), Duration::from_nanos(13_333_333_333));
+    // Without an answer packets leave at 0, 3.33, 6.67, where a packet is due as the timer expires, and
+    // 13.33 s: a trace of ns-2.35 whose first packets are lost.
+    let mut alone = self::alone();
+    assert_eq!(alone.send_until(at(6_667)), 2);
+    alone.now = Instant::from_nanos(6_666_666_667);
+    alone.expire();
+    let next = alone.sender.permit(alone.now, 1000);
+    assert_eq!(next, Permit::At(Instant::from_nanos(13_333_333_334)));
 }
 
 /// `send_timer_` is set when a packet leaves, and feedback does not set it again: outside slow start (`recv`)
