@@ -2,7 +2,7 @@
 //! the blind-attack defences of RFC 5961 that RFC 9293 took over.
 
 use super::reassembly::Took;
-use super::{Flags, Reset, Segment, State, Tcp};
+use super::{Flags, Reset, ResetTimestamp, Segment, State, Tcp};
 use crate::endpoint::Event;
 use crate::gauge::{EndpointProbe, RxError};
 use crate::packet::{Ecn, Payload};
@@ -35,11 +35,12 @@ impl Tcp {
         if segment.flags.contains(Flags::RST) {
             return;
         }
+        let timestamp = ResetTimestamp::Echo(segment.timestamps.map(|(tsval, _)| tsval));
         self.reset = Some(if segment.flags.contains(Flags::ACK) {
-            Reset { seq: segment.ack, ack: None }
+            Reset { seq: segment.ack, ack: None, timestamp }
         } else {
             let after = segment.seq.wrapping_add(length(segment) as u32);
-            Reset { seq: 0, ack: Some(after) }
+            Reset { seq: 0, ack: Some(after), timestamp }
         });
     }
 
@@ -62,12 +63,13 @@ impl Tcp {
         if !self.is_timely(now, segment, probe) || !self.is_in_window(now, segment, seq, probe) {
             return;
         }
-        if let Some((tsval, _)) = segment.timestamps.filter(|_| self.negotiated.timestamps) {
-            self.rx.note_timestamp(now, seq, tsval);
-        }
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
+            // RFC 7323 §5.2: its timestamps change nothing.
             return self.on_reset(now, seq);
+        }
+        if let Some((tsval, _)) = segment.timestamps.filter(|_| self.negotiated.timestamps) {
+            self.rx.note_timestamp(now, seq, tsval);
         }
         if flags.contains(Flags::SYN) {
             return self.on_stray_syn(now);

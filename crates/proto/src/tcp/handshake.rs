@@ -9,7 +9,8 @@ use super::report::Report;
 use super::selective::Selective;
 use super::timers::Timers;
 use super::{
-    Config, Flags, LossRecovery, Negotiated, Reset, Segment, State, TICK, Tcp, WindowRule,
+    Config, Flags, LossRecovery, Negotiated, Reset, ResetTimestamp, Segment, State, TICK, Tcp,
+    WindowRule,
 };
 use crate::congestion::{Build, Machine, Start};
 use crate::endpoint::Event;
@@ -114,7 +115,8 @@ impl Tcp {
             | State::FinWait1
             | State::FinWait2
             | State::CloseWait => {
-                self.reset = Some(Reset { seq: self.tx.max.wire(), ack: None });
+                let (seq, timestamp) = (self.tx.max.wire(), ResetTimestamp::Own);
+                self.reset = Some(Reset { seq, ack: None, timestamp });
             }
             State::Listen | State::SynSent | State::Closing | State::LastAck => {}
         }
@@ -246,9 +248,16 @@ impl Tcp {
     /// The segments that belong to no open connection: resets and SYNs.
     #[cold]
     pub(super) fn next_without_connection(&mut self, now: Instant) -> Option<Segment> {
-        if let Some(Reset { seq, ack }) = self.reset.take() {
+        if let Some(Reset { seq, ack, timestamp }) = self.reset.take() {
             let flags = if ack.is_some() { Flags::RST | Flags::ACK } else { Flags::RST };
-            return Some(Segment { seq, ack: ack.unwrap_or(0), flags, ..Segment::default() });
+            let timestamps = match timestamp {
+                ResetTimestamp::Echo(tsval) => tsval.map(|tsval| (0, tsval)),
+                ResetTimestamp::Own => {
+                    self.negotiated.timestamps.then(|| (self.clock(now), self.rx.echo()))
+                }
+            };
+            let ack = ack.unwrap_or(0);
+            return Some(Segment { seq, ack, flags, timestamps, ..Segment::default() });
         }
         let opening = matches!(self.state, State::SynSent | State::SynReceived);
         (opening && self.tx.nxt == self.tx.iss).then(|| self.syn(now))

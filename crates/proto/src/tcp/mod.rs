@@ -92,6 +92,16 @@ pub enum State {
 struct Reset {
     seq: u32,
     ack: Option<u32>,
+    timestamp: ResetTimestamp,
+}
+
+/// Which Timestamps option a reset carries (RFC 7323 §5.2).
+#[derive(Clone, Copy, Debug)]
+enum ResetTimestamp {
+    /// TSval zero and this TSecr, from the segment that is refused, if it had one.
+    Echo(Option<u32>),
+    /// That of any segment: the application aborts.
+    Own,
 }
 
 /// Which options both sides negotiated on.

@@ -197,3 +197,20 @@ fn window_of_a_crossing_syn() {
     // One full segment; the rest of the window is less than half of it.
     assert_eq!(sent, 1_000);
 }
+
+/// §5.2: a reset answers the timestamp of the segment that caused it, with a TSval of zero; one that the
+/// application asked for carries what every segment does.
+#[test]
+fn resets_carry_timestamps() {
+    let mut alone = Alone::client(&timing());
+    alone.clock = Some(7000);
+    let answer = alone.arrive(ACK, 1, 5, 10);
+    assert_eq!((answer[0].flags, answer[0].timestamps), (Flags::RST, Some((0, 7000))));
+    alone.clock = None;
+    assert_eq!(alone.arrive(ACK, 1, 5, 10)[0].timestamps, None);
+
+    let mut alone = timed();
+    let reset = alone.input(Input::Abort);
+    assert_eq!(reset[0].flags, Flags::RST);
+    assert_eq!(reset[0].timestamps.map(|(_, echo)| echo), Some(5000));
+}
