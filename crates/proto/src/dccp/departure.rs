@@ -187,7 +187,13 @@ impl Dccp {
     /// A packet whose type says it all.
     fn plain_packet<P: EndpointProbe>(&mut self, now: Instant, kind: Kind, probe: &mut P) -> Sent {
         let seq = self.windows.next();
-        let options = self.least_options();
+        let mut options = self.least_options();
+        if matches!(kind, Kind::Sync { .. } | Kind::SyncAck { .. })
+            && let Some(sender) = &mut self.sender
+        {
+            // RFC 6323 §3.3: Sync and SyncAck carry RTT Estimate as data does.
+            sender.options(now, &mut options);
+        }
         self.finish_packet(now, seq, kind, options, None, probe)
     }
 

@@ -91,10 +91,11 @@ impl ReceiverHalf {
         Self::Three(Box::new(ccid3::Receiver::new(&config.rate.resolve(profile, kind(ccid)))))
     }
 
-    /// RFC 4342 §8.4: Send Loss Event Rate.
-    pub(super) fn agree(&mut self, loss_event_rate: bool) {
+    /// Send Loss Event Rate (RFC 4342 §8.4) and Send RTT Estimate (RFC 6323 §3.2.2).
+    pub(super) fn agree(&mut self, loss_event_rate: bool, estimates: bool) {
         if let Self::Three(receiver) = self {
             receiver.set_loss_event_rate(loss_event_rate);
+            receiver.set_rtt_estimate(estimates);
         }
     }
 }

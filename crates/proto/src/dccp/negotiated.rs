@@ -94,7 +94,10 @@ impl Dccp {
             sender.agree(self.negotiated.ecn, features.is_on(feature::SEND_RTT_ESTIMATE, Here));
         }
         if let Some(receiver) = &mut self.receiver {
-            receiver.agree(features.is_on(feature::SEND_LOSS_EVENT_RATE, Here));
+            receiver.agree(
+                features.is_on(feature::SEND_LOSS_EVENT_RATE, Here),
+                features.is_on(feature::SEND_RTT_ESTIMATE, There),
+            );
         }
     }
 

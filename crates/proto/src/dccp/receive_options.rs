@@ -1,7 +1,8 @@
 //! The options of a packet are heard (RFC 4340 §5.8, §8.5 step 8): feature negotiation, timestamps,
 //! and what is handed on to the half-connections.
 
-use super::options::{Opt, ccid_option};
+use super::ccid3::options::is_rtt_estimate;
+use super::options::{Opt, ccid_option, feature};
 use super::{Dccp, Kind, Location, Packet, ResetCode, SeqNo, State};
 use crate::gauge::EndpointProbe;
 use crate::time::{Duration, Instant};
@@ -153,6 +154,14 @@ impl Dccp {
             }
             Opt::ElapsedTime(units) => heard.elapsed = Some(ticks(units)),
             Opt::DataChecksum(crc) => heard.checksum = Some(crc),
+            // RFC 6323 §3.3
+            Opt::Ccid { kind: kind @ ccid_option::RTT_ESTIMATE, value }
+                if !is_rtt_estimate(value)
+                    && self.features.is_on(feature::SEND_RTT_ESTIMATE, Location::There) =>
+            {
+                let first = value.first().copied().unwrap_or(0);
+                return Err((ResetCode::OPTION_ERROR, [kind, value.len() as u8 + 2, first]));
+            }
             // §5.8.2
             _ if mandatory && !is_known(option) => {
                 return Err((ResetCode::MANDATORY_ERROR, named(option)));

@@ -114,24 +114,42 @@ pub fn push_dropped_packets(out: &mut Options, drops: impl Iterator<Item = u64>)
     out.push(Opt::Ccid { kind: ccid_option::DROPPED_PACKETS, value: &value });
 }
 
-/// Appends RTT Estimate: microseconds in three bytes (RFC 6323 §3); at least 1, since 0 would say
-/// that there is none.
-pub fn push_rtt_estimate(out: &mut Options, rtt: Duration) {
-    let value = three((rtt.as_nanos() / 1000).max(1));
-    out.push(Opt::Ccid { kind: ccid_option::RTT_ESTIMATE, value: &value });
+/// What RTT Estimate says (RFC 6323 §3.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RttEstimate {
+    /// The sender's estimate.
+    Number(Duration),
+    /// There is none, or it is too large for the option.
+    NoNumber,
+}
+
+/// Appends RTT Estimate in the shortest form (RFC 6323 §3.2.1): microseconds, rounded up and at least 1; 0 where
+/// there is no estimate, and the greatest number for one that is greater.
+pub fn push_rtt_estimate(out: &mut Options, rtt: Option<Duration>) {
+    let micros = rtt.map_or(0, |rtt| rtt.as_nanos().div_ceil(1000).max(1));
+    let value = three(micros);
+    let zeroes = value[..2].iter().take_while(|byte| **byte == 0).count();
+    out.push(Opt::Ccid { kind: ccid_option::RTT_ESTIMATE, value: &value[zeroes..] });
+}
+
+/// True for a value of RTT Estimate that is one of the three forms (RFC 6323 §3.2.1).
+#[must_use]
+pub fn is_rtt_estimate(value: &[u8]) -> bool {
+    (1..=3).contains(&value.len())
 }
 
 /// The RTT Estimate of a packet, if it brought one.
 #[must_use]
-pub fn rtt_estimate(options: &Options) -> Option<Duration> {
+pub fn rtt_estimate(options: &Options) -> Option<RttEstimate> {
     if !options.may_have(ccid_option::RTT_ESTIMATE) {
         return None;
     }
     options.iter().find_map(|option| match option {
-        Ok(Opt::Ccid { kind: ccid_option::RTT_ESTIMATE, value })
-            if (1..=4).contains(&value.len()) =>
-        {
-            Some(number(value)).filter(|micros| *micros > 0).map(Duration::from_micros)
+        Ok(Opt::Ccid { kind: ccid_option::RTT_ESTIMATE, value }) if is_rtt_estimate(value) => {
+            Some(match number(value) {
+                0 | MAX_24 => RttEstimate::NoNumber,
+                micros => RttEstimate::Number(Duration::from_micros(micros)),
+            })
         }
         _ => None,
     })

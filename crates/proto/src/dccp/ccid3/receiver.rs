@@ -4,7 +4,7 @@
 //! acknowledgement (§6).
 
 use super::counter::{CounterReader, Told};
-use super::options::{self, LossInterval};
+use super::options::{self, LossInterval, RttEstimate};
 use crate::dccp::AckVector;
 use crate::dccp::ccid::{self, Arrival};
 use crate::dccp::options::{Opt, Options};
@@ -17,6 +17,10 @@ use crate::time::{Duration, Instant};
 /// RFC 4342 §8.6: intervals an option reports, n = 8 and the open one; more would only be looked at
 /// by a sender whose feedback was lost.
 const REPORTED_INTERVALS: usize = 9;
+/// RFC 6323 §3.4: receiver_RTT until the sender has told a number.
+const RTT_BEFORE_ESTIMATE: Duration = Duration::from_millis(500);
+/// t_mbi (RFC 5348 appendix A), the largest receiver_RTT.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(64);
 
 /// What a receiving half puts into a required acknowledgement besides Receive Rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,9 +60,14 @@ pub struct Receiver {
 /// The round-trip time as a receiver knows it.
 #[derive(Debug, Default)]
 struct Estimate {
+    /// A moving average; of what the sender tells it is receiver_RTT (RFC 6323 §3.3).
     mean: Option<Duration>,
-    /// The sender tells it with its packets (RFC 6323): no other is asked.
+    /// The sender tells it with its packets (RFC 6323): no other estimate is used.
     told: bool,
+    /// The sender has told a number.
+    numeric: bool,
+    /// Since when it has told none.
+    unknown: Option<Instant>,
 }
 
 impl Estimate {
@@ -67,6 +76,30 @@ impl Estimate {
         let mean = self.mean.map_or(rtt, |mean| (mean * 9 + rtt) / 10);
         self.mean = Some(mean);
         mean
+    }
+
+    /// RFC 6323 §3.3 and §3.4: the round-trip time to use after an RTT Estimate option.
+    fn on_option(&mut self, now: Instant, option: RttEstimate) -> Duration {
+        match option {
+            RttEstimate::Number(rtt) => {
+                if !self.numeric {
+                    self.mean = None;
+                }
+                (self.numeric, self.unknown) = (true, None);
+                self.sample(rtt);
+                rtt
+            }
+            RttEstimate::NoNumber => {
+                let mut mean = self.mean.unwrap_or(RTT_BEFORE_ESTIMATE);
+                let since = *self.unknown.get_or_insert(now);
+                if now.saturating_since(since) > mean {
+                    self.unknown = Some(now);
+                    mean = (mean * 2).min(LONGEST_INTERVAL);
+                }
+                self.mean = Some(mean);
+                mean
+            }
+        }
     }
 }
 
@@ -88,6 +121,15 @@ impl Receiver {
     /// Whether Loss Event Rate goes out: Send Loss Event Rate (RFC 4342 §8.4).
     pub fn set_loss_event_rate(&mut self, send: bool) {
         self.loss_event_rate = send || !self.reports.loss_intervals;
+    }
+    /// Whether the sender tells the round-trip time: Send RTT Estimate (RFC 6323 §3.2.2). Until it tells a
+    /// number, 0.5 s is used (§3.4).
+    pub fn set_rtt_estimate(&mut self, told: bool) {
+        if told && !self.rtt.told {
+            self.rtt = Estimate { mean: Some(RTT_BEFORE_ESTIMATE), told, ..Estimate::default() };
+            self.machine.set_rtt(RTT_BEFORE_ESTIMATE);
+        }
+        self.rtt.told = told;
     }
     /// The machine, for those who look on.
     #[must_use]
@@ -177,11 +219,9 @@ fn reported(interval: &Interval) -> LossInterval {
 
 impl ccid::Receiver for Receiver {
     fn on_packet<P: EndpointProbe>(&mut self, now: Instant, packet: &Arrival<'_>, probe: &mut P) {
-        // RFC 6323 §3: the sender's word replaces every estimate.
-        let told = options::rtt_estimate(packet.options);
-        if let Some(rtt) = told {
-            self.rtt = Estimate { mean: Some(rtt), told: true };
-        }
+        // RFC 6323 §3.3: what the sender tells replaces every estimate.
+        let told = if self.rtt.told { options::rtt_estimate(packet.options) } else { None };
+        let told = told.map(|option| self.rtt.on_option(now, option));
         let ahead = self.greatest.is_none_or(|greatest| packet.seq > greatest);
         let gap = self.greatest.is_some_and(|greatest| packet.seq.since(greatest) > 1);
         let counter = self.count(now, packet, ahead, gap);

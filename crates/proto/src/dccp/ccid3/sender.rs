@@ -242,8 +242,8 @@ impl ccid::Sender for Sender {
         WindowCounter::wire(self.counter.at(now, self.machine.rtt()))
     }
     fn options(&mut self, _: Instant, out: &mut Options) {
-        if let Some(rtt) = self.machine.rtt().filter(|_| self.tell_rtt) {
-            options::push_rtt_estimate(out, rtt);
+        if self.tell_rtt {
+            options::push_rtt_estimate(out, self.machine.rtt());
         }
     }
 
