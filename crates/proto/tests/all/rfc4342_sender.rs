@@ -219,6 +219,28 @@ fn section_5_2_a_slow_receiver_does_not_undo_drop_code_2() {
     assert_eq!(bench.sender.permit(at(ms(205))), Permit::At(at(ms(250))));
 }
 
+/// A sender acknowledges acknowledgements that tell of drops about once a round trip, so that the receiver
+/// may forget them.
+#[test]
+fn section_6_3_acknowledgements_with_data_dropped_are_acknowledged() {
+    let mut bench = paced();
+    let owed = |bench: &mut SenderBench, since: u64| {
+        (0..8)
+            .map(|number| {
+                let owes = bench.sender.owes_ack();
+                bench.send(ms(since + 25 * number), 1000);
+                owes
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(owed(&mut bench, 225), [false; 8]);
+    bench.ack(ms(430), 2, &[Opt::DataDropped(&[0xa0])]);
+    let packets = bench.sender.packets_per_rtt() as usize;
+    assert!((3..=4).contains(&packets), "{packets}");
+    assert_eq!(owed(&mut bench, 431).iter().filter(|owes| **owes).count(), 1);
+    assert_eq!(owed(&mut bench, 700), [false; 8]);
+}
+
 #[test]
 fn drop_code_1_stops_the_sender() {
     let mut bench = paced();

@@ -56,6 +56,10 @@ pub struct Sender {
     spread: Option<(Duration, Duration)>,
     /// Bytes of the last data packet.
     data_bytes: u32,
+    /// The other side keeps drops until an acknowledgement of them is acknowledged (RFC 4342 §6.3), and data
+    /// packets since that was last done.
+    owes_ack: bool,
+    since_ack: u64,
     ect: bool,
     tell_rtt: bool,
 }
@@ -83,6 +87,8 @@ impl Sender {
             spread: None,
             data_bytes: parameters.nominal_bytes.unwrap_or(0),
             ect: false,
+            owes_ack: false,
+            since_ack: 0,
             tell_rtt: false,
         }
     }
@@ -251,6 +257,7 @@ impl ccid::Sender for Sender {
         let count = packet.data_bytes.map(|bytes| {
             self.machine.on_sent(now, bytes);
             self.ceiling.on_sent(now);
+            self.since_ack += 1;
             self.data_bytes = bytes;
             self.counter.advance(now, self.machine.rtt())
         });
@@ -271,7 +278,17 @@ impl ccid::Sender for Sender {
         }
     }
 
+    fn owes_ack(&mut self) -> bool {
+        // RFC 4342 §6.3: about once a round trip where Data Dropped is used.
+        let owes = self.owes_ack && self.since_ack >= self.packets_per_rtt();
+        if owes {
+            (self.owes_ack, self.since_ack) = (false, 0);
+        }
+        owes
+    }
+
     fn on_ack<P: EndpointProbe>(&mut self, now: Instant, ack: &Acknowledgement<'_>, probe: &mut P) {
+        self.owes_ack |= dropped(ack.ack, ack.options).next().is_some();
         let left = self.find(ack.ack);
         if let Some(count) = left.and_then(|left| left.count)
             && self.parameters.counter_follows_acks
