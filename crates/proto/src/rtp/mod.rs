@@ -5,6 +5,7 @@
 //! timestamp from the `Sender`, and arriving packets are judged and counted by the `Receiver`.
 //! Nothing here plays, queues or sends.
 
+pub mod extension;
 mod receiver;
 mod sender;
 pub mod wire;
