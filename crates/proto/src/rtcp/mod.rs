@@ -4,6 +4,7 @@
 //! Reports are made from an [`rtp::Sender`](crate::rtp::Sender) and an
 //! [`rtp::Receiver`](crate::rtp::Receiver) and turned into bytes by [`wire`](crate::wire::rtcp).
 
+pub mod ccfb;
 mod compound;
 mod interval;
 mod ntp;
