@@ -29,7 +29,7 @@ impl Extension {
     /// # Errors
     /// Data that is not whole 32-bit words, or more than 65,535 of them.
     pub fn new(profile: u16, data: Vec<u8>) -> Result<Self, WireError> {
-        if data.len() % 4 != 0 || data.len() / 4 > usize::from(u16::MAX) {
+        if !data.len().is_multiple_of(4) || data.len() / 4 > usize::from(u16::MAX) {
             return Err(WireError::Malformed("RTP extension length"));
         }
         Ok(Self { profile, data })
