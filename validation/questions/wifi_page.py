@@ -330,8 +330,8 @@ def start(page: Page, wire: Asked, traces: Traces) -> None:
     fifo, step = (some(marks, queue=queue) for queue in ("FIFO", "step at 200"))
     late = [over(each, "late_s") for each in (fifo, step)]
     page.claim(
-        "In slow start 200 packets wait long before a thousand do, and who is told by a loss "
-        "waits once more: the packet behind the lost one has the full queue before it. From "
+        "In slow start 200 packets wait long before a thousand do, and a sender that learns of "
+        "the queue by a loss waits once more: the packet behind the lost one has the full queue before it. From "
         f"the moment 200 packets wait (a mean over 100 ms) it takes {late[0].show(2)} s until "
         f"the sender hears by a loss at 1000, and {late[1].show(2)} s by a mark.",
         late[1].high < late[0].low,
@@ -575,7 +575,7 @@ def write(
         "must. *RED from 200* has a weight of 0.02 and thresholds of 200 and 600. CoDel, PIE "
         "and FQ-CoDel have the values of their RFCs; all else of the ends is as the profile "
         "`linux` or `rfc` has it ([Profiles](../reference/profiles.md)). Seeds differ in when "
-        "the transfer begins, in the noise of the call and in the dice of RED, PIE and the "
-        "radio: on a wire that is little, and intervals are short."
+        "the transfer begins, in the noise of the call and in the random numbers of RED, PIE "
+        "and the radio: on a wire that is little, and intervals are short."
     )
     page.write(wire, cell, long, call)
