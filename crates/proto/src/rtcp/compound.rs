@@ -1,12 +1,14 @@
 //! The parsed compound packet (RFC 3550 §6.1): a sender or receiver report, an SDES with the
 //! CNAME, and possibly a BYE.
 
+use super::Feedback;
+
 /// Report blocks that one report can hold: the count has five bits (RFC 3550 §6.4.1).
 pub const MAX_REPORTS: usize = 31;
 /// Bytes that an SDES item can hold (RFC 3550 §6.5).
 const MAX_CNAME: usize = 255;
 
-/// A compound packet: a sender report (with [`SenderInfo`]) or a receiver report, then an SDES.
+/// A compound packet: a sender report (with [`SenderInfo`]) or a receiver report, then an SDES and feedback.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compound {
     /// Who reports.
@@ -18,6 +20,8 @@ pub struct Compound {
     /// Canonical name of the reporter (RFC 3550 §6.5.1); written up to 255 bytes of UTF-8, empty
     /// if a received packet had none.
     pub cname: String,
+    /// Feedback packets (RFC 4585 §3.1: behind reports and SDES).
+    pub feedback: Vec<Feedback>,
     /// The reporter leaves (RFC 3550 §6.6).
     pub bye: bool,
 }
@@ -79,6 +83,7 @@ impl Compound {
     /// Length on the wire in bytes.
     #[must_use]
     pub fn wire_bytes(&self) -> usize {
-        self.report_bytes() + self.sdes_bytes() + if self.bye { 8 } else { 0 }
+        let feedback: usize = self.feedback.iter().map(Feedback::wire_bytes).sum();
+        self.report_bytes() + self.sdes_bytes() + feedback + if self.bye { 8 } else { 0 }
     }
 }

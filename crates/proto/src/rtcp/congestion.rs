@@ -1,5 +1,93 @@
-//! Packet metric blocks of congestion control feedback (RFC 8888 §3.1).
+//! Congestion control feedback (RFC 8888 §3.1): what a receiver says of each RTP packet.
+//!
+//! The text counts `num_reports` both ways: sequence numbers "begin_seq to begin_seq+num_reports inclusive",
+//! and 0 for no metric block. Here it is the number of metric blocks, as implementations have it.
 
+use crate::octets::{WireError, at_least, ecn, u16_at, u32_at};
+use crate::packet::Ecn;
+
+/// Metric blocks of one stream at most: a quarter of the sequence numbers.
+pub const MOST_METRICS: usize = 16_384;
+
+/// A report.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CongestionControl {
+    /// Streams that were received.
+    pub streams: Vec<Stream>,
+    /// The instant that arrivals are told relative to: the middle 32 bits of an NTP time, in 1/65536 s.
+    pub timestamp: u32,
+}
+
+/// Packets of one stream.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stream {
+    /// Its SSRC.
+    pub ssrc: u32,
+    /// Sequence number of the first packet.
+    pub begin: u16,
+    /// Packets in the order of their sequence numbers; [`MOST_METRICS`] are written.
+    pub metrics: Vec<Metric>,
+}
+
+impl Stream {
+    fn written(&self) -> &[Metric] {
+        &self.metrics[..self.metrics.len().min(MOST_METRICS)]
+    }
+
+    /// Each packet with its sequence number.
+    pub fn packets(&self) -> impl Iterator<Item = (u16, Metric)> + '_ {
+        self.metrics
+            .iter()
+            .enumerate()
+            .map(|(offset, metric)| (self.begin.wrapping_add(offset as u16), *metric))
+    }
+}
+
+impl CongestionControl {
+    /// Bytes behind the SSRC of the packet's sender.
+    pub(super) fn content_bytes(&self) -> usize {
+        let blocks = self.streams.iter().map(|one| (2 * one.written().len()).next_multiple_of(4));
+        blocks.map(|bytes| 8 + bytes).sum::<usize>() + 4
+    }
+
+    pub(super) fn emit_content(&self, out: &mut Vec<u8>) {
+        for stream in &self.streams {
+            let metrics = stream.written();
+            out.extend_from_slice(&stream.ssrc.to_be_bytes());
+            out.extend_from_slice(&stream.begin.to_be_bytes());
+            out.extend_from_slice(&(metrics.len() as u16).to_be_bytes());
+            out.extend(metrics.iter().flat_map(|metric| metric.to_bits().to_be_bytes()));
+            if metrics.len() % 2 == 1 {
+                out.extend_from_slice(&[0, 0]);
+            }
+        }
+        out.extend_from_slice(&self.timestamp.to_be_bytes());
+    }
+
+    /// Reads what follows the SSRC of the packet's sender.
+    ///
+    /// # Errors
+    /// Truncated bytes, or more metric blocks than a report may have.
+    pub(super) fn parse(mut bytes: &[u8]) -> Result<Self, WireError> {
+        let mut streams = Vec::new();
+        while bytes.len() > 4 {
+            at_least(bytes, 8, "RTCP congestion control feedback")?;
+            let (ssrc, begin, count) = (u32_at(bytes, 0), u16_at(bytes, 4), u16_at(bytes, 6));
+            let count = usize::from(count);
+            if count > MOST_METRICS {
+                return Err(WireError::Malformed("RTCP congestion control feedback count"));
+            }
+            let end = 8 + (2 * count).next_multiple_of(4);
+            at_least(bytes, end, "RTCP congestion control feedback")?;
+            let blocks = bytes[8..8 + 2 * count].chunks_exact(2);
+            let metrics = blocks.map(|block| Metric::from_bits(u16_at(block, 0))).collect();
+            streams.push(Stream { ssrc, begin, metrics });
+            bytes = &bytes[end..];
+        }
+        at_least(bytes, 4, "RTCP congestion control feedback")?;
+        Ok(Self { streams, timestamp: u32_at(bytes, 0) })
+    }
+}
 /// What a report says of one RTP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
@@ -7,8 +95,8 @@ pub enum Metric {
     NotReceived,
     /// Received, with the ECN bits of its IP header.
     Received {
-        /// ECN field, 0 to 3.
-        ecn: u8,
+        /// ECN field.
+        ecn: Ecn,
         /// Arrival relative to the report timestamp.
         arrival: ArrivalOffset,
     },
@@ -41,7 +129,7 @@ impl Metric {
             0x1ffe => ArrivalOffset::OverRange,
             offset => ArrivalOffset::Known(offset),
         };
-        Self::Received { ecn: (bits >> 13 & 3) as u8, arrival }
+        Self::Received { ecn: ecn((bits >> 13 & 3) as u8), arrival }
     }
 
     /// The 16 bits.
@@ -53,25 +141,55 @@ impl Metric {
             ArrivalOffset::Known(offset) if offset <= LARGEST_OFFSET => offset,
             ArrivalOffset::Known(_) | ArrivalOffset::OverRange => 0x1ffe,
         };
-        0x8000 | ((ecn & 3) as u16) << 13 | offset
+        0x8000 | (ecn as u16) << 13 | offset
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ArrivalOffset, Metric};
+    use super::{ArrivalOffset, CongestionControl, Metric, Stream};
+    use crate::packet::Ecn;
 
     #[test]
     fn reads_the_fields_of_section_3_1() {
         let received = |ecn, arrival| Metric::Received { ecn, arrival };
         // R, ECN and offset: 1 11 0001000000000 is half a second with CE.
-        assert_eq!(Metric::from_bits(0xe200), received(3, ArrivalOffset::Known(512)));
-        assert_eq!(Metric::from_bits(0x9ffd), received(0, ArrivalOffset::Known(8189)));
-        assert_eq!(Metric::from_bits(0x9ffe), received(0, ArrivalOffset::OverRange));
-        assert_eq!(Metric::from_bits(0xbfff), received(1, ArrivalOffset::Unavailable));
+        assert_eq!(Metric::from_bits(0xe200), received(Ecn::Ce, ArrivalOffset::Known(512)));
+        assert_eq!(Metric::from_bits(0x9ffd), received(Ecn::NotEct, ArrivalOffset::Known(8189)));
+        assert_eq!(Metric::from_bits(0x9ffe), received(Ecn::NotEct, ArrivalOffset::OverRange));
+        assert_eq!(Metric::from_bits(0xbfff), received(Ecn::Ect1, ArrivalOffset::Unavailable));
         assert_eq!(Metric::from_bits(0x7fff), Metric::NotReceived);
         assert_eq!(Metric::NotReceived.to_bits(), 0);
-        assert_eq!(received(0, ArrivalOffset::Known(8190)).to_bits(), 0x9ffe);
+        assert_eq!(received(Ecn::NotEct, ArrivalOffset::Known(8190)).to_bits(), 0x9ffe);
+    }
+
+    /// Two streams, one with an odd number of packets, written by hand after the figure of §3.1.
+    #[test]
+    fn the_figure_of_section_3_1() {
+        let metric = |bits| Metric::from_bits(bits);
+        let report = CongestionControl {
+            streams: vec![
+                Stream { ssrc: 0x0102_0304, begin: 0xffff, metrics: vec![metric(0x8200); 3] },
+                Stream { ssrc: 5, begin: 7, metrics: vec![] },
+            ],
+            timestamp: 0xaabb_ccdd,
+        };
+        let bytes = [
+            1, 2, 3, 4, 0xff, 0xff, 0, 3, 0x82, 0, 0x82, 0, 0x82, 0, 0, 0, // the first
+            0, 0, 0, 5, 0, 7, 0, 0, // the second
+            0xaa, 0xbb, 0xcc, 0xdd,
+        ];
+        let mut out = Vec::new();
+        report.emit_content(&mut out);
+        assert_eq!((out.as_slice(), report.content_bytes()), (&bytes[..], bytes.len()));
+        assert_eq!(CongestionControl::parse(&bytes).as_ref(), Ok(&report));
+        let sequences: Vec<_> = report.streams[0].packets().map(|(number, _)| number).collect();
+        assert_eq!(sequences, [0xffff, 0, 1]);
+        for end in 0..bytes.len() {
+            // Cut after the first block it is a whole report with a timestamp of the next one's bytes.
+            let cut = CongestionControl::parse(&bytes[..end]);
+            assert_eq!(cut.is_ok(), matches!(end, 4 | 20), "{end}");
+        }
     }
 
     #[test]

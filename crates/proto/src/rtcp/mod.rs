@@ -1,16 +1,21 @@
-//! RTCP, the reports beside RTP (RFC 3550 §6): what a compound packet holds ([`Compound`]) and
-//! when one is due and what it says ([`Session`]).
+//! RTCP, the reports beside RTP (RFC 3550 §6): what a compound packet holds ([`Compound`]), when one
+//! is due and what it says ([`Session`]), feedback messages ([`Feedback`]), and what became of each
+//! packet, for controllers that ask ([`PacketReport`]).
 //!
 //! Reports are made from an [`rtp::Sender`](crate::rtp::Sender) and an
 //! [`rtp::Receiver`](crate::rtp::Receiver) and turned into bytes by [`wire`](crate::wire::rtcp).
 
-pub mod ccfb;
 mod compound;
+pub mod congestion;
+pub mod feedback;
 mod interval;
 mod ntp;
+pub mod packet_report;
 mod session;
 pub mod wire;
 
 pub use compound::{Compound, MAX_REPORTS, ReportBlock, SenderInfo};
+pub use feedback::{Feedback, Message, PSFB, RTPFB};
 pub use ntp::NtpTime;
+pub use packet_report::{PacketReport, ReceivedPackets, SentPackets};
 pub use session::{Config, Session};

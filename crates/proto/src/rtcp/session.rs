@@ -297,6 +297,7 @@ impl Session {
             sender: info,
             reports: block.into_iter().collect(),
             cname: self.cname.clone(),
+            feedback: Vec::new(),
             bye,
         }
     }

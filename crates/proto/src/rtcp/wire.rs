@@ -1,7 +1,7 @@
 //! The compound RTCP packet (RFC 3550 §6.1 to §6.6).
 
 use crate::octets::{WireError, at_least, u16_at, u32_at};
-use crate::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
+use crate::rtcp::{Compound, Feedback, NtpTime, PSFB, RTPFB, ReportBlock, SenderInfo};
 
 const VERSION: u8 = 2;
 // RFC 3550 §12.1: packet types.
@@ -14,10 +14,11 @@ const CNAME: u8 = 1;
 const REPORT_BLOCK: usize = 24;
 const SENDER_INFO: usize = 20;
 
-/// Appends the compound packet: SR or RR, SDES, and BYE if it says so.
+/// Appends the compound packet: SR or RR, SDES, feedback, and BYE if it says so.
 pub fn emit(compound: &Compound, out: &mut Vec<u8>) {
     emit_report(compound, out);
     emit_sdes(compound, out);
+    compound.feedback.iter().for_each(|feedback| feedback.emit(out));
     if compound.bye {
         emit_header(1, BYE, 8, out);
         out.extend_from_slice(&compound.ssrc.to_be_bytes());
@@ -25,7 +26,7 @@ pub fn emit(compound: &Compound, out: &mut Vec<u8>) {
 }
 
 /// RFC 3550 §6.4.1: the length counts 32-bit words less one.
-fn emit_header(count: usize, packet_type: u8, bytes: usize, out: &mut Vec<u8>) {
+pub(super) fn emit_header(count: usize, packet_type: u8, bytes: usize, out: &mut Vec<u8>) {
     let [high, low] = ((bytes / 4 - 1) as u16).to_be_bytes();
     out.extend_from_slice(&[VERSION << 6 | count as u8, packet_type, high, low]);
 }
@@ -71,8 +72,8 @@ struct Part<'a> {
     content: &'a [u8],
 }
 
-/// Reads a compound packet. Packets of other types in it (APP, feedback, XR) are passed over, and
-/// so are items that speak of other sources than the reporter.
+/// Reads a compound packet. Packets of other types in it (APP, XR) are passed over, and so are items
+/// that speak of other sources than the reporter.
 ///
 /// # Errors
 /// Truncated or malformed bytes (the checks of RFC 3550 A.2).
@@ -91,6 +92,11 @@ pub fn parse(bytes: &[u8]) -> Result<Compound, WireError> {
             SR | RR => parse_report(&part, &mut compound)?,
             SDES => parse_sdes(&part, &mut compound)?,
             BYE => parse_bye(&part, &mut compound)?,
+            RTPFB | PSFB => compound.feedback.push(Feedback::parse(
+                part.packet_type,
+                part.count as u8,
+                part.content,
+            )?),
             _ => {}
         }
         rest = behind;

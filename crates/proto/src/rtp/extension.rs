@@ -150,6 +150,8 @@ impl<'a> Iterator for Elements<'a> {
 #[cfg(test)]
 mod tests {
     use super::{Element, Extension};
+    use crate::octets::Hints;
+    use crate::rtp::wire;
 
     fn ids(profile: u16, data: &[u8]) -> Vec<(u8, Vec<u8>)> {
         let extension = Extension::new(profile, data.to_vec()).unwrap();
@@ -177,6 +179,31 @@ mod tests {
             [(1, vec![]), (15, vec![7]), (255, vec![8])]
         );
         assert_eq!(ids(0x1234, &[1, 0, 0, 0]), []);
+    }
+
+    /// RFC 3550 §5.3.1: behind the fixed header, and no part of the payload.
+    #[test]
+    fn a_packet_carries_it() {
+        let packet = crate::rtp::Packet {
+            payload_type: 96,
+            marker: false,
+            sequence: 1,
+            timestamp: 2,
+            ssrc: 3,
+            payload: crate::packet::Payload::Real(bytes::Bytes::from_static(&[7, 8])),
+        };
+        let extension = Extension::one_byte(&[Element { id: 1, data: &[0x55] }]).unwrap();
+        let mut out = Vec::new();
+        wire::emit_extended(&packet, Some(&extension), &mut out);
+        let head = [0x90, 96, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3];
+        assert_eq!(out, [&head[..], &[0xbe, 0xde, 0, 1, 0x10, 0x55, 0, 0, 7, 8]].concat());
+        let out = bytes::Bytes::from(out);
+        let read = wire::parse_extended(&out, Hints::default()).unwrap();
+        assert_eq!(read, (packet.clone(), Some(extension)));
+        assert_eq!(wire::parse(&out, Hints::default()), Ok(packet));
+        for end in 0..20 {
+            assert!(wire::parse_extended(&out.slice(..end), Hints::default()).is_err());
+        }
     }
 
     #[test]

@@ -5,11 +5,12 @@
 //! timestamp from the `Sender`, and arriving packets are judged and counted by the `Receiver`.
 //! Nothing here plays, queues or sends.
 
-pub mod extension;
+mod extension;
 mod receiver;
 mod sender;
 pub mod wire;
 
+pub use extension::{Element, Elements, Extension};
 pub use receiver::{Arrival, Receiver, Reception};
 pub use sender::Sender;
 

@@ -51,6 +51,7 @@ mod rfc4341_window;
 mod rfc4342_receiver;
 mod rfc4342_sender;
 mod rfc4571;
+mod rfc4585;
 mod rfc4828;
 mod rfc4960_ecn;
 mod rfc5348_receiver;

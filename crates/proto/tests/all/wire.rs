@@ -93,7 +93,14 @@ fn compound() -> impl Strategy<Value = Compound> {
     });
     let blocks = prop::collection::vec(block(), 0..=31);
     (any::<u32>(), prop::option::of(info), blocks, "\\PC{0,60}", any::<bool>()).prop_map(
-        |(ssrc, sender, reports, cname, bye)| Compound { ssrc, sender, reports, cname, bye },
+        |(ssrc, sender, reports, cname, bye)| Compound {
+            ssrc,
+            sender,
+            reports,
+            cname,
+            bye,
+            ..Compound::default()
+        },
     )
 }
 

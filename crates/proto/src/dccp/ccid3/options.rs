@@ -123,8 +123,8 @@ pub enum RttEstimate {
     NoNumber,
 }
 
-/// Appends RTT Estimate in the shortest form (RFC 6323 §3.2.1): microseconds, rounded up and at least 1; 0 where
-/// there is no estimate, and the greatest number for one that is greater.
+/// Appends RTT Estimate in the shortest form (RFC 6323 §3.2.1): microseconds, rounded up and at least 1; 0
+/// where there is no estimate, and the greatest number for one that is greater.
 pub fn push_rtt_estimate(out: &mut Options, rtt: Option<Duration>) {
     let micros = rtt.map_or(0, |rtt| rtt.as_nanos().div_ceil(1000).max(1));
     let value = three(micros);
