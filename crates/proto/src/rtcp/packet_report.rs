@@ -1,5 +1,5 @@
-//! What became of each RTP packet: the one type by which congestion control of media is told, and both ends
-//! of RFC 8888, whose reports it is made from.
+//! What became of each RTP packet: the type that a controller of media takes, and both ends of RFC 8888,
+//! whose reports it is made from.
 
 use std::collections::VecDeque;
 
@@ -73,8 +73,8 @@ impl SentPackets {
         }
     }
 
-    /// What a report says of this stream's packets, in the order of sending. Packets that are not remembered are
-    /// left out.
+    /// What a report says of this stream's packets, in the order of sending. Packets that are not
+    /// remembered are left out.
     pub fn on_report(&mut self, report: &CongestionControl, ssrc: u32) -> Vec<PacketReport> {
         let clock = self.unwrap(report.timestamp);
         let streams = report.streams.iter().filter(|stream| stream.ssrc == ssrc);
