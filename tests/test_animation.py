@@ -126,7 +126,7 @@ def test_where_there_is_none_a_word_says_why(folder):
 
     none = run(**{"record.animation.packets": 0})
     assert shown(none) == "the scenario asks for none (record.animation.packets = 0)."
-    assert f"no animation of packets here: {shown(none)}" in single.html(none)
+    assert f"No animation of packets: {shown(none)}" in single.html(none)
     crowded = shown(run(**{"record.animation": {"from": "3s", "packets": 3}}))
     assert crowded == "more packets are on their way at once than can be shown, which is 3."
     before = {"from": "0s", "to": "1ns", "packets": 100}

@@ -159,7 +159,7 @@ def test_what_was_said_and_heard_can_be_played(browser, reports, result):
         said = audios[0]
         said.evaluate("a => a.play()")
         until(lambda: said.evaluate("a => a.currentTime") > 0.3)
-        assert "said" in visit.page.inner_text(".now")
+        assert "reference" in visit.page.inner_text(".now")
         assert visit.page.evaluate("parseFloat(document.querySelector('.head').style.left)") > 0
 
 

@@ -55,7 +55,7 @@ def test_a_call_without_a_recording_has_its_card_and_says_why_it_is_silent(silen
     card, other = re.findall(r'<article class="call".*?</article>', html, re.DOTALL)
     row = silent.flows.filter(name="call").row(0, named=True)
     assert f"<b>{row['mos']:.2f}</b>" in card
-    assert "names no recording" in card
+    assert "has no recording" in card
     assert "<audio" not in card
     found = re.search(r'class="strip" data-call="(.*?)"', card)
     fates = json.loads(unescape(found.group(1)))["fates"]
@@ -66,7 +66,7 @@ def test_a_call_without_a_recording_has_its_card_and_says_why_it_is_silent(silen
 def test_a_page_of_silent_calls_promises_no_sound(folder):
     alone = talkspurt.run(folder / "silent.toml", set={"flows.tcp-call.source": SPEECH_OF_NOBODY})
     html = single.html(alone)
-    assert "What it sounds like" not in html
+    assert "<h2>Audio</h2>" not in html
     assert html.count('class="strip"') == 2
     sounds = calls.Sounds(calls=calls.MOST_CALLS - 1)
     assert len(calls.calls_of(alone, sounds)) == 1
@@ -82,7 +82,7 @@ def test_a_study_with_silent_calls_has_a_report(folder):
 
 def test_the_report_says_where_the_bytes_go(result):
     (table,) = re.findall(
-        r"<table>\n<caption>Where the bytes go.*?</table>", single.html(result), re.DOTALL
+        r"<table>\n<caption>Bytes by layer.*?</table>", single.html(result), re.DOTALL
     )
     row = next(row for row in table.split("<tr>") if "</svg>call</th>" in row)
     # 160, 12, 8 and 20 bytes of 200.
@@ -134,7 +134,7 @@ def test_a_table_that_is_cut_says_so(study, monkeypatch):
     html = study_report.html(study)
     assert "The first 2 of 6 rows" in html
     assert "The first 2 of 3 rows" in html  # of the differences
-    every = html[html.index("<caption>Every setting") :]
+    every = html[html.index("<caption>All settings") :]
     assert every[: every.index("</table>")].count("<tr>") == 1 + 2
 
 

@@ -1,17 +1,17 @@
-// The packets of a stretch of the run, moving: what waits stands as a stack beside its link, what is
-// on its way is a bar as long as its transmission lasts, what is dropped falls. Everything shown is
-// a function of one instant, so that the slider, the buttons and the clock all end in `show`.
-// The rows come as columns in base64 in #animation, in order of arrival at the link; times are ticks
-// since the first.
+// Animates the packets of an interval of the run: waiting packets form a stack next to their link, a
+// packet in transit is a bar whose length is its transmission time, and a dropped packet falls. The
+// picture is a function of one instant, so that the slider, the buttons and the clock all call `show`.
+// #animation contains the rows as base64 columns, ordered by arrival at the link; times are ticks
+// since the first row.
 
 const data = JSON.parse(document.getElementById("animation").textContent);
 const NEVER = 2 ** 32 - 1;
 const SPEEDS = [1, 0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 0.005, 0.002, 0.001, 1e-4, 1e-5];
-const FALL_S = 0.9; // as the reader's clock goes
+const FALL_S = 0.9; // in real time
 const STEPS = 2000; // of the slider
-const SMALL_BYTES = 100; // acknowledgements and the like are thinner
+const SMALL_BYTES = 100; // acknowledgements and other small packets are thinner
 const THICK = { lane: [3, 6], stack: [7, 13] };
-const ASIDE = { lane: 4.5, stack: 10, drop: 15 }; // from the middle of the link; of a drop, from its stack's
+const ASIDE = { lane: 4.5, stack: 10, drop: 15 }; // from the middle of the link; for a drop, from the middle of its stack
 const stage = document.querySelector(".stage");
 
 function ink(name) {
@@ -36,11 +36,11 @@ const toTicks = (seconds) => (seconds * 1e9 - data.base_ns) / data.tick_ns;
 const toSeconds = (ticks) => (data.base_ns + ticks * data.tick_ns) / 1e9;
 const dropped = (i) => data.fates[rows.fate[i]] !== "received" && rows.ended[i] !== NEVER;
 
-/** Whether packet `i` waits, flies or is gone at `t`: by the instants the run gave it, no more. */
+/** Whether packet `i` waits or is in transit at `t`, by the recorded instants only. */
 const waits = (i, t) => rows.enqueued[i] <= t && t < rows.dequeued[i] && t < rows.ended[i];
 const flies = (i, t) => rows.dequeued[i] <= t && t < rows.ended[i];
 
-/** A lane: a link's corners with the way to each, and what stands on it at the moment. */
+/** A lane: the corners of a link with the distance to each, and the packets currently on it. */
 function laneOf(place) {
   const { points } = place;
   const ways = [0];
@@ -50,7 +50,7 @@ function laneOf(place) {
   return { ...place, ways, length: ways.at(-1), most: 1, queue: [], flying: [] };
 }
 
-/** The straight part of a lane that has a place so far along. */
+/** The index of the straight part of a lane at a distance from its start. */
 function partOf(lane, way) {
   let part = 0;
   while (part < lane.points.length - 2 && lane.ways[part + 1] < way) part++;
@@ -64,7 +64,7 @@ const parts = Object.fromEntries([...stage.querySelectorAll("[data-part]")].map(
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 const lanes = data.lanes.map((place) => (place.points ? laneOf(place) : null));
 const laneOfLink = data.links.map((link) => lanes[link.lane]);
-const stackOfLink = data.links.map((link) => lanes[link.stack]); // where its queue stands
+const stackOfLink = data.links.map((link) => lanes[link.stack]); // where its queue is drawn
 const [start, end] = [toTicks(data.from), toTicks(data.to)];
 const sending = Float64Array.from(rows.bytes, (bytes, i) => ticksToSend(i, bytes));
 const flows = data.flows;
@@ -72,7 +72,7 @@ const colours = [...new Set(flows.map((flow) => flow.colour))];
 const colourOf = flows.map((flow) => flow.colour);
 const state = { t: start, world: 0, speed: 1, playing: false, drops: [] };
 
-/** Whether a packet's instants say how long it was on its way; in the air until it was given up, too. */
+/** Whether the recorded instants give the time in transit, also on a radio channel until the packet was abandoned. */
 function timed(i) {
   const still = rows.dequeued[i] === NEVER || rows.ended[i] === NEVER;
   return !still && (!dropped(i) || data.links[rows.link[i]].delay_s === 0);
@@ -84,7 +84,7 @@ function ticksToSend(i, bytes) {
   return timed(i) ? Math.min(ticks, rows.ended[i] - rows.dequeued[i]) : ticks;
 }
 
-/** How far along its link a packet's two ends are, 0 to 1. */
+/** The positions of a packet's two ends on its link, 0 to 1. */
 function ends(i, t) {
   const delay = (data.links[rows.link[i]].delay_s * 1e9) / data.tick_ns;
   const travel = Math.max(timed(i) ? rows.ended[i] - rows.dequeued[i] - sending[i] : delay, 1e-9);
@@ -93,7 +93,7 @@ function ends(i, t) {
   return [share(gone - sending[i]), share(gone)];
 }
 
-// What waits longest in a lane sets how high one packet stands there.
+// The longest queue of a lane determines the height of one packet in it.
 function measureQueues() {
   const changes = [];
   for (let i = 0; i < count; i++) {
@@ -123,7 +123,7 @@ function fit() {
   state.place = [scale, 0, 0, scale, -left * scale, -top * scale];
 }
 
-/** Lays the pen along a straight part of a lane: x is the way, and up is aside, to the left. */
+/** Aligns the pen with a straight part of a lane: x is the distance, and up is to the left of the lane. */
 function along(lane, part) {
   const [[ax, ay], [bx, by]] = lane.points.slice(part, part + 2);
   pen.setTransform(...state.place);
@@ -165,7 +165,7 @@ function paintFlying(lane, t) {
     for (const i of lane.flying) {
       let [tail, head] = ends(i, t);
       [tail, head] = [tail * lane.length, head * lane.length];
-      if (head - tail > 2) tail += 0.8; // a gap to the packet behind
+      if (head - tail > 2) tail += 0.8; // a gap to the following packet
       else [tail, head] = [Math.max(0, head - 2), Math.max(head, 2)];
       [tail, head] = [Math.max(tail, least), Math.min(head, most)];
       if (head <= tail) continue;
@@ -192,19 +192,19 @@ function paintQueue(lane) {
   pen.fillText(lane.queue.length, 0, 0);
 }
 
-/** Stands the pen upright at a place given along a lane. */
+/** Moves the pen to a position on a lane without rotation. */
 function upright(x, y) {
   const to = pen.getTransform().transformPoint({ x, y });
   pen.setTransform(state.place[0], 0, 0, state.place[3], to.x, to.y);
 }
 
-/** A dropped packet: a cross where it was lost, beside those that wait, and the packet falling from there. */
+/** A dropped packet: a cross where it was lost, next to the waiting packets, and the packet falling from there. */
 function paintDrop(i, share) {
   const flew = rows.dequeued[i] <= rows.ended[i];
   const lane = (flew ? laneOfLink : stackOfLink)[rows.link[i]];
   const way = flew ? ends(i, rows.ended[i])[1] * lane.length : lane.stack;
   along(lane, partOf(lane, way));
-  const onwards = pen.getTransform().a < 0 ? -1 : 1; // to the side away from the stack
+  const onwards = pen.getTransform().a < 0 ? -1 : 1; // away from the stack
   if (flew) upright(way, -ASIDE.lane);
   else upright(way + ASIDE.drop, -ASIDE.stack - lane.queue.length * lane.step);
   pen.globalAlpha = 1 - share ** 2;
@@ -221,7 +221,7 @@ function paintDrop(i, share) {
   pen.globalAlpha = 1;
 }
 
-/** Under the slider: how many packets wait in this network, and where packets are dropped. */
+/** The timeline: the number of waiting packets in this network, and the times of drops. */
 function paintCourse() {
   const { course } = parts;
   const ratio = window.devicePixelRatio || 1;
@@ -252,7 +252,7 @@ function show(ticks) {
   const lost = state.drops.filter((i) => rows.ended[i] <= state.t).length;
   const words = `${toSeconds(state.t).toFixed(digits)} s`;
   parts.time.textContent = words;
-  parts.now.textContent = `${waiting} waiting, ${flying} on their way, ${lost} of ${state.drops.length} dropped`;
+  parts.now.textContent = `${waiting} waiting, ${flying} in transit, ${lost} of ${state.drops.length} dropped`;
   parts.slider.value = Math.round(((state.t - start) / (end - start)) * STEPS);
   parts.slider.setAttribute("aria-valuetext", words);
 }
@@ -275,7 +275,7 @@ function play(on) {
   requestAnimationFrame(tick);
 }
 
-/** To the next drop, or to the one before; there time stands still. */
+/** Goes to the next or the previous drop and pauses. */
 function step(by) {
   play(false);
   const times = state.drops.map((i) => rows.ended[i]);
@@ -299,7 +299,7 @@ function legend() {
   );
 }
 
-/** The fastest at which those seen on their way, at any instant, need a second for it in the mean. */
+/** The highest speed at which the packets in transit at an instant take at least a second on average. */
 function calmSpeed() {
   let [sum, squares] = [0, 0];
   for (let i = 0; i < count; i++) {
@@ -357,7 +357,7 @@ if (state.drops.length) show(rows.ended[state.drops[0]]);
 new ResizeObserver(redraw).observe(stage);
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 
-/** What stands where at an instant, for whoever asks the page: the tests do. */
+/** The state at an instant, for tests. */
 stage.animation = {
   rows: count,
   from: data.from,

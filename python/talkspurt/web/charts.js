@@ -1,5 +1,5 @@
-// The charts over time, drawn by uPlot: one cursor for all, the page's own ink, redrawn when the
-// page changes width or turns dark.
+// The charts over time, drawn by uPlot with a shared cursor and the colours of the page. They are
+// redrawn when the page changes its width or the colour scheme changes.
 
 const charts = JSON.parse(document.getElementById("charts").textContent);
 const HEIGHT = 220;
@@ -26,7 +26,7 @@ function shown(value) {
   return Math.abs(value) >= 100 ? value.toFixed(0) : value.toPrecision(3);
 }
 
-/** Ink is the page's own, so that it can be seen in the dark. */
+/** "ink" is the text colour of the page, which is visible in both colour schemes. */
 function colour(line) {
   return line.colour === "ink" ? ink("--ink") : line.colour;
 }
@@ -59,7 +59,7 @@ function options(chart, width) {
   };
 }
 
-/** The line of a legend as it is drawn: colour and dashes, as in the rest of the page. */
+/** The line of a legend entry, with colour and dashes as in the rest of the page. */
 function swatch(line) {
   const svg = (name, attributes) => {
     const element = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -78,7 +78,7 @@ function draw(place) {
   const data = [chart.x, ...chart.lines.map((line) => line.values)];
   const plot = new uPlot(options(chart, place.clientWidth), data, place);
   const markers = plot.root.querySelectorAll(".u-legend .u-marker");
-  chart.lines.forEach((line, i) => markers[i + 1].replaceWith(swatch(line))); // the first is time's
+  chart.lines.forEach((line, i) => markers[i + 1].replaceWith(swatch(line))); // the first belongs to time
   drawn.set(place, plot);
 }
 

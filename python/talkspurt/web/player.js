@@ -1,5 +1,5 @@
-// The players: two recordings of one call, one place in both, and the waveforms they are heard in.
-// The page carries each recording once, as base64 in #wavs; here it becomes a Blob and samples.
+// The players: two recordings of one call with a common playback position, and their waveforms.
+// The page contains each recording once, as base64 in #wavs; it is converted to a Blob and samples here.
 
 const wavs = JSON.parse(document.getElementById("wavs").textContent);
 const fateColours = JSON.parse(document.getElementById("fate-colours").textContent);
@@ -21,7 +21,7 @@ function ink(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Draws the largest swing of the samples in each pixel column, around the middle of a band. */
+/** Draws the range of the samples in each pixel column, around the middle of a band. */
 function drawWave(pen, samples, width, top, height, colour) {
   const middle = top + height / 2;
   const loudest = samples.reduce((most, s) => Math.max(most, Math.abs(s)), 1);
@@ -40,7 +40,7 @@ function drawWave(pen, samples, width, top, height, colour) {
   }
 }
 
-/** Fits a canvas to the screen's pixels; its pen, width and height, or nothing when hidden. */
+/** Fits a canvas to the pixels of the screen. Returns its pen, width and height, or null if it is hidden. */
 function fitted(canvas) {
   const ratio = window.devicePixelRatio || 1;
   const width = Math.round(canvas.clientWidth * ratio);
@@ -51,14 +51,14 @@ function fitted(canvas) {
   return { pen: canvas.getContext("2d"), width, height, ratio };
 }
 
-/** Draws again whenever the canvas changes width or the page turns dark. */
+/** Redraws when the canvas changes its width or the colour scheme changes. */
 function keepDrawn(canvas, draw) {
   new ResizeObserver(draw).observe(canvas);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
   draw();
 }
 
-/** Draws one cell per frame; what is not heard is never thinner than a pixel. */
+/** Draws one cell per frame; cells of frames that were not played are at least one pixel wide. */
 function drawFates(pen, call, width, top, height) {
   const frames = call.fates.reduce((sum, [, count]) => sum + count, 0);
   pen.fillStyle = ink("--cell");
@@ -101,7 +101,7 @@ class Player {
     keepDrawn(this.canvas, () => this.draw());
   }
 
-  /** One side starts: everything else on the page falls silent, and it goes on where we were. */
+  /** One side starts: all other audio on the page pauses, and playback continues at the common position. */
   started(audio) {
     for (const other of document.querySelectorAll("audio")) if (other !== audio) other.pause();
     const other = this.audios.find((a) => a !== audio);
@@ -139,7 +139,7 @@ class Player {
     const share = audio.duration ? audio.currentTime / audio.duration : 0;
     this.head.style.left = `${share * 100}%`;
     this.head.classList.add("on");
-    const side = audio === this.audios[0] ? "said" : "heard";
+    const side = audio === this.audios[0] ? "reference" : "degraded";
     const fate = fateAt(this.call, audio.currentTime).replace("_", " ");
     this.now.textContent = `${side} · ${audio.currentTime.toFixed(1)} s · frame ${fate}`;
   }
