@@ -185,7 +185,7 @@ def test_a_program_is_built_anew_for_other_sources_or_flags(monkeypatch, tmp_pat
 
 def test_a_page_of_nothing_is_a_page():
     text = page.page(Results(Path("nowhere"), "of", {}), (0.0, 0.0, 0.0))
-    assert "How it is built" in text
+    assert "## Build" in text
     lines = text.splitlines()
     rules = [number for number, line in enumerate(lines) if line.startswith("|---")]
     assert len(rules) > 5

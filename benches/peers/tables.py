@@ -48,8 +48,8 @@ def alone(results: Results) -> str:
             f"{1e3 * median(run['said']['set_up_s'] for run in runs):.1f}",
         ])  # fmt: skip
     return table(
-        "workload | what | simulated | M hops | CPU s | M hops / CPU s | instructions a hop | "
-        "peak MB | set-up, ms of CPU",
+        "workload | description | simulated | M hops | CPU s | M hops / CPU s | "
+        "instructions per hop | peak MB | set-up, ms of CPU",
         rows,
     )
 
@@ -58,7 +58,7 @@ def asked(results: Results) -> str:
     """What is asked beside speed: memory, set-up and instructions, of which less is better."""
     rows = []
     for words, workload, what, must, aim in (
-        ("instructions a hop of W1", "w1", "instructions", 800.0, 550.0),
+        ("instructions per hop of W1", "w1", "instructions", 800.0, 550.0),
         ("peak memory of W1, MB", "w1", "peak_mb", 10, 6),
         ("peak memory of W5-1000, MB", "w5-1000", "peak_mb", 60, 30),
         ("set-up of W5-1000, s of CPU", "w5-1000", "set_up_s", 0.1, 0.02),
@@ -71,7 +71,7 @@ def asked(results: Results) -> str:
             continue
         met = "aim met" if reached <= aim else "met" if reached <= must else "**not met**"
         rows.append([words, f"{must:g}", f"{aim:g}", f"{reached:.4g}: {met}"])
-    return table("of which less is better | asked | aim | measured", rows)
+    return table("lower is better | required | aim | measured", rows)
 
 
 def verdict(bar: Bar, reached: float) -> str:
@@ -81,7 +81,7 @@ def verdict(bar: Bar, reached: float) -> str:
     if reached >= bar.aim:
         return f" (aim {bar.aim:g}: met)"
     met = "met" if reached >= bar.must else "**not met**"
-    return f" (asked {bar.must:g}: {met}; aim {bar.aim:g})"
+    return f" (required {bar.must:g}: {met}; aim {bar.aim:g})"
 
 
 def called(workload: str) -> str:
@@ -132,8 +132,8 @@ def peers(results: Results) -> str:
             + f"{median(pair['there']['peak_mb'] for pair in outcome.pairs):.0f}",
         ])  # fmt: skip
     return table(
-        "workload | beside | simulated | noise | ratio | asked | CPU s here | there | "
-        "hops here | there | lost here | there | peak MB there",
+        "workload | compared with | simulated | noise | ratio | required | CPU s, talkspurt | "
+        "other | hops, talkspurt | other | lost, talkspurt | other | peak MB, other",
         rows,
     )
 
@@ -171,8 +171,8 @@ def records(results: Results) -> str:
             f"{written / there['said']['hops']:.0f}",
         ])  # fmt: skip
     return table(
-        "written as | CPU s | CPU s of ns-2's trace | ratio | M hops / CPU s | MB on disk | "
-        "bytes a hop",
+        "format | CPU s | CPU s of ns-2's trace | ratio | M hops / CPU s | MB on disk | "
+        "bytes per hop",
         rows,
     )
 
@@ -198,8 +198,8 @@ def watches(results: Results) -> str:
             f"{more:.1f}", f"{written / said['hops']:.0f}" if written else "–",
         ])  # fmt: skip
     return table(
-        "recorded | instructions a hop | more than nothing | CPU s | times nothing | peak MB | "
-        "bytes a hop in memory | on disk",
+        "recorded | instructions per hop | additional | CPU s | ratio | peak MB | "
+        "bytes per hop in memory | on disk",
         rows,
     )
 
@@ -222,14 +222,14 @@ def growth(results: Results) -> str:
                 f"{1e9 * cpu / said['hops']:.0f}", f"{peak:.1f}",
                 f"{1e3 * median(one['said']['set_up_s'] for one in costs):.1f}",
             ])  # fmt: skip
-    said = "M hops | CPU s | ns a hop | peak MB | set-up, ms of CPU"
+    said = "M hops | CPU s | ns per hop | peak MB | set-up, ms of CPU"
     found = table(f"run | {said}", rows)
     few, many = (each_hop(results, flows) for flows in (10, 1000))
     if few and many:
         met = "met" if many <= 4 * few else "**not met**"
         found += (
-            f"\n\nA hop costs {many / few:.1f} times as much at 1000 flows as at 10 (asked at most "
-            f"4: {met}; aim 3)."
+            f"\n\nA hop takes {many / few:.1f} times as much CPU time with 1000 flows as with 10 "
+            f"(required: at most 4: {met}; aim 3)."
         )
     return found
 
@@ -258,8 +258,8 @@ def builds(results: Results) -> str:
             *(f"{count:,.0f}" if count else "–" for count in counts),
         ])  # fmt: skip
     return table(
-        "workload | simulated | M hops / CPU s, release | as given out | "
-        "instructions a hop, release | as given out",
+        "workload | simulated | M hops / CPU s, release | distributed | "
+        "instructions per hop, release | distributed",
         rows,
     )
 
