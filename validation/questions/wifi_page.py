@@ -333,7 +333,8 @@ def start(page: Page, wire: Asked, traces: Traces) -> None:
         "In slow start 200 packets wait long before a thousand do, and a sender that learns of "
         "the queue by a loss waits once more: the packet behind the lost one has the full queue "
         "before it. From the moment 200 packets wait (a mean over 100 ms) it takes "
-        f"{late[0].show(2)} s until the sender hears by a loss at 1000, and {late[1].show(2)} s by a mark.",
+        f"{late[0].show(2)} s until the sender hears by a loss at 1000, and {late[1].show(2)} s by "
+        "a mark.",
         late[1].high < late[0].low,
     )
     rfc = some(wire.rows, signal="marks", ends="rfc")
