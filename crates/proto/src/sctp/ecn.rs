@@ -67,7 +67,7 @@ impl Sctp {
             }
             self.ecn.reduced = Some(self.tx.highest());
         }
-        let lowest = self.ecn.reduced.unwrap_or(tsn).wire();
+        // "the TSN number that was sent in the ECNE chunk"
         self.control.push_back((path, Chunk::Cwr { lowest }));
     }
 }

@@ -153,7 +153,7 @@ fn appendix_a_the_window_is_halved_once_for_what_was_in_flight() {
             _ => None,
         })
         .collect();
-    assert_eq!(answered, [last, last, last]);
+    assert_eq!(answered, [last, last, last - 1]);
     // One for what was never sent is not believed.
     pair.forge(Client, tag, vec![Chunk::Ecne { lowest: last + 100 }]);
     assert_eq!(pair.client.sctp.window(PathId(0)), Some((half, Some(half))));
