@@ -15,6 +15,7 @@ use dissector::{
 use talkspurt_proto::body::Body;
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{BodyId, Ecn, IpVersion, Packet, Payload, Quote};
+use talkspurt_proto::rtcp::feedback::{Feedback, IntraRequest, Lost, Message, RateLimit, Slice};
 use talkspurt_proto::rtcp::{Compound, NtpTime, ReportBlock, SenderInfo};
 use talkspurt_proto::tcp::{Flags, SackBlocks, Segment};
 use talkspurt_proto::time::Instant;
@@ -144,7 +145,7 @@ fn sender_report() -> Compound {
             delay_since_last_sr: 0x0005_4000,
         }],
         cname: "caller@10.0.0.1".into(),
-        bye: false,
+        ..Compound::default()
     }
 }
 fn receiver_report() -> Compound {
@@ -231,6 +232,53 @@ fn reports_over_udp_share_the_port() {
         assert_eq!(rows[1..], [SENDER_REPORT, RECEIVER_REPORT]);
         assert_eq!(fields(&path, &["rtp.seq"]).concat(), ["1", "", ""]);
     });
+}
+
+/// Feedback messages behind a report, field by field.
+#[test]
+fn feedback_is_read() {
+    if !tshark_is_here() {
+        return;
+    }
+    let messages = [
+        Message::Nack { media: 7, lost: Lost::list(&[100, 101, 116]) },
+        Message::RateRequest(vec![RateLimit { ssrc: 7, bps: 2_500_000, overhead: 40 }]),
+        Message::PictureLoss { media: 7 },
+        Message::SliceLoss { media: 7, slices: vec![Slice { first: 1, count: 22, picture: 5 }] },
+        Message::FullIntra(vec![IntraRequest { ssrc: 7, sequence: 9 }]),
+    ];
+    let feedback = messages.map(|message| Feedback { sender: 0xdead_beef, message });
+    let compound = Compound { feedback: feedback.into(), ..sender_report() };
+    let body = Body::Udp(Frame::Rtcp(Box::new(compound)));
+    let path = capture("feedback", IpVersion::V4, MEDIA_PORT, &[(0, false, body)]);
+    assert_clean(&path);
+    let names = [
+        "rtcp.pt",
+        "rtcp.rtpfb.fmt",
+        "rtcp.psfb.fmt",
+        "rtcp.rtpfb.nack_pid",
+        "rtcp.rtpfb.nack_blp",
+        "rtcp.rtpfb.tmmbr.fci.exp",
+        "rtcp.rtpfb.tmmbr.fci.mantissa",
+        "rtcp.rtpfb.tmmbr.fci.measuredoverhead",
+        "rtcp.psfb.fir.sli.number",
+        "rtcp.psfb.fir.fci.csn",
+        "rtcp.length_check",
+    ];
+    let row = [
+        "200,202,205,205,206,206,206",
+        "1,3",
+        "1,2,4",
+        "100,101,116",
+        "0x8001",
+        "5",
+        "78125",
+        "40",
+        "22",
+        "9",
+        "1",
+    ];
+    assert_eq!(fields(&path, &names), [row]);
 }
 
 /// A connection as a capture sees it: both directions' sequence numbers, one tick a segment.
