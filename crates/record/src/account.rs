@@ -1,5 +1,5 @@
-//! The books of one direction of a flow: sums over the measure window, what is still open, and how
-//! both become a row of the `flows` table.
+//! The counters of one direction of a flow: sums over the measure window, unsettled packets and frames, and
+//! their conversion to a row of the `flows` table.
 
 use talkspurt_proto::body::Layers;
 use talkspurt_proto::time::Duration;
@@ -14,8 +14,8 @@ use crate::summary::{FlowSummary, Quality};
 use crate::video::Video;
 use crate::voice::Voice;
 
-/// The numbers of the packets (or frames) that belong to the window: they are consecutive,
-/// because numbers grow with time.
+/// The numbers of the packets (or frames) in the window; they are consecutive, because numbers grow with
+/// time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Cohort {
     pub(crate) first: u32,
@@ -36,12 +36,12 @@ impl Cohort {
     }
 }
 
-/// Laid out by who touches which cache line, for between a call's sender and its receiver many others'
-/// pass through the caches. What counts packets or frames has 32 bits, as their numbers have.
+/// Fields are grouped by cache line according to who writes them: between a call's sender and its receiver,
+/// other accounts pass through the caches. Counts of packets and frames have 32 bits, like their numbers.
 #[derive(Debug, Default)]
 #[repr(C, align(64))]
 pub(crate) struct Account {
-    // The sender's.
+    // Written by the sender.
     pub(crate) sent_bytes: u64,
     pub(crate) transport: u64,
     pub(crate) media: u64,
@@ -53,29 +53,29 @@ pub(crate) struct Account {
     pub(crate) lost: u32,
     pub(crate) video: Option<Box<Video>>,
 
-    // Both sides': where each frame is …
+    // Written by both sides: the state of each frame …
     pub(crate) voice: Option<Voice>,
     pub(crate) frames: Cohort,
 
-    // … and each packet.
+    // … and of each packet.
     pub(crate) pending: Pending,
     pub(crate) received_bytes: u64,
     pub(crate) delivered_bytes: u64,
-    /// One more than the greatest, in nanoseconds; 0 before the first frame that was played.
+    /// One more than the maximum, in nanoseconds; 0 before the first played frame.
     pub(crate) mouth_to_ear_max: u64,
-    /// Every packet with payload carries one frame (a datagram), as against a stream of bytes.
+    /// Every packet with payload carries one frame (a datagram); false for a byte stream.
     pub(crate) one_frame_each: bool,
 
-    // The receiver's.
+    // Written by the receiver.
     pub(crate) delay: Delay,
     pub(crate) jitter: Jitter,
 
-    // What seldom changes for a call.
+    // Rarely changes in a call.
     pub(crate) units: Units,
-    /// Bytes that arrived in the window and were sent before it, less those sent in it that arrived
-    /// after it.
+    /// Bytes that arrived in the window but were sent before it, minus those sent in it that arrived after
+    /// it.
     pub(crate) carried_bytes: i64,
-    /// By how much packets were shorter than what is above their network header.
+    /// By how much packets were shorter than their layers above the network header.
     pub(crate) shortage: u64,
     pub(crate) unaccounted: u32,
 }
@@ -87,11 +87,11 @@ const _: () = {
     assert!(std::mem::offset_of!(Account, pending) == 2 * LINE);
     assert!(std::mem::offset_of!(Account, delay) == 3 * LINE);
     assert!(std::mem::offset_of!(Account, units) == 4 * LINE);
-    // An odd number, that all sets of a cache be used alike.
+    // An odd number of lines uses all sets of a cache evenly.
     assert!(size_of::<Option<Account>>() == 5 * LINE);
 };
 
-/// The frames of what is no voice: [`Voice`] knows where each of its own is.
+/// Frames of sources other than voice; [`Voice`] tracks its own.
 #[derive(Debug, Default)]
 pub(crate) struct Units {
     pub(crate) pending: Pending,
@@ -100,7 +100,7 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    /// A unit left the send queue; false if it was not there.
+    /// A unit left the send queue; false if it was not queued.
     #[inline(always)]
     pub(crate) fn leave(&mut self, index: u32, inside: bool, fate: FrameState) -> bool {
         let was_there = self.pending.settle(index).is_some();
@@ -114,7 +114,7 @@ impl Units {
     }
 }
 
-/// What stands before each packet of media in a stream: RTP 12 and RFC 4571's length 2.
+/// Bytes before each media packet in a stream: RTP 12 and RFC 4571's length 2.
 const FRAMED_MEDIA_HEADER: u64 = 14;
 
 /// Network delays in nanoseconds.
@@ -146,7 +146,7 @@ impl Delay {
 }
 
 impl Account {
-    /// Settles a packet and tells whether it carried data.
+    /// Settles a packet and returns whether it carried data.
     #[inline(always)]
     pub(crate) fn settle(&mut self, number: u32) -> Option<bool> {
         let settled = self.pending.settle(number);
@@ -235,8 +235,8 @@ impl Account {
         summary
     }
 
-    /// Media headers inside a byte stream, which its packets do not know apart from payload: those
-    /// of the window's frames, once each. What was sent again counts as payload.
+    /// Media headers inside a byte stream, which packets do not distinguish from payload: those of the
+    /// window's frames, once each. Retransmissions count as payload.
     fn media_in_stream(&self, handed_over: u64) -> u64 {
         let media = self.voice.is_some() || self.video.is_some();
         let framed = media && !self.one_frame_each;

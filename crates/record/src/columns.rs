@@ -1,5 +1,5 @@
-//! Columns of a table, put together as Arrow arrays. Counts are 64-bit integers, times seconds as
-//! floats, and a value that does not exist is null.
+//! Columns of a table, assembled as Arrow arrays. Counts are 64-bit integers, times are seconds as floats,
+//! and missing values are null.
 
 use std::sync::Arc;
 
@@ -7,12 +7,12 @@ use arrow_array::{ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use talkspurt_proto::time::Instant;
 
-/// A table as an Arrow stream would give it: a schema, and batches that have it.
+/// A table as an Arrow stream gives it: a schema, and batches with that schema.
 #[derive(Clone, Debug)]
 pub struct Table {
     /// Names and types of the columns.
     pub schema: SchemaRef,
-    /// The rows, in order; there may be none.
+    /// The rows, in order; may be empty.
     pub batches: Vec<RecordBatch>,
 }
 
@@ -83,7 +83,7 @@ impl Columns {
     }
 }
 
-/// A number that a column can hold.
+/// A number type that a column can hold.
 pub(crate) trait Number: Sized {
     fn column(columns: Columns, name: &str, values: impl Iterator<Item = Self>) -> Columns;
 }
@@ -104,7 +104,7 @@ impl Number for Option<f64> {
     }
 }
 
-/// Makes the metrics of a table, and the function that adds their columns.
+/// Defines the metrics of a table, and the function that adds their columns.
 macro_rules! columns_of {
     (
         $metrics:ident, $numbers:ident of $row:ty:
@@ -126,7 +126,7 @@ macro_rules! columns_of {
 }
 pub(crate) use columns_of;
 
-/// An instant that may not have come, in eight bytes.
+/// An optional instant in eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment(u64);
 

@@ -1,12 +1,12 @@
-//! The fingerprint of a run: the same on any machine, with any other probes, however the notes of
-//! different places interleave.
+//! The digest of a run: the same on any machine, with any other probes, and however the notes of different
+//! places interleave.
 //!
-//! Each place has a stream of records, little-endian and of a fixed layout per kind, hashed as it
-//! comes with XXH3-128; the streams' hashes, in order of places, are hashed into the digest. Left
-//! out on purpose: the pool slot of a body (depends on when slots are recycled), and the bytes of
-//! recorded speech, of which only the length counts: a recording at another rate than its codec's
-//! is resampled in floating point, whose last bit is the processor's; and how long messages waited for
-//! their turn, which follows from what arrived and what was delivered. Reports count by their XXH3-64.
+//! Each place has a stream of records, little-endian and of a fixed layout per kind, hashed with XXH3-128
+//! as it arrives; the streams' hashes, in order of places, are hashed into the digest. Deliberately
+//! excluded: the pool slot of a body (it depends on when slots are recycled); the bytes of recorded speech,
+//! of which only the length is hashed (a recording is resampled in floating point if its rate differs from
+//! the codec's, and the last bit depends on the processor); and the head-of-line waiting time of messages,
+//! which follows from arrivals and deliveries. Reports are represented by their XXH3-64.
 
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{self, Kind, WireSeq};
@@ -31,14 +31,14 @@ pub struct Digest {
 struct Stream {
     hash: Xxh3,
     notes: u64,
-    /// Records that wait to be hashed together: to read what has just been written, field by field,
-    /// takes as long as all the rest.
+    /// Records to be hashed together: reading back what has just been written, field by field, takes as
+    /// long as all the rest.
     waiting: [u8; WAITING],
     waiting_bytes: usize,
 }
 
 const WAITING: usize = 1024;
-/// Bytes of a record at most.
+/// Maximum length of a record in bytes.
 const LONGEST: usize = 128;
 
 impl Stream {
@@ -73,7 +73,7 @@ impl std::fmt::Debug for Digest {
 }
 
 impl Digest {
-    /// The digest of no notes.
+    /// The digest of an empty run.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -117,7 +117,7 @@ impl Probe for Digest {
     }
 }
 
-/// The canonical form of one note.
+/// The canonical encoding of one note.
 struct Record<'a> {
     room: &'a mut [u8; LONGEST],
     len: usize,
@@ -146,7 +146,7 @@ impl Record<'_> {
         self.put(value.to_le_bytes())
     }
 
-    /// Kinds are numbers for ever: a new kind of note takes a new one.
+    /// Numbers of kinds never change: a new kind of note takes a new number.
     fn note(&mut self, note: &Note<'_>) -> &mut Self {
         match *note {
             Note::Enqueued { packet, packets, bytes } => {
@@ -174,7 +174,7 @@ impl Record<'_> {
             Note::InOrder { waited } => self.u8(17).u64(waited.as_nanos()),
             Note::Marked { packet } => self.u8(15).label(packet),
             Note::Copied { packet, body } => self.u8(16).label(packet).body(body),
-            // The label of what was refused is in the note of its drop.
+            // The label of the refused packet is in the note of its drop.
             Note::Answered { packet, body, .. } => self.u8(14).label(packet).body(body),
         }
     }
@@ -207,7 +207,7 @@ impl Record<'_> {
         }
     }
 
-    /// The frame of a datagram, or in another transport's packet.
+    /// The frame of a datagram, or of a packet of another transport.
     fn frame(&mut self, frame: &Frame) -> &mut Self {
         match frame {
             Frame::Data(payload) => self.u8(0).payload(payload),
@@ -268,7 +268,7 @@ impl Record<'_> {
         self.u16(options.len() as u16).u64(xxh3_64(options)).frame(payload)
     }
 
-    /// A sequence number of DCCP: its form, and its value.
+    /// A DCCP sequence number: its form, and its value.
     fn number(&mut self, seq: WireSeq) -> &mut Self {
         match seq {
             WireSeq::Extended(seq) => self.u8(1).u64(seq),
@@ -276,7 +276,7 @@ impl Record<'_> {
         }
     }
 
-    /// Chunks count by the hash of their records: a packet holds as many as fit.
+    /// Chunks are represented by the hash of their records: a packet holds as many as fit.
     fn sctp(&mut self, packet: &sctp::Packet) -> &mut Self {
         let mut chunks = Xxh3::new();
         for chunk in &packet.chunks {
@@ -287,7 +287,7 @@ impl Record<'_> {
         self.u32(packet.tag).u16(packet.chunks.len() as u16).u64(chunks.digest())
     }
 
-    /// A chunk of data by its fields and its frame, any other by the hash of its bytes.
+    /// A DATA chunk is encoded by its fields and its frame, any other by the hash of its bytes.
     fn chunk(&mut self, chunk: &Chunk) -> &mut Self {
         let Chunk::Data(data) = chunk else {
             return self.u8(chunk.number()).u64(xxh3_64(&wire::sctp::chunk_bytes(chunk)));
@@ -340,7 +340,7 @@ impl Record<'_> {
             .selective(segment)
     }
 
-    /// What SACK adds to a segment; nothing to one without it.
+    /// The SACK fields of a segment; nothing for a segment without SACK.
     fn selective(&mut self, segment: &Segment) -> &mut Self {
         let blocks = segment.sack.as_ref().map_or(&[][..], |sack| sack.as_slice());
         if segment.sack_permitted || !blocks.is_empty() {

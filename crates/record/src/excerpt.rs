@@ -1,5 +1,5 @@
-//! A stretch of a run, packet by packet: when each came to a link, left its queue, and arrived or was
-//! dropped. The rest of the run leaves nothing in memory but what is on its way.
+//! An excerpt of a run, packet by packet: when each reached a link, left its queue, and arrived or was
+//! dropped. For the rest of the run, only packets in flight are kept in memory.
 
 use std::collections::VecDeque;
 
@@ -12,28 +12,28 @@ use crate::in_flight::InFlight;
 use crate::layout::Layout;
 use crate::packets::HopOutcome;
 
-/// A probe that keeps the packets of a stretch.
+/// A probe that keeps the packets of an excerpt.
 #[derive(Debug)]
 pub struct Excerpt {
     layout: Layout,
-    /// Everything that was on a link from here on is kept.
+    /// Every packet on a link from here on is kept.
     from: Instant,
     to: Instant,
     most: usize,
-    /// Whether the stretch has begun; until then only what was there last is kept.
+    /// Whether the excerpt has begun; until then only the most recent packets are kept.
     begun: bool,
     in_flight: InFlight<Hop>,
     gone: VecDeque<Hop>,
     next: u64,
 }
 
-/// A packet's way over one link.
+/// The passage of a packet over one link.
 #[derive(Clone, Copy, Debug)]
 struct Hop {
     enqueued: Instant,
     dequeued: Moment,
     ended: Moment,
-    /// Counted in the order in which they came.
+    /// Order of arrival at links.
     order: u64,
     sender: u32,
     number: u32,
@@ -42,23 +42,23 @@ struct Hop {
     fate: HopOutcome,
 }
 
-/// What a [`Excerpt`] kept.
+/// What an [`Excerpt`] kept.
 #[derive(Debug)]
 pub struct Shown {
     /// Its beginning.
     pub from: Instant,
-    /// Its end, excluded; not after `from` if more than could be kept were there at once.
+    /// Its end, excluded; not after `from` if more packets than the limit were in flight at once.
     pub to: Instant,
     /// A row for each packet and link, in order of arrival at the link.
     pub hops: Table,
 }
 
-/// Of the packets kept, the part that may come before the first drop, as a divisor.
+/// The share of the kept packets that may precede the first drop, as a divisor.
 const BEFORE: usize = 4;
 
 impl Excerpt {
-    /// At most `most` packets, counted on each link, that are there between `from` and `to`; without
-    /// `from` those around the first that is dropped in the window of measurement.
+    /// At most `most` packets, counted on each link, that are on a link between `from` and `to`; without
+    /// `from`, those around the first drop in the measure window.
     #[must_use]
     pub fn new(layout: Layout, from: Option<Instant>, to: Instant, most: usize) -> Self {
         Self {
@@ -73,14 +73,14 @@ impl Excerpt {
         }
     }
 
-    /// Whether no more is to come, when everything before `now` has been told.
+    /// Whether the excerpt is complete, once everything before `now` has been reported.
     #[must_use]
     pub fn complete(&self, now: Instant) -> bool {
         let kept = self.gone.len() + self.in_flight.count();
         now >= self.to || (self.begun && now > self.from && kept >= self.most)
     }
 
-    /// What was kept, when everything before `now` has been told.
+    /// The kept packets, once everything before `now` has been reported.
     #[must_use]
     pub fn finish(self, now: Instant) -> Shown {
         let (from, mut to) = (self.from, self.to.min(now));
@@ -112,7 +112,7 @@ impl Excerpt {
         self.in_flight.keep(packet, hop);
     }
 
-    /// The hop under way of a packet on this link.
+    /// The current hop of a packet on this link.
     fn hop(&mut self, link: u32, packet: &Packet) -> Option<&mut Hop> {
         self.in_flight.get_mut(packet).filter(|hop| hop.link == link)
     }
@@ -133,14 +133,14 @@ impl Excerpt {
         if matches!(fate, HopOutcome::Dropped(_)) && now >= self.layout.from {
             self.begun = true;
         } else if self.gone.len() > self.most / BEFORE {
-            // Who is forgotten was gone by then: from there on all are known.
+            // Evicted packets had left by then: from that instant on, all are known.
             let forgotten = self.gone.pop_front().and_then(|hop| hop.ended.instant());
             self.from = forgotten.map_or(self.from, |ended| self.from.max(ended));
         }
     }
 
     fn dropped(&mut self, now: Instant, link: u32, packet: &Packet, why: DropReason) {
-        // Who is refused at the door was not told of before.
+        // A packet dropped at enqueue has not been reported before.
         if self.hop(link, packet).is_none() {
             self.begin(now, link, packet);
         }

@@ -1,19 +1,19 @@
-//! A file that is whole or not there: written beside its place as `NAME.part`, renamed when the last
-//! byte is on the disk. A writer inside a probe cannot fail upward, so the first failure is kept.
+//! A file that is either complete or absent: written as `NAME.part`, and renamed when the last byte is on
+//! disk. A writer inside a probe cannot return an error, so the first failure is kept.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// A file in the making, or another writer. Dropped before [`Output::finish`], it leaves no file.
+/// A file being written, or another writer. If dropped before [`Output::finish`], it leaves no file.
 pub struct Output {
     sink: Sink,
     failure: Option<io::Error>,
 }
 
 enum Sink {
-    /// The first `used` bytes of `held` wait to be written together with what comes, in pieces of so
-    /// many; behind them there is only room, which is there when the first byte has come.
+    /// The first `used` bytes of `held` are buffered and written in pieces of `piece` bytes. The buffer is
+    /// allocated with the first byte.
     File {
         out: File,
         held: Vec<u8>,
@@ -25,14 +25,14 @@ enum Sink {
     Writer(Box<dyn Write + Send>),
 }
 
-/// Bytes that are written together: in pieces of 8 KiB a file takes the kernel half as much time again.
+/// Write size: in pieces of 8 KiB, a file costs half as much kernel time again.
 const PIECE: usize = 1 << 16;
-/// Bytes that all files written at once may hold, unless they are so many that each holds the least.
+/// Buffer limit of all files written at once, unless there are so many that each has the minimum.
 const HELD: usize = 8 << 20;
 const MIN_PIECE: usize = 1 << 13;
 
 impl Output {
-    /// Begins the file `path`.
+    /// Creates the file `path`.
     ///
     /// # Errors
     /// It cannot be created.
@@ -46,12 +46,11 @@ impl Output {
         Ok(Self { sink, failure: None })
     }
 
-    /// Tells a file that it is one of so many that are written at once, so that they do not hold
-    /// too much together.
+    /// Declares the number of files written at once, which limits the buffer of each.
     #[must_use]
     pub fn one_of(mut self, files: usize) -> Self {
         if let Sink::File { held, used, piece, .. } = &mut self.sink {
-            // Of a file's pages none is written twice.
+            // No page of the file is written twice.
             let share = (HELD / files.max(1)).max(1);
             let lesser = (1 << share.ilog2()).clamp(MIN_PIECE, PIECE);
             if *used < lesser {
@@ -63,12 +62,12 @@ impl Output {
         self
     }
 
-    /// Writes elsewhere.
+    /// Writes to another writer.
     pub fn to(out: impl Write + Send + 'static) -> Self {
         Self { sink: Sink::Writer(Box::new(out)), failure: None }
     }
 
-    /// Writes these bytes; after a failure, nothing.
+    /// Writes these bytes; does nothing after a failure.
     #[inline]
     pub fn write(&mut self, bytes: &[u8]) {
         match self.room(bytes.len()) {
@@ -77,7 +76,7 @@ impl Output {
         }
     }
 
-    /// Writes so many bytes, made where they wait.
+    /// Writes `bytes` bytes, produced in place in the buffer.
     #[inline]
     pub(crate) fn write_with(&mut self, bytes: usize, make: impl FnOnce(&mut [u8])) {
         if let Some(room) = self.room(bytes) {
@@ -89,7 +88,7 @@ impl Output {
         }
     }
 
-    /// Room for so many bytes behind those that wait, if there is some.
+    /// A slice of `bytes` bytes at the end of the buffer, if it has space.
     #[inline]
     fn room(&mut self, bytes: usize) -> Option<&mut [u8]> {
         let Sink::File { held, used, .. } = &mut self.sink else { return None };
@@ -98,7 +97,7 @@ impl Output {
         Some(room)
     }
 
-    /// Writes in whole pieces, and holds what is left.
+    /// Writes whole pieces, and buffers the remainder.
     #[inline(never)]
     fn pass_on(&mut self, mut bytes: &[u8]) {
         let mut written = Ok(());
@@ -125,13 +124,13 @@ impl Output {
         self.failure = self.failure.take().or(written.err());
     }
 
-    /// Whether something could not be written; [`Output::finish`] says what.
+    /// Whether a write failed; [`Output::finish`] returns the error.
     #[must_use]
     pub const fn failed(&self) -> bool {
         self.failure.is_some()
     }
 
-    /// The file this becomes, if it is one.
+    /// The final path, if this is a file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match &self.sink {
@@ -140,10 +139,10 @@ impl Output {
         }
     }
 
-    /// Completes it: the file gets its name.
+    /// Completes the file and gives it its name.
     ///
     /// # Errors
-    /// The first thing that could not be written; there is then no file.
+    /// The first write error; there is then no file.
     pub fn finish(mut self) -> io::Result<()> {
         if let Some(error) = self.failure.take() {
             return Err(match self.path() {
@@ -169,7 +168,7 @@ fn named(path: &Path, error: &io::Error) -> io::Error {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Sink::File { partial, .. } = &self.sink {
-            // After a rename there is nothing of this name; nothing can be done about a failure.
+            // After a rename this name no longer exists; a failure cannot be handled.
             let _ = fs::remove_file(partial);
         }
     }

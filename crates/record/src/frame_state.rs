@@ -1,6 +1,6 @@
-//! Where frames of speech are: three bits for each, so that 64 of them are asked or counted at once.
+//! States of speech frames: three bits each, so that 64 of them are tested or counted at once.
 
-/// Where a frame is; as far as it came, at the end of the run.
+/// The state of a frame; at the end of the run, the last one it reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum FrameState {
@@ -33,12 +33,12 @@ impl FrameState {
     }
 }
 
-/// The fates of 64 frames: their first bits, their second ones and their third ones.
+/// The states of 64 frames: all first bits, all second bits, all third bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct FrameStates([u64; 3]);
 
 impl FrameStates {
-    /// Moves frame `number` modulo 64 on; false if it is not where it was thought to be.
+    /// Advances frame `number` modulo 64; false if it is not in state `from`.
     #[inline(always)]
     pub(crate) fn advance(&mut self, number: u32, from: FrameState, to: FrameState) -> bool {
         let bit = 1_u64 << (number % 64);
@@ -50,21 +50,21 @@ impl FrameStates {
         found
     }
 
-    /// Which frames this is the fate of; those not made yet are as if queued.
+    /// The set of frames in this state; frames not yet generated count as queued.
     #[inline(always)]
     pub(crate) fn of(&self, fate: FrameState) -> u64 {
         let same = |k: usize| if fate as u8 >> k & 1 == 1 { self.0[k] } else { !self.0[k] };
         same(0) & same(1) & same(2)
     }
 
-    /// The fate of frame `number` modulo 64.
+    /// The state of frame `number` modulo 64.
     pub(crate) fn at(&self, number: u32) -> FrameState {
         let is = |fate: &FrameState| self.of(*fate) >> (number % 64) & 1 == 1;
         FrameState::ALL.into_iter().find(is).expect("no frame has another fate")
     }
 }
 
-/// What became of a frame, in the words of the `frames` table.
+/// The outcome of a frame, as named in the `frames` table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameOutcome {
     /// Played in time.
@@ -79,12 +79,12 @@ pub enum FrameOutcome {
     Queued,
     /// Handed to the transport, neither delivered nor lost at the end.
     InFlight,
-    /// Delivered, but the receiver said nothing of its playout.
+    /// Delivered, but the receiver reported no playout.
     Delivered,
 }
 
 impl FrameOutcome {
-    /// Its word in the `frames` table; `None` where the contract has none.
+    /// Its name in the `frames` table; `None` where that defines none.
     #[must_use]
     pub const fn name(self) -> Option<&'static str> {
         match self {

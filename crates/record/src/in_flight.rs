@@ -1,13 +1,13 @@
-//! What a probe knows of packets under way, by the place of their bodies in the driver's pool.
+//! Per-packet state of packets in flight, indexed by the slot of their bodies in the driver's pool.
 //!
-//! A link's notes carry a packet's label only. Its body has a place in the pool ([`Packet::body`]) that
-//! no other packet has until it is gone, so what the label does not say stands at that place, and no
-//! search is needed. Flow, route and number stand beside it and are compared: nothing is taken for
-//! another's. Memory follows the most that were ever under way at once.
+//! A link's notes carry only a packet's label. Its body has a slot in the pool ([`Packet::body`]) that is
+//! exclusive until the packet is gone, so data missing from the label is stored under that slot and needs
+//! no search. Flow, route and number are stored with it and compared, so packets are never confused. Memory
+//! is bounded by the largest number of packets in flight at once.
 
 use talkspurt_proto::packet::Packet;
 
-/// What is known of each packet under way.
+/// The state of each packet in flight.
 #[derive(Debug)]
 pub(crate) struct InFlight<T> {
     places: Vec<Option<(Identity, T)>>,
@@ -34,7 +34,7 @@ impl<T> Default for InFlight<T> {
 }
 
 impl<T> InFlight<T> {
-    /// Keeps this of a packet, in place of what was known of whoever had its place before; that comes back.
+    /// Stores the state of a packet, and returns the state of the slot's previous packet.
     pub(crate) fn keep(&mut self, packet: &Packet, known: T) -> Option<T> {
         let place = packet.body.0 as usize;
         if place >= self.places.len() {
@@ -45,13 +45,13 @@ impl<T> InFlight<T> {
         before.map(|(_, known)| known)
     }
 
-    /// What is known of a packet, to be changed.
+    /// The state of a packet, mutable.
     pub(crate) fn get_mut(&mut self, packet: &Packet) -> Option<&mut T> {
         let (identity, known) = self.places.get_mut(packet.body.0 as usize)?.as_mut()?;
         (*identity == Identity::of(packet)).then_some(known)
     }
 
-    /// Forgets a packet and says what was known of it.
+    /// Removes a packet and returns its state.
     pub(crate) fn take(&mut self, packet: &Packet) -> Option<T> {
         let place = self.places.get_mut(packet.body.0 as usize)?;
         let (_, known) = place.take_if(|(identity, _)| *identity == Identity::of(packet))?;
@@ -59,12 +59,12 @@ impl<T> InFlight<T> {
         Some(known)
     }
 
-    /// How many packets something is known of.
+    /// The number of packets with state.
     pub(crate) const fn count(&self) -> usize {
         self.count
     }
 
-    /// All that is known.
+    /// All states.
     pub(crate) fn into_all(self) -> impl Iterator<Item = T> {
         self.places.into_iter().flatten().map(|(_, known)| known)
     }

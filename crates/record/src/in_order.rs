@@ -1,26 +1,26 @@
-//! What is reported late, put in order of time.
+//! Sorts records that are reported late by time.
 //!
-//! Links tell of their packets late, so reports wait until the driver says that everything
-//! before an instant has been told. Then it is dealt into as many spans of time as there are records,
-//! which are sorted each by itself: where things happen about evenly, that takes a few steps a record
-//! however many there are. Memory holds what was told between two such calls.
+//! Links report packets late, so records are held until the driver declares that everything before an
+//! instant has been reported. They are then distributed over as many time intervals as there are records,
+//! and each interval is sorted by itself: for evenly spread times, this takes a few steps a record
+//! regardless of their number. Memory holds the records between two such calls.
 
 use talkspurt_proto::time::Instant;
 
-/// Records that wait until no earlier one can come.
+/// Records held until no earlier one can arrive.
 #[derive(Debug, Default)]
 pub(crate) struct InOrder<T> {
     told: Vec<Told<T>>,
-    /// What is written next, kept for its room.
+    /// Records to write next; the allocation is reused.
     dealt: Vec<Told<T>>,
-    /// Of each span of time, where its next record goes.
+    /// For each interval, the index of its next record.
     places: Vec<u32>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Told<T> {
     at: u64,
-    /// At equal times the lesser comes first.
+    /// At equal times, lower ranks come first.
     rank: u32,
     what: T,
 }
@@ -32,36 +32,36 @@ impl<T> Told<T> {
 }
 
 impl<T: Copy + Default> InOrder<T> {
-    /// Takes a record. At equal times those of lesser rank come first, at equal ranks those told first.
+    /// Adds a record. At equal times lower ranks come first; at equal ranks, records keep their order.
     #[inline]
     pub(crate) fn tell(&mut self, at: Instant, rank: u32, what: T) {
         self.told.push(Told { at: at.as_nanos(), rank, what });
     }
 
-    /// Gives what was before `now` to `write`, with its time and rank.
+    /// Passes records before `now` to `write`, with their time and rank.
     pub(crate) fn write_before(&mut self, now: Instant, mut write: impl FnMut(Instant, u32, T)) {
         self.deal();
         let ready = self.dealt.partition_point(|told| told.at < now.as_nanos());
         for told in &self.dealt[..ready] {
             write(Instant::from_nanos(told.at), told.rank, told.what);
         }
-        // What remains is little: what happened at this very instant.
+        // Few records remain: those of this very instant.
         self.told.clear();
         self.told.extend_from_slice(&self.dealt[ready..]);
     }
 
-    /// What waits.
+    /// The held records.
     pub(crate) fn waiting_mut(&mut self) -> impl Iterator<Item = &mut T> {
         self.told.iter_mut().map(|told| &mut told.what)
     }
 
-    /// Puts all that was told in order.
+    /// Sorts all held records.
     fn deal(&mut self) {
         let Self { told, dealt, places, .. } = self;
         let first = told.iter().map(|told| told.at).min().unwrap_or_default();
         let last = told.iter().map(|told| told.at).max().unwrap_or_default();
         let spans = told.len().next_power_of_two();
-        // The least shift by which the length of all falls below their number.
+        // The smallest shift by which the total length falls below the number of records.
         let length = u64::BITS - (last - first).leading_zeros();
         let shift = length.saturating_sub(spans.ilog2());
         let span = |told: &Told<T>| ((told.at - first) >> shift) as usize;
@@ -82,7 +82,7 @@ impl<T: Copy + Default> InOrder<T> {
             dealt[*place as usize] = *told;
             *place += 1;
         }
-        // Now the place of each span is the end of its records.
+        // Now each interval's index is the end of its records.
         let mut begin = 0;
         for end in &places[..spans] {
             let end = *end as usize;
@@ -98,13 +98,13 @@ impl<T: Copy + Default> InOrder<T> {
 mod tests {
     use super::*;
 
-    /// What is written of records told at these times and ranks, when everything before each of
-    /// `barriers` has been told; each record is a line of its time, its rank and its number.
+    /// The output for records with these times and ranks, when everything before each of `barriers` has
+    /// been reported; each record is a line of its time, its rank and its number.
     fn written(told: &[(u64, u32)], barriers: &[u64]) -> String {
         let (mut page, mut order) = (String::new(), InOrder::default());
         let mut numbered = told.iter().enumerate().peekable();
         for barrier in barriers {
-            // A driver tells of what is at the barrier, but of nothing behind it.
+            // A driver reports records at the barrier, but none after it.
             while let Some((number, (at, rank))) = numbered.next_if(|(_, (at, _))| at <= barrier) {
                 order.tell(Instant::from_nanos(*at), *rank, number);
             }
@@ -115,7 +115,7 @@ mod tests {
         page
     }
 
-    /// The same by a sort.
+    /// The same by sorting.
     fn sorted(told: &[(u64, u32)]) -> String {
         let mut all: Vec<_> = told.iter().zip(0..).collect();
         all.sort_by_key(|(key, number)| (**key, *number));
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn many_are_in_order_however_they_lie() {
-        // Steps of a congruence: as good as random, and with times in common.
+        // A linear congruential sequence: as good as random, and with repeated times.
         let step = |i: u64, modulus: u64| i.wrapping_mul(6_364_136_223_846_793_005) >> 7 & modulus;
         let even: Vec<_> = (0..5000).map(|i| (step(i, 0xfff), (i % 5) as u32)).collect();
         assert_eq!(written(&even, &[u64::MAX]), sorted(&even));
@@ -144,7 +144,7 @@ mod tests {
         let mut heap: Vec<_> = (0..3000).map(|i| (step(i, 1), step(i, 7) as u32)).collect();
         heap.push((1 << 40, 0));
         assert_eq!(written(&heap, &[u64::MAX]), sorted(&heap));
-        // Told a span at a time.
+        // Reported one interval at a time.
         let mut spans = even.clone();
         spans.sort_by_key(|(at, _)| at / 100);
         spans.iter_mut().for_each(|(at, _)| *at = at.div_ceil(100) * 100);

@@ -8,10 +8,9 @@ use crate::sum::Sum;
 /// The running estimator of RFC 3550 A.8 and the mean of its values, fewer than 2³².
 #[derive(Clone, Debug)]
 pub struct Jitter {
-    /// Transit time of the packet before: arrival less sending time, on clocks that may differ.
+    /// Transit time of the previous packet: arrival minus sending time, on clocks that may differ.
     transit: i64,
-    /// Sixteen times the estimate, as A.8 keeps it; below zero, where it never is, before the first
-    /// packet.
+    /// Sixteen times the estimate, as in A.8; negative before the first packet.
     scaled: i64,
     counted: Sum,
 }
@@ -23,8 +22,8 @@ impl Default for Jitter {
 }
 
 impl Jitter {
-    /// Takes the arrival of a packet sent (or sampled) at `sent`; `counts` if the new value of the
-    /// estimator belongs to the mean.
+    /// Processes the arrival of a packet sent (or sampled) at `sent`; `counts` if the new value of the
+    /// estimate belongs to the mean.
     #[inline]
     pub fn arrive(&mut self, sent: Instant, arrival: Instant, counts: bool) {
         let transit = arrival.as_nanos().wrapping_sub(sent.as_nanos()) as i64;
@@ -41,13 +40,13 @@ impl Jitter {
         }
     }
 
-    /// The estimator's present value (RFC 3550 A.8: `s->jitter >> 4`).
+    /// The current estimate (RFC 3550 A.8: `s->jitter >> 4`).
     #[must_use]
     pub fn estimate(&self) -> Duration {
         Duration::from_nanos((self.scaled.max(0) >> 4) as u64)
     }
 
-    /// Mean of the values that counted, in seconds; `None` before the second packet.
+    /// Mean of the counted values, in seconds; `None` before the second packet.
     #[must_use]
     pub fn mean_s(&self) -> Option<f64> {
         self.counted.mean(16e9)

@@ -1,5 +1,5 @@
-//! What the records are about: the flows, links and routes of a run by name, and its windows of
-//! time. The caller writes it down once, before the run.
+//! The subject of the records: the flows, links and routes of a run by name, and its time windows. The
+//! caller provides it once, before the run.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 use talkspurt_proto::packet::Packet;
 use talkspurt_proto::time::{Duration, Instant};
 
-/// Everything a record must know of the run beyond its notes.
+/// The context that records need beyond the notes.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// Flows, as numbered by the world.
+    /// Flows, in the world's numbering.
     pub flows: Vec<FlowInfo>,
-    /// Directions of links, as numbered by the world.
+    /// Directions of links, in the world's numbering.
     pub links: Vec<LinkInfo>,
-    /// Routes, as numbered by the world.
+    /// Routes, in the world's numbering.
     pub routes: Vec<RouteInfo>,
     /// Colours of nodes that have one, as `#` and six hexadecimal digits.
     pub colours: BTreeMap<String, String>,
@@ -33,9 +33,9 @@ pub struct Layout {
 pub struct FlowInfo {
     /// Its name in the scenario.
     pub name: String,
-    /// The name of the many flows it is one of, if it is.
+    /// The name of its group of flows, if it belongs to one.
     pub group: Option<String>,
-    /// What carries it.
+    /// Name of the transport.
     pub transport: String,
     /// Node of the side that opens (side 0).
     pub from: String,
@@ -50,23 +50,22 @@ pub struct FlowInfo {
 pub struct SideInfo {
     /// Kind of source: `speech`, `cbr`, `bulk` …
     pub source: String,
-    /// For media that is played: the length of one frame.
+    /// The length of one frame, for media with playout.
     pub frame: Option<Duration>,
-    /// For frames of several packets: after how long one is late.
+    /// For frames of several packets: the delay after which one is late.
     pub deadline: Option<Duration>,
 }
 
 /// One direction of a link.
 #[derive(Clone, Debug)]
 pub struct LinkInfo {
-    /// Its name; the direction against the scenario's is called `NAME.back`.
+    /// Its name; the reverse direction is called `NAME.back`.
     pub name: String,
     /// Node it leads from.
     pub from: String,
-    /// Nodes it leads to: one, or the stations that an access point sends to.
+    /// Receiving nodes: one, or the stations of an access point.
     pub to: Vec<String>,
-    /// Of one that leads to several: to which of them it takes the packets of a route, by the route's
-    /// number.
+    /// With several receiving nodes: the index of the receiver of each route's packets, by route number.
     pub receivers: BTreeMap<u32, usize>,
     /// Bits per second.
     pub rate_bps: u64,
@@ -74,11 +73,11 @@ pub struct LinkInfo {
     pub delay: Duration,
 }
 
-/// Nodes that a table names one by one.
+/// Receiving nodes that a table lists, at most.
 const MAX_NAMED: usize = 4;
 
 impl LinkInfo {
-    /// Where it leads to, for tables.
+    /// Its receiving end, for tables.
     pub(crate) fn far_end(&self) -> Cow<'_, str> {
         match &self.to[..] {
             [one] => one.into(),
@@ -88,7 +87,7 @@ impl LinkInfo {
     }
 }
 
-/// Who sends on a route.
+/// The sender on a route.
 #[derive(Clone, Copy, Debug)]
 pub struct RouteInfo {
     /// The flow.
@@ -98,7 +97,7 @@ pub struct RouteInfo {
 }
 
 impl Layout {
-    /// The peer that sent a packet: side 0 of a flow is `2 * flow`, side 1 the one after.
+    /// The peer that sent a packet: side 0 of a flow is `2 * flow`, side 1 is the next.
     pub(crate) fn sender(&self, packet: &Packet) -> Option<usize> {
         sender(&self.routes, packet)
     }
@@ -145,7 +144,7 @@ impl Layout {
 /// Names of the sides in tables.
 pub(crate) const SIDES: [&str; 2] = ["from", "to"];
 
-/// What one peer with a source sends.
+/// The traffic of one peer with a source.
 pub(crate) struct Direction<'a> {
     pub(crate) peer: usize,
     pub(crate) flow: &'a FlowInfo,
@@ -161,12 +160,12 @@ impl Direction<'_> {
             _ => format!("{}.reverse", self.flow.name),
         }
     }
-    /// The name of the many directions it is one of.
+    /// The name of its group of directions.
     pub(crate) fn group(&self) -> Option<String> {
         let group = self.flow.group.as_ref()?;
         Some(if self.side == 0 { group.clone() } else { format!("{group}.reverse") })
     }
-    /// Nodes it leads from and to.
+    /// Source and destination nodes.
     pub(crate) fn ends(&self) -> (&str, &str) {
         match self.side {
             0 => (&self.flow.from, &self.flow.to),

@@ -1,16 +1,15 @@
-//! The answer written down: what probes saw, as numbers and tables.
+//! Measurement output: the observations of probes, as numbers and tables.
 //!
-//! A packet's way through this crate: every part it passes tells a probe (`Sent`, `Enqueued`,
-//! `Dequeued`, `Arrived`, `Received`, or `Dropped`). [`Digest`] hashes each note into the
-//! fingerprint of the run. [`Stats`] turns notes into accounts per direction of a flow and keeps
-//! no packet; it is the probe of large runs. [`Recorder`] is `Stats` plus whatever needs memory:
-//! exact delays, time series, frames, gauges and events.
-//! [`pcapng`], [`Trace`] and [`Qlog`] write what happened for other tools while it happens, and
-//! [`PacketTable`] a row per packet and hop; [`Excerpt`] keeps the packets of a part of the run.
-//! At the end the accounts become [`FlowSummary`]s and the tables Arrow batches.
+//! Each part that a packet passes notifies a probe (`Sent`, `Enqueued`, `Dequeued`, `Arrived`, `Received`,
+//! or `Dropped`). [`Digest`] hashes each note into the digest of the run. [`Stats`] turns notes into
+//! accounts per direction of a flow and keeps no packet; it is the probe of large runs. [`Recorder`]
+//! extends `Stats` by everything that needs memory: exact delays, time series, frames, gauges and events.
+//! [`pcapng`], [`Trace`] and [`Qlog`] write files for other tools during the run, and [`PacketTable`]
+//! writes a row per packet and hop; [`Excerpt`] keeps the packets of a part of the run. At the end, the
+//! accounts become [`FlowSummary`]s and the tables become Arrow batches.
 //!
-//! A *direction* is what one peer sends: it has the index of that peer, `2 * flow + side`.
-//! This crate knows what a protocol is (`proto`) and nothing of scenarios or worlds.
+//! A *direction* is what one peer sends: its index is that of the peer, `2 * flow + side`. This crate
+//! depends on protocols (`proto`), but not on scenarios or worlds.
 
 mod account;
 mod columns;

@@ -1,5 +1,5 @@
-//! What each direction of a link did: over the measure window, and bin by bin. All of it comes
-//! from counters sampled while every link stands at the same instant; no packet is looked at.
+//! Statistics of each direction of a link: over the measure window, and per bin. All of them come from
+//! counters sampled while all links stand at the same instant; packets are not inspected.
 
 use arrow_array::RecordBatch;
 use talkspurt_proto::metric::{MILLISECONDS, Metric, PACKETS};
@@ -10,13 +10,13 @@ use crate::columns::{Columns, columns_of};
 use crate::layout::{Layout, LinkInfo};
 use crate::sojourn::{Bin, Sojourn, Sojourns};
 
-/// What one direction of a link did in the measure window: a row of the `links` table. A value is
+/// Statistics of one direction of a link in the measure window: a row of the `links` table. A value is
 /// `None` if the window is empty or its ends were not sampled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LinkSummary {
     /// Name of the direction.
     pub name: String,
-    /// What it transmits in bit/s; where it changes, what it begins with.
+    /// Rate in bit/s; the initial one if it changes.
     pub rate_bps: u64,
     /// Share of the window in which the transmitter was busy.
     pub utilisation: Option<f64>,
@@ -28,17 +28,17 @@ pub struct LinkSummary {
     pub drops: Option<[u64; DropReason::COUNT]>,
     /// Packets that its queue marked with Congestion Experienced.
     pub marks: Option<u64>,
-    /// Transmissions on a radio beyond the first of a frame.
+    /// Radio retransmissions of frames.
     pub retries: Option<u64>,
-    /// Transmissions on a radio that met another's.
+    /// Radio transmissions that collided.
     pub collisions: Option<u64>,
-    /// Packets waiting, mean over time.
+    /// Queue length in packets, time average.
     pub queue_mean_packets: Option<f64>,
-    /// Packets waiting, most at once.
+    /// Queue length in packets, maximum.
     pub queue_max_packets: Option<u64>,
-    /// Bytes waiting, mean over time.
+    /// Queue length in bytes, time average.
     pub queue_mean_bytes: Option<f64>,
-    /// How long packets waited, if that was recorded.
+    /// Queueing times, if recorded.
     pub sojourn: Sojourn,
 }
 
@@ -48,7 +48,7 @@ impl LinkSummary {
     }
 }
 
-/// Samples on their way to becoming tables.
+/// Samples before they become tables.
 #[derive(Debug)]
 pub(crate) struct Links {
     from: Instant,
@@ -72,7 +72,7 @@ struct Row {
     control: Control,
 }
 
-/// What the counters grew by between two instants, as rates and means.
+/// Growth of the counters between two instants, as rates and means.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     utilisation: f64,
@@ -179,8 +179,8 @@ impl Links {
         })
     }
 
-    /// The `link_series` table: link by link, each in order of time. The queue is its mean length
-    /// over the bin; the discipline's own variables are those at its end.
+    /// The `link_series` table: link by link, each in order of time. The queue is its mean length over the
+    /// bin; the discipline's own variables are those at the bin's end.
     pub(crate) fn series_table(&self, layout: &Layout, sojourns: Option<&Sojourns>) -> RecordBatch {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         rows.sort_by_key(|row| row.link);

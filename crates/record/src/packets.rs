@@ -1,6 +1,6 @@
-//! The `packets` table: one row per packet and hop, written while the run goes on. Rows are kept as
-//! plain columns in groups; a group is written when it is full and none of its packets is under way, so
-//! that memory holds a few of them and the packets that are under way.
+//! The `packets` table: one row per packet and hop, written during the run. Rows are stored as plain
+//! columns in groups; a group is written when it is full and none of its packets is in flight, so memory
+//! holds only a few groups and the packets in flight.
 
 use std::collections::VecDeque;
 use std::io;
@@ -38,7 +38,7 @@ pub struct PacketTable {
     rows: Rows,
 }
 
-/// The words of the table's dictionaries.
+/// The dictionaries of the table.
 #[derive(Debug)]
 struct Names {
     flows: Vec<String>,
@@ -48,7 +48,7 @@ struct Names {
 }
 
 impl PacketTable {
-    /// The packets of a run laid out so, into `output`.
+    /// Writes the packets of a run with this layout to `output`.
     #[must_use]
     pub fn new(output: Output, layout: &Layout) -> Self {
         let names = Names {
@@ -61,16 +61,16 @@ impl PacketTable {
         Self { file, routes: layout.routes.clone(), names, rows: Rows::in_groups_of(GROUP_ROWS) }
     }
 
-    /// Whether something could not be written, so that the run may stop early.
+    /// Whether a write failed, so that the run may stop early.
     #[must_use]
     pub const fn failed(&self) -> bool {
         self.file.failed()
     }
 
-    /// Writes what is left, packets under way included, and completes the file.
+    /// Writes the remaining rows, packets in flight included, and completes the file.
     ///
     /// # Errors
-    /// The first thing that could not be written.
+    /// The first write error.
     pub fn finish(mut self) -> io::Result<()> {
         for group in &self.rows.groups {
             self.names.write(group, &self.rows.lengths, &mut self.file);
@@ -132,13 +132,13 @@ struct Rows {
     /// Number of the first group.
     first: usize,
     groups: VecDeque<Group>,
-    /// One that is written, for its room.
+    /// A written group, kept for its allocation.
     spare: Option<Group>,
     in_flight: InFlight<Hop>,
     lengths: Lengths,
 }
 
-/// Where the row of a packet's present hop is.
+/// The row of a packet's current hop.
 #[derive(Clone, Copy, Debug)]
 struct Hop {
     link: u32,
@@ -149,24 +149,24 @@ struct Hop {
 #[derive(Debug, Default)]
 struct Group {
     enqueued: Vec<f64>,
-    /// Not a number before it is known, as of `received`.
+    /// NaN until it is known; so is `received`.
     dequeued: Vec<f64>,
     received: Vec<f64>,
     numbers: Vec<i64>,
     senders: Vec<u32>,
     links: Vec<u32>,
-    /// Which of the [`Lengths`].
+    /// Indices into [`Lengths`].
     lengths: Vec<u32>,
-    /// Which of [`HopOutcome::ALL`].
+    /// Indices into [`HopOutcome::ALL`].
     fates: Vec<u32>,
     in_flight: usize,
 }
 
-/// Lengths of packets that have been seen.
+/// Packet lengths seen so far.
 #[derive(Debug, Default)]
 struct Lengths {
     known: Vec<i64>,
-    /// By length: which of `known` it is, from 1.
+    /// By length: its index in `known`, from 1.
     places: Vec<u32>,
 }
 
@@ -251,7 +251,7 @@ impl Rows {
         why: DropReason,
         routes: &[RouteInfo],
     ) {
-        // A packet refused on arrival has no row yet: it came to the queue when it was refused.
+        // A packet dropped at enqueue has no row yet: it arrived at the queue when it was dropped.
         if self.row(link, packet).is_none() {
             self.begin(now, link, packet, routes);
         }
@@ -266,7 +266,7 @@ impl Rows {
         }
     }
 
-    /// The next group, if it is full and all of its packets' hops are over.
+    /// The next group, if it is full and all its packets have left their hops.
     fn finished(&mut self) -> Option<Group> {
         let first = self.groups.front()?;
         if first.in_flight > 0 || first.fates.len() < self.group_rows {
@@ -289,7 +289,7 @@ impl Group {
     }
 }
 
-/// What became of a packet on a link.
+/// The outcome of a packet on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum HopOutcome {
     Queued,
@@ -311,7 +311,7 @@ impl HopOutcome {
         Self::Dropped(DropReason::Retries),
     ];
 
-    /// Which of [`HopOutcome::ALL`] it is.
+    /// Its index in [`HopOutcome::ALL`].
     const fn index(self) -> u32 {
         match self {
             Self::Queued => 0,
@@ -385,7 +385,7 @@ mod tests {
         rows.begin(ms(1013), 0, &label(4), &ROUTES);
         rows.begin(ms(1010), 1, &Packet { ip_bytes: 180, ..label(0) }, &ROUTES);
         rows.begin(ms(1013), 1, &Packet { route: 1, ..label(7) }, &ROUTES);
-        // Who is in no flow's account has no row: a router's answer, a copy made by a medium.
+        // Packets outside all accounts have no row: a router's answer, a copy made by a medium.
         rows.dropped(ms(1014), 0, &label(UNNUMBERED), DropReason::Full, &ROUTES);
         rows.begin(ms(1014), 0, &Packet { route: 2, ..label(6) }, &ROUTES);
         let group = &rows.groups[0];
@@ -416,7 +416,7 @@ mod tests {
         rows.spare = rows.finished();
         assert_eq!(rows.spare.as_ref().expect("full and settled").numbers, [0, 1]);
         assert!(rows.finished().is_none(), "the next is not full");
-        // Rows are found again after the first group has left, and its room is used again.
+        // Rows are still found after the first group was written and its allocation reused.
         (3..5).for_each(|number| assert!(enqueue(&mut rows, number).is_some()));
         assert!(rows.spare.is_none());
         (2..4).for_each(|number| rows.arrived(ms(1), 0, &label(number)));

@@ -1,18 +1,18 @@
-//! What has been opened and not yet settled: packets on their way, frames in the send queue.
+//! Open numbers that are not yet settled: packets in flight, frames in the send queue.
 //!
-//! Two bits per number in a window that slides over the unsettled ones, so that memory follows
-//! what is in flight and not the length of the run.
+//! Two bits per number in a window that slides over the unsettled ones, so memory grows with the data in
+//! flight and not with the length of the run.
 
 use std::collections::VecDeque;
 
-/// Numbers in increasing order that are opened once and settled once.
+/// Increasing numbers that are opened once and settled once.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Pending {
     /// First number of `last`, a multiple of 64.
     base: u32,
-    /// The word of the numbers opened last, nearly the only one that is asked for.
+    /// The word of the last opened number, which nearly all calls use.
     last: Word,
-    /// The words before it; when it began, the first of them had an open number.
+    /// The words before it; the first of them had an open number when it was added.
     #[expect(
         clippy::box_collection,
         reason = "a third of the cache line that every packet touches"
@@ -23,12 +23,12 @@ pub(crate) struct Pending {
 #[derive(Clone, Copy, Debug, Default)]
 struct Word {
     open: u64,
-    /// Which of the numbers ever opened carry data.
+    /// Which of the opened numbers carry data.
     data: u64,
 }
 
 impl Pending {
-    /// Opens a number; false if it is open already or lies before the last word.
+    /// Opens a number; false if it is already open or before the last word.
     #[inline]
     pub(crate) fn open(&mut self, number: u32, data: bool) -> bool {
         let Some(offset) = number.checked_sub(self.base) else { return false };
@@ -42,7 +42,7 @@ impl Pending {
         fresh
     }
 
-    /// Settles a number and tells whether it carried data; `None` if it was not open.
+    /// Settles a number and returns whether it carried data; `None` if it was not open.
     #[inline]
     pub(crate) fn settle(&mut self, number: u32) -> Option<bool> {
         let bit = 1_u64 << (number % 64);
@@ -58,8 +58,8 @@ impl Pending {
         Some(word.data & bit != 0)
     }
 
-    /// Goes on to the word of `number`, and forgets settled ones before the first that is not: their
-    /// numbers will not be opened again.
+    /// Advances to the word of `number` and drops leading settled words: their numbers will not be opened
+    /// again.
     #[cold]
     fn advance(&mut self, number: u32) {
         let next = number - number % 64;
@@ -87,7 +87,7 @@ impl Pending {
         self.bits(|word| word.open & word.data)
     }
 
-    /// For every open number with data, oldest first: how many with data were opened after it.
+    /// For every open number with data, oldest first: the count of numbers with data opened after it.
     pub(crate) fn open_data_from_end(&self) -> Vec<usize> {
         let data: Vec<u32> = self.bits(|word| word.data).collect();
         self.open_data()
@@ -115,8 +115,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Beside a plain map, over numbers that skip words, of which some are settled whole and others
-        /// not; what lies before the last word is not opened any more.
+        /// Compares with a plain map, over numbers that skip words, some of them fully settled; no number
+        /// before the last word is opened again.
         #[test]
         fn agrees_with_a_map(steps in prop::collection::vec((0_u32..150, any::<bool>(), 0_usize..9), 0..200)) {
             let (mut pending, mut plain, mut next) = (Pending::default(), BTreeMap::new(), 0);

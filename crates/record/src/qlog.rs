@@ -1,7 +1,6 @@
-//! qlog of every endpoint (draft-ietf-quic-qlog-main-schema and -quic-events at version 0.3, JSON
-//! text sequences of RFC 7464), for qvis and whatever else reads it: packets sent and received,
-//! congestion windows and round-trip times by QUIC's names, everything else under the name
-//! `talkspurt`.
+//! qlog of every endpoint (draft-ietf-quic-qlog-main-schema and -quic-events at version 0.3, JSON text
+//! sequences of RFC 7464), for qvis and other readers: packets sent and received, congestion windows and
+//! round-trip times under QUIC's names, everything else under the name `talkspurt`.
 
 use std::fmt::Write as _;
 use std::io;
@@ -22,10 +21,11 @@ pub struct Qlog {
 }
 
 impl Qlog {
-    /// Files `FLOW.from.sqlog` and `FLOW.to.sqlog` in a folder; `name` makes a flow's name a file's.
+    /// Creates the files `FLOW.from.sqlog` and `FLOW.to.sqlog` in a folder; `name` turns a flow's name into
+    /// a file name.
     ///
     /// # Errors
-    /// One of them cannot be created.
+    /// A file cannot be created.
     pub fn create(
         folder: &Path,
         layout: &Layout,
@@ -56,7 +56,7 @@ impl Qlog {
         Ok(Self { outputs, text: String::new() })
     }
 
-    /// Whether something could not be written, so that the run may stop early.
+    /// Whether a write failed, so that the run may stop early.
     #[must_use]
     pub fn failed(&self) -> bool {
         self.outputs.iter().any(Output::failed)
@@ -65,7 +65,7 @@ impl Qlog {
     /// Completes all files.
     ///
     /// # Errors
-    /// The first that could not be written; the others are completed all the same.
+    /// The first file error; the other files are completed regardless.
     pub fn finish(self) -> io::Result<()> {
         let finished: Vec<_> = self.outputs.into_iter().map(Output::finish).collect();
         finished.into_iter().collect()
@@ -83,7 +83,7 @@ impl Qlog {
     }
 
     fn gauge(&mut self, now: Instant, peer: u32, gauge: Gauge, value: f64) {
-        // A value that is absent, such as a threshold without bound, has no number in JSON.
+        // JSON has no number for an absent value, such as an unbounded threshold.
         if !value.is_finite() {
             return;
         }

@@ -1,4 +1,4 @@
-//! The probe of `talkspurt run`: the accounts of [`Stats`] and whatever else needs memory.
+//! The probe of `talkspurt run`: the accounts of [`Stats`] and everything that needs memory.
 
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::probe::{Gauge, LinkCounters, Note, Place, Probe, RxError, Topic};
@@ -12,17 +12,16 @@ use crate::series::Series;
 use crate::sojourn::Sojourns;
 use crate::stats::{Fact, Stats, What};
 
-/// What a [`Recorder`] keeps beyond the summary, the series, frames and events.
+/// What a [`Recorder`] keeps besides the summary, the series, frames and events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// A row per change of a gauge: 24 bytes each, several for every packet of TCP.
+    /// A row per change of a gauge: 24 bytes each, several for every TCP packet.
     pub gauges: bool,
-    /// How long packets waited at links: 8 bytes a packet and link.
+    /// Queueing times at links: 8 bytes per packet and link.
     pub sojourn: bool,
 }
 
-/// Keeps what tables need: 8 bytes per received packet, 32 per frame of voice, and what [`Options`]
-/// ask for.
+/// Keeps the data for tables: 8 bytes per received packet, 32 per voice frame, and the [`Options`].
 #[derive(Debug)]
 pub struct Recorder {
     layout: Layout,
@@ -36,7 +35,7 @@ pub struct Recorder {
     events: Vec<EventRow>,
 }
 
-/// What is kept of one direction of a flow.
+/// Data kept of one direction of a flow.
 #[derive(Debug, Default)]
 pub(crate) struct Log {
     /// Network delays of the window's packets, nanoseconds.
@@ -81,7 +80,7 @@ pub(crate) struct EventRow {
 const GAUGES: usize = Gauge::METRICS.len();
 
 impl Recorder {
-    /// An empty recorder for a run laid out so.
+    /// An empty recorder for a run with this layout.
     #[must_use]
     pub fn new(layout: Layout, options: Options) -> Self {
         Self {
@@ -97,9 +96,9 @@ impl Recorder {
         }
     }
 
-    /// Takes the counters of every link, all standing at `now`. To be called at every multiple of
-    /// the interval, at both ends of the measure window and at the end of the run; calling it at
-    /// other times, or twice, does no harm.
+    /// Records the counters of every link, all standing at `now`. Call it at every multiple of the
+    /// interval, at both ends of the measure window and at the end of the run; other or repeated calls are
+    /// harmless.
     pub fn sample(&mut self, now: Instant, links: &[LinkCounters]) {
         self.links.sample(now, links);
     }
@@ -160,7 +159,7 @@ impl Recorder {
 
     fn gauge(&mut self, at: Instant, peer: u32, gauge: Gauge, value: f64) {
         let Some(log) = self.logs.get_mut(peer as usize) else { return };
-        // A gauge is a step function: only its steps are kept.
+        // A gauge is a step function: keep only its steps.
         if log.gauges[gauge as usize].replace(value.to_bits()) != Some(value.to_bits()) {
             self.gauges.push(GaugeRow { at, value, peer, gauge });
         }
@@ -182,7 +181,7 @@ impl Recorder {
 }
 
 impl Log {
-    /// From the first frame to the opening of the connection, where there are both.
+    /// From the first frame to the opening of the connection, if both occurred.
     fn handshake_wait_s(&self) -> Option<f64> {
         Some(self.connected?.saturating_since(self.ready?).as_secs_f64())
     }
@@ -245,15 +244,15 @@ impl Probe for Recorder {
     }
 }
 
-/// The nearest-rank quantile, in seconds: the least value that at least `percent` of a hundred
-/// values do not exceed.
+/// The nearest-rank quantile, in seconds: the smallest value that at least `percent` of a hundred values do
+/// not exceed.
 pub(crate) fn quantile_s(nanos: &mut [u64], percent: usize) -> Option<f64> {
     let rank = (nanos.len() * percent).div_ceil(100).checked_sub(1)?;
     let (_, value, _) = nanos.select_nth_unstable(rank);
     Some(Instant::from_nanos(*value).as_secs_f64())
 }
 
-/// Words for the first frame in a rung of the ladder, which has at most eight.
+/// Names for the first frame in a rung of the ladder, which has at most eight.
 const ENCODINGS: [&str; 8] = [
     "encoding_0",
     "encoding_1",
@@ -265,8 +264,8 @@ const ENCODINGS: [&str; 8] = [
     "encoding_7",
 ];
 
-/// The word of an event in the `events` table. That there is room again is not an event of the
-/// connection's life and would drown those that are.
+/// The name of an event in the `events` table. Regained send capacity is omitted: it is not a connection
+/// event and would outnumber them.
 pub(crate) fn event_name(event: Event) -> Option<&'static str> {
     match event {
         Event::Connected => Some("connected"),
@@ -279,7 +278,7 @@ pub(crate) fn event_name(event: Event) -> Option<&'static str> {
     }
 }
 
-/// The word of an encoding in the `events` table.
+/// The name of an encoding in the `events` table.
 pub(crate) fn encoding_name(rung: u8) -> Option<&'static str> {
     ENCODINGS.get(rung as usize).copied()
 }

@@ -1,4 +1,4 @@
-//! The answer of a run: summaries to read in Rust, and tables by name for everyone else.
+//! The result of a run: summaries for Rust, and tables by name for all other readers.
 
 use arrow_array::RecordBatch;
 
@@ -15,7 +15,7 @@ use crate::video;
 /// Everything a [`Recorder`](crate::Recorder) kept.
 #[derive(Debug)]
 pub struct Recording {
-    /// Accounts of the flows; their `quality` may be filled in before the table is asked for.
+    /// Accounts of the flows; set their `quality` before reading the table.
     pub flows: Vec<FlowSummary>,
     /// Accounts of the links.
     pub links: Vec<LinkSummary>,
@@ -29,7 +29,7 @@ pub struct Recording {
     pub(crate) fates: Vec<Vec<FrameOutcome>>,
     /// By peer: the rung of each frame, empty for a peer that never changed it.
     pub(crate) rungs: Vec<Vec<u8>>,
-    /// By peer that sends.
+    /// By sending peer.
     pub(crate) videos: Vec<(usize, Vec<video::Frame>)>,
     pub(crate) gauges: Vec<GaugeRow>,
     pub(crate) events: Vec<EventRow>,
@@ -61,7 +61,7 @@ impl Recording {
     /// Checks the accounts of every flow.
     ///
     /// # Errors
-    /// The first equation that does not hold: then this program has a bug.
+    /// The first equation that does not hold, which indicates a bug in this program.
     pub fn conservation(&self) -> Result<(), String> {
         self.flows.iter().try_for_each(FlowSummary::conservation)
     }

@@ -1,8 +1,7 @@
-//! What each direction of a flow did in each bin of time, the whole run long, whatever the measure
-//! window. Every column counts what happened in the bin: sent by the time of sending, received
-//! and delay by the time of arrival, lost by the time of the drop, late by the time of the verdict,
-//! discarded by the time at which the send queue let go.
-//! `encoding` is the rung of the sender's ladder at the bin's end, 0 being the best; null for a
+//! Time series of each direction of a flow, over the whole run regardless of the measure window. Every
+//! column counts what happened in the bin: sent by sending time, received and delay by arrival time, lost
+//! by drop time, late by the time of the playout decision, discarded by the time of removal from the send
+//! queue. `encoding` is the rung of the sender's ladder at the bin's end, 0 being the best; null for a
 //! sender that never left the best.
 
 use arrow_array::RecordBatch;
@@ -19,7 +18,7 @@ pub(crate) struct Series {
     count: usize,
     /// By peer; empty for a side without a source.
     bins: Vec<Vec<Bin>>,
-    /// By peer: the bins in which another rung of the ladder was taken, and which.
+    /// By peer: the bins in which the rung of the ladder changed, and the new rung.
     rungs: Vec<Vec<(usize, u8)>>,
 }
 
@@ -51,7 +50,7 @@ impl Series {
     }
 
     pub(crate) fn add(&mut self, now: Instant, fact: &Fact) {
-        // What happens at the very end of the run belongs to the last bin.
+        // Events at the very end of the run belong to the last bin.
         let index = (now.as_nanos() / self.width.as_nanos()) as usize;
         let index = index.min(self.count - 1);
         let Some(bin) = self.bins.get_mut(fact.peer).and_then(|bins| bins.get_mut(index)) else {

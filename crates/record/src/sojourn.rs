@@ -1,5 +1,5 @@
-//! How long packets stood in queues: from the note that a link took a packet to the note that its
-//! transmission began, whatever the discipline did in between.
+//! Queueing times of packets: from the note that a link enqueued a packet to the note that its transmission
+//! began, independent of the discipline.
 
 use talkspurt_proto::packet::BodyId;
 use talkspurt_proto::probe::{Note, Place};
@@ -14,19 +14,19 @@ pub(crate) struct Sojourns {
     from: Instant,
     to: Instant,
     width: Duration,
-    /// When the packet came to where it waits, by the slot of its body: it waits in one queue at once.
+    /// Enqueue time, by the slot of the packet's body: a packet is in one queue at a time.
     since: Vec<Instant>,
     links: Vec<Waits>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Waits {
-    /// Of the packets whose transmission began in the measure window, in nanoseconds.
+    /// For packets whose transmission began in the measure window, in nanoseconds.
     inside: Vec<u64>,
     bins: Vec<Bin>,
 }
 
-/// Of the packets whose transmission began in a bin of the series.
+/// For packets whose transmission began in a bin of the series.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Bin {
     sum: Duration,
@@ -91,7 +91,7 @@ impl Sojourns {
 
     fn began(&mut self, now: Instant, link: usize, wait: Duration) {
         let Some(waits) = self.links.get_mut(link) else { return };
-        // As counters between samples: what happens at an edge belongs to the span that ends there.
+        // Like counters between samples: an event at an edge belongs to the interval that ends there.
         if (self.from < now || now == Instant::ZERO && self.from == now) && now <= self.to {
             waits.inside.push(wait.as_nanos());
         }
@@ -105,7 +105,7 @@ impl Sojourns {
         bin.longest = bin.longest.max(wait);
     }
 
-    /// Over the measure window, link by link.
+    /// Over the measure window, per link.
     pub(crate) fn summaries(&mut self) -> impl Iterator<Item = Sojourn> {
         self.links.iter_mut().map(|waits| {
             let nanos = &mut waits.inside;

@@ -1,5 +1,5 @@
-//! What a listener heard of a stretch of speech: counts of its frames, and the measures that need
-//! their order (ITU-T G.107's burst ratio, the longest gap).
+//! Reception of a stretch of speech: counts of frames, and the measures that depend on their order (ITU-T
+//! G.107's burst ratio, the longest gap).
 
 use talkspurt_proto::time::Duration;
 
@@ -7,32 +7,31 @@ use crate::account::Cohort;
 use crate::frame_state::FrameState;
 use crate::voice::Voice;
 
-/// The frames of a window, taken in order.
+/// The frames of a window, processed in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Heard {
-    /// Frames by fate.
+    /// Frames by state.
     frames: [u64; 8],
-    /// Of these, on their way when their playout would have come after the run: not judged.
+    /// Of these, in flight with a playout after the end of the run: not judged.
     undecided: u64,
     /// Runs of missing or late frames.
     runs: u64,
-    /// The longest of their lengths in nanoseconds; `None` without a frame.
+    /// The longest of their durations in nanoseconds; `None` without a frame.
     longest: Option<u64>,
-    /// Length of the present run up to its last frame, and when that was captured.
+    /// Duration of the current run up to its last frame, and the capture time of that frame.
     gap: u64,
     unheard: Option<u64>,
 }
 
 impl Heard {
-    /// What was heard of the frames of a cohort. A frame on its way whose playout would have come
-    /// after the end of the run is not judged; `mouth_to_ear`, in nanoseconds, is the delay at which
-    /// the others were played.
+    /// Statistics of the frames of a cohort. A frame in flight whose playout would follow the end of the
+    /// run is not judged; `mouth_to_ear`, in nanoseconds, is the delay at which the others were played.
     pub(crate) fn of(voice: &Voice, cohort: Cohort, mouth_to_ear: u64) -> Self {
         let mut heard = Self::default();
         let mut index = cohort.first;
         while index < cohort.end {
             let (fates, captured) = (voice.fates(index), voice.captured(index));
-            // Nearly all were played: as many in a row as the word tells.
+            // Nearly all frames were played: process as many in a row as the word contains.
             let played = (fates.of(FrameState::Played) >> (index % 64)).trailing_ones();
             let played = played.min(cohort.end - index);
             if played > 0 {
@@ -51,15 +50,15 @@ impl Heard {
             }
             index += 1;
         }
-        // After the last frame nothing is known of the next.
+        // The frame after the last is unknown.
         if heard.unheard.is_some() {
             heard.longest = heard.longest.max(Some(heard.gap + voice.frame()));
         }
         heard
     }
 
-    /// A frame that was heard or not. A gap is as long as the frames of its run, each as long as until
-    /// the next one judged, or as frames are before a pause of the speaker.
+    /// Judges a frame as heard or not. A gap lasts as long as the frames of its run; each lasts until the
+    /// next judged frame, or for the frame length before a pause of the speaker.
     fn judge(&mut self, captured: u64, is_unheard: bool, frame: u64) {
         match self.unheard {
             Some(last) => {
@@ -75,7 +74,7 @@ impl Heard {
         }
     }
 
-    /// Frames of this fate.
+    /// Frames in this state.
     pub(crate) fn frames(&self, fate: FrameState) -> u64 {
         self.frames[fate as usize]
     }
@@ -86,23 +85,23 @@ impl Heard {
         self.frames.iter().sum::<u64>() - stayed
     }
 
-    /// Frames that were judged.
+    /// Judged frames.
     pub(crate) fn judged(&self) -> u64 {
         self.frames.iter().sum::<u64>() - self.undecided
     }
 
-    /// Of those, never delivered.
+    /// Judged frames that were never delivered.
     pub(crate) fn missing(&self) -> u64 {
         let missing = FrameState::ALL.into_iter().filter(|fate| fate.is_missing());
         missing.map(|fate| self.frames(fate)).sum::<u64>() - self.undecided
     }
 
-    /// Of those, delivered after their playout.
+    /// Judged frames that were delivered after their playout time.
     pub(crate) fn late(&self) -> u64 {
         self.frames(FrameState::Late)
     }
 
-    /// Share of those judged that were missing or late.
+    /// Share of judged frames that were missing or late.
     pub(crate) fn loss_ratio(&self) -> Option<f64> {
         let judged = self.judged();
         (judged > 0).then(|| (self.missing() + self.late()) as f64 / judged as f64)
@@ -112,7 +111,7 @@ impl Heard {
         burst_ratio_of(self.judged(), self.missing() + self.late(), self.runs)
     }
 
-    /// The longest stretch of speech of which nothing was heard.
+    /// The longest unheard stretch of speech.
     pub(crate) fn longest_gap(&self) -> Option<Duration> {
         self.longest.map(Duration::from_nanos)
     }
@@ -155,7 +154,7 @@ mod tests {
     }
 
     proptest! {
-        /// Beside counts frame by frame.
+        /// Compares with frame-by-frame counts.
         #[test]
         fn counts_as_one_would_by_hand(
             steps in prop::collection::vec((0_u64..6, 0_usize..40), 0..300),
@@ -164,7 +163,7 @@ mod tests {
         ) {
             let mut captured = 0;
             let frames: Vec<(u64, FrameState)> = steps.into_iter().map(|(step, fate)| {
-                // Most are played and most steps are frames.
+                // Most frames are played, and most steps are one frame long.
                 captured += [0, FRAME / 2, 2 * FRAME, 5 * FRAME].get(step as usize).unwrap_or(&FRAME);
                 (captured, *FrameState::ALL.get(fate).unwrap_or(&FrameState::Played))
             }).collect();
@@ -183,7 +182,7 @@ mod tests {
             prop_assert_eq!(heard.missing(), count(FrameState::is_missing));
             prop_assert_eq!(heard.late(), count(|fate| fate == FrameState::Late));
             prop_assert_eq!(heard.burst_ratio(), burst_ratio(judged.iter().map(|(_, fate)| fate.is_unheard())));
-            // Every frame of speech is as long as until the next, or as a frame.
+            // Every speech frame lasts until the next, or for the frame length.
             let lengths = judged.windows(2).map(|pair| pair[1].0 - pair[0].0).chain([FRAME]);
             let lengths = lengths.map(|step| if step <= 2 * FRAME { step } else { FRAME });
             let (mut longest, mut gap) = (0, 0);

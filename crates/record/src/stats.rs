@@ -1,8 +1,8 @@
 //! Streaming accounts per direction of a flow: the probe of large runs.
 //!
-//! No packet is kept: two bits for each in flight, three for each frame of voice, and sums.
-//! Every note that belongs to an account also comes out as a [`Fact`], from which the
-//! [`Recorder`](crate::Recorder) builds what needs memory.
+//! No packet is kept: only two bits for each in flight, three for each voice frame, and sums. Every note
+//! that belongs to an account is also returned as a [`Fact`], from which the [`Recorder`](crate::Recorder)
+//! builds the tables that need memory.
 
 use std::collections::BTreeMap;
 
@@ -26,14 +26,14 @@ pub struct Stats {
     window: Window,
     /// By peer; `None` for a side without a source.
     accounts: Vec<Option<Account>>,
-    /// By the peer that sent, of transports that tell: few flows have one, and all others' accounts fill
-    /// their lines of the cache.
+    /// By sending peer, for transports that report it: few flows do, and a field would enlarge all
+    /// accounts.
     waits: BTreeMap<u32, Waits>,
-    /// What each peer did not accept.
+    /// Packets rejected by each peer.
     rejected: Vec<Rejected>,
 }
 
-/// How long messages that were delivered in the window waited for earlier ones.
+/// Head-of-line waiting times of messages that were delivered in the window.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waits {
     all: Sum,
@@ -41,7 +41,7 @@ struct Waits {
     longest: u64,
 }
 
-/// Packets that reached a peer in the measure window and that it did not accept.
+/// Packets that reached a peer in the measure window and were rejected.
 #[derive(Clone, Copy, Debug, Default)]
 struct Rejected {
     packets: u32,
@@ -49,7 +49,7 @@ struct Rejected {
     damaged: u32,
 }
 
-/// A note understood: which direction it concerns and whether it falls into the measure window.
+/// An interpreted note: the direction it concerns and whether it falls into the measure window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fact {
     pub(crate) peer: usize,
@@ -103,9 +103,9 @@ impl Stats {
         }
     }
 
-    /// Closes the accounts: one row per side with a source, in order of flows and sides. Quantiles
-    /// are absent, for no delay was kept. Panics in debug builds if an account does not balance;
-    /// in release builds [`FlowSummary::conservation`] tells.
+    /// Closes the accounts: one row per side with a source, in order of flows and sides. Quantiles are
+    /// absent, because no delay was kept. Panics in debug builds if an account does not balance; in release
+    /// builds, use [`FlowSummary::conservation`].
     #[must_use]
     pub fn finish(&self, layout: &Layout) -> Vec<FlowSummary> {
         let seconds = layout.window().as_secs_f64();
@@ -121,7 +121,7 @@ impl Stats {
                 summary.head_of_line_max_s =
                     Some(Duration::from_nanos(waits.longest).as_secs_f64());
             }
-            // A side without a source has no account, and only control packets.
+            // A side without a source has no account, and sends only control packets.
             let other = direction.peer ^ 1;
             let own = self.accounts[other].is_none().then_some(direction.peer);
             for peer in [Some(other), own].into_iter().flatten() {
@@ -137,8 +137,8 @@ impl Stats {
         rows
     }
 
-    /// Takes a note into its account and tells what it meant, if anything. Inlined: where a note is
-    /// taken it is known which it is, and where nobody asks what it meant no fact is made.
+    /// Adds a note to its account and returns its meaning, if any. Inlined: the caller knows the kind of
+    /// note, and if the result is unused, no fact is built.
     #[inline(always)]
     pub(crate) fn take(&mut self, now: Instant, place: Place, note: &Note<'_>) -> Option<Fact> {
         let (peer, inside, what) = match (place, note) {
@@ -203,7 +203,7 @@ impl Stats {
         }
     }
 
-    /// The frames a peer makes from now on are in another rung of its ladder.
+    /// From now on, a peer's frames are in another rung of its ladder.
     fn encoding(&mut self, peer: u32, rung: u8) -> Option<()> {
         self.account(peer)?.voice.as_mut()?.encoding(rung);
         Some(())
@@ -214,8 +214,8 @@ impl Stats {
         self.accounts.get_mut(peer as usize)?.as_mut()
     }
 
-    // What follows takes a note of one kind each, and tells whether what it was about falls into the
-    // measure window; `None` if it fits no account.
+    // Each of the following functions handles one kind of note and returns whether its subject falls into
+    // the measure window; `None` if it fits no account.
 
     fn sent(&mut self, peer: u32, packet: &Packet, body: &Body) -> Option<bool> {
         let inside = self.window.holds(packet.sent);
@@ -323,8 +323,8 @@ impl Stats {
         let delivered_inside = self.window.holds(now);
         let account = self.account(peer)?;
         let inside = account.frames.holds(index);
-        // RFC 3550 A.8 compares arrivals with the media clock, which goes on in silence. A duplicate, or
-        // a number the sender never gave, is the network's doing, not ours.
+        // RFC 3550 A.8 compares arrivals with the media clock, which continues during silence. A duplicate
+        // or an unknown number is caused by the network.
         if let Some(voice) = &mut account.voice {
             if !voice.advance(index, FrameState::HandedOver, FrameState::Delivered) {
                 return None;
@@ -347,7 +347,7 @@ impl Stats {
         }
     }
 
-    /// Also tells how long after its capture.
+    /// Also returns the time since its capture.
     fn played(&mut self, peer: u32, index: u32, at: Instant) -> Option<(bool, Duration)> {
         let account = self.account(peer)?;
         let inside = account.frames.holds(index);
@@ -368,14 +368,14 @@ impl Stats {
         fits.then(|| account.frames.holds(index))
     }
 
-    /// The frames of several packets, by the peer that sent them.
+    /// Frames of several packets, by sending peer.
     pub(crate) fn into_videos(self) -> Vec<(usize, Vec<video::Frame>)> {
         let accounts = self.accounts.into_iter().enumerate();
         let videos = accounts.filter_map(|(peer, account)| Some((peer, *account?.video?)));
         videos.map(|(peer, video)| (peer, video.into_frames())).collect()
     }
 
-    /// The rung of the ladder each frame of a peer was sent in; empty for one that never changed it.
+    /// The rung in which each frame of a peer was sent; empty if it never changed.
     pub(crate) fn frame_rungs(&self, peer: usize) -> Vec<u8> {
         let Some(Some(account)) = self.accounts.get(peer) else { return Vec::new() };
         let Some(voice) = account.voice.as_ref().filter(|voice| voice.has_rungs()) else {
@@ -384,8 +384,8 @@ impl Stats {
         (0..voice.count()).map(|index| voice.rung(index)).collect()
     }
 
-    /// What became of each frame a peer sent. `broken` if its connection ended in failure, so that
-    /// a stream will not deliver what it holds.
+    /// The outcome of each frame that a peer sent. `broken` if its connection failed, so that a stream will
+    /// not deliver the data it holds.
     pub(crate) fn frame_fates(&self, peer: usize, broken: bool) -> Vec<FrameOutcome> {
         let Some(Some(account)) = self.accounts.get(peer) else { return Vec::new() };
         let Some(voice) = &account.voice else { return Vec::new() };
@@ -408,8 +408,8 @@ impl Probe for Stats {
     }
 }
 
-/// The layers of a packet with payload; `None` for control packets: reports, and acknowledgements,
-/// feedback and the opening and closing of a transport of its own.
+/// The layers of a packet with payload; `None` for control packets: reports, acknowledgements, feedback,
+/// and connection set-up and release.
 fn data_layers(body: &Body) -> Option<Layers> {
     if matches!(body, Body::TooBig { .. }) {
         return None;

@@ -1,10 +1,10 @@
-//! A sum of nanoseconds and how many they were, in two words.
+//! A sum of nanoseconds and the number of values, in two words.
 
 /// A sum of fewer than 2³² values, exact.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Sum {
     low: u64,
-    /// How often `low` ran over.
+    /// Overflows of `low`.
     high: u32,
     count: u32,
 }
@@ -22,7 +22,7 @@ impl Sum {
         self.count.into()
     }
 
-    /// The mean in units of so many nanoseconds; `None` of nothing.
+    /// The mean in units of `unit` nanoseconds; `None` without values.
     pub(crate) fn mean(self, unit: f64) -> Option<f64> {
         let sum = u128::from(self.high) << 64 | u128::from(self.low);
         (self.count > 0).then(|| sum as f64 / unit / f64::from(self.count))

@@ -1,19 +1,19 @@
-//! What came of one direction of a flow: a row of the `flows` table. One table makes the fields, the
-//! columns and the entries of the catalogue of metrics.
+//! The results of one direction of a flow: a row of the `flows` table. One table defines the fields, the
+//! columns and the entries of the metric catalogue.
 
 use talkspurt_proto::metric::{BYTES, FRAMES, KILOBITS, MILLISECONDS, Metric, OPINION, PACKETS};
 
 use crate::columns::{Columns, columns_of};
 use crate::video::VideoSummary;
 
-/// Makes [`FlowSummary`], `FLOW_METRICS` and the columns of the `flows` table.
+/// Defines [`FlowSummary`], `FLOW_METRICS` and the columns of the `flows` table.
 macro_rules! flow_summary {
     (
         fields { $($(#[$about:meta])* $field:ident: $kept:ty,)* }
         metrics { $($(#[doc = $doc:literal])+ $name:ident: $type:ty = $metric:expr;)* }
         of_fields { $($(#[doc = $inner_doc:literal])+ $inner:ident = $inner_metric:expr, $get:expr;)* }
     ) => {
-        /// What came of one direction of a flow: a row of the `flows` table.
+        /// The results of one direction of a flow: a row of the `flows` table.
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct FlowSummary {
             $($(#[$about])* pub $field: $kept,)*
@@ -32,9 +32,9 @@ flow_summary! {
     fields {
         /// Name of the flow; `NAME.reverse` for what the answering side sends.
         name: String,
-        /// The name of the many flows it is one of, in the same form.
+        /// The name of its group of flows, in the same form.
         group: Option<String>,
-        /// What carries it.
+        /// Name of the transport.
         transport: String,
         /// Kind of source.
         source: String,
@@ -42,17 +42,16 @@ flow_summary! {
         from: String,
         /// Node that receives.
         to: String,
-        /// Of the generated units, given to the transport.
+        /// Generated units that were handed to the transport.
         handed_over_packets: u64,
-        /// Frames of several packets, where the source makes such.
+        /// Frames of several packets, if the source makes them.
         video: Option<VideoSummary>,
-        /// Frames that were played, by rung of the sender's ladder, the best first; empty if it never
-        /// left the best.
+        /// Played frames, by rung of the sender's ladder, the best first; empty if it never left the best.
         played_by_rung: Vec<u64>,
-        /// What it sounded like; filled in by whoever knows the codec.
+        /// Speech quality; filled in by code that knows the codec.
         quality: Quality,
-        /// Notes that fit no account (a packet settled twice or never sent): always 0, or this
-        /// program has a bug.
+        /// Notes that fit no account (a packet settled twice or never sent): always 0, unless this program
+        /// has a bug.
         unaccounted_notes: u64,
     }
     metrics {
@@ -386,28 +385,28 @@ pub(crate) fn table(rows: &[FlowSummary]) -> arrow_array::RecordBatch {
         .finish()
 }
 
-/// Columns of the `flows` table that are the E-model's business.
+/// Columns of the `flows` table that the E-model computes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Quality {
     /// Transmission rating (ITU-T G.107).
     pub r_factor: Option<f64>,
     /// Estimated mean opinion score.
     pub mos: Option<f64>,
-    /// What delay cost of it.
+    /// The part lost to delay.
     pub mos_lost_to_delay: Option<f64>,
-    /// What loss cost of it.
+    /// The part lost to packet loss.
     pub mos_lost_to_loss: Option<f64>,
-    /// What the codec cost of it.
+    /// The part lost to the codec.
     pub mos_lost_to_codec: Option<f64>,
     /// Assumptions, or why a value is absent.
     pub note: Option<String>,
 }
 
 impl FlowSummary {
-    /// Checks that nothing was made or lost in the counting.
+    /// Checks that no packet was created or lost in the counting.
     ///
     /// # Errors
-    /// Names the flow and the equation that does not hold: then this program has a bug.
+    /// Names the flow and the equation that does not hold, which indicates a bug in this program.
     pub fn conservation(&self) -> Result<(), String> {
         let made = self.queued_packets + self.handed_over_packets + self.discarded_packets;
         if self.generated_packets != made {

@@ -1,6 +1,6 @@
-//! Frames that come in several packets: which were complete, and how long that took.
+//! Frames of several packets: which were complete, and their delays.
 //!
-//! Packets made at one instant of capture, one after another, are a frame.
+//! Consecutive packets with the same capture time form a frame.
 
 use talkspurt_proto::time::{Duration, Instant};
 
@@ -25,22 +25,21 @@ pub(crate) struct Frame {
     packets: u32,
     bytes: u64,
     delivered: u32,
-    /// When the last of its packets was delivered, once all were.
+    /// Delivery time of its last packet, if all were delivered.
     complete: Option<Instant>,
 }
 
-/// What is known of the frames of a window at the end of the run.
+/// Statistics of a window's frames at the end of the run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct VideoSummary {
-    /// Frames captured, apart from those whose deadline would have come after the end of the run
-    /// and that were not complete.
+    /// Captured frames, except incomplete ones whose deadline would follow the end of the run.
     pub frames: u64,
-    /// Of these, those of which every packet was delivered, late or not.
+    /// Of these, frames with all packets delivered, late or not.
     pub complete: u64,
-    /// Of these, those complete after the deadline.
+    /// Of these, frames completed after the deadline.
     pub late: u64,
-    /// From capture to the delivery of the last packet, of complete frames: median, 95th percentile
-    /// and greatest, in seconds; nearest-rank.
+    /// From capture to the delivery of the last packet, for complete frames: median, 95th percentile and
+    /// maximum, in seconds; nearest-rank.
     pub delay_s: [Option<f64>; 3],
 }
 
@@ -49,7 +48,7 @@ impl Video {
         Self { deadline, frames: Vec::new(), delivered: Vec::new() }
     }
 
-    /// A packet was made; false if it is not the next one.
+    /// A packet was generated; false if it is not the next one.
     pub(crate) fn generated(&mut self, index: u32, captured: Instant, bytes: u32) -> bool {
         if index as usize != self.delivered.len() {
             return false;
@@ -73,8 +72,7 @@ impl Video {
         true
     }
 
-    /// A packet was delivered; when it was captured, or `None` for a duplicate or one that was never
-    /// sent.
+    /// A packet was delivered; returns its capture time, or `None` for a duplicate or a packet never sent.
     pub(crate) fn delivered(&mut self, index: u32, now: Instant) -> Option<Instant> {
         let delivered = self.delivered.get_mut(index as usize).filter(|delivered| !**delivered)?;
         *delivered = true;
@@ -87,7 +85,7 @@ impl Video {
         Some(frame.captured)
     }
 
-    /// The account of the frames captured in `from..to` of a run that ended at `end`.
+    /// Statistics of the frames captured in `from..to` of a run that ended at `end`.
     pub(crate) fn summary(&self, from: Instant, to: Instant, end: Instant) -> VideoSummary {
         let window =
             self.frames.iter().filter(|frame| from <= frame.captured && frame.captured < to);

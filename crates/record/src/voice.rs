@@ -1,31 +1,31 @@
-//! Frames of media that is played: the fate of each, and when each was captured.
+//! Frames of media with playout: the state and the capture time of each.
 
 use talkspurt_proto::time::Duration;
 
 use crate::frame_state::{FrameOutcome, FrameState, FrameStates};
 
-/// The frames of one direction. What the present ones need stands here, what is behind them elsewhere:
-/// with [`Account`](crate::account::Account)'s cohort of frames it fills a cache line.
+/// The frames of one direction. Recent frames are stored inline, past ones in a box: with the cohort of
+/// frames in [`Account`](crate::account::Account) it fills a cache line.
 #[derive(Clone, Debug)]
 pub(crate) struct Voice {
-    /// The present talkspurt, up to the last frame.
+    /// The current talkspurt, up to the last frame.
     run: Run,
-    /// The fates of the last frames, from a multiple of 64 on.
+    /// The states of the last frames, from a multiple of 64 on.
     fates: FrameStates,
     past: Box<Past>,
 }
 
-/// Frames `first..end`, captured in equal steps: a steady clock is one run however long it talks.
+/// Frames `first..end`, captured at equal intervals: a steady clock is a single run of any length.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     first: u32,
     end: u32,
-    /// When the first was captured, and the time from each to the next, in nanoseconds.
+    /// Capture time of the first, and the interval between frames, in nanoseconds.
     captured: u64,
     step: u64,
 }
 
-/// What is seldom asked for.
+/// Rarely used data.
 #[derive(Clone, Debug)]
 struct Past {
     fates: Vec<FrameStates>,
@@ -39,7 +39,7 @@ struct Past {
 }
 
 impl Run {
-    /// When a frame was captured, or would be if the talkspurt went on.
+    /// The capture time of a frame, extrapolated after the end of the talkspurt.
     #[inline(always)]
     fn at(&self, index: u32) -> u64 {
         self.captured.wrapping_add(self.step.wrapping_mul(u64::from(index - self.first)))
@@ -47,7 +47,7 @@ impl Run {
 }
 
 impl Voice {
-    /// Frames of this length, as many as fit into the run.
+    /// Frames of this length, with capacity for the run.
     pub(crate) fn new(frame: Duration, run: Duration) -> Self {
         let count = run.as_nanos() / frame.as_nanos().max(1) / 64 + 1;
         let (frame, end) = (frame.as_nanos(), run.as_nanos());
@@ -73,7 +73,7 @@ impl Voice {
         true
     }
 
-    /// Lays the fates aside when there are 64.
+    /// Moves a full word of 64 states to the past.
     #[cold]
     fn turn(&mut self) {
         if self.run.end > 0 {
@@ -81,8 +81,8 @@ impl Voice {
         }
     }
 
-    /// The next frame is not captured when it was expected: its step was only guessed, or a new
-    /// talkspurt begins, of which the guess is that steps are as long as frames.
+    /// Handles a frame with an unexpected capture time: its step was only assumed, or a new talkspurt
+    /// begins, whose step is assumed to be the frame length.
     #[cold]
     fn part(&mut self, index: u32, captured: u64) {
         let run = &mut self.run;
@@ -97,12 +97,12 @@ impl Voice {
         }
     }
 
-    /// How many frames there are.
+    /// The number of frames.
     pub(crate) const fn count(&self) -> u32 {
         self.run.end
     }
 
-    /// Moves a frame on; false if it is not where it was thought to be, or there is none of this number.
+    /// Advances the state of a frame; false if it is not in state `from`, or does not exist.
     #[inline(always)]
     pub(crate) fn advance(&mut self, index: u32, from: FrameState, to: FrameState) -> bool {
         if index >= self.run.end {
@@ -112,7 +112,7 @@ impl Voice {
         fates.advance(index, from, to)
     }
 
-    /// Whether the fate of a frame that was made is among the last ones.
+    /// Whether the state of a generated frame is among the recent ones.
     #[inline(always)]
     const fn is_present(&self, index: u32) -> bool {
         index ^ (self.run.end - 1) < 64
@@ -123,7 +123,7 @@ impl Voice {
         &mut self.past.fates[index as usize / 64]
     }
 
-    /// The fates of a frame that was made and of its neighbours.
+    /// The states of a generated frame and its neighbours.
     pub(crate) fn fates(&self, index: u32) -> &FrameStates {
         if self.is_present(index) { &self.fates } else { &self.past.fates[index as usize / 64] }
     }
@@ -132,10 +132,10 @@ impl Voice {
         self.fates(index).at(index)
     }
 
-    /// When a frame that was made was captured, in nanoseconds.
+    /// The capture time of a generated frame, in nanoseconds.
     #[inline(always)]
     pub(crate) fn captured(&self, index: u32) -> u64 {
-        // What is asked for is nearly always of the present talkspurt.
+        // Nearly all queries concern the current talkspurt.
         if index >= self.run.first { self.run.at(index) } else { self.captured_before(index) }
     }
 
@@ -155,7 +155,7 @@ impl Voice {
         self.past.end
     }
 
-    /// The frames from the next one on are in this rung of the ladder.
+    /// Frames from the next one on are in this rung of the ladder.
     pub(crate) fn encoding(&mut self, rung: u8) {
         self.past.rungs.push((self.count(), rung));
     }
@@ -165,14 +165,14 @@ impl Voice {
         !self.past.rungs.is_empty()
     }
 
-    /// The rung a frame was sent in, 0 being the best.
+    /// The rung in which a frame was sent, 0 being the best.
     pub(crate) fn rung(&self, index: u32) -> u8 {
         let rungs = &self.past.rungs;
         let after = rungs.partition_point(|(first, _)| *first <= index);
         after.checked_sub(1).map_or(0, |stretch| rungs[stretch].1)
     }
 
-    /// Frames of `first..end` that were played, by rung; empty for a source that never changed it.
+    /// Played frames of `first..end`, by rung; empty for a source that never changed it.
     pub(crate) fn played_by_rung(&self, first: u32, end: u32) -> Vec<u64> {
         let Some(lowest) = self.past.rungs.iter().map(|(_, rung)| *rung).max() else {
             return Vec::new();
@@ -184,8 +184,8 @@ impl Voice {
         played
     }
 
-    /// What became of every frame. `in_flight(k)` tells of the k-th frame handed over, counted
-    /// from the last, whether an undelivered one is still on its way.
+    /// The outcome of every frame. `in_flight(k)` returns whether the k-th frame handed over, counted from
+    /// the last, is still in flight if undelivered.
     pub(crate) fn outcome(&self, in_flight: impl Fn(usize) -> bool) -> Vec<FrameOutcome> {
         let mut handed_after = 0;
         let mut outcome: Vec<FrameOutcome> = (0..self.count())
@@ -215,7 +215,7 @@ pub(crate) mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Takes a frame as far as its fate is.
+    /// Advances a frame up to this state.
     pub(crate) fn bring(voice: &mut Voice, index: u32, fate: FrameState) {
         let way = match fate {
             FrameState::Queued => &[][..],
@@ -248,8 +248,8 @@ pub(crate) mod tests {
             }
         }
 
-        /// Beside a plain list of fates: a frame moves on if it is where it was thought to be, and no
-        /// other moves with it.
+        /// Compares with a plain list of states: a frame advances only from its current state, and no other
+        /// frame changes with it.
         #[test]
         fn fates_are_remembered_exactly(steps in prop::collection::vec((0_u32..220, 0_usize..8, 0_usize..6), 0..900)) {
             let mut voice = Voice::new(Duration::from_millis(20), Duration::from_secs(1));

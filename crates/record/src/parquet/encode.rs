@@ -1,9 +1,8 @@
-//! How values become bytes (apache/parquet-format, `Encodings.md`): PLAIN, and the hybrid of runs and
-//! packed bits.
+//! Value encodings (apache/parquet-format, `Encodings.md`): PLAIN, and the RLE/bit-packing hybrid.
 
 use super::thrift::varint;
 
-/// PLAIN: each its length and its letters.
+/// PLAIN: the length and the bytes of each string.
 pub(super) fn words(all: &[String], bytes: &mut Vec<u8>) {
     for word in all {
         bytes.extend_from_slice(&(word.len() as u32).to_le_bytes());
@@ -16,7 +15,7 @@ pub(super) fn counts(all: &[i64], bytes: &mut Vec<u8>) {
     bytes.extend(all.iter().flat_map(|value| value.to_le_bytes()));
 }
 
-/// PLAIN, of those that are there.
+/// PLAIN, of the values that are present.
 pub(super) fn seconds(all: &[f64], bytes: &mut Vec<u8>) {
     bytes.reserve(8 * all.len());
     for value in all.iter().filter(|value| !value.is_nan()) {
@@ -24,7 +23,7 @@ pub(super) fn seconds(all: &[f64], bytes: &mut Vec<u8>) {
     }
 }
 
-/// Definition levels: their length, then 1 for each that is there. Mostly all are, which is one run.
+/// Definition levels: their length, then 1 for each present value. Usually all are present: one run.
 pub(super) fn absences(all: &[f64], bytes: &mut Vec<u8>) {
     let begin = bytes.len();
     bytes.extend_from_slice(&[0; 4]);
@@ -39,12 +38,12 @@ pub(super) fn absences(all: &[f64], bytes: &mut Vec<u8>) {
     bytes[begin..begin + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Bits that an index into so many values takes; one at least.
+/// Bit width of an index into this many values, at least one.
 pub(super) fn width(values: usize) -> u32 {
     (usize::BITS - values.saturating_sub(1).leading_zeros()).max(1)
 }
 
-/// One run of packed bits, the low ones first; eights are filled up with zeros.
+/// One bit-packed run, least significant bits first, padded with zeros to a multiple of eight values.
 pub(super) fn indices(all: &[u32], bits: u32, bytes: &mut Vec<u8>) {
     let eights = all.len().div_ceil(8);
     varint((eights as u64) << 1 | 1, bytes);

@@ -1,10 +1,10 @@
-//! A Parquet file being written, group of rows by group of rows (apache/parquet-format: `parquet.thrift`
-//! and `Encodings.md`), for the one table that has a row for everything that moves. The tables of a run
-//! that are short are written by Python.
+//! A Parquet file written one row group at a time (apache/parquet-format: `parquet.thrift` and
+//! `Encodings.md`), for the one table with a row per packet and hop. Python writes the short tables of a
+//! run.
 //!
-//! A column chunk is one page, and of words and of numbers that repeat one of a dictionary before it.
-//! Nothing is compressed: an index takes as many bits as its dictionary asks for, and what is left, times,
-//! does not become much less for many times the work. Memory holds a group and one column of it encoded.
+//! A column chunk is one page, preceded by a dictionary page for strings and repeated numbers. Nothing is
+//! compressed: an index has the bit width of its dictionary, and times shrink little for many times the
+//! work. Memory holds one group and one encoded column of it.
 
 mod encode;
 mod thrift;
@@ -25,26 +25,26 @@ pub(crate) struct Column {
 /// What a column holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Text, always there.
+    /// Text, never null.
     Text,
-    /// Integers of 64 bits, always there.
+    /// 64-bit integers, never null.
     Count,
-    /// Seconds as floats; not a number where there is none.
+    /// Seconds as floats; NaN means null.
     Seconds,
 }
 
 /// The values of a column in a group of rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Values<'a> {
-    /// Of text: which of the words each is.
+    /// Text: indices into a list of words.
     Words(&'a [String], &'a [u32]),
-    /// Of integers: which of these each is.
+    /// Integers: indices into a list of values.
     Among(&'a [i64], &'a [u32]),
     Counts(&'a [i64]),
     Seconds(&'a [f64]),
 }
 
-/// A file whose rows come in groups.
+/// A file written in row groups.
 #[derive(Debug)]
 pub(crate) struct Parquet {
     output: Output,
@@ -53,7 +53,7 @@ pub(crate) struct Parquet {
     written: u64,
     rows: u64,
     groups: Vec<Group>,
-    /// A page in the making.
+    /// The page being written.
     page: Vec<u8>,
 }
 
@@ -63,7 +63,7 @@ struct Group {
     chunks: Vec<Chunk>,
 }
 
-/// Where a column's values in a group stand.
+/// Location of a column chunk.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     dictionary: Option<u64>,
@@ -72,8 +72,8 @@ struct Chunk {
     span: Option<Span>,
 }
 
-/// Of seconds in a group: the least, the greatest, and how many are not there, so that who asks for a
-/// part of a run need not read the rest.
+/// Minimum, maximum and null count of the seconds in a group, so that readers of a part of a run can skip
+/// groups.
 #[derive(Clone, Copy, Debug)]
 struct Span {
     least: f64,
@@ -106,7 +106,7 @@ const UNCOMPRESSED: i32 = 0;
 const MAGIC: &[u8] = b"PAR1";
 
 impl Parquet {
-    /// Begins a table with these columns.
+    /// Creates a table with these columns.
     pub(crate) fn new(output: Output, columns: &'static [Column]) -> Self {
         let groups = Vec::new();
         let mut file = Self { output, columns, written: 0, rows: 0, groups, page: Vec::new() };
@@ -114,22 +114,22 @@ impl Parquet {
         file
     }
 
-    /// Writes a group of rows: of each column as many values.
+    /// Writes a row group: `rows` values of each column.
     pub(crate) fn group(&mut self, rows: usize, values: &[Values<'_>]) {
         let chunks = values.iter().map(|values| self.chunk(rows, *values)).collect();
         self.rows += rows as u64;
         self.groups.push(Group { rows: rows as u64, chunks });
     }
 
-    /// Whether something could not be written; [`Parquet::finish`] says what.
+    /// Whether a write failed; [`Parquet::finish`] returns the error.
     pub(crate) const fn failed(&self) -> bool {
         self.output.failed()
     }
 
-    /// Writes what is where, and completes the file.
+    /// Writes the footer and completes the file.
     ///
     /// # Errors
-    /// The first thing that could not be written; there is then no file.
+    /// The first write error; there is then no file.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         let footer = self.footer();
         self.write(&footer);
@@ -183,11 +183,11 @@ impl Parquet {
         Chunk { dictionary: length.map(|_| begin), data, bytes: self.written - begin, span }
     }
 
-    /// Writes a page of so many values, behind its header.
+    /// Writes a page of `values` values, preceded by its header.
     fn write_page(&mut self, kind: i32, encoding: i32, values: usize, page: &[u8]) {
         let mut header = Thrift::default();
         header.i32(1, kind).i32(2, page.len() as i32).i32(3, page.len() as i32);
-        // The header of a page of data, or of a dictionary.
+        // The header of a data page or of a dictionary page.
         header.begin(if kind == DATA_PAGE { 5 } else { 7 });
         header.i32(1, values as i32).i32(2, encoding);
         if kind == DATA_PAGE {
@@ -216,7 +216,7 @@ impl Parquet {
             meta.i64(2, bytes as i64).i64(3, group.rows as i64).end();
         }
         meta.text(6, concat!("talkspurt ", env!("CARGO_PKG_VERSION")));
-        // `ColumnOrder`: each column is in the order of its type.
+        // `ColumnOrder`: each column has the order of its type.
         meta.list(7, self.columns.len());
         for _ in self.columns {
             meta.item().begin(1).end().end();
@@ -241,7 +241,7 @@ fn schema(column: &Column, meta: &mut Thrift) {
     let repetition = if column.kind == Kind::Seconds { OPTIONAL } else { REQUIRED };
     meta.item().i32(1, column.stored()).i32(3, repetition).text(4, column.name);
     if column.kind == Kind::Text {
-        // `LogicalType`'s STRING, and its older name.
+        // `LogicalType` STRING, and its legacy name.
         meta.i32(6, UTF8).begin(10).begin(1).end().end();
     }
     meta.end();

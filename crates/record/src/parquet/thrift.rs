@@ -1,11 +1,11 @@
-//! Thrift's compact protocol as far as Parquet's headers need it (apache/thrift:
-//! `doc/specs/thrift-compact-protocol.md`): structs of integers, texts, lists and structs.
+//! The parts of Thrift's compact protocol that Parquet's headers need (apache/thrift:
+//! `doc/specs/thrift-compact-protocol.md`): structs of integers, strings, lists and structs.
 
-/// A struct being written; [`Thrift::end`] ends it, or the innermost that was begun within.
+/// A struct being written; [`Thrift::end`] ends it, or the innermost open struct inside it.
 #[derive(Debug)]
 pub(super) struct Thrift {
     bytes: Vec<u8>,
-    /// Of each struct that is open, its last field.
+    /// The last field of each open struct.
     last: Vec<i16>,
 }
 
@@ -26,7 +26,7 @@ impl Thrift {
         &self.bytes
     }
 
-    /// What comes is field `id`, which is greater than the last by 15 at most.
+    /// Starts field `id`, which exceeds the last by at most 15.
     fn field(&mut self, id: i16, kind: u8) -> &mut Self {
         let last = self.last.last_mut().expect("fields stand in structs");
         let more = id - *last;
@@ -68,7 +68,7 @@ impl Thrift {
         self
     }
 
-    /// A list of so many structs, each from [`Thrift::item`] to its end.
+    /// A list of `length` structs, each from [`Thrift::item`] to its end.
     pub(super) fn list(&mut self, id: i16, length: usize) -> &mut Self {
         self.field(id, LIST).length(length, STRUCT)
     }
@@ -105,14 +105,14 @@ impl Thrift {
         self
     }
 
-    /// In zigzag: small numbers are short whatever their sign.
+    /// Zigzag encoding: small numbers are short regardless of sign.
     fn number(&mut self, value: i64) -> &mut Self {
         varint((value << 1 ^ value >> 63) as u64, &mut self.bytes);
         self
     }
 }
 
-/// Seven bits a byte, the low ones first; the last byte has no high bit.
+/// Seven bits per byte, least significant first; the last byte has a clear high bit.
 pub(super) fn varint(mut value: u64, bytes: &mut Vec<u8>) {
     while value > 0x7f {
         bytes.push(value as u8 | 0x80);

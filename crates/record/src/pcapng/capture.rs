@@ -1,13 +1,13 @@
-//! The probe that captures links: each packet is written when its transmission begins, with the
-//! TTL, ECN field and DSCP it has there.
+//! The probe that captures links: each packet is written when its transmission begins, with its TTL, ECN
+//! field and DSCP on that link.
 //!
-//! A link's notes carry the label only, so a packet becomes bytes when it is sent, but for a virtual
-//! payload of TCP; they are kept until it is received or dropped and what was seen of it is written. A
-//! link's own bytes are made of them where they wait to be written, for hops change little.
+//! A link's notes carry only the label, so a packet is serialised when it is sent, except for a virtual TCP
+//! payload; the bytes are kept until the packet is received or dropped and all its records are written. The
+//! copy for a link is made in the output buffer, because hops change few bytes.
 //!
-//! Addresses and ports come from a table by (flow, route): a route is one direction, and ports are a
-//! flow's. A router's answer has the ends of the packet it refused, turned round, and the router's
-//! address for its source.
+//! Addresses and ports come from a table by (flow, route): a route is one direction, and ports belong to a
+//! flow. A router's answer has the endpoints of the packet it refused, swapped, and the router's address as
+//! source.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -26,24 +26,24 @@ use crate::in_order::InOrder;
 /// Captures of chosen links, one file for one or more of them (a link's two directions).
 #[derive(Debug, Default)]
 pub struct CaptureProbe {
-    /// By route: its flow, and the ends of its packets.
+    /// By route: its flow, and the endpoints of its packets.
     ends: Vec<Option<(u32, Ends)>>,
     routers: Vec<Router>,
     /// By link.
     taps: Vec<Option<Tap>>,
     files: Vec<Pcapng>,
-    /// What was seen, by the number of its file, until nothing earlier can come: readers such as
-    /// Wireshark's TCP analysis go by the order of the file, and links tell of their packets late.
+    /// Captured records by file number, held until no earlier one can arrive: readers such as Wireshark's
+    /// TCP analysis rely on file order, and links report packets late.
     waiting: InOrder<Sight>,
     packets: Packets,
     in_flight: InFlight<Sent>,
     unwritten: u64,
 }
 
-/// The addresses under which the node before a link speaks.
+/// The addresses from which the node before a link sends.
 pub type Router = (Ipv4Addr, Ipv6Addr);
 
-/// Where the packets of a link go.
+/// The destination of a link's captured packets.
 #[derive(Clone, Copy, Debug)]
 struct Tap {
     file: u32,
@@ -53,24 +53,23 @@ struct Tap {
 /// A packet that was sent.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// Where it is kept.
+    /// Its slot in the store.
     place: u32,
-    /// How often it was seen on a captured link.
+    /// How often it was captured.
     seen: u32,
 }
 
-/// A packet on a link.
+/// A captured packet.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sight {
-    /// Where it is kept.
+    /// Its slot in the store.
     place: u32,
     interface: u16,
     hop: Hop,
 }
 
 impl CaptureProbe {
-    /// A probe that knows where the packets of each (flow, route) come from and go to; those of
-    /// others are not captured.
+    /// A probe that knows the endpoints of each (flow, route); other packets are not captured.
     #[must_use]
     pub fn new(ends: impl IntoIterator<Item = ((u32, u32), Ends)>) -> Self {
         let mut by_route = Vec::new();
@@ -80,15 +79,14 @@ impl CaptureProbe {
         Self { ends: by_route, ..Self::default() }
     }
 
-    /// Tells it the routers before all links, by the link's number; without them their answers are
-    /// not captured.
+    /// Sets the router before each link, by link number; without them router answers are not captured.
     #[must_use]
     pub fn with_routers(mut self, routers: Vec<Router>) -> Self {
         self.routers = routers;
         self
     }
 
-    /// Captures these links into `file`, the first as its interface 0, and so on.
+    /// Captures these links into `file`: the first as interface 0, and so on.
     pub fn tap(&mut self, file: Pcapng, links: &[u32]) {
         let index = self.files.len() as u32;
         self.files.push(file);
@@ -97,14 +95,14 @@ impl CaptureProbe {
         }
     }
 
-    /// Whether a file could not be written, so that the run may stop early.
+    /// Whether a write failed, so that the run may stop early.
     #[must_use]
     pub fn failed(&self) -> bool {
         self.files.iter().any(Pcapng::failed)
     }
 
-    /// Packets seen on a captured link but not written: their sending was not noted, their ends
-    /// are not known, or they fit no IP packet.
+    /// Packets seen on a captured link but not written: their sending was not reported, their endpoints are
+    /// unknown, or they fit no IP packet.
     #[must_use]
     pub const fn unwritten(&self) -> u64 {
         self.unwritten
@@ -113,10 +111,10 @@ impl CaptureProbe {
     /// Completes all files.
     ///
     /// # Errors
-    /// The first that could not be written; the others are completed all the same.
+    /// The first file error; the other files are completed regardless.
     pub fn finish(mut self) -> io::Result<()> {
         self.settled(Instant::from_nanos(u64::MAX));
-        // All are finished before the first failure is reported.
+        // Finish all before reporting the first failure.
         let finished: Vec<_> = self.files.into_iter().map(Pcapng::finish).collect();
         finished.into_iter().collect()
     }
@@ -158,18 +156,18 @@ impl CaptureProbe {
         };
         sent.seen += 1;
         let sight = Sight { place: sent.place, interface, hop: Hop::of(packet) };
-        // In a file packets of one instant stay in the order in which they were told.
+        // In a file, packets of one instant stay in the order in which they were reported.
         self.waiting.tell(now, file, sight);
     }
 }
 
-/// The ends of this packet, if they are known.
+/// The endpoints of this packet, if known.
 fn find<'a>(ends: &'a [Option<(u32, Ends)>], packet: &Packet) -> Option<&'a Ends> {
     let (flow, ends) = ends.get(packet.route as usize)?.as_ref()?;
     (*flow == packet.flow).then_some(ends)
 }
 
-/// Keeps what `emit` makes of a packet, if it makes something.
+/// Stores the packet that `emit` serialises, if it succeeds.
 fn keep(
     packet: &Packet,
     emit: impl FnOnce(&mut Vec<u8>) -> Result<Tail, WireError>,
@@ -182,7 +180,7 @@ fn keep(
     }
 }
 
-/// Puts a value at its place, which may be beyond those that there are.
+/// Stores a value at an index, growing the list if needed.
 fn put<T: Clone>(all: &mut Vec<Option<T>>, place: u32, value: T) {
     let place = place as usize;
     if place >= all.len() {
@@ -253,7 +251,7 @@ mod tests {
         for number in 0..10 {
             probe.on_sent(&packet(number), &body);
         }
-        // The newest is made before its place is found to have been another's.
+        // The newest is stored before its slot is found to have been another's.
         assert_eq!(probe.packets.room(), 2);
     }
 }

@@ -1,29 +1,29 @@
-//! The bytes of packets, kept until all that was seen of them is written.
+//! The bytes of packets, kept until all their records are written.
 
 use talkspurt_proto::wire::{Tail, WireError, pattern};
 
-/// Packets that are under way, or of which something waits to be written.
+/// Packets in flight or with unwritten records.
 #[derive(Debug, Default)]
 pub(super) struct Packets {
     all: Vec<Kept>,
-    /// Places of packets that are gone, for others.
+    /// Free slots.
     spare: Vec<u32>,
 }
 
 /// A packet as it was sent.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    /// All of it but for a virtual payload of TCP, which is made each time it is written: that takes no
-    /// longer than to copy it, and it leaves the processor's cache to others.
+    /// All bytes except a virtual TCP payload, which is generated at each write: that takes no longer than
+    /// a copy and uses no processor cache.
     head: Vec<u8>,
     tail: Tail,
-    /// How often it was written, until it is gone; then, how often it has yet to be.
+    /// Records written so far while in flight; afterwards, records still to write.
     count: u32,
     gone: bool,
 }
 
 impl Packets {
-    /// Keeps what `emit` makes, and says where; nothing if it makes nothing.
+    /// Stores the output of `emit` and returns its slot; `None` if `emit` fails.
     pub(super) fn keep(
         &mut self,
         emit: impl FnOnce(&mut Vec<u8>) -> Result<Tail, WireError>,
@@ -47,18 +47,18 @@ impl Packets {
         }
     }
 
-    /// For how many there is room.
+    /// The number of slots.
     #[cfg(test)]
     pub(super) fn room(&self) -> usize {
         self.all.len()
     }
 
-    /// The packet kept at this place.
+    /// The packet in this slot.
     pub(super) fn at(&self, place: u32) -> &Kept {
         &self.all[place as usize]
     }
 
-    /// It is written, once.
+    /// One of its records is written.
     pub(super) fn written(&mut self, place: u32) {
         let kept = &mut self.all[place as usize];
         if !kept.gone {
@@ -71,7 +71,7 @@ impl Packets {
         }
     }
 
-    /// Nothing more will be seen of it than was, so many times.
+    /// The packet left the network after `seen` records.
     pub(super) fn gone(&mut self, place: u32, seen: u32) {
         let kept = &mut self.all[place as usize];
         (kept.gone, kept.count) = (true, seen - kept.count);
@@ -82,12 +82,12 @@ impl Packets {
 }
 
 impl Kept {
-    /// How many bytes it has.
+    /// Its length in bytes.
     pub(super) const fn bytes(&self) -> usize {
         self.head.len() + self.tail.len as usize
     }
 
-    /// Writes as many of its bytes as there is room for.
+    /// Writes as many of its bytes as fit.
     pub(super) fn write(&self, room: &mut [u8]) {
         let (head, tail) = room.split_at_mut(self.head.len().min(room.len()));
         head.copy_from_slice(&self.head[..head.len()]);

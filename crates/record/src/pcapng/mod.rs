@@ -1,9 +1,9 @@
-//! Captures in pcapng (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3), for Wireshark and its kin.
+//! Captures in pcapng (draft-ietf-opsawg-pcapng, sections 4.1 to 4.3), for Wireshark and similar tools.
 //!
-//! [`Pcapng`] writes a file packet by packet: IP packets without link header, times in
-//! nanoseconds; a clock's origin is written as 1970-01-01 00:00 UTC, so a capture's time is the
-//! time of the run. [`CaptureProbe`] is the probe that fills such files from what links send. Nothing
-//! is read here and no packet is made: bytes come from [`talkspurt_proto::wire`].
+//! [`Pcapng`] writes a file packet by packet: IP packets without link header, times in nanoseconds. A
+//! clock's origin is written as 1970-01-01 00:00 UTC, so capture times are run times. [`CaptureProbe`] is
+//! the probe that fills such files with the packets that links send. This module neither reads files nor
+//! builds packets: bytes come from [`talkspurt_proto::wire`].
 
 mod capture;
 mod kept;
@@ -33,7 +33,7 @@ const EPB_FLAGS: u16 = 2;
 const SHB_USERAPPL: u16 = 4;
 const IF_TSRESOL: u16 = 9;
 
-/// Which way a packet passed its interface (option `epb_flags`).
+/// The packet's direction on its interface (option `epb_flags`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Received.
@@ -42,28 +42,28 @@ pub enum Direction {
     Outbound = 2,
 }
 
-/// What may be said of a packet beside its bytes.
+/// Optional metadata of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Remarks<'a> {
     /// Text shown with the packet.
     pub comment: Option<&'a str>,
-    /// Which way it went.
+    /// Its direction.
     pub direction: Option<Direction>,
 }
 
-/// A capture being written. Dropped before [`Pcapng::finish`], it leaves no file.
+/// A capture being written. If dropped before [`Pcapng::finish`], it leaves no file.
 #[derive(Debug)]
 pub struct Pcapng {
     output: Output,
     interfaces: u32,
-    /// Bytes that a probe keeps of each packet; 0 for all.
+    /// Maximum bytes kept of each packet; 0 for all.
     snaplen: u32,
     block: Vec<u8>,
 }
 
 impl Pcapng {
-    /// Begins a capture of interfaces of these names in the file `path`, which comes into being
-    /// when the capture is finished; until then it is written beside it as `path` + `.part`.
+    /// Creates a capture of interfaces with these names at `path`. Until it is finished, it is written to
+    /// `path` + `.part`.
     ///
     /// # Errors
     /// The file cannot be created or written.
@@ -71,17 +71,16 @@ impl Pcapng {
         Self::begin(Output::create(path)?, interfaces, 0)
     }
 
-    /// As [`Pcapng::create`], for a [`CaptureProbe`] that keeps the first `snaplen` bytes of each packet, at
-    /// least an IP header's.
+    /// Like [`Pcapng::create`], for a [`CaptureProbe`] that keeps the first `snaplen` bytes of each packet,
+    /// at least an IP header.
     ///
     /// # Errors
-    /// As those of [`Pcapng::create`].
+    /// Like [`Pcapng::create`].
     pub fn cut(path: impl Into<PathBuf>, interfaces: &[&str], snaplen: u32) -> io::Result<Self> {
         Self::begin(Output::create(path)?, interfaces, snaplen)
     }
 
-    /// Tells a file that it is one of so many that are written at once, so that they do not hold
-    /// too much together.
+    /// Declares the number of files written at once, which limits the buffer of each.
     #[must_use]
     pub fn one_of(mut self, files: usize) -> Self {
         self.output = self.output.one_of(files);
@@ -101,7 +100,7 @@ impl Pcapng {
         let mut capture = Self { output, interfaces: count, snaplen, block };
         capture.write(SECTION_HEADER, |block| {
             block.extend_from_slice(&BYTE_ORDER_MAGIC.to_le_bytes());
-            // Version 1.0; length of the section not stated.
+            // Version 1.0; section length not specified.
             block.extend_from_slice(&[1, 0, 0, 0]);
             block.extend_from_slice(&(-1_i64).to_le_bytes());
             option(
@@ -115,10 +114,10 @@ impl Pcapng {
             capture.write(INTERFACE_DESCRIPTION, |block| {
                 block.extend_from_slice(&LINKTYPE_RAW.to_le_bytes());
                 block.extend_from_slice(&[0; 2]);
-                // 0 is no limit to the length of a packet.
+                // 0 means no limit.
                 block.extend_from_slice(&snaplen.to_le_bytes());
                 option(IF_NAME, name.as_bytes(), block);
-                // Times are powers of ten: 10⁻⁹ s.
+                // Timestamp resolution: 10⁻⁹ s.
                 option(IF_TSRESOL, &[9], block);
                 option(OPT_END, &[], block);
             });
@@ -130,12 +129,11 @@ impl Pcapng {
         }
     }
 
-    /// Writes one packet seen at `now` on the interface with this index. `original_len` is its
-    /// length in bytes, if it was longer than what was captured of it. After a failure it does
-    /// nothing.
+    /// Writes one packet seen at `now` on the interface with this index. `original_len` is its length in
+    /// bytes if it was longer than the captured part. Does nothing after a failure.
     ///
     /// # Panics
-    /// If there is no such interface.
+    /// If the interface does not exist.
     pub fn packet(
         &mut self,
         interface: u32,
@@ -162,7 +160,7 @@ impl Pcapng {
         });
     }
 
-    /// Writes a packet as it was on a link, or as much of it as is asked for.
+    /// Writes a packet as seen on a link, cut to the snap length.
     fn sight(&mut self, interface: u16, at: Instant, hop: Hop, packet: &Kept) {
         let (original, snaplen) = (packet.bytes(), self.snaplen as usize);
         let captured = if snaplen == 0 { original } else { original.min(snaplen) };
@@ -175,21 +173,21 @@ impl Pcapng {
         });
     }
 
-    /// Whether something could not be written; [`Pcapng::finish`] says what.
+    /// Whether a write failed; [`Pcapng::finish`] returns the error.
     #[must_use]
     pub const fn failed(&self) -> bool {
         self.output.failed()
     }
 
-    /// Completes the capture: its file gets its name.
+    /// Completes the capture and gives its file its name.
     ///
     /// # Errors
-    /// The first thing that could not be written; there is then no file.
+    /// The first write error; there is then no file.
     pub fn finish(self) -> io::Result<()> {
         self.output.finish()
     }
 
-    /// The file this becomes, if it is one.
+    /// The final path, if this is a file.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         self.output.path()
@@ -211,7 +209,7 @@ impl Pcapng {
     }
 }
 
-/// What stands before the bytes of a packet in its block.
+/// The fields before the packet bytes in a block.
 fn about(interface: u32, now: Instant, captured: usize, original: u32) -> [u8; 20] {
     let nanos = now.as_nanos();
     let fields = [interface, (nanos >> 32) as u32, nanos as u32, captured as u32, original];
@@ -222,12 +220,12 @@ fn about(interface: u32, now: Instant, captured: usize, original: u32) -> [u8; 2
     bytes
 }
 
-/// Bytes that the block of so many bytes of a packet takes, without remarks.
+/// Length of a block with this many packet bytes, without options.
 const fn block_bytes(packet: usize) -> usize {
     8 + 20 + packet.next_multiple_of(4) + 4
 }
 
-/// Writes the block of a packet without remarks, whose bytes are `captured`, into a room of
+/// Writes a packet's block without options, whose data is `captured` bytes, into a slice of
 /// [`block_bytes`].
 fn write_block(about: [u8; 20], captured: usize, room: &mut [u8], write: impl FnOnce(&mut [u8])) {
     let (length, end) = ((room.len() as u32).to_le_bytes(), room.len() - 4);
@@ -239,7 +237,7 @@ fn write_block(about: [u8; 20], captured: usize, room: &mut [u8], write: impl Fn
     room[end..].copy_from_slice(&length);
 }
 
-/// An option: code, length, value, padded to four bytes; values are cut to what a length can say.
+/// An option: code, length, value, padded to four bytes; a value is cut to the maximum of the length field.
 fn option(code: u16, value: &[u8], block: &mut Vec<u8>) {
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     block.extend_from_slice(&code.to_le_bytes());

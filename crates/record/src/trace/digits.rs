@@ -1,6 +1,6 @@
-//! Numbers as decimal digits, eight at a time: a trace has little else.
+//! Decimal formatting, eight digits at a time: a trace is mostly numbers.
 
-/// Text in a room of fixed length: such rooms are copied whole, which takes no loop and no call.
+/// Text in a fixed-size buffer: such buffers are copied whole, without a loop or call.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Short<const ROOM: usize> {
     bytes: [u8; ROOM],
@@ -22,7 +22,7 @@ impl<const ROOM: usize> Short<ROOM> {
         self
     }
 
-    /// A number; behind it there must be room for eight digits.
+    /// Appends a number; the buffer needs space for eight more digits.
     #[inline]
     pub(super) fn number(&mut self, value: u64) -> &mut Self {
         match value / EIGHT {
@@ -36,7 +36,7 @@ impl<const ROOM: usize> Short<ROOM> {
         self.number(high)
     }
 
-    /// The digits of a number below 10⁸, without up to `most` zeros in front.
+    /// Appends the digits of a number below 10⁸, without up to `most` leading zeros.
     #[inline]
     fn digits(&mut self, value: u64, most: u32) -> &mut Self {
         let digits = u64::from_le_bytes(eight(value));
@@ -47,15 +47,15 @@ impl<const ROOM: usize> Short<ROOM> {
         self
     }
 
-    /// Writes other text at a place within.
+    /// Overwrites text at a position inside.
     pub(super) fn replace(&mut self, at: usize, text: &[u8]) {
         self.bytes[at..at + text.len()].copy_from_slice(text);
     }
 
-    /// Copies itself to a place in a text, and says where it ends. What is behind that is no text.
+    /// Copies itself to a position in a text and returns its end. The bytes after the end are undefined.
     #[inline]
     pub(super) fn copy(&self, at: usize, text: &mut [u8]) -> usize {
-        // Most are far shorter than the longest that could be.
+        // Most texts are far shorter than the maximum.
         if ROOM > FEW && self.len() <= FEW {
             text[at..at + FEW].copy_from_slice(&self.bytes[..FEW]);
         } else {
@@ -67,18 +67,18 @@ impl<const ROOM: usize> Short<ROOM> {
 
 const FEW: usize = 64;
 const EIGHT: u64 = 100_000_000;
-/// Eight digits that are zero.
+/// Eight zero digits.
 const ZEROS: u64 = u64::from_ne_bytes([b'0'; 8]);
 
-/// The digits of a number below 10⁸: it is halved thrice, into fours, twos and single digits, which are
-/// then taken apart all at once.
+/// The digits of a number below 10⁸: it is split three times, into groups of four, two and one digits, each
+/// step in parallel.
 #[inline]
 pub(super) fn eight(value: u64) -> [u8; 8] {
     let fours = (value / 10_000) | ((value % 10_000) << 32);
-    // Of four digits below 10⁴: 10486/2²⁰ is a hundredth.
+    // Groups of four digits, below 10⁴: 10486/2²⁰ is 1/100.
     let hundreds = ((fours * 10_486) >> 20) & 0x0000_007f_0000_007f;
     let twos = hundreds | ((fours - hundreds * 100) << 16);
-    // Of two digits below 100: 103/2¹⁰ is a tenth.
+    // Groups of two digits, below 100: 103/2¹⁰ is 1/10.
     let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
     let digits = tens | ((twos - tens * 10) << 8);
     (digits + ZEROS).to_le_bytes()

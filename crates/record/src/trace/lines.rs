@@ -1,6 +1,6 @@
-//! The text of traces: ns-2's twelve columns (The ns Manual, "Trace and Monitoring Support") and
-//! nam's events. Times are seconds to the nanosecond. All lines of a packet end with the same text, and
-//! what leads to it differs by event, time and link: a line is put together of pieces that are copied.
+//! The text of traces: ns-2's twelve columns (The ns Manual, "Trace and Monitoring Support") and nam's
+//! events. Times are seconds with nine decimals. All lines of a packet share their end; the start differs
+//! by event, time and link. A line is assembled by copying these pieces.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -10,7 +10,7 @@ use talkspurt_proto::packet::Ecn;
 use super::digits::{Short, eight};
 use crate::layout::Layout;
 
-/// Which reader a trace is for.
+/// The target format of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// `trace-all` of ns-2: event, time, from, to, type, bytes, flags, flow, source, destination,
@@ -20,7 +20,7 @@ pub enum Dialect {
     Nam,
 }
 
-/// What happened, in the order in which a trace has it at equal times.
+/// The kind of event, in the order that a trace uses at equal times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub(super) enum Act {
@@ -30,10 +30,10 @@ pub(super) enum Act {
     Dropped,
 }
 
-/// What a packet is called: an index into [`WORDS`].
+/// The kind of a packet: an index into [`WORDS`].
 pub(super) type Word = u8;
 
-/// What the lines of a packet tell of it.
+/// The fields of a packet's lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Named {
     pub(super) word: Word,
@@ -45,20 +45,20 @@ pub(super) struct Named {
     pub(super) uid: u32,
 }
 
-/// What a packet's lines end with.
+/// The end of a packet's lines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tail {
-    /// As long as the longest is with words of 13 letters and all numbers as long as can be.
+    /// Fits words of 13 letters and the longest possible numbers.
     text: Short<168>,
-    /// Where its flags are.
+    /// Position of its flags.
     flags: u8,
 }
 
-/// Bytes that an event takes at most: in nam two lines.
+/// Maximum bytes per event: two lines in nam.
 pub(super) const MOST: usize = 512;
 
-/// ns-2's words for kinds of packet (`packet_t` in its `common/packet.h`); ns-2 knows no RTCP apart, no
-/// Sync of DCCP and no ICMP.
+/// ns-2's names of packet kinds (`packet_t` in its `common/packet.h`); ns-2 has no separate RTCP, no DCCP
+/// Sync and no ICMP.
 const WORDS: [&str; 20] = [
     "udp",
     "cbr",
@@ -92,7 +92,7 @@ pub(super) const TFRC_ACK: Word = 9;
 pub(super) const DCCP: Word = 10;
 pub(super) const ICMP: Word = 19;
 
-/// ns-2's flags: C of an ECN-Echo, A of a window reduced, E of a mark, N of an ECN-capable packet.
+/// ns-2's flags: C for ECN-Echo, A for a reduced window, E for a mark, N for an ECN-capable packet.
 pub(super) const ECHO: u8 = 1;
 pub(super) const REDUCED: u8 = 2;
 const MARKED: u8 = 4;
@@ -107,7 +107,7 @@ pub(super) fn ecn(ecn: Ecn) -> u8 {
     }
 }
 
-/// What ns-2 calls datagrams of a source of this kind.
+/// ns-2's name for datagrams of a source of this kind.
 pub(super) fn source(kind: Option<&str>) -> Word {
     let word = match kind {
         Some("cbr") => "cbr",
@@ -117,13 +117,13 @@ pub(super) fn source(kind: Option<&str>) -> Word {
     WORDS.iter().position(|known| *known == word).unwrap_or_default() as Word
 }
 
-/// What does not change from line to line.
+/// State shared by all lines.
 #[derive(Debug)]
 pub(super) struct Lines {
     dialect: Dialect,
     links: Vec<Wire>,
     flags: Vec<[u8; 7]>,
-    /// The second that the last line was of, and its digits up to the point.
+    /// The second of the last line, and its digits up to the point.
     second: (u64, Short<24>),
 }
 
@@ -131,16 +131,16 @@ pub(super) struct Lines {
 #[derive(Debug)]
 struct Wire {
     from: u32,
-    /// The nodes it leads to.
+    /// The receiving nodes.
     to: Vec<u32>,
-    /// For each of them, both ends as the dialect has them.
+    /// For each of them, both ends in the format of the dialect.
     texts: Vec<Short<40>>,
-    /// Where there are several: which of them the packets of a route go to.
+    /// With several receivers: the index of the receiver of each route's packets.
     receivers: BTreeMap<u32, usize>,
 }
 
 impl Lines {
-    /// The text of these links, and what stands before the first line.
+    /// The state for these links, and the header text.
     pub(super) fn new(
         layout: &Layout,
         nodes: &BTreeMap<String, u32>,
@@ -177,13 +177,13 @@ impl Lines {
         (lines, head.into_bytes())
     }
 
-    /// The node before a link.
+    /// The sending node of a link.
     pub(super) fn from(&self, link: u32) -> u32 {
         self.links[link as usize].from
     }
 
-    /// Which of the nodes that a link leads to takes the packets of a route: that of a route which no
-    /// flow has (a router's answer) is the node it ends at.
+    /// The receiver of a route's packets on a link; for a route without a flow (a router's answer), its
+    /// final node.
     #[inline]
     pub(super) fn receiver(&self, link: u32, route: u32, end: u32) -> u32 {
         let wire = &self.links[link as usize];
@@ -194,7 +194,7 @@ impl Lines {
         known.or_else(|| wire.to.iter().position(|node| *node == end)).unwrap_or_default() as u32
     }
 
-    /// What the lines of a packet end with.
+    /// The end of a packet's lines.
     pub(super) fn tail(&self, named: &Named, flags: u8) -> Tail {
         let Named { word, ip_bytes, flow, src, dst, seq, uid } = *named;
         let [ip_bytes, flow, src, dst, uid] = [ip_bytes, flow, src, dst, uid].map(u64::from);
@@ -223,13 +223,13 @@ impl Lines {
         Tail { text: tail, flags: at as u8 }
     }
 
-    /// Gives a packet's lines other flags.
+    /// Changes the flags in a packet's lines.
     pub(super) fn flag(&self, tail: &mut Tail, flags: u8) {
         tail.text.replace(tail.flags.into(), &self.flags[usize::from(flags)]);
     }
 
-    /// Writes what happened to a packet, on a link to one of the nodes that it leads to; how many bytes
-    /// that takes, at most [`MOST`].
+    /// Writes an event of a packet on a link to one of its receivers; returns the number of bytes, at most
+    /// [`MOST`].
     #[inline]
     pub(super) fn write(
         &mut self,
@@ -265,11 +265,11 @@ impl Lines {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Okabe and Ito's colours, by names that X11 has.
+/// Okabe and Ito's colours, by their X11 names.
 const COLOURS: [&str; 7] =
     ["blue", "DarkOrange", "SeaGreen", "magenta", "SkyBlue", "firebrick", "black"];
 
-/// What nam wants to know first: its version, addresses, colours of flows, nodes, and links.
+/// The header for nam: version, addresses, colours of flows, nodes, and links.
 fn head(layout: &Layout, nodes: &BTreeMap<String, u32>) -> String {
     let mut text = String::from(
         "V -t * -v 1.0a5 -a 0\nA -t * -n 1 -p 0 -o 0x7fffffff -c 30 -a 1\n\
@@ -289,7 +289,7 @@ fn head(layout: &Layout, nodes: &BTreeMap<String, u32>) -> String {
             "n -t * -a {number} -s {number} -S UP -v circle -c {colour} -i {colour}\n"
         ));
     }
-    // nam draws one link for both directions; of a cell, each transmitter is one.
+    // nam draws one link for both directions; in a cell, each transmitter is one.
     let mut drawn = BTreeSet::new();
     let hops = layout.links.iter().flat_map(|link| link.to.iter().map(move |to| (link, to)));
     for (link, to) in hops {
@@ -303,7 +303,7 @@ fn head(layout: &Layout, nodes: &BTreeMap<String, u32>) -> String {
             line(format_args!("q -t * -s {from} -d {to} -a 0.5\n"));
         }
     }
-    // Behind the links: nam places the nodes by those it knows when it meets a line with a time.
+    // After the links: at the first line with a time, nam places the nodes it knows.
     for (name, number) in order {
         line(format_args!("n -t 0 -s {number} -S DLABEL -l \"{name}\" -L \"\"\n"));
     }

@@ -1,10 +1,10 @@
-//! Traces of every link as other tools read them: ns-2's and nam's text. qlog is in `qlog`.
+//! Traces of every link in the text formats of ns-2 and nam. qlog is in `qlog`.
 //!
-//! Links tell of their packets late, so lines wait until the driver says that everything before an
-//! instant has been told (`settled`); they are written in order of time, at equal times what
-//! arrives first (r, +, -, d), then by link. Memory holds what happened between two
-//! such calls. A link's note carries a label only: what kind of packet it is, its number and its ends
-//! are kept from the note of its sending, as the text that all of its lines end with.
+//! Links report packets late, so lines are held until the driver declares that everything before an instant
+//! has been reported (`settled`). They are written in order of time, then of event (r, +, -, d), then of
+//! link. Memory holds the events between two such calls. A link's note carries only a label: the packet's
+//! kind, number and ends are kept from the note of its sending, as the text shared by the ends of all its
+//! lines.
 
 mod digits;
 mod lines;
@@ -30,40 +30,40 @@ use room::Room;
 
 pub use lines::Dialect;
 
-/// A probe that writes what happens on every link.
+/// A probe that writes the events of every link.
 #[derive(Debug)]
 pub struct Trace {
     lines: Lines,
     output: Output,
-    /// Of each route: the nodes it begins and ends at.
+    /// By route: its first and last nodes.
     ends: Vec<(u32, u32)>,
-    /// Of each route: what ns-2 would call the packets of its source.
+    /// By route: ns-2's name for the packets of its source.
     words: Vec<Word>,
-    /// Of each route: sequence number of the SYN seen on it.
+    /// By route: sequence number of the SYN seen on it.
     initial: Vec<u32>,
     known: InFlight<Known>,
     waiting: Room,
     next_uid: u32,
 }
 
-/// What its label does not say of a packet.
+/// Packet data that the label does not contain.
 #[derive(Clone, Copy, Debug)]
 struct Known {
-    /// What its lines end with, as long as its ECN field is this.
+    /// The end of its lines, valid while its ECN field is `ecn`.
     tail: Tail,
     ecn: Ecn,
-    /// ECN-Echo and CWR of its transport's header.
+    /// ECN-Echo and CWR of its transport header.
     echoes: u8,
-    /// Link that has enqueued it last.
+    /// The link that enqueued it last.
     link: u32,
-    /// The node it is sent to.
+    /// Its destination node.
     dst: u32,
 }
 
 const NOWHERE: u32 = u32::MAX;
 
 impl Trace {
-    /// A trace of this layout's links into `output`.
+    /// Writes a trace of this layout's links to `output`.
     #[must_use]
     pub fn new(mut output: Output, layout: &Layout, dialect: Dialect) -> Self {
         let nodes = nodes(layout);
@@ -91,16 +91,16 @@ impl Trace {
         }
     }
 
-    /// Whether something could not be written, so that the run may stop early.
+    /// Whether a write failed, so that the run may stop early.
     #[must_use]
     pub const fn failed(&self) -> bool {
         self.output.failed()
     }
 
-    /// Writes what still waits and completes the file.
+    /// Writes the held lines and completes the file.
     ///
     /// # Errors
-    /// The first thing that could not be written.
+    /// The first write error.
     pub fn finish(mut self) -> io::Result<()> {
         self.settled(Instant::from_nanos(u64::MAX));
         self.output.finish()
@@ -117,7 +117,8 @@ impl Trace {
         self.keep(packet, body, plain, seq, (src, dst));
     }
 
-    /// A segment's sequence number from its SYN on, or what it acknowledges if it carries nothing.
+    /// A segment's sequence number relative to its SYN, or its acknowledgement number if it carries no
+    /// data.
     fn relative(&mut self, route: usize, segment: &Segment) -> u64 {
         if segment.flags.contains(Flags::SYN) {
             self.initial[route] = segment.seq;
@@ -162,7 +163,7 @@ impl Trace {
                 lines.write(act, now.as_nanos(), (link, to), &known.tail, room)
             });
         };
-        // Who is refused at the door was not told of before; ns-2 has a + of everybody.
+        // A packet dropped at enqueue has not been reported before; ns-2 writes a + for every packet.
         if act == Act::Dropped && known.link != link {
             tell(Act::Enqueued);
         }
@@ -173,7 +174,7 @@ impl Trace {
     }
 }
 
-/// The rank of what happened in a line, above the number of the link.
+/// The rank of an event at equal times is stored above the link number.
 const ACT: u32 = 30;
 
 impl Probe for Trace {
@@ -224,7 +225,7 @@ fn nodes(layout: &Layout) -> BTreeMap<String, u32> {
     nodes
 }
 
-/// A segment without data that opens or closes nothing: ns-2 calls it an ack.
+/// A segment without data, SYN or FIN: ns-2 calls it an ack.
 fn is_ack(segment: &Segment) -> bool {
     let bare = segment.payload.is_empty() && segment.flags.contains(Flags::ACK);
     bare && !segment.flags.contains(Flags::FIN) && !segment.flags.contains(Flags::SYN)

@@ -1,19 +1,19 @@
-//! Lines that wait until no earlier one can come, one behind the other in the order of their telling.
+//! Lines held until no earlier one can arrive, stored in the order of reporting.
 
 use talkspurt_proto::time::Instant;
 
 use crate::in_order::InOrder;
 
-/// A room of lines.
+/// A buffer of lines.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     order: InOrder<Line>,
-    /// Behind `used` there is only room.
+    /// The bytes after `used` are unused.
     bytes: Vec<u8>,
     used: usize,
 }
 
-/// Where a line stands.
+/// The position of a line.
 #[derive(Clone, Copy, Debug, Default)]
 struct Line {
     from: u32,
@@ -27,8 +27,8 @@ impl Line {
 }
 
 impl Room {
-    /// Takes a line of `most` bytes at most, which `write` writes to the beginning of the room it is
-    /// given; it says how many they are. Their order is that of [`InOrder::tell`].
+    /// Adds a line of at most `most` bytes, which `write` writes to the beginning of its slice; it returns
+    /// their number. Lines have the order of [`InOrder::tell`].
     #[inline]
     pub(super) fn tell(
         &mut self,
@@ -47,7 +47,7 @@ impl Room {
         self.order.tell(at, rank, Line { from, bytes: bytes as u32 });
     }
 
-    /// Gives the lines before `now` to `write`.
+    /// Passes the lines before `now` to `write`.
     pub(super) fn write_before(&mut self, now: Instant, mut write: impl FnMut(&[u8])) {
         let Self { order, bytes, used } = self;
         order.write_before(now, |_, _, line| write(line.of(bytes)));
