@@ -1,5 +1,5 @@
-//! Flows in another flow's SCTP association: what belongs to the association they have from its owner,
-//! and may not say otherwise.
+//! Flows inside another flow's SCTP association: they inherit association-wide settings from its owner and
+//! must not contradict them.
 
 use std::collections::BTreeMap;
 
@@ -14,13 +14,13 @@ use crate::problem::Findings;
 use crate::tree::Tree;
 use crate::words::did_you_mean;
 
-/// Parameters of SCTP that a flow says for its own messages.
+/// SCTP parameters that each flow sets for its own messages.
 const OF_MESSAGES: [&str; 5] =
     ["kind", "association", "ordered", "lifetime", "max_retransmissions"];
-/// Fields of a flow that are its association's.
+/// Flow fields that belong to the association.
 const OF_ASSOCIATIONS: [&str; 5] = ["ip", "dscp", "sizing", "via", "paths"];
 
-/// Gives every flow in another's association what belongs to that.
+/// Copies the association's settings to every flow inside another flow's association.
 pub(crate) fn adopt(scenario: &mut Scenario, tree: &Tree, written: &Written, found: &mut Findings) {
     let within = |flow: &Flow| flow.transport.association().map(str::to_owned);
     let flows = scenario.flows.iter();
@@ -54,7 +54,7 @@ pub(crate) fn adopt(scenario: &mut Scenario, tree: &Tree, written: &Written, fou
     }
 }
 
-/// Whether a flow's association may carry another; or what is wrong, and a hint.
+/// Whether a flow's association may carry another flow; otherwise the problem, and a hint.
 fn may_own(scenario: &Scenario, name: &str, owner: &str) -> Result<(), (String, Option<String>)> {
     let flows = &scenario.flows;
     let Some(flow) = flows.get(owner) else {
@@ -90,7 +90,7 @@ fn may_own(scenario: &Scenario, name: &str, owner: &str) -> Result<(), (String, 
     }
 }
 
-/// The flow with everything else about the association as its owner has it; `None` if it says otherwise.
+/// The flow with the owner's association settings; `None` if it contradicts them.
 fn merged(
     flows: &indexmap::IndexMap<String, Flow>,
     (name, owner): (&str, &str),
@@ -142,7 +142,7 @@ fn merged(
     })
 }
 
-/// What is written of one table and belongs to the association must be as its owner has it.
+/// Association settings written in one table must equal the owner's.
 fn belongs<T: Serialize>(
     own: &T,
     other: &T,

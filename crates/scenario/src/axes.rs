@@ -1,4 +1,4 @@
-//! Axes: fields that take several values, and the combinations they make.
+//! Axes: fields that take several values, and the combinations of those values.
 
 use std::collections::BTreeMap;
 
@@ -11,30 +11,30 @@ use crate::problem::Findings;
 use crate::schema::TAG;
 use crate::tree::{Origin, Tree, Value};
 
-/// Axes of one study at most: even of two values each, so many make more runs than are run.
+/// Axes of one study, at most: even with two values each, more axes would make too many runs.
 const MAX_AXES: usize = 32;
 
-/// One axis of a study, as tables show it.
+/// One axis of a study, as shown in tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedAxis {
     /// Column name.
     pub name: String,
-    /// The field that varies, as it was written.
+    /// The field that varies, as written.
     pub path: String,
-    /// One label a value, in order.
+    /// One label per value, in order.
     pub labels: Vec<String>,
 }
 
-/// An axis whose path is known.
+/// An axis with a resolved path.
 pub(crate) struct Axis {
     pub(crate) shown: ResolvedAxis,
     pub(crate) fields: Vec<Path>,
-    /// Which of the axes written it is.
+    /// Its index among the written axes.
     index: usize,
     values: Vec<Tree>,
 }
 
-/// Reads the axes of a tree whose `axes` have the right shape.
+/// Reads the axes of a tree whose `axes` have a valid shape.
 pub(crate) fn read(schema: &Json, tree: &Tree, found: &mut Findings) -> Vec<Axis> {
     let written = tree.key("axes").map(Tree::list).unwrap_or_default();
     if written.len() > MAX_AXES {
@@ -95,7 +95,7 @@ fn read_one(
     Some(Axis { shown, fields, index, values })
 }
 
-/// The labels written, or short texts made from the values.
+/// The labels as written, or short texts derived from the values.
 fn labels(axis: &Tree, values: &[Tree], path: &Path, found: &mut Findings) -> Vec<String> {
     let written: Vec<String> = axis
         .key("labels")
@@ -147,7 +147,7 @@ fn made(values: &[Tree]) -> Vec<String> {
     values.iter().zip(&short).map(label).collect()
 }
 
-/// A value in few words; a table by its kind and controller, such as `tcp-newreno`.
+/// A short label of a value; a table is named by its kind and controller, such as `tcp-newreno`.
 fn short_label(value: &Tree) -> String {
     match &value.value {
         Value::Text(text) | Value::Datetime(text) => text.clone(),
@@ -165,7 +165,7 @@ fn short_label(value: &Tree) -> String {
     }
 }
 
-/// A table's name and all else it says, for tables of one kind that differ.
+/// A table's name and its other keys, to distinguish tables of one kind.
 fn long_label(value: &Tree) -> String {
     let Value::Table(table) = &value.value else { return short_label(value) };
     let mut words: Vec<String> = [TAG, "controller"]
@@ -181,7 +181,7 @@ fn long_label(value: &Tree) -> String {
     words.join(" ")
 }
 
-/// Two axes may not write the same field, nor a later one overwrite an earlier one.
+/// Two axes must not write the same field, nor a later one overwrite an earlier one.
 fn check_against(axes: &[Axis], axis: &Axis, path: &Path, found: &mut Findings) {
     for other in axes {
         let clash = axis
@@ -195,7 +195,7 @@ fn check_against(axes: &[Axis], axis: &Axis, path: &Path, found: &mut Findings) 
     }
 }
 
-/// Names the axes: as written, else by the last word of the path, else by all of it.
+/// Names the axes: as written, else by the last word of the path, else by the whole path.
 fn name(written: &[Tree], axes: &mut [Axis], found: &mut Findings) {
     let last = |axis: &Axis| axis.shown.path.rsplit('.').next().unwrap_or("").to_owned();
     let lasts: Vec<String> = axes.iter().map(last).collect();
@@ -216,13 +216,13 @@ fn name(written: &[Tree], axes: &mut [Axis], found: &mut Findings) {
     }
 }
 
-/// How many combinations the axes make.
+/// The number of combinations of the axes.
 pub(crate) fn count(axes: &[Axis]) -> usize {
     axes.iter().fold(1, |product, axis| product.saturating_mul(axis.values.len()))
 }
 
-/// The labels of combination `number` by axis name, and the tree with its values in place. The
-/// first axis varies slowest.
+/// The labels of combination `number` by axis name, and the tree with its values. The first axis varies
+/// slowest.
 pub(crate) fn combination(
     axes: &[Axis],
     tree: &Tree,

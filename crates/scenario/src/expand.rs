@@ -1,6 +1,6 @@
-//! Many flows written as one: `count = 500` becomes 500 flows, before anything is checked.
+//! Expands grouped flows: `count = 500` becomes 500 flows before any checks.
 //!
-//! What is found wrong with one of them is wrong with the one that was written, and said once.
+//! A finding in several expanded flows is reported once, for the flow as written.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,13 +8,13 @@ use crate::model::{Flow, Scenario, Transport};
 use crate::path::{Path, Step};
 use crate::problem::Findings;
 
-/// Flows of one `count` at most: more than the schedule has slots for.
+/// Flows of one `count`, at most: more than the schedule has slots for.
 const MOST: u32 = 30_000;
 
-/// Names as written, by the names they became.
+/// Names as written, by expanded name.
 pub(crate) struct Written(BTreeMap<String, String>);
 
-/// Writes out every flow with a `count`.
+/// Expands every flow with a `count`.
 pub(crate) fn expand(scenario: &mut Scenario, found: &mut Findings) -> Written {
     let mut written = BTreeMap::new();
     if scenario.flows.values().all(|flow| flow.count.is_none()) {
@@ -53,7 +53,7 @@ pub(crate) fn expand(scenario: &mut Scenario, found: &mut Findings) -> Written {
     Written(written)
 }
 
-/// In the nodes of the n-th flow, and in the name of the flow whose association it travels in, `*` is n.
+/// Replaces `*` by the flow's number in its nodes and in the owner of its association.
 fn number_nodes(flow: &mut Flow, number: u32) {
     let ways = flow.via.iter_mut().chain(&mut flow.paths).flatten();
     let owner = match &mut flow.transport {
@@ -73,7 +73,7 @@ impl Written {
         self.0.get(name).map_or(name, String::as_str)
     }
 
-    /// Findings about a flow of a `count` become findings about what was written, each once.
+    /// Maps findings about expanded flows to the flow as written, once each.
     pub(crate) fn restore(&self, found: &mut Findings) {
         if self.0.is_empty() {
             return;

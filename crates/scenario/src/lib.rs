@@ -1,11 +1,10 @@
-//! The question written down: a scenario as plain data, read with all its errors at once.
+//! Scenario input: a scenario as plain data, validated with all errors at once.
 //!
-//! A scenario's way through this crate: its text becomes a `tree` that knows its lines; `shapes`
-//! makes links of its topology; `set` and `axes` write into it (by paths that `place` understands);
-//! `check::shape` walks each combination beside the [`schema()`], serde makes a [`model::Scenario`]
-//! of it, `check` looks at its meaning, and [`network::Network`] turns names into numbers and finds
-//! the routes. [`load()`] does it all and gives a [`Study`]: one [`Point`] a run. What is wrong
-//! comes back as [`Problems`].
+//! Processing order: the text becomes a `tree` with line numbers; `shapes` expands its topology into links;
+//! `set` and `axes` write to it (by paths that `place` resolves); `check::shape` compares each combination
+//! with the [`schema()`], serde converts it to a [`model::Scenario`], `check` validates its meaning, and
+//! [`network::Network`] converts names to numbers and finds the routes. [`load()`] does all of this and
+//! returns a [`Study`] with one [`Point`] per run. Errors are returned as [`Problems`].
 
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/adding-a-scenario-key.md")]

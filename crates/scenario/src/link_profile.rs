@@ -1,4 +1,4 @@
-//! How the conditions of one direction of a link change with time, from `steps` or a trace file.
+//! Time-varying conditions of one direction of a link, from `steps` or a trace file.
 
 use std::path::Path as FilePath;
 use std::sync::Arc;
@@ -12,30 +12,30 @@ use crate::orbit;
 use crate::path::Path;
 use crate::problem::Findings;
 
-/// What changes with time in one direction of a link.
+/// The time-varying properties of one direction of a link.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LinkProfile {
-    /// Rate, delay and loss from instants on, in order of time.
+    /// Changes of rate, delay and loss, in order of time.
     Steps(Arc<[Step]>),
     /// Times in milliseconds at which 1500 bytes may leave; the last is the period, above zero.
     Opportunities(Arc<[u64]>),
 }
 
-/// Bytes of an opportunity to send: a full packet, as in mahimahi.
+/// Bytes per transmission opportunity: a full packet, as in mahimahi.
 pub const OPPORTUNITY: u64 = 1500;
 
-/// Longest trace that is read: a day of mahimahi's at 40 Mbit/s has 288 million lines, and nobody
-/// means that.
+/// Maximum lines of a trace: a day of mahimahi's at 40 Mbit/s would have 288 million lines, surely by
+/// mistake.
 const MAX_LINES: usize = 10_000_000;
 
-/// What a trace must let through: a packet this long, within the run.
+/// The minimum capacity of a trace: a packet of this length, within the run.
 #[derive(Clone, Copy)]
 struct Least {
     mtu: Size,
     run: Duration,
 }
 
-/// The courses of a link there and back; what is wrong with a file is found here.
+/// The profiles of both directions of a link; reports invalid files.
 pub(crate) fn link_profiles(
     path: &Path,
     link: &Link,
@@ -67,7 +67,7 @@ pub(crate) fn link_profiles(
     [forth, back]
 }
 
-/// Whether nothing is said of what a course would change.
+/// Whether the reverse direction sets no property that a profile changes.
 fn follows(back: &Back) -> bool {
     let silent = back.rate.is_none() && back.delay.is_none() && back.loss.is_none();
     silent && back.gilbert_elliott.is_none() && back.steps.is_none() && back.trace.is_none()
@@ -105,8 +105,8 @@ fn read(trace: &Trace, least: Least) -> Result<LinkProfile, String> {
     }
 }
 
-/// The rate of a link that is said by its trace alone: of mahimahi's the mean over its period, of a
-/// table the first one, which holds until its time, too.
+/// The rate of a link given only by its trace: for mahimahi the mean over its period, for a table the first
+/// rate, which also applies before its time.
 pub(crate) fn rate(kind: &str, file: &FilePath) -> Option<Rate> {
     let text = text(file).ok()?;
     let lines = lines(&text).ok()?;
@@ -129,7 +129,7 @@ fn text(path: &FilePath) -> Result<String, String> {
     String::from_utf8(bytes).map_err(|_| "is not a text".to_owned())
 }
 
-/// The lines that say something, with their numbers from 1.
+/// The lines with content, with their numbers from 1.
 fn lines(text: &str) -> Result<Vec<(usize, &str)>, String> {
     let all = (1..).zip(text.lines().map(str::trim));
     let said: Vec<_> = all.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).collect();
@@ -155,7 +155,7 @@ fn mahimahi(text: &str, least: Least) -> Result<LinkProfile, String> {
     if period == 0 {
         return Err("has a period of zero length: its last time is 0 ms".to_owned());
     }
-    // The opportunity that ends the first packet.
+    // The opportunity that completes the first packet.
     let needed = (least.mtu.as_bytes().div_ceil(OPPORTUNITY).max(1) - 1) as usize;
     let through = needed as u64 / times.len() as u64 * period + times[needed % times.len()];
     let through = Duration::from_millis(through);
@@ -246,7 +246,7 @@ fn step(columns: &[&str], row: &str, run: Duration) -> Result<Step, String> {
     })
 }
 
-/// Why steps end in silence, if they do.
+/// The reason why steps end without transmission, if they do.
 pub(crate) fn silent(steps: &[Step]) -> Option<&'static str> {
     let last = steps.iter().rev().find_map(|step| step.rate)?;
     (last == Rate::ZERO).then_some("the last rate is 0: nothing is ever sent after it")

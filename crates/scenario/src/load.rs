@@ -1,8 +1,7 @@
-//! From text to runs: read, change, expand, check; every error at once.
+//! From text to runs: parse, change, expand, check; all errors at once.
 //!
-//! The order is: TOML → shapes → `--set` → axes → for each combination its shape, its types, its
-//! meaning.
-//! A finding that several combinations share is reported once; one that only some have says which.
+//! The order is: TOML → shapes → `--set` → axes → for each combination its shape, types, and meaning. A
+//! finding shared by several combinations is reported once; if only some have it, they are named.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path as FilePath, PathBuf};
@@ -23,57 +22,56 @@ use crate::shapes::{self, Shape};
 use crate::tree::{Origin, Tree, Value};
 use crate::words::list;
 
-/// Runs of one study at most: more would not be held in memory as whole scenarios.
+/// Runs of one study, at most: more do not fit in memory as whole scenarios.
 const MAX_RUNS: usize = 100_000;
 
-/// Length of a scenario's text at most: thousands of flows written out with every default.
+/// Maximum length of a scenario's text: thousands of flows with every default written out.
 const MAX_TEXT: usize = 16 << 20;
-/// Problems of a scenario that are reported; further ones are counted.
+/// Problems that are reported; further ones are counted.
 const MAX_TOLD: usize = 40;
-/// Faults of shape up to which the meaning of all else is looked at, too.
+/// Maximum shape errors for which the meaning of the rest is still checked.
 const MAX_MENDED: usize = 200;
-/// Faults beyond which no further combinations of the axes are looked at.
+/// Findings after which no further combinations of the axes are checked.
 const MAX_BAD: usize = 1_000;
 
-/// A scenario file: all the runs it asks for.
+/// A scenario file with all its runs.
 #[derive(Clone, Debug)]
 pub struct Study {
     /// One line for tables and reports.
     pub title: String,
-    /// What it asks, in Markdown.
+    /// The question it asks, in Markdown.
     pub description: String,
-    /// What varies, the slowest first.
+    /// The axes, the slowest first.
     pub axes: Vec<ResolvedAxis>,
-    /// Runs of every combination.
+    /// Replications of every combination.
     pub replications: u32,
     /// Confidence level of the intervals.
     pub confidence: f64,
-    /// The runs: axes vary slowest first, the replication fastest.
+    /// The runs: axes vary slowest first, replications fastest.
     pub points: Vec<Point>,
 }
 
 /// One run.
 #[derive(Clone, Debug)]
 pub struct Point {
-    /// Axis name and label of the value it has here.
+    /// Axis name and label of its value in this run.
     pub settings: Vec<(String, String)>,
-    /// Which repetition, from 0.
+    /// The replication, from 0.
     pub replicate: u32,
-    /// What runs: its seed is already that of the repetition, it has no axes, and recordings are
-    /// named by absolute paths.
+    /// The scenario to run: with the seed of the replication, no axes, and absolute paths of recordings.
     pub scenario: Scenario,
-    /// Its network, shared by the repetitions.
+    /// Its network, shared by the replications.
     pub network: Arc<Network>,
 }
 
 /// Reads a scenario.
 ///
-/// `name` is what messages call the text (its file name), `base` the folder that recordings are
-/// relative to, `sets` pairs of path and value that change single fields, and `seed` replaces the
+/// `name` identifies the text in messages (its file name), `base` is the folder for relative paths of
+/// recordings, `sets` are pairs of path and value that change single fields, and `seed` replaces the
 /// scenario's own.
 ///
 /// # Errors
-/// Everything that is wrong, each with its line where the text has one.
+/// All problems, each with its line where the text has one.
 pub fn load(
     text: &str,
     name: &str,
@@ -84,10 +82,10 @@ pub fn load(
     load_until(text, name, base, sets, seed, &|| false)
 }
 
-/// Reads a scenario as [`load`] does, and gives up when `stopped` says so.
+/// Like [`load`], but cancels when `stopped` returns true.
 ///
 /// # Errors
-/// As [`load`]; what was found so far when it gave up.
+/// Like [`load`]; the problems found before cancellation.
 pub fn load_until(
     text: &str,
     name: &str,
@@ -118,7 +116,7 @@ pub fn load_until(
         tree.put(&Path::of(&["seed"]), Tree { value, origin: Origin::default() });
     }
     let axes = reader.axes(&tree, &reached, &mut found);
-    // Each combination has a copy of the tree, which need not hold all values of all axes.
+    // Each combination copies the tree, so leave out the values of all axes.
     let mut bare = tree.clone();
     bare.take(&Path::of(&["axes"]));
     let combinations = reader.combinations(&bare, &axes, &mut found);
@@ -128,7 +126,7 @@ pub fn load_until(
     Ok(study(axes, combinations))
 }
 
-/// One combination of the axes' values, checked.
+/// One checked combination of the axes' values.
 struct Combination {
     settings: Vec<(String, String)>,
     scenario: Scenario,
@@ -223,7 +221,7 @@ impl Reader<'_> {
         good
     }
 
-    /// Gives links without a rate that of their trace.
+    /// Sets the rate of links that have only a trace.
     fn rates_of_traces(&self, tree: &mut Tree) {
         let Some(links) = tree.key("links") else { return };
         let mut rates = Vec::new();
@@ -254,7 +252,7 @@ impl Reader<'_> {
             found.add(Path::of(&["links"]), message).at(&tree.origin);
         }
         if matches!(self.shape, Shape::Broken) {
-            return None; // what is wrong with it was told; of the network nothing is known
+            return None; // its problems were reported; the network is unknown
         }
         if found.0.len() > MAX_MENDED {
             return None;
@@ -298,7 +296,7 @@ impl Reader<'_> {
         let (network, mut wrong) = check::meaning(&scenario);
         wrong.0.splice(0..0, expanded.0);
         written.restore(&mut wrong);
-        // What a table lacks may be what was taken from it: that was told.
+        // Fields missing in a table may be those removed: they were reported.
         wrong.0.retain(|finding| !taken.iter().any(|field| finding.path.is_table_of(field)));
         for mut finding in wrong.0 {
             finding.origin.get_or_insert_with(|| tree.origin_of(&finding.path).clone());
@@ -307,14 +305,14 @@ impl Reader<'_> {
         if found.0.is_empty() { Some((scenario, Arc::new(network))) } else { None }
     }
 
-    /// A recording's or trace's path as it holds from any folder: canonical if the file is there.
+    /// An absolute path of a recording or trace: canonical if the file exists.
     fn absolute(&self, file: &FilePath) -> PathBuf {
         let joined = self.base.join(file);
         let known = joined.canonicalize().ok().filter(|path| path.to_str().is_some());
         known.or_else(|| std::path::absolute(&joined).ok()).unwrap_or(joined)
     }
 
-    /// Says where each finding was written, in the order of the file.
+    /// Adds the location to each finding, in file order.
     fn problems(&self, found: Findings, tree: &Tree, axes: &[Axis]) -> Problems {
         let mut problems: Vec<Problem> = Vec::new();
         let mut known: BTreeSet<Problem> = BTreeSet::new();
@@ -348,8 +346,8 @@ impl Reader<'_> {
     }
 }
 
-/// The tree without the fields that have the wrong shape, so that the meaning of the others can
-/// be checked in the same breath; `None` if a whole node, link or flow would have to go.
+/// The tree without the fields of invalid shape, so that the meaning of the others can still be checked;
+/// `None` if a whole node, link or flow would be removed.
 fn without(tree: &Tree, found: &Findings) -> Option<Tree> {
     let whole = |finding: &Finding| {
         finding.path.0.len() <= 2
@@ -359,14 +357,14 @@ fn without(tree: &Tree, found: &Findings) -> Option<Tree> {
         return None;
     }
     let mut mended = tree.clone();
-    // The last first, so that elements of lists keep their numbers until their turn.
+    // In reverse, so that list indices stay valid.
     for finding in found.0.iter().rev() {
         mended.take(&finding.path);
     }
     Some(mended)
 }
 
-/// What tells mistakes apart: the field, or for a value of an axis the value, wherever it was put.
+/// Identity of a problem: the field or, for an axis value, the value wherever it was applied.
 type Same = (String, Option<Origin>, Option<Path>);
 
 fn same(finding: &Finding) -> Same {

@@ -1,4 +1,4 @@
-//! Satellites: how long light takes to one and down again, and the steps their hand-overs make.
+//! Satellites: their propagation delay, and the steps of their hand-overs.
 
 use talkspurt_proto::math;
 use talkspurt_proto::time::{Duration, Instant};
@@ -7,12 +7,12 @@ use crate::model::{Orbit, Step};
 
 /// Equatorial radius of the Earth in metres (WGS 84).
 const RADIUS: f64 = 6_378_137.0;
-/// Shorter than any constellation's, long enough for the steps of a run to be counted.
+/// Shorter than in any constellation, but long enough to limit the steps of a run.
 pub(crate) const MIN_HANDOVER: Duration = Duration::from_millis(1);
-/// Metres that light goes in a second (SI).
+/// Speed of light in metres per second (SI).
 const LIGHT: f64 = 299_792_458.0;
 
-/// From a station up to a satellite seen at this elevation, and down to another that sees it so.
+/// Propagation delay up to a satellite at this elevation, and down at the same elevation.
 ///
 /// The slant range √((R sin ε)² + 2Rh + h²) − R sin ε follows from the triangle of the Earth's centre,
 /// station and satellite.
@@ -23,12 +23,12 @@ pub(crate) fn over(orbit: &Orbit, degrees: f64) -> Duration {
     Duration::from_nanos(math::round_u64(2.0 * slant / LIGHT * 1e9))
 }
 
-/// The way over the first satellite.
+/// The delay over the first satellite.
 pub(crate) fn first(orbit: &Orbit) -> Duration {
     orbit.elevations.first().map_or(Duration::ZERO, |degrees| over(orbit, *degrees))
 }
 
-/// What hand-overs change within the run, for a direction whose ground has this delay and loss.
+/// The hand-over steps within the run, for a direction with this terrestrial delay and loss.
 pub(crate) fn steps(orbit: &Orbit, ground: Duration, loss: f64, run: Duration) -> Vec<Step> {
     let Some(every) = orbit.handover.filter(|every| *every >= MIN_HANDOVER) else {
         return Vec::new();

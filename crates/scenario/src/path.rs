@@ -1,7 +1,7 @@
-//! Where a field is: the words from the top of a scenario down to it.
+//! The path of a field: the keys from the top of a scenario to it.
 //!
-//! Written with dots, elements of lists in brackets: `flows.call.via[1]`. A plain number is taken
-//! for an element too (`axes.0.values`), and `*` matches every name.
+//! Written with dots, and list elements in brackets: `flows.call.via[1]`. A plain number is also an element
+//! (`axes.0.values`), and `*` matches every name.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub(crate) enum Step {
     Index(usize),
 }
 
-/// The words from the top to a field; empty for the scenario itself.
+/// The steps from the top to a field; empty for the scenario itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Path(pub(crate) Vec<Step>);
 
@@ -23,22 +23,22 @@ impl Path {
     pub(crate) fn of(keys: &[&str]) -> Self {
         Self(keys.iter().map(|key| Step::Key((*key).to_owned())).collect())
     }
-    /// This path and a key more.
+    /// This path extended by a key.
     #[must_use]
     pub(crate) fn key(&self, key: &str) -> Self {
         self.and(Step::Key(key.to_owned()))
     }
-    /// This path and the steps below it, as people write them.
+    /// This path extended by steps in written form.
     pub(crate) fn down(&self, steps: &str) -> Self {
         let below = Self::parse(steps).expect("steps of our own are well written");
         Self([self.0.as_slice(), &below.0].concat())
     }
-    /// This path and another below it.
+    /// This path extended by another.
     #[must_use]
     pub(crate) fn joined(&self, below: &Self) -> Self {
         Self([self.0.as_slice(), &below.0].concat())
     }
-    /// This path and an element of the list it leads to.
+    /// This path extended by a list element.
     #[must_use]
     pub(crate) fn index(&self, index: usize) -> Self {
         self.and(Step::Index(index))
@@ -52,11 +52,11 @@ impl Path {
     pub(crate) fn holds(&self, other: &Self) -> bool {
         other.0.starts_with(&self.0)
     }
-    /// True if `other` is a field of the table that is here.
+    /// True if `other` is a direct field of the table at this path.
     pub(crate) fn is_table_of(&self, other: &Self) -> bool {
         other.0.split_last().is_some_and(|(_, table)| table == self.0)
     }
-    /// Reads a path as people write it; an empty word gives `None`.
+    /// Parses a written path; an empty word gives `None`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let mut steps = Vec::new();
         for word in text.trim().split('.') {

@@ -1,7 +1,6 @@
-//! From a path as people write it to the fields it means: `*` expanded, every word known.
+//! Resolves written paths to fields: expands `*` and checks every word.
 //!
-//! Used by `--set` and by axes, so that both understand the same paths and explain the same
-//! mistakes.
+//! Used by `--set` and by axes, so that both accept the same paths and report the same errors.
 
 use serde_json::Value as Json;
 
@@ -10,13 +9,13 @@ use crate::schema::{TAG, named, properties, resolved, variants};
 use crate::tree::Tree;
 use crate::words::{did_you_mean, list};
 
-/// Why a path means nothing.
+/// Why a path is invalid.
 pub(crate) struct Unknown {
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
 
-/// The fields that `text` means in `tree`, each written out; at least one.
+/// The fields that `text` refers to in `tree`, each in full; at least one.
 pub(crate) fn fields(schema: &Json, tree: &Tree, text: &str) -> Result<Vec<Path>, Unknown> {
     let Some(path) = Path::parse(text) else {
         let hint = Some("write it like flows.call.transport or links.*.delay".to_owned());
@@ -49,7 +48,7 @@ fn follow(
     }
     if let Some(inner) = named(schema) {
         let names = tree.map(Tree::keys).unwrap_or_default();
-        // Nodes come into being with their links: any may be said more about.
+        // Nodes are created by their links: accept any name.
         if !names.contains(&key.as_str()) && *so_far != Path::of(&["nodes"]) {
             let hint = did_you_mean("names here are", key, names);
             return Err(Unknown { message: format!("{so_far} has no {key:?}"), hint });
@@ -84,7 +83,7 @@ fn follow_all(
     Ok(())
 }
 
-/// The schema of a key; of a table with kinds, that of its kind, or of any that has the key.
+/// The schema of a key; in a table with kinds, that of its kind, or of any kind with the key.
 fn known_key<'a>(
     schema: &'a Json,
     tree: Option<&Tree>,
@@ -116,7 +115,7 @@ fn known_key<'a>(
     Err(Unknown { message, hint: did_you_mean("keys there are", key, keys) })
 }
 
-/// `kind` itself: a text; which words it may be is checked with the whole table.
+/// The schema of `kind` itself: a text; its value is checked with the whole table.
 fn any_kind<'a>(schema: &'a Json, forms: &[(&str, &'a Json)]) -> &'a Json {
     forms.first().map_or(schema, |(_, form)| &form["properties"][TAG])
 }

@@ -1,7 +1,7 @@
-//! What is wrong with a scenario, said so that its writer can mend it.
+//! Problems in a scenario, reported with enough context to correct them.
 //!
-//! Checks leave a `Finding`: a path, what was expected, perhaps a better word. Reading then looks
-//! up where that path was written and makes a [`Problem`] of it.
+//! Checks produce a `Finding`: a path, the expectation, and perhaps a hint. The loader then locates the
+//! path in the text and converts it to a [`Problem`].
 
 use std::fmt;
 
@@ -10,10 +10,10 @@ use talkspurt_proto::validate::ConfigError;
 use crate::path::Path;
 use crate::tree::Origin;
 
-/// One thing that is wrong, and how to mend it.
+/// One problem, and how to correct it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Problem {
-    /// File name, or the `--set PATH=VALUE` it came from; empty when neither is known.
+    /// File name, or the `--set PATH=VALUE` it came from; empty if unknown.
     pub file: String,
     /// Line of the file, from 1.
     pub line: Option<u32>,
@@ -21,7 +21,7 @@ pub struct Problem {
     pub path: String,
     /// What is wrong and what was expected.
     pub message: String,
-    /// What may have been meant.
+    /// A likely correction.
     pub hint: Option<String>,
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Everything that is wrong with a scenario, in the order of the file.
+/// All problems of a scenario, in file order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problems(pub Vec<Problem>);
 
@@ -60,36 +60,36 @@ impl fmt::Display for Problems {
 
 impl std::error::Error for Problems {}
 
-/// A problem before it is known where its field was written.
+/// A problem before its field is located in the text.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Finding {
     pub(crate) path: Path,
-    /// Where it was written, if the check saw the text.
+    /// Its location, if the check saw the text.
     pub(crate) origin: Option<Origin>,
     pub(crate) message: String,
     pub(crate) hint: Option<String>,
 }
 
-/// Findings beyond which no more are gathered, only counted.
+/// Findings after which further ones are only counted.
 const MOST: usize = 10_000;
-/// Letters of a message, a path or a hint that are shown.
+/// Maximum letters of a displayed message, path or hint.
 const LONGEST: usize = 400;
 
-/// Problems gathered so far, and how many more were only counted.
+/// Collected problems, and the number of those only counted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Findings(pub(crate) Vec<Finding>, pub(crate) usize);
 
 impl Findings {
-    /// Whether so much is wrong that further faults of the same sort are only counted.
+    /// Whether further findings are only counted.
     pub(crate) fn full(&self) -> bool {
         self.0.len() >= MOST
     }
-    /// Notes that the field at `path` is wrong.
+    /// Reports that the field at `path` is wrong.
     pub(crate) fn add(&mut self, path: Path, message: impl Into<String>) -> &mut Finding {
         self.0.push(Finding::new(path, message.into()));
         self.0.last_mut().expect("just pushed")
     }
-    /// Adds the errors of a configuration that is at `path`.
+    /// Adds the errors of the configuration at `path`.
     pub(crate) fn add_errors(&mut self, path: &Path, errors: Vec<ConfigError>) {
         for ConfigError { key, why, hint } in errors {
             let path = if key.is_empty() { path.clone() } else { path.down(&key) };
@@ -99,21 +99,21 @@ impl Findings {
 }
 
 impl Finding {
-    /// That the field at `path` is wrong.
+    /// The field at `path` is wrong.
     pub(crate) fn new(path: Path, message: String) -> Self {
         Self { path, origin: None, message, hint: None }
     }
-    /// Says what may have been meant.
+    /// Sets the likely correction.
     pub(crate) fn hint(&mut self, hint: impl Into<Option<String>>) -> &mut Self {
         self.hint = hint.into();
         self
     }
-    /// Says where the field was written.
+    /// Sets the location of the field.
     pub(crate) fn at(&mut self, origin: &Origin) -> &mut Self {
         self.origin = Some(origin.clone());
         self
     }
-    /// The problem without a place, for scenarios that were not read from text.
+    /// The problem without a location, for scenarios that were not read from text.
     pub(crate) fn placeless(self) -> Problem {
         Problem {
             file: String::new(),
@@ -125,7 +125,7 @@ impl Finding {
     }
 }
 
-/// A text, cut where a reader would stop.
+/// A text, truncated to a readable length.
 pub(crate) fn clip(mut text: String, letters: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(letters) {
         text.truncate(end);

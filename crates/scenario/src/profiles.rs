@@ -1,5 +1,5 @@
-//! The page of profiles: what `rfc`, `ns2` and `linux` stand for, read off the machines' own
-//! parameters, so that it cannot say anything else.
+//! The page of profiles: the meaning of `rfc`, `ns2` and `linux`, generated from the protocols' own
+//! parameters.
 
 use std::fmt::Write as _;
 
@@ -48,7 +48,7 @@ pub(crate) fn page() -> String {
     page
 }
 
-/// A knob and its value under each profile.
+/// A parameter and its value under each profile.
 struct Row {
     knob: &'static str,
     values: [String; 3],
@@ -183,7 +183,7 @@ fn span(span: Duration) -> String {
     if span.is_zero() { "none".to_owned() } else { span.to_string() }
 }
 
-/// A word as a scenario has it.
+/// A value in scenario syntax.
 fn word(value: impl serde::Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(Json::String(word)) => format!("`{word}`"),

@@ -1,7 +1,7 @@
-//! The reference page of the scenario's words, written from the schema.
+//! The reference page of scenario keys, generated from the schema.
 //!
-//! One section a table, one row a property: type and unit, default, what is permitted, meaning and
-//! source. Nested tables have sections of their own and are linked.
+//! One section per table, one row per property: type and unit, default, permitted values, meaning and
+//! source. Nested tables have their own sections and are linked.
 
 use std::fmt::Write as _;
 
@@ -58,7 +58,7 @@ Editors that know JSON Schema complete and check a scenario that begins with
 
 struct Page {
     text: String,
-    /// Tables with kinds that have their section, so that equal ones are linked to it.
+    /// Tables with kinds that already have a section, so that equal ones link to it.
     told: Vec<(String, Json)>,
 }
 
@@ -114,7 +114,7 @@ impl Page {
     }
 
     fn type_of(&self, path: &str, property: &Json) -> String {
-        // What stands inside its own kind has been told where that is.
+        // A table nested in its own kind has already been described.
         if property.get("$ref").is_none() {
             return type_of(path, property);
         }
@@ -144,7 +144,7 @@ fn join(path: &str, key: &str) -> String {
     if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") }
 }
 
-/// Where the keys of a property stand: below a name, in each element of a list, or in itself.
+/// The location of a property's keys: below a name, in each list element, or in itself.
 fn place<'a>(path: &str, property: &'a Json) -> (String, &'a Json) {
     match (named(property), property.get("items")) {
         (Some(inner), _) => (format!("{path}.NAME"), inner),
@@ -155,7 +155,7 @@ fn place<'a>(path: &str, property: &'a Json) -> (String, &'a Json) {
 
 fn has_section(property: &Json) -> bool {
     if property.get(LIKE).is_some() {
-        return false; // told there
+        return false; // described there
     }
     variants(property).is_some() || properties(property).is_some()
 }
@@ -206,9 +206,9 @@ fn plural(items: &Json) -> &'static str {
     }
 }
 
-/// Limits that say more than "not negative".
+/// Limits other than "not negative".
 fn range(property: &Json) -> String {
-    // Integers as they are: the greatest of them are no floats.
+    // As integers: the largest are not exact as floats.
     let shown = |limit: &Json| match limit.as_i64() {
         Some(whole) => Some(whole.to_string()),
         None => limit.as_f64().map(|real| real.to_string()),
@@ -246,7 +246,7 @@ fn description(schema: &Json) -> &str {
     schema["description"].as_str().unwrap_or("")
 }
 
-/// The anchor that Markdown renderers make of a heading in code: lower case, without dots.
+/// The anchor that Markdown renderers derive from a heading in code: lower case, without dots.
 fn anchor(path: &str) -> String {
     path.to_lowercase().chars().filter(|c| c.is_alphanumeric() || "-_".contains(*c)).collect()
 }

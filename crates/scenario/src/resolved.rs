@@ -1,5 +1,5 @@
-//! A scenario with every default in its place: as TOML for the record of a run, and as values for
-//! programs that are to parse neither TOML nor quantities.
+//! A scenario with all defaults filled in: as TOML for the record of a run, and as values for programs that
+//! do not parse TOML or quantities.
 
 use serde_json::Value as Json;
 use talkspurt_proto::units::with_values;
@@ -7,19 +7,19 @@ use talkspurt_proto::units::with_values;
 use crate::model::Scenario;
 use crate::tree::{Tree, Value};
 
-/// The scenario as TOML that loads again to an equal one.
+/// The scenario as TOML that loads to an equal scenario.
 ///
 /// # Panics
-/// Never for a scenario that came from [`crate::load()`]; one made by hand may hold a seed above
-/// 2^63 − 1 or a path that is not text, which TOML cannot say.
+/// Never for a scenario from [`crate::load()`]; one built in code may contain a seed above 2^63 − 1 or a
+/// path that is not text, which TOML cannot represent.
 #[must_use]
 pub fn to_toml(scenario: &Scenario) -> String {
     toml::to_string_pretty(scenario).expect("every checked scenario can be said in TOML")
 }
 
-/// What [`to_toml`] wrote, as JSON. A quantity is an object of its text (`quantity`), its `value` in
-/// seconds, bit/s or bytes, and its `unit`. A text of another version is given without values of
-/// quantities.
+/// Converts the output of [`to_toml`] to JSON. A quantity is an object of its text (`quantity`), its
+/// `value` in seconds, bit/s or bytes, and its `unit`. Text of another version is returned without quantity
+/// values.
 ///
 /// # Errors
 /// The text is not TOML.
@@ -29,8 +29,8 @@ pub fn values(resolved: &str) -> Result<Json, String> {
     Ok(with_values(|| serde_json::to_value(scenario)).unwrap_or(plain))
 }
 
-/// The line of each key of a scenario's text, tables included, in order. Elements of lists are
-/// numbered from 0.
+/// The line of each key of a scenario's text, including tables, in order. List elements are numbered from
+/// 0.
 #[must_use]
 pub fn lines(text: &str) -> Vec<(String, u32)> {
     let mut lines = Vec::new();
@@ -76,9 +76,9 @@ mod tests {
         assert_eq!(found["links"]["a"]["delay"], quantity("100us", 1e-4, "s"));
         assert_eq!(found["flows"]["f"]["source"]["packet"], quantity("160B", 160.0, "B"));
         assert_eq!(found["flows"]["f"]["transport"]["kind"], "udp");
-        // Elsewhere a quantity is still its text.
+        // Elsewhere a quantity remains text.
         assert_eq!(to_toml(scenario), text);
-        // Of another version: what is there.
+        // Text of another version is returned unchanged.
         assert_eq!(values("duration = \"1s\"\nwhat = 3").expect("TOML")["duration"], "1s");
         assert!(values("=").is_err());
     }

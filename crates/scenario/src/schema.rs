@@ -1,9 +1,8 @@
 //! The JSON Schema of a scenario, generated from the structs in `model`.
 //!
-//! Editors complete and check scenario files by it, the shape check walks it, and the reference
-//! page is written from it. Everything is inlined, so that a field's own
-//! description is never hidden behind its type's; only what stands inside its own kind (a queue in a
-//! queue) is a `$ref`.
+//! Editors use it to complete and check scenario files, the shape check walks it, and the reference page is
+//! generated from it. Everything is inlined, so that a field's own description is never hidden by its
+//! type's; only a type nested in itself (a queue in a queue) is a `$ref`.
 
 use std::sync::OnceLock;
 
@@ -12,13 +11,13 @@ use serde_json::Value;
 
 use crate::model::{DELAY_TO, LIKE, Scenario};
 
-/// The JSON Schema (draft 2020-12) of a scenario file. Of the links of shapes it has only the keys:
-/// the rest is described under `links`.
+/// The JSON Schema (draft 2020-12) of a scenario file. Links of shapes have only keys: the rest is
+/// described under `links`.
 #[must_use]
 pub fn schema() -> Value {
     let mut schema = cached().clone();
     shorten(&mut schema);
-    // A trace may give a link's rate. The reader fills it in before it looks at the shape.
+    // A trace can provide a link's rate. The loader fills it in before the shape check.
     let link = &mut schema["properties"]["links"]["additionalProperties"]["required"];
     link.as_array_mut().expect("a link has required keys").retain(|key| key != "rate");
     schema
@@ -52,10 +51,10 @@ pub(crate) fn cached() -> &'static Value {
     })
 }
 
-/// What a name is made of, for editors; the network's checks say it in words.
+/// The pattern of names, for editors; the network's checks report violations.
 const NAME: &str = "^[A-Za-z0-9_][A-Za-z0-9_-]{0,63}$";
 
-/// Takes out what TOML cannot say (null), and the line breaks of the source's comments.
+/// Removes null, which TOML cannot represent, and the line breaks of the source comments.
 fn tidy(schema: &mut Value) {
     unwrap_optional(schema);
     match schema {
@@ -84,7 +83,7 @@ fn tidy(schema: &mut Value) {
     }
 }
 
-/// `anyOf [X, null]` becomes X under the description of the field.
+/// `anyOf [X, null]` becomes X with the description of the field.
 fn unwrap_optional(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else { return };
     let Some(Value::Array(list)) = map.get_mut("anyOf") else { return };
@@ -98,23 +97,23 @@ fn unwrap_optional(schema: &mut Value) {
     }
 }
 
-/// Paragraphs on one line each.
+/// Puts each paragraph on one line.
 fn unfold(text: &str) -> String {
     let paragraphs = text.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
     paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
-/// A schema itself, where it only says where it stands.
+/// The target of a `$ref`, or the schema itself.
 pub(crate) fn resolved(schema: &Value) -> &Value {
     let place =
         schema.get("$ref").and_then(Value::as_str).and_then(|place| place.strip_prefix('#'));
     place.and_then(|place| cached().pointer(place)).unwrap_or(schema)
 }
 
-/// The key that names the variant of a table with several forms.
+/// The key that names the variant of a table with several kinds.
 pub(crate) const TAG: &str = "kind";
 
-/// The forms of a table that is distinguished by `kind`, with their names; `None` for others.
+/// The variants of a table distinguished by `kind`, with their names; `None` for others.
 pub(crate) fn variants(schema: &Value) -> Option<Vec<(&str, &Value)>> {
     let named = |form| -> Option<(&str, &Value)> {
         Some((Value::pointer(form, "/properties/kind/const")?.as_str()?, form))
@@ -122,7 +121,7 @@ pub(crate) fn variants(schema: &Value) -> Option<Vec<(&str, &Value)>> {
     schema.get("oneOf")?.as_array()?.iter().map(named).collect()
 }
 
-/// The words a text may be, if it is one of few; with what each means.
+/// The permitted words of an enumerated text, with their meanings.
 pub(crate) fn words(schema: &Value) -> Option<Vec<(&str, &str)>> {
     let meaning = |s: &'static str| s;
     if let Some(list) = schema.get("enum").and_then(Value::as_array) {
@@ -140,7 +139,7 @@ pub(crate) fn words(schema: &Value) -> Option<Vec<(&str, &str)>> {
     Some(all)
 }
 
-/// The whole numbers a value may be, if it is one of few.
+/// The permitted values of an enumerated integer.
 pub(crate) fn numbers(schema: &Value) -> Option<Vec<i64>> {
     schema.get("enum")?.as_array()?.iter().map(Value::as_i64).collect()
 }
@@ -150,7 +149,7 @@ pub(crate) fn named(schema: &Value) -> Option<&Value> {
     schema.get("additionalProperties").filter(|s| s.is_object())
 }
 
-/// The keys of a table with fixed ones.
+/// The keys of a table with fixed keys.
 pub(crate) fn properties(schema: &Value) -> Option<&serde_json::Map<String, Value>> {
     schema.get("properties")?.as_object()
 }

@@ -1,4 +1,4 @@
-//! `--set PATH=VALUE`: single fields changed from the command line or from Python.
+//! `--set PATH=VALUE`: changes single fields from the command line or from Python.
 
 use serde_json::Value as Json;
 use talkspurt_proto::time::Duration;
@@ -8,12 +8,12 @@ use crate::place::fields;
 use crate::problem::Findings;
 use crate::tree::{Origin, Tree};
 
-/// Whether a change is one of the network's shape, of which links are still to be made.
+/// Whether a change concerns the topology, whose links are not yet expanded.
 pub(crate) fn shapes(path: &str) -> bool {
     Path::parse(path).is_some_and(|path| Path::of(&["topology"]).holds(&path))
 }
 
-/// Writes the changes into the tree of which this `is` true; gives back which fields each one reached.
+/// Applies the changes for which `is` is true; returns the fields that each one reached.
 pub(crate) fn apply(
     schema: &Json,
     tree: &mut Tree,
@@ -48,8 +48,8 @@ pub(crate) fn apply(
     reached
 }
 
-/// Where a `--set` makes the run shorter than the window of measurement, the window's end keeps its
-/// distance from the end of the run; unless a change is one of the window.
+/// If a `--set` makes the run shorter than the measure window, the window's end keeps its distance from the
+/// end of the run, unless a change concerns the window.
 pub(crate) fn keep_window(before: Option<Duration>, tree: &mut Tree, sets: &[(String, String)]) {
     let ours = |path: &str| Path::parse(path).is_some_and(|p| Path::of(&["measure"]).holds(&p));
     if sets.iter().any(|(path, _)| ours(path)) {
@@ -68,12 +68,12 @@ pub(crate) fn keep_window(before: Option<Duration>, tree: &mut Tree, sets: &[(St
     }
 }
 
-/// A value as a duration, if it is one.
+/// A value as a duration, if valid.
 pub(crate) fn duration(tree: &Tree) -> Option<Duration> {
     tree.as_text()?.parse().ok()
 }
 
-/// A TOML value if it is one, else the text as it stands: `20ms` needs no quotes.
+/// A TOML value if valid, else the text itself: `20ms` needs no quotes.
 fn read(text: &str, origin: &Origin) -> Tree {
     Tree::parse_value(text.trim(), origin).unwrap_or_else(|| Tree::text(text.trim(), origin))
 }

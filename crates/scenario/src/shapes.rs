@@ -1,7 +1,7 @@
-//! From a shape to its links.
+//! Expands a shape into links.
 //!
-//! The links are made in the tree, before `--set`, axes and checks look at it, so that nothing behind
-//! knows of shapes; a finding about a shape is reported once, with the line of the shape.
+//! The links are created in the tree, before `--set`, axes and checks, so that later stages know no shapes;
+//! a finding about a shape is reported once, with its line.
 
 use indexmap::IndexMap;
 use serde_json::Value as Json;
@@ -14,19 +14,19 @@ use crate::problem::{Finding, Findings};
 use crate::schema::TAG;
 use crate::tree::{Tree, Value};
 
-/// What a scenario's shape became.
+/// The result of expanding a scenario's shape.
 #[derive(Default)]
 pub(crate) enum Shape {
-    /// There was none.
+    /// There is no shape.
     #[default]
     None,
-    /// It is not known what the network is.
+    /// The shape is invalid.
     Broken,
-    /// Links were made of it.
+    /// Links were created.
     Made {
-        /// The table as it was written.
+        /// The table as written.
         table: Tree,
-        /// Which key of it each link was made of.
+        /// The key that each link was created from.
         made: IndexMap<String, &'static str>,
     },
 }
@@ -38,7 +38,7 @@ struct Wire {
     to: String,
     /// The key it is written under.
     of: &'static str,
-    /// Which of those with this delay it is, and of how many: from 0.
+    /// Its index, from 0, among those that share the key, and their number.
     place: (u32, u32),
 }
 
@@ -53,7 +53,7 @@ impl Wire {
     }
 }
 
-/// Takes the shape out of the tree and puts its links there.
+/// Replaces the shape in the tree by its links.
 pub(crate) fn expand(schema: &Json, tree: &mut Tree, found: &mut Findings) -> Shape {
     let path = Path::of(&["topology"]);
     let Some(table) = tree.key("topology").cloned() else { return Shape::None };
@@ -86,7 +86,7 @@ pub(crate) fn expand(schema: &Json, tree: &mut Tree, found: &mut Findings) -> Sh
             }
         }
         None => {}
-        // What is there instead of a table is reported by the check of shapes.
+        // A value that is not a table is reported by the shape check.
         Some(_) => return Shape::Broken,
     }
     tree.put(&Path::of(&["links"]), Tree { value: Value::Table(links), origin });
@@ -114,8 +114,8 @@ fn link(template: &Tree, wire: &Wire) -> Tree {
     link
 }
 
-/// Writes what a file says of a link over what the shape says; tables that do not name their kind
-/// are corrected key by key.
+/// Overrides the shape's values with a link's own; tables that do not name their kind are merged key by
+/// key.
 fn merge(link: &mut Tree, own: &Tree) {
     match (&mut link.value, &own.value) {
         (Value::Table(table), Value::Table(over)) if !over.contains_key(TAG) => {
@@ -191,7 +191,7 @@ fn wires(topology: &Topology) -> Vec<Wire> {
 }
 
 impl Shape {
-    /// Says of findings about what the shape said where it said so, and each once.
+    /// Moves findings about links to the shape they came from, once each.
     pub(crate) fn tell(&self, found: &mut Findings) {
         let Self::Made { table, made } = self else { return };
         let mut told: Vec<Finding> = Vec::with_capacity(found.0.len());
@@ -205,7 +205,7 @@ impl Shape {
                 if from(&there) {
                     finding.path = in_shape(&there);
                 } else if there == of.key("delay") && from(&last) {
-                    // Of the delays made of it the last is as it was written.
+                    // Of the derived delays, the last is as written.
                     finding.path = in_shape(&last);
                     told.retain(|other| other.path != finding.path);
                 }
@@ -218,7 +218,7 @@ impl Shape {
     }
 }
 
-/// What a field of a link was made of, and the way to the field in it.
+/// The key that a field of a link was created from, and the path to the field in it.
 fn template<'a>(
     made: &IndexMap<String, &'static str>,
     path: &'a Path,

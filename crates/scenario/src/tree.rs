@@ -1,7 +1,6 @@
-//! A scenario's text as a tree that remembers where each value was written.
+//! A scenario's text as a tree that records where each value was written.
 //!
-//! The text may come from the file, from a `--set` or from an axis; the checks that follow need
-//! not know which, only the reader of their findings does.
+//! The text may come from the file, a `--set` or an axis; checks need not know which.
 
 use indexmap::IndexMap;
 use toml::Spanned;
@@ -10,28 +9,28 @@ use toml::de::{DeTable, DeValue};
 use crate::path::{Path, Step};
 use crate::problem::{Finding, Findings, clip};
 
-/// Syntax errors that are reported.
+/// Syntax errors reported, at most.
 const MAX_FAULTS: usize = 1_000;
 
-/// Where a value was written.
+/// The location of a value.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Origin {
     /// Line of the file, from 1.
     pub(crate) line: Option<u32>,
-    /// The `--set` it came from, by number.
+    /// The index of its `--set`.
     pub(crate) set: Option<usize>,
-    /// The axis it came from and which of its values, by number.
+    /// The indices of its axis and of the axis value.
     pub(crate) axis: Option<(usize, usize)>,
 }
 
-/// A value and where it was written.
+/// A value and its location.
 #[derive(Clone, Debug)]
 pub(crate) struct Tree {
     pub(crate) value: Value,
     pub(crate) origin: Origin,
 }
 
-/// What TOML can say.
+/// A TOML value.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     Text(String),
@@ -44,7 +43,7 @@ pub(crate) enum Value {
 }
 
 impl Tree {
-    /// Reads TOML; every syntax error is a finding.
+    /// Parses TOML; every syntax error is a finding.
     pub(crate) fn parse(text: &str) -> Result<Self, Findings> {
         let lines = Lines::of(text);
         let (table, errors) = DeTable::parse_recoverable(text);
@@ -53,7 +52,7 @@ impl Tree {
             return Ok(Self { value: lines.table(table.get_ref()), origin });
         }
         let mut faults = Findings::default();
-        // After a header that stands twice every key below it would be told again.
+        // After a duplicate header, every key below it would be reported again.
         let mut twice: Option<usize> = None;
         faults.1 = errors.len().saturating_sub(MAX_FAULTS);
         for error in errors.iter().take(MAX_FAULTS) {
@@ -70,7 +69,7 @@ impl Tree {
         Err(faults)
     }
 
-    /// Reads one TOML value; `None` if the text is not one.
+    /// Parses one TOML value; `None` if invalid.
     pub(crate) fn parse_value(text: &str, origin: &Origin) -> Option<Self> {
         let value = DeValue::parse(text).ok()?;
         let mut tree = Lines::of(text).tree(&value);
@@ -78,12 +77,12 @@ impl Tree {
         Some(tree)
     }
 
-    /// A text.
+    /// A text value.
     pub(crate) fn text(text: &str, origin: &Origin) -> Self {
         Self { value: Value::Text(text.to_owned()), origin: origin.clone() }
     }
 
-    /// Rewrites the origin of this value and all inside it.
+    /// Rewrites the origin of this value and all values inside.
     pub(crate) fn stamp(&mut self, origin: &dyn Fn(&Origin) -> Origin) {
         self.origin = origin(&self.origin);
         match &mut self.value {
@@ -93,18 +92,18 @@ impl Tree {
         }
     }
 
-    /// The value of a key, if this is a table that has it.
+    /// The value of a key, if this is a table with that key.
     pub(crate) fn key(&self, key: &str) -> Option<&Self> {
         if let Value::Table(table) = &self.value { table.get(key) } else { None }
     }
-    /// The keys of a table, nothing for other values.
+    /// The keys of a table, empty for other values.
     pub(crate) fn keys(&self) -> Vec<&str> {
         match &self.value {
             Value::Table(table) => table.keys().map(String::as_str).collect(),
             _ => Vec::new(),
         }
     }
-    /// The elements of a list, nothing for other values.
+    /// The elements of a list, empty for other values.
     pub(crate) fn list(&self) -> &[Self] {
         if let Value::List(list) = &self.value { list } else { &[] }
     }
@@ -126,7 +125,7 @@ impl Tree {
         }
     }
 
-    /// Where the field at `path` was written, or the innermost table around it that was.
+    /// The location of the field at `path`, or of the innermost existing table around it.
     pub(crate) fn origin_of(&self, path: &Path) -> &Origin {
         let mut tree = self;
         for step in &path.0 {
@@ -138,7 +137,7 @@ impl Tree {
         &tree.origin
     }
 
-    /// Puts a value at a path, making the tables on the way; false if a plain value is in the way.
+    /// Writes a value at a path, creating tables as needed; false if a plain value is in the way.
     pub(crate) fn put(&mut self, path: &Path, value: Self) -> bool {
         let Some((last, way)) = path.0.split_last() else { return false };
         let mut tree = self;
@@ -170,7 +169,7 @@ impl Tree {
         }
     }
 
-    /// Takes a field out, if it is there.
+    /// Removes a field, if it exists.
     pub(crate) fn take(&mut self, path: &Path) {
         let Some((last, way)) = path.0.split_last() else { return };
         let Some(tree) = way.iter().try_fold(self, |tree, step| tree.step_mut(step)) else {
@@ -185,7 +184,7 @@ impl Tree {
         }
     }
 
-    /// The same as JSON. Dates are given as text; the shape check has refused them before.
+    /// Converts to JSON. Dates become text; the shape check has rejected them before.
     pub(crate) fn json(&self) -> serde_json::Value {
         use serde_json::Value as Json;
         match &self.value {
@@ -203,7 +202,7 @@ impl Tree {
         }
     }
 
-    /// The value as a message names it: `the number 20`, `a table`.
+    /// The value as named in messages: `the number 20`, `a table`.
     pub(crate) fn described(&self) -> String {
         match &self.value {
             Value::Text(text) => format!("the text {:?}", clip(text.clone(), 80)),
@@ -217,7 +216,7 @@ impl Tree {
     }
 }
 
-/// Where the lines of a text begin.
+/// Line starts of a text.
 struct Lines(Vec<usize>);
 
 impl Lines {
@@ -270,7 +269,7 @@ impl Lines {
         Tree { value: inner, origin: self.origin(value.span().start) }
     }
     fn table(&self, table: &DeTable<'_>) -> Value {
-        // A value stands on its key's line; a table under a header on the header's.
+        // A value is on its key's line; a table under a header is on the header's.
         let entry = |(key, value): (&Spanned<_>, &Spanned<DeValue<'_>>)| {
             let key: &Spanned<std::borrow::Cow<'_, str>> = key;
             let mut tree = self.tree(value);

@@ -1,12 +1,12 @@
-//! The nearest known word to the one that was written, for "did you mean".
+//! The nearest known word to an unknown one, for "did you mean".
 
-/// How alike two words must be (1 is equal) before one is offered for the other.
+/// Minimum similarity (1 is equal) for a suggestion.
 const ALIKE: f64 = 0.55;
 
-/// Letters of a word beyond which it is like no other: comparing takes time and memory by its length.
+/// Maximum letters of a word to compare: the cost grows with its length.
 const LONGEST: usize = 64;
 
-/// The candidate most like `word`; among equals the first.
+/// The candidate most similar to `word`; among equals, the first.
 pub(crate) fn nearest<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -35,7 +35,7 @@ fn plain(word: &str) -> String {
     word.to_lowercase().replace(['-', ' '], "_")
 }
 
-/// `did you mean "udp"?`, or else what there is to choose from.
+/// `did you mean "udp"?`, or else the available words.
 pub(crate) fn did_you_mean<'a>(
     what: &str,
     word: &str,
@@ -48,7 +48,7 @@ pub(crate) fn did_you_mean<'a>(
     if all.is_empty() { None } else { Some(format!("{what}: {}", list(&all))) }
 }
 
-/// `a, b, c`, cut where a reader would stop.
+/// `a, b, c`, truncated to a readable length.
 pub(crate) fn list(words: &[&str]) -> String {
     const SHOWN: usize = 16;
     let mut text = words[..words.len().min(SHOWN)].join(", ");

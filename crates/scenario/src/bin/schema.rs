@@ -1,6 +1,5 @@
-//! Writes `schema/scenario.schema.json`, `docs/reference/scenario.md` and
-//! `docs/reference/profiles.md` from the scenario's types; with `--check` it changes nothing and
-//! fails if they differ from what would be written.
+//! Writes `schema/scenario.schema.json`, `docs/reference/scenario.md` and `docs/reference/profiles.md` from
+//! the scenario's types; with `--check` it writes nothing and fails if they are out of date.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

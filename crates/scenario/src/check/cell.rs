@@ -1,4 +1,4 @@
-//! Cells of 802.11: who is in them, rates of the standard, windows, limits.
+//! Checks 802.11 cells: members, rates of the standard, windows, limits.
 
 use talkspurt_proto::units::{Rate, Size};
 

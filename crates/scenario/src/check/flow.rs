@@ -1,4 +1,4 @@
-//! Flows: ends that exist, sources their transport can carry, packets that fit, times in order.
+//! Checks flows: existing ends, sources that the transport can carry, packet sizes, order of times.
 
 use talkspurt_app::codec::{Codec, Encoding};
 use talkspurt_app::source::{self, Distribution};
@@ -13,23 +13,23 @@ use crate::network::{Network, Routes};
 use crate::path::Path;
 use crate::problem::Findings;
 
-/// RFC 8200 §5: every link carries 1280 octets.
+/// RFC 8200 §5: every link supports packets of 1280 octets.
 const MIN_MTU_V6: Size = Size::from_bytes(1280);
-/// RFC 4571 §2: the length in front of a frame on a stream has 16 bits.
+/// RFC 4571 §2: the length before a frame on a stream has 16 bits.
 const LONGEST_FRAME: u64 = 65_535;
-/// Longest processing noise and playout buffer that still mean what they say.
+/// Longest plausible processing noise and playout buffer.
 pub(super) const MAX_NOISE: Duration = Duration::from_secs(1);
 pub(super) const MAX_BUFFER: Duration = Duration::from_secs(60);
-/// Shortest mean of talk and silence.
+/// Shortest mean of talk and silence durations.
 pub(super) const MIN_SPURT: Duration = Duration::from_millis(1);
-/// What packets of speech are measured in, and what one usually holds (RFC 3551 §4.2).
+/// Unit of speech packet durations, and the usual frame length (RFC 3551 §4.2).
 const TEN_MS: Duration = Duration::from_millis(10);
 const TWENTY_MS: Duration = Duration::from_millis(20);
-/// Codecs in a ladder: one is no choice, and events name no more than eight.
+/// Codecs in a ladder: one leaves no choice, and events have names for at most eight.
 const LADDER_RUNGS: std::ops::RangeInclusive<usize> = 2..=8;
-/// Longest payload of a packet that only keeps a flow alive: that of 20 ms of G.711.
+/// Longest payload of a keep-alive packet: that of 20 ms of G.711.
 const MAX_KEEP_ALIVE: Size = Size::from_bytes(160);
-/// Units of one source in a run: fewer than 2^32, even by a clock that gains 1 %.
+/// Units of one source in a run: fewer than 2^32, even with a clock that gains 1 %.
 const MAX_UNITS: u128 = 4_000_000_000;
 
 pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found: &mut Findings) {
@@ -39,7 +39,7 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
     for (index, (name, flow)) in scenario.flows.iter().enumerate() {
         let path = Path::of(&["flows", name]);
         times(&path, flow, run, found);
-        // A flow without a way was told so before; nothing is known of its MTU.
+        // A flow without a route was reported before; its MTU is unknown.
         let least = |of: fn(&Routes) -> &Vec<usize>| {
             let ways = network.routes.get(index)?.iter().map(of);
             let links: Vec<usize> = ways.flatten().copied().collect();
@@ -67,7 +67,7 @@ pub(super) fn check(scenario: &Scenario, network: &Network, run: Duration, found
     }
 }
 
-/// A token bucket holds what a source sends in, and begins with a rung it has.
+/// The token bucket must hold the units that a source sends, and the initial rung must exist.
 fn bucket(path: &Path, flow: &Flow, found: &mut Findings) {
     let rate = match &flow.transport {
         Transport::Dccp(config) => &config.rate,
@@ -111,12 +111,12 @@ fn times(path: &Path, flow: &Flow, run: Duration, found: &mut Findings) {
     }
 }
 
-/// One side of a flow: what its source is checked beside.
+/// One side of a flow: the context for checking its source.
 pub(super) struct Side<'a> {
     pub(super) path: Path,
     pub(super) flow: &'a Flow,
     pub(super) run: Duration,
-    /// Least MTU and least rate on its way, if there is one.
+    /// Minimum MTU and rate on its route, if there is one.
     least: Option<(Size, Rate)>,
 }
 
@@ -174,7 +174,7 @@ impl Side<'_> {
         }
     }
 
-    /// Whether the packet is whole frames of the codec, and of a bearable length.
+    /// Whether the packet holds whole frames of the codec, and has a plausible length.
     fn packet(&self, speech: &source::Speech, found: &mut Findings) -> bool {
         let step = if speech.ladder.is_empty() { speech.codec.step() } else { TEN_MS };
         let packet = speech.packet;
@@ -197,7 +197,7 @@ impl Side<'_> {
         false
     }
 
-    /// Codecs to change among: some, the best first.
+    /// The ladder of codecs: not empty, the best first.
     fn ladder(&self, speech: &source::Speech, found: &mut Findings) {
         let path = self.path.key("ladder");
         let Some(first) = speech.ladder.first() else { return };
@@ -243,7 +243,7 @@ impl Side<'_> {
         if speech.file.is_none() {
             return;
         }
-        // The first alone is named as `codec`, however many there are.
+        // A single encoding is named as `codec`, otherwise by its index.
         for (number, codec) in speech.encodings().iter().map(|it| it.codec).enumerate() {
             if !codec.is_heard() {
                 let message = format!(
@@ -275,7 +275,7 @@ impl Side<'_> {
     }
 
     pub(super) fn bulk(&self, bulk: &source::BulkConfig, found: &mut Findings) {
-        // What one packet carries, and what waits inside the transport.
+        // The payload of one packet, and the bytes buffered in the transport.
         let (unit, held) = match &self.flow.transport {
             Transport::Udp(_) => {
                 let message =
@@ -315,13 +315,13 @@ impl Side<'_> {
             let bits = u128::from(rate.as_bps()) * u128::from(self.lasts().as_nanos());
             let carried = bits / 8_000_000_000 + u128::from(held);
             let bytes = bulk.total.map_or(carried, |total| carried.min(total.as_bytes().into()));
-            // IPv6 and TCP headers, the longer ones: a segment may be no longer than this.
+            // IPv6 and TCP headers are the longer ones: a segment must not exceed this.
             let segment = unit.as_bytes().min(mtu.as_bytes().saturating_sub(60)).max(1);
             countable(self.path.clone(), bytes / u128::from(segment), found);
         }
     }
 
-    /// A source that sends packets of one size by its own clock.
+    /// A source that sends packets of one size at a fixed rate.
     pub(super) fn clocked(&self, rate: Rate, packet: Size, found: &mut Findings) {
         self.fits(packet.as_bytes(), 0, found);
         if packet.as_bytes() == 0 {
@@ -346,17 +346,17 @@ impl Side<'_> {
         }
     }
 
-    /// How long the source may send.
+    /// The maximum sending time of the source.
     pub(super) fn lasts(&self) -> Duration {
         self.flow.stop.unwrap_or(self.run).min(self.run).saturating_sub(self.flow.start)
     }
 
-    /// A frame that a datagram or a stream, there behind a `prefix`, must hold.
+    /// The frame must fit a datagram, or a stream with a `prefix`.
     pub(super) fn fits(&self, frame: u64, prefix: u64, found: &mut Findings) {
         self.fits_at(self.path.key("packet"), frame, prefix, found);
     }
 
-    /// The same, told of the field at `path`.
+    /// The same, reported for the field at `path`.
     pub(super) fn fits_at(&self, path: Path, frame: u64, prefix: u64, found: &mut Findings) {
         if frame > LONGEST_FRAME {
             let message = format!("{frame} bytes do not fit a frame of 65535 (RFC 4571 §2)");
@@ -392,7 +392,7 @@ impl Side<'_> {
         let Some((mtu, _)) = self.least else { return };
         if frame + headers > mtu.as_bytes() {
             if let Transport::Sctp(sctp) = &self.flow.transport {
-                // RFC 9260 §6.9: cut to what the knob says, and never cut again.
+                // RFC 9260 §6.9: fragmented for the configured MTU, and never again.
                 if sctp.mtu > mtu {
                     let message = format!(
                         "{frame} bytes are cut into chunks for an MTU of {}, and chunks are not cut again for the least on the way ({mtu}) (RFC 9260 §6.9)",
@@ -411,7 +411,7 @@ impl Side<'_> {
     }
 }
 
-/// Talk and silence in turn: much shorter ones are never heard, only drawn without end.
+/// Alternating talk and silence: very short ones are inaudible and take endless draws.
 pub(super) fn spurts(
     path: &Path,
     on: Duration,
@@ -428,7 +428,7 @@ pub(super) fn spurts(
     traffic::spread(&path.key("spread"), how, found);
 }
 
-/// Units are numbered in 32 bits.
+/// Units have 32-bit numbers.
 pub(super) fn countable(path: Path, units: u128, found: &mut Findings) {
     if units > MAX_UNITS {
         let message = format!(

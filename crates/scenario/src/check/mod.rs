@@ -1,10 +1,9 @@
-//! What is checked before anything runs: the shape first, then the meaning.
+//! Validation before a run: the shape first, then the meaning.
 //!
-//! `shape` looks at keys and types, `quantity` at numbers with units. The others look at the typed
-//! scenario: `time` at the run and its windows, `network` at nodes and links, `cell` at cells of
-//! 802.11, `flow` at what runs over them, `traffic` at what is drawn or read from a trace, `tcp`
-//! and `sctp` at the knobs of transports (those of DCCP, TFRC and queues are checked by the
-//! machines themselves), `recording` at the files it needs.
+//! `shape` checks keys and types, `quantity` numbers with units. The others check the typed scenario:
+//! `time` the run and its windows, `network` nodes and links, `cell` 802.11 cells, `flow` the traffic over
+//! them, `traffic` generated and replayed sources, `tcp` and `sctp` transport parameters (DCCP, TFRC and
+//! queues validate their own), `recording` the speech files.
 
 mod cell;
 mod flow;
@@ -22,10 +21,10 @@ use crate::network::Network;
 use crate::path::Path;
 use crate::problem::Findings;
 
-/// Checks all that shape cannot say. The network is whole if nothing was found.
+/// Checks everything beyond the shape. The network is complete if there are no findings.
 pub(crate) fn meaning(scenario: &Scenario) -> (Network, Findings) {
     let mut found = Findings::default();
-    // A run of no length is reported once, not again by all that comes after its end.
+    // A run of zero length is reported once, not again for every time after its end.
     let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
     check_texts(scenario, &mut found);
     time::check(scenario, run, &mut found);
@@ -48,10 +47,9 @@ fn check_texts(scenario: &Scenario, found: &mut Findings) {
     }
 }
 
-/// Titles, labels and names of groups are one line of plain text. Terminals, ns-2 scripts and other
-/// files that they are written to would take control characters for commands, and controls of writing
-/// direction (Unicode 15.0, UAX #9 §2) would show another text than there is. A description may have
-/// several lines: it `allows` their ends.
+/// Titles, labels and group names are one line of plain text: terminals, ns-2 scripts and other files would
+/// interpret control characters, and bidirectional formatting characters (Unicode 15.0, UAX #9 §2) would
+/// change the displayed text. A description may have several lines: it `allows` line breaks.
 pub(crate) fn plain(path: Path, what: &str, text: &str, allows: &[char], found: &mut Findings) {
     let harms = |c: &char| {
         c.is_control()

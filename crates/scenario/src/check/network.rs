@@ -1,4 +1,4 @@
-//! Nodes and links, each by itself: names, limits, outages.
+//! Checks nodes and links individually: names, limits, outages.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,7 +15,7 @@ use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
 
-/// Longest propagation delay: light needs less to Jupiter.
+/// Longest propagation delay: light takes less to Jupiter.
 const LONGEST_DELAY: Duration = Duration::from_secs(3600);
 /// RFC 791 §3.2: every module forwards 68 octets without fragmenting.
 pub(super) const MIN_MTU_V4: Size = Size::from_bytes(68);
@@ -42,7 +42,7 @@ pub(super) fn check(scenario: &Scenario, run: Duration, found: &mut Findings) {
     }
 }
 
-/// Names stand in paths, tables and file names.
+/// Names are used in paths, tables and file names.
 pub(super) fn check_name(path: Path, name: &str, found: &mut Findings) {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if name.is_empty() || name.len() > 64 || name.starts_with('-') || !name.chars().all(fits) {
@@ -128,7 +128,7 @@ fn check_link(path: &Path, link: &Link, run: Duration, found: &mut Findings) {
     events(path, link, run, found);
 }
 
-/// A packet under way for longer than the run would never arrive.
+/// A packet in flight for longer than the run would never arrive.
 fn lasting(path: Path, time: Duration, run: Duration, found: &mut Findings) {
     if time <= LONGEST_DELAY && time > run {
         found.add(path, format!("{time} is longer than the run ({run})"));

@@ -1,9 +1,9 @@
-//! Numbers with units: what is wrong with one, and what was probably meant.
+//! Numbers with units: parse errors, and likely corrections.
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
 
-/// What a quantity measures, as the schema's `format` names it.
+/// The quantity that the schema's `format` names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Quantity {
     Duration,
@@ -12,7 +12,7 @@ pub(crate) enum Quantity {
 }
 
 impl Quantity {
-    /// By the schema's `format`.
+    /// From the schema's `format`.
     pub(crate) fn named(format: &str) -> Option<Self> {
         match format {
             "duration" => Some(Self::Duration),
@@ -21,7 +21,7 @@ impl Quantity {
             _ => None,
         }
     }
-    /// Why the text is not such a quantity; `None` if it is.
+    /// Why the text is not a valid quantity; `None` if it is.
     pub(crate) fn fault(self, text: &str) -> Option<String> {
         let fault = match self {
             Self::Duration => text.parse::<Duration>().map(drop),
@@ -35,7 +35,7 @@ impl Quantity {
             .is_some_and(|rest| self.fault(rest).is_none() || rest.trim().parse::<f64>().is_ok());
         Some(if below { format!("{text:?} is negative: write {}", self.wanted()) } else { why })
     }
-    /// `a duration such as "20ms"`.
+    /// For example `a duration such as "20ms"`.
     pub(crate) const fn wanted(self) -> &'static str {
         match self {
             Self::Duration => "a duration with its unit, such as \"20ms\", \"1.5s\" or \"2min\"",
@@ -43,7 +43,7 @@ impl Quantity {
             Self::Size => "a size with its unit, such as \"1500B\" or \"64kB\"",
         }
     }
-    /// What may have been meant by a text that is no quantity.
+    /// A likely correction of an invalid quantity.
     pub(crate) fn meant(self, text: &str) -> Option<String> {
         let text = text.trim();
         let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
@@ -73,7 +73,7 @@ impl Quantity {
             Self::Size => vec![("B", 1.0)],
         }
     }
-    /// The unit that a word means, and how often.
+    /// The unit for a word, and its factor.
     fn alias(self, word: &str) -> Option<(&'static str, f64)> {
         let lower = word.to_lowercase();
         Some(match self {
@@ -144,7 +144,7 @@ mod tests {
             assert_eq!(kind.meant(written).as_deref(), Some(meant), "{written}");
         }
         for (kind, written) in [(Duration, "soon"), (Duration, "5 apples"), (Rate, "20ms")] {
-            // A millisecond is no rate: offering Mbit/s for it would be wrong.
+            // A millisecond is not a rate: Mbit/s would be a wrong hint.
             assert_eq!(kind.meant(written), None, "{written}");
         }
     }

@@ -1,4 +1,4 @@
-//! The recordings a scenario plays: they must be there before the run starts.
+//! Checks the recordings of a scenario before the run starts.
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -12,12 +12,12 @@ use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::nearest;
 
-/// Speech that is kept to be heard, in all flows of a run: what was said, what was heard and the
-/// frames between take five bytes a sample, 1.7 GB in 12 hours.
+/// Speech kept for listening, over all flows of a run: reference, degraded signal and the frames between
+/// take five bytes a sample, 1.7 GB in 12 hours.
 const MAX_SPEECH: Duration = Duration::from_secs(12 * 3600);
 
-/// Checks that every recording can be read, decoded and encoded, by reading it, and that all that
-/// is said in `run` can be kept.
+/// Checks that every recording can be read, decoded and encoded, by doing so, and that the speech of the
+/// `run` fits the limit.
 pub(super) fn check_recordings(scenario: &Scenario, run: Duration, found: &mut Findings) {
     let mut sound: Vec<((PathBuf, &str), Duration)> = Vec::new();
     let mut kept = Duration::ZERO;
@@ -26,7 +26,7 @@ pub(super) fn check_recordings(scenario: &Scenario, run: Duration, found: &mut F
         for (side, source) in sides {
             let Some(source::Config::Speech(speech)) = source else { continue };
             let Some(file) = &speech.file else { continue };
-            // What cannot be heard was told so before.
+            // Codecs without audio were reported before.
             if speech.encodings().iter().any(|it| !it.codec.is_heard()) {
                 continue;
             }
@@ -63,14 +63,14 @@ fn length(recording: &Recording) -> Duration {
     Duration::from_nanos(samples * 1_000_000_000 / u64::from(recording.sample_rate))
 }
 
-/// How much of a recording of this `length` is said in the run.
+/// The duration of speech in the run from a recording of this `length`.
 fn said(flow: &Flow, speech: &source::Speech, length: Duration, run: Duration) -> Duration {
     let end = flow.stop.unwrap_or(run).min(run);
     let time = end.saturating_sub(flow.start + speech.lead);
     if speech.repeat { time } else { time.min(length) }
 }
 
-/// A WAV file beside the missing one with a similar name.
+/// A WAV file in the same folder with a similar name.
 fn neighbour(file: &FilePath) -> Option<String> {
     let mut names: Vec<String> = std::fs::read_dir(file.parent()?)
         .ok()?

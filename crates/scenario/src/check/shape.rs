@@ -1,7 +1,7 @@
-//! The shape of a scenario: every key known, every value of its type, nothing missing.
+//! Checks the shape of a scenario: known keys, correct types, no missing values.
 //!
-//! Walks the tree beside the schema and gathers all that differs. serde alone would stop at the
-//! first error, lose the path inside tagged tables and know no line.
+//! Walks the tree along the schema and collects all differences. serde alone would stop at the first error,
+//! lose the path inside tagged tables and know no line numbers.
 
 use serde_json::Value as Json;
 use talkspurt_proto::dccp::{Service, ServiceError};
@@ -13,10 +13,10 @@ use crate::schema::{TAG, named, numbers, properties, resolved, variants, words};
 use crate::tree::{Tree, Value};
 use crate::words::{did_you_mean, list, nearest};
 
-/// Findings beyond which unknown keys get no hint: it takes as long as reading many keys.
+/// Above this number of findings, unknown keys get no hint: hints cost as much as many keys.
 const MAX_HINTS: usize = 200;
 
-/// Checks `tree`, which stands at `path`, against `schema`.
+/// Checks `tree`, located at `path`, against `schema`.
 pub(crate) fn check(schema: &Json, tree: &Tree, path: &Path, found: &mut Findings) {
     let schema = resolved(schema);
     if let Value::Datetime(_) = tree.value {
@@ -87,7 +87,7 @@ fn required(schema: &Json) -> impl Iterator<Item = &str> {
     schema.get("required").and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str)
 }
 
-/// How a value of this schema may look, for a reader who left it out.
+/// An example value of this schema, shown when the value is missing.
 fn example(schema: &Json) -> Option<String> {
     let schema = resolved(schema);
     if let Some(forms) = variants(schema) {
@@ -155,7 +155,7 @@ fn check_word(known: &[&str], tree: &Tree, path: &Path, found: &mut Findings) {
     }
 }
 
-/// One of few whole numbers, such as a CCID; what was meant by another is the nearest.
+/// One of a few integers, such as a CCID; the hint is the nearest.
 fn check_choice(known: &[i64], tree: &Tree, path: &Path, found: &mut Findings) {
     let words: Vec<String> = known.iter().map(i64::to_string).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -268,16 +268,16 @@ fn check_number(schema: &Json, whole: bool, tree: &Tree, path: &Path, found: &mu
     }
 }
 
-/// What the schema allows of a number.
+/// Limits of a number in the schema.
 struct Limits<N> {
     least: Option<N>,
     most: Option<N>,
-    /// The greatest of its type, where the schema states no other.
+    /// The maximum of its type, unless the schema has a limit.
     widest: Option<N>,
 }
 
 impl<N: Copy + Default + PartialOrd + std::fmt::Display> Limits<N> {
-    /// What a value outside must be.
+    /// The expectation to report for a value outside the limits.
     fn wrong(&self, value: N) -> Option<String> {
         let below = self.least.filter(|least| value < *least);
         let above = self.most.or(self.widest).filter(|most| value > *most);
@@ -298,14 +298,14 @@ fn real_limits(schema: &Json) -> Limits<f64> {
     Limits { least: stated("minimum"), most: stated("maximum"), widest: None }
 }
 
-/// In integers: the greatest of TOML has no neighbour among floats.
+/// As integers: TOML's maximum has no neighbour among floats.
 fn whole_limits(schema: &Json) -> Limits<i128> {
     let stated = |key| schema.get(key).and_then(Json::as_i64).map(i128::from);
     let widest = match schema.get("format").and_then(Json::as_str) {
         Some("uint8") => u8::MAX.into(),
         Some("uint16") => u16::MAX.into(),
         Some("uint32") => u32::MAX.into(),
-        // TOML's integers have 63 bits and a sign.
+        // TOML's integers are signed with 64 bits.
         _ => i64::MAX.into(),
     };
     Limits { least: stated("minimum"), most: stated("maximum"), widest: Some(widest) }

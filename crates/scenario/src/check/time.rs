@@ -1,4 +1,4 @@
-//! The length of the run, the window of measurement and what is recorded.
+//! Checks the length of the run, the measure window and recording options.
 
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Size;
@@ -8,8 +8,8 @@ use crate::path::Path;
 use crate::problem::Findings;
 use crate::words::did_you_mean;
 
-/// Bins of all time series together, and what one takes: 64 bytes while the run lasts and some 100
-/// as a row of its table at the end. Together about 2 GB.
+/// Bins of all time series together. One takes 64 bytes during the run and about 100 as a table row at the
+/// end, 2 GB in total.
 const MAX_BINS: u64 = 12_000_000;
 const BIN_BYTES: f64 = 170.0;
 
@@ -24,7 +24,7 @@ pub(super) fn check(scenario: &Scenario, run: Duration, found: &mut Findings) {
     animation(&scenario.record.animation, run, found);
 }
 
-/// Every replication has a seed of its own, counted up from the scenario's.
+/// Each replication has its own seed, counted up from the scenario's.
 fn seeds(scenario: &Scenario, found: &mut Findings) {
     let count = scenario.replications.count;
     let last = scenario.seed.saturating_add(count.saturating_sub(1).into());
@@ -79,7 +79,7 @@ fn animation(animation: &Animation, end: Duration, found: &mut Findings) {
     }
 }
 
-/// RFC 8200 §3: bytes of an IPv6 header.
+/// RFC 8200 §3: length of an IPv6 header.
 const MIN_SNAPLEN: Size = Size::from_bytes(40);
 
 fn record(scenario: &Scenario, run: Duration, found: &mut Findings) {
@@ -109,7 +109,7 @@ fn record(scenario: &Scenario, run: Duration, found: &mut Findings) {
     }
 }
 
-/// The series of all directions of flows and links have their bins in memory at once.
+/// The bins of all series of flows and links are in memory at once.
 fn bins(scenario: &Scenario, run: Duration, found: &mut Findings) {
     let interval = scenario.record.interval;
     let sources = |flow: &Flow| 1 + u64::from(flow.reverse.is_some());
@@ -133,7 +133,7 @@ fn bins(scenario: &Scenario, run: Duration, found: &mut Findings) {
     }
 }
 
-/// Notes a span that is longer than `most`.
+/// Reports a duration longer than `most`.
 pub(super) fn at_most(path: Path, span: Duration, most: Duration, found: &mut Findings) {
     if span > most {
         found.add(path, format!("{span} is out of range: at most {most}"));

@@ -1,5 +1,5 @@
-//! Sources that are drawn, video and replays: spreads that have a mean, frames that are some, sizes
-//! that fit; and conversations, which take two.
+//! Checks generated sources, video and replays: distributions with a mean, frames with content, valid
+//! sizes; and conversations, which need two sides.
 
 use talkspurt_app::file::Disk;
 use talkspurt_app::source::{
@@ -17,10 +17,10 @@ use crate::problem::Findings;
 
 /// RTP's fixed header (RFC 3550 §5.1).
 const RTP_HEADER: u64 = 12;
-/// Widest lognormal: beyond it the mean is made by draws that no run has.
+/// Widest lognormal: beyond it, the mean depends on draws that no run makes.
 const MAX_SIGMA: f64 = 5.0;
 
-/// A spread must have a mean.
+/// A distribution must have a mean.
 pub(super) fn spread(path: &Path, spread: Distribution, found: &mut Findings) {
     match spread {
         Distribution::Exponential | Distribution::Constant => {}
@@ -132,7 +132,7 @@ impl Side<'_> {
         at_most(path.key("deadline"), video.deadline, MAX_BUFFER, found);
     }
 
-    /// So many packets every `period`, as long as the source sends.
+    /// This many packets every `period`, while the source sends.
     fn packets(&self, packets: u64, period: Duration, found: &mut Findings) {
         if self.run == Duration::MAX {
             return;
@@ -168,7 +168,7 @@ impl Side<'_> {
             let message = format!("{} is too short a mean to think: at least 1ms", web.think);
             found.add(self.path.key("think"), message);
         }
-        // What a transport takes of it, it takes as bulk.
+        // A transport treats it like bulk.
         let bulk = BulkConfig { packet: web.packet, ..Default::default() };
         self.bulk(&bulk, found);
     }

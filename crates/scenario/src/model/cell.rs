@@ -189,7 +189,7 @@ pub struct Minstrel {
 }
 
 impl Cell {
-    /// A cell without stations that says nothing of what has a default; its access point is `ap`.
+    /// A cell without stations, with defaults for all optional fields; its access point is `ap`.
     #[must_use]
     pub fn plain(standard: Standard, queue: Queue) -> Self {
         Self {
@@ -228,7 +228,7 @@ impl Cell {
         rates.sort_unstable();
         rates
     }
-    /// How the cell's data frames are sent where nothing else is said.
+    /// The default rate selection of the cell's data frames.
     #[must_use]
     pub fn usual_rate(&self) -> RateControl {
         self.rate.clone().unwrap_or(RateControl::Fixed(Fixed { rate: self.highest_rate() }))

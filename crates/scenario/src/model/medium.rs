@@ -125,14 +125,14 @@ pub struct TraceFile {
 }
 
 impl Trace {
-    /// Where it is.
+    /// Its path.
     #[must_use]
     pub const fn file(&self) -> &PathBuf {
         match self {
             Self::Mahimahi(trace) | Self::Csv(trace) => &trace.file,
         }
     }
-    /// Where it is, to be changed.
+    /// Its path, mutable.
     pub const fn file_mut(&mut self) -> &mut PathBuf {
         match self {
             Self::Mahimahi(trace) | Self::Csv(trace) => &mut trace.file,

@@ -1,9 +1,9 @@
-//! A scenario as plain data: what a file may say, and what each word means.
+//! A scenario as plain data: the fields of a file and their meaning.
 //!
-//! These structs are the one source of truth: parsing, the JSON Schema, the reference page and the
-//! resolved scenario are all derived from them. The network is in `network`, `medium` and `cell`, what
-//! runs over it in `flow`, shapes of it in `topology`, what is varied in `study`; what waits for links
-//! has its words beside the machines, in `talkspurt_queue`.
+//! These structs are the only definition: parsing, the JSON Schema, the reference page and the resolved
+//! scenario are derived from them. The network is in `network`, `medium` and `cell`, its traffic in `flow`,
+//! its shapes in `topology`, studies in `study`; queues are defined next to their implementation, in
+//! `talkspurt_queue`.
 
 mod cell;
 mod flow;
@@ -145,7 +145,7 @@ pub struct Animation {
 }
 
 impl Animation {
-    /// Most packets that a page shows: 20 000 were drawn 48 times a second on a plain canvas.
+    /// Maximum packets on a page: 20 000 were drawn 48 times a second on a plain canvas.
     pub const MAX_PACKETS: u32 = 20_000;
     const fn default_packets() -> u32 {
         Self::MAX_PACKETS

@@ -1,4 +1,4 @@
-//! The network of a scenario: nodes, links in both directions and outages; queues stand in `queue`.
+//! The network of a scenario: nodes, links in both directions and outages; queues are in `queue`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -195,7 +195,7 @@ pub enum LinkState {
 }
 
 impl Link {
-    /// A link that says nothing of what has a default.
+    /// A link with defaults for all optional fields.
     #[must_use]
     pub fn plain(from: &str, to: &str, rate: Rate, delay: Duration, queue: Queue) -> Self {
         Self {

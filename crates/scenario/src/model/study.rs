@@ -1,4 +1,4 @@
-//! What a scenario varies: axes and replications.
+//! The variations of a scenario: axes and replications.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,5 @@
-//! Shapes of networks that need not be written link by link: what each is made of. The links and
-//! nodes they stand for are made in `shapes`, before anything else looks at the scenario.
+//! Parameters of standard network shapes. `shapes` expands them into links and nodes before any other part
+//! reads the scenario.
 
 use std::borrow::Cow;
 
@@ -102,19 +102,19 @@ pub struct WirelessEdge {
     pub radio: Alike,
 }
 
-/// A link without its ends: the shape knows them.
+/// A link without its ends, which the shape determines.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Single(Map<String, Value>);
 
-/// Links that are alike, but perhaps for their delays.
+/// Links that are equal, except possibly in their delays.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Alike(Map<String, Value>);
 
 /// Marks the schema of a table whose keys are described elsewhere.
 pub(crate) const LIKE: &str = "x-like";
-/// The key with which delays of links that are alike grow.
+/// The key for delays that increase over equal links.
 pub(crate) const DELAY_TO: &str = "delay_to";
 
 impl JsonSchema for Single {
@@ -144,7 +144,7 @@ impl JsonSchema for Alike {
     }
 }
 
-/// The schema of a link, whose every other key a shape takes.
+/// The schema of a link; a shape accepts all its keys except the ends.
 fn without_ends(generator: &mut SchemaGenerator) -> Schema {
     let mut link = Link::json_schema(generator);
     let ends = ["from", "to"];

@@ -1,4 +1,4 @@
-//! The addresses of nodes: those that are written, and for the others such as are free.
+//! The addresses of nodes: as written, or free ones for the others.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,8 +7,8 @@ use crate::model::Scenario;
 
 use super::MAX_PATHS;
 
-/// The IP addresses of one node; the first of each version is the one its packets carry on a flow's
-/// first path, the second on its second, and so on.
+/// The IP addresses of one node; its packets carry the first of each version on a flow's first path, the
+/// second on its second path, and so on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addresses {
     /// IPv4, at least one.
@@ -17,8 +17,8 @@ pub struct Addresses {
     pub v6: Vec<Ipv6Addr>,
 }
 
-/// Gives the nodes without an address one: number n has 10.0.0.0 + n and fd00:: + n, from 1. Then
-/// each end of a flow with several paths gets what it lacks of one for each.
+/// Assigns addresses to nodes without one: node n has 10.0.0.0 + n and fd00:: + n, from 1. Then each end of
+/// a multipath flow gets the addresses it lacks for its paths.
 pub(super) fn addresses(scenario: &Scenario, nodes: &[String]) -> Vec<Addresses> {
     let written = |name: &String| scenario.nodes.get(name).map(|node| node.addresses.clone());
     let taken: BTreeSet<IpAddr> = nodes.iter().filter_map(written).flatten().collect();
@@ -34,7 +34,7 @@ pub(super) fn addresses(scenario: &Scenario, nodes: &[String]) -> Vec<Addresses>
                 IpAddr::V6(address) => given.v6.push(address),
             }
         }
-        // A written address of a version makes the free one superfluous.
+        // The free address is unused if one of that version is written.
         let (free4, free6) = (v4.next(), v6.next());
         given.v4.extend(free4.filter(|_| given.v4.is_empty()));
         given.v6.extend(free6.filter(|_| given.v6.is_empty()));

@@ -1,4 +1,4 @@
-//! One direction of a link, and how a scenario's links and cells become such.
+//! One direction of a link, and its construction from a scenario's links and cells.
 
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::{Rate, Size};
@@ -6,44 +6,43 @@ use talkspurt_proto::units::{Rate, Size};
 use crate::link_profile::LinkProfile;
 use crate::model::{Cell, Framing, GilbertElliott, Link, LinkEvent, Queue, RateControl};
 
-/// One direction of a link, with the properties that hold in it.
+/// One direction of a link, with its effective properties.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DirectedLink {
-    /// The scenario's name of the link; `.back` is added for the direction from `to` to `from`. Of a
-    /// transmitter in a cell, the cell's and the node's.
+    /// The link's name in the scenario, with `.back` for the direction from `to` to `from`. For a
+    /// transmitter in a cell, the names of the cell and the node.
     pub name: String,
-    /// Which link of the scenario it belongs to, in the order of the file; of a transmitter, which
-    /// cell.
+    /// Index of its link in the scenario, in file order; for a transmitter, of its cell.
     pub link: usize,
     /// Node at the sending end, an index into [`Network::nodes`](super::Network::nodes).
     pub from: usize,
-    /// Node at the receiving end; of an access point, the first of its stations.
+    /// Node at the receiving end; for an access point, the first of its stations.
     pub to: usize,
     /// Whether it is a transmitter in a cell.
     pub in_cell: bool,
     /// Bits sent per second.
     pub rate: Rate,
-    /// Propagation delay at the start, that over a satellite included.
+    /// Propagation delay at the start, including a satellite.
     pub delay: Duration,
-    /// Bound of the further, drawn delay.
+    /// Upper bound of the additional random delay.
     pub jitter: Duration,
-    /// What waits for the transmitter.
+    /// The queue of the transmitter.
     pub queue: Queue,
     /// Bytes added to each IP packet.
     pub framing: Framing,
-    /// Longest IP packet taken.
+    /// Longest IP packet accepted.
     pub mtu: Size,
     /// Probability that a packet is lost on the medium.
     pub loss: f64,
-    /// Loss in bursts; then `loss` is 0.
+    /// Burst loss model; if set, `loss` is 0.
     pub gilbert_elliott: Option<GilbertElliott>,
     /// Probability that a bit is received wrongly.
     pub bit_error_rate: f64,
-    /// Probability that a packet arrives twice.
+    /// Probability that a packet is duplicated.
     pub duplicate: f64,
     /// Whether packets may overtake.
     pub reorder: bool,
-    /// How rate, delay and loss change.
+    /// Changes of rate, delay and loss.
     pub course: Option<LinkProfile>,
     /// Outages and returns in order of time, the same in both directions.
     pub events: Vec<LinkEvent>,
@@ -74,7 +73,7 @@ pub(super) fn forth(name: &str, index: usize, link: &Link, from: usize, to: usiz
 
 pub(super) fn back(forth: &DirectedLink, link: &Link) -> DirectedLink {
     let differing = link.back.clone().unwrap_or_default();
-    // The one model of loss takes the other's place.
+    // One loss model replaces the other.
     let (loss, gilbert_elliott) = match (differing.loss, differing.gilbert_elliott) {
         (None, None) => (forth.loss, forth.gilbert_elliott),
         (loss, bursts) => (loss.unwrap_or(0.0), bursts),
@@ -119,7 +118,7 @@ pub(super) fn transmitters(
     all
 }
 
-/// A transmitter without a name. Its rate is that of its frames, or the highest they may have.
+/// A transmitter without a name. Its rate is that of its frames, or the maximum.
 pub(super) fn transmitter(
     cell: &Cell,
     rate: Option<&RateControl>,

@@ -1,4 +1,4 @@
-//! The network a scenario describes, with numbers for names: directed links, routes, addresses.
+//! The network of a scenario, with numbers for names: directed links, routes, addresses.
 
 mod address;
 mod link;
@@ -24,13 +24,12 @@ use crate::problem::{Finding, Findings, Problems};
 use address::addresses;
 use link::{back, forth, transmitter, transmitters};
 
-/// Paths of a flow at most: their addresses fit an INIT, and more hosts have not.
+/// Maximum paths of a flow: their addresses fit an INIT, and hosts rarely have more.
 const MAX_PATHS: usize = 8;
-/// Wake-up slots of the schedule: one a directed link, one a cell and one a peer.
+/// Wake-up slots of the schedule: one per directed link, cell and peer.
 const MAX_SLOTS: usize = 65_535;
 
-/// A cell: its transmitters are links, first the access point's, then the stations', then that of
-/// its contenders, if it has any.
+/// A cell: its transmitters are links, in the order access point, stations, contenders (if any).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellNodes {
     /// The access point.
@@ -44,10 +43,10 @@ pub struct CellNodes {
 /// Nodes, directed links and routes by number.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Network {
-    /// Names: first those of the `nodes` table, then in the order in which links name them.
+    /// Names: first those of the `nodes` table, then others in the order in which links name them.
     pub nodes: Vec<String>,
-    /// Link `k` of the file is number `2k` from `from` to `to`, and `2k + 1` back; behind all links
-    /// stand the transmitters of cells.
+    /// Link `k` of the file is number `2k` from `from` to `to`, and `2k + 1` back; the transmitters of
+    /// cells follow.
     pub links: Vec<DirectedLink>,
     /// Per cell, in the order of the file.
     pub cells: Vec<CellNodes>,
@@ -56,10 +55,10 @@ pub struct Network {
     /// Per node.
     pub addresses: Vec<Addresses>,
     numbers: BTreeMap<String, usize>,
-    /// Per node, the links that leave it, in the order of the file, and where they lead: an access
-    /// point's leads to each of its stations.
+    /// Per node, its outgoing links in file order, and their receiving nodes: for an access point, each of
+    /// its stations.
     outgoing: Vec<Vec<(usize, usize)>>,
-    /// Per node, the links that reach it.
+    /// Per node, its incoming links.
     incoming: Vec<Vec<usize>>,
 }
 
@@ -67,9 +66,8 @@ impl Network {
     /// Builds the network of a scenario.
     ///
     /// # Errors
-    /// Flows whose ends no link reaches, or between which there is no way; `via` over links that
-    /// are not there; more links and flows than the schedule has slots. Without lines: the
-    /// scenario's text is not known here.
+    /// Flow ends that no link reaches, or without a route between them; `via` over missing links; more
+    /// links and flows than the schedule has slots. No line numbers: the scenario's text is unknown here.
     pub fn build(scenario: &Scenario) -> Result<Self, Problems> {
         let (network, found) = Self::assemble(scenario);
         if found.0.is_empty() {
@@ -78,7 +76,7 @@ impl Network {
         Err(Problems(found.0.into_iter().map(Finding::placeless).collect()))
     }
 
-    /// The network as far as it can be built; a flow without a way has no routes.
+    /// The network as far as it can be built; a flow without a path has no routes.
     pub(crate) fn assemble(scenario: &Scenario) -> (Self, Findings) {
         let mut found = Findings::default();
         let mut network = Self::wire(scenario, &mut found);
@@ -112,7 +110,7 @@ impl Network {
             names.extend(cell.stations.keys().map(String::as_str));
         }
         let node = |name: &str| names.get_index_of(name).expect("every end was just named");
-        // A run of no length is reported elsewhere.
+        // A run of zero length is reported elsewhere.
         let run = if scenario.duration.is_zero() { Duration::MAX } else { scenario.duration };
         let mut links = Vec::with_capacity(2 * scenario.links.len());
         for (index, (name, link)) in scenario.links.iter().enumerate() {
@@ -147,7 +145,7 @@ impl Network {
             }
             links.extend(transmitters(name, index, cell, access_point, &stations));
             if let Some(contenders) = &cell.contenders {
-                // A node that nothing leads to or from, for tables and pictures.
+                // A node without links, for tables and figures.
                 let name = format!("{name}.contenders");
                 let one = contenders.rate.as_ref();
                 links.push(DirectedLink {
@@ -166,8 +164,8 @@ impl Network {
         Self { nodes, numbers, links, cells, routes: Vec::new(), addresses, outgoing, incoming }
     }
 
-    /// All ways of flows, as packets number them: the primary paths of flow n there and back are 2n
-    /// and 2n + 1, and all other paths come after those of all flows.
+    /// All routes of flows in the numbering of packets: the primary paths of flow n there and back are 2n
+    /// and 2n + 1, and all other paths follow those of all flows.
     pub fn ways(&self) -> impl Iterator<Item = Way<'_>> {
         let primary = self.routes.iter().enumerate().flat_map(|(flow, paths)| {
             paths
@@ -191,10 +189,10 @@ impl Network {
         self.numbers.get(name).copied()
     }
 
-    /// The address that a node's packets carry on the flow's path of this number.
+    /// The source address of a node's packets on the flow's path of this number.
     ///
     /// # Panics
-    /// For a node that is no end of a flow with so many paths.
+    /// If the node is not an end of a flow with this many paths.
     #[must_use]
     pub fn address(&self, node: &str, version: IpVersion, path: usize) -> IpAddr {
         let known = &self.addresses[self.numbers[node]];
@@ -204,7 +202,7 @@ impl Network {
         }
     }
 
-    /// The nodes a link leads to: one, or of an access point's transmitter its stations.
+    /// The receiving nodes of a link: one, or the stations of an access point.
     #[must_use]
     pub fn far_ends(&self, link: &DirectedLink) -> Vec<usize> {
         let cell = link.in_cell.then(|| &self.cells[link.link]);
@@ -214,23 +212,23 @@ impl Network {
         }
     }
 
-    /// The node that a hop leads to, by its place on a way and the node at the way's end; the hop's
-    /// link does not tell if it is an access point's.
+    /// The receiving node of a hop, from its position on a route and the route's last node; the link alone
+    /// does not determine it for an access point.
     #[must_use]
     pub fn receiver(&self, way: &[usize], at: usize, end: usize) -> usize {
         way.get(at + 1).map_or(end, |next| self.links[*next].from)
     }
 
-    /// The node at the end of a flow's ways, of those that this side sends on.
+    /// The last node of a flow's routes for packets of this side.
     ///
     /// # Panics
-    /// For a flow whose end no link names.
+    /// If no link names the flow's end.
     #[must_use]
     pub fn last_node(&self, flow: &Flow, side: usize) -> usize {
         self.numbers[if side == 0 { &flow.to } else { &flow.from }]
     }
 
-    /// The least MTU along a route.
+    /// The minimum MTU along a route.
     #[must_use]
     pub fn mtu(&self, route: &[usize]) -> Size {
         route.iter().map(|link| self.links[*link].mtu).min().unwrap_or(Size::from_bytes(65_535))

@@ -1,7 +1,7 @@
-//! Ways through the network: the shortest, or those that a flow names.
+//! Routes through the network: the shortest, or those that a flow specifies.
 //!
-//! Routes are static. The shortest path is that of least propagation delay, then of fewest links;
-//! where several are equal, the one whose links stand first in the file.
+//! Routes are static. The shortest path has the least propagation delay, then the fewest links; among
+//! equals, its links come first in the file.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -13,7 +13,7 @@ use crate::words::did_you_mean;
 
 use super::{MAX_PATHS, Network};
 
-/// Links of a route at most: packets count hops in eight bits.
+/// Maximum links of a route: packets count hops in eight bits.
 const MAX_HOPS: usize = 255;
 
 /// One path of a flow there and back, as indices into [`Network::links`].
@@ -32,34 +32,34 @@ impl Routes {
     }
 }
 
-/// One way that packets take.
+/// One route of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way<'a> {
-    /// Whose packets: a flow, by its number.
+    /// The flow, by number.
     pub flow: usize,
-    /// Of which side: 0 opens, 1 answers.
+    /// The sending side: 0 opens, 1 answers.
     pub side: usize,
-    /// Which of the flow's paths, 0 being the primary one.
+    /// The flow's path, 0 being the primary one.
     pub path: u8,
     /// Its links in order.
     pub links: &'a [usize],
 }
 
-/// Propagation delay in nanoseconds, then links: what a shortest path is short in.
+/// Propagation delay in nanoseconds, then links: the metric of shortest paths.
 type Distance = (u64, u32);
-/// Distances of all nodes to one, by that one.
+/// Distances from all nodes to a node, by that node.
 pub(super) type Known = BTreeMap<usize, Vec<Option<Distance>>>;
 
 impl Network {
-    /// The shortest way between two nodes, for packets that belong to no flow (ICMP from a
-    /// router); empty if they are the same, `None` if there is none.
+    /// The shortest route between two nodes, for packets outside all flows (ICMP from a router); empty if
+    /// they are the same, `None` if there is none.
     #[must_use]
     pub fn route(&self, from: usize, to: usize) -> Option<Vec<usize>> {
         self.shortest(from, to, &mut BTreeMap::new())
     }
 
-    /// The shortest way. A host that one link leads to is reached through that link's start, so
-    /// that the distances to a router serve all the hosts behind it.
+    /// The shortest route. A host with a single incoming link is reached through that link's start, so that
+    /// the distances to a router serve all hosts behind it.
     fn shortest(&self, from: usize, to: usize, known: &mut Known) -> Option<Vec<usize>> {
         let (door, last) = match self.incoming[to][..] {
             [only] if from != to => (self.links[only].from, Some(only)),
@@ -94,7 +94,7 @@ impl Network {
         (delay.saturating_add(self.links[link].delay.as_nanos()), hops + 1)
     }
 
-    /// Follows the distances down, over the first link in the file that keeps them.
+    /// Follows decreasing distances, over the first matching link in the file.
     fn walk(&self, from: usize, to: usize, best: &[Option<Distance>]) -> Option<Vec<usize>> {
         let mut route = Vec::new();
         let mut here = from;
@@ -143,7 +143,7 @@ impl Network {
         Some(vec![self.short_enough(Routes { forward, backward }, path.key("to"), found)?])
     }
 
-    /// The paths of a flow that names them.
+    /// The paths of a flow that specifies them.
     fn several(&self, flow: &Flow, path: &Path, found: &mut Findings) -> Option<Vec<Routes>> {
         let whole = found.0.len();
         let list = path.key("paths");
@@ -238,7 +238,7 @@ impl Network {
         Some(routes)
     }
 
-    /// The link of least delay from one node to its neighbour, the first in the file among equals.
+    /// The link with the least delay between two neighbours, the first in the file among equals.
     fn between(&self, from: usize, to: usize) -> Option<usize> {
         let links = self.outgoing[from].iter().filter(|(_, far)| *far == to).map(|(link, _)| *link);
         links.min_by_key(|link| self.links[*link].delay)
