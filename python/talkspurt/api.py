@@ -1,4 +1,4 @@
-"""The front door for Python: a question goes in, a result or a study comes out."""
+"""The Python interface: takes a scenario, returns a result or a study."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ def run(
     jobs: int | None = None,
     progress: bool | OnProgress = False,
 ) -> Result | Study:
-    """Run a scenario and wait for what comes out. Ctrl-C stops it.
+    """Run a scenario and return its results. Ctrl-C stops it.
 
     Args:
         scenario: path of a TOML file, TOML text, or a dict.
-        set: fields to set over the scenario's own, as in ``{"links.sky.delay": "20ms"}``.
+        set: overrides of scenario fields, as in ``{"links.sky.delay": "20ms"}``.
         seed: replaces the scenario's seed.
-        jobs: runs at a time; all cores unless told. Results do not depend on it.
+        jobs: concurrent runs; default: all cores. Results do not depend on it.
         progress: true for a bar on standard error, or a function called with
-            :class:`talkspurt.engine.Progress` some twenty times a second.
+            :class:`talkspurt.engine.Progress` about twenty times a second.
 
     Returns:
         A :class:`Result`, or a :class:`Study` when the scenario has axes or replications.
 
     Raises:
-        talkspurt.ScenarioError: when the scenario is faulty, with every fault.
-        talkspurt.RunError: when a run could not be finished.
+        talkspurt.ScenarioError: if the scenario is invalid, with all errors.
+        talkspurt.RunError: if a run could not be finished.
     """
     question = read(scenario, set=set, seed=seed)
     if callable(progress):
@@ -57,7 +57,7 @@ def load(directory: str | os.PathLike[str]) -> Result | Study:
 
 
 def is_study(plan: _core.Plan) -> bool:
-    """Whether a plan has axes or replications, however many runs that makes."""
+    """Whether a plan has axes or replications, regardless of the number of runs."""
     return bool(plan.axes) or plan.replications > 1
 
 
@@ -70,12 +70,12 @@ def answer(
     written_in: Callable[[int], Path | None] | None = None,
     there: Mapping[int, Result] | None = None,
 ) -> Result | Study:
-    """Run everything a question asks, but for what is ``there``.
+    """Run the whole plan, except the runs in ``there``.
 
-    ``keep`` is given each result as it comes in and says what to hold in its place: a study too
-    big for memory is written to disk run by run. ``written_in`` says where captures and packets
-    of a run belong, or that it shall have none; without it they go to a temporary folder that lives
-    as long as the result.
+    ``keep`` is called with each finished result and returns the object to hold instead: a study too
+    big for memory is written to disk run by run. ``written_in`` returns the folder for captures and
+    packets of a run, or None to skip them; by default they go to a temporary folder that lives as
+    long as the result.
     """
     plan = question.plan
     results = dict(there or {})

@@ -1,6 +1,6 @@
-"""What was said and what was heard: the two recordings of a speech flow.
+"""The reference and the degraded recording of a speech flow.
 
-Both are 16-bit mono at the codec's rate and equally long, so that one can be laid over the other.
+Both are 16-bit mono at the codec's rate and equally long, for direct comparison.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Audio:
 
     Attributes:
         name: the flow.
-        sent_pcm: what was said: samples of 16 bits, little endian.
-        received_pcm: what was heard, as long as what was said.
+        sent_pcm: reference signal: 16-bit samples, little endian.
+        received_pcm: degraded signal, as long as the reference.
         rate: samples per second.
     """
 
@@ -39,14 +39,14 @@ class Audio:
 
     @cached_property
     def sent(self) -> Samples:
-        """What was said, as a numpy array of int16."""
+        """The reference signal, as a numpy array of int16."""
         import numpy as np
 
         return np.frombuffer(self.sent_pcm, dtype="<i2")
 
     @cached_property
     def received(self) -> Samples:
-        """What was heard, as a numpy array of int16."""
+        """The degraded signal, as a numpy array of int16."""
         import numpy as np
 
         return np.frombuffer(self.received_pcm, dtype="<i2")
@@ -57,15 +57,15 @@ class Audio:
         return len(self.sent_pcm) / 2 / self.rate
 
     def sent_wav(self) -> bytes:
-        """What was said, as the bytes of a WAV file."""
+        """The reference signal, as the bytes of a WAV file."""
         return wav(self.sent_pcm, self.rate)
 
     def received_wav(self) -> bytes:
-        """What was heard, as the bytes of a WAV file."""
+        """The degraded signal, as the bytes of a WAV file."""
         return wav(self.received_pcm, self.rate)
 
     def save(self, directory: str | os.PathLike[str]) -> tuple[Path, Path]:
-        """Write ``NAME.sent.wav`` and ``NAME.received.wav``; returns where they are."""
+        """Write ``NAME.sent.wav`` and ``NAME.received.wav``; returns their paths."""
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         sent, received = (folder / f"{self.name}.{side}.wav" for side in ("sent", "received"))
@@ -84,7 +84,7 @@ class Audio:
 
 
 def wav(pcm: bytes, rate: int) -> bytes:
-    """A mono 16-bit WAV file around these samples."""
+    """A mono 16-bit WAV file with these samples."""
     file = io.BytesIO()
     with wave.open(file, "wb") as out:
         out.setnchannels(1)
@@ -95,11 +95,11 @@ def wav(pcm: bytes, rate: int) -> bytes:
 
 
 def read_wav(file: Path) -> tuple[bytes, int]:
-    """Samples and rate of a file that :func:`wav` made."""
+    """Samples and rate of a file written by :func:`wav`."""
     with wave.open(str(file), "rb") as source:
         return source.readframes(source.getnframes()), source.getframerate()
 
 
 def data_url(wav_bytes: bytes) -> str:
-    """A WAV file as a ``data:`` address."""
+    """A WAV file as a ``data:`` URL."""
     return "data:audio/wav;base64," + base64.b64encode(wav_bytes).decode("ascii")

@@ -1,6 +1,6 @@
-"""What a reader should know before comparing results.
+"""Warnings to read before comparing results.
 
-Warnings are drawn from the flows table, and from a scenario before it runs.
+They are derived from the flows table, or from a scenario before it runs.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
     import polars as pl
 
 REJECTED = 0.01
-"""Share of a flow's packets, refused though whole, from which on it is said.
+"""Share of a flow's packets rejected though intact, above which a warning is given.
 
-A few are common where a connection closes.
+A few are common when a connection closes.
 """
 HANDSHAKES = ("tcp", "dccp", "sctp")
 MOST = 5
-"""Flows named one by one in each kind of warning."""
+"""Flows named individually in each kind of warning, at most."""
 
 
 def cautions(flows: pl.DataFrame) -> list[str]:
-    """Warnings about the rows of a flows table, of one run or of all runs of a study."""
+    """Warnings about the rows of a flows table, of one run or a whole study."""
     rows = flows.to_dicts()
     return [*_late_openings(rows), *_rejections(rows)]
 
 
 def openings(resolved: str) -> list[str]:
-    """Speech in a resolved scenario that begins before its transport's handshake can be over."""
+    """Speech in a resolved scenario that starts before its transport can have connected."""
     flows = values(resolved).get("flows", {})
     return _few(
         f"{name}: `lead` of its source is 0, so the first frame waits for the handshake of "
@@ -58,7 +58,7 @@ def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:
         if wait := row.get("handshake_wait_s"):
             name = _flow(row)
             waits[name] = max(wait, waits.get(name, 0.0))
-    # Rounded up to half a second on top of what the source has.
+    # Rounded up to half a second, on top of the source's value.
     return _few(
         f"{name}: the first frame waited {time_text(wait)} for the handshake; counted from its "
         "arrival, playout is that much later for the whole call. Add "
@@ -69,7 +69,7 @@ def _late_openings(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def _rejections(rows: Iterable[dict[str, Any]]) -> list[str]:
-    """Whole packets that the other end refused. TCP refuses retransmissions of what it has."""
+    """Intact packets that the other end rejected. TCP rejects retransmissions it already has."""
     totals: dict[str, list[int]] = {}
     for row in rows:
         if row.get("rejected_packets") is None or row["transport"].startswith("tcp"):

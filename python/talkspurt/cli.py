@@ -1,8 +1,8 @@
 """The command line: ``run``, ``check``, ``export``, ``crosscheck``, ``metrics`` and ``schema``.
 
-It parses words and prints answers; everything it does can be done from Python. Polars, matplotlib
-and the report are imported only by the commands that need them, so that ``--help`` is quick.
-Exit codes: 0 done, 1 something failed, 2 bad input, 130 Ctrl-C, 143 terminated.
+It parses arguments and prints results; everything it does is available from Python. Polars,
+matplotlib and the report are imported only by commands that need them, so that ``--help`` is fast.
+Exit codes: 0 success, 1 failure, 2 invalid input, 130 Ctrl-C, 143 terminated.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ app = App(
     help="A laboratory for the transport of live voice and video.",
     version=__version__,
     help_format="plaintext",
-    suppress_keyboard_interrupt=False,  # main says what is kept
+    suppress_keyboard_interrupt=False,  # main reports the partial results
 )
 
 
@@ -49,31 +49,30 @@ def run(
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
     overwrite: Annotated[bool, Parameter(name="--overwrite", negative=())] = False,
 ) -> None:
-    """Run a scenario; print what came of each flow and write everything else into a folder.
+    """Run a scenario, print a summary of each flow and write all results to a folder.
 
     Parameters
     ----------
     scenario
-        TOML file that says what network, what flows, and what to measure.
+        TOML file that defines the network, the flows and the measurements.
     out
-        Folder for the results; runs/NAME unless given. Earlier results of the same scenario are
-        replaced when the run is done; those of another, and exports, only with --overwrite; a
-        folder that holds anything else is left alone.
+        Folder for the results; default: runs/NAME. Earlier results of the same scenario are
+        replaced when the run is done; those of another scenario, and exports, only with
+        --overwrite; a folder with other content is never changed.
     set
-        PATH=VALUE sets a field of the scenario, as in --set links.sky.delay=20ms; may be repeated.
+        PATH=VALUE overrides a scenario field, as in --set links.sky.delay=20ms; may be repeated.
     seed
         Replaces the scenario's seed: 0 to 9223372036854775807 (2^63 − 1).
     json
-        Print one JSON document and nothing else on standard output; results are written only with
-        --out.
+        Print only a JSON document on standard output; results are written only with --out.
     report
         Whether to draw figures and write report.html.
     pdf
-        Write each figure as PDF, too, beside SVG and PNG.
+        Also write each figure as PDF, in addition to SVG and PNG.
     jobs
-        Runs at a time, when there are axes or replications; all cores unless given.
+        Concurrent runs, with axes or replications; default: all cores.
     overwrite
-        Replace whatever talkspurt wrote into the folder before, of this scenario or of another.
+        Replace anything talkspurt wrote to the folder before, of this scenario or another.
     """
     from talkspurt import running
 
@@ -101,14 +100,14 @@ def check(
     *,
     set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
 ) -> None:
-    """Read a scenario, say everything that is wrong with it, and run nothing.
+    """Check a scenario and report all errors, without running it.
 
     Parameters
     ----------
     scenario
         TOML file.
     set
-        PATH=VALUE sets a field of the scenario first; may be repeated.
+        PATH=VALUE overrides a scenario field; may be repeated.
     """
     from talkspurt.cautions import openings
     from talkspurt.scenario import read
@@ -131,26 +130,25 @@ def export(
     set: Annotated[list[str] | None, Parameter(name="--set", alias="-s", negative=())] = None,
     seed: int | None = None,
 ) -> None:
-    """Write a run for another tool: do it again, and write its packets while they move.
+    """Export a run to another tool's format by replaying it.
 
     Parameters
     ----------
     source
-        Folder of a result, or a scenario of one run. Of a study, one of the folders in runs/.
+        Folder of a result, or a scenario of one run. For a study, one of the folders in runs/.
     to
         pcapng: every link, for Wireshark. ns2, nam: every link, as ns-2's trace-all and
-        namtrace-all. qlog: every endpoint. parquet: every packet on every link as a table, whatever
-        the run recorded, and the result's tables. csv: the result's tables. ns2-script: a scenario
-        as a Tcl script for ns-2.35, each line with source_map it comes; what ns-2 cannot express is
-        refused by name, all at once.
+        namtrace-all. qlog: every endpoint. parquet: every packet on every link as a table,
+        regardless of the run's record settings, and the result's tables. csv: the result's tables.
+        ns2-script: a scenario as a Tcl script for ns-2.35, each line with its origin; unsupported
+        features are reported by name.
     out
-        Folder to write into; NAME.FORMAT beside the result, or beside the study of which it is a
-        run, unless given. Only an earlier export is replaced. Of ns2-script a file; standard
-        output unless given.
+        Output folder; default: NAME.FORMAT next to the result, or to the study that contains the
+        run. Only an earlier export is replaced. For ns2-script a file; default: standard output.
     set
-        Of ns2-script: PATH=VALUE sets a field of the scenario first; may be repeated.
+        For ns2-script: PATH=VALUE overrides a scenario field; may be repeated.
     seed
-        Of ns2-script: replaces the scenario's seed.
+        For ns2-script: replaces the scenario's seed.
     """
     if to == "ns2-script":
         from talkspurt.ns2 import command
@@ -178,20 +176,20 @@ def crosscheck(
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
     trace: Path | None = None,
 ) -> None:
-    """Run a scenario here and in ns-2.35, and print what both measured side by side.
+    """Run a scenario here and in ns-2.35, and print both measurements side by side.
 
     Parameters
     ----------
     scenario
-        TOML file; what ns-2 cannot express is refused by name, all at once.
+        TOML file; all features unsupported by ns-2 are reported by name.
     set
-        PATH=VALUE sets a field of the scenario first; may be repeated.
+        PATH=VALUE overrides a scenario field; may be repeated.
     seed
         Replaces the scenario's seed.
     json
-        Print one JSON document and nothing else on standard output.
+        Print only a JSON document on standard output.
     trace
-        File that keeps ns-2's trace; it is read as it is written and not kept unless given.
+        File for ns-2's trace; by default the trace is not kept, only read while it is written.
     """
     from talkspurt.ns2 import command
 
@@ -209,23 +207,23 @@ def metrics(
     bin: float | None = None,
     json: Annotated[bool, Parameter(name="--json", negative=())] = False,
 ) -> None:
-    """List every metric, or give one of a result as CSV.
+    """List all metrics, or print one metric of a result as CSV.
 
     Parameters
     ----------
     run
-        Folder of a result; without it, all that there is to ask for is listed.
+        Folder of a result; without it, all available metrics are listed.
     name
-        A metric that is listed: mos, links.drops, m (its letter in the study of voice).
+        A listed metric: mos, links.drops, m (its letter in the study of voice).
     flow
-        One flow; all unless given.
+        One flow; default: all.
     link
-        One link, for what is measured of links; all unless given.
+        One link, for metrics of links; default: all.
     bin
-        Width of a bin in seconds, for what is counted over time; 1 unless given, 0.2 for rates as
-        RFC 8868 has them and 5 for MOS.
+        Bin width in seconds, for metrics over time; default: 1, but 0.2 for rates as in RFC 8868
+        and 5 for MOS.
     json
-        Print JSON in the place of text.
+        Print JSON instead of text.
     """
     from talkspurt.terminal import catalogue
 
@@ -258,21 +256,20 @@ def reproduce(
     ns2: Annotated[bool, Parameter(name="--ns2", negative=())] = False,
     jobs: Annotated[int | None, Parameter(name="--jobs", alias="-j")] = None,
 ) -> None:
-    """Re-run a published study: what was printed, what comes out, and a verdict with its reason.
+    """Re-run a published study: printed value, our value, and a verdict with its reason.
 
     Parameters
     ----------
     study
-        One of the five studies talkspurt grew from, or all of them.
+        One of the five original studies of talkspurt, or all of them.
     out
-        Folder for the dossiers, scenarios and figures; runs/reproduce-STUDY unless given.
+        Folder for the dossiers, scenarios and figures; default: runs/reproduce-STUDY.
     json
-        Print one JSON document and nothing else on standard output; dossiers are written only with
-        --out.
+        Print only a JSON document on standard output; dossiers are written only with --out.
     ns2
-        Run ns-2, which must be installed, instead of showing what it gave when it was recorded.
+        Run ns-2, which must be installed, instead of using its recorded values.
     jobs
-        Runs at a time; all cores unless given.
+        Concurrent runs; default: all cores.
     """
     from talkspurt.reproduce import running
 
@@ -282,7 +279,7 @@ def reproduce(
 
 
 def main() -> None:
-    """Entry point: everything that goes wrong ends in words and an exit code."""
+    """Entry point: reports every error as text with an exit code."""
     global _stops
     _stops = 0
     for number in interrupts.STOPS:
@@ -290,7 +287,7 @@ def main() -> None:
     warnings.formatwarning = _in_words
     guard()
     code = _code()
-    # From here on nothing is left that could be stopped, and nothing that could fail.
+    # From here on, nothing can be stopped or fail.
     for number in interrupts.STOPS:
         signal.signal(number, signal.SIG_IGN)
     try:
@@ -303,7 +300,7 @@ def main() -> None:
 
 
 def _code() -> int:
-    """Do what the command line asks, and give the exit code."""
+    """Execute the command line and return the exit code."""
     try:
         try:
             app.console = _console(sys.stdout)
@@ -314,12 +311,12 @@ def _code() -> int:
             _say(f"talkspurt: stopped; {_left(stop)}")
             return 130 if isinstance(stop, KeyboardInterrupt) else 128 + signal.SIGTERM
         return 0
-    except CycloptsError:  # which has already been printed
+    except CycloptsError:  # already printed
         return 2
     except BrokenPipeError:
         _hush()
         return 0
-    except (KeyboardInterrupt, Terminated):  # while that was said
+    except (KeyboardInterrupt, Terminated):  # while reporting
         return 130
     except Exception as error:
         code = explain(error)
@@ -335,28 +332,28 @@ def _console(stream: IO[str]) -> Console:
 
 
 def _left(stop: BaseException) -> str:
-    """What there is after a stop."""
+    """The partial results after a stop."""
     done = [f"{visible(str(place))} is written" for place in interrupts.written]
     return "; ".join([*done, *filter(None, [_kept(stop)])]) or "nothing was written"
 
 
 def _kept(error: BaseException) -> str:
-    """What outlives the error, if anything does."""
+    """The files that remain after the error, if any."""
     return "; ".join(getattr(error, "__notes__", []))
 
 
 class Terminated(BaseException):
-    """Somebody asked the process to end (SIGTERM)."""
+    """The process received SIGTERM."""
 
 
 _stops = 0
-"""How often somebody asked the process to end."""
+"""Number of stop signals received."""
 MOST_STOPS = 3
-"""So often it has to be asked to end at once, without removing what it had begun."""
+"""This many signals end the process at once, without cleanup."""
 
 
 def _on_stop(number: int, frame: object) -> None:
-    """Stop at the first signal; let nothing disturb what is then put away but the third."""
+    """Stop at the first signal; protect the cleanup from all signals but the third."""
     global _stops
     _stops += 1
     if _stops >= MOST_STOPS:
@@ -377,20 +374,20 @@ def _in_words(
     lineno: int,
     line: str | None = None,
 ) -> str:
-    """A warning for users as everything else is said to them; others as Python does."""
+    """A warning for users in talkspurt's format; others in Python's."""
     if issubclass(category, OtherVersionWarning):
         return f"talkspurt: {visible(str(message))}\n"
     return _plainly(message, category, filename, lineno, line)
 
 
 def _hush() -> None:
-    # The reader is gone (`| head`), or the disk is full: let the last flush go nowhere.
+    # The reader is gone (`| head`), or the disk is full: discard the last flush.
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def explain(error: Exception) -> int | None:
-    """Say in words what went wrong; the exit code, or None for a fault of talkspurt's own."""
+    """Report an error as text; returns the exit code, or None for an internal error."""
     if isinstance(error, _core.ScenarioError):
         for problem in error.problems:
             _say(problem_line(problem))
@@ -422,11 +419,11 @@ NAMED_WRONGLY = {
     errno.ELOOP,
     errno.ENAMETOOLONG,
 }
-"""System errors whose cause is the name of a file the user gave."""
+"""System errors caused by a file name from the user."""
 
 
 def problem_line(problem: _core.Problem) -> str:
-    """A fault of a scenario as compilers say it: ``file:line: path: message – hint``."""
+    """A scenario error in compiler format: ``file:line: path: message – hint``."""
     where = problem["file"] or "scenario"
     if problem["line"] is not None:
         where += f":{problem['line']}"

@@ -1,4 +1,4 @@
-"""Files written and read so that every failure is a StoreError that names the file and why."""
+"""File access in which every failure is a StoreError with the file's name and the reason."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn any failure to write into a StoreError that names the file."""
+    """Turn any write failure into a StoreError that names the file."""
     try:
         yield
     except StoreError:
@@ -39,7 +39,7 @@ def _of_polars(error: BaseException) -> bool:
 
 
 def _number_of_writing(path: Path) -> int | None:
-    """The system's error number, by writing there again: polars does not always pass it on."""
+    """The system's error number, found by writing again: polars does not always report it."""
     try:
         with path.open("ab") as file:
             file.write(bytes(1 << 16))
@@ -62,9 +62,9 @@ def _failure(number: int | None, error: Exception, path: Path) -> StoreError:
 
 @contextlib.contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn any failure to read a file of a result into a StoreError that names the file.
+    """Turn any failure to read a result file into a StoreError that names the file.
 
-    What is no regular file is not opened: a pipe would be waited for, and a device has no end.
+    Only regular files are opened: a pipe could block, and a device has no end.
     """
     try:
         if path.exists() and not path.is_file():
@@ -80,7 +80,7 @@ def reading(path: Path) -> Iterator[None]:
     except (ValueError, TypeError, KeyError, AttributeError, EOFError, wave.Error) as error:
         raise _damaged(error, path) from error
     except BaseException as error:
-        # Of polars, a panic, too, which is no Exception.
+        # A polars panic, too, which is not an Exception.
         if not _of_polars(error):
             raise
         raise _damaged(error, path) from error
@@ -92,18 +92,18 @@ def _damaged(error: BaseException, path: Path) -> StoreError:
 
 
 def read_bytes(file: Path, most: int) -> bytes:
-    """A regular file of at most so many bytes.
+    """A regular file of at most ``most`` bytes.
 
     Raises:
-        OSError: when it cannot be read, is something else, or is longer.
+        OSError: if it cannot be read, is not a regular file, or is longer.
     """
     _check_regular(file, file.stat().st_mode)
-    # Once more, for the name may have become another's; a pipe would be waited for without
-    # O_NONBLOCK, which files do not mind.
+    # Check again, because the name may now refer to another file; without O_NONBLOCK a pipe would
+    # block. Regular files ignore it.
     handle = os.open(file, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     with os.fdopen(handle, "rb") as content:
         _check_regular(file, os.fstat(handle).st_mode)
-        # A file of /proc may be longer than it says.
+        # A file in /proc may be longer than its reported size.
         data = content.read(most + 1)
     if len(data) > most:
         raise OSError(errno.EMSGSIZE, f"is longer than {most >> 20} MiB", str(file))
@@ -118,7 +118,7 @@ def _check_regular(file: Path, mode: int) -> None:
 
 
 def flush(path: Path) -> None:
-    """fsync, so that a renamed folder is whole even if the power fails."""
+    """fsync, so that a renamed folder is complete even after a power failure."""
     with writing(path):
         handle = os.open(path, os.O_RDONLY)
         try:
@@ -128,41 +128,41 @@ def flush(path: Path) -> None:
 
 
 def write_text(file: Path, text: str) -> None:
-    """Write a text file, or say which file could not be written."""
+    """Write a text file; a failure names the file."""
     write_bytes(file, text.encode("utf-8"))
 
 
 def write_bytes(file: Path, data: bytes) -> None:
-    """Write a file, or say which file could not be written."""
+    """Write a file; a failure names the file."""
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_bytes(data)
 
 
 def write_table(file: Path, frame: pl.DataFrame) -> None:
-    """Write a Parquet file, or say which file could not be written."""
+    """Write a Parquet file; a failure names the file."""
     with writing(file):
         frame.write_parquet(file, compression="zstd")
 
 
 def to_json(value: Any) -> str:
-    """JSON as people read it."""
+    """Indented JSON."""
     return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def files_in(folder: Path) -> Iterator[Path]:
-    """Every file below a folder, in order of name."""
+    """All files below a folder, sorted by name."""
     return (f for f in sorted(folder.rglob("*")) if f.is_symlink() or not f.is_dir())
 
 
 LONGEST = 120
-"""Bytes that a file name keeps of a name; file systems allow 255 for all of it."""
+"""Bytes of a name that a file name keeps; file systems allow 255 in total."""
 
 
 def file_name(name: str, ending: str = "") -> str:
-    """A flow's, link's or axis's name as a file name; two names never share one.
+    """The name of a flow, link or axis as a unique file name.
 
-    What a file name cannot hold becomes ``_``, and a hash of the name tells it from others.
+    Characters that file names cannot contain become ``_``, and a hash makes the name unique.
     """
     safe = plain_name(name)
     if safe != name:
@@ -171,13 +171,13 @@ def file_name(name: str, ending: str = "") -> str:
 
 
 def plain_name(name: str) -> str:
-    """A name without what a file name cannot hold, and not too long for one."""
+    """A name without characters that file names cannot contain, truncated."""
     safe = "".join(c if c.isalnum() or c in "._-+ " else "_" for c in name)
     return safe.encode()[:LONGEST].decode(errors="ignore")
 
 
 def size(count: float) -> str:
-    """Bytes for people."""
+    """A byte count in readable units."""
     for unit in ("B", "kB", "MB", "GB"):
         if count < 1000:
             return f"{count:.3g} {unit}"

@@ -1,8 +1,8 @@
-"""The drive: runs of a plan started, watched, cancelled and taken in as they end.
+"""The run driver: starts, monitors and cancels the runs of a plan and collects their results.
 
-Each :class:`talkspurt._core.Run` has a thread of its own in Rust with the GIL released, so one
-Python thread is enough to keep every core busy: it holds a window of runs open and asks each in
-turn. Waiting is in short steps, which is what lets Ctrl-C through.
+Each :class:`talkspurt._core.Run` has its own Rust thread that releases the GIL, so one Python
+thread keeps every core busy: it holds a window of runs open and polls them in turn. It waits in
+short steps, so that Ctrl-C is handled.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Protocol, TypeVar
 from talkspurt import _core
 
 STEP_S = 0.05
-"""How long one wait lasts; the longest time Ctrl-C goes unheard."""
+"""Duration of one wait; the maximum delay of Ctrl-C."""
 
 GRACE_S = 1.0
-"""How long all runs together may take to notice that they are cancelled."""
+"""Total time for all runs to react to cancellation."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a plan is."""
+    """Progress of a plan."""
 
     fraction: float
-    """Share of all simulated time that is over, 0 to 1."""
+    """Completed share of the simulated time, 0 to 1."""
     finished: int
-    """Runs that have ended."""
+    """Finished runs."""
     total: int
-    """Runs of the plan."""
+    """Total runs of the plan."""
 
 
 def cores() -> int:
-    """Cores this process may use."""
+    """Cores available to this process."""
     try:
         return len(os.sched_getaffinity(0))
     except AttributeError:  # not on macOS or Windows
@@ -47,19 +47,19 @@ T = TypeVar("T")
 
 
 class Job(Protocol[T_co]):
-    """Work under way in a thread of its own in Rust."""
+    """A task in its own Rust thread."""
 
     def progress(self) -> float:
-        """Share of simulated time that is over, 0 to 1."""
+        """Completed share of the simulated time, 0 to 1."""
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most so long; true when it has ended."""
+        """Wait at most ``seconds``; true if it has ended."""
 
     def cancel(self) -> None:
         """Ask it to stop."""
 
     def result(self) -> T_co:
-        """What came of it; raises RunError."""
+        """Its result; raises RunError."""
 
 
 def drive(
@@ -71,10 +71,10 @@ def drive(
     on_end: Callable[[int, _core.Outcome], None],
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
-    """Run these runs of the plan, ``jobs`` at a time (all cores unless told), in order of start.
+    """Run these runs of the plan, ``jobs`` at a time (default: all cores), in order of start.
 
-    ``on_end`` is called with each outcome as its run ends, whatever the order. Whatever is raised
-    here, by a run or by Ctrl-C, cancels the others first.
+    ``on_end`` is called with each outcome when its run ends, in any order. If a run or Ctrl-C
+    raises an exception here, the other runs are cancelled first.
     """
     each(
         lambda i: plan.start(i, folder(i)),
@@ -93,7 +93,7 @@ def each(
     on_end: Callable[[int, T], None],
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> None:
-    """Start a job for each of these runs; otherwise as :func:`drive`, for which it is a run."""
+    """Start a job for each of these runs; otherwise like :func:`drive`, whose jobs are runs."""
     waiting = list(runs)
     total = len(waiting)
     waiting.reverse()
@@ -116,7 +116,7 @@ def each(
 
 
 def _stop(runs: Collection[Job[T]]) -> None:
-    """Cancel runs and give them a moment to let go of their files; who is slower ends alone."""
+    """Cancel runs and wait briefly until they close their files; slower ones end alone."""
     for run in runs:
         run.cancel()
     until = time.monotonic() + GRACE_S
@@ -125,7 +125,7 @@ def _stop(runs: Collection[Job[T]]) -> None:
 
 
 def _ended(under_way: dict[int, Job[T]]) -> list[int]:
-    """Those that have ended; waits a step when none has."""
+    """The finished ones; waits one step if there are none."""
     ended = [i for i, run in under_way.items() if run.wait(0.0)]
     if ended:
         return ended

@@ -1,15 +1,15 @@
-"""What goes wrong by somebody's hand rather than by ours: words for them, raised anywhere."""
+"""Errors caused by users or their environment, not by talkspurt; raised anywhere."""
 
 from __future__ import annotations
 
 
 class BadInputError(Exception):
-    """Something the user wrote cannot be; the message says what and what was expected."""
+    """Invalid user input; the message states the problem and the expectation."""
 
 
 class StoreError(OSError):
-    """A result could not be written or read; says which file and why."""
+    """A result could not be written or read; names the file and the reason."""
 
 
 class OtherVersionWarning(UserWarning):
-    """A result can be read and was made by another version, which may have measured otherwise."""
+    """A readable result of another version, which may have measured differently."""

@@ -1,8 +1,8 @@
-"""What ``talkspurt export`` does: a run once more, written for another tool.
+"""``talkspurt export``: replays a run and writes it in another tool's format.
 
-A run is its scenario and its seed, so nothing has to be recorded for an export: the run is done
-again, its packets are written while they move, and its digest says that it was the same. Tables,
-which are recorded, are copied. Nothing here holds a whole run in memory.
+A run is determined by its scenario and seed, so nothing needs to be recorded for an export: the run
+is repeated, its packets are written as they occur, and its digest proves that it is the same.
+Recorded tables are copied. No function here holds a whole run in memory.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ CLAIM = store.Claim("export")
 
 
 def export(source: Path, to: Format, out: Path | None) -> Path:
-    """Write a run for another tool; gives the folder.
+    """Export a run to another tool's format; returns the folder.
 
     Args:
         source: folder of a result, or a scenario of one run.
-        to: what is written.
-        out: where; beside the result, or in runs/, unless given. Replaces nothing but an export.
+        to: the output format.
+        out: output folder; default: next to the result, or in runs/. Only an export is replaced.
 
     Raises:
-        talkspurt.RunError: when the run cannot be done again as it was.
-        talkspurt.ScenarioError: when the scenario, or a file it names, is not what it was.
-        OSError: when something cannot be read or written, or the disk has no room.
+        talkspurt.RunError: if the run cannot be repeated exactly.
+        talkspurt.ScenarioError: if the scenario, or a file it names, has changed.
+        OSError: if reading or writing fails, or the disk has no space.
     """
     result = _result(source) if source.is_dir() else None
     target = out if out is not None else _beside(source, to)
@@ -63,7 +63,7 @@ def export(source: Path, to: Format, out: Path | None) -> Path:
 
 
 def _beside(source: Path, to: str) -> Path:
-    """Where an export goes unasked: beside the result, or the study of which it is a run."""
+    """The default location of an export: next to the result, or to the study that contains it."""
     if not source.is_dir():
         return Path("runs") / f"{source.stem}.{to}"
     folder = source.resolve()
@@ -85,7 +85,7 @@ def _result(folder: Path) -> Result:
 
 
 def _question(result: Result | None, source: Path) -> Question:
-    """What is to be run, if it is one run and the same as it was."""
+    """The scenario to run, if it is a single run and unchanged."""
     question = read(source / "scenario.toml" if result else source)
     if len(question.plan) != 1:
         raise _core.RunError(
@@ -100,7 +100,7 @@ def _question(result: Result | None, source: Path) -> Question:
 
 
 def _again(question: Question, to: str, folder: Path) -> str:
-    """The run once more, written into the folder; its digest."""
+    """Repeat the run, written to the folder; returns its digest."""
     with Bar(f"{question.plan.title}: {to}") as bar:
         job = question.plan.export(0, to, str(folder))
         with _stopped(job):
@@ -110,7 +110,7 @@ def _again(question: Question, to: str, folder: Path) -> str:
 
 
 def _another(result: Result, source: Path, digest: str) -> str:
-    """Why a run may have become another."""
+    """Why a repeated run may differ."""
     words = f"{source}: done again, the run is another ({digest}, and was {result.digest}): "
     version = result.manifest["talkspurt"]
     if version != __version__:
@@ -126,7 +126,7 @@ def _progress(job: _core.Export) -> engine.Progress:
 
 @contextmanager
 def _stopped(job: _core.Export) -> Iterator[None]:
-    """Whatever ends the wait ends the work."""
+    """Cancel the job when the wait ends for any reason."""
     try:
         yield
     except BaseException:
@@ -145,9 +145,9 @@ def _copy_tables(source: Path, folder: Path) -> None:
 
 
 def without_formulas(table: pl.LazyFrame) -> pl.LazyFrame:
-    """Text that a spreadsheet would take for a formula, with an apostrophe before it.
+    """Prefix text that a spreadsheet would interpret as a formula with an apostrophe.
 
-    OWASP's list of first characters: ``=``, ``+``, ``-``, ``@``, tab and carriage return.
+    First characters from OWASP: ``=``, ``+``, ``-``, ``@``, tab and carriage return.
     """
     import polars as pl
 

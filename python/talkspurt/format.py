@@ -1,4 +1,4 @@
-"""Numbers in words: rates and times in the unit that suits them, and what users say of a call."""
+"""Formatting of rates, times and call verdicts for display."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Verdict:
-    """A band of R in words."""
+    """A verdict for a range of R."""
 
     from_r: float
     words: str
     short: str
     grade: int
-    """0 is best, 5 worst: what colours are chosen by."""
+    """0 is best, 5 worst; selects the colour."""
 
 
 # ITU-T G.107 Annex B, Table B.1, and its note on R below 50.
@@ -29,20 +29,20 @@ VERDICTS: tuple[Verdict, ...] = (
 
 
 def verdict(r_factor: float | None) -> Verdict | None:
-    """What users would say of a call rated R (ITU-T G.107 Annex B, Table B.1)."""
+    """User satisfaction for a call rated R (ITU-T G.107 Annex B, Table B.1)."""
     if r_factor is None:
         return None
     return next(v for v in VERDICTS if r_factor >= v.from_r)
 
 
 def rate_text(bits_per_second: float | None) -> str:
-    """A rate in the unit that suits it."""
+    """A rate in a suitable unit."""
     units = (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3), ("bit/s", 1.0))
     return _scaled(bits_per_second, units, zero="0 bit/s")
 
 
 def time_text(seconds: float | None) -> str:
-    """A time in the unit that suits it."""
+    """A time in a suitable unit."""
     return _scaled(seconds, (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6), ("ns", 1e-9)), zero="0 ms")
 
 

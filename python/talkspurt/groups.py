@@ -1,7 +1,7 @@
-"""Many flows as one row: what `count` in a scenario wrote as one is one row of a table.
+"""Groups of flows as one row: flows that `count` expanded are one row of a table.
 
-Counts are summed, everything else is a mean over the flows that have it, and texts stay where all
-agree. Each flow has its own row in the Parquet files and in JSON.
+Counts are summed, everything else is averaged over the flows with a value, and texts are kept if
+all are equal. The Parquet files and JSON have a row per flow.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 MANY = 5
-"""Groups of fewer flows are shown flow by flow."""
+"""Smaller groups are shown flow by flow."""
 SUMS = ("_packets", "_bytes", "_bps", "_frames", "_complete", "_late")
 
 
 def condensed(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of the flows table, groups of ``MANY`` flows or more as one row each.
+    """The rows of the flows table, with groups of ``MANY`` flows or more condensed to one row.
 
-    ``first`` is the name of the first flow of a row, whose style is used for all.
+    ``first`` is the first flow of a row, whose style represents all.
     """
     every = [{**row, "first": row["name"]} for row in rows]
     sizes: dict[str, int] = {}

@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM: raised once, held back where a half of something would be left.
+"""Ctrl-C and SIGTERM: raised once, deferred while output would be left incomplete.
 
-Who raises them is `cli.main`; here is what the rest of the package needs: a block that is not
-disturbed, and what was put in its place before the stop.
+`cli.main` raises them; this module provides the protected block, and the list of outputs completed
+before the stop.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any
 STOPS = (signal.SIGINT, signal.SIGTERM)
 
 written: list[Path] = []
-"""Folders and files that this process put in their place, whole."""
+"""Folders and files that this process has completed."""
 
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
-    """Hold Ctrl-C and SIGTERM back until the end of the block, which must be short."""
+    """Defer Ctrl-C and SIGTERM until the end of the block, which must be short."""
     if threading.current_thread() is not threading.main_thread():
-        yield  # signals are the main thread's
+        yield  # signals go to the main thread
         return
     held: list[tuple[int, FrameType | None]] = []
     before: dict[int, Any] = {}
@@ -34,7 +34,7 @@ def undisturbed() -> Iterator[None]:
         yield
     finally:
         for stop, handler in before.items():
-            # None: not set from Python, and so not to be set again.
+            # None: not set from Python, so it cannot be restored.
             signal.signal(stop, signal.SIG_DFL if handler is None else handler)
         for number, frame in held[:1]:
             _deliver(before[number], number, frame)

@@ -1,9 +1,9 @@
-"""How the interval of a mean is shown: cut to what its measure can be, and never as if certain.
+"""Display of a mean's interval: clipped to the measure's range, and never as if certain.
 
-Student's interval knows of no scale: of two replications it may promise a MOS of 0.2 or a delay
-below nothing. Tables and figures show the part that can be, mark the end that was cut, and say what
-the mark means. Where all replications gave the same value there is no interval to show: nothing was
-seen of what chance does. Data frames and Parquet hold the ends as computed.
+Student's interval ignores the range of a measure: from two replications it may include a MOS of 0.2
+or a negative delay. Tables and figures show the possible part, mark the clipped end, and explain
+the mark. If all replications gave the same value no interval is shown, because the effect of chance
+is unknown. Data frames and Parquet contain the ends as computed.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from talkspurt.metrics.catalogue import column
 
 CUT, STILL, SPREAD = "*", "=", "{"
-"""Marks of an end that was cut, of values that were all the same, and of the flows of a count."""
+"""Marks of a clipped end, of values that were all equal, and of the flows of a count."""
 
 WORDS = {
     CUT: "the interval reaches beyond what can be, and is shown up to there: more replications "
@@ -28,13 +28,13 @@ WORDS = {
 
 @dataclass(frozen=True)
 class Ends:
-    """Ends of an interval as they are shown, in the unit the measure is stored in.
+    """Ends of an interval for display, in the unit of the stored measure.
 
     Attributes:
         low: the lower end.
         high: the upper end.
-        cut_low: whether the interval goes on below.
-        cut_high: whether it goes on above.
+        cut_low: whether the interval extends further below.
+        cut_high: whether it extends further above.
     """
 
     low: float
@@ -44,15 +44,15 @@ class Ends:
 
 
 def still(row: Mapping[str, Any]) -> bool:
-    """Whether several replications gave one and the same value."""
+    """Whether several replications gave the same value."""
     return bool(row["count"] > 1 and row["deviation"] == 0)
 
 
 def ends(row: Mapping[str, Any]) -> Ends | None:
-    """The part of a row's interval that can be; None where there is none.
+    """The possible part of a row's interval; None without an interval.
 
-    A row is one of ``Study.summary`` or ``Study.differences``; a difference of two scores can be
-    as large as their scale is long, either way.
+    A row is one of ``Study.summary`` or ``Study.differences``; a difference of two scores may span
+    the length of their scale in either direction.
     """
     if row["low"] is None or still(row):
         return None
@@ -65,25 +65,25 @@ def ends(row: Mapping[str, Any]) -> Ends | None:
 
 
 def some_of_all(row: Mapping[str, Any]) -> str:
-    """How many replications a mean is of, as in "2 of 3"; nothing when it is of all."""
+    """The number of replications with a value, as in "2 of 3"; empty if all have one."""
     count, replications = row["count"], row["replications"]
     return f"{count} of {replications}" if count < replications else ""
 
 
 def flow(row: Mapping[str, Any]) -> str:
-    """The flow a row is of; of the flows of a ``count`` their name, and how many they are."""
+    """The flow of a row; for the flows of a ``count`` their name and number."""
     many = row.get("members") or 1
     return f"{row['flow']} × {many}" if many > 1 else str(row["flow"])
 
 
 def spread(row: Mapping[str, Any]) -> tuple[float, float] | None:
-    """The least and the greatest of several flows of which a row is the mean, if they differ."""
+    """The minimum and maximum over the flows averaged in a row, if they differ."""
     low, high = row.get("member_low"), row.get("member_high")
     return None if low is None or high is None or low == high else (low, high)
 
 
 def texts(row: Mapping[str, Any] | None) -> tuple[str, str]:
-    """A mean, and what is known of how sure it is; of how many replications, if not of all."""
+    """A mean and its uncertainty; with the number of replications, if not all had a value."""
     if row is None or row["mean"] is None:
         return "–", ""
     shown = column(row["measure"])
@@ -112,12 +112,12 @@ def _interval(row: Mapping[str, Any]) -> str:
 
 
 def text(row: Mapping[str, Any] | None) -> str:
-    """Both in one."""
+    """Both in one text."""
     return " ".join(filter(None, texts(row)))
 
 
 def legend(rows: Iterable[Mapping[str, Any]]) -> list[str]:
-    """What the marks in a table mean, of those that occur."""
+    """Explanations of the marks that occur in a table."""
     used: set[str] = set()
     for row in rows:
         said = texts(row)[1]

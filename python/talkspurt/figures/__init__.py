@@ -1,7 +1,7 @@
 """Figures of a run. Each is a function from a result to a matplotlib figure.
 
-Figures draw what tables hold and compute nothing that belongs in a table. At most twelve flows
-are drawn; a figure with more says how many it leaves out.
+Figures draw the content of tables and compute nothing that belongs in a table. At most twelve flows
+are drawn; a figure states how many more there are.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Kind:
     """A kind of figure.
 
     Attributes:
-        title: what it is called.
-        alt: what it shows, for those who cannot see it.
-        draw: makes it of a result, a flow and a link; None when the run has nothing to show.
-        each: the flows there is one for, each its own, when there is one for each.
-        in_report: whether the report shows it as a picture; others it draws itself or leaves out.
+        title: its title.
+        alt: text alternative.
+        draw: draws it for a result, a flow and a link; None if the run has no data for it.
+        each: the flows that each get their own figure, if it is drawn per flow.
+        in_report: whether the report includes it as a picture; otherwise as a chart or not at all.
     """
 
     title: str
@@ -41,7 +41,7 @@ class Kind:
 
 
 def heard(result: Result) -> Sequence[str]:
-    """Calls that can be heard."""
+    """Calls with a recording."""
     return result.heard
 
 
@@ -108,7 +108,7 @@ KINDS: dict[str, Kind] = {
         "Said and heard", "Waveform sent above waveform received", speech.waveform, each=heard
     ),
 }
-"""Every kind of figure by name."""
+"""All kinds of figures by name."""
 
 
 def figure(
@@ -118,7 +118,7 @@ def figure(
 
     Raises:
         KeyError: for an unknown kind, flow or link.
-        ValueError: when the run has nothing of the kind to show.
+        ValueError: if the run has no data for this kind.
     """
     if kind not in KINDS:
         raise KeyError(f"no figure {kind!r}; there are {', '.join(KINDS)}")
@@ -135,11 +135,11 @@ def figure(
 
 
 MOST_EACH = 8
-"""Figures made one for each flow are made for this many flows at most, unasked."""
+"""Per-flow figures are drawn by default for at most this many flows."""
 
 
 def every(result: Result) -> Iterator[tuple[str, Figure]]:
-    """Every figure the run has something to show in, with the name of its file."""
+    """All figures for which the run has data, with their file names."""
     with styled():
         for name, kind in KINDS.items():
             flows: list[str | None] = [*kind.each(result)[:MOST_EACH]] if kind.each else [None]
@@ -150,9 +150,9 @@ def every(result: Result) -> Iterator[tuple[str, Figure]]:
 
 
 def formats(figure: Figure, *, as_pdf: bool = False) -> dict[str, bytes]:
-    """The figure as SVG and PNG, and as PDF if asked for, by file ending.
+    """The figure as SVG and PNG, and optionally PDF, by file extension.
 
-    A PDF takes several times as long as the others: its fonts are cut to what is used of them.
+    A PDF takes several times as long as the others: its fonts are subset.
     """
     made = {"svg": svg(figure), "png": png(figure)}
     return made | {"pdf": pdf(figure)} if as_pdf else made

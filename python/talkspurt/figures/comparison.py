@@ -1,8 +1,8 @@
 """Figures of a study: each measure over an axis, with intervals.
 
-The axis across is one that does not change the transport, so that transports are distinguished as
-everywhere else, by colour and marker: of such axes one of three numbers or more, and then the
-longest. When only the transport varies, it goes across, and each point looks as its own transport.
+The x axis is an axis that does not change the transport, so that transports keep their colours and
+markers: preferably one with three or more numbers, then the longest. If only the transport varies,
+it is the x axis, and each point has the style of its transport.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ SHOWN = (
     "goodput_bps",
 )
 NARROW = 2
-"""Titles of panels in more columns have a line for each of their parts."""
+"""With more columns, panel titles have one line per part."""
 ROOM_ABOVE = 1.08
 CUT_OFF = (
     "An arrowhead: the interval goes on beyond what can be; more replications would shorten it."
@@ -63,9 +63,9 @@ NO_BAR = "No bar: every replication gave this value; nothing was seen of what ch
 
 
 def every(study: Study) -> Iterator[tuple[str, Figure]]:
-    """A figure for each measure that has a value, with the name of its file.
+    """A figure for each measure with a value, with its file name.
 
-    Where two axes have three values or more, each measure is a map of squares too.
+    If two axes have three values or more, each measure also has a heat map.
     """
     for name in SHOWN:
         drawn = over_axis(study, name)
@@ -77,12 +77,12 @@ def every(study: Study) -> Iterator[tuple[str, Figure]]:
 
 
 def notes_of(figure: Figure) -> str:
-    """What is written below a figure."""
+    """The text below a figure."""
     return figure.get_supxlabel().replace("\n", " ")
 
 
 def over_axis(study: Study, name: str) -> Figure | None:
-    """Means and intervals of one measure over an axis, in as many panels as it takes."""
+    """Means and intervals of one measure over an axis, in as many panels as needed."""
     axis = across(study)
     lines = lines_over(study, axis, name) if axis else []
     if axis is None or not lines:
@@ -147,7 +147,7 @@ def _columns(count: int, of_a_flow: int, axis: Axis, numbers: Sequence[float] | 
 
 
 def _words(keys: Sequence[str], shared: Sharing, part: Key, between: str = " · ") -> str:
-    """What is so in a panel."""
+    """The settings of a panel."""
     named = ((keys[i], value) for i, value in zip(shared.apart, part, strict=True))
     return between.join(value if key == "flow" else f"{key} {value}" for key, value in named)
 
@@ -155,7 +155,7 @@ def _words(keys: Sequence[str], shared: Sharing, part: Key, between: str = " · 
 def _heights(
     grid: Sequence[Axes], parts: Sequence[Sequence[Line]], shown: Column, *, shared: bool
 ) -> None:
-    """From nothing to above the highest interval; MOS has a scale, and panels of one flow agree."""
+    """From zero to above the top interval; MOS has a fixed scale, panels of a flow share one."""
     if shown.name == "mos":
         for ax in grid:
             ax.set_ylim(1, 4.6)
@@ -179,7 +179,7 @@ def _legend(
     *,
     joined: bool,
 ) -> None:
-    """A line or a marker for each; in ink where its colour differs from panel to panel."""
+    """A line or a marker for each; in ink if its colour differs between panels."""
     from matplotlib.lines import Line2D
 
     handles = []
@@ -197,7 +197,7 @@ def _legend(
 
 
 def _said(rows: Sequence[Row]) -> Iterator[str]:
-    """What the marks of a figure mean, of those that occur."""
+    """Explanations of the marks that occur in a figure."""
     found = [end for row in rows if (end := intervals.ends(row))]
     if any(end.cut_low or end.cut_high for end in found):
         yield CUT_OFF

@@ -1,7 +1,7 @@
-"""Figures of what happens inside endpoints: a rate-controlled sender, a window, a token bucket.
+"""Figures of endpoint state: a rate-controlled sender, a window, a token bucket.
 
-Each is of one direction of one flow, because its lines are quantities and not flows. A line is a
-gauge: it holds its value until it changes.
+Each shows one direction of one flow, because its lines are quantities and not flows. A line is a
+gauge, which holds its value until it changes.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
 
 REVERSE = ".reverse"
-"""What the answering side's direction is called, after its flow's name."""
+"""Suffix of the answering side's direction, after its flow's name."""
 
 MOST_STEPS = 4000
-"""Steps a line is drawn with; of more, the first, least, greatest and last of each thousandth."""
+"""Maximum steps of a line; beyond, the first, min, max and last of each thousandth."""
 
 Line = tuple[str, str, str, str, float]
-"""Gauge, its words, colour, line style and width."""
+"""Gauge, its label, colour, line style and width."""
 
 
 def directions(result: Result, gauge: str) -> list[str]:
-    """Directions whose sender has this gauge, named as in the ``flows`` table."""
+    """Directions whose sender has this gauge, with the names of the ``flows`` table."""
     import polars as pl
 
     rows = result.gauges(gauge=gauge).select("flow", "side").unique(maintain_order=True)
@@ -45,7 +45,7 @@ def directions(result: Result, gauge: str) -> list[str]:
 
 
 def steps_of(result: Result, direction: str, gauge: str) -> pl.DataFrame:
-    """``time_s`` and ``value`` of a gauge at the sender of a direction; it holds to the end."""
+    """``time_s`` and ``value`` of a gauge at the sender of a direction, extended to the end."""
     import polars as pl
 
     side = "to" if direction.endswith(REVERSE) else "from"
@@ -77,7 +77,7 @@ def _fewer(rows: pl.DataFrame, duration: float) -> pl.DataFrame:
 
 
 def rate_lines(colour: str) -> list[Line]:
-    """Lines of a sender's rates; what it follows is drawn on top of it, thinner."""
+    """Lines of a sender's rates; the input of a rate is drawn on top of it, thinner."""
     return [
         ("receive_rate", "X_recv", FAINT, "-", 1.1),
         ("rate", "X", colour, "-", 2.4),
@@ -103,7 +103,7 @@ def window_lines(colour: str) -> list[Line]:
 
 
 def rates(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """What a rate-controlled sender may send, with what that is computed from."""
+    """The allowed rate of a rate-controlled sender, with the quantities it is computed from."""
     del link
     name = _chosen(result, "rate", flow)
     if name is None:
@@ -142,7 +142,7 @@ def window(result: Result, flow: str | None, link: str | None) -> Figure | None:
 
 
 def bucket(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """The encoding a source sends in, and the tokens that hold it, where there are any."""
+    """The encoding a source sends in, and the tokens that limit it, if any."""
     del link
     name = _chosen(result, "encoding", flow)
     if name is None:
@@ -170,7 +170,7 @@ def bucket(result: Result, flow: str | None, link: str | None) -> Figure | None:
 
 
 def ladder(result: Result, direction: str) -> list[str]:
-    """Names of the encodings a direction's source can send in, best first."""
+    """Names of the encodings that a direction's source can use, best first."""
     scenario = values(result.scenario)
     flow = scenario["flows"].get(direction.removesuffix(REVERSE), {})
     source = flow.get("reverse" if direction.endswith(REVERSE) else "source", {})
@@ -206,7 +206,7 @@ def _panel(
             ax.fill_between(x, 0, y, color=colour, alpha=0.35, linewidth=0, step="post")
         ax.step(x, y, where="post", color=colour, linestyle=style, linewidth=width)
         ends.append((x[-1], float(y[-1]), words, colour if colour != FAINT else INK))
-        if gauge != "receive_rate":  # what the first reports say is no measure of the rest
+        if gauge != "receive_rate":  # early reports are out of scale
             seen.append(y[y > 0])
     ax.set_xlim(0, result.duration_s)
     ax.set_ylabel(unit)
@@ -231,7 +231,7 @@ def _logarithmic(ax: Axes, least: float, greatest: float) -> None:
 
 
 SPREAD = 30.0
-"""A rate axis is logarithmic where its greatest value is more than this many times the least."""
+"""A rate axis is logarithmic if its max exceeds its min by more than this factor."""
 
 
 def wide(values: Sequence[float]) -> bool:

@@ -1,4 +1,4 @@
-"""Maps of a study: one measure over two axes, a square for each setting, a map for each flow."""
+"""Heat maps of a study: one measure over two axes, a cell per setting, a map per flow."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
     from talkspurt.study import Axis, Study
 
 FAR = 50
-"""From this ratio of the greatest value to the least on, colours follow the logarithm."""
+"""Above this ratio of the maximum to the minimum, the colour scale is logarithmic."""
 MOST_MAPS = 6
-"""Flows that have a map of their own at most."""
+"""Maximum flows with their own map."""
 
 
 def over_two_axes(study: Study, name: str) -> Figure | None:
-    """Means of one measure over the two longest axes, a square each; a map for each flow.
+    """Means of one measure over the two longest axes as a heat map; one map per flow.
 
-    Nothing where fewer than two axes have three values, or a third varies. A square without a value
-    stays empty. Each map has colours of its own, since flows of one study may be far apart: what a
-    colour means stands beside it. They are cividis, which the colour-blind read as others do.
+    None if fewer than two axes have three values, or a third axis varies. A cell without a value
+    stays empty. Each map has its own colour scale, since flows of one study may differ widely. The
+    colours are cividis, which colour-blind readers perceive alike.
     """
     shown = column(name)
     long = sorted(study.axes, key=lambda axis: len(axis.labels))[-2:]
@@ -80,7 +80,7 @@ def _map(
 
 
 def brief(value: float) -> str:
-    """Three digits, or all before the point; never an exponent."""
+    """Three digits, or all before the decimal point; never an exponent."""
     before = math.floor(math.log10(abs(value))) + 1 if value else 3
     digits = min(max(3 - before, 0), 3)
     text = f"{round(value, digits) + 0.0:,.{digits}f}"

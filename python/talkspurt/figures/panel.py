@@ -1,7 +1,7 @@
-"""One panel of a study's figure: means, their intervals, and the axis across.
+"""One panel of a study's figure: means, their intervals, and the x axis.
 
-Numbers stand where they belong and are joined, their intervals are bands; names stand side by side
-and are not joined.
+Numbers are placed to scale and joined, with intervals as bands; names are placed side by side and
+not joined.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from talkspurt.study import Axis
 
 BESIDE = 4.0
-"""How far lines stand beside each other at one number, in points."""
+"""Distance between lines at the same number, in points."""
 MOST_LETTERS = 75
-"""Letters that find room below a figure; labels beyond that slope."""
+"""Letters that fit below a figure; with more, labels are slanted."""
 PANEL_WIDTH = 420.0
-"""Width of a panel that fills the sheet, roughly, in points."""
+"""Approximate width of a full-width panel, in points."""
 LETTER, SLOPING = 5.5, 16.0
-"""Width that a letter of a label takes, and that a whole label takes which slopes, in points."""
+"""Width of a letter of a label, and of a whole slanted label, in points."""
 UP, DOWN = 10, 11
-"""matplotlib's carets whose base is at the point."""
+"""matplotlib's carets with their base at the point."""
 
 
 def draw(
@@ -39,7 +39,7 @@ def draw(
     looks: Sequence[int],
     size: float,
 ) -> None:
-    """Lines where the axis is of numbers, points where it is of names."""
+    """Lines if the axis has numbers, points if it has names."""
     from matplotlib.transforms import ScaledTranslation
 
     step = min(0.12, 0.7 / len(lines))
@@ -53,7 +53,7 @@ def draw(
             line = line.by(at, axis.column)
             x = [at[row[axis.column]] for row in line.rows]
             if aside:
-                # Beside each other, so that of two equal lines both are seen.
+                # Side by side, so that both of two equal lines are visible.
                 figure = ax.get_figure(root=True)
                 assert figure is not None
                 inches = figure.dpi_scale_trans
@@ -64,7 +64,7 @@ def draw(
 
 
 def _joined(ax: Axes, x: Sequence[float], line: Line, look: int, size: float, beside: Any) -> None:
-    """A line from mean to mean, and the band of the intervals."""
+    """A line through the means, and the band of the intervals."""
     found = [intervals.ends(row) for row in line.rows]
     means = [row["mean"] for row in line.rows]
     low = [size * (end.low if end else mean) for end, mean in zip(found, means, strict=True)]
@@ -78,7 +78,7 @@ def _joined(ax: Axes, x: Sequence[float], line: Line, look: int, size: float, be
 def _point(
     ax: Axes, x: float, row: Row, style: TransportStyle, look: int, size: float, beside: Any
 ) -> None:
-    """A mean with its interval; an end that was cut is an arrowhead, any other a cap."""
+    """A mean with its interval; a clipped end is an arrowhead, others are caps."""
     y = row["mean"] * size
     both: dict[str, Any] = {"color": style.colour, "transform": beside}
     if members := intervals.spread(row):
@@ -99,7 +99,7 @@ def _point(
 def frame(
     ax: Axes, axis: Axis, numbers: Sequence[float] | None, columns: int, *, bottom: bool
 ) -> None:
-    """What stands along the axis across."""
+    """Labels of the x axis."""
     room = MOST_LETTERS / columns
     unit = ""
     if numbers is None:
@@ -119,6 +119,6 @@ def frame(
         ax.tick_params(axis="x", rotation=35)
         for label in ax.get_xticklabels():
             label.set(ha="right", rotation_mode="anchor")
-    ax.tick_params(axis="x", labelbottom=bottom, pad=7)  # arrowheads hang down into the frame
+    ax.tick_params(axis="x", labelbottom=bottom, pad=7)  # arrowheads reach into the frame
     if bottom:
         ax.set_xlabel(scale.headed(axis.name, unit))

@@ -1,4 +1,4 @@
-"""Figures of opinion: each call's MOS, what took from it, and how it went over time."""
+"""Figures of opinion: each call's MOS, its impairments, and its course over time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
 
 BEST_MOS = 4.41
-"""MOS at G.107's defaults (R = 93.2): as good as a G.711 call gets."""
+"""MOS at G.107's defaults (R = 93.2): the maximum for a G.711 call."""
 
 
 def mos(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """A bar for each call: its MOS, then what delay, loss and codec each took."""
+    """A bar for each call: its MOS, then the losses due to delay, loss and codec."""
     del link
     rows = result.flows.drop_nulls("mos")
     rows = rows.filter(name=flow) if flow else rows
@@ -34,7 +34,7 @@ def mos(result: Result, flow: str | None, link: str | None) -> Figure | None:
         left = row["mos"]
         for cause, colour in CAUSE_COLOURS.items():
             taken = row[f"mos_lost_to_{cause}"] or 0.0
-            # The three are each counted alone, so together they may be more than the whole.
+            # The three are computed separately, so their sum may exceed the whole.
             ax.barh(place, taken, left=left, color=colour, height=0.3, alpha=0.85)
             left += taken
         ax.text(
@@ -67,7 +67,7 @@ def _finish(figure: Figure, shown: list[dict[str, object]]) -> None:
 
 
 def mos_over_time(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """MOS of each window of each call, as a step as wide as the window."""
+    """MOS of each window of each call, as a step with the window's width."""
     import numpy as np
 
     del link
@@ -85,8 +85,8 @@ def mos_over_time(result: Result, flow: str | None, link: str | None) -> Figure 
         style = styles[call]
         there = rows.drop_nulls("mos")
         starts, mos = there["time_s"].to_numpy(), there["mos"].to_numpy()
-        # A step from a window's start to its end, and none over windows without speech. Calls that
-        # fare alike lie on each other: each is thinner than those below it.
+        # A step from a window's start to its end, none over windows without speech. Lines of
+        # similar calls overlap: each is thinner than those below it.
         width_pt = 3.6 - 2.6 * place / max(len(windows) - 1, 1)
         dashes: Any = (0, style.dashes) if style.dashes else "solid"
         until = (starts + width).clip(max=result.duration_s)

@@ -1,7 +1,7 @@
-"""What an axis of a study looks like on paper: numbers stand where they belong, names side by side.
+"""Placement of a study's axis values in figures: numbers to scale, names side by side.
 
-The labels of an axis are texts. Where all are a number and a unit, they are placed as numbers are,
-on a logarithmic scale where a linear one would press them together.
+The labels of an axis are texts. If all are a number and a unit, they are placed as numbers, on a
+logarithmic scale if a linear one would crowd them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ UNITS = {
     "GB": ("B", 1e9),
     "": ("", 1.0),
 }
-"""The units of a scenario: what they measure, and how much of it they are."""
+"""The units of a scenario: their dimension, and their factor."""
 CLOSE = 1 / 20
 """Neighbours closer than this share of an axis are too close."""
 
@@ -38,7 +38,7 @@ Scale = Literal["linear", "log", "symlog"]
 
 
 def numbers(labels: Sequence[str]) -> list[float] | None:
-    """What labels say as numbers; None where one is none, two are equal or units do not compare."""
+    """Numbers in labels; None if one is not a number, two are equal or units are incompatible."""
     found, kinds = [], set()
     for label in labels:
         parts = NUMBER.fullmatch(label.strip())
@@ -51,7 +51,7 @@ def numbers(labels: Sequence[str]) -> list[float] | None:
 
 
 def ticks(labels: Sequence[str]) -> tuple[list[str], str]:
-    """Labels in one unit, and the unit; as they are where it is none of a scenario's."""
+    """Labels in one unit, and the unit; unchanged if it is not a scenario unit."""
     parts = [NUMBER.fullmatch(label.strip()) for label in labels]
     units = [part[2] for part in parts if part is not None]
     if len(units) < len(labels) or not set(units) <= set(UNITS) or numbers(labels) is None:
@@ -61,12 +61,12 @@ def ticks(labels: Sequence[str]) -> tuple[list[str], str]:
 
 
 def headed(name: str, unit: str) -> str:
-    """What an axis is called."""
+    """The title of an axis."""
     return f"{name} / {unit}" if unit else name
 
 
 def scale(values: Sequence[float]) -> Scale:
-    """The scale on which no two values stand too close, if there is one."""
+    """The scale on which no two values are too close, if any."""
     if gap(values, "linear") >= CLOSE or min(values) < 0:
         return "linear"
     other: Scale = "log" if min(values) > 0 else "symlog"
@@ -74,13 +74,13 @@ def scale(values: Sequence[float]) -> Scale:
 
 
 def gap(values: Sequence[float], kind: Scale) -> float:
-    """The least distance of two neighbours, as a share of the axis."""
+    """The minimum distance of two neighbours, as a share of the axis."""
     places = sorted(place(value, values, kind) for value in values)
     return min(b - a for a, b in pairwise(places)) / (places[-1] - places[0])
 
 
 def some(texts: Sequence[str], values: Sequence[float], kind: Scale, apart: float) -> list[str]:
-    """The texts, but for those that would stand closer to another than a share of the axis."""
+    """The texts, without those closer to another than a share of the axis."""
     places = [place(value, values, kind) for value in values]
     least, length = min(places), max(places) - min(places)
     kept = [""] * len(texts)
@@ -93,16 +93,16 @@ def some(texts: Sequence[str], values: Sequence[float], kind: Scale, apart: floa
 
 
 def place(value: float, values: Sequence[float], kind: Scale) -> float:
-    """Where a value stands on a scale, in units of its own."""
+    """The position of a value on a scale, in units of that scale."""
     if kind == "linear":
         return value
     import numpy as np
 
     least = threshold(values)
-    # As matplotlib has it: linear up to the least positive value, a decade long.
+    # Like matplotlib: linear up to the smallest positive value, over one decade.
     return float(np.log10(value / least)) + 1 if value > 0 else 0.0
 
 
 def threshold(values: Sequence[float]) -> float:
-    """Up to where a symmetric logarithmic scale is linear: the least value above nothing."""
+    """The end of a symlog scale's linear part: the smallest positive value."""
     return min(value for value in values if value > 0)

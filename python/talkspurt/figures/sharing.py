@@ -1,6 +1,6 @@
-"""Which panel of a study's figure holds which lines, and how lines of one panel are distinguished.
+"""Distribution of a study's lines over panels, and the styles of lines within a panel.
 
-What would look alike in one panel, or be too much for it, is shared out over several.
+Lines that would look alike in one panel, or crowd it, are distributed over several.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from talkspurt.study import Axis, Study
 
 MOST_LINES = 6
-"""Lines of a panel at most."""
+"""Maximum lines in a panel."""
 MOST_ALIKE = 3
-"""Lines of one colour in a panel at most: dashes and how markers are filled tell them apart."""
+"""Maximum lines of one colour in a panel: dashes and marker fills distinguish them."""
 MOST_PANELS = 24
 
 Row = dict[str, Any]
 Key = tuple[str, ...]
 Places = tuple[int, ...]
-"""Which parts of a key."""
+"""Indices of the parts of a key."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class Line:
 
     Attributes:
         key: the flow and the settings.
-        rows: of the summary, along the axis across.
-        transports: what carried the flow, row by row.
+        rows: rows of the summary, along the x axis.
+        transports: the flow's transport, row by row.
     """
 
     key: Key
@@ -44,16 +44,16 @@ class Line:
 
     @property
     def mixed(self) -> bool:
-        """Whether its transport varies along it, to another look."""
+        """Whether its transport, and so its style, varies along the line."""
         return len(set(map(transport_style, self.transports))) > 1
 
     @property
     def style(self) -> TransportStyle:
-        """Its look, if it has one."""
+        """Its style, if it has one."""
         return transport_style(self.transports[0])
 
     def by(self, numbers: Mapping[str, float], axis: str) -> Line:
-        """The same, from the least number to the greatest."""
+        """The same, sorted by number."""
         pairs = zip(self.rows, self.transports, strict=True)
         ordered = sorted(pairs, key=lambda pair: numbers[pair[0][axis]])
         return Line(self.key, [row for row, _ in ordered], [over for _, over in ordered])
@@ -61,11 +61,11 @@ class Line:
 
 @dataclass(frozen=True)
 class Sharing:
-    """Lines shared out over panels.
+    """Lines distributed over panels.
 
     Attributes:
-        varied: the parts of the lines' keys in which they differ; 0 is the flow.
-        apart: those of them that have panels of their own.
+        varied: the parts in which the lines' keys differ; 0 is the flow.
+        apart: those parts that have separate panels.
         parts: the lines of each panel, by those parts.
     """
 
@@ -74,11 +74,11 @@ class Sharing:
     parts: Mapping[Key, Sequence[Line]]
 
     def entry(self, line: Line) -> str:
-        """What a line's panel does not say of it: its name in the legend."""
+        """The name of a line in the legend: what its panel's title does not state."""
         return " · ".join(line.key[i] for i in self.varied if i not in self.apart)
 
     def looks(self) -> dict[str, int]:
-        """Which dashes and fill each entry has: others than those it meets in a panel."""
+        """The index of dashes and fill for each entry, distinct within every panel."""
         met: dict[str, set[str]] = {}
         for lines in self.parts.values():
             named = [(self.entry(line), line.style.colour) for line in lines]
@@ -93,13 +93,13 @@ class Sharing:
 
     @property
     def fits(self) -> bool:
-        """Whether every panel can be read."""
+        """Whether all panels are readable."""
         readable = all(map(_readable, self.parts.values()))
         return readable and max(self.looks().values()) < len(DASHES)
 
 
 def share_out(lines: Sequence[Line]) -> Sharing:
-    """Over as few panels as will do; by flow if there are settings to compare for each."""
+    """Use as few panels as possible; split by flow if each has settings to compare."""
     length = len(lines[0].key)
     varied = tuple(i for i in range(length) if len({line.key[i] for line in lines}) > 1)
     ways: list[Sharing] = []
@@ -129,13 +129,13 @@ def _readable(lines: Sequence[Line]) -> bool:
 
 
 def across(study: Study) -> Axis | None:
-    """The axis that goes across."""
+    """The x axis."""
     keeping = [axis for axis in study.axes if keeps_transports(study, axis)]
     colours = {transport_style(name).colour for name in _transports(study).values()}
     there = list(study.axes) if len(colours) == 1 else keeping or list(study.axes[:1])
 
     def rank(axis: Axis) -> tuple[bool, int]:
-        # Two numbers make no course; names of which there are more tell more across.
+        # Two numbers show no trend; an axis with more names shows more.
         course = len(axis.labels) > 2 and bool(scale.numbers(axis.labels))
         return (axis in keeping and course, len(axis.labels))
 
@@ -170,7 +170,7 @@ def lines_over(study: Study, axis: Axis, name: str) -> list[Line]:
 
 
 def _transports(study: Study) -> dict[Key, str]:
-    """Which transport each flow used under each setting; the flows of a group share one."""
+    """The transport of each flow under each setting; the flows of a group share one."""
     return {
         (*run.settings.values(), row.get("group") or row["name"]): row["transport"]
         for run in study.runs

@@ -1,4 +1,4 @@
-"""Figures of speech: how long frames take, what became of each, and the sound itself."""
+"""Figures of speech: frame delays, frame outcomes, and the waveform."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
 
 MANY = 2000
-"""Patches above this number go into an SVG as one picture instead of one by one."""
+"""With more patches, an SVG includes them as one bitmap."""
 
 
 def delay_ecdf(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """Share of frames delivered within a time, counted from capture: what a buffer must bridge."""
+    """Share of frames delivered within a time since capture: the delay a buffer must bridge."""
     del link
     import numpy as np
 
@@ -72,7 +72,7 @@ def _ecdf(
 
 
 def fates(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """One strip per call: when a frame was captured and what became of it."""
+    """One strip per call: capture times and outcomes of frames."""
     del link
     chosen = [flow] if flow else result.calls[:MOST]
     if not chosen:
@@ -101,7 +101,7 @@ def fates(result: Result, flow: str | None, link: str | None) -> Figure | None:
 
 def _strip(ax: Axes, rows: pl.DataFrame, place: int, duration_s: float) -> set[str]:
     times = rows["captured_s"].to_list()
-    # A speaker who pauses sends nothing: frames are as long as those without a pause are apart.
+    # A pausing speaker sends nothing: the minimum interval of frames is the frame length.
     step = min((b - a for a, b in pairwise(times)), default=duration_s / 100)
     for fate in rows["fate"].unique(maintain_order=True).to_list():
         spans = _spans(rows.filter(fate=fate)["captured_s"].to_list(), step)
@@ -116,7 +116,7 @@ def _strip(ax: Axes, rows: pl.DataFrame, place: int, duration_s: float) -> set[s
 
 
 def _spans(times: list[float], step: float) -> list[tuple[float, float]]:
-    """Frames of ``step`` seconds as (start, length); those that follow one another are one."""
+    """Frames of ``step`` seconds as (start, length); consecutive frames are merged."""
     spans: list[tuple[float, float]] = []
     for t in times:
         if spans and t - sum(spans[-1]) < step / 2:
@@ -127,7 +127,7 @@ def _spans(times: list[float], step: float) -> list[tuple[float, float]]:
 
 
 def waveform(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """What was said above what was heard; gaps stand under the frames that are missing."""
+    """Reference above degraded waveform; gaps are marked below the missing frames."""
     del link
     name = flow or next(iter(result.heard), None)
     if name is None or name not in result.heard:

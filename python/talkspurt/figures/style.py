@@ -1,8 +1,8 @@
-"""How figures look: one colour and one marker for each transport, everywhere.
+"""Figure styles: one colour and one marker per transport, everywhere.
 
-Colours are Okabe and Ito's, told apart by every kind of colour vision; a second flow over the same
-transport keeps its colour and changes its dashes. Ink is one known colour, which the report turns
-into the page's own.
+Colours are Okabe and Ito's, distinguishable with any kind of colour vision; further flows over the
+same transport keep its colour and change its dashes. Ink is one fixed colour, which the report
+replaces by the page's own.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ PAPER = "#ffffff"
 # Okabe and Ito, "Color Universal Design", 2008.
 BLUE, VERMILLION, GREEN, PURPLE = "#0072B2", "#D55E00", "#009E73", "#CC79A7"
 ORANGE, SKY, YELLOW = "#E69F00", "#56B4E9", "#F0E442"
-# Okabe and Ito have eight; these are darker relatives of three of them, for relatives of theirs.
+# Okabe and Ito have eight; these are darker variants of three of them, for related transports.
 TEAL, BROWN, SLATE = "#1F5F7A", "#7A4B00", "#5B4A8A"
 
 FATE_COLOURS = {
@@ -42,10 +42,10 @@ FATE_COLOURS = {
     "queued": "#b8a45a",
     "in_flight": "#8fb7d6",
 }
-"""Fates of a voice frame."""
+"""Outcomes of a voice frame."""
 
 CAUSE_COLOURS = {"delay": ORANGE, "loss": "#3f464e", "codec": PURPLE}
-"""What takes points from a MOS."""
+"""Impairments that reduce MOS."""
 
 
 @dataclass(frozen=True)
@@ -71,17 +71,17 @@ TRANSPORTS = {
 OTHER = TransportStyle("#6b7280", "X")
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2.5), (2, 2), (8, 2, 2, 2), (12, 3))
-"""Dashes of the first, second … flow over one transport; empty is a full line."""
+"""Dashes of the first, second … flow over one transport; empty is a solid line."""
 
 FILLS = ("full", "none", "left", "bottom", "right")
-"""How the markers of the first, second … flow over one transport are filled."""
+"""Marker fills of the first, second … flow over one transport."""
 
 LINE_LENGTH = 5.5
-"""Length of a line in a legend, in its font size: long enough to show how it is dashed."""
+"""Length of a line in a legend, in font sizes: long enough to show its dashes."""
 
 
 def transport_style(transport: str) -> TransportStyle:
-    """Colour and marker of a transport, by the longest name it begins with."""
+    """Colour and marker of a transport, by its longest known prefix."""
     word = transport.lower().replace("/", "-").replace("_", "-")
     for name in sorted(TRANSPORTS, key=len, reverse=True):
         if word.startswith(name):
@@ -91,7 +91,7 @@ def transport_style(transport: str) -> TransportStyle:
 
 @dataclass(frozen=True)
 class FlowStyle:
-    """How one flow is drawn."""
+    """Style of one flow."""
 
     colour: str
     marker: str
@@ -104,7 +104,7 @@ class FlowStyle:
 
 
 def flow_styles(transports: Mapping[str, str]) -> dict[str, FlowStyle]:
-    """A style for each flow, from its transport and its place among the flows that share it."""
+    """A style for each flow, from its transport and its position among flows that share it."""
     seen: dict[str, int] = {}
     styles = {}
     for flow, transport in transports.items():
@@ -117,7 +117,7 @@ def flow_styles(transports: Mapping[str, str]) -> dict[str, FlowStyle]:
 
 
 SHADES = (0.0, -0.45, 0.4)
-"""How far a colour goes to black (below 0) or white when the dashes come round again."""
+"""Darkening (below 0) or lightening of a colour when the dashes repeat."""
 
 
 def shade(colour: str, share: float) -> str:
@@ -130,7 +130,7 @@ def shade(colour: str, share: float) -> str:
 # Any: matplotlib types each of its three hundred settings by name.
 RC: Any = {
     "svg.fonttype": "none",
-    "pdf.fonttype": 42,  # TrueType, which can be searched and edited
+    "pdf.fonttype": 42,  # TrueType, searchable and editable
     "svg.hashsalt": "talkspurt",
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans"],
@@ -165,10 +165,10 @@ RC: Any = {
 
 @contextmanager
 def styled(*, math: bool = False) -> Iterator[None]:
-    """Our look, and nobody else's settings.
+    """Apply our style, isolated from the user's settings.
 
-    A dollar sign is one, since names and titles are anybody's; ``math`` says that it begins a
-    formula, for figures whose words are all our own.
+    A dollar sign is literal, since names and titles are arbitrary text; with ``math`` it starts a
+    formula, for figures that contain only our own text.
     """
     import matplotlib as mpl
 
@@ -179,7 +179,7 @@ def styled(*, math: bool = False) -> Iterator[None]:
 def sheet(
     title: str, *, width: float = 7.2, height: float = 2.9, rows: int = 1, **layout: Any
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with its axes, one below the other."""
+    """A figure with its axes, stacked vertically."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height))
@@ -203,11 +203,11 @@ def panels(
 
 
 LETTERS = 110
-"""Letters in a line of a note."""
+"""Maximum letters per line of a note."""
 
 
 def note(figure: Figure, *words: str) -> None:
-    """What a reader must know of a figure, below it; nothing of nothing."""
+    """A note below a figure; nothing if it is empty."""
     lines = [line for part in words if part for line in wrap(part, LETTERS)]
     if lines:
         figure.supxlabel("\n".join(lines), x=0.01, ha="left", fontsize=7.5, color=INK)
@@ -217,7 +217,7 @@ MOST_NAMES = 8
 
 
 def left_out(what: str, names: Sequence[str]) -> str:
-    """Which of many are not drawn, in words; nothing where all are."""
+    """A sentence on the items not drawn; empty if all are drawn."""
     if not names:
         return ""
     named = "; ".join(names[:MOST_NAMES])
@@ -226,7 +226,7 @@ def left_out(what: str, names: Sequence[str]) -> str:
 
 
 def label_ends(ax: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
-    """Name lines at their right ends (x, y, text, colour), moved apart so that none overlap."""
+    """Label lines at their right ends (x, y, text, colour), shifted to avoid overlap."""
     import numpy as np
 
     figure = ax.get_figure(root=True)
@@ -234,7 +234,7 @@ def label_ends(ax: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
     assert figure is not None and spec is not None
     heights = np.asarray(spec.get_gridspec().get_height_ratios(), dtype=float)
     share = float(heights[spec.rowspan.start] / heights.sum())
-    # In fractions of the axes, whatever their scale; labels need only roughly be apart.
+    # In axes fractions, independent of the scale; approximate distances suffice.
     gap = 11 / (figure.get_figheight() * 72 * 0.8 * share)
     fractions = ax.transScale + ax.transLimits
     placed: list[float] = []
@@ -260,18 +260,18 @@ def label_ends(ax: Axes, ends: Iterable[tuple[float, float, str, str]]) -> None:
 
 
 def svg(figure: Figure) -> bytes:
-    """The figure as SVG: the same bytes for the same figure."""
+    """The figure as SVG, deterministic."""
     import matplotlib as mpl
 
     file = io.BytesIO()
     with mpl.rc_context(RC):
         figure.savefig(file, format="svg", metadata={"Date": None}, transparent=True)
-    # XML has no room for control characters, nor a picture for what turns writing around.
+    # XML cannot contain control characters, and pictures must not contain bidi controls.
     return visible(file.getvalue().decode("utf-8"), lines=True).encode("utf-8")
 
 
 def pdf(figure: Figure) -> bytes:
-    """The figure as PDF: the same bytes for the same figure."""
+    """The figure as PDF, deterministic."""
     import matplotlib as mpl
 
     file = io.BytesIO()
@@ -291,7 +291,7 @@ def png(figure: Figure) -> bytes:
 
 
 def inline_svg(figure: Figure, alt: str) -> str:
-    """The figure as an SVG element for a page: the page's ink, its fonts, and ids of its own."""
+    """The figure as an inline SVG element with the page's ink and fonts, and unique ids."""
     text = svg(figure).decode("utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

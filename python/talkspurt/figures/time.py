@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 DROP = "#8b1a1a"
 MOST = 12
-"""Flows drawn at most."""
+"""Maximum flows drawn."""
 
 
 def styles_of(result: Result) -> dict[str, FlowStyle]:
@@ -35,11 +35,11 @@ def styles_of(result: Result) -> dict[str, FlowStyle]:
 
 
 QUEUE_COLOURS = (SKY, GREEN, PURPLE, ORANGE)
-"""Colours of links, where several are drawn."""
+"""Colours of links, if several are drawn."""
 
 
 def bottlenecks(result: Result) -> list[str]:
-    """The links with the longest mean queues: those within a tenth of the longest, four at most."""
+    """The links with the longest mean queues: within a tenth of the longest, at most four."""
     links = result.links.filter(result.links["sent_packets"] > 0)
     order = links.sort(["queue_mean_packets", "utilisation"], descending=True, nulls_last=True)
     rows = order.select("name", "queue_mean_packets").head(len(QUEUE_COLOURS)).rows()
@@ -48,7 +48,7 @@ def bottlenecks(result: Result) -> list[str]:
 
 
 def delay(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """One-way delay over time: mean of each bin, with a shade up to its longest."""
+    """One-way delay over time: mean of each bin, shaded up to its maximum."""
     del link
     frame = result.series(flow)
     chosen = [flow] if flow else (result.calls or result.flows["name"].to_list())
@@ -66,11 +66,11 @@ def delay(result: Result, flow: str | None, link: str | None) -> Figure | None:
 
 
 GOODPUT_POINTS = 120
-"""Points a goodput is drawn with: bins as fine as TCP's bursts show the bursts and nothing else."""
+"""Points of a goodput line: with finer bins, TCP's bursts would hide everything else."""
 
 
 def smooth_goodput(result: Result) -> tuple[pl.DataFrame, float]:
-    """Goodput of every flow as means over several bins, and how long those are in seconds."""
+    """Goodput of every flow averaged over several bins, and their total width in seconds."""
     import polars as pl
 
     series = result.series().select("flow", "time_s", "goodput_bps")
@@ -105,7 +105,7 @@ def goodput(result: Result, flow: str | None, link: str | None) -> Figure | None
 
 
 def queue(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """Packets waiting at a link (the bottlenecks unless named), and drops as ticks above."""
+    """Queue length of a link (default: the bottlenecks), with drops as ticks above."""
     del flow
     names = [link] if link else bottlenecks(result)
     if not names:
@@ -140,9 +140,9 @@ def _one_queue(ax: Axes, rows: pl.DataFrame, name: str, colour: str) -> None:
 
 
 def sojourn(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """How long packets waited at a link (the bottlenecks unless named), mean and longest.
+    """Queueing time at a link (default: the bottlenecks), mean and maximum.
 
-    Beside it what its discipline made of that: the probability of a drop, or drops a second.
+    Also shows the discipline's reaction: drop probability, or drops per second.
     """
     del flow
     names = [link] if link else bottlenecks(result)
@@ -162,11 +162,11 @@ def sojourn(result: Result, flow: str | None, link: str | None) -> Figure | None
 
 
 CONTROLS = {"drop_probability": "p", "drops_per_second": "drops/s"}
-"""What a discipline aims at, and its unit."""
+"""The control variable of a discipline, and its unit."""
 
 
 def waits(ax: Axes, rows: pl.DataFrame, colour: str) -> None:
-    """Draw the waits of one link, and against the right axis what its discipline aims at."""
+    """Draw the queueing times of one link, with the control variable on the right axis."""
     x, mean, high = (rows[c].to_numpy() for c in ("time_s", "sojourn_mean_s", "sojourn_max_s"))
     ax.fill_between(x, mean * 1e3, high * 1e3, color=colour, alpha=0.35, linewidth=0)
     ax.plot(x, mean * 1e3, color=INK, linewidth=0.9)
@@ -175,7 +175,7 @@ def waits(ax: Axes, rows: pl.DataFrame, colour: str) -> None:
         if rows[column].drop_nulls().len():
             right = ax.twinx()
             right.plot(x, rows[column].to_numpy(), color=DROP, linewidth=0.6, alpha=0.7)
-            # In the lower third, but for rare peaks.
+            # In the lower third, except for rare peaks.
             right.set_ylim(0, 3 * (rows[column].quantile(0.98) or 1.0))
             right.set_ylabel(unit, color=DROP, fontsize=8)
             right.tick_params(labelsize=7)

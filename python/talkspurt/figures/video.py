@@ -1,4 +1,4 @@
-"""Frames of video: how long each took, over time, and those that were never complete."""
+"""Video frames: their delays over time, and incomplete ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def frame_delay(result: Result, flow: str | None, link: str | None) -> Figure | None:
-    """From capture to the last packet of each complete frame; below, ticks where frames are not."""
+    """From capture to the last packet of each complete frame; ticks below mark incomplete ones."""
     del link
     frames = result.video_frames(flow)
     chosen = frames["flow"].unique(maintain_order=True).to_list()
