@@ -1,4 +1,4 @@
-"""What is drawn of an answer on disk: figures, the picture of the network, and the report."""
+"""Drawings of a result on disk: figures, the network picture, and the report."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of_result(
     *,
     pdf: bool = False,
 ) -> None:
-    """Draw one run, beside its tables; each figure as PDF, too, on request."""
+    """Draw one run, next to its tables; each figure also as PDF on request."""
     _network(result, folder)
     _figures(figures.every(result), folder, step, pdf=pdf)
     step("report")
@@ -43,7 +43,7 @@ def of_study(
     *,
     pdf: bool = False,
 ) -> None:
-    """Draw a study, beside its tables; each figure as PDF, too, on request."""
+    """Draw a study, next to its tables; each figure also as PDF on request."""
     _network(study.runs[0], folder)
     _figures(comparison.every(study), folder, step, pdf=pdf)
     step("report")

@@ -1,6 +1,6 @@
 """RTP's circuit breakers (RFC 8083): whether, and when, a flow would have had to stop sending.
 
-What a sender would know from RTCP is taken from the time series of a run, interval by interval.
+The information a sender gets from RTCP is taken from the time series, interval by interval.
 """
 
 from __future__ import annotations
@@ -18,24 +18,24 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
 
 INTERVAL_S = 5.0
-"""Between reports: RTCP's least by default (RFC 3550 §6.2)."""
+"""Report interval: RTCP's default minimum (RFC 3550 §6.2)."""
 CB_INTERVAL = 3
 """Intervals over which losses are averaged (RFC 8083 §4.3: ⌈3 min(max(10 G T_f, 10 T_r, 3 T_dr),
 max(15 s, 3 T_d)) / (3 T_dr)⌉, with intervals T_d and T_dr of 5 s and round trips below 1.5 s)."""
 MEDIA_TIMEOUT = 5
-"""Intervals in a row without any arrival after which media time out (RFC 8083 §4.2: k)."""
+"""Consecutive intervals without arrivals until the media timeout (RFC 8083 §4.2: k)."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """What a sender knows at the end of an interval.
+    """Sender information at the end of an interval.
 
     Attributes:
         until_s: the end of the interval.
         width_s: its length.
-        sent_bps: what it sent.
+        sent_bps: the sending rate.
         loss: share of its packets lost.
-        rtt_s: round-trip time; None if none was measured, for nothing arrived.
+        rtt_s: round-trip time; None if not measured, because nothing arrived.
     """
 
     until_s: float
@@ -46,19 +46,19 @@ class Report:
 
 
 def tcp_rate_bps(packet_bytes: float, rtt_s: float, loss: float) -> float:
-    """What a TCP would get (RFC 8083 §4.3, of Mathis et al. 1997): s / (R √(2p/3)), in bit/s."""
+    """TCP throughput (RFC 8083 §4.3, from Mathis et al. 1997): s / (R √(2p/3)), in bit/s."""
     return 8 * packet_bytes / (rtt_s * math.sqrt(2 * loss / 3))
 
 
 def stopped(reports: Sequence[Report | None], packet_bytes: float) -> Report | None:
     """The report after which the sender must stop, or None.
 
-    It stops when nothing arrived in ``MEDIA_TIMEOUT`` intervals in a row (§4.2), or when more than
-    ``CB_INTERVAL`` reports have come, something arrived, and it sent, in that interval, more than
-    ten times what a TCP would get with the losses of the last ``CB_INTERVAL``, averaged by the
-    lengths of the intervals (§4.3, congestion). Where nothing arrived, the fraction lost is 0, as a
-    receiver counts it (RFC 3550 appendix A.3). None among the reports is an interval in which
-    nothing was sent: the counts begin again. Missing reports (§4.1) are not considered.
+    It stops when nothing arrived in ``MEDIA_TIMEOUT`` consecutive intervals (§4.2), or when more
+    than ``CB_INTERVAL`` reports have come, something arrived, and it sent in that interval more
+    than ten times the TCP rate for the losses of the last ``CB_INTERVAL``, weighted by interval
+    length (§4.3, congestion). Without arrivals the fraction lost is 0, as receivers count it (RFC
+    3550 appendix A.3). None among the reports is an interval without sending, which restarts the
+    counts. Missing reports (§4.1) are not considered.
     """
     unheard = 0
     heard: list[tuple[float, float]] = []
@@ -80,10 +80,10 @@ def stopped(reports: Sequence[Report | None], packet_bytes: float) -> Report | N
 
 
 def reports(result: Result, flow: str) -> tuple[list[Report | None], float]:
-    """The intervals of the window of measurement, and the mean length of a packet in bytes.
+    """The intervals of the measure window, and the mean packet length in bytes.
 
-    Packets are counted where they were sent, losses where they happened; R is twice the mean delay
-    of the packets that arrived. The last interval may be shorter than the others.
+    Packets are counted at sending time, losses at drop time; R is twice the mean delay of the
+    packets that arrived. The last interval may be shorter.
     """
     low, high = sharing.window(result)
     series = result.series(flow).sort("time_s")

@@ -1,4 +1,4 @@
-"""How the metrics of the catalogue are read or computed from a result."""
+"""Reads or computes the metrics of the catalogue from a result."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ def compute(
     *,
     link: str | None = None,
 ) -> pl.DataFrame:
-    """A metric of one flow or link, or of all: ``flow`` or ``link``, x (if there is one) and y.
+    """A metric of one flow or link, or of all: ``flow`` or ``link``, x (if any) and y.
 
-    Of a column that every run has, y is ``value``; of a gauge, x is ``time_s``, and ``side`` says
-    which end of the flow it is in: both ends of a flow one way, of one both ways that end which the
-    direction asked for has it in, which is its sender but for ``jitter``.
+    For a column of every run, y is ``value``; for a gauge, x is ``time_s``, and ``side`` is the end
+    of the flow that has it: both ends for a one-way flow; for one direction of a two-way flow its
+    sender, except for ``jitter``, which the receiver has.
 
     Args:
         result: the run.
-        name: the metric, as ``metrics.metric`` knows it; of those with one name that of links, if
-            ``link`` is given.
-        flow: one flow; all unless given.
-        bin_s: width of a bin in seconds, for what is counted in bins of time; the metric's own
-            unless given.
-        link: one link, for metrics of links; all unless given.
+        name: the metric, as known to ``metrics.metric``; if ``link`` is given, metrics of links
+        take
+            precedence.
+        flow: one flow; default: all.
+        bin_s: bin width in seconds, for metrics counted in time bins; default: the metric's own.
+        link: one link, for metrics of links; default: all.
 
     Raises:
-        KeyError: when there is no such metric, flow or link, or no packet table that it needs.
-        ValueError: when it cannot be computed so.
+        KeyError: if the metric, flow or link does not exist, or the packet table is missing.
+        ValueError: if it cannot be computed with these arguments.
     """
     one = metric(name, of_links=link is not None)
     kind, asked, other = ("link", link, flow) if one.of_links else ("flow", flow, link)
@@ -73,7 +73,7 @@ def compute(
 
 
 def _recorded(result: Result, one: Column, wanted: list[str]) -> pl.DataFrame:
-    """A column as the run has it: ``value``, of a gauge for each ``side`` against ``time_s``."""
+    """A recorded column: ``value``; for a gauge, per ``side`` with ``time_s``."""
     if one.table == "gauges":
         ends = [(name, side) for of in wanted for name, side in _ends(result, of, one.name)]
         there = pl.DataFrame(ends, schema={"flow": pl.String, "side": pl.String}, orient="row")
@@ -91,11 +91,11 @@ def _recorded(result: Result, one: Column, wanted: list[str]) -> pl.DataFrame:
 
 
 OF_RECEIVERS = ("jitter",)
-"""Gauges of a direction that are in its receiver; the others are in its sender."""
+"""Gauges of a direction that its receiver has; its sender has the others."""
 
 
 def _ends(result: Result, direction: str, gauge: str) -> list[tuple[str, str]]:
-    """Flow and side of the ends in which a direction has a gauge."""
+    """Flow and side of the ends that have a gauge of a direction."""
     flow, sender = _sided(direction)
     if f"{flow}.reverse" not in result.flows["name"]:
         return [(flow, "from"), (flow, "to")]
@@ -155,7 +155,7 @@ def _over_run(result: Result, flow: str) -> float:
 
 
 def _share(of: str) -> Callable[[Result, str], float | None]:
-    """Of a flow's frames of speech that were judged, those counted in this column."""
+    """The share of a flow's judged speech frames that this column counts."""
 
     def share(result: Result, flow: str) -> float | None:
         row = result.flows.row(by_predicate=pl.col("name") == flow, named=True)
@@ -204,7 +204,7 @@ def _convergence(result: Result, flow: str) -> float | None:
 
 
 def _by_seconds(result: Result, flow: str) -> tuple[list[float], list[float]]:
-    """The received rate, second by second from the window's start."""
+    """The received rate per second since the window's start."""
     values, bins = sharing.rates(result, flow), _a_second(result)
     means = [math.fsum(values[i : i + bins]) / bins for i in range(0, len(values) - bins + 1, bins)]
     width = bins * sharing.bin_width(result)

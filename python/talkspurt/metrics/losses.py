@@ -1,9 +1,9 @@
-"""Loss events as TFRC counts them, of any flow: from its packets, whatever carries them.
+"""Loss events as in TFRC for any flow, computed from its packets, whatever its transport.
 
-A receiver that follows RFC 5348 would have kept these intervals, with two differences. What was
-lost is known here from the packet table, so that a packet which only came late is not taken for
-lost (§5.1). And where a receiver invents an interval before the first loss, from the rate at which
-it received (§6.3.1), the packets that came before it count.
+A receiver following RFC 5348 would have these intervals, with two differences. Losses are known
+from the packet table, so a packet that is only late is not counted as lost (§5.1). And where a
+receiver synthesises an interval before the first loss from its receive rate (§6.3.1), the packets
+before that loss are counted.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
 
 WEIGHTS = (1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2)
-"""Of the last eight intervals, the newest first (RFC 5348 §5.4)."""
+"""Weights of the last eight intervals, the newest first (RFC 5348 §5.4)."""
 LATER = 3
-"""So many packets must have come after one before it is taken for lost (§5.1, NDUPACK)."""
+"""Later packets that must arrive before one is considered lost (§5.1, NDUPACK)."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +29,8 @@ class Event:
     """A loss event.
 
     Attributes:
-        number: of the first packet lost in it.
-        time_s: when that would have come.
+        number: the first lost packet.
+        time_s: when that packet would have arrived.
     """
 
     number: int
@@ -38,10 +38,10 @@ class Event:
 
 
 def events(packets: Sequence[tuple[int, float | None]], rtt_s: float) -> list[Event]:
-    """Loss events among packets in order of number, each with its arrival, None if it was lost.
+    """Loss events among packets in order of number, each with its arrival, None if lost.
 
-    A loss is of the time between its neighbours' arrivals that its number lies at (§5.2), and
-    begins an event when that is a round trip or more after the event before began.
+    The time of a loss is interpolated by number between its neighbours' arrivals (§5.2). A loss
+    starts an event if it occurs a round trip or more after the start of the previous event.
     """
     arrived = [(number, time) for number, time in packets if time is not None]
     found: list[Event] = []
@@ -51,7 +51,7 @@ def events(packets: Sequence[tuple[int, float | None]], rtt_s: float) -> list[Ev
             after += 1
             continue
         if after == 0 or len(arrived) - after < LATER:
-            continue  # nobody could know of it yet, or when it would have come
+            continue  # not yet detectable, or without a nominal arrival time
         (low, early), (high, late) = arrived[after - 1], arrived[after]
         when = early + (late - early) * (number - low) / (high - low)
         if not found or found[-1].time_s + rtt_s <= when:
@@ -60,7 +60,7 @@ def events(packets: Sequence[tuple[int, float | None]], rtt_s: float) -> list[Ev
 
 
 def rate(intervals: Sequence[int], open_: int) -> float:
-    """The loss event rate p (§5.4) of closed intervals, the newest last, and the one still open."""
+    """The loss event rate p (§5.4) of closed intervals, the newest last, and the open one."""
     recent = list(intervals)[::-1][: len(WEIGHTS)]
     weights = WEIGHTS[: len(recent)]
     closed = sum(i * w for i, w in zip(recent, weights, strict=True))
@@ -86,12 +86,12 @@ def loss_events(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
 
 
 def loss_event_rate(result: Result, flow: str, side: str = "from") -> float:
-    """The loss event rate when the last packet has come; 0 without a loss."""
+    """The loss event rate after the last packet; 0 without a loss."""
     return at_the_end(*_found(result, flow, side))
 
 
 def at_the_end(packets: Sequence[tuple[int, float | None]], found: Sequence[Event]) -> float:
-    """The loss event rate of these packets, when the last of them has come."""
+    """The loss event rate of these packets, after the last of them."""
     if not found:
         return 0.0
     starts = [packets[0][0], *(event.number for event in found)]
@@ -106,7 +106,7 @@ def _found(
     from talkspurt.metrics.packets import life
 
     there = life(result, flow, side)
-    # What was still on its way when the run ended is not lost, only unknown.
+    # Packets in flight when the run ended are not lost, only unknown.
     under_way = set(
         result.packets(flow)
         .filter(pl.col("fate").is_in(["queued", "in_flight"]) & (pl.col("side") == side))["number"]
@@ -118,7 +118,7 @@ def _found(
 
 
 def round_trip(result: Result, flow: str, side: str) -> float:
-    """Mean delays there and back, or twice that there when nothing came back."""
+    """Sum of the mean delays of both directions, or twice the forward one if none came back."""
     from talkspurt.metrics.packets import life
 
     there = life(result, flow, side)["delay_s"].mean()

@@ -1,8 +1,8 @@
-"""MOS over time: what the E-model says of each window of a call, as if it were a call of its own.
+"""MOS over time: the E-model applied to each window of a call as if it were a whole call.
 
-ITU-T G.107 speaks of whole connections, and listeners remember what is past; a window's score says
-when a call was bad, not what would be said of it afterwards. A window that holds the whole call
-gives the call's score.
+ITU-T G.107 rates whole connections, and listeners remember the past; a window's score shows when a
+call was bad, not how users would rate it afterwards. A window over the whole call gives the call's
+score.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ SCHEMA = {
 
 
 def window_s(result: Result) -> float:
-    """A window for figures: 5 s, and so many that a figure can show them: some 12 to 120."""
+    """The window for figures: 5 s, adjusted to give about 12 to 120 windows."""
     if result.duration_s > 600:
         return float(round(result.duration_s / 120))
     return min(5.0, max(0.5, round(result.duration_s / 6) / 2))
 
 
 def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
-    """One row for each window in which frames were captured, named by its start.
+    """One row per window in which frames were captured, identified by its start.
 
-    Columns: ``time_s``, ``frames`` judged, ``mouth_to_ear_s`` (median of what was played),
+    Columns: ``time_s``, ``frames`` judged, ``mouth_to_ear_s`` (median of the played frames),
     ``loss_ratio`` (missing or late), ``burst_ratio``, ``r_factor`` and ``mos``; no rows for a flow
-    that is no speech.
+    without speech.
     """
     name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
     told = values(result.scenario)["flows"][name]
@@ -51,7 +51,7 @@ def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     delays = (frames["playout_s"] - frames["captured_s"]).filter(frames["fate"] == "played")
     latest = delays.max()
     longest = latest if isinstance(latest, float) else 0.0
-    # What was not delivered, and would have been played after the end, is not judged.
+    # Undelivered frames with a playout after the end are not judged.
     decided = pl.col("fate").is_in(["played", "late", "discarded"]).fill_null(value=True)
     due = pl.col("captured_s") + longest < result.duration_s - 1e-9
     asked = json.dumps(plain(told))
@@ -59,7 +59,7 @@ def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     rows = []
     for row in _windows(frames.filter(decided | due), bin_s).iter_rows(named=True):
         count, lost, ear = row["frames"], row["lost"], row["mouth_to_ear_s"]
-        # ITU-T G.107 §7.4: mean length of runs of losses, over that of losses at random.
+        # ITU-T G.107 §7.4: mean length of loss runs, over that of random losses.
         burst = lost / row["runs"] * (1 - lost / count) if lost else None
         heard = (row["rungs"], ear if ear is not None else usual, lost / count, burst)
         r_factor, mos = _core.opinion(asked, bool(back), *heard)
@@ -68,7 +68,7 @@ def over_time(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
 
 
 def _windows(frames: pl.DataFrame, bin_s: float) -> pl.DataFrame:
-    """Of each window: frames, those lost and their runs, the median delay, and rungs played."""
+    """Per window: frames, lost ones and their runs, the median delay, and played rungs."""
     unheard = pl.col("fate").is_in(UNHEARD).fill_null(value=False)
     played = pl.col("fate") == "played"
     known = "encoding" in frames.columns and frames["encoding"].max() is not None

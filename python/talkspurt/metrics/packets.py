@@ -1,7 +1,7 @@
-"""Packets from end to end: one row a packet, and what may be said of them over time and by size.
+"""Packets end to end: one row per packet, and statistics over time and by size.
 
-All here is of IP packets of one direction of a flow, whatever they carry, from the instant a packet
-reaches its first link to that at which it leaves its last, as analysts of ns-2's traces count.
+All of these describe IP packets of one direction of a flow, whatever their payload, from arrival at
+the first link to departure from the last, as analysts of ns-2 traces count.
 """
 
 from __future__ import annotations
@@ -17,17 +17,16 @@ if TYPE_CHECKING:
 
 
 def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
-    """One row for each packet of a direction, in order of sending.
+    """One row per packet of a direction, in order of sending.
 
-    Columns: ``number``, ``ip_bytes``, ``sent_s``, ``received_s`` (null if it never was),
-    ``delay_s`` (end to end), ``processing_s`` (in nodes between the ends: waiting there),
-    ``queueing_s`` (waiting at all links, the sender's own among them), ``jitter_s`` (of arrivals in
-    order: the change of delay since the packet that came before, RFC 3550 §6.4.1's D without its
-    sign), ``smoothed_jitter_s`` (RFC 3550 A.8 over all packets, whatever they carry) and
-    ``received_bytes`` (the sum so far).
+    Columns: ``number``, ``ip_bytes``, ``sent_s``, ``received_s`` (null if lost), ``delay_s`` (end
+    to end), ``processing_s`` (waiting in intermediate nodes), ``queueing_s`` (waiting at all links,
+    including the sender's), ``jitter_s`` (of arrivals in order: absolute change of delay since the
+    previous arrival, |D| of RFC 3550 §6.4.1), ``smoothed_jitter_s`` (RFC 3550 A.8 over all packets,
+    whatever their payload) and ``received_bytes`` (cumulative).
 
     Raises:
-        KeyError: when the flow does not exist or the run has no packet table.
+        KeyError: if the flow does not exist or the run has no packet table.
     """
     rows = result.packets(flow).filter(pl.col("side") == side)
     (known,) = (one for one in result.topology["flows"] if one["name"] == flow)
@@ -40,7 +39,7 @@ def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
             pl.col("ip_bytes").first(),
             pl.col("enqueued_s").min().alias("sent_s"),
             pl.col("received_s").filter(pl.col("link").is_in(final)).max(),
-            # A node's work begins when a packet has arrived there; the first is its sender.
+            # A node's work begins when a packet has arrived there; the first node is the sender.
             pl.col("wait").sort_by("enqueued_s").slice(1).sum().alias("processing_s"),
             pl.col("wait").sum().alias("queueing_s"),
         )
@@ -64,7 +63,7 @@ def life(result: Result, flow: str, side: str = "from") -> pl.DataFrame:
 
 
 def over_time(result: Result, flow: str, side: str = "from", bin_s: float = 1.0) -> pl.DataFrame:
-    """Bins of time; packets count where they were sent, arrivals where they arrived.
+    """Time bins; packets are counted at sending time, arrivals at arrival time.
 
     Columns: ``time_s`` (start of the bin), ``generated_packets`` and ``generated_pps`` (by the
     source; null unless ``bin_s`` is a multiple of the series' bins), ``sent_packets``,
@@ -130,7 +129,7 @@ def _generated(result: Result, flow: str, side: str, bin_s: float) -> pl.DataFra
 
 
 def by_size(result: Result, flow: str, side: str = "from", bin_s: float = 1.0) -> pl.DataFrame:
-    """Lengths of packets and what became of them.
+    """Packet lengths with counts, rates and delay.
 
     Columns: ``ip_bytes``, ``sent_packets``, ``received_packets``, ``sent_max_bps`` (in the busiest
     bin), ``received_mean_bps`` (over the run) and ``delay_mean_s``.

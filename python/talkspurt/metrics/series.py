@@ -1,6 +1,6 @@
-"""What flows and links did over time, in bins of the time series: no packet table is needed.
+"""Flows and links over time, in bins of the time series; needs no packet table.
 
-Of packets with payload, as the tables of flows count them. Bins are named by their starts.
+Counts packets with payload, as the flow tables do. Bins are identified by their starts.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ SUMS = (
 
 
 def usable_bin(result: Result, bin_s: float | None, usual: float) -> float:
-    """The width of a bin in seconds: what was asked for, or the usual one.
+    """The bin width in seconds: the requested or the default one.
 
     Raises:
-        ValueError: when what was asked for is not a whole number of the series' bins.
+        ValueError: if the requested width is not a multiple of the series' bins.
     """
     width = sharing.bin_width(result)
     if bin_s is None:
@@ -48,17 +48,17 @@ def usable_bin(result: Result, bin_s: float | None, usual: float) -> float:
 
 
 def _start(bin_s: float) -> pl.Expr:
-    # The series names its bins by their ends.
+    # The series identifies bins by their ends.
     return (((pl.col("time_s") / bin_s - 1e-9).ceil() - 1) * bin_s).alias("time_s")
 
 
 def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
     """Counts of ``SUMS``, and ``generated_bps``, ``sent_bps``, ``received_bps``, ``goodput_bps``.
 
-    ``throughput_ratio`` is what this flow received over the mean of what all flows did.
+    ``throughput_ratio`` is the receive rate of this flow over the mean of all flows.
 
     Raises:
-        ValueError: when the result is of a version whose series count less.
+        ValueError: if the result is of a version whose series lack columns.
     """
     missing = [name for name in SUMS if name not in result.series().columns]
     if missing:
@@ -103,10 +103,10 @@ def of_flow(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
 
 
 def bandwidth_utilisation(result: Result, flow: str, bin_s: float) -> pl.DataFrame:
-    """What the flow sends over the least rate of the links on its way.
+    """The flow's sending rate over the minimum link rate on its route.
 
     Raises:
-        ValueError: when the rate of one of these links changes, or its way leads through a cell.
+        ValueError: if one of these link rates changes, or the route includes a cell.
     """
     capacity = narrowest(result, flow)
     return of_flow(result, flow, bin_s).select(
@@ -115,7 +115,7 @@ def bandwidth_utilisation(result: Result, flow: str, bin_s: float) -> pl.DataFra
 
 
 def narrowest(result: Result, flow: str) -> float:
-    """The least rate of the links on a direction's first way, in bit/s."""
+    """The minimum link rate on a direction's primary route, in bit/s."""
     name, _, back = flow.rpartition(".") if flow.endswith(".reverse") else (flow, "", "")
     (known,) = (one for one in result.topology["flows"] if one["name"] == name)
     way = known["back" if back else "routes"][0]
@@ -147,14 +147,14 @@ def _rate(result: Result, flow: str, pair: Sequence[str]) -> float:
 WATERMARKS = 4.0
 """The high watermark over the low one (RFC 8868 §3, item 9)."""
 SWING_S = 0.5
-"""How quickly the rate must go from one to the other."""
+"""Maximum time for the rate to go from one to the other."""
 
 
 def oscillations(rates: Sequence[float], bin_s: float) -> int:
-    """How often a sending rate goes from one watermark to the other within half a second.
+    """Number of transitions of a rate between the watermarks within half a second.
 
-    RFC 8868 §3, item 9; its example has watermarks at a quarter of each other. Here they lie at
-    half and twice the mean rate.
+    RFC 8868 §3, item 9; in its example one watermark is a quarter of the other. Here they are half
+    and twice the mean rate.
     """
     mean = math.fsum(rates) / len(rates) if rates else 0.0
     if not mean:
@@ -186,7 +186,7 @@ def of_link(result: Result, link: str, bin_s: float) -> pl.DataFrame:
 
 
 def waits(result: Result, link: str, bin_s: float) -> pl.DataFrame:
-    """How long packets stood in a link's queue, by when they left it: ``wait_mean_s``."""
+    """Queueing time of packets at a link, by departure time: ``wait_mean_s``."""
     wait = (pl.col("dequeued_s") - pl.col("enqueued_s")).alias("wait")
     return (
         result.packets()

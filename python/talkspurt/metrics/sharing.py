@@ -1,7 +1,7 @@
-"""How flows share a network and how steady they are, from the time series of a run.
+"""Fairness and smoothness of flows, from the time series of a run.
 
-Rates here are of IP bytes of packets with payload, as they were received, in bins of the series;
-the window of measurement is the run's own.
+Rates here count IP bytes of received packets with payload, in bins of the series, within the run's
+measure window.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 def rates(result: Result, flow: str, column: str = "received_bytes") -> list[float]:
-    """Bits a second in each bin of the window of measurement."""
+    """Bits per second in each bin of the measure window."""
     low, high = window(result)
     series = result.series(flow).sort("time_s")
     width = bin_width(result)
-    # The series names its bins by their ends.
+    # The series identifies bins by their ends.
     inside = series.filter(
         (pl.col("time_s") - width >= low - 1e-9) & (pl.col("time_s") <= high + 1e-9)
     )
@@ -39,27 +39,27 @@ def bin_width(result: Result) -> float:
 
 
 def window(result: Result) -> tuple[float, float]:
-    """Start and end of the window of measurement in seconds."""
+    """Start and end of the measure window in seconds."""
     measure = values(result.scenario).get("measure", {})
     low = seconds(measure["from"]) if "from" in measure else 0.0
     return low, seconds(measure["to"]) if "to" in measure else result.duration_s
 
 
 def jain(values: Sequence[float]) -> float:
-    """Jain's index (Jain, Chiu and Hawe 1984; RFC 5166 §2.3): (Σx)² / (n Σx²); 1 is all alike."""
+    """Jain's index (Jain, Chiu and Hawe 1984; RFC 5166 §2.3): (Σx)² / (n Σx²); 1 is equal."""
     squares = math.fsum(x * x for x in values)
     return math.fsum(values) ** 2 / (len(values) * squares) if squares else math.nan
 
 
 def least_over_greatest(values: Sequence[float]) -> float:
-    """How far from alike: ε-fair is what is at least 1 − ε (RFC 5166 §2.3)."""
+    """Minimum over maximum: ε-fair means at least 1 − ε (RFC 5166 §2.3)."""
     return min(values) / max(values) if values and max(values) else math.nan
 
 
 def fair_after_s(
     times: Sequence[float], one: Sequence[float], other: Sequence[float], delta: float = 0.1
 ) -> float | None:
-    """When two flows first share what both receive as (1 + δ)/2 to (1 − δ)/2 or better; or None.
+    """When two flows first share their total as (1 + δ)/2 to (1 − δ)/2 or better; or None.
 
     The δ-fair convergence time (Bansal, Balakrishnan, Floyd and Shenker 2001; RFC 5166 §2.3).
     """
@@ -70,9 +70,9 @@ def fair_after_s(
 
 
 def coefficient_of_variation(values: Sequence[float], bins: int) -> float:
-    """Standard deviation over mean of rates averaged over so many bins (Floyd et al. 2000, §4.1.1).
+    """Standard deviation over mean of averages over ``bins`` rates (Floyd et al. 2000, §4.1.1).
 
-    Bins at the end that fill no whole average are left out; NaN with fewer than two averages.
+    Incomplete averages at the end are left out; NaN with fewer than two averages.
     """
     means = [math.fsum(values[i : i + bins]) / bins for i in range(0, len(values) - bins + 1, bins)]
     if len(means) < 2 or not any(means):
@@ -98,9 +98,9 @@ def variation_over_scales(result: Result, flow: str) -> pl.DataFrame:
 
 
 def equivalence(one: Sequence[float], other: Sequence[float], bins: int) -> float:
-    """Equivalence ratio of two flows (Floyd et al. 2000, §4.1.1), at a time scale of so many bins.
+    """Equivalence ratio of two flows (Floyd et al. 2000, §4.1.1) at a time scale of ``bins`` bins.
 
-    The mean of min(a/b, b/a) over averages in which at least one sent; 1 is alike at every moment.
+    The mean of min(a/b, b/a) over averages in which at least one flow sent; 1 means always equal.
     """
     ratios = []
     for i in range(0, min(len(one), len(other)) - bins + 1, bins):
@@ -113,7 +113,7 @@ def equivalence(one: Sequence[float], other: Sequence[float], bins: int) -> floa
 def converged_s(
     times: Sequence[float], values: Sequence[float], target: float, band: float = 0.1
 ) -> float | None:
-    """From when on every value stays within target · (1 ± band); None if the last does not."""
+    """When all values from then on stay within target · (1 ± band); None if the last does not."""
     since = None
     for time, value in zip(times, values, strict=True):
         inside = abs(value - target) <= band * target
@@ -122,9 +122,9 @@ def converged_s(
 
 
 def active_throughput_bps(result: Result, flow: str, side: str = "from") -> float:
-    """Bits received, over the time from the first packet's arrival to the last's.
+    """Bits received, over the time from the first to the last packet arrival.
 
-    Beside ``throughput_bps``, which is over the window: two numbers that studies give one name.
+    Unlike ``throughput_bps``, which is over the window: studies use one name for both.
     """
     from talkspurt.metrics.packets import life
 
@@ -136,13 +136,13 @@ def active_throughput_bps(result: Result, flow: str, side: str = "from") -> floa
 
 
 def fair_shares(result: Result) -> dict[str, float]:
-    """What each direction of a flow would have if the links were shared fairly, in bit/s.
+    """The fair share of each direction of a flow, in bit/s.
 
-    Fair is max-min fair (Bertsekas and Gallager, Data Networks, 1992, §6.5.2), each flow taking
-    what it can get: none can have more but from another that has no more than it. On one bottleneck
-    that is its rate over the number of flows there. Rates are those of links at the run's start; a
-    flow over a cell, whose channel has no rate of its own, has none, nor takes from others; of
-    several paths the primary one counts.
+    Fair means max-min fair (Bertsekas and Gallager, Data Networks, 1992, §6.5.2), with unlimited
+    demand: no flow can gain except from another that has no more. On a single bottleneck this is
+    its rate over the number of flows. Rates are link rates at the run's start; a flow over a cell,
+    whose channel has no fixed rate, has no share and takes none from others; with several paths the
+    primary one counts.
     """
     rates: dict[str, float] = {}
     for link in result.topology["links"]:

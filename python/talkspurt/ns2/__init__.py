@@ -1,1 +1,1 @@
-"""The same experiment in ns-2.35: its script, its trace, and both simulators side by side."""
+"""The same experiment in ns-2.35: its script, its trace, and a comparison of both simulators."""

@@ -1,4 +1,4 @@
-"""What ``talkspurt export --to ns2-script`` and ``talkspurt crosscheck`` do."""
+"""Implements ``talkspurt export --to ns2-script`` and ``talkspurt crosscheck``."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def export(scenario: Path, *, out: Path | None, sets: list[str], seed: int | Non
 def crosscheck(
     scenario: Path, *, sets: list[str], seed: int | None, as_json: bool, trace: Path | None
 ) -> None:
-    """Run a scenario in both simulators and print what they measured."""
+    """Run a scenario in both simulators and print their measurements."""
     if trace is not None:
         _refuse_other(trace, rb"\A[-+rdhv] ", "trace of ns-2; choose another --trace")
     question = read(scenario, set=sets_of(sets), seed=seed)
@@ -51,7 +51,7 @@ def crosscheck(
 
 
 def _refuse_other(file: Path, like: bytes, what: str) -> None:
-    """Raise StoreError if a file is there that is no earlier one: notes, or a scenario."""
+    """Raise StoreError if an existing file is not an earlier output: notes, or a scenario."""
     if not file.is_file():
         return
     with file.open("rb") as there:

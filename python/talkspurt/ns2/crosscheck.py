@@ -1,7 +1,7 @@
-"""Runs a scenario here and in ns-2, and puts the measures side by side.
+"""Runs a scenario here and in ns-2, and compares the measurements.
 
-The trace goes through a pipe into its reader, so that it takes no room; only who wants to keep it
-has it on disk; its estimated length is printed first.
+The trace is piped to its reader and takes no disk space; it is written to disk only on request, and
+its estimated length is printed first.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ FLOW_MEASURES = (
 )  # fmt: skip
 LINK_MEASURES = ("sent_packets", "drops", "utilisation", "queue_mean_packets")
 LAST_WORDS = 2000
-"""Characters of ns-2's output that are shown when it fails."""
+"""Characters of ns-2's output shown if it fails."""
 SHOWN_LINES = 5
 """Lines of its other output that become notes."""
 ENDED = "ECN check failed"
-"""ns-2's DCCP prints this, resets the connection and lets the simulation go on without it."""
+"""ns-2's DCCP prints this, resets the connection and continues the simulation without it."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Row:
 
     @property
     def difference(self) -> float | None:
-        """Here less there."""
+        """Our value minus ns-2's."""
         return None if self.here is None or self.ns2 is None else self.here - self.ns2
 
     @property
@@ -57,7 +57,7 @@ class Row:
         return self.difference / self.ns2
 
     def to_json(self) -> dict[str, Any]:
-        """As ``--json`` writes it."""
+        """The row in ``--json`` output."""
         return {
             "name": self.name,
             "measure": self.measure,
@@ -70,7 +70,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Crosscheck:
-    """Both simulators side by side."""
+    """The comparison of both simulators."""
 
     title: str
     notes: list[str]
@@ -78,11 +78,11 @@ class Crosscheck:
     links: list[Row]
 
     def value(self, name: str, measure: str) -> Row:
-        """A row of a flow, or of a link."""
+        """A row of a flow or link."""
         return next(r for r in (*self.flows, *self.links) if (r.name, r.measure) == (name, measure))
 
     def to_json(self) -> dict[str, Any]:
-        """One document."""
+        """The JSON document."""
         return {
             "title": self.title,
             "notes": self.notes,
@@ -102,14 +102,15 @@ def crosscheck(
 
     Args:
         question: one run.
-        trace: where ns-2's trace is kept; nowhere unless told.
-        say: told how long the trace may become, where it is kept.
-        on_progress: told how far our own run is.
+        trace: file for ns-2's trace; not kept by default.
+        say: called with the estimated length of a kept trace.
+        on_progress: called with the progress of our run.
 
     Raises:
-        talkspurt.ScenarioError: with everything that ns-2 cannot express.
-        talkspurt.RunError: when there is no ns-2, no room for its trace, or when it or a
-            connection of its DCCP fails.
+        talkspurt.ScenarioError: with all features unsupported by ns-2.
+        talkspurt.RunError: if ns-2 or disk space for its trace is missing, or if ns-2 or one of its
+        DCCP
+            connections fails.
     """
     made = script.write(question)
     program = shutil.which("ns")
@@ -164,7 +165,7 @@ def _check_room(trace: Path, size: int, say: Callable[[str], None]) -> None:
 def _traced(
     program: str, text: str, keep: Path | None, notes: list[str]
 ) -> Iterator[Iterator[str]]:
-    """Lines of the trace while ns-2 writes them; its other output becomes notes, or an error."""
+    """Lines of the trace while ns-2 writes them; other output becomes notes, or an error."""
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="talkspurt-ns2-"))
         file, said = Path(folder) / "scenario.tcl", Path(folder) / "said"
@@ -188,7 +189,7 @@ def _traced(
 
 
 def _judge(code: int, words: str, notes: list[str]) -> None:
-    """Raise if the run was not whole: ns-2 exits with status 0 after many of its own failures."""
+    """Raise if the run was incomplete: ns-2 exits with status 0 after many failures."""
     lines = words.splitlines()
     last = words[-LAST_WORDS:]
     if code != 0:

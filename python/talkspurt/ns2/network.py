@@ -1,8 +1,8 @@
-"""Nodes, links with their queues, and routes, as ns-2 has them.
+"""Nodes, links with their queues, and routes in ns-2.
 
-ns-2 has one link from a node to another, so links are known by their ends. A ``DropTail`` of N
-holds N − 1 packets beside the one in transmission; losses on the medium come from an error model
-put behind the transmitter and the propagation, where they are here.
+ns-2 has one link between two nodes, so links are identified by their ends. A ``DropTail`` of N
+holds N − 1 packets besides the one in transmission; medium losses come from an error model after
+the transmitter and the propagation, as here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ MEDIUM = {
 
 @dataclass(frozen=True)
 class Wire:
-    """One direction of a link: its name here, the numbers of its nodes there."""
+    """One direction of a link: our name, ns-2's node numbers."""
 
     name: str
     ends: tuple[int, int]
@@ -88,7 +88,7 @@ def _direction(
     names: list[str],
     mtu: int,
 ) -> Wire:
-    """One direction; what it does not say for itself is as forward."""
+    """One direction; absent keys are as forward."""
     there = said.path.removesuffix(".back")
 
     def value(key: str) -> tuple[Any, str]:
@@ -116,7 +116,7 @@ def _direction(
 
 
 def _queue(tcl: Tcl, queue: Part, bits: int) -> tuple[str, int, tuple[str, Any, str]]:
-    """The settings of a queue; its kind, its limit there, and source_map that is."""
+    """The settings of a queue; its kind, its limit in ns-2, and the origin of the limit."""
     kind = queue.take("kind")
     if kind == "red":
         limit = _red(tcl, queue)
@@ -147,7 +147,7 @@ def _queue(tcl: Tcl, queue: Part, bits: int) -> tuple[str, int, tuple[str, Any, 
 def kind_droptail(
     limit: int, path: str, value: Any, words: str
 ) -> tuple[str, int, tuple[str, Any, str]]:
-    """What :func:`_queue` answers for a DropTail."""
+    """The result of :func:`_queue` for a DropTail."""
     return "DropTail", limit, (path, value, words)
 
 
@@ -159,7 +159,7 @@ RED: tuple[tuple[str, str, float, Callable[[Any], float]], ...] = (
     ("targetdelay_", "target_delay", 0.005, units.seconds),
     ("mean_pktsize_", "mean_packet", 500, units.size),
 )
-"""ns-2's variables, our keys, what ns-2 gets if the key is absent, and how it counts."""
+"""ns-2's variables, our keys, ns-2's value if the key is absent, and the conversion."""
 
 
 def _red(tcl: Tcl, queue: Part) -> int:
@@ -191,7 +191,7 @@ def _red(tcl: Tcl, queue: Part) -> int:
 
 
 def write_routes(tcl: Tcl, flows: list[dict[str, Any]], findings: Findings) -> None:
-    """The routes in use, each node's by destination."""
+    """The routes in use, per node by destination."""
     tcl.say("", "# Routes: those that the flows take here, and no others")
     hops: dict[tuple[str, str], tuple[str, str]] = {}
     for flow in flows:
@@ -225,4 +225,4 @@ proc lossy {from to probability} {
     $errors target [[$link link] target]
     [$link link] target $errors
 }"""
-"""A procedure that is written where some link loses packets."""
+"""A procedure included if a link loses packets."""

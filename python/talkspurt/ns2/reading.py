@@ -1,7 +1,7 @@
-"""A resolved scenario read key by key, so that nothing it says is passed over in silence.
+"""Reads a resolved scenario key by key, so that no setting is silently ignored.
 
-Whoever writes a part of the script takes the keys it understands. What is left when all are done is
-refused by name, and so is every value that ns-2 has no word for: all of them at once.
+Each part of the script writer takes the keys it supports. Keys left at the end are reported by
+name, and so are all values that ns-2 does not support, all at once.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from talkspurt.scenario import toml_value
 
 @dataclass
 class Findings:
-    """What was found on the way.
+    """Findings of the conversion.
 
     Attributes:
-        source_map: where the scenario says things.
-        problems: what ns-2 cannot express.
-        notes: what it leaves out or does otherwise, without being refused for it.
+        source_map: origin of the scenario's values.
+        problems: features unsupported by ns-2.
+        notes: differences that are no errors.
     """
 
     source_map: SourceMap
@@ -30,7 +30,7 @@ class Findings:
     notes: list[str] = field(default_factory=list)
 
     def refuse(self, path: str, why: str, hint: str | None = None) -> None:
-        """Name something that ns-2 cannot express, and what to set so that it can."""
+        """Report a feature unsupported by ns-2, with a suggested override."""
         written = self.source_map.written(path)
         problem: _core.Problem = {
             "file": self.source_map.file,
@@ -39,24 +39,24 @@ class Findings:
             "message": f"ns-2 cannot express it: {why}",
             "hint": hint.replace(path, written) if hint else None,
         }
-        # Both directions of a link come by the same key, and so do the flows of a count.
+        # Both directions of a link share a key, and so do the flows of a count.
         if problem not in self.problems:
             self.problems.append(problem)
 
     def note(self, words: str) -> None:
-        """Say something once."""
+        """Add a note, once."""
         if words not in self.notes:
             self.notes.append(words)
 
     def raise_if_any(self) -> None:
-        """Refuse the whole scenario, with every reason."""
+        """Raise ScenarioError with all problems."""
         if self.problems:
             words = "; ".join(f"{p['path']}: {p['message']}" for p in self.problems)
             raise _core.ScenarioError(words, self.problems)
 
 
 class Part:
-    """A table of the resolved scenario, of which keys are taken one by one."""
+    """A table of the resolved scenario, whose keys are taken one by one."""
 
     def __init__(self, table: dict[str, Any], path: str, findings: Findings) -> None:
         self.path = path
@@ -65,30 +65,30 @@ class Part:
         self._parts: list[Part] = []
 
     def take(self, key: str, default: Any = None) -> Any:
-        """A value, which counts as expressed from now on."""
+        """Take a value, which then counts as supported."""
         return self._left.pop(key, default)
 
     def names(self) -> list[str]:
-        """What nobody has taken yet."""
+        """The keys not yet taken."""
         return list(self._left)
 
     def peek(self, key: str) -> Any:
-        """A value that is still to be taken."""
+        """A value that has not been taken."""
         return self._left.get(key)
 
     def part(self, key: str) -> Part:
-        """A table in this table."""
+        """A nested table."""
         part = Part(self.take(key) or {}, self.at(key), self.findings)
         self._parts.append(part)
         return part
 
     def ignore(self, *keys: str) -> None:
-        """Take keys that make no difference to the packets."""
+        """Take keys that do not affect packets."""
         for key in keys:
             self.take(key)
 
     def must(self, key: str, wanted: Any, why: str, *, absent: bool = True) -> None:
-        """Take a key that ns-2 knows one value of; refuse every other."""
+        """Take a key for which ns-2 supports a single value; report any other."""
         value = self.take(key)
         if value == wanted or (value is None and absent):
             return
@@ -96,7 +96,7 @@ class Part:
         self.findings.refuse(self.at(key), why, hint)
 
     def refuse(self, key: str, why: str, hint: str | None = None) -> None:
-        """Take a key and refuse what it says."""
+        """Take a key and report its value as unsupported."""
         self.take(key)
         self.findings.refuse(self.at(key), why, hint)
 
@@ -105,7 +105,7 @@ class Part:
         return f"{self.path}.{key}" if self.path else key
 
     def rest(self) -> None:
-        """Refuse what nobody took."""
+        """Report the keys not taken."""
         for part in self._parts:
             part.rest()
         for key, value in self._left.items():

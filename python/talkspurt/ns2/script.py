@@ -1,7 +1,7 @@
 """A scenario as a Tcl script for ns-2.35.
 
-Every line says which line of the scenario it comes from. What ns-2 cannot express is refused by
-name, all at once. What makes no difference to packets, or a known one, is said in the head.
+Every line names the scenario line it comes from. Unsupported features are reported by name, all at
+once. Settings with no effect on packets, or a known one, are listed in the header.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from talkspurt.resolved import Quantity, values
 from talkspurt.scenario import Question
 
 BYTES_A_HOP = 190
-"""Three lines of trace."""
+"""Bytes of three trace lines."""
 END = "talkspurt: the run is complete"
-"""What the script prints when it has come to its end, whatever ns-2's exit status is."""
+"""Printed when the script completes, independent of ns-2's exit status."""
 
 
 @dataclass(frozen=True)
 class Way:
-    """One direction of a flow as a trace knows it: named here, numbered there."""
+    """One direction of a flow in a trace: our name, ns-2's numbers."""
 
     name: str
     number: int
@@ -39,15 +39,15 @@ class Way:
 
 @dataclass(frozen=True)
 class Script:
-    """A script and what is needed to read its trace.
+    """A script and the data needed to read its trace.
 
     Attributes:
         text: the Tcl.
-        notes: what ns-2 leaves out or does otherwise.
-        ways: directions of flows that carry data.
+        notes: differences from our simulation.
+        ways: directions of flows with data.
         wires: directions of links.
-        window_s: the window of measurement.
-        trace_bytes: about how long the trace may become.
+        window_s: the measure window.
+        trace_bytes: estimated length of the trace.
     """
 
     text: str
@@ -62,7 +62,7 @@ def write(question: Question) -> Script:
     """The script of a scenario.
 
     Raises:
-        talkspurt.ScenarioError: with everything that ns-2 cannot express.
+        talkspurt.ScenarioError: with all features unsupported by ns-2.
     """
     findings = Findings(SourceMap(question))
     plan = question.plan
@@ -175,7 +175,7 @@ class _Writer:
         self, part: Part, name: str, letters: tuple[str, str], agents: transport.Agents,
         ends: tuple[str, str], number_: int,
     ) -> None:  # fmt: skip
-        """An agent that sends and the one it sends to."""
+        """A sending agent and its receiver."""
         tcl = self.body
         for letter, agent, end, settings in (
             (letters[0], agents.caller, ends[0], agents.here),
@@ -190,7 +190,7 @@ class _Writer:
         tcl.say(f"$ns connect ${letters[0]}({name}) ${letters[1]}({name})")
 
     def _fits(self, part: Part, name: str, packet_bytes: int) -> None:
-        """Refuse packets that a link here would not take: there is no such limit in ns-2."""
+        """Report packets that exceed a link's MTU: ns-2 has no such limit."""
         flow = self.flows[name]
         for way in (flow["routes"][0], flow["back"][0]):
             for at, onward in itertools.pairwise(way):
@@ -237,7 +237,7 @@ class _Writer:
         )  # fmt: skip
 
     def _hops(self, wires: list[Wire]) -> float:
-        """How many packets may cross links: sources as they send, bulk as links let it."""
+        """Estimated packet hops: sources at their rates, bulk as links permit."""
         total = sum(hops for _, hops in self.rates if hops >= 0)
         rates = {wire.ends: wire.rate_bps for wire in wires}
         seen: set[tuple[tuple[int, int], ...]] = set()
@@ -277,7 +277,7 @@ class _Writer:
             "set rng [new RNG]",
         )
         # The numbers of ns-2's seed k are k times those of seed 1, modulo 1, and the first of seed
-        # 1 is 0.0003: under a small k the first packet is lost wherever the loss is above 0.0003 k.
+        # 1 is 0.0003: under a small k the first packet is lost if the loss ratio exceeds 0.0003 k.
         spread = hashlib.sha256(str(self.question.plan.seed(0)).encode()).digest()
         seed = int.from_bytes(spread[:4], "big") % 2147483646 + 1
         tcl.add(f"$rng seed {seed}", "seed", self.seed, "small seeds give ns-2 similar streams")
@@ -307,17 +307,16 @@ class _Writer:
 
 
 def trace_name(name: str) -> str:
-    """The file of the trace, in the folder where ns-2 runs.
+    """The trace's file name, in the folder where ns-2 runs.
 
-    Without a folder before it, Tcl's `open` would run a name that begins with ``|`` as a command,
-    and take one that begins with ``~`` for somebody's home. Tcl 8.6 has no characters beyond the
-    basic plane.
+    Without a folder prefix, Tcl's `open` would execute a name starting with ``|`` as a command and
+    expand ``~`` to a home folder. Tcl 8.6 has no characters beyond the basic plane.
     """
     return "./" + "".join(c if ord(c) < 0x10000 else "_" for c in name) + ".tr"
 
 
 def size_text(size: float) -> str:
-    """Bytes for people."""
+    """A byte count in readable units."""
     for unit in ("B", "kB", "MB"):
         if size < 1000:
             return f"{size:.3g} {unit}"

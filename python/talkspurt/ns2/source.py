@@ -1,8 +1,8 @@
-"""Sources: when units of data are handed to an agent, and how many bytes each has there.
+"""Sources: when units of data are handed to an agent, and their lengths there.
 
-A unit is complete at the end of its interval and leaves then, as here; ns-2's own generators send
-at the beginning of an interval, so they are started an interval later. Noise and silences are drawn
-by a few lines of Tcl that follow ours; the numbers drawn are others.
+A unit is complete and sent at the end of its interval, as here; ns-2's own generators send at the
+beginning, so they are started one interval later. Noise and silences are drawn by a few lines of
+Tcl that mirror our code, from different random numbers.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ SPREAD = "this script draws exponential lengths only"
 
 @dataclass(frozen=True)
 class Source:
-    """What a source sends, as far as agents and estimates need to know.
+    """Parameters of a source that agents and estimates need.
 
     Attributes:
         part: the table it was read from.
         kind: as in the scenario.
-        payload_bytes: of a unit; 0 for bulk without a size of its own.
-        rtp_bytes: of RTP's header before each unit.
-        interval_s: from unit to unit; 0 for bulk.
-        first_s: from the opening to the end of the first unit.
-        noise_s: bound of the noise.
-        units: how many there can be at most, after which a recording has ended.
-        pauses_s: means of talk and silence.
-        total_bytes: of bulk, if it ends.
+        payload_bytes: per unit; 0 for bulk without a fixed size.
+        rtp_bytes: RTP header before each unit.
+        interval_s: between units; 0 for bulk.
+        first_s: from the start to the end of the first unit.
+        noise_s: upper bound of the noise.
+        units: maximum number, after which a recording has ended.
+        pauses_s: mean durations of talk and silence.
+        total_bytes: for bulk, if limited.
     """
 
     part: Part
@@ -51,7 +51,7 @@ class Source:
 
 
 def read(part: Part, speech: dict[str, Any] | None) -> Source:
-    """A source of the resolved scenario; ``speech`` is what the topology says of its packets."""
+    """A source of the resolved scenario; ``speech`` is the topology's entry for its packets."""
     kind = part.take("kind")
     if kind == "bulk":
         packet, total = part.take("packet"), part.take("total")
@@ -66,7 +66,7 @@ def read(part: Part, speech: dict[str, Any] | None) -> Source:
     noise = units.seconds(part.take("noise"))
     if speech is None:
         size, rate = units.size(part.take("packet")), units.bits(part.take("rate"))
-        # A whole number of nanoseconds, rounded up, as here.
+        # Integer nanoseconds, rounded up, as here.
         interval = -(-size * 8 * 1_000_000_000 // rate) / 1e9
         pauses = None
         if kind == "on_off":
@@ -105,7 +105,7 @@ def _units(file: str, interval: float) -> int:
 
 
 def write(tcl: Tcl, source: Source, name: str, agent: str, unit: int, stop: float) -> None:
-    """An application on an agent that hands it units of so many bytes, from ``$t(name)`` on."""
+    """An application that hands an agent units of ``unit`` bytes, from ``$t(name)`` on."""
     part, app = source.part, f"$s({name})"
     if source.kind == "bulk":
         tcl.add(f"set s({name}) [new Application/FTP]", part.at("kind"), "bulk")
@@ -183,4 +183,4 @@ proc leave {name} {
     incr u(slot)
     plan $name
 }"""
-"""Procedures that are written where some source has noise or silences."""
+"""Procedures included if a source has noise or silences."""

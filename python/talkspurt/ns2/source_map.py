@@ -1,4 +1,4 @@
-"""Where a value of the resolved scenario was given: in which line, by ``--set``, or by default."""
+"""The origin of resolved values: a line, ``--set``, or the default."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SourceMap:
         self.lines = dict(_core.lines(question.text))
 
     def written(self, path: str) -> str:
-        """The path as the scenario has it: ``flows.voip`` for each flow of its ``count``."""
+        """The path as written: ``flows.voip`` for each flow of its ``count``."""
         words = path.split(".")
         if len(words) > 1 and words[0] == "flows":
             group = words[1].rpartition("-")[0]
@@ -26,7 +26,7 @@ class SourceMap:
         return path
 
     def line(self, path: str) -> int | None:
-        """The line that gives a value, or the innermost table it belongs to."""
+        """The line that sets a value, or the innermost table that contains it."""
         words = self.written(path).split(".")
         for n in range(len(words), 0, -1):
             if (line := self.lines.get(".".join(words[:n]))) is not None:
@@ -34,7 +34,7 @@ class SourceMap:
         return None
 
     def place(self, path: str) -> str:
-        """The same in words."""
+        """The origin as text."""
         words = self.written(path).split(".")
         if any(_meets(given.split("."), words) for given in self.sets):
             return "--set"

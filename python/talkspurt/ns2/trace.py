@@ -1,9 +1,8 @@
-"""What a trace of ns-2 says, by the formulas of the flows' and links' tables here.
+"""Measures from an ns-2 trace, by the formulas of our flow and link tables.
 
-A line is an event (``+`` enters a queue, ``-`` leaves it, ``r`` arrived, ``d`` dropped), its time,
-the link's two nodes, kind and length of the packet, flags, flow, addresses, a number of the
-protocol and the packet's own. Lines are read as they come; what is kept is one entry for each
-packet under way.
+A line is an event (``+`` enqueued, ``-`` dequeued, ``r`` received, ``d`` dropped), its time, the
+link's two nodes, type and length of the packet, flags, flow, addresses, a protocol number and the
+packet's ID. Lines are processed as they arrive; one entry is kept per packet in flight.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ ALWAYS_DATA = {"udp", "cbr", "exp", "tcpFriend", "DCCP_Data", "DCCP_DataAck"}
 
 
 ON_THE_WAY_S = 2.0
-"""How long the Ack of a handshake may be on its way."""
+"""Maximum travel time of the Ack of a handshake."""
 
 
 @dataclass
 class Connection:
-    """What the trace says about the state of one of ns-2's DCCP connections.
+    """State of one of ns-2's DCCP connections, as seen in the trace.
 
-    Its client sends DCCP-Data at once, and one Ack to complete the handshake, never a second. Its
-    server ignores DCCP-Data until that Ack arrives and resets the connection after 75 s
-    (dccp.cc, `DCCP_STATE_RESPOND`); by RFC 4340 8.1.5 the client would go on acknowledging.
+    Its client sends DCCP-Data at once, and a single Ack to complete the handshake. Its server
+    ignores DCCP-Data until that Ack arrives and resets the connection after 75 s (dccp.cc,
+    `DCCP_STATE_RESPOND`); by RFC 4340 8.1.5 the client would continue to acknowledge.
     """
 
     server: str = ""
@@ -39,7 +38,7 @@ class Connection:
     first_data_s: float = math.inf
 
     def see(self, kind: str, event: str, now: float, source: str, here: str, there: str) -> None:
-        """Take in a line of the trace."""
+        """Process a line of the trace."""
         if event == "+" and source == here:
             self.server = source if kind == "DCCP_Response" else self.server
             if kind == "DCCP_Data":
@@ -50,7 +49,7 @@ class Connection:
             self.open |= kind in ("DCCP_Ack", "DCCP_DataAck")
 
     def fault(self, end: float) -> str | None:
-        """Why what it carried until now cannot be compared, if so."""
+        """Why its data so far cannot be compared, if so."""
         if self.server and not self.open and end - self.first_data_s > ON_THE_WAY_S:
             return "the Ack of the handshake was lost, and its server ignores all data"
         return "a connection was reset that nobody had closed" if self.reset else None
@@ -68,7 +67,7 @@ class FlowCount:
     delays_s: array[float] = field(default_factory=lambda: array("d"))
 
     def row(self, window_s: float) -> dict[str, float | None]:
-        """The measures, named as in the table of flows."""
+        """The measures, named as in the flows table."""
         delays = sorted(self.delays_s)
         return {
             "sent_packets": self.sent_packets,
@@ -96,7 +95,7 @@ class LinkCount:
     waiting: dict[str, float] = field(default_factory=dict)
 
     def row(self, begin: float, end: float) -> dict[str, float | None]:
-        """The measures, named as in the table of links."""
+        """The measures, named as in the links table."""
         window = end - begin
         for entered in self.waiting.values():
             self.area += max(0.0, end - max(begin, entered))
@@ -110,12 +109,12 @@ class LinkCount:
 
 
 def quantile(ascending: list[float], share: float) -> float:
-    """The nearest-rank quantile, as in the table of flows."""
+    """The nearest-rank quantile, as in the flows table."""
     return ascending[max(0, math.ceil(share * len(ascending)) - 1)]
 
 
 class Reader:
-    """Counts while the trace goes by."""
+    """Counts the events of a trace."""
 
     def __init__(
         self, ways: Iterable[Way], wires: Iterable[Wire], window_s: tuple[float, float]
@@ -124,7 +123,7 @@ class Reader:
         self.begin, self.end = window_s
         self.flows = {way.name: FlowCount() for way in ways}
         self.links = {wire.name: LinkCount(wire.rate_bps) for wire in wires}
-        # A flow's two directions differ by where their packets come from.
+        # A flow's two directions differ in the packets' source.
         self._ways = {
             (str(way.number), str(way.ends[0])): (self.flows[way.name], str(way.ends[1]))
             for way in ways
@@ -139,12 +138,12 @@ class Reader:
         self.now = 0.0
 
     def read(self, lines: Iterable[str]) -> None:
-        """Count all these lines."""
+        """Process all these lines."""
         for line in lines:
             self._line(line.split())
 
     def faults(self) -> list[str]:
-        """Flows whose connection failed through a fault of ns-2's, and the fault."""
+        """Flows whose connection failed through a fault in ns-2, with the fault."""
         found = {self._names[n]: seen.fault(self.end) for n, seen in self._connections.items()}
         return [f"{name}: {fault}" for name, fault in found.items() if fault]
 
@@ -152,7 +151,7 @@ class Reader:
         event, time, here, there, kind, length, flags, flow, source = words[:9]
         uid = words[12] if kind == "sctp" else words[11]
         if kind == "sctp":
-            # A line for each chunk of a packet.
+            # One line per chunk of a packet.
             same, self._last = self._last == (event, time, uid), (event, time, uid)
             if same:
                 return
@@ -204,5 +203,5 @@ class Reader:
 
 def _is_data(kind: str, flags: str, words: list[str]) -> bool:
     if kind == "tcp":
-        return words[10] != "0"  # which is the SYN
+        return words[10] != "0"  # the SYN
     return kind in ALWAYS_DATA or (kind == "sctp" and flags.endswith("D"))

@@ -1,7 +1,7 @@
-"""Agents: which one carries a flow in ns-2, and what each knob is called there.
+"""Agents: ns-2's agent for each transport, and its parameter names.
 
-Knobs that make no difference to packets are passed over; those that ns-2 has one value of must have
-that value. What ns-2.35 does was read off its traces and its agents' variables.
+Parameters without effect on packets are skipped; those with a single value in ns-2 must have that
+value. The behaviour of ns-2.35 was determined from its traces and its agents' variables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from talkspurt.ns2.tcl import number
 from talkspurt.scenario import toml_value
 
 Setting = tuple[str, str, str, Any]
-"""A variable of an agent, its value, the scenario's path and value it comes from."""
+"""A variable of an agent, its value, and the scenario path and value it comes from."""
 
 IP_BYTES = {"v4": 20, "v6": 40}
 
@@ -27,17 +27,17 @@ class Agents:
     """The two ends of a flow.
 
     Attributes:
-        caller: class of the agent that opens.
-        callee: class of the one that answers.
+        caller: class of the opening agent.
+        callee: class of the answering agent.
         here: settings of the caller.
         there: settings of the callee.
-        unit_bytes: what an application hands over for each unit of each direction.
-        at_start: commands to the caller when the flow begins.
-        listens: whether the callee has to be told to listen.
+        unit_bytes: what an application sends per unit, for each direction.
+        at_start: commands to the caller at the start of the flow.
+        listens: whether the callee needs a listen command.
         packet_bytes: the longest IP packet.
-        greedy: whether the caller itself sends without an application.
-        pairs: two if each direction has a pair of agents of its own.
-        acks: how many packets come back for each that goes, for the estimate of the trace.
+        greedy: whether the caller sends without an application.
+        pairs: two if each direction has its own pair of agents.
+        acks: packets returned per packet sent, to estimate the trace length.
     """
 
     caller: str
@@ -55,7 +55,7 @@ class Agents:
 
 @dataclass(frozen=True)
 class Flow:
-    """What the functions below need to know of a flow."""
+    """Properties of a flow that the functions below need."""
 
     part: Part
     transport: Part
@@ -65,12 +65,12 @@ class Flow:
     marks: bool
 
     def set(self, name: str, value: float | str, key: str, said: Any) -> Setting:
-        """A variable that a knob of the transport sets."""
+        """A variable set from a transport parameter."""
         shown = value if isinstance(value, str) else number(value)
         return name, shown, self.transport.at(key), said
 
     def must_count_as_ns2(self) -> None:
-        """Refuse packets whose lengths cannot be set in ns-2."""
+        """Report packets whose lengths cannot be set in ns-2."""
         if self.sizing != "ns2":
             path = self.part.at("sizing")
             self.part.findings.refuse(
@@ -99,9 +99,9 @@ def _udp(flow: Flow) -> Agents:
         unit = [source.payload_bytes + source.rtp_bytes + headers for source in flow.sources]
     path, said = flow.part.at("sizing"), flow.sizing
     agents = Agents("UDP", "Null", unit, packet_bytes=max(unit), acks=0.0)
-    # Longer units would be cut.
+    # Longer units would be split.
     agents.here.append(("packetSize_", str(max(unit)), path, said))
-    # An agent that has an application of its own ends the run when it receives.
+    # An agent with its own application aborts the run when it receives.
     agents.pairs = len(flow.sources)
     return agents
 
@@ -113,7 +113,7 @@ TCP = {
     "sack": ("TCP/Sack1", "sack"),
 }
 FRAMING_BYTES = 2
-"""RFC 4571's length before each packet of media."""
+"""RFC 4571's length field before each media packet."""
 
 
 def _tcp(flow: Flow) -> Agents:
@@ -127,7 +127,7 @@ def _tcp(flow: Flow) -> Agents:
     knobs.must("pacing", False, "its windows send at once")
     knobs.must("nagle", False, "its segments are never held back")
     knobs.must("notsent_lowat", None, "its agents take all that comes")
-    # Its own, which `window_rule = "ns2"` is; beside RFC 5681's it differs where losses are random.
+    # Its own rule (`window_rule = "ns2"`); it differs from RFC 5681's if losses are random.
     knobs.take("window_rule")
     f_rto = knobs.take("f_rto")
     if f_rto or (f_rto is None and controller == "sack"):
@@ -143,7 +143,7 @@ def _tcp(flow: Flow) -> Agents:
         flow.part.refuse("reverse", "data goes one way over its TCP agents")
     mss, message = knobs.take("mss"), _framed(flow.sources[0])
     stamps = bool(knobs.take("timestamps"))
-    # What options take of a segment.
+    # Bytes of options in a segment.
     options = 12 if stamps else 0
     segment = units.size(mss) - options
     if flow.sources[0].kind != "bulk" and segment != message:
@@ -156,7 +156,7 @@ def _tcp(flow: Flow) -> Agents:
         )
     delayed, sack = knobs.take("delayed_ack"), controller == "sack"
     ack_delay = knobs.take("ack_delay")
-    # Of bulk data as much is on its way as the narrower of the buffers holds.
+    # Bulk data in flight is limited by the smaller buffer.
     buffers = {key: knobs.take(key) for key in ("receive_buffer", "send_buffer")}
     narrow = min(
         (key for key, said in buffers.items() if said), key=lambda k: units.size(buffers[k])
@@ -200,11 +200,11 @@ def _tcp(flow: Flow) -> Agents:
 
 
 USUAL_BUFFER = 4_000_000
-"""A send buffer that nothing here ever fills."""
+"""A send buffer that never fills here."""
 
 
 def _must_take_all(knobs: Part) -> None:
-    """Refuse a send buffer that may be full: ns-2 has none."""
+    """Report a send buffer that may fill: ns-2 has none."""
     said = knobs.take("send_buffer")
     if units.size(said) < USUAL_BUFFER:
         path = knobs.at("send_buffer")
@@ -276,7 +276,7 @@ def _sctp(flow: Flow) -> Agents:
         value = knobs.take(here)
         both.append(flow.set(there, turned(value), here, value))
     window, threshold = knobs.take("initial_window"), knobs.take("initial_ssthresh")
-    # RFC 9260 7.2.1; there in packets of the largest chunk.
+    # RFC 9260 7.2.1; in ns-2 counted in packets of the largest chunk.
     bytes_ = units.size(window) if window else min(4 * largest, max(2 * largest, 4404))
     if bytes_ % largest and window:
         findings.refuse(
@@ -345,10 +345,10 @@ def _dccp(flow: Flow) -> Agents:
 
 
 def _ecn(flow: Flow) -> list[Setting]:
-    """ECN of both of an agent's halves.
+    """ECN in both halves of an agent.
 
-    Off where no queue marks: the packets are the same, and its sender cannot reset the connection
-    because its sum of ECN nonces is not the receiver's, which happens after many losses at once.
+    Off if no queue marks: the packets are the same, and the sender cannot reset the connection over
+    mismatched ECN nonce sums, as happens after many simultaneous losses.
     """
     ecn, path = flow.transport.take("ecn"), flow.transport.at("ecn")
     value = (str(int(ecn is not False)), path, ecn)
@@ -358,7 +358,7 @@ def _ecn(flow: Flow) -> list[Setting]:
 
 
 def _knobs(part: Part, names: dict[str, tuple[str, Callable[[Any], float]]]) -> list[Setting]:
-    """Settings from those knobs that the scenario gives."""
+    """Settings from the parameters that the scenario sets."""
     given = []
     for here, (there, turned) in names.items():
         value = part.take(here)

@@ -1,9 +1,9 @@
-"""The catalogue of metrics: what each is, its unit, its formula and where that is from.
+"""The metric catalogue: meaning, unit, formula and source of each metric.
 
-The report, the documentation, the figures, the tables on the terminal and ``talkspurt metrics`` all
-read it from here, so that a metric has one name and is explained once, in the same words.
-The columns of the tables that every run has come from the engine, which defines each beside its
-column; ``computed`` holds what is computed from these tables when asked for.
+The report, the documentation, the figures, the terminal tables and ``talkspurt metrics`` all read
+it, so that each metric has one name and one explanation. Columns of the tables in every run come
+from the engine, which defines each next to its column; ``computed`` lists the metrics computed from
+these tables on request.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ LINKS = tuple(one for one in COLUMNS if one.table == "links")
 GAUGES = tuple(one for one in COLUMNS if one.table == "gauges")
 ALL: tuple[Metric, ...] = (*COLUMNS, *COMPUTED)
 
-# Of a name that columns of flows and of links share, the flows'.
+# If flows and links share a column name, that of flows.
 _COLUMNS = {column.name: column for column in reversed(COLUMNS)}
 
 
 def metric(name: str, *, of_links: bool = False) -> Metric:
-    """The metric of this name, or with this letter in the study of voice over transports.
+    """The metric with this name, or with this letter in the study of voice over transports.
 
-    Where several have one name, that which is computed comes first, then columns of flows, of
-    links, and gauges; ``links.sent_packets`` or ``gauges.loss_event_rate`` says which.
+    If several share a name, the order is: computed metrics, columns of flows, columns of links,
+    gauges; ``links.sent_packets`` or ``gauges.loss_event_rate`` selects one.
 
     Args:
-        name: name, name with its table's, or letter.
-        of_links: whether of one name that of links is meant.
+        name: name, optionally with its table's, or letter.
+        of_links: whether to prefer the metric of links.
 
     Raises:
-        KeyError: when there is none; names the nearest.
+        KeyError: if there is none; suggests the nearest name.
     """
     import difflib
 
@@ -62,7 +62,7 @@ def column(name: str) -> Column:
     """The column of this name that every run has.
 
     Raises:
-        KeyError: when there is none; says what the name is, or names the nearest.
+        KeyError: if there is none; states what the name is, or suggests the nearest.
     """
     if name not in _COLUMNS:
         one = metric(name)
@@ -71,10 +71,10 @@ def column(name: str) -> Column:
 
 
 def of_a_flow(name: str) -> Metric:
-    """The metric of this name that is one number of each flow, as a study's summary has them.
+    """The metric with this name that is one number per flow, as in a study's summary.
 
     Raises:
-        KeyError: when there is none; says what else the name is, or names the nearest.
+        KeyError: if there is none; states what else the name is, or suggests the nearest.
     """
     numbers: list[Metric] = [*FLOWS, *(one for one in COMPUTED if one.shape == "flows")]
     for number in numbers:

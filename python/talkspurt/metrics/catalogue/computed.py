@@ -1,8 +1,8 @@
-"""What is computed when asked for: name, shape, unit, formula and source.
+"""Metrics computed on request: name, shape, unit, formula and source.
 
-The metrics of the study of voice over transports that this laboratory grew from (its list, a to bb)
-are cross-plots: each names two columns of one table. Others are numbers of flows, or what flows,
-links and calls did over time. ``talkspurt.metrics.computing`` computes them.
+The metrics of the original study of voice over transports (its list, a to bb) are cross-plots: each
+names two columns of one table. Others are numbers per flow, or time series of flows, links and
+calls. ``talkspurt.metrics.computing`` computes them.
 """
 
 from __future__ import annotations

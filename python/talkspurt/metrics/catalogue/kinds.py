@@ -1,4 +1,4 @@
-"""What a metric is: a column that every run has, or something that is computed when asked for."""
+"""Kinds of metrics: a column present in every run, or a value computed on request."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class Column:
     """A metric that the engine computes in every run.
 
     Attributes:
-        name: column in the table; in ``gauges`` the word in its column ``gauge``.
+        name: column in the table; for ``gauges``, the value in its column ``gauge``.
         table: the table it is in.
-        label: what a person calls it.
+        label: display name.
         unit: unit of the stored number ("1" for a plain ratio or score).
         shown_unit: unit it is shown in.
         scale: shown value = stored value times this.
         digits: digits after the point when shown.
-        meaning: what it says, in a sentence or two.
+        meaning: its meaning, in a sentence or two.
         formula: how it is computed.
         source: where the definition comes from.
-        better: which way is good.
-        least: the least it can be, in the stored unit.
-        most: the most it can be.
+        better: which direction is good.
+        least: its minimum, in the stored unit.
+        most: its maximum.
     """
 
     name: str
@@ -47,56 +47,57 @@ class Column:
     most: float = math.inf
 
     def show(self, value: float | None, *, unit: bool = False) -> str:
-        """The value as text in the shown unit; a dash where there is none."""
+        """The value as text in the shown unit; a dash if there is none."""
         if value is None or not math.isfinite(value):
             return "–"
-        # Adding zero after rounding makes −0.00 what it is.
+        # Adding zero after rounding turns −0.00 into 0.00.
         rounded = round(value * self.scale, self.digits) + 0.0
         text = f"{rounded:,.{self.digits}f}".replace(",", "\u202f").replace("-", "−")
         return f"{text} {self.shown_unit}".rstrip() if unit else text
 
     @property
     def anchor(self) -> str:
-        """What its explanation is found by on a page; links and flows have columns of one name."""
+        """The anchor of its explanation on a page; links and flows share column names."""
         return f"m-link-{self.name}" if self.table == "links" else f"m-{self.name}"
 
     @property
     def full_name(self) -> str:
-        """Its name with its table's, which distinguishes it from others of the same name."""
+        """Its name with its table's, unique among metrics with the same name."""
         return f"{self.table}.{self.name}"
 
     @property
     def names(self) -> frozenset[str]:
-        """What it is asked for by."""
+        """The names it can be requested by."""
         return frozenset({self.name, self.full_name})
 
     @property
     def of_links(self) -> bool:
-        """Whether it is of links in the place of flows."""
+        """Whether it is a metric of links rather than flows."""
         return self.table == "links"
 
     @property
     def has_bins(self) -> bool:
-        """Whether it is counted in bins of time, whose width may be chosen."""
+        """Whether it is counted in time bins of selectable width."""
         return False
 
 
 @dataclass(frozen=True)
 class Computed:
-    """A metric that is computed from a run's tables when somebody asks for it.
+    """A metric computed from a run's tables on request.
 
     Attributes:
-        name: what it is asked for by.
-        shape: the table it comes in: a row for each packet, bin of time, length or loss event of
-            the packet table; for each bin of the time series of a flow or link; for each window of
-            a call; for each time scale; for each flow.
-        x: column along the figure, empty for a number of a flow.
-        y: column up the figure.
+        name: its name in requests.
+        shape: the table it is returned in: a row per packet, time bin, length or loss event of the
+            packet table; per bin of the time series of a flow or link; per window of a call; per
+            time
+            scale; per flow.
+        x: column of the x axis, empty for a number of a flow.
+        y: column of the y axis.
         unit: unit of ``y``.
         formula: how it is computed.
         source: where the definition comes from.
-        study: its letter in the list of the study of voice over transports, if it has one.
-        bin_s: width of a bin in seconds, unless another is asked for.
+        study: its letter in the list of the study of voice over transports, if any.
+        bin_s: default bin width in seconds.
     """
 
     name: str
@@ -116,7 +117,7 @@ class Computed:
 
     @property
     def names(self) -> frozenset[str]:
-        """What it is asked for by."""
+        """The names it can be requested by."""
         return frozenset({self.name, self.study} - {""})
 
     @property
@@ -131,13 +132,13 @@ class Computed:
 
     @property
     def of_links(self) -> bool:
-        """Whether it is of links in the place of flows."""
+        """Whether it is a metric of links rather than flows."""
         return self.shape == "links"
 
     @property
     def has_bins(self) -> bool:
-        """Whether it is counted in bins of time, whose width may be chosen."""
-        # Of what is known by size only the greatest rate is that of a bin.
+        """Whether it is counted in time bins of selectable width."""
+        # Of the metrics by size, only the maximum rate uses bins.
         over_time = self.shape in ("over_time", "series", "links", "calls")
         return over_time or self.y == "sent_max_bps"
 
