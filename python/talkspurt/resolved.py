@@ -1,8 +1,8 @@
-"""The values of a resolved scenario, as Rust reads them; nothing is parsed here.
+"""The values of a resolved scenario, parsed by Rust.
 
-A resolved scenario is TOML in which every default is written out. :func:`values` gives it as dicts
-and lists in which each quantity is a :class:`Quantity`: a number of seconds, bit/s or bytes that
-remembers its text.
+A resolved scenario is TOML with every default written out. :func:`values` returns it as dicts and
+lists in which each quantity is a :class:`Quantity`: a number of seconds, bit/s or bytes with its
+original text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Quantity(float):
     """A number of seconds, bit/s or bytes.
 
     Attributes:
-        text: as the scenario has it, such as ``20ms``; ``str()`` gives it, too.
+        text: as written, such as ``20ms``; also returned by ``str()``.
         unit: ``s``, ``bit/s`` or ``B``.
     """
 
@@ -40,13 +40,13 @@ class Quantity(float):
 
 
 def values(text: str) -> dict[str, Any]:
-    """A resolved scenario's values; the dict is the caller's own."""
+    """A resolved scenario's values; the dict is owned by the caller."""
     found: dict[str, Any] = json.loads(_values(text), object_hook=_quantity)
     return found
 
 
 def plain(value: Any) -> Any:
-    """The same with quantities as texts, as the scenario has them."""
+    """The same with quantities as written."""
     if isinstance(value, Quantity):
         return value.text
     if isinstance(value, dict):

@@ -1,8 +1,8 @@
-"""The packets of a excerpt of the run as the page's animation takes them.
+"""The packets of an excerpt of the run, as data for the page's animation.
 
-Nothing is recorded for it: a run is its scenario and its seed, and is done again as far as the
-excerpt's end (``record.animation``). The page gets one row for each packet and link, in columns of
-numbers, and the lanes on which they move: a lane for each direction between two nodes drawn.
+Nothing is recorded for it: a run is determined by its scenario and seed, and is repeated up to the
+excerpt's end (``record.animation``). The page gets one row per packet and link, as columns of
+numbers, and the lanes of the packets: one per direction between two drawn nodes.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
 
 WIDTH = 940.0
-"""Networks of few columns are drawn so wide, so that packets have room to move."""
+"""Minimum width of the picture, so that packets have space to move."""
 STACK = 56.0
-"""Room for a queue beside its link."""
+"""Space for a queue next to its link."""
 STEP = 4.0
-"""Height of a packet that waits, where there is room for all."""
+"""Height of a queued packet, if there is space for all."""
 CLEAR = 20.0
-"""From the end of a node's name to the middle of a queue; names may be a tenth wider than said."""
+"""From the end of a node's name to a queue's middle; names may be 10 % wider than estimated."""
 ABOVE, BELOW = 36.0, 20.0
-"""Room for a node and its name."""
+"""Space for a node and its name."""
 NEVER = 2**32 - 1
 MOST_NAMES = 3
 
 
 @dataclass(frozen=True)
 class World:
-    """One of the networks that share nothing.
+    """One of several disjoint networks.
 
     Attributes:
-        words: what it is called, by the flows in it.
-        ground: its picture, on which packets are drawn.
+        words: its title, from its flows.
+        ground: its picture, the background for packets.
         drops: packets dropped in it during the excerpt.
-        hops: packets in it, counted on each link.
+        hops: its packets, counted on each link.
     """
 
     words: str
@@ -60,13 +60,13 @@ class World:
 
 @dataclass(frozen=True)
 class Animation:
-    """What the page needs.
+    """The data for the page.
 
     Attributes:
         worlds: the networks with traffic.
-        first: which of them is shown first: the one with the most drops.
-        lead: what excerpt it is, and why this one.
-        data: what the script needs.
+        first: index of the initial one: that with the most drops.
+        lead: which excerpt it is, and why.
+        data: the script's input.
     """
 
     worlds: tuple[World, ...]
@@ -76,12 +76,12 @@ class Animation:
 
     @property
     def size(self) -> int:
-        """How many characters it takes of the page, roughly."""
+        """Its approximate number of characters in the page."""
         return sum(len(part) for part in self.data.values() if isinstance(part, str))
 
 
 def animation(result: Result, picture: Picture | None) -> Animation | str:
-    """The animation, or why there is none: nothing to show, or the run cannot be done again."""
+    """The animation, or why there is none: no packets, or the run cannot be repeated."""
     asked = recorded(result.scenario).get("animation", {})
     most = asked.get("packets", 0)
     if not most:
@@ -128,7 +128,7 @@ def _shown(result: Result, picture: Picture | None, hops: pl.DataFrame) -> _Show
 
 
 def _drops(result: Result) -> int:
-    """Packets dropped in the window of measurement; what contenders give up are none."""
+    """Packets dropped in the measure window, except those of contenders."""
     import polars as pl
 
     contenders = [link["name"] for link in result.topology["links"] if link.get("contends")]
@@ -164,13 +164,13 @@ def _lead(begin: float, end: float, count: int, lossless: bool, asked: bool) -> 
 
 
 def _wide(frame: Frame, picture: Picture) -> Frame:
-    """The same places with longer links, where there is room for them."""
+    """The same layout with longer links, if there is space."""
     room = (WIDTH - 2 * frame.margin) / max(frame.columns, 1)
     return topology.Frame(frame.laid, picture.drawn, picture.key, max(topology.COLUMN, room))
 
 
 class _Shown:
-    """Worlds, lanes and links of those packets that are drawn."""
+    """Worlds, lanes and links of the drawn packets."""
 
     def __init__(self, result: Result, picture: Picture, frame: Frame, hops: pl.DataFrame) -> None:
         import polars as pl
@@ -191,11 +191,11 @@ class _Shown:
                 to = receivers.get((flow, side), at["to"])
                 way = (where[at["from"]], where[to])
                 if part[way[0]] != part[at["from"]]:
-                    continue  # of a network that another represents
+                    continue  # in a network represented by another
                 lane = lanes.setdefault(way, len(lanes))
                 number = len(links)
                 shown = links.setdefault((at["name"], way), {"number": number})
-                # What one transmitter sends waits in one queue, wherever it goes.
+                # All packets of one transmitter wait in one queue.
                 shown |= {"lane": lane, "stack": stacks.setdefault(at["name"], lane)}
                 shown |= {key: at[key] for key in ("name", "rate_bps", "delay_s")}
                 entries.append((at["name"], flow, side, shown["number"]))
@@ -257,7 +257,7 @@ class _Shown:
         self.worlds.append(World(f"{words} ({drops} dropped)", ground, drops, rows.height))
 
     def _heights(self, names: Sequence[str]) -> list[float]:
-        """How far up and down nodes, their names and the words of links reach."""
+        """Extents above and below of nodes, their names and link labels."""
         nodes = [self._frame.node(name)[1] for name in names]
         heights = [y - ABOVE for y in nodes] + [y + BELOW for y in nodes]
         if self._frame.rows <= topology.MOST_ROWS_WITH_WORDS:
@@ -267,14 +267,14 @@ class _Shown:
         return heights
 
     def _beside(self, words: str, corners: Sequence[tuple[float, float]]) -> float:
-        """How far along a link its queue stands: clear of the node and, above it, of its name."""
+        """Position of a queue along a link: clear of the node and, above it, of its name."""
         (ax, ay), (bx, by) = corners[:2]
         name = topology.LETTER * len(words) / 2 + CLEAR if bx > ax else 0.0
         return round(min(max(22.0, name), 0.4 * math.hypot(bx - ax, by - ay)), 1)
 
 
 def _longest(rows: pl.DataFrame) -> dict[int, int]:
-    """The most that wait at once, of each lane at which queues stand (``link_index``)."""
+    """Maximum queue length of each lane with a queue (``link_index``)."""
     import polars as pl
 
     came = rows.select("link_index", pl.col("enqueued_s").alias("time"), pl.lit(1).alias("by"))
@@ -287,7 +287,7 @@ def _longest(rows: pl.DataFrame) -> dict[int, int]:
 
 
 def _top(corners: Sequence[tuple[float, float]], along: float, most: int) -> float:
-    """How high the top of a queue is, with the number above it, when so many wait."""
+    """Height of a queue with ``most`` packets, including the number above it."""
     (ax, ay), (bx, by) = corners[:2]
     turned = math.atan2(by - ay, bx - ax)
     aside = 32.0 + min(STEP * most, STACK)
@@ -297,7 +297,7 @@ def _top(corners: Sequence[tuple[float, float]], along: float, most: int) -> flo
 def _transmitters(
     net: Mapping[str, Any],
 ) -> Iterator[tuple[Mapping[str, Any], dict[tuple[str, str], str]]]:
-    """What sends in one direction; of an access point, to whom, by flow and side."""
+    """Transmitters in one direction; for an access point with receivers, by flow and side."""
     for link in net["links"]:
         yield link, {}
         back = {**link, **link.get("back", {}), "name": f"{link['name']}.back"}

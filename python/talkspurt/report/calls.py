@@ -1,11 +1,11 @@
-"""What a report plays: for each call both recordings, the fate of each frame, and its numbers.
+"""Calls in a report: both recordings, the outcome of each frame, and statistics.
 
-What ``count`` wrote many times has one card, as it has one row in the tables: the means of all, and
-the worst of them to see and to hear.
+A group of calls (``count``) has one card, as it has one row in the tables: the means of all, with
+the worst call to see and hear.
 
-The same recording sent over several transports is in the page once. A report holds 24 calls and
-ten megabytes of sound and packets at most; other calls are links to the files beside it. A call
-whose source has no recording has everything but the sound.
+A recording sent over several transports is included once. A report holds at most 24 calls and ten
+megabytes of sound and packets; further calls are links to files. A call without a recording has
+everything except sound.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Among:
     """The group a call represents.
 
     Attributes:
-        name: the call itself, the worst of them.
-        count: how many there are.
-        mos: the least and the greatest MOS; None where none has one.
+        name: the representative call, the worst one.
+        count: size of the group.
+        mos: minimum and maximum MOS; None if none has one.
     """
 
     name: str
@@ -51,15 +51,15 @@ class Call:
 
     Attributes:
         key: unique on the page.
-        title: the flow's name, or the settings it was run under.
-        subtitle: more words, or none.
+        title: the flow's name, or the settings of its run.
+        subtitle: further text, may be empty.
         row: its row of the flows table, or the means of a group.
         style: its colour and dashes.
-        verdict: what users would say.
-        sounds: keys of the recordings sent and received; None where there is nothing to hear.
-        fates: runs of equal fate: [fate, frames].
-        frame_s: length of a frame that is heard.
-        among: the group it represents, if it does.
+        verdict: user satisfaction.
+        sounds: keys of the recordings sent and received; None without sound.
+        fates: runs of equal outcome: [outcome, frames].
+        frame_s: length of a frame with sound.
+        among: the group it represents, if any.
     """
 
     key: str
@@ -74,13 +74,13 @@ class Call:
     among: Among | None = None
 
     def data(self) -> dict[str, Any]:
-        """What the player script needs."""
+        """Data for the player script."""
         return {"fates": self.fates, "frame_s": self.frame_s, "colour": self.style.colour}
 
 
 @dataclass(frozen=True)
 class Link:
-    """A call that is only linked: its name, and its two files as the report sees them."""
+    """A call that is only linked: its name, and its two files relative to the report."""
 
     title: str
     sent_file: str
@@ -91,7 +91,7 @@ class Link:
 class Sounds:
     """The recordings of a page, each once, until the page is full; then links to files.
 
-    ``size`` begins with what else is large on the page.
+    ``size`` starts with the size of other large content of the page.
     """
 
     wavs: dict[str, str] = field(default_factory=dict)
@@ -101,11 +101,11 @@ class Sounds:
 
     @property
     def full(self) -> bool:
-        """Whether the page has as many calls as it may."""
+        """Whether the page has its maximum of calls."""
         return self.calls >= MOST_CALLS
 
     def add(self, sent: bytes, received: bytes) -> tuple[str, str] | None:
-        """Keys of both recordings, or None when the page holds enough already."""
+        """Keys of both recordings, or None if the page is full."""
         fresh = {self._key(data): data for data in (sent, received)}
         fresh = {key: data for key, data in fresh.items() if key not in self.wavs}
         more = sum((len(data) + 2) // 3 * 4 for data in fresh.values())
@@ -123,7 +123,7 @@ class Sounds:
 
 
 def calls_of(result: Result, sounds: Sounds) -> list[Call]:
-    """The calls of one run that are in the page; the others become links to what is heard."""
+    """The calls of one run shown in the page; others become links to their recordings."""
     styles = styles_of(result)
     return [
         call
@@ -133,7 +133,7 @@ def calls_of(result: Result, sounds: Sounds) -> list[Call]:
 
 
 def calls_of_runs(runs: Iterable[tuple[str, Result]], sounds: Sounds) -> list[Call]:
-    """The calls of several runs of a study, each named by its settings; with the runs' folders."""
+    """The calls of several runs of a study, named by their settings; with the runs' folders."""
     found = []
     for folder, result in runs:
         settings = " · ".join(result.settings.values())
@@ -147,7 +147,7 @@ def calls_of_runs(runs: Iterable[tuple[str, Result]], sounds: Sounds) -> list[Ca
 
 @dataclass(frozen=True)
 class _Shown:
-    """A call that has a card: its flow, the name and the row it is shown under."""
+    """A call with a card: its flow, and its displayed name and row."""
 
     flow: str
     title: str
@@ -216,4 +216,4 @@ def _call(
 SIDES = ("sent", "received")
 
 FATES = FATE_COLOURS
-"""Colours of fates, for the page's key."""
+"""Colours of outcomes, for the page's legend."""

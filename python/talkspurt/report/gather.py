@@ -1,8 +1,8 @@
-"""What a picture of the network draws once: hosts that are alike, and networks that are.
+"""Condenses the network picture: similar hosts and similar networks are drawn once.
 
-Hosts are alike when they hang at the same node by one link each and differ in a number behind their
-name; networks, when they share nothing and have equal links between nodes in the same order. A few
-are drawn as they are; of many, one represents all.
+Hosts are similar if a single link connects each to the same node and their names differ in a
+numeric suffix; networks, if they are disjoint and have equal links between nodes in the same order.
+A few are drawn individually; of many, one represents all.
 """
 
 from __future__ import annotations
@@ -14,23 +14,24 @@ from itertools import pairwise
 from typing import Any
 
 MOST_ALIKE = 4
-"""Hosts that are alike, and are still drawn one by one."""
+"""Similar hosts up to this number are drawn individually."""
 MOST_WORLDS = 4
-"""Networks that are alike, and are still drawn one by one."""
+"""Similar networks up to this number are drawn individually."""
 
 NUMBERED = re.compile(r"^(.*?)(\d+)$")
 
 
 @dataclass
 class Drawn:
-    """What is drawn of a topology.
+    """The drawn part of a topology.
 
     Attributes:
-        nodes: name to what is written at it, its colour and how many it represents.
-        links: links between nodes drawn, as in the topology, with ``count`` and ``last_delay_s``
-            where one represents several.
-        where: every node's own place or that of the one which represents it.
-        alike: how many networks one represents, by its nodes.
+        nodes: name to label, colour and number of nodes represented.
+        links: links between drawn nodes, as in the topology, with ``count`` and ``last_delay_s`` if
+        one
+            represents several.
+        where: the drawn node that stands for each node (itself or its representative).
+        alike: number of networks that one represents, by its nodes.
     """
 
     nodes: dict[str, dict[str, Any]]
@@ -54,7 +55,7 @@ def gather(topology: Mapping[str, Any]) -> Drawn:
 
 
 def _air(topology: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Hops of routes that no link is named for: what is sent there goes through the air."""
+    """Hops of routes without a link: radio transmissions."""
     wired = {frozenset((link["from"], link["to"])) for link in topology["links"]}
     hops = {
         frozenset(pair): pair
@@ -71,7 +72,7 @@ def _air(topology: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _hosts(drawn: Drawn) -> None:
-    """Many hosts that are alike become one."""
+    """Merge many similar hosts into one."""
     ends: dict[str, list[dict[str, Any]]] = {name: [] for name in drawn.nodes}
     for link in drawn.links:
         ends[link["from"]].append(link)
@@ -108,7 +109,7 @@ def _one_for_all(drawn: Drawn, members: Sequence[str], links: Sequence[dict[str,
 
 
 def components(names: Iterable[str], links: Iterable[Mapping[str, Any]]) -> list[list[str]]:
-    """Networks that share nothing, each with its nodes in the order in which they are met."""
+    """Disjoint networks, each with its nodes in order of discovery."""
     near: dict[str, list[str]] = {name: [] for name in names}
     for link in links:
         near[link["from"]].append(link["to"])
@@ -131,7 +132,7 @@ def components(names: Iterable[str], links: Iterable[Mapping[str, Any]]) -> list
 
 
 def _worlds(drawn: Drawn) -> None:
-    """Many networks that are alike become one."""
+    """Merge many similar networks into one."""
     classes: dict[str, list[list[str]]] = {}
     for world in components(drawn.nodes, drawn.links):
         classes.setdefault(_signature(drawn, world), []).append(world)
@@ -165,7 +166,7 @@ def _links_of(drawn: Drawn, world: Sequence[str]) -> list[dict[str, Any]]:
 
 
 def _signature(drawn: Drawn, world: Sequence[str]) -> str:
-    """Equal for networks that are alike but for their names."""
+    """Equal for networks that differ only in names."""
     place = {name: number for number, name in enumerate(world)}
     links = [
         sorted(
@@ -182,7 +183,7 @@ def _signature(drawn: Drawn, world: Sequence[str]) -> str:
 
 
 def _common(names: Sequence[str]) -> str:
-    """What names have in common, the rest as an ellipsis."""
+    """The common part of names, with an ellipsis for the rest."""
     if len(set(names)) == 1:
         return names[0]
     head = _beginning(names)
@@ -191,7 +192,7 @@ def _common(names: Sequence[str]) -> str:
 
 
 def _beginning(names: Sequence[str]) -> str:
-    """The letters all begin with."""
+    """The common prefix."""
     least, most = min(names), max(names)
     same = (n for n, letter in enumerate(least) if letter != most[n])
     return least[: next(same, len(least))]

@@ -1,4 +1,4 @@
-"""Charts of what happens inside endpoints: rates, windows and tokens of single flows."""
+"""Charts of endpoint state: rates, windows and tokens of single flows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
 
 MOST_FLOWS = 4
-"""Flows of each kind whose inside is shown; figures of the others are a word away."""
+"""Flows of each kind with charts; figures of the others are available on request."""
 
 DASHES = {"-": (), "--": (6, 2.5)}
 

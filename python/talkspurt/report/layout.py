@@ -1,10 +1,10 @@
-"""Where nodes of a picture stand: columns in the order packets pass them, rows near neighbours.
+"""Layout of the network picture: columns in packet order, rows close to neighbours.
 
-No layout library. A node's column is its place on the longest route that passes it. Within a column
-nodes that only send stand above those that forward, those that only receive below; each wishes for
-the mean row of its neighbours and keeps a row's distance (isotonic regression by pooling adjacent
-violators), forwarding nodes weighing most. A link over several columns has a bend in each, so that
-it does not run through nodes.
+Uses no layout library. A node's column is its position on the longest route through it. Within a
+column, pure senders are above forwarding nodes, pure receivers below; each node is placed near the
+mean row of its neighbours, at least one row apart (isotonic regression by pooling adjacent
+violators), with the greatest weight on forwarding nodes. A link across several columns has a bend
+in each, so that it avoids nodes.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ Link = tuple[str, str]
 
 
 class Spot(NamedTuple):
-    """A column and a row; rows of one network begin at 0 and may be fractions."""
+    """A column and a row; rows of one network start at 0 and may be fractional."""
 
     column: float
     row: float
 
 
 class Plan(NamedTuple):
-    """Where nodes stand, and the bends of links that cross columns, from end to end."""
+    """Positions of nodes, and the bends of links that cross columns, from end to end."""
 
     spots: dict[str, Spot]
     bends: dict[Link, list[Spot]]
@@ -40,7 +40,7 @@ class Plan(NamedTuple):
 def plan(
     names: Sequence[str], links: Sequence[Mapping[str, Any]], routes: Sequence[Sequence[str]]
 ) -> Plan:
-    """A place for each node."""
+    """A position for each node."""
     column = columns(names, links, routes)
     worlds = components(names, links)
     spots: dict[str, Spot] = {}
@@ -63,14 +63,14 @@ def plan(
 def _bend(
     links: Sequence[Link], column: dict[str, int]
 ) -> tuple[list[Link], dict[Link, list[str]]]:
-    """Links as edges between neighbouring columns, and their bends, which get columns here."""
+    """Links as edges between adjacent columns, and their bends, with columns."""
     edges: list[Link] = []
     bends: dict[Link, list[str]] = {}
     for a, b in links:
         step = 1 if column[b] > column[a] else -1
         chain = []
         for place in range(column[a] + step, column[b], step) if column[a] != column[b] else ():
-            bend = f"{a}\n{b}\n{place}"  # no name holds a line break
+            bend = f"{a}\n{b}\n{place}"  # names contain no line break
             column[bend] = place
             chain.append(bend)
         bends[a, b] = chain
@@ -81,13 +81,13 @@ def _bend(
 def columns(
     names: Sequence[str], links: Sequence[Mapping[str, Any]], routes: Sequence[Sequence[str]]
 ) -> dict[str, int]:
-    """Longest way from a source along the routes; routes that go against earlier ones yield."""
+    """Longest path from a source along the routes; later routes against earlier ones yield."""
     after: dict[str, set[str]] = {name: set() for name in names}
     for route in dict.fromkeys(map(tuple, routes)):
         for a, b in pairwise(route):
             if b not in after[a] and not _reaches(after, b, a):
                 after[a].add(b)
-    for link in links:  # nodes on no route hang behind what they are linked to
+    for link in links:  # nodes on no route follow their neighbours
         a, b = link["from"], link["to"]
         if a not in after[b] and b not in after[a] and not _reaches(after, b, a):
             after[a].add(b)
@@ -100,7 +100,7 @@ def columns(
                     column[b], moved = column[a] + 1, True
         if not moved:
             break
-    # A node nothing leads to stands right before what it leads to, not at the far left.
+    # A node without incoming edges is placed directly before its successor, not at the far left.
     led_to = {b for ends in after.values() for b in ends}
     for name, ends in after.items():
         if name not in led_to and ends:
@@ -129,7 +129,7 @@ def _rows(
         near[b].append(a)
     host = {name for name in nodes if len(near[name]) == 1}
     weight = {n: BEND if n not in nodes else LIGHT if n in host else HEAVY for n in names}
-    # Hosts follow those that forward, not the other way round.
+    # Hosts follow forwarding nodes, not the other way round.
     followed = {n: [m for m in near[n] if m not in host] or near[n] for n in names}
 
     def side(name: str) -> int:
@@ -160,7 +160,7 @@ def _rows(
 
 
 def apart(wishes: Sequence[float], weights: Sequence[float]) -> list[float]:
-    """The places nearest to the wishes (weighted least squares), in this order, one apart."""
+    """Positions nearest to the wishes (weighted least squares), in this order, one apart."""
     blocks: list[tuple[float, float, int]] = []  # mean, weight, members
     for place, (wish, weight) in enumerate(zip(wishes, weights, strict=True)):
         block = (wish - place, weight, 1)

@@ -1,4 +1,4 @@
-"""What a notebook shows when a result or a study is the last line of a cell."""
+"""Notebook display of a result or a study."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The frame of every page: templates, style sheet, scripts and the vendored plotting library."""
+"""Page generation: templates, style sheet, scripts and the vendored plotting library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def asset(name: str) -> str:
 
 @cache
 def environment() -> Environment:
-    """Templates, with what every one of them may use."""
+    """The template environment with its shared functions."""
     from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     from talkspurt.format import rate_text, time_text, verdict
@@ -50,7 +50,7 @@ def environment() -> Environment:
 
 
 def render(template: str, **values: Any) -> str:
-    """A whole page from a template of ``web/``."""
+    """A complete page from a template of ``web/``."""
     from markupsafe import Markup
 
     from talkspurt import _core
@@ -69,12 +69,12 @@ def render(template: str, **values: Any) -> str:
             **values,
         )
     )
-    # Pictures and descriptions come as they are.
+    # Pictures and descriptions are not escaped.
     return visible(page, lines=True)
 
 
 def _shown(value: Any) -> Any:
-    """A value as a page shows it: nothing in it turns the direction of writing around."""
+    """A value for display, without bidi control characters."""
     return visible(value, lines=True) if type(value) is str else value
 
 
@@ -83,12 +83,12 @@ def _json(value: Any, **how: Any) -> str:
 
 
 def script_safe(text: str) -> str:
-    """Script text that cannot end its own element."""
+    """Script text that cannot close its own element."""
     return text.replace("</script", "<\\/script")
 
 
 def markdown(text: str) -> Markup:
-    """A description as HTML: no raw HTML and no images, which could ask the network."""
+    """A description as HTML: no raw HTML and no images, which could access the network."""
     from markdown_it import MarkdownIt
     from markupsafe import Markup
 

@@ -1,4 +1,4 @@
-"""Tables as lines for the interactive charts: one time axis, few enough points to be quick."""
+"""Tables as lines for the interactive charts: a common time axis, with few points for speed."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Number = float | None
 
 
 def charts(result: Result) -> list[dict[str, Any]]:
-    """Every chart the run has something to show in."""
+    """All charts for which the run has data."""
     styles = styles_of(result)
     names = list(styles)[:MOST_LINES]
     calls = result.calls[:MOST_LINES]
@@ -53,7 +53,7 @@ def charts(result: Result) -> list[dict[str, Any]]:
 def chart_of(
     name: str, title: str, unit: str, x: list[float], lines: list[dict[str, Any]], note: str = ""
 ) -> dict[str, Any] | None:
-    """A chart of lines over common times, thinned; None without any."""
+    """A chart of lines over common times, thinned; None without lines."""
     if len(x) < 2 or not lines:
         return None
     step = math.ceil(len(x) / MOST_POINTS)
@@ -96,7 +96,7 @@ def _mean(values: list[float]) -> float:
 
 
 def _short(value: Number) -> Number:
-    """Five digits are more than a screen shows."""
+    """Five digits exceed a screen's resolution."""
     return None if value is None or not math.isfinite(value) else float(f"{value:.5g}")
 
 
@@ -150,7 +150,7 @@ def _flow_chart(
 
 
 def _on(x: Sequence[float], rows: pl.DataFrame, column: str, scale: float = 1.0) -> list[Number]:
-    """Values at the common times; none where the flow has none."""
+    """Values at the common times; null where the flow has none."""
     there = dict(rows.select("time_s", column).iter_rows())
     return [None if (value := there.get(t)) is None else value * scale for t in x]
 
@@ -158,7 +158,7 @@ def _on(x: Sequence[float], rows: pl.DataFrame, column: str, scale: float = 1.0)
 def _late_chart(
     result: Result, calls: Sequence[str], styles: Mapping[str, FlowStyle]
 ) -> dict[str, Any] | None:
-    """Frames not heard, counted up from the start: where the line climbs, speech is missing."""
+    """Cumulative count of unheard frames: where the line climbs, speech is missing."""
     import polars as pl
 
     frames = result.frames().filter(pl.col("fate") != "played")
@@ -184,7 +184,7 @@ def _mos_chart(
     for call, rows in windows.items():
         values = _on(starts, rows, "mos")
         if any(value is not None for value in values):
-            values = [values[0], *values]  # a step begins where the one before ends
+            values = [values[0], *values]  # a step begins at the end of the previous one
             lines.append(line_of(call, styles[call].colour, styles[call].dashes, values))
     x = [*starts[:1], *(min(start + width, result.duration_s) for start in starts)]
     title = f"MOS of each window of {time_text(width)}"

@@ -42,7 +42,7 @@ CALL_COLUMNS = (
     *MOS_LOST,
 )
 CHARTED = {"delay": "delay_mean_s", "cwnd": "cwnd", "sojourn": "sojourn_max_s"}
-"""What charts show that no table does, by the charts' names."""
+"""Information in charts that is in no table, by chart."""
 LINK_COLUMNS = ("utilisation", "drops", "queue_mean_packets", "queue_max_packets")
 MOST_ROWS = 60
 MOST_LINKS = 200
@@ -88,7 +88,7 @@ def html(result: Result) -> str:
 
 
 def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """What the page shows, in tables, cards of calls and charts."""
+    """The metrics shown on the page, in tables, cards of calls and charts."""
     names = [*FLOW_COLUMNS, *BYTES, "rate_bps", *LINK_COLUMNS, *_more_of_links(result)]
     if result.calls:
         names += CALL_COLUMNS
@@ -100,20 +100,20 @@ def _explained(result: Result, charts: Sequence[Mapping[str, Any]]) -> list[Colu
 
 
 def in_order(names: Iterable[str]) -> list[Column]:
-    """Columns, each once, as the catalogue has them in order."""
+    """Columns, each once, in catalogue order."""
     shown = {column(name) for name in names}
     return [one for one in COLUMNS if one in shown]
 
 
 def _more_of_links(result: Result) -> Iterator[str]:
-    """Columns of links that only some runs have something in."""
+    """Link columns with values only in some runs."""
     for name in ("marks", "sojourn_mean_s", "sojourn_p99_s"):
         if name in result.links.columns and result.links[name].drop_nulls().ne(0).any():
             yield name
 
 
 def _links(result: Result) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """Links worth looking at, and the quiet ones."""
+    """Relevant links, and the idle ones."""
     rows = result.links.head(MOST_LINKS).to_dicts()
     busy = [row for row in rows if row["drops"] or row["utilisation"] >= BUSY]
     return (busy, [row for row in rows if row not in busy]) if busy else (rows, [])
@@ -134,7 +134,7 @@ def _stills(result: Result) -> list[Markup]:
 
 
 def notes(results: list[Result]) -> list[tuple[str, list[str]]]:
-    """Each assumption once, with the flows it was made for, the most common first."""
+    """Each assumption once, with its flows, the most common first."""
     said: dict[str, list[str]] = {}
     for result in results:
         for flow, note in result.flows.select("name", "quality_note").drop_nulls().iter_rows():

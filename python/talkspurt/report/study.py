@@ -93,7 +93,7 @@ def _of(run: Result) -> str:
 
 
 def _said_of(figure: str) -> str:
-    """What a figure shows, for those who cannot see it."""
+    """The text alternative of a figure."""
     name = figure.removesuffix("-map")
     return f"{column(name).label} {'with intervals' if name == figure else 'as a map'}"
 
@@ -103,7 +103,7 @@ def _one_of_each(study: Study) -> list[Result]:
 
 
 def _differences(study: Study) -> list[dict[str, Any]]:
-    """A table for each axis along which replications can be paired."""
+    """A table for each axis with paired replications."""
     names = [axis.column for axis in study.axes]
     made = []
     for axis, frame in study.comparisons(COLUMNS).items():
@@ -115,7 +115,7 @@ def _differences(study: Study) -> list[dict[str, Any]]:
 
 
 def _marks(tables: list[list[dict[str, Any]]]) -> list[str]:
-    """What the marks mean that stand in the tables."""
+    """Explanations of the marks that occur in the tables."""
     shown = (row for table in tables for row in table[:MOST_ROWS])
     return intervals.legend(cell["row"] for row in shown for cell in row["cells"].values())
 

@@ -1,7 +1,7 @@
-"""The network as a picture: nodes, links with what they are, and the flows' ways in their colours.
+"""The network as a picture: nodes, links with their properties, and coloured routes of flows.
 
-``gather`` says what is drawn, ``layout`` where it stands. The picture takes its colours from the
-page; ``file`` makes one that stands alone.
+``gather`` selects what is drawn, ``layout`` places it. The picture takes its colours from the page;
+``file`` makes a standalone one.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from talkspurt.report.page import asset
 
 COLUMN, ROW, MARGIN, TOP, GAP = 210.0, 102.0, 72.0, 44.0, 22.0
 LOW_ROW = 26.0
-"""Height of a row where there are too many for words."""
+"""Height of a row without space for labels."""
 MOST_ROWS_WITH_WORDS = 24
 NODE_RADIUS = 8.0
 LANE = 4.5
 LEAST = 0.6
-"""A picture is not made smaller than this; a page scrolls it."""
+"""Minimum width of a picture; a page scrolls it."""
 LETTER = 7.6
-"""Width of a letter of a name, roughly."""
+"""Approximate width of a letter of a name."""
 FAN = 0.12
-"""How far from the middle, in lengths of a link, the words of links that fan out stand."""
+"""Distance of labels from the middle of fanned-out links, in link lengths."""
 MOST_LINES = 12
-"""Flows drawn a line each; of more, those of one transport that go the same way share one."""
+"""Maximum flows with individual lines; beyond, flows with equal transport and route share one."""
 
 Box = tuple[float, float, float, float]
 """Left, top, width and height."""
@@ -40,7 +40,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Line:
-    """One line of the picture: a flow, or several of one transport that go the same way."""
+    """One line of the picture: a flow, or several with the same transport and route."""
 
     flows: tuple[str, ...]
     transport: str
@@ -50,7 +50,7 @@ class Line:
 
     @property
     def words(self) -> str:
-        """Whose line it is."""
+        """The label of the line."""
         if len(self.flows) == 1:
             return self.flows[0]
         return f"{len(self.flows)} flows: {self.flows[0]} … {self.flows[-1]}"
@@ -58,7 +58,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, the key to its lines, and what it was drawn from."""
+    """A picture, its legend, and its input."""
 
     svg: str
     key: tuple[Line, ...]
@@ -67,7 +67,7 @@ class Picture:
 
 
 def picture(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> Picture | None:
-    """The picture; None of a network without nodes."""
+    """The picture; None for a network without nodes."""
     if not topology["nodes"]:
         return None
     drawn = gather(topology)
@@ -91,7 +91,7 @@ def picture(topology: Mapping[str, Any], styles: Mapping[str, FlowStyle]) -> Pic
 
 
 def ground(drawn: Drawn, frame: Frame, world: Collection[str], box: Box) -> str:
-    """One of the networks without the flows' ways, as the ground for what moves on it."""
+    """One of the networks without routes, as the background of the animation."""
     worded = frame.rows <= MOST_ROWS_WITH_WORDS
     links = [link for link in drawn.links if link["from"] in world]
     x, y, width, height = box
@@ -107,7 +107,7 @@ def ground(drawn: Drawn, frame: Frame, world: Collection[str], box: Box) -> str:
 
 
 def file(picture: Picture) -> str:
-    """The picture with its colours and a key, to stand alone."""
+    """The picture with its colours and a legend, standalone."""
     head, rest = picture.svg.split(">", 1)
     style = (
         ".topology{--paper:#fcfcfa;--card:#fff;--ink:#24292e;--quiet:#646c75;--rule:#e2e4e6;"
@@ -138,7 +138,7 @@ def file(picture: Picture) -> str:
 def lines_of(
     flows: Sequence[Mapping[str, Any]], drawn: Drawn, styles: Mapping[str, FlowStyle]
 ) -> list[Line]:
-    """The lines to draw, those of many flows gathered."""
+    """The lines to draw, with many flows merged."""
     lines: dict[Any, Line] = {}
     for flow in flows:
         name = flow["name"]
@@ -160,7 +160,7 @@ def lines_of(
 
 
 class Frame:
-    """From columns and rows to the picture's units."""
+    """Maps columns and rows to the picture's units."""
 
     def __init__(
         self, laid: Plan, drawn: Drawn, lines: Sequence[Line], column: float = COLUMN
@@ -187,7 +187,7 @@ class Frame:
         self.height = max(last, max((y for link in laid.bends for _, y in self.way(*link)))) + 66
 
     def node(self, name: str) -> tuple[float, float]:
-        """Where a node stands."""
+        """The position of a node."""
         return self._at(self.laid.spots[name], self._world[name])
 
     def _at(self, spot: tuple[float, float], world: int) -> tuple[float, float]:
@@ -195,21 +195,21 @@ class Frame:
         return self.margin + column * self.column, TOP + row * self.row + world * GAP
 
     def host(self, name: str) -> bool:
-        """Whether a node has one link only."""
+        """Whether a node has a single link."""
         return self._degree[name] == 1
 
     def fan(self, link: Mapping[str, Any]) -> bool:
-        """Whether a link is one of a host, beside others."""
+        """Whether a link is one of several parallel host links."""
         ends = (link["from"], link["to"])
         return any(map(self.host, ends)) and any(self._degree[name] > 2 for name in ends)
 
     def middle(self, name: str) -> float:
-        """Half-way down the network a node belongs to."""
+        """The vertical middle of a node's network."""
         heights = [self.node(n)[1] for n in self.laid.worlds[self._world[name]]]
         return (min(heights) + max(heights)) / 2
 
     def lines_on(self, a: str, b: str) -> list[int]:
-        """The lines that run along a link, by number, in the order of their lanes."""
+        """The lines along a link, by number, in the order of their lanes."""
         return self._lines.get(frozenset((a, b)), [])
 
     def way(self, a: str, b: str) -> list[tuple[float, float]]:
@@ -228,7 +228,7 @@ def _wire(link: Mapping[str, Any], frame: Frame) -> str:
 
 
 def words_of(link: Mapping[str, Any]) -> list[str]:
-    """What a link is, in lines: rate and delay, queue, what else happens on it."""
+    """The label of a link, in lines: rate and delay, queue, impairments."""
     numbers = f"{_span(link['rate_bps'], rate_text)}"
     back = link.get("back") or {}
     if "rate_bps" in back:
@@ -243,7 +243,7 @@ def words_of(link: Mapping[str, Any]) -> list[str]:
 
 
 def _happens(link: Mapping[str, Any]) -> str:
-    """What else happens on a link, in either direction, in a few words."""
+    """Impairments of a link, in either direction, in a few words."""
     ways = (link, {**link, **link.get("back", {})})
     words = []
     if jitter := max(way.get("jitter_s", 0.0) for way in ways):
@@ -287,7 +287,7 @@ def _link_words(link: Mapping[str, Any], frame: Frame, worded: bool) -> str:
 
 
 def words_span(link: Mapping[str, Any], frame: Frame) -> tuple[float, float]:
-    """From where to where, downwards, a link's words reach."""
+    """The vertical extent of a link's label."""
     lines = words_of(link)
     _, y, angle, first = _words_at(link, lines, frame)
     half = LETTER / 2 * max(map(len, [link["words"], *lines]))
@@ -298,10 +298,10 @@ def words_span(link: Mapping[str, Any], frame: Frame) -> tuple[float, float]:
 def _words_at(
     link: Mapping[str, Any], lines: Sequence[str], frame: Frame
 ) -> tuple[float, float, float, float]:
-    """The point of a link its words belong to, how they are turned, and where the first stands."""
+    """The reference point of a link's label, its rotation, and its first position."""
     way = frame.way(link["from"], link["to"])
     a, b = way[(len(way) - 1) // 2], way[(len(way) - 1) // 2 + 1]
-    # Links that fan out are named near their hosts, where the others are farther away.
+    # Fanned-out links are labelled near their hosts, where they are farther apart.
     near = frame.host(link["from"]) - frame.host(link["to"])
     share = 0.5 - FAN * near if frame.fan(link) else 0.5
     if a[0] > b[0]:
@@ -309,7 +309,7 @@ def _words_at(
     x, y = a[0] + (b[0] - a[0]) * share, a[1] + (b[1] - a[1]) * share
     angle = math.degrees(math.atan2(b[1] - a[1], b[0] - a[0]))
     below = (len(frame.lines_on(link["from"], link["to"])) - 1) / 2 * LANE
-    # Of links that slant, those in the upper half have their words above them.
+    # Slanted links in the upper half have their labels above.
     first = max(21, below + 16)
     if abs(a[1] - b[1]) > 1 and y < frame.middle(link["from"]) - 1:
         first = min(-12, -below - 8) - 13 * len(lines)
@@ -317,7 +317,7 @@ def _words_at(
 
 
 def _lanes(lines: Sequence[Line]) -> list[int]:
-    """A lane for each line, so that none lies upon another on any link."""
+    """A lane for each line, so that no lines overlap on a link."""
     taken: dict[frozenset[str], set[int]] = {}
     lanes = []
     for line in lines:
@@ -352,7 +352,7 @@ def _routes(lines: Sequence[Line], frame: Frame) -> list[str]:
 
 
 def _beside(way: Sequence[tuple[float, float]], shift: float) -> list[tuple[float, float]]:
-    """A way moved across by so much: the same side of a link, whichever way it is gone."""
+    """A route shifted sideways, to the same side of a link in both directions."""
     moved = []
     for a, b in pairwise(way):
         left, right = sorted((a, b))
@@ -367,7 +367,7 @@ def _node(name: str, node: Mapping[str, Any], frame: Frame, worded: bool) -> str
     fill = f' style="fill:{node["colour"]}"' if node["colour"] else ""
     radius = NODE_RADIUS if worded else NODE_RADIUS * 0.7
     dots = ""
-    for back in (2, 1, 0) if node["count"] > 1 else (0,):  # a pile represents several
+    for back in (2, 1, 0) if node["count"] > 1 else (0,):  # a stack represents several
         dots += (
             f'<circle class="node" cx="{x - 3 * back:.1f}" cy="{y - 3 * back:.1f}" '
             f'r="{radius}"{fill}/>'
@@ -381,7 +381,7 @@ def _node(name: str, node: Mapping[str, Any], frame: Frame, worded: bool) -> str
 
 
 def _alike(drawn: Drawn, frame: Frame) -> list[str]:
-    """Says how many networks one represents."""
+    """Labels with the number of networks represented."""
     parts = []
     for names, count in drawn.alike.items():
         x = min(frame.node(name)[0] for name in names) - NODE_RADIUS

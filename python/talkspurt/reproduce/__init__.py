@@ -1,9 +1,9 @@
-"""The studies talkspurt grew from, re-run: what was printed, what comes out, and why they differ.
+"""Re-runs of published studies: printed values, our values, and reasons for differences.
 
-A study is a TOML file (what it prints and states, what was inferred, the bands of a match), a
-module that runs it, and where ns-2 can say something a script with its recorded values. ``lab``
-runs and keeps what is read, ``rows`` judges what the replications gave, ``checks`` finds what
-cannot be, ``dossier`` writes the pages.
+A study is a TOML file (printed values and statements, inferences, bands), a module that runs it,
+and where ns-2 applies a script with its recorded values. ``lab`` runs the scenarios and keeps the
+required tables, ``rows`` judges the replications, ``checks`` finds impossible values, ``dossier``
+writes the pages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 NAMES = ("nor2010", "wheeb2017", "maldonado2005", "sarao2019", "renker2008")
-"""The studies, as the command line calls them."""
+"""Command-line names of the studies."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +33,10 @@ class Reproduction:
     """A study re-run.
 
     Attributes:
-        file: what the study prints and states.
+        file: the study's printed values and statements.
         rows: each value with its verdict.
-        cases: the runs, by name.
-        values: what the rows were judged by.
+        cases: the scenarios with their runs, by name.
+        values: the input of the verdicts.
     """
 
     file: StudyFile
@@ -45,7 +45,7 @@ class Reproduction:
     values: Values
 
     def run(self, name: str) -> Run:
-        """The run of a scenario under its first seed, as figures over time show it."""
+        """The run of a scenario under its first seed, used by figures over time."""
         return self.cases[name].first
 
     def to_json(self) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class Reproduction:
 
 
 def document(found: Sequence[Reproduction], name: str) -> dict[str, Any]:
-    """One document of several studies, their rows one after the other."""
+    """One document for several studies, with their rows in sequence."""
     return {"study": name, "rows": [row for one in found for row in one.to_json()["rows"]]}
 
 
@@ -77,16 +77,16 @@ def reproductions(
     fresh_ns2: bool = False,
     step: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Reproduction]:
-    """Re-run studies, each given as soon as its runs are done; the others' go on meanwhile.
+    """Re-run studies; yields each as soon as its runs are done, while the others continue.
 
     Args:
-        names: which, of :data:`NAMES`.
-        jobs: runs at a time; all cores unless told.
-        fresh_ns2: run ns-2, which must be installed, instead of taking its recorded values.
-        step: hears which study is looked at next.
+        names: selection of :data:`NAMES`.
+        jobs: concurrent runs; default: all cores.
+        fresh_ns2: run ns-2, which must be installed, instead of using its recorded values.
+        step: called with the study to be processed next.
 
     Raises:
-        talkspurt.reproduce.ns2.Ns2Error: when ns-2 was asked for and is not there.
+        talkspurt.reproduce.ns2.Ns2Error: if ns-2 was requested and is missing.
     """
     pool = ThreadPoolExecutor(jobs or engine.cores())
     try:
@@ -101,7 +101,7 @@ def reproductions(
             values = dataclasses.replace(module(name).values(lab), ns2=peer)
             yield judged(file, values, lab.cases)
     finally:
-        # Who is interrupted does not wait for what has not begun.
+        # After an interrupt, do not wait for jobs that have not started.
         pool.shutdown(cancel_futures=True)
 
 

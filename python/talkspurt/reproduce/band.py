@@ -1,8 +1,8 @@
-"""When a value is the printed one: bands, as a study's file writes them.
+"""Bands: when a value matches the printed one, as defined in a study's file.
 
-A value of several replications is inside a band, or outside, when its whole interval is; else
-nothing is decided. A band is of their mean, unless what is printed is said of single runs: then it
-is of each replication's own value, and more than half of them must be inside.
+A value of several replications is inside or outside a band if its whole interval is; otherwise it
+is undecided. A band applies to the mean, unless the printed statement concerns single runs: then it
+applies to each replication's value, and more than half must be inside.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from typing import Any
 from talkspurt.reproduce.sample import CONFIDENCE, Sample, Value
 
 EITHER = frozenset((True, False))
-"""Nothing is decided."""
+"""Undecided."""
 
 MEAN, SHARE = "mean", "share"
-"""What a band is of: the replications' mean, or the share of them that are inside by themselves."""
+"""What a band applies to: the replications' mean, or the share of replications inside."""
 
 
 class StudyFileError(ValueError):
-    """A study's file says something that cannot be."""
+    """A study's file contains an invalid entry."""
 
 
 @dataclass(frozen=True)
 class Band:
-    """How far from the printed value a match may be; of the bounds given, each must hold.
+    """Permitted distance from the printed value; all given bounds must hold.
 
-    Where the text prints no number but makes a claim, ``at_least`` and ``at_most`` say which
-    numbers the claim admits.
+    For claims without a printed number, ``at_least`` and ``at_most`` are the numbers that satisfy
+    the claim.
 
     Attributes:
         relative: share of the printed value.
@@ -46,14 +46,14 @@ class Band:
 
     @classmethod
     def of(cls, table: Mapping[str, Any]) -> Band:
-        """A band as a study's file writes it."""
+        """A band from a study's file."""
         unknown = set(table) - set(cls.__dataclass_fields__)
         if unknown:
             raise StudyFileError(f"band: no such bound: {', '.join(sorted(unknown))}")
         return cls(**{name: float(value) for name, value in table.items()})
 
     def edges(self, paper: Value) -> tuple[float, float]:
-        """The least and the greatest number inside."""
+        """The minimum and maximum inside."""
         low, high = [-math.inf], [math.inf]
         if isinstance(paper, int | float):
             for distance in (
@@ -70,14 +70,14 @@ class Band:
         return max(low), min(high)
 
     def as_wide_as(self, paper: Value) -> bool:
-        """Whether a printed amount's band reaches to nothing: it does not tell the two apart."""
+        """Whether the band of a printed amount includes zero and so cannot tell them apart."""
         if isinstance(paper, str) or not paper or self.absolute is None:
             return False
         low, high = self.edges(paper)
         return low <= 0 <= high
 
     def inside(self, paper: Value, ours: Sample) -> int:
-        """How many replications are inside by their own value; a word is when it is the printed."""
+        """The replications whose own value is inside; a word must equal the printed one."""
         low, high = self.edges(paper)
         if isinstance(paper, str) and math.inf == high == -low:
             return ours.there.count(paper)
@@ -87,9 +87,9 @@ class Band:
         )
 
     def holds(self, paper: Value, ours: Sample, of: str = MEAN) -> frozenset[bool]:
-        """Whether ours is inside: yes, no, or either; words and shares by how many runs are.
+        """Whether our value is inside: yes, no, or either; words and shares by the share of runs.
 
-        Where only some replications gave a value, what the others did is not inside.
+        Replications without a value count as outside.
         """
         there = ours.there
         if not there or paper is None:
@@ -108,7 +108,7 @@ class Band:
         return found if len(there) == ours.replications else found | {False}
 
     def words(self, unit: str) -> str:
-        """The band in words, as a reason quotes it; a distance between percentages is no share."""
+        """The band in words, as quoted in a reason; distances between percentages are absolute."""
         of = f" {unit}" if unit else ""
         apart = " percentage points" if unit == "%" else of
         parts = [
@@ -121,10 +121,10 @@ class Band:
 
 
 def majority(count: int, of: int) -> frozenset[bool]:
-    """Whether more than half would, when so many did: by the exact interval of their share.
+    """Whether ``count`` of ``of`` indicates a majority, by the exact interval of the share.
 
-    Clopper and Pearson, 1934. Six that agree are the fewest that decide; a tie is no majority, and
-    decides nothing.
+    Clopper and Pearson, 1934. At least six equal values are needed to decide; a tie is no majority
+    and decides nothing.
     """
     if of == 1:
         return frozenset((count == 1,))

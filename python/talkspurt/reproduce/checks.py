@@ -1,6 +1,6 @@
-"""Finds what a text contains and cannot be: each check says in a sentence why, or nothing.
+"""Finds impossible values in a text: each check returns a sentence with the reason, or None.
 
-A check takes the printed value and numbers the text states, and computes. It knows no study.
+A check computes from the printed value and the text's stated numbers, independent of the study.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from talkspurt.reproduce.sample import show
 
 Facts = Mapping[str, Any]
 Check = Callable[[Any, str, Facts], "str | None"]
-"""Printed value, its unit, what the text states → why it cannot be."""
+"""Printed value, its unit, the text's statements → why it is impossible."""
 
 SECONDS = {"s": 1.0, "ms": 1e-3}
 BITS_PER_SECOND = {"bit/s": 1.0, "kb/s": 1e3, "kbit/s": 1e3, "Mb/s": 1e6}
 
 
 def delay_floor(paper: float, unit: str, facts: Facts) -> str | None:
-    """A one-way delay shorter than propagation and the sending of one packet."""
+    """A one-way delay below propagation plus transmission of one packet."""
     propagation_s = float(facts["delay_s"])
     sending_s = 8 * float(facts.get("packet_bytes", 0)) / float(facts.get("rate_bps", 1e300))
     floor = (propagation_s + sending_s) / SECONDS[unit]
@@ -34,7 +34,7 @@ def delay_floor(paper: float, unit: str, facts: Facts) -> str | None:
 
 
 def offered_ceiling(paper: float, unit: str, facts: Facts) -> str | None:
-    """A throughput above what was offered."""
+    """A throughput above the offered load."""
     offered = float(facts["offered_bps"]) / BITS_PER_SECOND[unit]
     headers = float(facts.get("header_bytes", 0)) / float(facts.get("packet_bytes", 1))
     if paper <= offered * (1 + headers):
@@ -47,7 +47,7 @@ def offered_ceiling(paper: float, unit: str, facts: Facts) -> str | None:
 
 
 def loss_and_throughput(paper: float, unit: str, facts: Facts) -> str | None:
-    """A loss that, with the throughput beside it, means another offered rate than stated."""
+    """A loss that, with the printed throughput, implies another offered rate than stated."""
     throughput, stated = float(facts["throughput_bps"]), float(facts["offered_bps"])
     offered = throughput / (1 - paper / 100)
     if abs(offered - stated) <= 0.02 * stated:
@@ -59,7 +59,7 @@ def loss_and_throughput(paper: float, unit: str, facts: Facts) -> str | None:
 
 
 def leaves_room(paper: object, unit: str, facts: Facts) -> str | None:
-    """A link said to be filled by a load that is less than it carries."""
+    """A link described as full by a load below its capacity."""
     rest = float(facts["rate_bps"]) - float(facts["offered_bps"])
     if rest <= 0:
         return None
@@ -70,7 +70,7 @@ def leaves_room(paper: object, unit: str, facts: Facts) -> str | None:
 
 
 def link_carries(paper: float, unit: str, facts: Facts) -> str | None:
-    """A load, printed as a number of on/off sources, that the link cannot carry."""
+    """A load, printed as a number of on/off sources, above the link's capacity."""
     mean = float(facts["source_bps"])
     if "on_s" in facts:
         on, off = float(facts["on_s"]), float(facts["off_s"])
@@ -85,7 +85,7 @@ def link_carries(paper: float, unit: str, facts: Facts) -> str | None:
 
 
 def headers_fit(paper: float, unit: str, facts: Facts) -> str | None:
-    """Voice flows, printed as a number, whose headers alone exceed their share of the link."""
+    """A number of voice flows whose headers alone exceed their share of the link."""
     share = float(facts["rate_bps"]) / paper
     headers = 8 * float(facts["header_bytes"]) / float(facts["packet_s"])
     if headers <= share:
@@ -98,7 +98,7 @@ def headers_fit(paper: float, unit: str, facts: Facts) -> str | None:
 
 
 def constant_delay(paper: float, unit: str, facts: Facts) -> str | None:
-    """Delays said to vary whose printed mean is the least that a packet can take."""
+    """Delays described as varying whose printed mean is the minimum for a packet."""
     floor = float(facts["delay_s"]) + 8 * float(facts["packet_bytes"]) / float(facts["rate_bps"])
     mean = float(facts["mean_s"])
     if mean > floor * (1 + 1e-6):
@@ -116,7 +116,7 @@ def constant_delay(paper: float, unit: str, facts: Facts) -> str | None:
 
 
 def full_queue(paper: float, unit: str, facts: Facts) -> str | None:
-    """A round trip at which a queue overflows that is shorter than the queue."""
+    """A round trip at queue overflow that is shorter than the queue."""
     packets, bits = float(facts["queue_packets"]), 8 * float(facts["packet_bytes"])
     held = packets * bits / float(facts["rate_bps"]) / SECONDS[unit]
     if paper >= held:
@@ -130,7 +130,7 @@ def full_queue(paper: float, unit: str, facts: Facts) -> str | None:
 
 
 def service_time(paper: object, unit: str, facts: Facts) -> str | None:
-    """A time for each packet in which the link would carry more than the text measures."""
+    """A service time per packet at which the link would carry more than the text measures."""
     implied = 8 * float(facts["packet_bytes"]) / float(facts["service_s"])
     measured = float(facts["rate_bps"])
     if implied <= 1.1 * measured:
@@ -142,7 +142,7 @@ def service_time(paper: object, unit: str, facts: Facts) -> str | None:
 
 
 def same_as_stated(paper: float | str, unit: str, facts: Facts) -> str | None:
-    """A number or word that the text itself states differently elsewhere."""
+    """A number or word that the text states differently elsewhere."""
     stated = facts["also_stated"]
     if paper == stated:
         return None
@@ -150,9 +150,9 @@ def same_as_stated(paper: float | str, unit: str, facts: Facts) -> str | None:
 
 
 def extreme_of_table(paper: str, unit: str, facts: Facts) -> str | None:
-    """What is said to have the most or the least, where a printed table says another has.
+    """A claimed extreme that a printed table contradicts.
 
-    The table's cells are the rows of the study's file whose ids begin with ``cells``.
+    The table's cells are the rows of the study's file with ids starting with ``cells``.
     """
     cells = {
         id.rpartition("/")[2]: value
@@ -170,7 +170,7 @@ def extreme_of_table(paper: str, unit: str, facts: Facts) -> str | None:
 
 
 def order_of_table(paper: str, unit: str, facts: Facts) -> str | None:
-    """Some said to have more than others, where a printed table says the opposite."""
+    """A claimed order that a printed table contradicts."""
     for more in facts["more"]:
         for less in facts["less"]:
             high, low = (float(facts["printed"][f"{facts['cells']}/{n}"]) for n in (more, less))
@@ -183,7 +183,7 @@ def order_of_table(paper: str, unit: str, facts: Facts) -> str | None:
 
 
 def range_stated(paper: float, unit: str, facts: Facts) -> str | None:
-    """A number outside the range that the text itself gives for it."""
+    """A number outside the range stated in the text."""
     least, most = float(facts["least"]), float(facts["most"])
     if least <= paper <= most:
         return None
@@ -194,7 +194,7 @@ def range_stated(paper: float, unit: str, facts: Facts) -> str | None:
 
 
 def codec_standard(paper: float, unit: str, facts: Facts) -> str | None:
-    """A codec's rate that is not the codec's."""
+    """A codec rate that differs from the codec's standard."""
     standard = float(facts["standard"])
     if abs(paper - standard) <= 0.02 * standard:
         return None
@@ -219,11 +219,11 @@ CHECKS: dict[str, Check] = {
     "same_as_stated": same_as_stated,
     "codec_standard": codec_standard,
 }
-"""Every check by the name a study's file calls it."""
+"""All checks by their names in study files."""
 
 
 def impossible(spec: Spec, stated: Facts) -> list[str]:
-    """What the checks of a row find; its own facts go before the study's."""
+    """The findings of a row's checks; its own facts take precedence over the study's."""
     found = []
     for name in spec.checks:
         if name not in CHECKS:

@@ -1,7 +1,7 @@
-"""The pages: a dossier for each study and one summary, in a folder a stranger can check from.
+"""The pages: a dossier per study and a summary, in a folder for independent verification.
 
-Beside each page lie the scenarios of its runs, its figures and its script for ns-2. A row names the
-runs it rests on, their seed, digest and the command that repeats them, and how its number is made.
+Next to each page are the scenarios of its runs, its figures and its ns-2 script. A row names its
+runs, their seed, digest and command to repeat them, and how its number is computed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from talkspurt.reproduce.lab import Case
 
 GRADES = {MATCHES: "0", SAME_ORDERING: "2", UNDERSPECIFIED: "3", UNDECIDED: "3", GIVEN: "none"}
-"""Colours of verdicts, as the report's grades; the others are 5."""
+"""Colours of verdicts, like the report's grades; others are 5."""
 
 
 def write(
@@ -44,9 +44,9 @@ def write(
     *,
     step: Callable[[str], None] = lambda _: None,
 ) -> list[Reproduction]:
-    """Write everything into a folder that exists; gives the studies without their runs.
+    """Write everything to an existing folder; yields the studies without their runs.
 
-    Each study is written as it comes, while the next ones run, and its runs are let go.
+    Each study is written when it is ready, while the next ones run; then its runs are released.
     """
     written = []
     for one in found:
@@ -97,7 +97,7 @@ def study_page(one: Reproduction, drawn: Sequence[Picture]) -> str:
 
 
 def _linux(study: str) -> dict[str, Any] | None:
-    """A kernel's recorded values, where there are any."""
+    """Recorded values of a kernel, if any."""
     file = FILES / f"{study}.linux.json"
     if not file.is_file():
         return None
@@ -106,7 +106,7 @@ def _linux(study: str) -> dict[str, Any] | None:
 
 
 def summary(found: Sequence[Reproduction]) -> str:
-    """The page that holds all studies side by side."""
+    """The summary page of all studies."""
     every = [row for one in found for row in one.rows]
     return page.render(
         "dossiers.html.j2",
@@ -119,7 +119,7 @@ def summary(found: Sequence[Reproduction]) -> str:
 
 
 def _frame(title: str) -> dict[str, Any]:
-    """What every page wants, of which a dossier has nothing."""
+    """Variables of every page, with the dossier's parts empty."""
     return {"title": title, "wavs": {}, "fate_colours": {}, "animation": None}
 
 
@@ -159,7 +159,7 @@ def _row(one: Reproduction, row: Row) -> dict[str, Any]:
 
 
 def _each(sample: Sample) -> str:
-    """What each replication gave, in the order of the seeds."""
+    """The values of all replications, in seed order."""
     return ", ".join(show(value) for value in sample.values)
 
 

@@ -1,7 +1,7 @@
-"""What awk scripts and trace graphs compute, from packets and hops, ours or ns-2's alike.
+"""Statistics of awk scripts and trace graphs, from packets and hops of either simulator.
 
-The frame has a row for each packet and hop: ``flow``, ``number``, ``link``, ``bytes``,
-``enqueued_s``, ``dequeued_s``, ``received_s``; times that never came are null.
+The frame has a row per packet and hop: ``flow``, ``number``, ``link``, ``bytes``, ``enqueued_s``,
+``dequeued_s``, ``received_s``; missing times are null.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def ours(packets: pl.DataFrame) -> pl.DataFrame:
 
 
 def of_ns2(trace: Path, kinds: Iterable[str] | None = None) -> pl.DataFrame:
-    """The hops of a trace of ns-2 (``trace-all``); of these packet types, if named."""
+    """The hops of an ns-2 trace (``trace-all``), optionally only of these packet types."""
     names = ("event", "time", "from", "to", "kind", "bytes", "flags", "fid", "src", "dst", "seq")
     lines = pl.read_csv(
         trace,
@@ -59,12 +59,12 @@ def of_ns2(trace: Path, kinds: Iterable[str] | None = None) -> pl.DataFrame:
 
 
 def mean_delay_s(hops: pl.DataFrame) -> float:
-    """Mean time over one hop, waiting included, of what arrived."""
+    """Mean time over one hop, including queueing, of received packets."""
     return _mean(hops.select(pl.col("received_s") - pl.col("enqueued_s")).to_series())
 
 
 def end_to_end(hops: pl.DataFrame) -> pl.DataFrame:
-    """A row for each packet: first hop's start, last hop's arrival (null if it was lost)."""
+    """A row per packet: first hop's start, last hop's arrival (null if it was lost)."""
     whole = pl.col("received_s").is_not_null().all()
     return hops.group_by("flow", "number", maintain_order=True).agg(
         pl.col("bytes").first(),
@@ -79,7 +79,7 @@ def _mean(values: pl.Series) -> float:
 
 
 def counts(hops: pl.DataFrame) -> dict[str, float]:
-    """What Tracegraph lists of a trace: length, packets, sizes, bytes; each hop counts."""
+    """Tracegraph's list for a trace: length, packets, sizes, bytes; each hop counts."""
     queued = hops.filter(pl.col("enqueued_s").is_not_null())
     sent = hops.filter(pl.col("dequeued_s").is_not_null())
     received = hops.filter(pl.col("received_s").is_not_null())
@@ -107,14 +107,14 @@ def _number(value: object) -> float:
 
 
 def jitter_s(hops: pl.DataFrame) -> float:
-    """Mean distance between the delays of successive arrivals of a flow."""
+    """Mean absolute difference of the delays of successive arrivals of a flow."""
     packets = end_to_end(hops).filter(pl.col("received_s").is_not_null()).sort("received_s")
     delay = pl.col("received_s") - pl.col("sent_s")
     return _mean(packets.select(delay.diff().over("flow").abs()).to_series())
 
 
 def throughput_bps(hops: pl.DataFrame, *, until_s: float | None = None) -> float:
-    """Bits that arrived, over the run if its length is given, else from first to last packet."""
+    """Received bits, over the run if its length is given, else from first to last packet."""
     packets = end_to_end(hops)
     arrived = packets.filter(pl.col("received_s").is_not_null())
     if until_s is None:
@@ -125,7 +125,7 @@ def throughput_bps(hops: pl.DataFrame, *, until_s: float | None = None) -> float
 
 
 def binned_bps(hops: pl.DataFrame, width_s: float, until_s: float) -> list[float]:
-    """Bits a second that arrived in each bin."""
+    """Received bits per second in each bin."""
     bins = [0.0] * round(until_s / width_s)
     arrived = hops.filter(pl.col("received_s").is_not_null())
     for time, size in arrived.select("received_s", "bytes").iter_rows():

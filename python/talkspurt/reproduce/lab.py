@@ -1,8 +1,8 @@
-"""Runs the scenarios of a study, several at a time, and keeps of each what rows and figures read.
+"""Runs the scenarios of a study concurrently and keeps the tables that rows and figures need.
 
-A run's tables are large and its numbers few: what is not asked to be kept is gone as soon as the
-run has ended. Scenarios with random streams, or whose outcome depends on when flows start, run
-under several seeds.
+A run's tables are large and its numbers few: everything not requested is freed when the run ends.
+Scenarios with random streams, or whose outcome depends on when flows start, run under several
+seeds.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     import polars as pl
 
 WHOLE = ("flows", "links")
-"""Tables that are always kept: one line for each flow and link."""
+"""Tables that are always kept: one row per flow and link."""
 
 
 Keep = Callable[["pl.DataFrame"], "pl.DataFrame"]
-"""What of a table is kept."""
+"""The part of a table to keep."""
 
 
 def part(*columns: str, flow: str = "", side: str | None = None) -> Keep:
-    """Some columns of a table, of flows whose names begin so, seen from one side or both."""
+    """Some columns of a table, for flows with this name prefix, from one side or both."""
 
     def kept(table: pl.DataFrame) -> pl.DataFrame:
         import polars as pl
@@ -38,7 +38,7 @@ def part(*columns: str, flow: str = "", side: str | None = None) -> Keep:
         mine = pl.col("flow").str.starts_with(flow)
         if side is not None:
             mine &= pl.col("side") == side
-        # A copy, and names as numbers: a slice or a string would hold the whole table.
+        # A copy, with names as numbers: a slice or a string would keep the whole table.
         copied = pl.col(*columns).gather(pl.int_range(pl.len()))
         return (
             table.filter(mine).select(copied).with_columns(pl.col(pl.String).cast(pl.Categorical))
@@ -49,14 +49,14 @@ def part(*columns: str, flow: str = "", side: str | None = None) -> Keep:
 
 @dataclass(frozen=True)
 class Run:
-    """What is kept of one run.
+    """The kept data of one run.
 
     Attributes:
-        name: name of its scenario's file.
+        name: file name of its scenario.
         seed: its seed.
-        digest: over its events.
-        duration_s: how long it is.
-        tables: what is left of its tables.
+        digest: digest of its events.
+        duration_s: its length.
+        tables: its kept tables.
     """
 
     name: str
@@ -67,34 +67,34 @@ class Run:
 
     @property
     def flows(self) -> pl.DataFrame:
-        """One line per flow."""
+        """One row per flow."""
         return self.tables["flows"]
 
     @property
     def links(self) -> pl.DataFrame:
-        """One line per link and direction."""
+        """One row per link and direction."""
         return self.tables["links"]
 
     def flow(self, name: str, column: str) -> float:
-        """A number of a flow, NaN where there is none."""
+        """A number of a flow, NaN if missing."""
         value = self.flows.filter(self.flows["name"] == name)[column][0]
         return float("nan") if value is None else float(value)
 
     def of(self, table: str, flow: str) -> pl.DataFrame:
-        """What is kept of a table, of one flow."""
+        """The kept part of a table for one flow."""
         return self.tables[table].filter(flow=flow)
 
     def series(self, flow: str) -> pl.DataFrame:
-        """What a flow did in each bin of time."""
+        """A flow's time series."""
         return self.of("series", flow)
 
     def gauges(self, flow: str, gauge: str) -> pl.DataFrame:
-        """A value inside the endpoints as it changed."""
+        """The changes of a gauge of the endpoints."""
         return self.of("gauges", flow).filter(gauge=gauge)
 
     @property
     def packets(self) -> pl.DataFrame:
-        """What is kept of the packet table."""
+        """The kept part of the packet table."""
         return self.tables["packets"]
 
 
@@ -103,9 +103,9 @@ class Case:
     """A scenario of a study and its runs.
 
     Attributes:
-        name: name of its scenario's file.
-        scenario: the scenario, as Python writes it.
-        profile: ``stated``, ``inferred`` or ``companion``: whose parameters it has.
+        name: file name of its scenario.
+        scenario: the scenario as a Python table.
+        profile: ``stated``, ``inferred`` or ``companion``: the origin of its parameters.
     """
 
     name: str
@@ -115,55 +115,55 @@ class Case:
 
     @cached_property
     def runs(self) -> tuple[Run, ...]:
-        """What came out, in the order of the seeds; waits for it."""
+        """The results, in seed order; waits for them."""
         return tuple(answer.result() for answer in self._answers)
 
     @property
     def first(self) -> Run:
-        """The run of the first seed, which the figures over time show."""
+        """The run of the first seed, used by figures over time."""
         return self.runs[0]
 
     @property
     def replications(self) -> int:
-        """How many runs there are."""
+        """The number of runs."""
         return len(self._answers)
 
     @property
     def toml(self) -> str:
-        """The scenario as a file, with all its replications."""
+        """The scenario as a file, including replications."""
         import tomli_w
 
         return tomli_w.dumps(dict(self.scenario))
 
 
 Rows = Callable[..., Mapping[str, Value]]
-"""Makes rows from runs of some scenarios, one of each in the order they are named."""
+"""Computes rows from runs of some scenarios, one of each in the order of their names."""
 
 
 class Lab:
-    """Takes questions and answers them as cores come free."""
+    """Accepts scenarios and runs them when cores are free."""
 
     def __init__(
         self, pool: ThreadPoolExecutor | None = None, repeated: Callable[[str], int] = lambda _: 1
     ) -> None:
         self.cases: dict[str, Case] = {}
         self.used: dict[str, list[str]] = {}
-        """Which scenarios a row was made from."""
+        """The scenarios from which a row was computed."""
         self._pool = pool or ThreadPoolExecutor(engine.cores())
         self._repeated = repeated
 
     def ask(self, name: str, scenario: Mapping[str, Any], profile: str, /, **keep: Keep) -> Case:
-        """Ask for the runs of a scenario; they begin as soon as a core is free.
+        """Request the runs of a scenario; they start as soon as a core is free.
 
         Args:
             name: name of the scenario.
-            scenario: what is run, as often as the study's file says.
-            profile: whose parameters it has.
-            keep: what is kept, by table.
+            scenario: the scenario, repeated as the study's file specifies.
+            profile: the origin of its parameters.
+            keep: the parts of tables to keep.
         """
         assert name not in self.cases, f"{name} was asked before"
         count = self._repeated(name)
-        # A copy: what is asked next may be made from the same tables.
+        # A copy: the caller may reuse the same tables for the next request.
         asked = {"title": name, **deepcopy(dict(scenario))}
         answers = [self._pool.submit(_run, name, asked, seed, keep) for seed in range(1, count + 1)]
         whole = {**asked, "replications": {"count": count}} if count > 1 else asked
@@ -171,9 +171,9 @@ class Lab:
         return self.cases[name]
 
     def samples(self, names: Iterable[str], rows: Rows) -> dict[str, Sample]:
-        """Rows made from these scenarios, once for each replication.
+        """Rows computed from these scenarios, once per replication.
 
-        A scenario that is run once is the same in all of them; others are paired by their seeds.
+        A scenario with a single run is shared by all; others are paired by seed.
         """
         names = list(names)
         made = self.each(names, rows)
@@ -182,7 +182,7 @@ class Lab:
         return made
 
     def each(self, names: Iterable[str], rows: Rows) -> dict[str, Sample]:
-        """The same of what is no row."""
+        """The same for values that are not rows."""
         cases = [self.cases[name] for name in names]
         several = {case.replications for case in cases} - {1}
         return samples(

@@ -1,7 +1,7 @@
 """Maldonado, Baset, Schulzrinne 2005: TFRC with a token bucket over a ladder of codecs.
 
-The text leaves out RED's parameters, the bucket's depth and the rule for stepping up, and its load
-of 50 to 100 sources is two to four times what the link carries: 16 and 20 of them are run here.
+The text omits RED's parameters, the bucket's depth and the rule for stepping up, and its load of 50
+to 100 sources is two to four times the link's capacity: here 16 and 20 are run.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ STATED_WEB_SOURCES, STATED_TALK_SOURCES = 50, 25
 STATED_WEB_S = 500
 TALK_S = 600
 SLOW = f"mix-tfrc-{MIXES[-1]}-rto-1s"
-"""With the least RTO of RFC 6298, which no verdict rests on."""
+"""With the minimum RTO of RFC 6298; no verdict depends on it."""
 SPEEDS = ("slow", "fast")
 """Without faster restart, and with it."""
 FLOWS = (10, 20, 30, 40)
@@ -73,10 +73,10 @@ SHOWN = {"series": part("flow", "sent_bytes", "received_bytes")}
 
 
 def cases(lab: Lab) -> None:
-    """What is run."""
+    """The scenarios."""
     _codecs(lab)
     for kind in ("tfrc", "tb"):
-        # Long runs first: cores stay busy to the end.
+        # Long runs first, to keep cores busy to the end.
         lab.ask(f"web-{kind}-inferred", web(kind, WEB_SOURCES, f"{WEB_S}s"), "inferred", **OTHERS)
         stated = web(kind, STATED_WEB_SOURCES, f"{STATED_WEB_S}s")
         lab.ask(f"web-{kind}-stated", stated, "stated", **OTHERS)
@@ -104,7 +104,7 @@ def cases(lab: Lab) -> None:
 
 
 def _codecs(lab: Lab) -> None:
-    """Each codec alone on a wire; G.711 with headers in 10 ms packets; CCID 4 offered too much."""
+    """Each codec alone on a wire; G.711 with headers in 10 ms packets; CCID 4 overloaded."""
     wire = {"wire": link(("a", "b"), "10Mbit/s", "1ms", 100)}
     for name, codecs in (("stated", CODECS), ("inferred", {**CODECS, "g729": "g729-10"})):
         flows = {k: _speech(("a", "b"), {"kind": "udp"}, codec) for k, codec in codecs.items()}
@@ -144,7 +144,7 @@ def voice(ends: tuple[str, str], kind: str, **more: object) -> Table:
 
 
 def _dumbbell(flows: Mapping[str, Table]) -> Table:
-    """Each flow has its own hosts, but where their ends say otherwise."""
+    """Each flow has its own hosts, unless its ends specify otherwise."""
     links = {"bottleneck": link(("west", "east"), "1500kbit/s", "20ms", RED)}
     for one in flows.values():
         for end, way in (("from", "in"), ("to", "out")):
@@ -155,7 +155,7 @@ def _dumbbell(flows: Mapping[str, Table]) -> Table:
 
 
 def mix(kind: str, number: int, tcp: Table = TCP) -> Table:
-    """As many TCP flows as TFRC (greedy) or TFRC-TB flows, started over two seconds."""
+    """Equal numbers of TCP and TFRC (greedy) or TFRC-TB flows, started over two seconds."""
     flows = {}
     for n in range(1, number + 1):
         start = f"{2000 * n // number}ms"
@@ -169,7 +169,7 @@ def mix(kind: str, number: int, tcp: Table = TCP) -> Table:
 
 
 def _background(number: int) -> Table:
-    """On/off sources; they end at one host, since nothing waits behind the bottleneck."""
+    """On/off sources to a single host, since nothing queues behind the bottleneck."""
     source = {
         "kind": "on_off",
         "rate": "200kbit/s",
@@ -197,8 +197,8 @@ def web(kind: str, sources: int, duration: str) -> Table:
 
 
 def talk(kind: str, sources: int, *, restart: bool) -> Table:
-    """Ten seconds of talk, ten of silence, beside on/off sources."""
-    # A packet every couple of round trips, as long as the others: TFRC counts bytes.
+    """Ten seconds of talk, ten of silence, next to on/off sources."""
+    # A packet every few round trips, with the same length: TFRC counts bytes.
     kept = {"every": "100ms", "size": "160B"}
     call = voice(("call-a", "call-b"), kind, talkspurts=TEN_SECONDS, keep_alive=kept)
     rate = {**call["transport"].get("rate", {}), "idle": "rfc3448", "faster_restart": restart}
@@ -209,7 +209,7 @@ def talk(kind: str, sources: int, *, restart: bool) -> Table:
 
 
 def beritelli(number: int) -> Table:
-    """So many voice flows under the delay listener on 150 kb/s."""
+    """``number`` voice flows under the delay listener on 150 kb/s."""
     flows = {
         f"call-{n}": _speech(("a", "b"), {"kind": "beritelli"}, "pcmu", ladder=LADDER)
         for n in range(1, number + 1)
@@ -218,12 +218,12 @@ def beritelli(number: int) -> Table:
 
 
 def _call(transport: Table) -> Table:
-    """A call of today beside eight TCP uploads."""
+    """A present-day call next to eight TCP uploads."""
     flows = {
         f"tcp-{n}": flow((f"tcp-{n}-a", f"tcp-{n}-b"), TCP, {"kind": "bulk"}) for n in range(8)
     }
     call = voice(("call-a", "call-b"), "tb")
-    # Those codecs of which ITU-T G.113 tells what lost packets do to them.
+    # The codecs whose loss impairment is in ITU-T G.113.
     call["source"]["ladder"] = ["pcmu", "g729a", "g723.1-6.3"]
     call["transport"] = transport
     call["send_queue"] = {"drop": "stale", "lifetime": "100ms"}
@@ -233,7 +233,7 @@ def _call(transport: Table) -> Table:
 
 
 def values(lab: Lab) -> Values:
-    """Every row's values."""
+    """The values of all rows."""
     stated: dict[str, Sample] = {
         "restart/with": Sample((float(round_trips(1.0, 12.0, 4.0)),)),
         "restart/without": Sample((float(round_trips(1.0, 12.0, 2.0)),)),
@@ -251,7 +251,7 @@ def values(lab: Lab) -> Values:
     stated |= lab.samples(["voip-variant"], _voip_variant)
     for number in MIXES:
         inferred |= lab.samples([f"mix-{k}-{number}" for k in ("tfrc", "tb")], MIXED[number])
-    # The text says this of 16 sources.
+    # The text states this for 16 sources.
     del stated["fig5/near-zero"]
     for number in FLOWS:
         for found, packet_s in ((stated, 0.1), (inferred, 0.02)):
@@ -261,7 +261,7 @@ def values(lab: Lab) -> Values:
 
 
 def _notes(lab: Lab) -> dict[str, str]:
-    """What else the runs gave."""
+    """Further results of the runs."""
     whole = [f"mix-{k}-{MIXES[-1]}" for k in ("tfrc", "tb")]
     taken = lab.each(whole[1:], lambda run: {"tb": 50 * mean_share(run, "other")})["tb"]
     packets = lab.each(
@@ -316,7 +316,7 @@ def _notes(lab: Lab) -> dict[str, str]:
 
 
 def _crowded(lab: Lab) -> str:
-    """What 64 flows of each kind leave each other here and in ns-2."""
+    """The mutual effect of 64 flows of each kind, here and in ns-2."""
     of = lab.each(
         [f"mix-tfrc-{MIXES[-1]}"],
         lambda run: (
@@ -343,13 +343,13 @@ def _crowded(lab: Lab) -> str:
 
 
 def percent_lost(run: Run, kind: str) -> float:
-    """Packets of the flows of a kind that are lost, of those sent."""
+    """Lost packets of the flows of a kind, as a share of those sent."""
     mine = run.flows.filter(run.flows["name"].str.starts_with(kind))
     return 100 * float(mine["lost_packets"].sum()) / float(mine["sent_packets"].sum())
 
 
 def round_trips(begin: float, end: float, gain: float) -> int:
-    """Round trips in which a rate that grows by a factor reaches another."""
+    """Round trips for a rate that grows by a factor to reach another."""
     return math.ceil(math.log(end / begin, gain))
 
 
@@ -364,7 +364,7 @@ def codecs(run: Run) -> dict[str, Value]:
 
 
 def codec_kbps(run: Run, name: str) -> float:
-    """Payload of a packet by the speech in it, from the bytes and frames of the run."""
+    """Payload bits of a packet per duration of its speech, from the run's bytes and frames."""
     payload = run.flow(name, "payload_bytes") / run.flow(name, "sent_packets")
     return 8e-3 * payload / _spacing_s(run, name)
 
@@ -380,7 +380,7 @@ def _spacing_s(run: Run, name: str) -> float:
 
 
 def _voip_variant(run: Run) -> dict[str, Value]:
-    """Nominal size and least interval of CCID 4, as its run shows them."""
+    """Nominal size and minimum interval of CCID 4, from its run."""
     gauges = {
         name: run.gauges("call", name) for name in ("equation_rate", "loss_event_rate", "srtt")
     }
@@ -388,7 +388,7 @@ def _voip_variant(run: Run) -> dict[str, Value]:
     rate, loss, rtt = (
         float(found.filter(pl.col("time_s") <= at)["value"][-1]) for found in gauges.values()
     )
-    # RFC 5622 §5: of the equation's rate, headers of 36 bytes take their share (RFC 4828 §4.2).
+    # RFC 5622 §5: headers of 36 bytes are deducted from the equation's rate (RFC 4828 §4.2).
     payload = float(run.flow("call", "payload_bytes") / run.flow("call", "sent_packets"))
     whole = rate * (payload + 36) / payload
     packets = run.packets.filter(pl.col("ip_bytes") > 110)
@@ -398,19 +398,19 @@ def _voip_variant(run: Run) -> dict[str, Value]:
 
 
 def _shares(run: Run, kind: str) -> list[float]:
-    """Throughput of each flow of a kind by the fair share, headers counted."""
+    """Throughput of each flow of a kind over the fair share, including headers."""
     mine = run.flows.filter(run.flows["name"].str.starts_with(kind))
     fair = LINK_BPS / run.flows.height
     return [float(bps) / fair for bps in mine["throughput_bps"]]
 
 
 def mean_share(run: Run, kind: str) -> float:
-    """Mean throughput of the flows of a kind by the fair share."""
+    """Mean throughput of the flows of a kind over the fair share."""
     return _mean(_shares(run, kind))
 
 
 def counted_kbps(run: Run, name: str) -> float:
-    """Throughput as the study counts: IP, UDP and RTP headers, not TFRC's own 16 bytes."""
+    """Throughput by the study's count: IP, UDP and RTP headers, without TFRC's own 16 bytes."""
     sent = run.flow(name, "sent_packets")
     each = (run.flow(name, "payload_bytes") + run.flow(name, "media_header_bytes")) / sent + 28
     return 8e-3 * each * run.flow(name, "received_packets") / (MIX_S - MIX_FROM_S)
@@ -428,7 +428,7 @@ def sent_bytes(run: Run, name: str) -> list[float]:
 
 
 def one_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
-    """One TCP flow beside one of TFRC, and beside one of TFRC-TB."""
+    """One TCP flow next to one TFRC flow, and next to one TFRC-TB flow."""
     return {
         "fig3/factor/1": mean_share(tfrc, "other") / mean_share(tfrc, "tcp"),
         "fig3/few": mean_share(tb, "tcp"),
@@ -437,7 +437,7 @@ def one_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
 
 
 def eight_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
-    """Eight TCP flows beside eight of TFRC, and beside eight of TFRC-TB."""
+    """Eight TCP flows next to eight of TFRC, and next to eight of TFRC-TB."""
     steady = {}
     for kind, run in (("tfrc", tfrc), ("tb", tb)):
         each = [sent_bytes(run, f"other-{n}")[MIX_FROM_S:] for n in range(1, 9)]
@@ -452,7 +452,7 @@ def eight_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
 
 
 def many_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
-    """64 TCP flows beside 64 of TFRC, and beside 64 of TFRC-TB."""
+    """64 TCP flows next to 64 of TFRC, and next to 64 of TFRC-TB."""
     return {
         "fig3/share/64": mean_share(tfrc, "other"),
         "fig3/comparable/64": mean_share(tb, "tcp") / mean_share(tfrc, "tcp"),
@@ -460,7 +460,7 @@ def many_of_each(tfrc: Run, tb: Run) -> dict[str, Value]:
 
 
 def some_of_each(number: int, tfrc: Run, tb: Run) -> dict[str, Value]:
-    """So many TCP flows beside as many of TFRC, and beside as many of TFRC-TB."""
+    """``number`` TCP flows next to as many of TFRC, and next to as many of TFRC-TB."""
     return {
         f"fig3/factor/{number}": mean_share(tfrc, "other") / mean_share(tfrc, "tcp"),
         f"fig3/comparable/{number}": mean_share(tb, "tcp") / mean_share(tfrc, "tcp"),
@@ -489,13 +489,13 @@ def variation_by_scale(run: Run, name: str = "other") -> dict[float, float]:
 
 
 def smoothness(tfrc: Run, tb: Run) -> dict[str, Value]:
-    """How much the sending rates vary beside on/off sources, over time scales."""
+    """Variation of the sending rates next to on/off sources, over time scales."""
     scales = {"tfrc": variation_by_scale(tfrc), "tb": variation_by_scale(tb)}
     tcp = {k: variation_by_scale(run, "tcp")[1.0] for k, run in (("tfrc", tfrc), ("tb", tb))}
     fall = {kind: of[0.2] - of[20.0] for kind, of in scales.items()}
     return {
         "fig5/near-zero": scales["tb"][1.0],
-        # A rate that never changes is no divisor.
+        # A constant rate cannot be a divisor.
         **{
             f"fig5/tcp-four-times/{kind}": tcp[kind] / scales[kind][1.0]
             if scales[kind][1.0]
@@ -508,13 +508,13 @@ def smoothness(tfrc: Run, tb: Run) -> dict[str, Value]:
 
 
 def talkspurts(run: Run) -> list[list[float]]:
-    """The sending rate in each talkspurt after the first, in bins of 200 ms, bits a second."""
+    """The sending rate in each talkspurt after the first, in bins of 200 ms, bits per second."""
     bins = [8 * bytes_ / 0.2 for bytes_ in sent_bytes(run, "call")]
     made = [float(n) for n in run.series("call")["generated_packets"]]
     found: list[list[float]] = []
     now: list[float] = []
     for rate, frames in zip(bins, made, strict=True):
-        # In silence two or three packets are made in 200 ms, in talk ten (or six of 30 ms).
+        # Silence has two or three packets in 200 ms, talk ten (or six of 30 ms).
         if frames >= 5:
             now.append(rate)
         elif now:
@@ -524,12 +524,12 @@ def talkspurts(run: Run) -> list[list[float]]:
 
 
 def _fallen(run: Run) -> list[bool]:
-    """Of each talkspurt whether it falls below half the codec's rate after 2 s."""
+    """For each talkspurt, whether it falls below half the codec's rate after 2 s."""
     return [any(rate < SPOKEN_BPS / 2 for rate in spurt[10:-1]) for spurt in talkspurts(run)]
 
 
 def _all_fallen(runs: Iterable[Run]) -> tuple[int, int]:
-    """How many talkspurts fall, and how many there are."""
+    """The number of falling talkspurts, and of all."""
     every = [fallen for run in runs for fallen in _fallen(run)]
     return sum(every), len(every)
 
@@ -571,19 +571,19 @@ def _mixed_in_ns2(script: Script, number: int) -> tuple[pl.DataFrame, float, flo
 
 
 def ns2_beyond(script: Script) -> dict[str, float]:
-    """What TCP keeps of its share in ns-2 with 64 flows of each kind, and what both lose."""
+    """TCP's share in ns-2 with 64 flows of each kind, and the losses of both."""
     number = MIXES[-1]
     frame, tcp, _ = _mixed_in_ns2(script, number)
     lost = {}
     for name, mine in (("TCP", pl.col("n") < number), ("TFRC", pl.col("n") >= number)):
-        # What is sent in the last second may still wait when the run ends.
+        # Packets of the last second may still be queued when the run ends.
         sent = frame.filter(mine, pl.col("enqueued_s").is_between(MIX_FROM_S, MIX_S - 1))
         lost[f"{name} lost"] = round(100 * sent["dequeued_s"].null_count() / sent.height, 4)
     return {"TCP share": round(tcp, 6), **lost}
 
 
 def ns2(script: Script) -> dict[str, Value]:
-    """Fig 3 for plain TFRC as ns-2 gives it."""
+    """Fig 3 for plain TFRC in ns-2."""
     found: dict[str, Value] = {}
     for number in MIXES:
         _, tcp, tfrc = _mixed_in_ns2(script, number)

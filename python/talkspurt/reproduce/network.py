@@ -1,4 +1,4 @@
-"""Words for the studies' networks, so that a scenario reads like the sentence it comes from."""
+"""Building blocks of the studies' networks, for concise scenarios."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NS2_TCP: Table = {
 
 
 def droptail(packets: int) -> Table:
-    """A queue as ns-2 counts it."""
+    """A queue in ns-2's counting."""
     return {"kind": "droptail", "packets": packets, "ns2": True}
 
 
@@ -33,16 +33,16 @@ def link(ends: tuple[str, str], rate: str, delay: str, queue: int | Table, **mor
 
 
 def cbr(rate: str, packet: str) -> Table:
-    """A constant rate, on the beat."""
+    """A constant rate, without jitter."""
     return {"kind": "cbr", "rate": rate, "packet": packet, "noise": "0s"}
 
 
 def flow(ends: tuple[str, str], transport: Table, source: Table, **more: Any) -> Table:
-    """A flow with packets as long as ns-2 counts them, which starts at a given time."""
+    """A flow with packet lengths in ns-2's counting and a fixed start."""
     said = {"from": ends[0], "to": ends[1], "transport": transport, "source": source}
     return {**said, "sizing": "ns2", "start_spread": "0s", **more}
 
 
 def dccp(ccid: int, **more: Any) -> Table:
-    """DCCP as ns-2.35 has it."""
+    """DCCP like ns-2.35's."""
     return {"kind": "dccp", "ccid": ccid, "profile": "ns2", **more}

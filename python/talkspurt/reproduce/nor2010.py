@@ -1,8 +1,7 @@
 """Nor, Hassan, Almomani 2010: G.711 over DCCP's CCID 2 on a link of 300 ms.
 
-The study's simulator is ns-2, so what it states includes ns-2's CCID 2; what RFC 4341's gives
-is in the reasons. Inferred are access links, queues, TCP's window and, for one figure, a third
-UDP flow.
+The study uses ns-2, so its parameters include ns-2's CCID 2; results of RFC 4341's are in the
+reasons. Inferred: access links, queues, TCP's window and, for one figure, a third UDP flow.
 """
 
 from __future__ import annotations
@@ -41,14 +40,14 @@ START_S, END_S = 20.0, 100.0
 Access = tuple[str, str, int]
 INFERRED: Access = ("10Mbit/s", "1ms", 50)
 UNBINDING: Access = ("1Gbit/s", "0ms", 1000)
-"""Access links that hold nothing up, where the text names none."""
+"""Non-limiting access links, where the text specifies none."""
 
 
 ARRIVALS = part("flow", "time_s", "received_packets")
 
 
 def cases(lab: Lab) -> None:
-    """What is run."""
+    """The scenarios."""
     for profile, access in (("stated", UNBINDING), ("inferred", INFERRED)):
         for kind, count in (("udp", 2 if profile == "stated" else 3), ("ccid2", 2), ("ccid3", 2)):
             scenario = dumbbell("300ms", access, kind, count, LOAD)
@@ -65,7 +64,7 @@ def cases(lab: Lab) -> None:
             three["record"]["packets"] = traced
             kept = {"packets": _over_access} if traced else {}
             lab.ask(f"three-{threshold}-{profile}", three, profile, series=ARRIVALS, **kept)
-    # The same with a nominal size that is the packets' own.
+    # The same with a nominal size equal to the packet size.
     slow["flows"]["call-1"]["transport"] = dccp(3, rate={"nominal_size": CALL[1]})
     lab.ask("call-ccid3-own-size", slow, "companion", series=ARRIVALS)
     for threshold in THRESHOLDS:
@@ -91,8 +90,8 @@ def dumbbell(
 ) -> Table:
     """The study's topology: each flow has its own two hosts, all share the bottleneck.
 
-    Beside FTP much depends on which packets meet: there FTP starts within the first round trip of
-    the long link and every other flow within a packet of its time, as the seed has it.
+    Results with FTP depend strongly on which packets meet: there, FTP starts within the first round
+    trip of the long link and every other flow within one packet interval, depending on the seed.
     """
     rate, access_delay, queue = access
     transport = dict(TRANSPORTS[kind])
@@ -125,7 +124,7 @@ def dumbbell(
 
 
 def _modern(transport: Table) -> Table:
-    """A call of today on the long link: RTP, stale frames thrown away, a playout buffer."""
+    """A present-day call on the long link: RTP, dropping of stale frames, a playout buffer."""
     call = {
         "from": "home",
         "to": "office",
@@ -145,13 +144,13 @@ def _modern(transport: Table) -> Table:
 
 
 def settled(arrived: Sequence[float]) -> float:
-    """From when on every bin but the last is within 10 % of the codec's rate, in seconds."""
+    """When all later bins but the last are within 10 % of the codec's rate, in seconds."""
     astray = [i for i, packets in enumerate(arrived[:-1]) if abs(packets - FULL) > 0.1 * FULL]
     return BIN_S * (max(astray, default=-1) + 1)
 
 
 def values(lab: Lab) -> Values:
-    """Every row's values."""
+    """The values of all rows."""
     stated, inferred = _profile(lab, "stated"), _profile(lab, "inferred")
     traced = f"three-{THRESHOLDS[0]}-inferred"
     inferred |= lab.samples([traced], lambda run: first_hop(run.packets))
@@ -159,7 +158,7 @@ def values(lab: Lab) -> Values:
 
 
 def _notes(lab: Lab) -> dict[str, str]:
-    """What else these runs gave, and what the RFCs' rules do."""
+    """Further results of these runs, and the effect of the RFCs' rules."""
     rfc = {t: settled(_bins(lab.first(f"call-{t}-rfc"), "call")) for t in THRESHOLDS}
     ccid3 = _bins(lab.first("call-ccid3-rfc"), "call")
     own = _bins(lab.first("call-ccid3-own-size"), "call-1")
@@ -196,7 +195,7 @@ def _notes(lab: Lab) -> dict[str, str]:
 
 
 def _bins(run: Run, name: str, from_s: float = 0.0) -> list[float]:
-    """Packets that arrived in each half second."""
+    """Packets received in each half second."""
     bins = run.series(name)["received_packets"].to_list()
     return [float(packets) for packets in bins[round(from_s / BIN_S) :]]
 
@@ -208,12 +207,12 @@ def _rate(bins: Sequence[float], seconds: float = 10.0) -> float:
 
 
 def _tcp(run: Run) -> list[float]:
-    """What arrives of FTP in each half second, bits a second."""
+    """FTP data received in each half second, bits per second."""
     return [1040 * 8 / BIN_S * packets for packets in _bins(run, "ftp")]
 
 
 def _loads(run: Run) -> list[float]:
-    """Packets of both other flows that arrived in each half second."""
+    """Packets of both other flows received in each half second."""
     flows = [name for name in run.flows["name"] if name.startswith("call")]
     return [sum(bins) for bins in zip(*(_bins(run, f) for f in flows), strict=True)]
 
@@ -250,7 +249,7 @@ def _profile(lab: Lab, profile: str) -> dict[str, Sample]:
 
 
 def _short(threshold: int, run: Run) -> dict[str, Value]:
-    # The first bin is that of the handshake.
+    # The first bin contains the handshake.
     return {f"fig7/{threshold}/settles": settled(_call(run)[1:])}
 
 
@@ -268,11 +267,11 @@ def _over_access(packets: pl.DataFrame) -> pl.DataFrame:
     return hops.ours(packets).filter(mine & (pl.col("bytes") > 160))
 
 
-# Rows, from what arrived in each half second: ours, and ns-2's.
+# Rows, from the data received in each half second: ours, and ns-2's.
 
 
 def beside_udp(tcp: Sequence[float]) -> dict[str, Value]:
-    """TCP before and beside UDP."""
+    """TCP before and next to UDP."""
     return {
         "fig3/tcp-starved": _mean(tcp, 25, 100) / 1e3,
         "fig3/tcp-begins": _mean(tcp, 0, 5) / _mean(tcp, 15, 20),
@@ -280,7 +279,7 @@ def beside_udp(tcp: Sequence[float]) -> dict[str, Value]:
 
 
 def beside_dccp(figure: str, tcp: Sequence[float]) -> dict[str, Value]:
-    """TCP before and beside two flows of DCCP."""
+    """TCP before and next to two DCCP flows."""
     before = _mean(tcp, 15, 20)
     seconds = [_mean(tcp, second, second + 1) for second in range(20, 30)]
     return {
@@ -305,7 +304,7 @@ def alone(calls: Mapping[int, Sequence[float]]) -> dict[str, Value]:
 
 
 def suits_both(calls: Sequence[Sequence[float]]) -> dict[str, Value]:
-    """What a threshold of 100 takes longer than the best, on the worse of both links."""
+    """Extra time of a threshold of 100 over the best, on the worse of both links."""
     times = [settled(bins[1:] if n < len(THRESHOLDS) else bins) for n, bins in enumerate(calls)]
     links = (times[: len(THRESHOLDS)], times[len(THRESHOLDS) :])
     place = THRESHOLDS.index(100)
@@ -313,7 +312,7 @@ def suits_both(calls: Sequence[Sequence[float]]) -> dict[str, Value]:
 
 
 def _slowest(three: Sequence[Sequence[float]]) -> float:
-    """Each flow from its own start, to the bin it falls into."""
+    """Each flow from its own start, rounded up to a bin."""
     return max(settled(flow) for flow in three)
 
 
@@ -349,7 +348,7 @@ def beside_ftp(three: Mapping[int, Sequence[Sequence[float]]]) -> dict[str, Valu
 
 
 def first_hop(packets: pl.DataFrame) -> dict[str, Value]:
-    """What the calls' data take over their access links."""
+    """Time of the calls' data over their access links."""
     found: dict[str, Value] = {}
     for row, begin, end in (("unstable", 20, 40), ("stable", 40, 100)):
         part = packets.filter(pl.col("enqueued_s").is_between(begin, end))
@@ -363,7 +362,7 @@ def _mean(bins: Sequence[float], from_s: float, to_s: float) -> float:
 
 
 def _arrived(frame: pl.DataFrame, flow: int, size: int, weight: float) -> list[float]:
-    """What crossed ns-2's bottleneck in each half second, of packets so long."""
+    """Packets of this length that crossed ns-2's bottleneck in each half second."""
     bins = [0.0] * round(END_S / BIN_S)
     mine = frame.filter(
         (pl.col("link") == "0>1")
@@ -377,7 +376,7 @@ def _arrived(frame: pl.DataFrame, flow: int, size: int, weight: float) -> list[f
 
 
 def _beside(script: Script, word: str, count: int, start_s: float) -> pl.DataFrame:
-    """Hops of flows of 800 kb/s beside FTP in ns-2."""
+    """Hops of 800 kb/s flows next to FTP in ns-2."""
     words = ("300ms", 1, word, count, "800kb", 1000, 65535, start_s, END_S)
     with script.run(*words) as trace:
         return hops.of_ns2(trace)
@@ -389,7 +388,7 @@ def _both(frame: pl.DataFrame, count: int) -> list[float]:
 
 
 def ns2(script: Script) -> dict[str, Value]:
-    """The rows as ns-2 gives them with the inferred parameters."""
+    """The rows in ns-2 with the inferred parameters."""
     found: dict[str, Value] = {}
     load: dict[str, list[float]] = {}
     for kind, word, count in (("udp", "UDP", 3), ("ccid2", "CCID2", 2), ("ccid3", "CCID3", 2)):
@@ -428,12 +427,12 @@ def ns2(script: Script) -> dict[str, Value]:
 
 
 SPREAD_STARTS = tuple(START_S + 0.06 * n for n in range(1, 10))
-"""Later than the text's, by up to a round trip of the long link."""
+"""Later than in the text, by up to a round trip of the long link."""
 AGAIN, LATER = "again", "from"
 
 
 def ns2_beyond(script: Script) -> dict[str, float]:
-    """Throughput of CCID 2 by that of CCID 3 in ns-2: ten times the same, and of later starts."""
+    """Throughput of CCID 2 over that of CCID 3 in ns-2: ten repetitions, and later starts."""
     same = {f"{AGAIN} {n}": START_S for n in range(10)}
     later = {f"{LATER} {start_s:.2f} s": start_s for start_s in SPREAD_STARTS}
     found = {}

@@ -1,7 +1,7 @@
-"""ns-2's side: the studies' own scripts, run where ``ns`` is installed, and what they gave before.
+"""Runs the studies' ns-2 scripts where ``ns`` is installed, and reads recorded values.
 
-The recorded values stand beside the scripts in ``studies/NAME.ns2.json`` with their origin; as
-``python -m talkspurt.reproduce.record NAME`` writes them. A script that changed makes them void.
+Recorded values are in ``studies/NAME.ns2.json`` next to the scripts, with their origin, as written
+by ``python -m talkspurt.reproduce.record NAME``. Changing a script invalidates them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TIMEOUT_S = 600
 
 
 class Ns2Error(RuntimeError):
-    """ns-2 is not there, or a script failed; says which and how."""
+    """ns-2 is missing, or a script failed; with details."""
 
 
 class Script:
@@ -35,12 +35,12 @@ class Script:
 
     @property
     def sha256(self) -> str:
-        """What recorded values are tied to."""
+        """Identifies the script's version of recorded values."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
     @contextmanager
     def run(self, *arguments: object) -> Iterator[Path]:
-        """Run it with these arguments; gives the trace it wrote, for as long as one looks at it."""
+        """Run it with these arguments; yields its trace, removed afterwards."""
         if not installed():
             raise Ns2Error("ns is not installed (Debian and Ubuntu: the package ns2)")
         with tempfile.TemporaryDirectory(prefix="talkspurt-ns2-") as folder:
@@ -70,13 +70,13 @@ def scripted(study: str) -> bool:
 
 
 def measured(study: str) -> dict[str, Value]:
-    """The study's rows as ns-2 gives them now."""
+    """The study's rows, computed by ns-2 now."""
     module = import_module(f"talkspurt.reproduce.{study}")
     return dict(module.ns2(Script(study)))
 
 
 def origin(study: str) -> str:
-    """Where and when the recorded values were made; empty where there are none."""
+    """Where and when the values were recorded; empty without any."""
     file = FILES / f"{study}.ns2.json"
     if not file.is_file():
         return ""
@@ -85,7 +85,7 @@ def origin(study: str) -> str:
 
 
 def beyond(study: str) -> dict[str, float]:
-    """What was recorded of ns-2 besides rows, for reasons: a study's ``ns2_beyond`` says what."""
+    """Recorded values besides rows, for reasons: computed by a study's ``ns2_beyond``."""
     file = FILES / f"{study}.ns2.json"
     if not file.is_file():
         return {}
@@ -94,7 +94,7 @@ def beyond(study: str) -> dict[str, float]:
 
 
 def recorded(study: str) -> dict[str, Value]:
-    """The study's rows as ns-2 gave them when they were recorded; none where it has no script."""
+    """The study's recorded ns-2 rows; empty without a script."""
     file = FILES / f"{study}.ns2.json"
     if not file.is_file():
         return {}

@@ -1,4 +1,4 @@
-"""Records what ns-2 gives for the studies: ``python -m talkspurt.reproduce.record NAME ...``."""
+"""Records the studies' ns-2 values: ``python -m talkspurt.reproduce.record NAME ...``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from talkspurt.reproduce.study_file import FILES
 
 
 def record(study: str) -> Path:
-    """Run ns-2 and write its values beside the script."""
+    """Run ns-2 and write its values next to the script."""
     values = measured(study)
     beyond = getattr(module(study), "ns2_beyond", None)
     document = {

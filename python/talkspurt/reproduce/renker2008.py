@@ -1,8 +1,8 @@
 """Renker 2008, "CCID3 over WiFi": Linux's CCID 3 into an 802.11b link with a long queue.
 
-The radio is a wire of the rate the note measures, with the queue it estimates: a Linux kernel was
-recorded on that wire, and stands beside it. For what no wire has, spikes at 5 and 6 Mb/s from
-contention, it is a cell of 802.11b, whose values of the other rows stand in their reasons.
+The radio is a wire with the note's measured rate and estimated queue: a Linux kernel was recorded
+on the same wire for comparison. Contention spikes at 5 and 6 Mb/s, which no wire has, use an
+802.11b cell, whose values for the other rows are in their reasons.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CELL: Table = {
     "snr_db": 9.0,
     "rate": {"kind": "minstrel"},
 }
-"""Short preamble and window: the only 802.11b that carries the note's 7 Mb/s; it carries 7.3."""
+"""Short preamble and window: the only 802.11b with the note's 7 Mb/s; it carries 7.3."""
 MARKS: Table = {
     "kind": "red",
     "packets": 1000,
@@ -48,35 +48,35 @@ MARKS: Table = {
     "weight": 0.02,
     "ecn": True,
 }
-"""Marks from 200 packets on; the average follows the queue within 50 packets."""
+"""Marks from 200 packets; the average follows the queue within 50 packets."""
 
 
 FIFO: Table = {"kind": "droptail", "packets": 1000}
 RATES = (2, 5, 6, 7)
 STARTED_S = 5.0
-"""From when on constant rates are looked at: Minstrel begins with rates that are too low."""
+"""Start of evaluation at constant rates: Minstrel starts with rates that are too low."""
 
 
 P_FLOOR = 1e-4
-"""The least loss event rate that Linux's table of the equation knows."""
+"""The minimum loss event rate in Linux's table of the equation."""
 RADIOS = ("wire", "cell")
-"""What represents the note's radio."""
+"""The model of the note's radio."""
 ON_AIR = ("cbr-5", "cbr-6")
-"""Rows that want contention and retries: the cell's values are the inferred ones."""
+"""Rows that need contention and retries: the cell's values are the inferred ones."""
 WIRE_RATE = "7081kbit/s"
-"""7.15 Mb/s as Linux's netem counts, with 14 bytes of Ethernet to each packet of 1436."""
+"""7.15 Mb/s as Linux's netem counts, with 14 bytes of Ethernet per packet of 1436."""
 SPREAD = "100ms"
-"""When a transfer begins, by the seed: a wire has no other randomness."""
+"""Start of a transfer, by seed: a wire has no other randomness."""
 GAUGES = part("flow", "gauge", "time_s", "value", flow="iperf", side="from")
 
 
 def _round_trips(gauges: pl.DataFrame) -> pl.DataFrame:
-    """Of a constant rate nothing else is read."""
+    """The only data needed at a constant rate."""
     return GAUGES(gauges.filter(gauge="srtt"))
 
 
 def cases(lab: Lab) -> None:
-    """What is run."""
+    """The scenarios."""
     for radio in RADIOS:
         lab.ask(f"full-3min-{radio}", path(radio, BULK, 180), "inferred", gauges=GAUGES)
         for rate in RATES:
@@ -126,7 +126,7 @@ def path(radio: str, source: Table, seconds: int, *, ecn: bool = False) -> Table
 
 
 def _call(transport: Table, queue: Table) -> Table:
-    """A telephone call beside the transfer: what the queue does to somebody else."""
+    """A phone call next to the transfer: the queue's effect on other traffic."""
     scenario = path("wire", BULK, 60)
     scenario["links"]["radio"]["queue"] = queue
     scenario["flows"]["iperf"]["transport"] = transport
@@ -159,14 +159,14 @@ def _first(frame: pl.DataFrame) -> float | None:
 
 
 def _mean(run: Run, name: str, from_s: float, to_s: float) -> float:
-    """Mean over a window of time; a gauge is written when it changes, and holds until then."""
+    """Mean over a time window; a gauge is written when it changes, and holds until then."""
     found = gauge(run, name, 0, to_s).with_columns(pl.col("time_s").clip(from_s))
     held = found["time_s"].diff().shift(-1).fill_null(to_s - float(found["time_s"][-1]))
     return float((found["value"] * held).sum()) / (to_s - from_s)
 
 
 def at(run: Run, name: str, time_s: float) -> float:
-    """What a gauge stood at."""
+    """The value of a gauge at a time."""
     return float(gauge(run, name, 0, time_s)["value"][-1])
 
 
@@ -175,7 +175,7 @@ def _most(frame: pl.DataFrame) -> float:
 
 
 def values(lab: Lab) -> Values:
-    """Every row's values."""
+    """The values of all rows."""
     stated: dict[str, Sample] = {
         "equation/x-calc": Sample((equation_bps(PACKET_BYTES, 0.002, 0.4) / 1e3,)),
         # A round trip of 1 s at the 7 Mb/s that the note measures.
@@ -196,7 +196,7 @@ def values(lab: Lab) -> Values:
 def _notes(
     lab: Lab, inferred: Mapping[str, Sample], others: Mapping[str, Sample]
 ) -> dict[str, str]:
-    """What the other radio gives, and a kernel."""
+    """Results of the other radio, and of a kernel."""
     notes: dict[str, list[str]] = {row: [] for row in inferred}
     unit = {spec.id: spec.unit for spec in study_file.load("renker2008").rows}
     for row, sample in others.items():
@@ -218,16 +218,16 @@ def _notes(
 
 
 def _loss(run: Run) -> float:
-    """When loss is first reported."""
+    """Time of the first reported loss."""
     first = _first(gauge(run, "loss_event_rate").filter(pl.col("value") > 0))
     assert first is not None
     return first
 
 
 def full(run: Run) -> dict[str, Value]:
-    """The bytestream: its slow start, its first loss and what comes of it in three minutes."""
+    """The bytestream: its slow start, its first loss and the following three minutes."""
     first_loss = _loss(run)
-    # What that report made the sender compute; gauges of one report bear one time.
+    # The sender's values computed from that report; gauges of one report have the same time.
     then = first_loss + 1e-9
     computed = gauge(run, "equation_rate")
     return {
@@ -266,7 +266,7 @@ def long(run: Run) -> dict[str, Value]:
 
 
 def marked(ecn: Run, plain: Run) -> dict[str, Value]:
-    """Marks from 200 packets on, beside none."""
+    """Marks from 200 packets, next to none."""
     heard = _first(gauge(ecn, "loss_event_rate").filter(pl.col("value") > 0))
     return {
         "ecn/queue": _longest_queue(ecn),
@@ -309,7 +309,7 @@ ROWS: tuple[tuple[tuple[str, ...], Rows], ...] = (
     (("cbr-5",), spikes),
     (("cbr-6", "cbr-2"), building_up),
 )
-"""What is made from which runs."""
+"""Which values are computed from which runs."""
 
 
 def _steady(run: Run) -> list[float]:
@@ -330,7 +330,7 @@ def _staircase(values: pl.Series) -> str:
 
 
 def linux() -> Mapping[str, float]:
-    """What a Linux kernel gave on the same wire, as recorded."""
+    """Recorded values of a Linux kernel on the same wire."""
     values: dict[str, float] = _recorded()["values"]
     return values
 

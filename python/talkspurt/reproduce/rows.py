@@ -1,10 +1,9 @@
-"""A row of a reproduction: what was printed, what came out, and the verdict.
+"""A row of a reproduction: the printed value, our value, and the verdict.
 
-The bands that decide stand in the study's TOML file, written before any run but where a row says
-that it was changed after some, and why. Nothing here knows a study: the verdict follows from the
-printed value, its band, what the checks found and the values of the runs, so that another value
-gives another verdict. Where the interval of a value reaches over a band's edge, so that two
-verdicts are possible, it is neither.
+The decisive bands are in the study's TOML file, written before any run unless a row states that it
+was changed later, and why. Verdicts depend only on the printed value, its band, the checks'
+findings and the values of the runs, not on the study. If the interval of a value crosses a band's
+edge, so that two verdicts are possible, the row is undecided.
 """
 
 from __future__ import annotations
@@ -25,32 +24,35 @@ DIFFERS = "differs"
 UNDECIDED = "undecided"
 GIVEN = "given"
 CLASSES = (MATCHES, SAME_ORDERING, CANNOT_FOLLOW, UNDERSPECIFIED, DIFFERS, UNDECIDED, GIVEN)
-"""Every verdict there is."""
+"""All verdicts."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """A row before anything was run: the printed value and how it will be judged.
+    """A row before any run: the printed value and the criteria.
 
     Attributes:
         id: name of the row, within the study.
-        quantity: what the number is.
-        unit: its unit, the study's own; empty for words and plain ratios.
-        paper: what the study prints, or the value its words claim.
-        where: the place in the text.
+        quantity: what the number measures.
+        unit: its unit, the study's own; empty for words and ratios.
+        paper: the printed value, or the value claimed in words.
+        where: the location in the text.
         band: when a value matches.
-        of: what the band is of: the ``mean`` of the replications, or, where what is printed is
-            said of single runs, the ``share`` of them that are inside. Words are always a share.
-        missing: what the text leaves out that the value depends on.
-        given: why the value could not come out otherwise, where it restates an input. Such a row is
-            no claim about results: what its checks find goes into the reason, not into the verdict.
-        group: rows whose order among each other is a claim of its own.
-        checks: names of the checks that look for the impossible.
-        facts: numbers the checks need beyond the study's stated ones.
-        restates: id of another row whose values these are, so that they count once.
-        note: what the band or the measure rests on.
-        changed_after_runs: what of the row (band, measure, checks, what is missing) was changed
-            when runs had been seen, and why; empty where nothing was.
+        of: what the band applies to: the ``mean`` of the replications, or, for printed statements
+        on
+            single runs, the ``share`` of runs inside. Words always use a share.
+        missing: parameters omitted in the text that affect the value.
+        given: why the value is fixed, if it restates an input. Such a row is no claim about
+        results:
+            findings of its checks go into the reason, not into the verdict.
+        group: rows whose relative order is a claim of its own.
+        checks: names of its impossibility checks.
+        facts: numbers for the checks besides the study's stated ones.
+        restates: id of another row with the same values, so that they count once.
+        note: the basis of the band or the measure.
+        changed_after_runs: what of the row (band, measure, checks, omissions) was changed after
+        runs
+            had been seen, and why; empty if nothing was.
     """
 
     id: str
@@ -83,11 +85,11 @@ class Row:
 
     @property
     def ours(self) -> Sample:
-        """The value with the inferred parameters where there is one, else with the stated ones."""
+        """The value with the inferred parameters if there is one, else with the stated ones."""
         return self.inferred if self.inferred.there else self.stated
 
     def to_json(self, study: str) -> dict[str, Any]:
-        """The row as ``--json`` prints it."""
+        """The row in ``--json`` output."""
         return {
             "id": f"{study}/{self.spec.id}",
             "quantity": self.spec.quantity,
@@ -111,14 +113,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Values:
-    """What was computed for the rows, by their ids.
+    """The computed values of rows, by row id.
 
     Attributes:
-        stated: with the parameters the study states.
+        stated: with the study's stated parameters.
         inferred: with the inferred ones.
-        ns2: ns-2's with the inferred ones, or what else the study's file names as its peer.
-        notes: facts of the runs that belong into the reason.
-        cases: which runs a row rests on.
+        ns2: ns-2's with the inferred ones, or those of another peer named in the study's file.
+        notes: facts from the runs for the reason.
+        cases: the scenarios of a row.
     """
 
     stated: Mapping[str, Sample] = field(default_factory=dict)
@@ -138,7 +140,7 @@ WHOSE = ("the stated parameters give", "the inferred ones")
 def judge_all(
     specs: Sequence[Spec], values: Values, impossible: Mapping[str, Sequence[str]]
 ) -> list[Row]:
-    """Every row with its verdict; ``impossible`` holds what the checks found, by row."""
+    """All rows with their verdicts; ``impossible`` contains the checks' findings, by row."""
     of = {
         s.id: (values.stated.get(s.id, NOTHING), values.inferred.get(s.id, NOTHING)) for s in specs
     }
@@ -165,8 +167,8 @@ def judge(
 ) -> tuple[str, str]:
     """Verdict and reason of one row.
 
-    Each value is inside its band, outside, or either; where that leaves more than one verdict, the
-    row is undecided, and its reason names them.
+    Each value is inside its band, outside, or either; if more than one verdict remains possible,
+    the row is undecided, and its reason names them.
     """
     sides = [(sample, _held(spec, sample)) for sample in (stated, inferred)]
     found = {
@@ -205,7 +207,7 @@ def _held(spec: Spec, sample: Sample) -> frozenset[bool | None]:
 
 
 def _side(spec: Spec, sample: Sample, held: frozenset[bool | None]) -> str:
-    """On which side of the band's edge a value is, in words."""
+    """Which side of the band's edge a value is on, in words."""
     words = spec.band.words(spec.unit)
     if spec.of == SHARE and sample.replications > 1:
         counted = f"{spec.band.inside(spec.paper, sample)} of {sample.replications} inside {words}"
@@ -221,15 +223,14 @@ def _side(spec: Spec, sample: Sample, held: frozenset[bool | None]) -> str:
 def _class(
     spec: Spec, stated: bool | None, inferred: bool | None, impossible: bool, ordered: bool | None
 ) -> str:
-    """The verdict, from whether each value is inside (None where there is none).
+    """The verdict, from whether each value is inside (None if missing).
 
-    An input that comes out again is given, even where a check finds fault with it: it is one of the
-    stated parameters, so it cannot fail to follow from them. The reason says what the check found.
-    A result that a check shows to be impossible cannot follow from what the text states. One that
-    comes out of the stated parameters matches, unless the text leaves parameters out and other
-    values of these give another result. Where only the inferred ones give it, the text is
-    underspecified, if it does leave something out. What remains has at least its place in the
-    order, or differs.
+    A reproduced input is *given*, even if a check finds it faulty: it is a stated parameter, so it
+    follows by definition; the reason states the finding. A result that a check proves impossible
+    cannot follow from the text. A result of the stated parameters matches, unless the text omits
+    parameters and other values of these give another result. If only the inferred parameters give
+    it, the text is underspecified, provided that it omits something. Any other result at least has
+    its place in the order, or differs.
     """
     if spec.given and stated is not False and inferred is not False:
         return GIVEN
@@ -243,9 +244,9 @@ def _class(
 
 
 def in_order(spec: Spec, group: Sequence[Spec], ours: Mapping[str, Sample]) -> frozenset[bool]:
-    """Whether ours stands to every other of its group as printed: yes, no, or either.
+    """Whether our value has the printed order relative to its group: yes, no, or either.
 
-    Empty where there is no group.
+    Empty without a group.
     """
     found: frozenset[bool] = frozenset()
     for other in group:

@@ -1,4 +1,4 @@
-"""What ``talkspurt reproduce`` does: re-run, print, and write the dossiers."""
+"""Implements ``talkspurt reproduce``: re-runs, prints, and writes the dossiers."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 SHORT = {verdict: verdict for verdict in CLASSES} | {CANNOT_FOLLOW: "cannot follow"}
-"""Verdicts as a narrow table writes them."""
+"""Short forms of verdicts for a narrow table."""
 
 
 def run(study: str, *, out: Path | None, as_json: bool, fresh_ns2: bool, jobs: int | None) -> None:
-    """Re-run as the command line asks."""
+    """Re-run with the command line's options."""
     names = NAMES if study == "all" else (study,)
     if fresh_ns2 and not ns2.installed():
         raise BadInputError("--ns2: ns is not installed (Debian and Ubuntu: the package ns2)")
@@ -34,7 +34,7 @@ def run(study: str, *, out: Path | None, as_json: bool, fresh_ns2: bool, jobs: i
         return
     from talkspurt.reproduce import dossier
 
-    # Whether the folder may be written is asked before the work, not after.
+    # Check that the folder is writable before the work, not after.
     with store.Staging(folder) as staging:
         coming = reproductions(names, jobs=jobs, fresh_ns2=fresh_ns2, step=_say)
         found = dossier.write(coming, study, staging.folder, step=_say)
@@ -67,7 +67,7 @@ def _print_rows(rows: Sequence[Row], out: Console) -> None:
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD)
-    # An id is there to be copied: other columns give way.
+    # Ids are meant to be copied: shrink other columns instead.
     table.add_column("row", no_wrap=True)
     for name in ("unit", "printed", "stated", "inferred", "ns-2", "verdict"):
         right = name in ("stated", "inferred", "ns-2")

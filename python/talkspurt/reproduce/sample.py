@@ -1,7 +1,7 @@
 """A row's value over the replications of its runs.
 
-Of numbers it is the mean with Student's interval, as the summary of any study has it; of words the
-one that most replications give.
+For numbers it is the mean with Student's interval, as in the summary of any study; for words, the
+most frequent one.
 """
 
 from __future__ import annotations
@@ -15,30 +15,30 @@ from talkspurt.intervals import STILL
 from talkspurt.study import student
 
 Value = float | str | None
-"""A number in the row's unit, or a word where the row is about an order or a yes or no."""
+"""A number in the row's unit, or a word if the row is about an order or a yes or no."""
 
 CONFIDENCE = 0.95
-"""Of every interval here."""
+"""Confidence level of all intervals here."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """What the replications gave, in the order of their seeds.
+    """The values of the replications, in seed order.
 
     Attributes:
-        values: one of each replication; None where nothing came out.
+        values: one per replication; None if there is none.
     """
 
     values: tuple[Value, ...] = ()
 
     @property
     def replications(self) -> int:
-        """How many there were."""
+        """Their number."""
         return len(self.values)
 
     @property
     def there(self) -> list[float | str]:
-        """The values that came out."""
+        """The values that exist."""
         return [
             value
             for value in self.values
@@ -47,9 +47,9 @@ class Sample:
 
     @property
     def value(self) -> Value:
-        """The mean; of words the one given most often, of several as often the earliest.
+        """The mean; for words the most frequent one, of equally frequent ones the earliest.
 
-        It is what is shown; what is judged is how often the printed word was given.
+        This is displayed; the verdict depends on how often the printed word occurred.
         """
         if any(isinstance(value, str) for value in self.there):
             return Counter(map(str, self.there)).most_common(1)[0][0]
@@ -57,7 +57,7 @@ class Sample:
 
     @property
     def ends(self) -> tuple[float, float] | None:
-        """Ends of the mean's interval; None of words and of one number."""
+        """Ends of the mean's interval; None for words and for a single number."""
         numbers = self.numbers
         if len(numbers) < 2:
             return None
@@ -67,7 +67,7 @@ class Sample:
 
     @property
     def still(self) -> bool:
-        """Whether several numbers are the same but for their last digits."""
+        """Whether several numbers are equal except for their last digits."""
         numbers = self.numbers
         return len(numbers) > 1 and math.isclose(
             min(numbers), max(numbers), rel_tol=1e-9, abs_tol=1e-9
@@ -75,7 +75,7 @@ class Sample:
 
     @property
     def span(self) -> tuple[float, float]:
-        """From where to where the mean may lie; of one number that number."""
+        """The possible range of the mean; for a single number that number."""
         ends = self.ends
         if ends is not None:
             return ends
@@ -83,11 +83,11 @@ class Sample:
 
     @property
     def numbers(self) -> list[float]:
-        """The values that are numbers."""
+        """The numeric values."""
         return [float(value) for value in self.there if not isinstance(value, str)]
 
     def show(self) -> str:
-        """The value as a table writes it, with its interval or how often the word was given."""
+        """The value for a table, with its interval or the frequency of the word."""
         value, there, n = self.value, len(self.there), self.replications
         if value is None or n < 2:
             return show(value)
@@ -106,14 +106,14 @@ class Sample:
 
     @property
     def _digits(self) -> int:
-        """So many behind the point that the interval has two of its own, and the value six."""
+        """Decimals that leave two digits for the interval and six for the value."""
         assert self.ends is not None
         half = (self.ends[1] - self.ends[0]) / 2
         most = max(abs(end) for end in self.ends)
         return max(0, min(1 - math.floor(math.log10(half)), 5 - math.floor(math.log10(most))))
 
     def told(self, unit: str = "") -> str:
-        """The value as a sentence says it."""
+        """The value for a sentence."""
         value, there, n = self.value, len(self.there), self.replications
         if value is None or n < 2:
             return show(value, unit)
@@ -128,7 +128,7 @@ class Sample:
 
 
 def show(value: Value, unit: str = "") -> str:
-    """A value as a reason or a table writes it."""
+    """A value for a reason or a table."""
     if value is None:
         return "–"
     if isinstance(value, str):

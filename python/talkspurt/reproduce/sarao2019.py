@@ -1,10 +1,10 @@
 """Sarao 2019, "Voice Transmission over Transport Layer": two nodes, 256 kb/s, 50 ms.
 
-Every cell comes out of ns-2.35 to the digit when agents are connected to agents of their own class,
-without sinks and without a listener. What follows from that is run here where an endpoint of ours
-can be brought to do it (a Request nobody answers, TFRC without feedback). Two TCP senders that take
-each other's data for acknowledgements, and ns-2's SCTP, which opens an association from both sides
-at once and sends data only when a SACK comes in, are computed event by event, and labelled as such.
+ns-2.35 reproduces every cell to the digit if agents are connected to agents of their own class,
+without sinks and without a listener. Wirings that our endpoints can imitate are run here (an
+unanswered Request, TFRC without feedback). Two TCP senders that mistake each other's data for
+acknowledgements, and ns-2's SCTP, which opens an association from both sides at once and sends data
+only on a SACK, are computed event by event, and labelled as such.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ TRANSPORTS: Mapping[str, Table] = {
 
 
 def cases(lab: Lab) -> None:
-    """What is run."""
+    """The scenarios."""
     for protocol, transport in TRANSPORTS.items():
         name = protocol.lower()
         voice = cbr("51.2kbit/s", "128B")
-        # The text says nothing of when sources start: each as the seed has it.
+        # The text does not state when sources start: each depends on the seed.
         call = flow(ENDS, transport, voice, reverse=voice, start_spread="20ms")
         lab.ask(f"{name}-stated", _scenario({"voice": call}, "10s"), "stated", packets=hops.ours)
         speech = {"kind": "speech", "codec": "pcmu"}
@@ -66,7 +66,7 @@ def cases(lab: Lab) -> None:
             ),
             "companion",
         )
-    # ns-2's first packet leaves at once, ours when its 20 ms are over.
+    # ns-2's first packet leaves immediately, ours after its 20 ms.
     times = {"start": "80ms", "stop": "10s"}
     voice = cbr("51.2kbit/s", "128B")
     bundling: Table = {"kind": "sctp", "ack_clocked": True}
@@ -74,11 +74,11 @@ def cases(lab: Lab) -> None:
     for name, transport in (("udp", TRANSPORTS["UDP"]), ("sctp", bundling)):
         call = flow(ENDS, transport, voice, reverse=voice, **times)
         asked[f"{name}-inferred"] = _scenario({"voice": call}, "10.5s")
-    # A segment for each message, sound wiring: what ns-2's TCP offers, 416 kb/s to 256.
+    # A segment per message, correct wiring: ns-2's TCP offers 416 kb/s to 256.
     segments = cbr("400kbit/s", "1000B")
     call = flow(ENDS, NS2_TCP, segments, reverse=segments, **times)
     asked["tcp-segment-a-message"] = _scenario({"voice": call}, "10.5s")
-    # Nobody answers: each side calls over a link whose way back loses all.
+    # No answers: each side calls over a link with a lossy return path.
     deaf = {"back": {"loss": 1.0}}
     request = flow(ENDS, dccp(2, request_timeout="3s"), voice, start="100ms", stop="10s")
     asked["dccp-unanswered"] = _scenario({"voice": request}, "10.5s", deaf)
@@ -108,11 +108,11 @@ WIRED = {
     "TFRC": "tfrc-without-feedback",
     "DCCP": "dccp-unanswered",
 }
-"""The runs of those protocols whose wiring an endpoint of ours can be brought to."""
+"""The runs of protocols whose wiring our endpoints can imitate."""
 
 
 def values(lab: Lab) -> Values:
-    """Every row's values."""
+    """The values of all rows."""
     stated: dict[str, Sample] = {}
     inferred: dict[str, Sample] = {}
     for protocol in PROTOCOLS:
@@ -134,7 +134,7 @@ def _of_all(*runs: Run) -> dict[str, Value]:
 
 
 def _notes(lab: Lab) -> dict[str, str]:
-    """How values were made, and what sound wiring gives in ns-2."""
+    """How values were computed, and the results of correct wiring in ns-2."""
     mistaken = hops.mean_delay_s(_long_packets(lab.first("tcp-segment-a-message")))
     notes = {
         "table3/tcp": (
@@ -181,11 +181,11 @@ NAMED = {
 
 
 def computed(id: str) -> list[str]:
-    """Those protocols whose part in a row's inferred value is computed and not run."""
+    """Protocols whose part in a row's inferred value is computed, not run."""
     if id in EVERY or id == "fig10/all-increase":
         return list(COMPUTED)
     if "-nodes/" in id:
-        return []  # a number of hosts does not depend on packets
+        return []  # a number of hosts is independent of packets
     parts = re.split(r"[/-]", id)
     return [p for p in COMPUTED if p.lower() in parts or id in NAMED[p]]
 
@@ -205,7 +205,7 @@ LINES = {
 
 
 def _forward(run: Run) -> pl.DataFrame:
-    """The hops; the way there alone where the way back was only made to lose."""
+    """The hops; only the forward path if the return path was made lossy."""
     if run.name == WIRED["UDP"]:
         return run.packets
     return run.packets.filter(pl.col("link") == "wire")
@@ -223,7 +223,7 @@ def _long_packets(run: Run) -> pl.DataFrame:
 
 
 def tables(protocol: str, frame: pl.DataFrame) -> dict[str, Value]:
-    """The cells of Tables 2 and 3 that can be had from the hops of a protocol."""
+    """The cells of Tables 2 and 3 that a protocol's hops determine."""
     name = protocol.lower()
     found: dict[str, Value] = {f"table3/{name}": 1e3 * hops.mean_delay_s(frame)}
     if name in TABLE2:
@@ -237,7 +237,7 @@ def tables(protocol: str, frame: pl.DataFrame) -> dict[str, Value]:
 
 
 def figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
-    """What the study says of its figures, from the hops of the five protocols."""
+    """The study's statements on its figures, from the hops of the five protocols."""
     throughput = {p: hops.throughput_bps(f, until_s=END_S) for p, f in frames.items()}
     jitter = {p: hops.jitter_s(f) for p, f in frames.items() if f.height > 10}
     means = {p: running_mean_s(f) for p, f in frames.items()}
@@ -279,7 +279,7 @@ def figures(frames: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
 
 
 def delays(frame: pl.DataFrame) -> pl.DataFrame:
-    """Time of arrival, delay and size of what arrived, in order of arrival."""
+    """Time of arrival, delay and size of received packets, in order of arrival."""
     return (
         frame.filter(pl.col("received_s").is_not_null())
         .sort("received_s")
@@ -290,7 +290,7 @@ def delays(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def running_mean_s(frame: pl.DataFrame) -> pl.DataFrame:
-    """The average delay so far, at each arrival: what the study draws over time."""
+    """The cumulative mean delay at each arrival, as drawn by the study over time."""
     mean = pl.col("delay_s").cum_sum() / pl.int_range(1, pl.len() + 1)
     return delays(frame).with_columns(mean.alias("mean_s"))
 
@@ -301,7 +301,7 @@ def _at(means: pl.DataFrame, time_s: float) -> float:
 
 
 def _window(frame: pl.DataFrame, from_s: float, to_s: float) -> float:
-    """Mean delay of what arrives in a window; where nothing does, that of the last before it."""
+    """Mean delay of arrivals in a window; if there are none, the last delay before it."""
     arrived = delays(frame)
     found = arrived.filter(pl.col("received_s").is_between(from_s, to_s))["delay_s"]
     if found.is_empty():
@@ -353,10 +353,10 @@ def _size_order(frame: pl.DataFrame) -> str:
 
 
 def mistaken_tcp() -> pl.DataFrame:
-    """Two of ns-2's TCP senders that take each other's segments for acknowledgements.
+    """Two of ns-2's TCP senders that mistake each other's segments for acknowledgements.
 
-    Both sides do the same at the same times, so one is followed: what arrives at it is what it
-    sent, a link later; segment n acknowledges its own segment n. A SYN of 40 bytes opens; each
+    Both sides act identically, so only one is simulated: it receives its own transmissions, one
+    link delay later; segment n acknowledges its own segment n. A SYN of 40 bytes opens; each
     message of the source is a segment of 1040.
     """
     sent: list[tuple[float, float, float, int]] = []
@@ -396,10 +396,10 @@ def mistaken_tcp() -> pl.DataFrame:
 def clocked_sctp() -> pl.DataFrame:
     """ns-2's SCTP on both sides, as its source has it (sctp/sctp.cc).
 
-    Both sides do the same at the same times, as above. Each opens the association: INIT, COOKIE
-    ECHO, HEARTBEAT and its answer, each a link after the one before; data may leave when that is
-    done. From then on new data leaves when a SACK comes in, all messages that wait, ten to a
-    packet. The first chunk is acknowledged at once, then every second packet or after 200 ms.
+    Both sides act identically, as above. Each opens the association: INIT, COOKIE ECHO, HEARTBEAT
+    and its answer, each one link delay after the previous; then data may be sent. From then on each
+    SACK releases new data: all waiting messages, ten per packet. The first chunk is acknowledged at
+    once, then every second packet or after 200 ms.
     """
     chunk, most, header, sack_bytes = 16 + 128, 10, 32, 48
     messages = round((STOP_S - START_S) / 0.02) + 1
@@ -427,7 +427,7 @@ def clocked_sctp() -> pl.DataFrame:
                 send(now_s, header + bundle * chunk, "data", gone)
                 gone += bundle
         elif what == "data":
-            # The packet with the first chunk counts too, for its other chunks.
+            # The packet with the first chunk also counts, for its other chunks.
             unacknowledged += 1
             if unacknowledged == 1:
                 timer += 1
@@ -461,11 +461,11 @@ def _both_sides(sent: list[tuple[float, float, float, int]]) -> pl.DataFrame:
 
 
 COMPUTED: Mapping[str, Callable[[], pl.DataFrame]] = {"TCP": mistaken_tcp, "SCTP": clocked_sctp}
-"""Those whose wiring no endpoint of ours can be brought to."""
+"""Protocols whose wiring our endpoints cannot imitate."""
 
 
 def ns2(script: Script) -> dict[str, Value]:
-    """The rows as ns-2 gives them, bare wiring (UDP with its sink)."""
+    """The rows in ns-2 with bare wiring (UDP with its sink)."""
     frames = {}
     for protocol in PROTOCOLS:
         word = "CCID2" if protocol == "DCCP" else protocol
@@ -476,7 +476,7 @@ def ns2(script: Script) -> dict[str, Value]:
 
 
 def ns2_beyond(script: Script) -> dict[str, float]:
-    """What data packets take in ns-2 when each sender has its sink, in ms."""
+    """Delays of data packets in ns-2 if each sender has its sink, in ms."""
     found = {}
     for protocol in ("TCP", "SCTP", "TFRC", "CCID2", "CCID3"):
         with script.run(protocol, "sound") as trace:

@@ -1,6 +1,6 @@
-"""A study's file: what it prints, what it states, what was inferred and why, and the bands.
+"""A study's file: printed values, statements, inferences with reasons, and bands.
 
-One TOML a study, in the package; it is read before anything runs, and no run writes into it.
+One TOML file per study, in the package; it is read before any run, and no run modifies it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from talkspurt.reproduce.rows import Spec
 T = TypeVar("T")
 
 FILES = files("talkspurt.reproduce") / "studies"
-"""Where the studies' files, ns-2 scripts and recorded values are."""
+"""Folder of the studies' files, ns-2 scripts and recorded values."""
 
 
 @dataclass(frozen=True)
 class Inferred:
-    """A parameter the text leaves out or contradicts, with what was taken in its place and why."""
+    """A parameter omitted or contradicted in the text, with its replacement and reason."""
 
     name: str
     value: str
@@ -32,18 +32,18 @@ class Inferred:
 
 @dataclass(frozen=True)
 class StudyFile:
-    """A study as its file tells it.
+    """The content of a study's file.
 
     Attributes:
-        name: what it is called on the command line.
+        name: its command-line name.
         title: the text's title.
         citation: authors, place and year.
-        asks: what it asks, in a sentence or two.
-        stated: parameters the text states, as the checks use them.
+        asks: its question, in a sentence or two.
+        stated: parameters stated in the text, as used by the checks.
         inferred: parameters it does not state.
-        rows: what it prints, row by row.
-        how: how a row's number is made from its runs, by the beginning of its id.
-        replications: how often runs are repeated, by the beginning of their names; else once.
+        rows: its printed values, row by row.
+        how: how a row's number is computed from its runs, by prefix of its id.
+        replications: number of replications, by prefix of scenario names; default 1.
     """
 
     name: str
@@ -57,11 +57,11 @@ class StudyFile:
     replications: Mapping[str, int]
 
     def recipe(self, id: str) -> str:
-        """How a row's number is made."""
+        """How a row's number is computed."""
         return _by_beginning(self.how, id, "")
 
     def repeated(self, name: str) -> int:
-        """How often the run of this name is repeated, each time under the next seed."""
+        """The number of replications of this scenario, under consecutive seeds."""
         return _by_beginning(self.replications, name, 1)
 
     def row(self, id: str) -> Spec:
@@ -70,7 +70,7 @@ class StudyFile:
 
 
 def _by_beginning(of: Mapping[str, T], name: str, otherwise: T) -> T:
-    """What stands under the longest beginning of a name."""
+    """The entry with the longest matching prefix of a name."""
     fitting = [start for start in of if name.startswith(start)]
     return of[max(fitting, key=len)] if fitting else otherwise
 
@@ -84,7 +84,7 @@ def parse(name: str, text: str) -> StudyFile:
     """A study's file from its text.
 
     Raises:
-        StudyFileError: when a row is said twice, has no band or an unknown key.
+        StudyFileError: if a row is duplicated, has no band or an unknown key.
     """
     table = tomllib.loads(text)
     tables: Mapping[str, Any] = table.get("tables", {})
@@ -111,7 +111,7 @@ def parse(name: str, text: str) -> StudyFile:
 
 
 def _place(row: Spec) -> list[tuple[int, str]]:
-    """Figures and tables in order, Fig 7 before Fig 13, the rows of each as they are written."""
+    """Figures and tables in order, Fig 7 before Fig 13, the rows of each as written."""
     parts = re.split(r"(\d+)", row.id.partition("/")[0])
     return [(int(part), "") if part.isdigit() else (0, part) for part in parts]
 
@@ -119,9 +119,9 @@ def _place(row: Spec) -> list[tuple[int, str]]:
 def _expanded(tables: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The rows of printed tables, a cell each: ``cells`` holds lines of numbers, ``columns`` names.
 
-    ``bands`` gives a line or a cell a band of its own; what else a table holds is the same for all
-    its rows, ``{line}`` and ``{column}`` in it standing for their names. ``lines`` says more of a
-    line or, as ``line/column``, of a cell.
+    ``bands`` sets the band of a line or a cell; all other keys of a table apply to all its rows,
+    with ``{line}`` and ``{column}`` replaced by their names. ``lines`` has further keys of a line
+    or, as ``line/column``, of a cell.
     """
     rows = []
     for name, table in tables.items():
@@ -151,7 +151,7 @@ def _fill(value: Any, words: Mapping[str, str]) -> Any:
 
 
 def spec(row: Mapping[str, Any]) -> Spec:
-    """A row as the file writes it."""
+    """A row of the file."""
     known = set(Spec.__dataclass_fields__)
     unknown = set(row) - known
     if unknown:

@@ -1,7 +1,7 @@
 """Wheeb 2017: UDP, DCCP, SCTP and TFRC for data, video and VoIP over two routers.
 
-What is stated cannot give the tables (500 kb/s offered do not arrive as 799), and no link is
-described. The inferred parameters come from the tables' own arithmetic and from the ways of ns-2.
+The stated parameters cannot produce the tables (500 kb/s offered do not arrive as 799), and no link
+is described. The inferred parameters follow from the tables' arithmetic and from ns-2's behaviour.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ INFERRED: Mapping[str, tuple[str, str, str, str, str, str]] = {
 """Rate, packet, outer links' rate and delay, middle link's."""
 
 SPREAD = "20ms"
-"""Within a packet or two: what arrives before the end depends on the timing."""
+"""Within one or two packet intervals: arrivals before the end depend on the timing."""
 
 UNBINDING = ("10Mbit/s", "1ms", "10Mbit/s", "1ms")
-"""Links that hold nothing up, where the text names none."""
+"""Non-limiting links, where the text specifies none."""
 
 
 def transports() -> dict[str, Table]:
-    """What carries the traffic."""
+    """The transports of the traffic."""
     return {
         "UDP": {"kind": "udp"},
         "DCCP": dccp(2),
@@ -61,12 +61,12 @@ def transports() -> dict[str, Table]:
 
 
 def name(traffic: str, protocol: str, profile: str) -> str:
-    """What a run is called."""
+    """The name of a run."""
     return f"{traffic.lower()}-{protocol.lower()}-{profile}"
 
 
 def cases(lab: Lab) -> None:
-    """What is run."""
+    """The scenarios."""
     bulk = {"kind": "bulk", "packet": "1000B"}
     for traffic, (rate, packet) in STATED.items():
         for protocol, transport in transports().items():
@@ -104,14 +104,14 @@ def _scenario(call: Table, access: str, access_delay: str, bottleneck: str, dela
 
 
 def values(lab: Lab) -> Values:
-    """Every row's values."""
+    """The values of all rows."""
     stated: dict[str, Sample] = {}
     inferred: dict[str, Sample] = {}
     for traffic in STATED:
         for protocol in PROTOCOLS:
             row = f"{traffic}/{protocol}".lower()
             asked = [name(traffic, protocol, "stated")]
-            # Without links the text has no delay and no loss, and at most what is offered.
+            # Without links the text has no delay and no loss, and at most the offered rate.
             stated |= lab.samples(asked, partial(_offered, row))
             asked = [name(traffic, protocol, "inferred")]
             inferred |= lab.samples(asked, partial(_measured, row))
@@ -137,7 +137,7 @@ def _compared(traffic: str, *runs: Run) -> dict[str, Value]:
 
 
 def _notes(rows: Mapping[str, Sample]) -> dict[str, str]:
-    """Why rows differ, from what ns-2 gave with these and over other links."""
+    """Reasons for differences, from ns-2's results with these and other links."""
     tried = peer.beyond("wheeb2017")
     if not tried:
         return {}
@@ -186,7 +186,7 @@ def cells(row: str, packets: pl.DataFrame) -> dict[str, Value]:
     return {
         f"table3/{row}": _throughput(packets),
         f"table4/{row}": float(delay),  # type: ignore[arg-type]
-        # As a script counts in a trace: what is on its way at the end was not received either.
+        # Counted like a trace script: packets in flight at the end were not received either.
         f"table5/{row}": 100 * (1 - arrived.height / packets.height),
     }
 
@@ -196,7 +196,7 @@ EXTREMES = {
     "video": {"fig3/highest": "table3", "fig6/lowest": "table4", "text/loss-video": "table5"},
     "VoIP": {"fig4/highest": "table3", "fig7/lowest": "table4", "text/loss-voip": "table5"},
 }
-"""Claims of which protocol has the most or the least, by the table that tells."""
+"""Claims about which protocol has the maximum or minimum, by the table that shows it."""
 
 
 def extremes(traffic: str, found: Mapping[str, pl.DataFrame]) -> dict[str, Value]:
@@ -219,7 +219,7 @@ def extremes(traffic: str, found: Mapping[str, pl.DataFrame]) -> dict[str, Value
 
 
 def ns2(script: Script) -> dict[str, Value]:
-    """The rows as ns-2 gives them with the inferred parameters."""
+    """The rows in ns-2 with the inferred parameters."""
     rows: dict[str, Value] = {}
     for traffic, (rate, packet, access, access_delay, middle, delay) in INFERRED.items():
         found: dict[str, pl.DataFrame] = {}
@@ -235,7 +235,7 @@ def ns2(script: Script) -> dict[str, Value]:
 
 
 def ns2_beyond(script: Script) -> dict[str, float]:
-    """Delays of data over other links, where UDP's is the printed one."""
+    """Delays of data over other links, on which UDP's is the printed one."""
     rate, size = "898kb", "1000"
     found: dict[str, list[float]] = {protocol: [] for protocol in PROTOCOLS}
     tried = 0

@@ -1,7 +1,7 @@
-"""The studies' figures redrawn in their own axes, and the companion each of them lacks.
+"""The studies' figures redrawn on their own axes, each with a companion figure.
 
-A study draws throughput, delay or jitter; beside it stands what a listener would have made of such
-a call today: delay from mouth to ear and MOS. One module a study; here is what they share.
+Studies draw throughput, delay or jitter; the companion shows how the call would sound today:
+mouth-to-ear delay and MOS. One module per study; this one holds shared code.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from talkspurt.reproduce.sample import Sample, Value
 
 SOURCES = {"printed": INK, "talkspurt": "#0072B2", "ns-2": "#E69F00"}
-"""Colours of whose value a bar is."""
+"""Bar colours by origin of the value."""
 HATCHES = {"printed": "", "talkspurt": "", "ns-2": "///"}
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its words.
+    """A figure with its text.
 
     Attributes:
         name: name of its file.
-        alt: what it shows, for those who cannot see it.
+        alt: text alternative.
         figure: the drawing.
-        seed: of which replication it is, where it shows one of several.
+        seed: its replication, if it shows one of several.
     """
 
     name: str
@@ -64,7 +64,7 @@ def pictures(found: Reproduction) -> Iterator[Picture]:
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a figure, with a band where its values are means: their intervals."""
+    """One line of a figure, with intervals as a band if its values are means."""
 
     label: str
     x: Sequence[float]
@@ -122,7 +122,7 @@ def bars(
     *,
     log: bool = False,
 ) -> Figure:
-    """Bars side by side for each group: printed, ours and ns-2's."""
+    """Grouped bars: printed, ours and ns-2's."""
     figure, (ax,) = sheet(title, height=3.0)
     draw_bars(ax, ylabel, groups, values, log=log)
     return figure
@@ -161,7 +161,7 @@ def draw_bars(
 
 
 def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
-    """Delay from mouth to ear and MOS of calls of today, one bar each."""
+    """Mouth-to-ear delay and MOS of present-day calls, one bar each."""
     from matplotlib.figure import Figure as Sheet
 
     figure = Sheet(figsize=(7.2, 2.7))
@@ -196,7 +196,7 @@ def companion(title: str, calls: Mapping[str, tuple[Run, str]]) -> Figure:
 
 
 def _unrated(calls: Mapping[str, tuple[Run, str]]) -> Iterator[str]:
-    """Why calls have no MOS, of those that have none."""
+    """Reasons for calls without a MOS."""
     for name, (run, flow) in calls.items():
         row = run.flows.filter(name=flow).row(0, named=True)
         if row["mos"] is None:
@@ -206,13 +206,13 @@ def _unrated(calls: Mapping[str, tuple[Run, str]]) -> Iterator[str]:
 
 
 def transport_of(run: Run, flow: str) -> str:
-    """What carries a flow."""
+    """The transport of a flow."""
     flows = run.flows
     return str(flows.filter(flows["name"] == flow)["transport"][0])
 
 
 def tabled(found: Reproduction, ids: Sequence[str]) -> dict[str, list[Value]]:
-    """Printed, ours and ns-2's values of some rows, as bars want them."""
+    """Printed, ours and ns-2's values of some rows, as input of bars."""
     rows = {row.spec.id: row for row in found.rows}
     values: dict[str, list[Value]] = {
         "printed": [rows[id].spec.paper for id in ids],
@@ -224,7 +224,7 @@ def tabled(found: Reproduction, ids: Sequence[str]) -> dict[str, list[Value]]:
 
 
 def quiet(ax: Axes, y: float, words: str) -> None:
-    """A line across with a word at its end, for what is printed or stated."""
+    """A horizontal line with a label at its end, for printed or stated values."""
     ax.axhline(y, color=FAINT, linewidth=0.9, dashes=(4, 3))
     ax.annotate(
         words,

@@ -29,7 +29,7 @@ COLOURS = {"tfrc": TFRC, "tb": TB}
 
 
 def pictures(found: Reproduction) -> Iterator[Picture]:
-    """Every figure."""
+    """All figures."""
     yield Picture(
         "fig3-fairness",
         "Mean throughput by the fair share of TCP, TFRC and TFRC-TB, 1, 8 and 64 of each",

@@ -21,7 +21,7 @@ SHADES = {20: "#D55E00", 50: "#E69F00", 100: "#009E73", 150: "#56B4E9", 200: "#0
 
 
 def pictures(found: Reproduction) -> Iterator[Picture]:
-    """Every figure."""
+    """All figures."""
     for figure, kind, words in (
         ("3", "udp", "TCP with three UDP flows of 800 kb/s"),
         ("4", "ccid2", "TCP with two CCID 2 flows"),

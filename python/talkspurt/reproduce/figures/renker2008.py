@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 BLUE, VERMILLION, GREEN, ORANGE = "#0072B2", "#D55E00", "#009E73", "#E69F00"
 LINUX = INK
-"""Which the report turns into the page's own, on dark screens, too."""
+"""Replaced by the page's own colour in the report, also on dark screens."""
 DOTS = (1.2, 1.4)
 TIME, RTT = "time / s", "RTT / ms"
 
 
 def pictures(found: Reproduction) -> Iterator[Picture]:
-    """Every plot of the note."""
+    """All plots of the note."""
     full, long, ecn = (found.run(f"full-{n}-wire") for n in ("3min", "15min", "ecn"))
     yield Picture(
         "s31-bytestream",
@@ -102,7 +102,7 @@ def _line(run: Run, name: str, label: str, colour: str, scale: float, to_s: floa
 
 
 def _kernel(run: str, column: str, scale: float, label: str = "Linux", to_s: float = 1e9) -> Line:
-    """What a Linux kernel's sender gave on the same wire."""
+    """Values from a Linux kernel's sender on the same wire."""
     series = linux_series(run)
     points = [
         (time, value)
@@ -151,7 +151,7 @@ def _constant(found: Reproduction) -> Figure:
             _kernel(f"cbr-{rate}", "rtt_ms", 1.0, "wire, Linux"),
         ]
         draw(ax, lines, "", RTT, legend=False)
-        # Of the start and of the guest's stalls, longer than all else, only the foot is to be seen.
+        # Clip the startup and the guest's stalls, which exceed everything else.
         own = [point for line in lines[:2] for point in zip(line.x, line.y, strict=True)]
         later = [y for x, y in own if x >= STARTED_S]
         ax.set_ylim(0, 1.25 * max(later))

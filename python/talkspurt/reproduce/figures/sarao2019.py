@@ -26,7 +26,7 @@ def colour(protocol: str) -> str:
 
 
 def pictures(found: Reproduction) -> Iterator[Picture]:
-    """Every figure."""
+    """All figures."""
     frames = wired(*(found.run(name) for name in WIRED.values()))
     ids = [f"table3/{p.lower()}" for p in PROTOCOLS]
     yield Picture(

@@ -19,7 +19,7 @@ TABLES = (
 
 
 def pictures(found: Reproduction) -> Iterator[Picture]:
-    """Every figure: the study's six, and the losses it only has as a table."""
+    """All figures: the study's six, and losses, which it has only as a table."""
     for table, words, label, first in TABLES:
         for n, traffic in enumerate(STATED):
             ids = [f"{table}/{traffic}/{p}".lower() for p in PROTOCOLS]
