@@ -32,8 +32,7 @@ def compute(
     Args:
         result: the run.
         name: the metric, as known to ``metrics.metric``; if ``link`` is given, metrics of links
-        take
-            precedence.
+            take precedence.
         flow: one flow; default: all.
         bin_s: bin width in seconds, for metrics counted in time bins; default: the metric's own.
         link: one link, for metrics of links; default: all.

@@ -109,8 +109,7 @@ def crosscheck(
     Raises:
         talkspurt.ScenarioError: with all features unsupported by ns-2.
         talkspurt.RunError: if ns-2 or disk space for its trace is missing, or if ns-2 or one of its
-        DCCP
-            connections fails.
+            DCCP connections fails.
     """
     made = script.write(question)
     program = shutil.which("ns")

@@ -28,8 +28,7 @@ class Drawn:
     Attributes:
         nodes: name to label, colour and number of nodes represented.
         links: links between drawn nodes, as in the topology, with ``count`` and ``last_delay_s`` if
-        one
-            represents several.
+            one represents several.
         where: the drawn node that stands for each node (itself or its representative).
         alike: number of networks that one represents, by its nodes.
     """

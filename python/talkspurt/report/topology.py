@@ -199,7 +199,7 @@ class Frame:
         return self._degree[name] == 1
 
     def fan(self, link: Mapping[str, Any]) -> bool:
-        """Whether a link is one of several parallel host links."""
+        """Whether a link is one of several host links that fan out."""
         ends = (link["from"], link["to"])
         return any(map(self.host, ends)) and any(self._degree[name] > 2 for name in ends)
 

@@ -39,20 +39,17 @@ class Spec:
         where: the location in the text.
         band: when a value matches.
         of: what the band applies to: the ``mean`` of the replications, or, for printed statements
-        on
-            single runs, the ``share`` of runs inside. Words always use a share.
+            on single runs, the ``share`` of runs inside. Words always use a share.
         missing: parameters omitted in the text that affect the value.
         given: why the value is fixed, if it restates an input. Such a row is no claim about
-        results:
-            findings of its checks go into the reason, not into the verdict.
+            results: findings of its checks go into the reason, not into the verdict.
         group: rows whose relative order is a claim of its own.
         checks: names of its impossibility checks.
         facts: numbers for the checks besides the study's stated ones.
         restates: id of another row with the same values, so that they count once.
         note: the basis of the band or the measure.
         changed_after_runs: what of the row (band, measure, checks, omissions) was changed after
-        runs
-            had been seen, and why; empty if nothing was.
+            runs had been seen, and why; empty if nothing was.
     """
 
     id: str
