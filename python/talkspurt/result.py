@@ -1,7 +1,7 @@
-"""The answer of one run: tables, recordings, figures and a report, fresh or read back from disk.
+"""The result of one run: tables, recordings, figures and a report, fresh or read from disk.
 
-Tables become polars frames when they are first asked for, and stay in Arrow (or in their Parquet
-file) until then. Nothing here knows how a table was computed.
+Tables become polars frames on first access, and stay in Arrow (or in their Parquet file) until
+then. This module is independent of how tables are computed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ TABLES = (
     "video_frames",
     "events",
 )
-"""Tables every run has; ``packets`` is there when the scenario asks for it."""
+"""Tables of every run; ``packets`` exists if the scenario requests it."""
 
 BYTES = (
     "payload_bytes",
@@ -51,7 +51,7 @@ BYTES = (
     "transport_header_bytes",
     "network_header_bytes",
 )
-"""What the bytes sent are made of, from the inside out; they add up to ``sent_bytes``."""
+"""The components of the bytes sent, from the inside out; their sum is ``sent_bytes``."""
 
 JSON_FLOW = (
     "transport",
@@ -127,16 +127,16 @@ JSON_LINK = (
 
 @dataclass(frozen=True)
 class Result(Saved):
-    """What one run gave.
+    """The result of one run.
 
     Attributes:
         name: name of the scenario.
         title: its title.
         description: its description, in Markdown.
-        settings: the label of each axis, when the run is part of a study.
-        replicate: which replication it is, from 0.
+        settings: the label of each axis, if the run is part of a study.
+        replicate: its replication, from 0.
         seed: seed of the run.
-        scenario: the scenario as it was run: TOML with every default written out.
+        scenario: the resolved scenario: TOML with every default written out.
         topology: nodes, links and routes, for drawing.
         manifest: version, digest, times and counts of the run.
     """
@@ -170,7 +170,7 @@ class Result(Saved):
         wall_s: float,
         written: Path | Scratch | None,
     ) -> Result:
-        """The result of run ``i`` of a question, just ended."""
+        """The result of run ``i`` of a plan that has just ended."""
         plan = question.plan
         manifest = _manifest(question, i, outcome, wall_s)
 
@@ -204,11 +204,11 @@ class Result(Saved):
             _written=written,
         )
 
-    # Numbers of the run as a whole.
+    # Numbers of the whole run.
 
     @property
     def digest(self) -> str:
-        """Digest over the canonical event records: equal runs have equal digests."""
+        """Digest of the canonical event records: equal runs have equal digests."""
         return str(self.manifest["digest"])
 
     @property
@@ -227,7 +227,7 @@ class Result(Saved):
         """The table of this name.
 
         Raises:
-            KeyError: when the run has no such table.
+            KeyError: if the run has no such table.
         """
         if name not in self._tables:
             if name not in (*TABLES, "packets"):
@@ -251,31 +251,31 @@ class Result(Saved):
         return self.table("links")
 
     def series(self, flow: str | None = None) -> pl.DataFrame:
-        """What each flow did in each bin of time; of one flow when it is named."""
+        """Time series of all flows, or of one flow."""
         return self._of("series", flow=flow)
 
     def link_series(self, link: str | None = None) -> pl.DataFrame:
-        """What each link did in each bin of time; of one link when it is named."""
+        """Time series of all links, or of one link."""
         return self._of("link_series", link=link)
 
     def gauges(self, flow: str | None = None, gauge: str | None = None) -> pl.DataFrame:
-        """Values inside the endpoints as they changed: cwnd, ssthresh, srtt, rto, jitter."""
+        """Changes of values inside the endpoints: cwnd, ssthresh, srtt, rto, jitter."""
         return self._of("gauges", flow=flow, gauge=gauge)
 
     def frames(self, flow: str | None = None) -> pl.DataFrame:
-        """The life of each voice frame: captured, handed over, delivered, played, and its fate."""
+        """The times and outcome of each voice frame: captured, handed over, delivered, played."""
         return self._of("frames", flow=flow)
 
     def video_frames(self, flow: str | None = None) -> pl.DataFrame:
-        """Each frame of video: captured, its packets, and when the last was delivered."""
+        """Each video frame: capture time, its packets, and delivery time of the last."""
         return self._of("video_frames", flow=flow)
 
     def events(self, flow: str | None = None) -> pl.DataFrame:
-        """What happened when: connections opened and closed, timeouts."""
+        """Events with times: connections opened and closed, timeouts."""
         return self._of("events", flow=flow)
 
     def packets(self, flow: str | None = None) -> pl.DataFrame:
-        """One row per packet and hop, when the scenario sets ``record.packets = true``."""
+        """One row per packet and hop, if the scenario sets ``record.packets = true``."""
         return self._of("packets", flow=flow)
 
     def _of(self, table: str, **wanted: str | None) -> pl.DataFrame:
@@ -297,20 +297,20 @@ class Result(Saved):
 
     @property
     def calls(self) -> list[str]:
-        """Names of the flows that carry speech, whether or not there is a sound to it."""
+        """Names of the flows that carry speech, with or without a recording."""
         flows = self.flows
         return flows.filter(flows["source"] == "speech")["name"].to_list()
 
     @cached_property
     def heard(self) -> list[str]:
-        """Names of the calls that can be heard: those whose source names a recording."""
+        """Names of the calls with audio: those whose source names a recording."""
         return [call for call in self.calls if self._read_audio(call) is not None]
 
     def audio(self, flow: str) -> Audio:
-        """What was said and what was heard on a speech flow.
+        """The reference and degraded recordings of a speech flow.
 
         Raises:
-            KeyError: when the flow does not exist or has no recording to be heard.
+            KeyError: if the flow does not exist or has no recording.
         """
         self._check_name("flow", flow)
         found = self._read_audio(flow)
@@ -320,16 +320,16 @@ class Result(Saved):
             raise KeyError(f"flow {flow!r} {why}; those that can be heard: {there}")
         return found
 
-    # What people see.
+    # Visual output.
 
     def figure(self, kind: str, *, flow: str | None = None, link: str | None = None) -> Figure:
-        """A figure; ``talkspurt.figures.KINDS`` lists them, each with what it shows."""
+        """A figure; ``talkspurt.figures.KINDS`` lists all kinds with descriptions."""
         from talkspurt import figures
 
         return figures.figure(self, kind, flow=flow, link=link)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the report, one self-contained HTML file; returns where it is."""
+        """Write the report, one self-contained HTML file; returns its path."""
         from talkspurt.report import single
 
         target = Path(path)
@@ -344,7 +344,7 @@ class Result(Saved):
         return float(sum(file.stat().st_size for file in self._files()))
 
     def _files(self) -> list[Path]:
-        """Captures and packets, which the run wrote while it went on."""
+        """Captures and packets, written during the run."""
         if self._written is None:
             return []
         files = sorted(Path(self._written).iterdir())
@@ -361,7 +361,7 @@ class Result(Saved):
         pictures.of_result(self, folder, pdf=pdf)
 
     def to_json(self) -> dict[str, Any]:
-        """The document ``talkspurt run --json`` prints: plain values, null where there is none."""
+        """The document of ``talkspurt run --json``: plain values, null where there is none."""
         return {
             "scenario": self.name,
             "seed": self.seed,
@@ -387,18 +387,18 @@ def _rows(frame: pl.DataFrame, columns: tuple[str, ...]) -> dict[str, dict[str, 
 
 
 def finite(value: Any) -> Any:
-    """The value, or None where JSON has no word for it."""
+    """The value, or None if JSON cannot represent it."""
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def recorded(resolved: str) -> dict[str, Any]:
-    """What a resolved scenario asks to be recorded beside the summary."""
+    """The record settings of a resolved scenario."""
     record: dict[str, Any] = values(resolved).get("record", {})
     return record
 
 
 class Scratch:
-    """A folder for captures and packets that lives as long as the result they belong to."""
+    """A folder for captures and packets with the lifetime of their result."""
 
     def __init__(self) -> None:
         self.path = Path(tempfile.mkdtemp(prefix="talkspurt-"))

@@ -1,8 +1,8 @@
-"""Whether a disk has room for a trace, asked before it is begun.
+"""Checks that a disk has space for a trace before it is written.
 
-How long a trace gets is not estimated from rates: the run is done once with nobody looking on,
-which takes a fraction of the time that writing it does, and its packets are counted, all of them,
-whatever the window of measurement.
+The length is not estimated from rates: the run is repeated without recording, which takes a
+fraction of the time of writing it, and all its packets are counted, regardless of the measure
+window.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from talkspurt.terminal.progress import Bar
 from talkspurt.visible import visible
 
 LINE = {"ns2": 75, "nam": 110}
-"""Usual length of a line of a trace. A hop has three of ns-2's and four of nam's, a drop two."""
+"""Usual length of a trace line. A hop has three lines in ns-2 and four in nam, a drop two."""
 AROUND = 64
-"""Of a capture, what stands around each packet."""
+"""Overhead of each packet in a capture."""
 EVENT = 150
-"""Usual length of an event of a packet in a qlog; a packet has two of them."""
+"""Usual length of a packet event in a qlog; a packet has two of them."""
 CHANGE = 100
-"""Usual length of an event of a gauge in a qlog."""
+"""Usual length of a gauge event in a qlog."""
 ROW = 36
-"""Of a packet table, a packet on a link: four numbers of eight bytes, and indices."""
+"""A row of the packet table: four numbers of eight bytes, and indices."""
 WORTH_SAYING = 100e6
-"""Bytes from which on it is said what is going to be written."""
+"""The estimated size is printed if it exceeds this."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """What a run sends.
+    """Traffic of a run.
 
     Attributes:
         links: name, hops, bytes and drops of each direction of a link.
-        packets: what endpoints and routers sent.
-        changes: how often the inner quantities of protocols changed.
+        packets: packets sent by endpoints and routers.
+        changes: number of gauge changes in protocols.
     """
 
     links: list[tuple[str, int, int, int]]
@@ -51,9 +51,9 @@ class Counts:
     def takes(
         self, to: str, links: Collection[str] | None = None, snaplen: int | None = None
     ) -> float:
-        """How many bytes it takes to write the run as ``to``.
+        """The number of bytes needed to write the run as ``to``.
 
-        A capture can be of these links only, and of so many bytes of each packet.
+        A capture can be limited to these links, and to this many bytes per packet.
         """
         chosen = [
             link for link in self.links if links is None or link[0].removesuffix(".back") in links
@@ -71,7 +71,7 @@ class Counts:
 
 
 def count(plan: _core.Plan, runs: Collection[int], jobs: int | None = None) -> list[Counts]:
-    """What these runs send."""
+    """The traffic of these runs."""
     found: dict[int, Counts] = {}
 
     def on_end(i: int, counted: tuple[list[tuple[str, int, int, int]], int, int]) -> None:
@@ -83,16 +83,16 @@ def count(plan: _core.Plan, runs: Collection[int], jobs: int | None = None) -> l
 
 
 def check(need: float, what: str, target: Path, instead: str = "choose another --out") -> None:
-    """Say what is going to be written, if it is much; refuse what the disk cannot hold.
+    """Print the size of a large output; raise an error if the disk cannot hold it.
 
     Args:
         need: bytes.
-        what: what takes them.
-        target: where it is to be written; it need not exist.
-        instead: what to do where there is no room.
+        what: the output.
+        target: its location; need not exist.
+        instead: advice if there is no space.
 
     Raises:
-        StoreError: when they would take more than nine tenths of what is free.
+        StoreError: if it would take more than nine tenths of the free space.
     """
     place = target.resolve()
     while not place.exists():
@@ -109,12 +109,12 @@ def check(need: float, what: str, target: Path, instead: str = "choose another -
 
 
 def snaplen(record: Mapping[str, Any]) -> int | None:
-    """Bytes that captures keep of each packet; None for all of them."""
+    """Bytes that captures keep per packet; None for all."""
     return units.size(record["snaplen"]) if "snaplen" in record else None
 
 
 def recorded(counts: Counts, record: Mapping[str, Any]) -> float:
-    """How many bytes a run's own captures and packet table take."""
+    """The number of bytes of a run's own captures and packet table."""
     captured = record.get("pcapng")
     need = counts.takes("pcapng", captured, snaplen(record)) if captured else 0.0
     return need + (counts.takes("packets") if record.get("packets") else 0.0)

@@ -1,4 +1,4 @@
-"""What ``talkspurt run`` does: ask, watch, print, and put the results away."""
+"""Implements ``talkspurt run``: runs, shows progress, prints, and stores the results."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def run(
     jobs: int | None,
     overwrite: bool,
 ) -> None:
-    """Run a scenario as the command line asks."""
+    """Run a scenario with the command line's options."""
     question = read(scenario, set=sets_of(sets), seed=seed)
     folder = out if out is not None else None if as_json else Path("runs") / question.name
     answer: Result | Study
     if folder is None:
-        # Nothing is kept, so nothing is captured and no disk needs room.
+        # Nothing is stored, so nothing is captured and no disk space is needed.
         with Bar(question.plan.title) as bar:
             answer = api.answer(
                 question, jobs=jobs, on_progress=bar.on_progress, written_in=lambda _: None
             )
         _print(answer, as_json)
         return
-    # Whether the folder may be written is asked before the work, not after.
+    # Check that the folder is writable before the work, not after.
     file = whole(str(question.file.absolute())) if question.file else None
     claim = store.Claim("run", question.name, file, overwrite)
     if api.is_study(question.plan):
@@ -56,7 +56,7 @@ def run(
 
 
 def sets_of(sets: list[str]) -> list[tuple[str, str]]:
-    """What ``--set`` was given, as pairs of path and value."""
+    """``--set`` options as pairs of path and value."""
     try:
         return pairs(sets)
     except ValueError as error:
@@ -66,7 +66,7 @@ def sets_of(sets: list[str]) -> list[tuple[str, str]]:
 def _run_into(
     question: Question, staging: store.Staging, *, report: bool, pdf: bool
 ) -> Result | Study:
-    """One run, and what came of it written."""
+    """Run once and write the results."""
     say_news(staging)
     _check_room(question, [0], staging)
     with Bar(question.plan.title) as bar:
@@ -79,7 +79,7 @@ def _run_into(
             from talkspurt import pictures
 
             pictures.of_result(answer, staging.folder, bar.on_step, pdf=pdf)
-    # Tables on the terminal are read before the folder is renamed.
+    # Read tables for the terminal before the folder is renamed.
     _ = answer.flows, answer.links
     return answer
 
@@ -87,7 +87,7 @@ def _run_into(
 def _study_into(
     question: Question, unfinished: store.Resumable, jobs: int | None, *, report: bool, pdf: bool
 ) -> Study:
-    """Runs written as they end, so that a study need not fit into memory, and none done twice."""
+    """Write runs as they end, to bound memory and to skip finished runs on restart."""
     plan = question.plan
 
     def place(i: int) -> Path:
@@ -135,7 +135,7 @@ def _finished(folder: Path) -> Result | None:
 
 
 def say_news(staging: store.Staging) -> None:
-    """Say what was found of others where a folder is to be written."""
+    """Report what was found in place of the output folder."""
     for words in staging.news:
         print(f"talkspurt: {visible(words)}", file=sys.stderr)
 
@@ -143,7 +143,7 @@ def say_news(staging: store.Staging) -> None:
 def _check_room(
     question: Question, runs: list[int], staging: store.Staging, jobs: int | None = None
 ) -> None:
-    """Begin no captures and no packet tables that the disk cannot hold."""
+    """Refuse to start captures and packet tables that exceed the disk space."""
     records = {i: recorded(question.plan.resolved(i)) for i in runs}
     asked = [i for i, record in records.items() if record.get("pcapng") or record.get("packets")]
     if asked:

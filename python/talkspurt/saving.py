@@ -1,4 +1,4 @@
-"""Putting an answer away: what saving one run and saving a study have in common."""
+"""Saving of results: common parts of runs and studies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 class Saved:
-    """An answer that can be written into a folder; who inherits says what belongs there."""
+    """A result that can be written to a folder; subclasses define the content."""
 
     name: str
 
@@ -19,20 +19,20 @@ class Saved:
         pdf: bool = False,
         overwrite: bool = False,
     ) -> Path:
-        """Write everything into a folder, whole or not at all; returns where it is.
+        """Write everything to a folder, atomically; returns its path.
 
         An earlier result of the same scenario is replaced; one of another, or an export, only with
-        ``overwrite``; what talkspurt did not write is always left alone.
+        ``overwrite``; files not written by talkspurt are never touched.
 
         Args:
-            directory: where.
+            directory: the output folder.
             report: whether to draw figures and write the report.
-            pdf: write each figure as PDF, too, beside SVG and PNG.
+            pdf: also write each figure as PDF, in addition to SVG and PNG.
             overwrite: replace a result of another scenario, or an export.
 
         Raises:
-            talkspurt.store.StoreError: when the folder is somebody else's or cannot be written, or
-                the disk has no room for the captures and the packet table.
+            talkspurt.store.StoreError: if the folder has other content or cannot be written, or the
+                disk has no space for the captures and the packet table.
         """
         from talkspurt import room, store
 
@@ -48,11 +48,11 @@ class Saved:
             return staging.commit()
 
     def _file(self) -> str | None:
-        """Where the scenario was read from, if it was a file."""
+        """The file the scenario was read from, if any."""
         raise NotImplementedError
 
     def _packet_bytes(self) -> float:
-        """How many bytes what was recorded of packets takes on the disk."""
+        """The disk space of the recorded packets in bytes."""
         raise NotImplementedError
 
     def _write(self, folder: Path) -> None:

@@ -1,7 +1,7 @@
-"""The question: where a scenario comes from, before Rust reads it.
+"""Scenario input: converts all accepted sources for the Rust parser.
 
-A file, a text or a dict becomes TOML text and a :class:`talkspurt._core.Plan`. Nothing is checked
-here that the Rust side checks: it reports every fault at once, with line and path.
+A file, a text or a dict becomes TOML text and a :class:`talkspurt._core.Plan`. Checks are left to
+the Rust side, which reports all errors at once, with line and path.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from talkspurt.resolved import Quantity
 from talkspurt.visible import whole
 
 Source: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
-"""What a scenario may be given as: a file, its text, or a dict of the same shape."""
+"""Accepted scenario sources: a file, its text, or a dict of the same structure."""
 
 Sets: TypeAlias = "Mapping[str, Any] | Iterable[str | tuple[str, Any]]"
-"""Fields to set over the scenario's own: ``{"links.sky.delay": "20ms"}`` or ``["a.b=3"]``."""
+"""Overrides of scenario fields: ``{"links.sky.delay": "20ms"}`` or ``["a.b=3"]``."""
 
 
 MOST_BYTES = 16 << 20
-"""Length of a scenario's file at most; what is longer is no scenario."""
+"""Maximum length of a scenario file; anything longer is not a scenario."""
 
 
 @dataclass(frozen=True)
 class Question:
-    """A scenario that was read and found whole.
+    """A valid scenario.
 
     Attributes:
-        name: what results are called: the file's name without its ending.
-        file: where it was read from, if it was a file.
+        name: name of results: the file's name without extension.
+        file: the file it was read from, if any.
         text: TOML as given.
-        sets: fields set over it, as pairs of path and TOML value.
-        plan: the runs it asks for.
+        sets: overrides, as pairs of path and TOML value.
+        plan: its runs.
     """
 
     name: str
@@ -53,18 +53,18 @@ def read(scenario: Source, *, set: Sets | None = None, seed: int | None = None) 
 
     Args:
         scenario: path of a TOML file, TOML text (anything with a line break), or a dict.
-        set: fields to set over the scenario's own, by dotted path.
+        set: overrides of scenario fields, by dotted path.
         seed: replaces the scenario's seed.
 
     Raises:
-        talkspurt.ScenarioError: with every fault found.
-        OSError: when the file cannot be read.
+        talkspurt.ScenarioError: with all errors.
+        OSError: if the file cannot be read.
     """
     name, file, text, base = _text(scenario)
     name, text = whole(name), whole(text)
     sets = tuple((whole(path), whole(value)) for path, value in pairs(set))
     _check_seed(seed)
-    # Rust calls the text by the file's name as it was given, so that editors find the line.
+    # Rust reports the file's name as it was given, so that editors find the line.
     called = whole(str(file)) if file else name
     return Question(name, file, text, sets, _core.load(text, called, str(base), list(sets), seed))
 
@@ -84,7 +84,7 @@ def _check_seed(seed: int | None) -> None:
 
 
 def pairs(sets: Sets | None) -> list[tuple[str, str]]:
-    """Fields to set, as pairs of path and TOML value."""
+    """Overrides as pairs of path and TOML value."""
     if sets is None:
         return []
     if isinstance(sets, str):
@@ -103,7 +103,7 @@ def _split(item: str | tuple[str, Any]) -> tuple[str, Any]:
 
 
 def toml_value(value: object) -> str:
-    """A value as TOML writes it on one line."""
+    """A value as one line of TOML."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Quantity):
@@ -123,12 +123,12 @@ def toml_value(value: object) -> str:
 
 def _text_value(text: str) -> str:
     # JSON's escapes are all TOML basic-string escapes except \/, which json never writes; DEL is
-    # the one control character json leaves bare and TOML does not.
+    # the only control character that json does not escape and TOML forbids.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")
 
 
 def _text(scenario: Source) -> tuple[str, Path | None, str, Path]:
-    """Name, file, TOML text and the folder that its files are relative to."""
+    """Name, file, TOML text and the base folder of relative paths."""
     if isinstance(scenario, Mapping):
         import tomli_w
 
@@ -142,7 +142,7 @@ def _text(scenario: Source) -> tuple[str, Path | None, str, Path]:
 def _read_file(file: Path) -> str:
     try:
         data = disk.read_bytes(file, MOST_BYTES)
-        # As editors write it: with a byte order mark, or with line ends of Windows.
+        # Editors may write a byte order mark, or Windows line ends.
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except FileNotFoundError:
         raise FileNotFoundError(

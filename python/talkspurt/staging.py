@@ -1,12 +1,11 @@
-"""Folders that are whole or are not there, and that replace nothing but what they are a redoing of.
+"""Atomic output folders that replace only earlier versions of the same output.
 
-Everything is written into a hidden sibling of the folder asked for and renamed when the last byte
-is on the disk, so that Ctrl-C, a kill or a full disk leave nothing that looks like a result. The
-manifest lists every file written; a folder with anything else in it is somebody's own and is
-never replaced.
+Everything is written to a hidden sibling of the requested folder and renamed when the last byte is
+on disk, so that Ctrl-C, a kill or a full disk leave nothing that looks like a result. The manifest
+lists every file written; a folder with any other file belongs to the user and is never replaced.
 
-Hidden siblings hold a lock while somebody works in them. Those of the dead are removed by the next
-who writes a folder of the same name; what they had moved aside is put back first.
+Hidden siblings are locked while in use. Those of dead processes are removed by the next writer of
+the same folder name, after it has restored what they had moved aside.
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ from talkspurt.interrupts import undisturbed, written
 MANIFEST = "manifest.json"
 LOCK = ".lock"
 OLD = "old"
-"""Of a hidden sibling: what stood in the place of the folder asked for."""
+"""In a hidden sibling: the previous content of the requested folder."""
 
 OTHER = "choose another --out"
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Who is about to write a folder, and so what it may replace: its own kind, of its own name.
+    """The identity of an output folder, which decides what it may replace: same kind, same name.
 
     Attributes:
         kind: ``run``, ``export`` or ``reproduction``, a study being a run.
-        name: name of the scenario, or of the study that is re-run; absent where any will do.
-        file: where the scenario was read from, if it was a file.
-        overwrite: whether anything that talkspurt wrote may be replaced.
+        name: name of the scenario, or of the study that is re-run; None permits any.
+        file: the file the scenario was read from, if any.
+        overwrite: whether any talkspurt output may be replaced.
     """
 
     kind: str
@@ -53,19 +52,19 @@ class Claim:
 
     @classmethod
     def of(cls, manifest: Mapping[str, Any]) -> Claim:
-        """Who wrote a folder."""
+        """The identity of an existing folder."""
         kind = str(manifest.get("kind"))
         name = manifest.get("name" if kind in ("result", "study") else "study")
         kind = "run" if kind in ("result", "study") else kind
         return cls(kind, name, manifest.get("file"))
 
     def may_replace(self, other: Claim) -> bool:
-        """Whether that other folder is an earlier one of the same."""
+        """Whether the other folder is an earlier version of this one."""
         if self.overwrite:
             return True
         if self.kind != other.kind or (self.name is not None and self.name != other.name):
             return False
-        # Two scenarios may have one name; one that was moved is still the same.
+        # Two scenarios may share a name; a moved scenario is still the same.
         here, there = self.file, other.file
         if not here or not there or not Path(there).is_absolute() or not Path(there).exists():
             return True
@@ -73,16 +72,16 @@ class Claim:
 
 
 class Staging:
-    """A folder in the making; see the head of this file.
+    """An output folder being written; see the head of this file.
 
     >>> with Staging(Path("runs/x"), Claim("run", "x")) as staging:    # doctest: +SKIP
     ...     (staging.folder / "note").write_text("…")
     ...     staging.commit()
 
     Attributes:
-        target: the folder asked for.
-        folder: where to write.
-        news: what was found of others and is worth saying.
+        target: the requested folder.
+        folder: the folder to write to.
+        news: messages about other folders found.
     """
 
     def __init__(self, target: Path, claim: Claim | None = None) -> None:
@@ -101,7 +100,7 @@ class Staging:
         return self
 
     def _look(self) -> None:
-        """Whether the folder may be written is asked before the work; what the dead left, goes."""
+        """Check that the folder is writable before the work; remove leftovers of dead processes."""
         self.news += sweep(self.target)
         refuse_inside(self.target)
         refuse_other(self.target, self.claim)
@@ -113,7 +112,7 @@ class Staging:
             self.target.parent.mkdir(parents=True, exist_ok=True)
 
     def commit(self) -> Path:
-        """Put the folder in its place, with the manifest's list of files completed."""
+        """Move the folder into place, with a complete list of files in the manifest."""
         manifest_file = self.folder / MANIFEST
         manifest = json.loads(manifest_file.read_text(encoding="utf-8"))
         files = [file for file in files_in(self.folder) if file != self.folder / LOCK]
@@ -131,11 +130,11 @@ class Staging:
         return self.target
 
     def _swap(self) -> None:
-        """Rename into place; what stood there before is removed only when that is done."""
+        """Rename into place; the previous content is removed only afterwards."""
         if not self.target.is_dir() or not any(self.target.iterdir()):
             self.folder.rename(self.target)
             return
-        refuse_other(self.target, self.claim)  # it may have changed while we ran
+        refuse_other(self.target, self.claim)  # it may have changed during the run
         aside, lock = _begin(self.target)
         try:
             self.target.rename(aside / OLD)
@@ -154,7 +153,7 @@ class Staging:
     ) -> None:
         if error is not None:
             self._name_what_was_asked_for(error)
-        # A second Ctrl-C is no reason to leave half of it behind.
+        # Do not let a second Ctrl-C leave half of it behind.
         with undisturbed():
             if not self._committed:
                 self._remove()
@@ -168,7 +167,7 @@ class Staging:
                 made.rmdir()
 
     def _name_what_was_asked_for(self, error: BaseException) -> None:
-        """In an error's words, the folder that was asked for in the place of the hidden one."""
+        """Replace the hidden folder by the requested one in an error message."""
         hidden, asked = str(self.folder), str(self.target)
         if isinstance(error, OSError) and isinstance(error.filename, str):
             error.filename = error.filename.replace(hidden, asked)
@@ -177,11 +176,10 @@ class Staging:
 
 
 class Resumable(Staging):
-    """A folder in the making that outlives Ctrl-C and kills, if it holds finished parts.
+    """An output folder that survives Ctrl-C and kills if it contains finished parts.
 
-    Its name holds ``key``, a hash of everything that makes the parts what they are; who comes again
-    with the same key finds them. A part is finished when its folder below ``runs`` has lost its
-    ``.part``.
+    Its name contains ``key``, a hash of all inputs of the parts; a later process with the same key
+    resumes it. A part is finished when its folder in ``runs`` has lost its ``.part``.
     """
 
     def __init__(self, target: Path, key: str, parts: int, claim: Claim) -> None:
@@ -209,7 +207,7 @@ class Resumable(Staging):
         return self
 
     def check(self) -> None:
-        """Raise StoreError if the folder is no longer the one that was begun."""
+        """Raise StoreError if the folder was replaced meanwhile."""
         assert self._lock is not None, "it was begun"
         begun = os.fstat(self._lock.fileno())
         try:
@@ -223,11 +221,11 @@ class Resumable(Staging):
 
     @property
     def finished(self) -> list[Path]:
-        """Folders of the parts that are whole."""
+        """Folders of the finished parts."""
         return _finished(self.folder)
 
     def _others(self) -> Iterator[Path]:
-        """What was left behind of this name, made by another scenario or version."""
+        """Leftovers with this name from another scenario or version."""
         pattern = f".{_literal(self.target.name)}.unfinished-*"
         for folder in sorted(self.target.parent.glob(pattern)):
             if folder != self.folder and (lock := _take(folder)) is not None:
@@ -258,7 +256,7 @@ class Resumable(Staging):
                 self._lock.close()
 
     def _keep_parts_only(self) -> None:
-        """Remove what was begun, and what stands beside the parts."""
+        """Remove unfinished parts and everything else besides parts."""
         for file in self.folder.iterdir():
             if file.name not in ("runs", LOCK):
                 shutil.rmtree(file) if file.is_dir() else file.unlink()
@@ -271,7 +269,7 @@ def _finished(folder: Path) -> list[Path]:
 
 
 def _begin(target: Path) -> tuple[Path, IO[bytes]]:
-    """A hidden sibling of a folder, and the lock that it holds."""
+    """A hidden sibling of a folder, and its lock."""
     folder = Path(tempfile.mkdtemp(prefix=f".{target.name}.partial-", dir=target.parent))
     try:
         lock = _take(folder, make=True)
@@ -286,9 +284,9 @@ def _begin(target: Path) -> tuple[Path, IO[bytes]]:
 
 
 def _take(folder: Path, *, make: bool = False) -> IO[bytes] | None:
-    """The folder's lock, ours until it is closed or we are gone; None where it is another's.
+    """The folder's lock, held until closed or process exit; None if another process holds it.
 
-    Unless it is to be made, None also where there is none, or no way to tell.
+    Unless ``make``, also None if there is no lock file, or locking is unsupported.
     """
     try:
         import fcntl
@@ -309,9 +307,9 @@ def _take(folder: Path, *, make: bool = False) -> IO[bytes] | None:
 
 
 def sweep(target: Path) -> list[str]:
-    """Remove hidden siblings of those who were killed; what they moved aside is put back, and said.
+    """Remove hidden siblings of dead processes; returns messages on restored folders.
 
-    A folder may stand aside and none in its place between two renames of one who was killed there.
+    A process killed between two renames leaves the old folder moved aside and none in its place.
     """
     said = []
     for folder in sorted(target.parent.glob(f".{_literal(target.name)}.partial-*")):
@@ -329,12 +327,12 @@ def sweep(target: Path) -> list[str]:
 
 
 def _literal(name: str) -> str:
-    """A name as a pattern that matches it alone."""
+    """A glob pattern that matches only this name."""
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)
 
 
 def manifest_of(folder: Path) -> dict[str, Any] | None:
-    """The manifest of what talkspurt wrote, or nothing where it did not, or not whole."""
+    """The manifest of a talkspurt folder; None if it is missing or invalid."""
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -343,13 +341,13 @@ def manifest_of(folder: Path) -> dict[str, Any] | None:
 
 
 def around(place: Path) -> Path | None:
-    """The outermost folder of ours in which a place lies, if it lies in one."""
+    """The outermost talkspurt folder that contains a path, if any."""
     inside = [parent for parent in place.parents if manifest_of(parent) is not None]
     return inside[-1] if inside else None
 
 
 def refuse_inside(target: Path) -> None:
-    """Raise StoreError if the folder lies in another of ours, which would then be somebody's."""
+    """Raise StoreError if the folder lies inside another talkspurt folder."""
     if outer := around(target.parent.resolve() / target.name):
         raise StoreError(
             errno.EEXIST, f"lies inside {outer}, which is a whole of its own; {OTHER}", str(target)
@@ -357,7 +355,7 @@ def refuse_inside(target: Path) -> None:
 
 
 def refuse_other(target: Path, claim: Claim) -> None:
-    """Raise StoreError unless the folder is absent, empty, or an earlier one of the same."""
+    """Raise StoreError unless the folder is absent, empty, or an earlier version."""
     if not target.exists() and not target.is_symlink():
         return
     if not target.is_dir():
@@ -385,7 +383,7 @@ def refuse_other(target: Path, claim: Claim) -> None:
 
 
 def what(manifest: Mapping[str, Any]) -> str:
-    """What a folder holds, in words."""
+    """A description of a folder's content."""
     kind, name = manifest.get("kind"), manifest.get("file") or manifest.get("name")
     runs = manifest.get("runs")
     if kind == "study" and isinstance(runs, list):

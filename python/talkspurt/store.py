@@ -1,7 +1,7 @@
-"""The answer on disk: one run's tables, recordings and manifest in a folder, written and read back.
+"""Results on disk: one run's tables, recordings and manifest in a folder, written and read.
 
-What is drawn of them is written by `pictures`, and a study by `study_store`; `staging` sees to it
-that a folder is whole or not there. Whatever is damaged is a StoreError that names the file.
+`pictures` writes the drawings, `study_store` studies; `staging` makes folders atomic. Damaged files
+raise a StoreError with the file's name.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ __all__ = [
 
 AUDIO = "audio"
 FORMAT = 1
-"""What a folder of ours holds under which names; a change that old readers would misread adds 1."""
+"""Version of the folder format; incremented by changes that old readers would misread."""
 
 KEYS: Mapping[str, type | tuple[type, ...]] = {
     "name": str, "title": str, "description": str, "settings": dict, "replicate": int, "seed": int,
     "digest": str, "duration_s": (int, float), "hops": int, "cpu_s": (int, float), "made_of": dict,
 }  # fmt: skip
-"""What the manifest of a run must have, and as what."""
+"""Required keys of a run's manifest, with types."""
 STUDY_KEYS: Mapping[str, type | tuple[type, ...]] = {
     "name": str, "title": str, "description": str, "axes": list, "replications": int,
     "confidence": (int, float), "set": dict, "runs": list,
 }  # fmt: skip
-"""What the manifest of a study must have, and as what."""
+"""Required keys of a study's manifest, with types."""
 
 
 def header(kind: str) -> dict[str, Any]:
-    """How every manifest begins: who wrote it, in which format, and what it is."""
+    """The start of every manifest: version, format and kind."""
     return {"talkspurt": _core.version(), "format": FORMAT, "kind": kind}
 
 
 def write_result(
     result: Result, folder: Path, *, step: Callable[[str], None] = lambda _: None
 ) -> None:
-    """Write one run into a folder that exists; ``step`` hears what is written next."""
+    """Write one run to an existing folder; ``step`` is called with the next output."""
     step("tables")
     write_text(folder / "scenario.toml", result.scenario)
     write_text(folder / "topology.json", to_json(result.topology))
@@ -84,7 +84,7 @@ def write_result(
 
 
 def _copy_written(result: Result, folder: Path) -> None:
-    """Captures and packets, which the run wrote while it went on."""
+    """Captures and packets, written during the run."""
     for file in result._files():
         if file.parent != folder:
             with writing(folder / file.name):
@@ -92,7 +92,7 @@ def _copy_written(result: Result, folder: Path) -> None:
 
 
 def load(folder: Path) -> Result | Study:
-    """Open results saved before; see :func:`talkspurt.load`."""
+    """Load saved results; see :func:`talkspurt.load`."""
     manifest = _read_manifest(folder)
     kind = manifest.get("kind")
     if kind == "reproduction":
@@ -146,7 +146,7 @@ def _check_format(manifest: Mapping[str, Any], folder: Path) -> None:
 def checked(
     manifest: dict[str, Any], keys: Mapping[str, type | tuple[type, ...]], folder: Path
 ) -> dict[str, Any]:
-    """The manifest, if it has all that it must have."""
+    """The manifest, if it has all required keys."""
     for key, kind in keys.items():
         if not isinstance(manifest.get(key), kind):
             said = "is not what it must be" if key in manifest else "is missing"
@@ -155,7 +155,7 @@ def checked(
 
 
 def load_result(folder: Path, manifest: dict[str, Any] | None = None) -> Result:
-    """Open the result of one run; tables are read when they are asked for."""
+    """Load the result of one run; tables are read on first access."""
     if manifest is None:
         manifest = _read_manifest(folder)
         _check_format(manifest, folder)

@@ -1,8 +1,8 @@
-"""The answer of many runs: axes times replications, with intervals that say how sure one may be.
+"""The result of many runs: axes times replications, with confidence intervals.
 
-Replication k runs under the same seed for every combination of the axes, so the combinations meet
-the same random streams and their differences are taken pair by pair (common random numbers): an
-interval on paired differences is far shorter than the difference of two intervals.
+Replication k has the same seed for every combination of the axes, so the combinations share their
+random streams and differences are computed in pairs (common random numbers): an interval on paired
+differences is far shorter than the difference of two intervals.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 Interval = Literal["student", "bootstrap"]
-"""How an interval is found: Student's t, or resampling the replications."""
+"""Method for intervals: Student's t, or bootstrap over the replications."""
 
 SUMMARY = (
     "goodput_bps",
@@ -36,12 +36,12 @@ SUMMARY = (
     "r_factor",
     "mos",
 )
-"""Metrics a summary shows unless others are named."""
+"""Default metrics of a summary."""
 
 
 @dataclass(frozen=True)
 class Axis:
-    """One axis: the name of its column, the field it sets, and its values as tables call them."""
+    """One axis: the name of its column, the field it sets, and the labels of its values."""
 
     name: str
     path: str
@@ -49,7 +49,7 @@ class Axis:
 
     @property
     def column(self) -> str:
-        """Name of its column in every table: no column of a table's own begins with ``axis.``."""
+        """Name of its column in every table: no other column starts with ``axis.``."""
         return column_of(self.name)
 
 
@@ -60,11 +60,11 @@ def column_of(axis: str) -> str:
 
 @dataclass
 class Cell:
-    """What one setting gave one flow, or all flows of one group.
+    """The values of one flow, or of all flows of one group, under one setting.
 
     Attributes:
-        settings: the label of each axis, by the name of the axis.
-        flow: name of the flow, or of the group that ``count`` made.
+        settings: the label of each axis, by axis name.
+        flow: name of the flow, or of the group made by ``count``.
         members: name of each flow → metric → replicate → value.
     """
 
@@ -78,7 +78,7 @@ class Cell:
         return tuple(self.settings.items()), self.flow
 
     def of_runs(self, name: str) -> dict[int, float | None]:
-        """A metric of each replication: the mean over the members that have a value."""
+        """A metric per replication: the mean over the members with a value."""
         values: dict[int, list[float]] = {}
         for member in self.members.values():
             for replicate, value in member[name].items():
@@ -86,7 +86,7 @@ class Cell:
         return {k: math.fsum(v) / len(v) if v else None for k, v in values.items()}
 
     def of_members(self, name: str) -> list[float]:
-        """A metric of each member that has a value: its mean over the replications."""
+        """A metric per member with a value: its mean over the replications."""
         found = (
             [v for v in member[name].values() if v is not None] for member in self.members.values()
         )
@@ -95,18 +95,18 @@ class Cell:
 
 @dataclass(frozen=True)
 class Study(Saved):
-    """What all runs of a scenario with axes or replications gave.
+    """The results of all runs of a scenario with axes or replications.
 
     Attributes:
         name: name of the scenario.
         title: its title.
         description: its description, in Markdown.
         axes: what was varied, slowest first.
-        replications: runs of every combination, under seeds of their own.
-        confidence: level of the intervals.
-        scenario: the scenario as it was given, TOML.
+        replications: runs of every combination, each under its own seed.
+        confidence: confidence level of the intervals.
+        scenario: the scenario as given, TOML.
         runs: the results, axes slowest first, replications fastest.
-        sets: fields set over the scenario's own.
+        sets: overrides of scenario fields.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Study(Saved):
 
     @classmethod
     def of_results(cls, question: Question, runs: Sequence[Result]) -> Study:
-        """The study a question asked for, from its runs in order."""
+        """The study of a plan, from its runs in order."""
         plan = question.plan
         return cls(
             name=question.name,
@@ -141,7 +141,7 @@ class Study(Saved):
 
     @classmethod
     def of_folder(cls, folder: Path, manifest: Mapping[str, Any]) -> Study:
-        """A study saved before."""
+        """A saved study."""
         from talkspurt import disk, store
 
         with disk.reading(folder / store.MANIFEST):
@@ -184,14 +184,14 @@ class Study(Saved):
 
     @property
     def has_groups(self) -> bool:
-        """Whether a ``count`` made several flows one group."""
+        """Whether a ``count`` grouped several flows."""
         return any("group" in (f := run.flows).columns and f["group"].count() for run in self.runs)
 
     def select(self, /, **settings: str) -> list[Result]:
         """The runs with these settings, as in ``study.select(transport="udp")``.
 
         Raises:
-            KeyError: when there is no such axis or value.
+            KeyError: if there is no such axis or value.
         """
         for name, label in settings.items():
             self._check_label(self.axis(name), label)
@@ -202,7 +202,7 @@ class Study(Saved):
         """The axis of this name.
 
         Raises:
-            KeyError: when there is none.
+            KeyError: if there is none.
         """
         for axis in self.axes:
             if axis.name == name:
@@ -218,7 +218,7 @@ class Study(Saved):
         """A table of all runs, such as ``series``; ``axis.NAME``, ``replicate``, ``seed`` first.
 
         Raises:
-            KeyError: when there is no such table.
+            KeyError: if there is no such table.
         """
         return self._all(name)
 
@@ -231,25 +231,25 @@ class Study(Saved):
     ) -> pl.DataFrame:
         """Means over the replications with intervals, Student's or by bootstrap.
 
-        ``names`` are those of numbers of flows that ``talkspurt metrics`` lists; what is computed
-        when asked for is computed of every run. One row per setting, flow and metric:
+        ``names`` are metrics of flows listed by ``talkspurt metrics``; computed metrics are
+        computed for every run. One row per setting, flow and metric:
 
         * ``axis.NAME`` for each axis;
-        * ``flow``, and ``members``: the flows of a ``count`` have one row under the name that the
+        * ``flow``, and ``members``: the flows of a ``count`` share one row under the name that the
           scenario gives them, and each replication counts with its mean over them. With
-          ``members=True`` each flow has a row of its own;
-        * ``measure`` (the metric's name), ``count`` (of replications with a value),
-          ``replications`` (that were run);
+          ``members=True`` each flow has its own row;
+        * ``measure`` (the metric's name), ``count`` (replications with a value), ``replications``
+          (all);
         * ``mean``, ``low``, ``high`` (ends of the interval as computed, null with fewer than two
-          values: Student's may lie beyond what can be, which tables and figures do not show) and
-          ``deviation`` (sample standard deviation; 0 where all are the same, which says nothing of
-          how sure the mean is);
-        * ``member_low``, ``member_high``: the least and the greatest mean of a member, null of a
-          flow that stands alone.
+          values: Student's may exceed the measure's range, which tables and figures do not show)
+          and ``deviation`` (sample standard deviation; 0 if all values are equal, which does not
+          mean that the mean is certain);
+        * ``member_low``, ``member_high``: the minimum and maximum mean of a member, null for a flow
+          outside groups.
 
         Raises:
-            KeyError: when there is no such metric, it is no number of a flow, or runs lack what it
-                needs.
+            KeyError: if there is no such metric, it is not a number per flow, or runs lack its
+                input.
         """
         rows = []
         wanted = list(dict.fromkeys(names))
@@ -271,15 +271,15 @@ class Study(Saved):
         interval: Interval = "student",
         members: bool = False,
     ) -> pl.DataFrame:
-        """Differences from a baseline along one axis, taken pair by pair.
+        """Paired differences from a baseline along one axis.
 
         Each replication under a value of the axis is paired with the same replication under the
-        baseline (its first value unless named), all else equal; the two share the seed. One row per
+        baseline (default: the first value), all else equal; both share the seed. One row per
         setting other than the baseline, flow and measure, with the columns of :meth:`summary` and
         ``baseline``; ``mean`` is the mean difference, value − baseline. The flows of a ``count``
-        are compared by their means in each replication, or with ``members=True`` each with itself.
-        With few replications a bootstrap interval is too short, since it knows of no value beyond
-        those seen.
+        are compared by their means in each replication, or with ``members=True`` individually. With
+        few replications a bootstrap interval is too short, since it contains no values beyond those
+        observed.
         """
         chosen = self.axis(axis)
         base = chosen.labels[0] if baseline is None else baseline
@@ -299,9 +299,9 @@ class Study(Saved):
         return self._frame(rows, "baseline")
 
     def comparisons(self, names: Iterable[str] = SUMMARY) -> dict[str, pl.DataFrame]:
-        """:meth:`differences` from the first value of every axis that has more than one, by axis.
+        """:meth:`differences` from the first value of every axis with more than one value, by axis.
 
-        Empty without replications: one pair has no interval.
+        Empty without replications: a single pair has no interval.
         """
         wanted = list(names)
         if self.replications < 2:
@@ -310,7 +310,7 @@ class Study(Saved):
         return {axis: self.differences(axis, names=wanted) for axis in axes}
 
     def _cells(self, names: Sequence[str], *, members: bool) -> Iterable[Cell]:
-        """What each setting gave each flow, or each group of flows."""
+        """The values of each flow, or each group of flows, under each setting."""
         wanted = {name: of_a_flow(name) for name in names}
         cells: dict[Any, Cell] = {}
         for run in self.runs:
@@ -373,7 +373,7 @@ class Study(Saved):
         pictures.of_study(self, folder, pdf=pdf)
 
     def report(self, path: str | os.PathLike[str]) -> Path:
-        """Write the study's report, one self-contained HTML file; returns where it is."""
+        """Write the study's report, one self-contained HTML file; returns its path."""
         from talkspurt.report import study
 
         target = Path(path)
@@ -381,7 +381,7 @@ class Study(Saved):
         return target
 
     def to_json(self) -> dict[str, Any]:
-        """The document ``talkspurt run --json`` prints for a study."""
+        """The document of ``talkspurt run --json`` for a study."""
         runs = [
             {"settings": dict(run.settings), "replicate": run.replicate, **run.to_json()}
             for run in self.runs
@@ -403,17 +403,17 @@ class Study(Saved):
 
 
 def _columns(settings: Mapping[str, str]) -> dict[str, str]:
-    """The label of each axis, by the name of its column."""
+    """The label of each axis, by column name."""
     return {column_of(axis): label for axis, label in settings.items()}
 
 
 def _is_group(cell: Cell) -> bool:
-    """Whether a ``count`` made the flows of a cell: they are not called as it is."""
+    """Whether the flows of a cell are a group: their names differ from its name."""
     return list(cell.members) != [cell.flow]
 
 
 def _by_flow(run: Result, one: Metric) -> dict[str, float | None]:
-    """What is computed of each flow of a run; nothing for a column, which is in its table."""
+    """The computed metrics of each flow of a run; empty for columns, which are in its tables."""
     if not isinstance(one, Computed):
         return {}
     from talkspurt.metrics import compute
@@ -431,8 +431,8 @@ def student(
 ) -> tuple[float | None, float | None, float | None]:
     """Mean, half width of Student's confidence interval, and sample standard deviation.
 
-    mean ± t(n − 1, (1 + confidence) / 2) · s / √n; no interval from fewer than two numbers. Of
-    equal numbers width and deviation are 0, to the last bit.
+    mean ± t(n − 1, (1 + confidence) / 2) · s / √n; no interval from fewer than two numbers. For
+    equal numbers, width and deviation are exactly 0.
     """
     n = len(numbers)
     if n == 0:
@@ -449,8 +449,8 @@ def student(
 def bootstrap(numbers: Sequence[float], confidence: float) -> tuple[float, float]:
     """Ends of the bootstrap interval of a mean, bias-corrected and accelerated (Efron 1987).
 
-    9999 resamples under a seed of their own, so that the same numbers have the same interval. Equal
-    numbers have an interval of no length.
+    9999 resamples under a fixed seed, so that equal numbers give equal intervals. If all numbers
+    are equal, the interval has length zero.
     """
     import numpy as np
     from scipy.stats import bootstrap as resample

@@ -1,4 +1,4 @@
-"""A study on disk: one folder of tables over all runs, and a folder for each run below it."""
+"""A study on disk: a folder with tables of all runs, and a subfolder for each run."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 
 def run_folder(i: int, settings: Mapping[str, str], replicate: int) -> str:
-    """Where run ``i`` of a study lives: its number, settings and replicate, for people to find."""
+    """The folder of run ``i`` of a study: its number, settings and replicate, for readability."""
     words = [f"{i:04d}", *settings.values(), f"r{replicate}"]
-    # The number tells it from others, however little of the settings is kept.
+    # The number makes it unique, even if settings are truncated.
     return "runs/" + plain_name("-".join(plain_name(word)[:40].strip() for word in words))
 
 
@@ -34,7 +34,7 @@ def write_study(
     *,
     step: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Write a study into a folder that exists; runs already in it are not written again."""
+    """Write a study to an existing folder; runs already there are not rewritten."""
     runs = []
     for i, run in enumerate(study.runs):
         place = run_folder(i, run.settings, run.replicate)
@@ -62,13 +62,13 @@ def write_study(
 
 
 def key(question: Question) -> str:
-    """What makes the runs of a study what they are, as a hash: question, files, and engine."""
+    """A hash of all inputs of a study's runs: scenario, files, and engine."""
     runs = map(question.plan.resolved, range(len(question.plan)))
     return provenance.key(runs, question.text, question.sets, store.FORMAT)
 
 
 def reread(folder: Path) -> Result | None:
-    """A run that was finished before, or nothing if a part of it cannot be read."""
+    """A run finished earlier, or None if part of it cannot be read."""
     try:
         result = store.load_result(folder)
         for name in TABLES:
@@ -89,12 +89,12 @@ def write_run(run: Result, folder: Path) -> None:
 
 
 def part(folder: Path) -> Path:
-    """Where a run stands until it is whole."""
+    """The folder of a run until it is complete."""
     return folder.with_name(f"{folder.name}.part")
 
 
 def keep_run(run: Result, folder: Path) -> Result:
-    """Write one run so that it is whole or not there, and hold its folder in its place."""
+    """Write one run atomically, and return a result backed by its folder."""
     write_run(run, part(folder))
     with store.writing(folder):
         if folder.exists():  # it could not be read

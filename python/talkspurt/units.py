@@ -1,4 +1,4 @@
-"""Numbers of quantities of a resolved scenario, each of its own unit."""
+"""Numeric values of quantities in a resolved scenario, by unit."""
 
 from __future__ import annotations
 

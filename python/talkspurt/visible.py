@@ -1,7 +1,7 @@
-"""Text of anybody's shown as text: what would steer a terminal or a browser is written out instead.
+"""Makes untrusted text safe to display: terminal and browser control characters are escaped.
 
-Titles, names and paths may hold escape sequences, and characters that turn the direction of writing
-around, end a line or cannot be seen. Whatever leaves for a terminal or a page goes through here.
+Titles, names and paths may contain escape sequences, bidi controls, line ends and invisible
+characters. All output to a terminal or a page passes through this module.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 KEPT = "\n\t"
-"""Control characters that are what they should be in text of several lines."""
+"""Control characters permitted in text of several lines."""
 
 HIDDEN = (
     "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
     "\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
 )
-"""Characters that are not seen, end lines or turn directions around (Unicode: Cf, Zl, Zp,
-Default_Ignorable_Code_Point), beside control characters and halves of surrogate pairs."""
+"""Invisible characters, line ends and bidi controls (Unicode: Cf, Zl, Zp,
+Default_Ignorable_Code_Point), besides control characters and lone surrogates."""
 
 _CONTROL = "\x00-\x1f\x7f-\x9f\ud800-\udfff"
 _UNSAFE = re.compile(f"[{_CONTROL}{HIDDEN}]|[\U00010000-\U0010ffff]")
@@ -33,11 +33,11 @@ _UNSAFE_IN_LINES = re.compile(f"(?![{KEPT}])(?:{_UNSAFE.pattern})")
 
 
 def visible(text: str, *, lines: bool = False) -> str:
-    r"""The text with every character that is no sign on paper written out, as in ``\u202e``.
+    r"""The text with every non-printing character escaped, as in ``\u202e``.
 
     Args:
-        text: anybody's.
-        lines: whether line breaks and tabs are meant.
+        text: untrusted text.
+        lines: whether line breaks and tabs are permitted.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -48,7 +48,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 def whole(text: str) -> str:
-    r"""The text with what UTF-8 cannot say written out: bytes of a path that were no text."""
+    r"""The text with everything that UTF-8 cannot encode escaped: paths may be arbitrary bytes."""
     return _HALVES.sub(_written_out, text)
 
 
@@ -63,7 +63,7 @@ def _written_out(found: re.Match[str]) -> str:
 
 
 def to_json(document: Any, *, ascii: bool = False) -> str:
-    """JSON on one line. What steers a terminal is written as JSON's own escapes: the same data."""
+    """JSON on one line, with terminal control characters as JSON escapes: the same data."""
     text = json.dumps(document, ensure_ascii=ascii, allow_nan=False)
     return _UNSAFE.sub(lambda found: _in_json(found[0]), text)
 
@@ -74,13 +74,13 @@ def _in_json(sign: str) -> str:
 
 
 def print_json(document: Any) -> None:
-    """JSON on standard output, in ASCII where that has not all of Unicode."""
+    """JSON on standard output, in ASCII if its encoding lacks characters."""
     unicode = (sys.stdout.encoding or "").lower().startswith("utf")
     print(to_json(document, ascii=not unicode))
 
 
 def visible_in(document: Any) -> Any:
-    """A document with every text in it visible."""
+    """A document with all texts escaped."""
     if isinstance(document, str):
         return visible(document, lines=True)
     if isinstance(document, dict):
@@ -94,7 +94,7 @@ PLAIN = {
     "–": "-", "—": "-", "−": "-", "×": "x", "±": "+-", "…": "...", "µ": "u", "·": "-", "≤": "<=",
     "≥": ">=", "\u00a0": " ", "\u202f": " ", "→": "->", "’": "'", "“": '"', "”": '"', "σ": "s",
 }  # fmt: skip
-"""Our own signs for terminals that have only ASCII."""
+"""ASCII replacements for our own characters, for terminals without Unicode."""
 
 
 def _plainly(error: UnicodeError) -> tuple[str, int]:
@@ -112,10 +112,10 @@ codecs.register_error("talkspurt", _plainly)
 
 
 class Screen(io.TextIOBase):
-    """Standard output or standard error, of which nothing that is printed can steer a terminal.
+    """Standard output or standard error that cannot emit terminal control sequences.
 
-    What the terminal shows may have any encoding; what it lacks is written in ASCII. Of standard
-    error it is no matter whether somebody reads it: work goes on.
+    The terminal may have any encoding; missing characters are written in ASCII. A closed reader of
+    standard error is ignored, and work continues.
     """
 
     def __init__(self, stream: IO[str], *, read: bool = True) -> None:
@@ -127,16 +127,16 @@ class Screen(io.TextIOBase):
 
     @property
     def encoding(self) -> str:  # type: ignore[override]
-        """Of the stream below."""
+        """That of the underlying stream."""
         return str(cast("Any", self.stream).encoding)
 
     @property
     def buffer(self) -> Any:
-        """Bytes, which are data."""
+        """The byte stream, for data."""
         return cast("Any", self.stream).buffer
 
     def write(self, text: str) -> int:
-        """Print text of ours and of anybody's."""
+        """Print trusted or untrusted text."""
         with contextlib.suppress(*self._careless):
             self.stream.write(visible(text, lines=True))
         return len(text)
@@ -146,7 +146,7 @@ class Screen(io.TextIOBase):
         return True
 
     def flush(self) -> None:
-        """Pass on what is held."""
+        """Flush the underlying stream."""
         with contextlib.suppress(*self._careless):
             self.stream.flush()
 
@@ -155,20 +155,20 @@ class Screen(io.TextIOBase):
         return self.stream.isatty()
 
     def fileno(self) -> int:
-        """Number of the file below."""
+        """The underlying file descriptor."""
         return self.stream.fileno()
 
 
 def below(stream: IO[str]) -> IO[str]:
-    """The stream itself, for those who steer the terminal by intent."""
+    """The underlying stream, for intentional control sequences."""
     return stream.stream if isinstance(stream, Screen) else stream
 
 
 def guard() -> None:
-    """Let everything that is printed from now on go through a Screen."""
+    """Route all further output through a Screen."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed before we began
+        if stream is None:  # closed at startup
             stream = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 for good
         if not isinstance(stream, Screen):
             setattr(sys, name, Screen(stream, read=name == "stdout"))

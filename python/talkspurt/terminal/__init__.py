@@ -1,1 +1,1 @@
-"""What a person sees in a terminal: progress while a scenario runs, tables when it has."""
+"""Terminal output: progress during a run, tables afterwards."""

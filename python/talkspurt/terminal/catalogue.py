@@ -1,4 +1,4 @@
-"""What ``talkspurt metrics`` prints: the catalogue, or a metric as CSV."""
+"""Output of ``talkspurt metrics``: the catalogue, or a metric as CSV."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from talkspurt.result import finite
 from talkspurt.visible import print_json
 
 MOST_BINS = 1_000_000
-"""Bins of time, each a row, beyond which a width is taken for a slip."""
+"""Maximum number of time bins (rows); more are assumed to be a typing error."""
 
 
 def print_list(*, as_json: bool) -> None:
-    """Every metric: those that every run has, and those that are computed when asked for."""
+    """All metrics: recorded ones, and those computed on request."""
     if as_json:
         listed = [{"full_name": one.full_name, **dataclasses.asdict(one)} for one in ALL]
         plain = [{key: finite(value) for key, value in one.items()} for one in listed]

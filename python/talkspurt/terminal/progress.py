@@ -1,4 +1,4 @@
-"""How far it is, on standard error: a bar with time left on a terminal, sparse lines elsewhere."""
+"""Progress on standard error: a bar with remaining time on a terminal, sparse lines elsewhere."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from talkspurt.engine import Progress
 
 QUIET_S = 2.0
-"""Without a terminal nothing is said of runs shorter than this."""
+"""Without a terminal, shorter runs print no progress."""
 EVERY_S = 5.0
 """Without a terminal, time between two lines."""
 
 
 class Bar:
-    """Progress of a scenario; use as a context manager and give it ``on_progress``."""
+    """Progress of a scenario; use as a context manager and pass its ``on_progress``."""
 
     def __init__(self, title: str) -> None:
         self.title = visible(title)
@@ -39,7 +39,7 @@ class Bar:
         return self
 
     def on_progress(self, progress: Progress) -> None:
-        """Show how far the runs are."""
+        """Show the progress of the runs."""
         note = f"{progress.finished}/{progress.total} runs" if progress.total > 1 else ""
         if self._rich is not None and self._task is not None:
             self._rich.update(self._task, completed=progress.fraction, note=note)

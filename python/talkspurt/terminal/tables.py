@@ -1,6 +1,6 @@
-"""The tables a run ends with: calls, flows and links of a run; means and intervals of a study.
+"""Final tables: calls, flows and links of a run; means and intervals of a study.
 
-Made to be read at 80 columns. The measures' words and units come from the catalogue.
+Designed for 80 columns. Labels and units of the measures come from the catalogue.
 """
 
 from __future__ import annotations
@@ -31,23 +31,23 @@ if TYPE_CHECKING:
 
 GRADE_STYLES = ("bold green", "green", "yellow", "yellow", "red", "bold red")
 BUSY = 0.02
-"""Links less used than this, and without drops, are not worth a line on a terminal."""
+"""Links with less utilisation, and without drops, are omitted on a terminal."""
 MOST_ROWS = 40
-"""Longer tables are cut: five hundred calls are read in the report or in Parquet."""
+"""Longer tables are cut: see the report or Parquet for five hundred calls."""
 
 
 class Output(Console):
-    """A console that prints nothing of anybody's that steers a terminal.
+    """A console whose output contains no control sequences from input text.
 
-    A reader who went away is left to its caller.
+    A closed reader is left to the caller.
     """
 
     def on_broken_pipe(self) -> None:
-        """Rich would end the process here."""
+        """By default, Rich would end the process here."""
         raise BrokenPipeError
 
     def _render_buffer(self, buffer: Iterable[Segment]) -> str:
-        # Tables write signs out before they are laid out; this is for what others print.
+        # Tables escape characters before layout; this handles other output.
         parts = (
             part if part.control else part._replace(text=visible(part.text, lines=True))
             for part in buffer
@@ -56,7 +56,7 @@ class Output(Console):
 
 
 def console() -> Console:
-    """Standard output, at the terminal's width, or at 110 columns where there is none."""
+    """Standard output, at the terminal's width, or 110 columns without a terminal."""
     width = None if sys.stdout.isatty() else 110
     return Output(file=below(sys.stdout), width=width, highlight=False, markup=False)
 
@@ -194,7 +194,7 @@ def _one_link(row: dict[str, Any]) -> list[str | Text]:
 
 CALL_COLUMNS = ("mouth_to_ear_p50_s", "loss_ratio", "longest_gap_s", "mos")
 UNBROKEN = 18
-"""Settings and names up to this long stand on one line."""
+"""Settings and names up to this length stay on one line."""
 FLOW_COLUMNS = ("goodput_bps", "delay_p50_s", "delay_p95_s", "jitter_s")
 
 Row = dict[str, Any]
@@ -227,7 +227,7 @@ def print_study(study: Study, out: Console | None = None) -> None:
 
 
 def _named(study: Study, column: str) -> set[str]:
-    """The flows and groups of flows that have a value in a column, as summaries call them."""
+    """The flows and groups of flows with a value in a column, named as in summaries."""
     rows = study.flows.drop_nulls(column).iter_rows(named=True)
     return {row.get("group") or row["name"] for row in rows}
 
@@ -254,7 +254,7 @@ def _wide(
         key = (*(row[axis] for axis in axes), intervals.flow(row))
         cells.setdefault(key, {})[row["measure"]] = row
     for head, words in zip(table.columns, zip(*cells, strict=True), strict=False):
-        # What tells rows apart is not broken, if it is short.
+        # Do not wrap the columns that identify rows, if they are short.
         head.min_width = max(head.min_width or 0, min(max(map(len, words)), UNBROKEN))
     _fill(table, [_cells(key, found, columns, verdicts) for key, found in cells.items()])
     shown = [row for found in list(cells.values())[:MOST_ROWS] for row in found.values()]
@@ -281,7 +281,7 @@ def _cells(
 
 
 def _cell(row: Row | None) -> str:
-    """A mean with half its interval; the ends of one that was cut stand below, to be less wide."""
+    """A mean with half its interval; clipped intervals show their ends below, to save width."""
     mean, spread = intervals.texts(row)
     spread = spread.replace(" {", "\n{").replace("] (", "]\n(")
     between = "\n" if spread.startswith(("[", "{")) else " "
@@ -303,11 +303,11 @@ BOTH = {
     "utilisation": ("utilisation", 100, 3, "%"),
     "queue_mean_packets": ("queue, mean", 1, 3, ""),
 }
-"""How measures are shown that ns-2 was asked for, too: label, scale, digits and unit."""
+"""Display of measures that ns-2 was also asked for: label, scale, digits and unit."""
 
 
 def print_crosscheck(found: Crosscheck, out: Console | None = None) -> None:
-    """Both simulators side by side, flows first; links that nothing crossed are left out."""
+    """Both simulators side by side, flows first; links without traffic are omitted."""
     out = out or console()
     used = {row.name for row in found.links if row.measure == "sent_packets" and row.here}
     links = [row for row in found.links if row.name in used]
