@@ -1,7 +1,7 @@
-"""Instructions per hop, which do not depend on what else the machine does.
+"""Instructions per hop, independent of other load on the machine.
 
-Valgrind's callgrind counts those of two runs of different length; the difference, over that of
-their hops, is what one more hop costs, without set-up.
+Valgrind's callgrind counts the instructions of two runs of different length; their difference, over
+the difference in hops, is the cost of one more hop, without set-up.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from benches.cost import FailedError
 
 LENGTHS = {"w1": (2, 6), "w2": (1, 2), "w3": (4, 12), "w3d": (4, 8), "w4": (2, 4)}
-"""Simulated seconds of the shorter and the longer run; w1's are such that the ramp of slow start,
-which ends within them, weighs little."""
+"""Simulated seconds of the shorter and the longer run; w1's are long enough that slow start, which
+ends within both, has little weight."""
 
 
 def there() -> bool:
@@ -27,7 +27,7 @@ def there() -> bool:
 def per_hop(
     program: str, workload: str, *, lengths: tuple[int, int], more: Sequence[str] = ()
 ) -> float:
-    """Instructions that one more hop of a workload of talkspurt-bench costs."""
+    """Instructions per additional hop of a talkspurt-bench workload."""
     counts = []
     for seconds in lengths:
         instructions, text = counted([program, workload, str(seconds), *more])
@@ -37,7 +37,7 @@ def per_hop(
 
 
 def counted(command: Sequence[str]) -> tuple[int, str]:
-    """Instructions that a program takes, and what it prints.
+    """The instructions of a program, and its output.
 
     Raises:
         FailedError: it failed, or callgrind did not count.

@@ -1,4 +1,4 @@
-"""What one process costs: CPU time of all of it, user and system, as the kernel accounts it."""
+"""Cost of a process: its total CPU time, user and system, from the kernel's accounting."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from typing import Any
 Cost = dict[str, Any]
 """``cpu_s``, ``wall_s``, ``peak_mb``, ``bound``, and ``said``: the last JSON object it printed.
 
-A child begins as its parent, so that its ``peak_mb`` is never below this process's own: then it is
-only a ``bound``. A program that tells its own ``peak_kb`` is believed instead."""
+A child starts as a copy of its parent, so its ``peak_mb`` is at least that of this process: then it
+is only an upper ``bound``. If a program reports its own ``peak_kb``, that is used instead."""
 
 
 class FailedError(Exception):
-    """A program did not do what it was started for; the message says which and what it said."""
+    """A program failed; the message contains its name and output."""
 
 
 def cost(
@@ -29,10 +29,10 @@ def cost(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
 ) -> Cost:
-    """Run a program and wait for it; it goes when we are interrupted.
+    """Run a program to its end; an interrupt terminates it.
 
     Raises:
-        FailedError: it could not be started, or ended with another status than 0.
+        FailedError: it could not be started, or ended with a status other than 0.
     """
     words = [str(word) for word in command]
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -68,7 +68,7 @@ def cost(
 
 
 def last_object(text: str) -> dict[str, Any]:
-    """The JSON object on the last line that is one; empty if there is none."""
+    """The JSON object on the last line that contains one; empty if there is none."""
     for line in reversed(text.splitlines()):
         if line.startswith("{"):
             said: dict[str, Any] = json.loads(line)

@@ -1,8 +1,8 @@
-"""Fails when a hop costs more instructions than ``limits.toml`` permits: ``make bench-gate``.
+"""Fails if a hop costs more instructions than ``limits.toml`` permits: ``make bench-gate``.
 
-Instructions do not depend on what else the machine does, but a little on the compiler and the C
-library: hence the tolerance. ``make bench-gate ARGS=--update`` writes what is counted now, for a
-commit that says why.
+Instruction counts do not depend on load, but vary slightly with the compiler and the C library:
+hence the tolerance. ``make bench-gate ARGS=--update`` writes the current counts, for a commit that
+states the reason.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from benches.cost import FailedError
 FILE = Path(__file__).with_name("limits.toml")
 UPDATE = "make bench-gate ARGS=--update"
 LENGTHS = {"w1": (2, 3), "w2": (1, 2), "w3": (2, 6), "w3d": (2, 4)}
-"""Shorter than those of ``make bench``: together they take less than a minute."""
+"""Shorter than in ``make bench``: together they take less than a minute."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a hop may cost.
+    """Limits on the cost of a hop.
 
     Attributes:
-        tolerance: by what share it may be more before the gate fails.
-        rustc: the compiler with which the counts were made.
-        instructions: a hop's, by workload.
+        tolerance: permitted excess as a share.
+        rustc: the compiler used for the counts.
+        instructions: per hop, by workload.
     """
 
     tolerance: float
@@ -41,11 +41,11 @@ class Limits:
 
     @classmethod
     def read(cls, file: Path = FILE) -> Limits:
-        """The limits in a file."""
+        """Read the limits from a file."""
         return cls(**tomllib.loads(file.read_text(encoding="utf-8")))
 
     def exceeded(self, counts: Mapping[str, float], rustc: str) -> list[str]:
-        """What costs more than it may, in words; empty if nothing does."""
+        """Exceeded limits, as text; empty if none."""
         found = []
         for name, count in counts.items():
             limit = self.instructions[name]
@@ -59,7 +59,7 @@ class Limits:
         return found
 
     def cheaper(self, counts: Mapping[str, float]) -> list[str]:
-        """What has become so much cheaper that its limit can be lowered."""
+        """Counts so far below their limits that these can be lowered."""
         return [
             f"{name}: {count:.0f} instructions a hop, the limit is {self.instructions[name]}"
             for name, count in counts.items()
@@ -67,7 +67,7 @@ class Limits:
         ]
 
     def text(self) -> str:
-        """The file."""
+        """The content of the file."""
         counts = "".join(f"{name} = {count}\n" for name, count in self.instructions.items())
         return (
             "# Instructions that a packet-hop may cost (callgrind, x86-64 baseline, release), and\n"
@@ -78,7 +78,7 @@ class Limits:
 
 
 def main() -> int:
-    """Count, and compare or write down."""
+    """Count, then compare or update."""
     program, *words = sys.argv[1:]
     if not callgrind.there() or platform.machine() != "x86_64":
         print("instructions are counted with valgrind, on x86-64: nothing was checked")

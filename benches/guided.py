@@ -1,8 +1,8 @@
-"""Builds the benchmark program as ``make dist`` builds the wheel.
+"""Builds the benchmark program like ``make dist`` builds the wheel.
 
-One unit, linked as a whole (the profile ``dist``), laid out along what training runs were seen to
-do (profile-guided optimisation, https://doc.rust-lang.org/rustc/profile-guided-optimization.html).
-The runs are of the kinds that are measured, but shorter or of other sizes.
+A single codegen unit with LTO (the profile ``dist``), optimised with the profile of training runs
+(profile-guided optimisation, https://doc.rust-lang.org/rustc/profile-guided-optimization.html). The
+training runs are similar to the measured ones, but shorter or of other sizes.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ TRAINING = (
 
 
 def missing() -> str | None:
-    """What to install before it can be built; None if all is there, or it is built."""
+    """Tools to install before building; None if all are present, or it is already built."""
     try:
         if is_built() or profdata().exists():
             return None
@@ -38,14 +38,14 @@ def missing() -> str | None:
 
 
 def is_built() -> bool:
-    """Whether the program is of these sources, this compiler and these flags."""
+    """Whether the program matches these sources, this compiler and these flags."""
     if not BENCH.exists() or not MADE_OF.exists():
         return False
     return MADE_OF.read_text(encoding="utf-8") == made_of()
 
 
 def made_of() -> str:
-    """What it is made of and with, as a number."""
+    """A hash of its sources and tools."""
     hashed = hashlib.sha256(run(["rustc", "--version", "--verbose"]).encode())
     hashed.update(repr(flags()).encode())
     for file in sorted(sources()):
@@ -54,7 +54,7 @@ def made_of() -> str:
 
 
 def sources() -> Iterator[Path]:
-    """The files it is made of."""
+    """Its source files."""
     yield from (Path(__file__).resolve(), ROOT / "Cargo.toml", ROOT / "Cargo.lock")
     for folder in (ROOT / "crates", ROOT / "benches"):
         yield from folder.rglob("*.rs")
@@ -62,19 +62,19 @@ def sources() -> Iterator[Path]:
 
 
 def profdata() -> Path:
-    """Where the compiler's ``llvm-profdata`` lies if it is installed."""
+    """The path of the compiler's ``llvm-profdata`` if installed."""
     sysroot = Path(run(["rustc", "--print", "sysroot"]).strip())
     return sysroot / "lib" / "rustlib" / host() / "bin" / "llvm-profdata"
 
 
 def host() -> str:
-    """For what the compiler compiles."""
+    """The compiler's host target."""
     lines = run(["rustc", "--version", "--verbose"]).splitlines()
     return next(line.removeprefix("host: ") for line in lines if line.startswith("host: "))
 
 
 def build() -> None:
-    """Compile, train, compile again; nothing if it is built.
+    """Compile, train, compile again; does nothing if it is up to date.
 
     Raises:
         FailedError: one of them failed.
@@ -83,7 +83,7 @@ def build() -> None:
         return
     of, host_ = made_of(), host()
     BENCH.parent.mkdir(parents=True, exist_ok=True)
-    # A compiler that outlives its parent may still write.
+    # A compiler that outlives its parent may still write files.
     with tempfile.TemporaryDirectory(dir=BENCH.parent, ignore_cleanup_errors=True) as folder:
         work = Path(folder)
         seen = work / "seen"
@@ -108,7 +108,7 @@ def build() -> None:
 
 
 def compiled(target: Path, flag: str, host: str) -> Path:
-    """The program with a flag of its own; build scripts go without it, for a host is named."""
+    """The program with an extra flag; a named target exempts build scripts from it."""
     # Encoded: a path may have spaces.
     env = {**os.environ, "CARGO_ENCODED_RUSTFLAGS": "\x1f".join([*flags(), flag])}
     words = ["cargo", "build", "--quiet", "--profile", "dist", "--locked", "-p", NAME]
@@ -117,7 +117,7 @@ def compiled(target: Path, flag: str, host: str) -> Path:
 
 
 def flags() -> list[str]:
-    """The flags that Cargo would take from the environment."""
+    """The flags that Cargo reads from the environment."""
     encoded = os.environ.get("CARGO_ENCODED_RUSTFLAGS")
     if encoded is not None:
         return encoded.split("\x1f") if encoded else []
@@ -125,12 +125,12 @@ def flags() -> list[str]:
 
 
 def say(words: str) -> None:
-    """A line of progress: each of the three takes a minute or two on two cores."""
+    """Print progress: each of the three steps takes a minute or two on two cores."""
     print(f"{NAME} as it is given out, {words}", flush=True)
 
 
 def run(command: Sequence[str | Path], env: dict[str, str] | None = None) -> str:
-    """What a command prints.
+    """The output of a command.
 
     Raises:
         FailedError: it could not be started, or failed.

@@ -1,8 +1,8 @@
-"""Runs the workloads here alone and prints what a hop costs: ``make bench``.
+"""Runs the workloads without peers and prints the cost of a hop: ``make bench``.
 
-Packet-hops per CPU-second are of the fastest of three runs, of the whole process including set-up;
-instructions are counted where valgrind is installed, and are the number to compare between changes.
-``make bench-peers`` runs the same beside ns-2 and ns-3.
+Packet-hops per CPU-second are from the fastest of three runs, for the whole process including
+set-up; instructions are counted if valgrind is installed, and are the number to compare between
+changes. ``make bench-peers`` also runs the workloads in ns-2 and ns-3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Runs the scenarios of the project and of its networks once, for ``make dist``.
+"""Runs the project's and its networks' scenarios once, for ``make dist``.
 
-The interpreter that runs this has the wheel that sees what it does, and along that the next one is
-laid out.
+The interpreter runs this with the instrumented wheel, whose profile guides the optimisation of the
+next one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ SCENARIOS = Path(__file__).resolve().parents[1] / "scenarios"
 
 
 def main() -> None:
-    """Run them, one after another.
+    """Run all scenarios in sequence.
 
     Raises:
-        SystemExit: one failed, or Ctrl-C.
+        SystemExit: a run failed, or Ctrl-C.
     """
     files = sorted([*SCENARIOS.glob("*.toml"), *(SCENARIOS / "networks").glob("*.toml")])
     with tempfile.TemporaryDirectory() as out:

@@ -1,11 +1,11 @@
 """Header values of a captured conversation, recomputed from the packets that arrived.
 
-The capture is that of our side of the line, so it shows in which order packets reached our endpoint
-and which were lost on purpose. From the data that arrived, each acknowledgement that we sent can be
-computed by the rules of the RFCs, without our code: its cumulative number, its SACK blocks (RFC
-2018 §4, RFC 2883 §4), the gap blocks and duplicates of a SACK chunk (RFC 9260 §3.3.4), the states
-of an Ack Vector (RFC 4340 §11.4). The same is asked of the other stack's acknowledgements as far as
-the order in which packets reached it is known: they must not name what was never sent or was lost.
+The capture is from our side, so it shows the order in which packets reached our endpoint and which
+were lost on purpose. From the data that arrived, the content of each acknowledgement that we sent
+follows from the RFCs, without our code: its cumulative number, its SACK blocks (RFC 2018 §4, RFC
+2883 §4), the gap blocks and duplicates of a SACK chunk (RFC 9260 §3.3.4), the states of an Ack
+Vector (RFC 4340 §11.4). The other stack's acknowledgements are checked as far as the order of its
+arrivals is known: they must not name data that was never sent or was lost.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Protocol
 
 INBOUND = "0x00000001"
 SHOWN = 5
-"""Faults that are named; the others are counted."""
+"""Faults that are reported; the others are counted."""
 
 SAID = """\
 The values in the headers are checked as well: from the packets that arrived at our side, as tshark
@@ -28,7 +28,7 @@ say, and what the other side's cannot say. It shares no code with the endpoint. 
 
 
 def page(results: Iterable[dict]) -> str:
-    """What was checked in all conversations, for a page; empty for results without it."""
+    """A summary of the checks in all conversations, for a page; empty for results without it."""
     counts: dict[str, int] = {}
     for result in results:
         for kind, count in result.get("checked", {}).items():
@@ -38,24 +38,24 @@ def page(results: Iterable[dict]) -> str:
 
 
 def wrong(result: dict) -> list[str]:
-    """The faults of one conversation in words."""
+    """The faults of one conversation as text."""
     if not result.get("faults"):
         return []
     return [f"{result['faults']} wrong header values: " + "; ".join(result["first"])]
 
 
 class Faults:
-    """What is wrong, the first few in words."""
+    """Faults, with text for the first few."""
 
     def __init__(self) -> None:
         self.count = 0
         self.words: list[str] = []
         self.checked: dict[str, int] = {}
         self.late = 0
-        """Acknowledgements that do not know of the arrival just before them."""
+        """Acknowledgements that do not include the arrival just before them."""
 
     def check(self, kind: str, holds: bool, words: str) -> None:
-        """Counts a value of this kind; a wrong one is a fault."""
+        """Counts a value of this kind; an incorrect one is a fault."""
         self.checked[kind] = self.checked.get(kind, 0) + 1
         if not holds:
             self.count += 1
@@ -63,7 +63,7 @@ class Faults:
                 self.words.append(words)
 
     def result(self) -> dict:
-        """As it is written down."""
+        """The result for storage."""
         total = sum(self.checked.values())
         if self.late > max(2, total // 1000):
             self.check("late acknowledgements", False, f"{self.late} without the last arrival")
@@ -76,14 +76,14 @@ class Faults:
 
 
 class Runs:
-    """A set of whole numbers as disjoint runs [begin, end), none touching another."""
+    """A set of integers as disjoint runs [begin, end), none adjacent to another."""
 
     def __init__(self) -> None:
         self.begins: list[int] = []
         self.ends: list[int] = []
 
     def add(self, begin: int, end: int) -> bool:
-        """Adds a run; whether any of it was there before."""
+        """Adds a run; returns whether any of it was present."""
         first = bisect_left(self.ends, begin)
         last = bisect_right(self.begins, end)
         known = any(max(begin, self.begins[i]) < min(end, self.ends[i]) for i in range(first, last))
@@ -93,25 +93,25 @@ class Runs:
         return known
 
     def run_at(self, number: int) -> tuple[int, int] | None:
-        """The run that holds the number."""
+        """The run that contains the number."""
         index = bisect_right(self.begins, number) - 1
         if index >= 0 and number < self.ends[index]:
             return self.begins[index], self.ends[index]
         return None
 
     def covers(self, begin: int, end: int) -> bool:
-        """Whether all of this is in it."""
+        """Whether the set contains this whole run."""
         run = self.run_at(begin)
         return run is not None and end <= run[1]
 
     def after(self, number: int) -> Iterator[tuple[int, int]]:
-        """The runs that begin at the number or behind it."""
+        """The runs that begin at or after the number."""
         first = bisect_left(self.begins, number)
         yield from zip(self.begins[first:], self.ends[first:], strict=True)
 
 
 def rows(capture: Path, fields: Iterable[str], *options: str) -> Iterator[list[str]]:
-    """The fields of each packet as tshark reads them: direction and comment come first."""
+    """The fields of each packet from tshark: direction and comment come first."""
     command = ["tshark", "-r", str(capture), *options, "-T", "fields", "-E", "occurrence=a"]
     names = ["frame.packet_flags_direction", "frame.comment", *fields]
     command += [word for name in names for word in ("-e", name)]
@@ -127,7 +127,7 @@ def rows(capture: Path, fields: Iterable[str], *options: str) -> Iterator[list[s
 
 
 class Receiver:
-    """What one side of a TCP connection has received."""
+    """Data received by one side of a TCP connection."""
 
     def __init__(self) -> None:
         self.data = Runs()
@@ -139,7 +139,7 @@ class Receiver:
         self.last_ack = 0
 
     def accepts(self, begin: int, end: int, stamp: int | None, syn: bool) -> bool:
-        """Whether PAWS lets a segment in (RFC 7323 §5.3 R1); keeps TS.Recent (§5.3 R2, R3)."""
+        """Whether PAWS accepts a segment (RFC 7323 §5.3 R1); keeps TS.Recent (§5.3 R2, R3)."""
         if stamp is None or syn or self.ts_recent is None:
             if syn and stamp is not None:
                 self.ts_recent = stamp
@@ -151,7 +151,7 @@ class Receiver:
         return newer
 
     def arrived(self, begin: int, end: int, syn: bool) -> None:
-        """Takes a segment that occupies sequence numbers."""
+        """Processes a segment that occupies sequence numbers."""
         if syn and self.begin is None:
             self.begin = begin
         self.before = self.next
@@ -204,7 +204,7 @@ def sack_permitted(capture: Path) -> bool:
 
 
 def numbers(text: str) -> list[int]:
-    """Numbers between commas."""
+    """Comma-separated numbers."""
     return [int(part) for part in text.split(",") if part]
 
 
@@ -217,11 +217,11 @@ def judge_ours(
     where: str,
     faults: Faults,
 ) -> None:
-    """An acknowledgement of our side must say exactly what arrived."""
+    """Our acknowledgement must state exactly what arrived."""
     side.last_ack = ack
     expected = side.next
     if ack == side.before != expected:
-        # A timer that ran out just before the arrival is served first: seldom.
+        # A timer that expired just before the arrival is served first; rare.
         faults.late += 1
         return
     faults.check("our acknowledgement numbers", ack == expected, f"{where}: ACK {ack}, {expected}")
@@ -247,7 +247,7 @@ def judge_ours(
     faults.check("our SACK options", unique, f"{where}: a block twice in {blocks}")
     if queued and (bare or blocks):
         # RFC 2018 §4: SACK options are in ACKs that do not acknowledge the highest number received;
-        # of our segments with data none has them (rfc-exceptions.toml).
+        # our data segments never have them (rfc-exceptions.toml).
         faults.check("our SACK options", bool(blocks), f"{where}: no SACK, {queued[:4]} queued")
         latest = side.latest and side.data.run_at(side.latest[0])
         if latest in queued and blocks:
@@ -258,7 +258,7 @@ def judge_ours(
 def judge_theirs(
     side: Receiver, ack: int, blocks: list[tuple[int, int]], where: str, faults: Faults
 ) -> None:
-    """The other side cannot acknowledge what did not reach it."""
+    """The other side must not acknowledge data that did not reach it."""
     limit = side.next
     holds = limit is not None and ack <= limit
     faults.check("their acknowledgement numbers", holds, f"{where}: their ACK {ack} of {limit}")
@@ -274,7 +274,7 @@ DATA, SACK, FORWARD_TSN, I_DATA, I_FORWARD_TSN = 0, 3, 192, 64, 194
 
 
 class Tsns:
-    """The TSNs that one side of an association has received."""
+    """The TSNs received by one side of an association."""
 
     def __init__(self, initial: int) -> None:
         self.initial = initial
@@ -283,11 +283,11 @@ class Tsns:
         self.duplicates: list[int] = []
 
     def extend(self, tsn: int) -> int:
-        """A TSN of 32 bits as a number that does not wrap."""
+        """A 32-bit TSN as a number without wraparound."""
         return self.initial + (tsn - self.initial + 2**31) % 2**32 - 2**31
 
     def arrived(self, tsn: int) -> None:
-        """Takes a DATA chunk."""
+        """Processes a DATA chunk."""
         tsn = self.extend(tsn)
         if tsn <= self.cumulative or self.runs.covers(tsn, tsn + 1):
             self.duplicates.append(tsn)
@@ -296,7 +296,7 @@ class Tsns:
         self._advance()
 
     def forward(self, tsn: int) -> None:
-        """Takes a FORWARD TSN (RFC 3758 §3.6)."""
+        """Processes a FORWARD TSN (RFC 3758 §3.6)."""
         self.cumulative = max(self.cumulative, self.extend(tsn))
         self._advance()
 
@@ -305,7 +305,7 @@ class Tsns:
             self.cumulative = run[1] - 1
 
     def gaps(self) -> list[tuple[int, int]]:
-        """The runs behind the cumulative TSN, first and last of each."""
+        """The runs after the cumulative TSN, with first and last number."""
         return [(begin, end - 1) for begin, end in self.runs.after(self.cumulative + 1)]
 
 
@@ -329,7 +329,7 @@ def sctp(capture: Path, udp_port: int | None = None) -> dict:
             continue
         where = f"packet {number}"
         for initial in init or init_ack:
-            # The TSNs that come this way; a repeated INIT says the same.
+            # The TSNs in this direction; a repeated INIT has the same.
             if inbound not in sides or sides[inbound].initial != initial:
                 sides[inbound] = Tsns(initial)
         receiver = sides.get(not inbound)
@@ -360,12 +360,12 @@ def judge_our_sack(
     where: str,
     faults: Faults,
 ) -> None:
-    """A SACK of our side must say exactly what arrived (RFC 9260 §3.3.4, §6.2)."""
+    """Our SACK must state exactly what arrived (RFC 9260 §3.3.4, §6.2)."""
     cumulative, expected = side.extend(ack), side.gaps()
     right = cumulative == side.cumulative
     faults.check("our cumulative TSNs", right, f"{where}: {cumulative}, not {side.cumulative}")
     named = [(cumulative + start, cumulative + end) for start, end in gaps]
-    # As many as fit are named, from the lowest.
+    # As many as fit are listed, from the lowest.
     right = named == expected[: len(named)] and (len(named) == len(expected) or len(named) > 8)
     faults.check("our gap blocks", right, f"{where}: blocks {named[:4]}, not {expected[:4]}")
     told = sorted(map(side.extend, repeats))
@@ -378,7 +378,7 @@ def judge_our_sack(
 def judge_their_sack(
     side: Tsns, ack: int, gaps: list[tuple[int, int]], where: str, faults: Faults
 ) -> None:
-    """The other side cannot acknowledge what did not reach it."""
+    """The other side must not acknowledge data that did not reach it."""
     cumulative = side.extend(ack)
     right = cumulative <= side.cumulative
     faults.check("their cumulative TSNs", right, f"{where}: {cumulative} of {side.cumulative}")
@@ -402,7 +402,7 @@ NDUPACK = 3
 
 
 class DccpPacket(Protocol):
-    """What is needed of a packet that linux-dccp/conversation.py has read."""
+    """Required fields of a packet read by linux-dccp/conversation.py."""
 
     seconds: float
     ours: bool
@@ -420,23 +420,23 @@ class Half:
     def __init__(self) -> None:
         self.times: dict[int, float] = {}
         self.data: list[tuple[float, int]] = []
-        """Instants and bytes of data packets."""
+        """Times and bytes of data packets."""
         self.greatest = -1
         self.before = -1
-        """The greatest before the last arrival."""
+        """The highest number before the last arrival."""
         self.top: list[int] = []
-        """The three greatest sequence numbers that arrived."""
+        """The three highest sequence numbers received."""
         self.late: set[int] = set()
-        """Packets that came after three with greater numbers: lost as far as TFRC is concerned."""
+        """Packets that arrived after three with higher numbers: lost by TFRC's definition."""
         self.harmless: set[int] = set()
         """Lost packets without data, which no loss interval counts (RFC 4342 §6.1)."""
         self.reported: float | None = None
-        """When the last Receive Rate was sent."""
+        """Time of the last Receive Rate."""
         self.rtts: list[float] = []
         """From a packet of the receiver to its acknowledgement, in seconds."""
 
     def arrived(self, seq: int, now: float) -> None:
-        """Takes a packet."""
+        """Processes a packet."""
         if seq not in self.times and len(self.top) == NDUPACK and self.top[0] > seq:
             self.late.add(seq)
         self.times.setdefault(seq, now)
@@ -446,7 +446,7 @@ class Half:
 
 
 CAPTURE_S = 0.002
-"""How far apart the instants of capture and of computation may be."""
+"""Maximum difference between capture time and computation time."""
 
 
 def dccp(packets: Iterable[DccpPacket]) -> dict:
@@ -478,13 +478,13 @@ def dccp(packets: Iterable[DccpPacket]) -> dict:
 
 
 def judge_dccp(half: Half, packet: DccpPacket, who: str, where: str, faults: Faults) -> None:
-    """The numbers and options of one acknowledgement."""
+    """Checks the numbers and options of one acknowledgement."""
     ack = packet.ack
     assert ack is not None
     ours = packet.ours
     # RFC 4340 §7.1: the Acknowledgement Number is the greatest sequence number received.
     if ours and ack == half.before != half.greatest:
-        # A timer that ran out just before the arrival is served first: seldom.
+        # A timer that expired just before the arrival is served first; rare.
         faults.late += 1
         return
     right = ack == half.greatest if ours else ack in half.times
@@ -506,7 +506,7 @@ def judge_dccp(half: Half, packet: DccpPacket, who: str, where: str, faults: Fau
 
 
 def judge_vector(half: Half, place: int, value: bytes, who: str, where: str, faults: Faults) -> int:
-    """An Ack Vector (RFC 4340 §11.4) backwards from `place`; where the next one goes on."""
+    """Checks an Ack Vector (RFC 4340 §11.4) backwards from `place`; returns its end."""
     for cell in value:
         state, count = cell >> 6, (cell & 63) + 1
         for seq in range(place, place - count, -1):
@@ -522,7 +522,7 @@ def judge_vector(half: Half, place: int, value: bytes, who: str, where: str, fau
 
 
 def packet_known(half: Half, seq: int) -> bool:
-    """Whether the number is of this connection: at or behind its first packet."""
+    """Whether the number belongs to this connection: not before its first packet."""
     return bool(half.times) and seq >= min(half.times)
 
 
@@ -541,7 +541,7 @@ def judge_intervals(
     where: str,
     faults: Faults,
 ) -> None:
-    """Loss Intervals (RFC 4342 §8.6.1): what the lossless parts hold, how the lossy ones begin."""
+    """Loss Intervals (RFC 4342 §8.6.1): content of lossless parts, beginnings of lossy parts."""
     for number, (lossless, loss, data) in enumerate(intervals):
         first = place - lossless + 1
         known = [seq for seq in range(first, place + 1) if packet_known(half, seq)]
@@ -550,7 +550,7 @@ def judge_intervals(
         faults.check(f"{who} lossless parts", not missing, words)
         begin = first - loss
         if loss and packet_known(half, begin) and who == "our":
-            # A packet that came late may fill the hole or not (RFC 5348 §5.1).
+            # A late packet may or may not fill the hole (RFC 5348 §5.1).
             gone = begin not in half.times or begin in half.late
             words = f"{where}: our lossy part begins with {begin}, which was received"
             faults.check("our lossy parts", gone, words)
@@ -563,12 +563,12 @@ def judge_intervals(
 
 
 def judge_rate(half: Half, now: float, told: int, who: str, where: str, faults: Faults) -> None:
-    """Receive Rate: the bytes that arrived in the last t seconds, over t.
+    """Receive Rate: the bytes received in the last t seconds, over t.
 
-    By RFC 5348 §6.2 t is the round-trip time, however long ago the last report was; by RFC 4342
-    §8.3 the time since then, or the round-trip time if that is longer. The receiver's estimate of
-    the round-trip time is not on the wire, but the capture has round-trip times, between which it
-    lies. Only ours can be compared: our arrivals are in the capture.
+    In RFC 5348 §6.2 t is the round-trip time, regardless of the last report; in RFC 4342 §8.3 the
+    time since that report, or the round-trip time if longer. The receiver's RTT estimate is not on
+    the wire, but the capture has round-trip times that bound it. Only our reports can be checked:
+    our arrivals are in the capture.
     """
     before, half.reported = half.reported, now
     if who != "our" or before is None or now <= before or told == 0:
@@ -577,7 +577,7 @@ def judge_rate(half: Half, now: float, told: int, who: str, where: str, faults: 
 
     def follows(begin: float) -> bool:
         count = sum(size for at, size in half.data if begin < at <= now)
-        # The instants of capture and of computation may lie on both sides of an arrival.
+        # An arrival may lie between the times of capture and of computation.
         return abs(told * (now - begin) - count) <= 1.25 * size
 
     def in_round_trip() -> bool:

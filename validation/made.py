@@ -1,4 +1,4 @@
-"""With what a validation was made, and when: what every page says at its top; and its results."""
+"""Versions and date of a validation, shown at the top of every page; and storage of results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def uncommitted(*written: Path) -> str:
-    """What the working tree has beyond its commit; what a script itself writes apart."""
+    """Uncommitted changes of the working tree, except a script's own output."""
     apart = [f":(exclude){path.relative_to(ROOT)}" for path in written]
     command = ["git", "status", "--porcelain", "--", ".", *apart]
     told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
@@ -21,13 +21,13 @@ def uncommitted(*written: Path) -> str:
 
 
 def line(*command: str) -> str:
-    """The first line that a command says."""
+    """The first line of a command's output."""
     told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
     return (told.splitlines() or [""])[0].strip()
 
 
 def made(*written: Path) -> dict:
-    """Date, commit and versions that every validation has."""
+    """Date, commit and versions common to all validations."""
     return {
         "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "commit": line("git", "rev-parse", "HEAD"),
@@ -41,13 +41,13 @@ def made(*written: Path) -> dict:
 
 
 def save(path: Path, results: dict) -> None:
-    """Write results, compressed; the same results give the same bytes."""
+    """Write results, compressed; equal results give equal bytes."""
     text = json.dumps(results, indent=1) + "\n"
     path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def load(path: Path) -> dict:
-    """What `save` wrote."""
+    """Read the output of `save`."""
     return json.loads(gzip.decompress(path.read_bytes()))
 
 

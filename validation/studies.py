@@ -3,7 +3,7 @@
     talkspurt reproduce all --out runs/reproduce-all
     python validation/studies.py runs/reproduce-all/rows.json
 
-The sentences that hold a count are found by their words; one that is not there ends the script.
+Sentences with a count are located by their text; a missing one aborts the script.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 
 
 def table(rows: list[dict[str, Any]]) -> str:
-    """The lines of the table: a study each, and all of them."""
+    """The rows of the table: one per study, and the total."""
     lines = []
     for name in (*NAMES, "all"):
         verdicts = [row["verdict"] for row in rows if name in ("all", row["id"].partition("/")[0])]
@@ -33,7 +33,7 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 
 def replaced(pattern: str, new: str, text: str) -> str:
-    """The text with what the pattern finds, which must be there once, replaced."""
+    """The text with the pattern's only match replaced; there must be exactly one."""
     text, count = re.subn(pattern, lambda _: new, text, flags=re.MULTILINE)
     if count != 1:
         raise SystemExit(f"found {count} times: {pattern}")

@@ -1,6 +1,6 @@
-"""``make bench-peers``: the same work here, in ns-2 and in ns-3, and a page about it.
+"""``make bench-peers``: the same workloads here, in ns-2 and in ns-3, and a page of results.
 
-What is done is kept after every run: after Ctrl-C the same command goes on from there.
+Results are saved after every run: after Ctrl-C, the same command resumes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PEERS = sorted({match.peer for match in MATCHES})
 
 
 def main() -> int:
-    """Measure what is asked for; 0 done, 1 something failed, 2 something is missing, 130 Ctrl-C."""
+    """Run the selected measurements; 0 done, 1 failure, 2 missing program, 130 Ctrl-C."""
     asked = arguments()
     matches = plan.chosen(set(asked.only), set(asked.peers), asked.shorten)
     if not matches:
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def arguments() -> argparse.Namespace:
-    """What the command line says."""
+    """The command line's arguments."""
     parser = argparse.ArgumentParser(prog="make bench-peers ARGS=…", description=__doc__)
     parser.add_argument("--only", nargs="+", default=[], choices=BARS, help="workloads")
     parser.add_argument("--peers", nargs="+", default=[], choices=PEERS)
@@ -105,7 +105,7 @@ def positive(text: str) -> int:
 
 
 def fingerprint() -> str:
-    """What results hold for: these programs, these scripts, this processor."""
+    """Identifies the programs, scripts and processor that results are valid for."""
     hashed = hashlib.sha256(page.processor().encode())
     files = [
         programs.BENCH,
@@ -114,14 +114,14 @@ def fingerprint() -> str:
         programs.HERE / "dumbbell.tcl",
     ]
     for file in [*files, programs.HERE / "matches.py"]:
-        # Not read whole: children begin with our memory as their peak.
+        # Not read whole: the peak memory of children starts at ours.
         with file.open("rb") as content:
             hashed.update(hashlib.file_digest(content, "sha256").digest())
     return hashed.hexdigest()
 
 
 def tell(step: Step, place: int, number: int, left_s: float) -> None:
-    """One line before each step."""
+    """Print a line before each step."""
     left = f"{left_s / 60:.0f} min" if left_s >= 90 else f"{max(1, left_s):.0f} s"
     print(f"[{place + 1}/{number}, {left} left] {step.key}", flush=True)
 

@@ -1,4 +1,4 @@
-"""From pairs of runs to ratios, and whether they count."""
+"""Ratios from pairs of runs, and their validity."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 from benches.peers.matches import GOODPUT_BAND, HOPS_BAND, LOSS_BAND
 
 Counts = dict[str, Any]
-"""What a run says of itself: ``hops`` and ``loss``, or ``goodput_mbps``."""
+"""Counts reported by a run: ``hops`` and ``loss``, or ``goodput_mbps``."""
 
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times the CPU of ours the peer's is, for the same simulated time."""
+    """The peer's CPU time over ours, for the same simulated time."""
 
     median: float
     lowest: float
@@ -29,13 +29,13 @@ class Ratio:
 
 
 def ratio(pairs: Sequence[tuple[float, float]]) -> Ratio:
-    """The median of the ratios of each pair: CPU of a simulated second here, and there."""
+    """The median of the pairwise ratios of CPU time per simulated second."""
     each = [there / here for here, there in pairs]
     return Ratio(median(each), min(each), max(each), len(each))
 
 
 def unlike(here: Counts, there: Counts) -> list[str]:
-    """Why a ratio does not count: what differs by more than it may; empty if it counts."""
+    """Why a ratio is invalid: differences beyond the permitted ones; empty if valid."""
     if "goodput_mbps" in there:
         off = here["goodput_mbps"] / there["goodput_mbps"] - 1
         return [f"goodput {off:+.1%}"] if abs(off) > GOODPUT_BAND else []
@@ -50,5 +50,5 @@ def unlike(here: Counts, there: Counts) -> list[str]:
 
 
 def shown(number: float) -> str:
-    """A ratio with two or three digits that matter."""
+    """A ratio with two or three significant digits."""
     return f"{number:,.0f}" if number >= 99.5 else f"{number:.3g}"

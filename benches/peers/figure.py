@@ -1,4 +1,4 @@
-"""The figure of the page: speed beside the peers, and growth."""
+"""The figure of the page: speed compared with the peers, and scaling."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def draw(results: Results) -> bytes:
 
 
 def _speeds(ax: Axes, results: Results, colours: dict[str, str]) -> None:
-    """Hops a CPU-second of each workload."""
+    """Hops per CPU-second of each workload."""
     names = [
         name for name in ("w1", "w2", "w3", "w3d", "w4", "w5-1000") if tables.full(results, name)
     ]
@@ -47,7 +47,7 @@ def _speeds(ax: Axes, results: Results, colours: dict[str, str]) -> None:
             at = place + 0.2 * (SIDES.index(side) - 1.5)
             ax.bar(at, value, 0.19, color=colours[side], label=side if place == 0 else None)
     ax.set_yscale("log")
-    # Room for the legend above the bars.
+    # Space for the legend above the bars.
     ax.set_ylim(top=10 * ax.get_ylim()[1])
     ax.set_xticks(range(len(names)), [tables.called(name) for name in names])
     ax.set_ylabel("M packet-hops a CPU-second")
@@ -56,7 +56,7 @@ def _speeds(ax: Axes, results: Results, colours: dict[str, str]) -> None:
 
 
 def speeds(results: Results, workload: str) -> dict[str, float]:
-    """Hops a CPU-second here and on each side whose ratio counts."""
+    """Hops per CPU-second here and in each peer with a valid ratio."""
     found: dict[str, float] = {}
     for match in MATCHES:
         outcome = results.outcome(match) if match.workload == workload else None
@@ -69,7 +69,7 @@ def speeds(results: Results, workload: str) -> dict[str, float]:
 
 
 def _flows(ax: Axes, results: Results, colours: dict[str, str]) -> None:
-    """What a hop costs with the number of flows."""
+    """Cost of a hop by number of flows."""
     lines: dict[str, list[tuple[int, float]]] = {side: [] for side in SIDES}
     for flows in GROWTH_FLOWS:
         if each := tables.each_hop(results, flows):
@@ -89,7 +89,7 @@ def _flows(ax: Axes, results: Results, colours: dict[str, str]) -> None:
 
 
 def _time(ax: Axes, results: Results, colour: str) -> None:
-    """CPU and memory with simulated time."""
+    """CPU and memory by simulated time."""
     points = [(s, results.numbered(f"seconds {s}")) for s in GROWTH_S]
     seconds = [s for s, costs in points if costs]
 
@@ -109,7 +109,7 @@ def _time(ax: Axes, results: Results, colour: str) -> None:
 
 
 def _watches(ax: Axes, results: Results, colour: str) -> None:
-    """What a hop costs with each probe."""
+    """Cost of a hop with each probe."""
     names = [name for name in WATCHES if results.numbered(f"while {name}")]
     values = [
         median(

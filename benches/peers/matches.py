@@ -1,4 +1,4 @@
-"""What is run beside what: workloads, peers, lengths, and what the project asks of itself."""
+"""The comparisons: workloads, peers, lengths, and the project's requirements."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Network:
-    """The dumbbell of a workload, for peers' scripts: that of ``benches/src/workloads.rs``."""
+    """The dumbbell of a workload, for peers' scripts: same as in ``benches/src/workloads.rs``."""
 
     kinds: tuple[str, ...] = ("sack",)
     each: int = 50
@@ -17,7 +17,7 @@ class Network:
 
     @property
     def service_s(self) -> float:
-        """Seconds that a packet of 1040 bytes takes at the bottleneck: the hosts' noise."""
+        """Service time of a 1040-byte packet at the bottleneck: the bound of the hosts' noise."""
         return 1040 * 8 / self.mbps / 1e6
 
 
@@ -38,16 +38,16 @@ def network(workload: str) -> Network:
 
 @dataclass(frozen=True)
 class Match:
-    """A workload here beside the same elsewhere.
+    """A workload here and its equivalent in a peer.
 
     Attributes:
-        workload: its name for talkspurt-bench.
+        workload: its talkspurt-bench name.
         peer: ``ns-2 lean``, the same with ``, traced``, ``ns-2`` or ``ns-3``; or a way to record
             it here.
-        seconds: simulated.
-        guess_s: CPU that a pair takes, for the time left.
-        noise: whether hosts have theirs.
-        must: how many times the peer's speed ours has to be.
+        seconds: simulated seconds.
+        guess_s: estimated CPU time of a pair, for the remaining time.
+        noise: whether hosts have noise.
+        must: required speed relative to the peer.
     """
 
     workload: str
@@ -59,12 +59,12 @@ class Match:
 
     @property
     def run(self) -> str:
-        """What is simulated."""
+        """The simulated workload."""
         return f"{self.workload}, {self.seconds} s" + (" with noise" if self.noise else "")
 
     @property
     def key(self) -> str:
-        """What it is called in the file of results."""
+        """Its key in the file of results."""
         return f"{self.run}, beside {self.peer}"
 
 
@@ -91,10 +91,10 @@ MATCHES = (
     Match("w5-1000", "ns-2 lean", 10, 23),
     Match("w6-100", "ns-3", 5, 15, must=200),
 )
-"""W3 and what stands beside ns-3 has the noise of hosts, for without it the order of equal times
-settles who loses at a full queue (docs/validation/peers.md). For the delay and jitter of a call
-ns-2 needs the trace of its first and last link; without it counts losses only. ns-3 knows no TFRC
-and no DCCP, and takes a minute and a half for a second of W5-1000."""
+"""W3 and the comparisons with ns-3 use host noise: without it, the order of simultaneous events
+decides who loses at a full queue (docs/validation/peers.md). For the delay and jitter of a call
+ns-2 needs the trace of its first and last link; without, it counts only losses. ns-3 has no TFRC or
+DCCP, and takes a minute and a half for a second of W5-1000."""
 
 RECORDS = (
     Match("w4", "pcapng", 20, 2),
@@ -102,12 +102,12 @@ RECORDS = (
     Match("w4", "Parquet", 20, 2),
     Match("w4", "Parquet, by `talkspurt run`", 20, 5),
 )
-"""W4 with another record here beside W4 with ns-2's trace: these have to be no slower."""
+"""W4 with other output formats here, compared with ns-2's trace: must not be slower."""
 
 
 @dataclass(frozen=True)
 class Bar:
-    """What a workload has to reach here, and what is aimed at, in millions of hops a CPU-second."""
+    """Required and desired speed of a workload here, in millions of hops per CPU-second."""
 
     words: str
     must: float | None = None
@@ -126,8 +126,8 @@ BARS = {
     "w6-100": Bar("100 saturated stations of 802.11b"),
 }
 HOPS_BAND = 0.03
-"""How far hops may be from a peer's before a ratio counts."""
+"""Maximum relative difference in hops for a valid ratio."""
 LOSS_BAND = 1.5
-"""And by what factor losses may differ."""
+"""Maximum factor between losses."""
 GOODPUT_BAND = 0.05
-"""How far a cell's goodput may be from ns-3's."""
+"""Maximum relative difference of a cell's goodput from ns-3's."""

@@ -1,4 +1,4 @@
-"""Writes docs/performance.md from what was measured."""
+"""Writes docs/performance.md from the measurements."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _starts(results: Results) -> Iterator[str]:
 
 
 def made(load: Sequence[float]) -> dict[str, str]:
-    """With what, on what and when."""
+    """Versions, machine and date."""
     changed = said(["git", "status", "--porcelain", "--", ":(exclude)docs"])
     commit = f"`{said(['git', 'rev-parse', 'HEAD'])}`" + (
         " and changes in no commit" * bool(changed)
@@ -91,7 +91,7 @@ def made(load: Sequence[float]) -> dict[str, str]:
 
 
 def processor() -> str:
-    """What the kernel calls the processor."""
+    """The kernel's name for the processor."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:

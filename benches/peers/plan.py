@@ -1,4 +1,4 @@
-"""All that is measured, step by step."""
+"""All measurements, step by step."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from benches.peers.results import Step
 
 BUILDS = {"release": programs.PLAIN, "guided": programs.BENCH}
 BUILT = {"w1": 30, "w2": 30, "w3": 100, "w3d": 100}
-"""Workloads and simulated seconds that the builds are compared by."""
+"""Workloads and simulated seconds for comparing builds."""
 WATCHES = (
     "nothing", "stats", "digest", "series", "gauges", "sojourn", "packets", "ns2", "pcapng"
 )  # fmt: skip
 GROWTH_FLOWS = (3, 10, 30, 100, 300, 1000)
 GROWTH_S = (10, 30, 100, 300)
 TIMES = 3
-"""Repetitions of what is run here alone."""
+"""Repetitions of runs without a peer."""
 
 
 def steps(matches: list[Match], *, pairs: int, all_else: bool) -> Iterator[Step]:
-    """The matches, and, if asked for, everything else on the page."""
+    """The matches and, optionally, all other measurements of the page."""
     for match in matches:
         yield from _match(match, pairs)
     if not all_else:
@@ -47,7 +47,7 @@ def steps(matches: list[Match], *, pairs: int, all_else: bool) -> Iterator[Step]
 
 
 def chosen(workloads: set[str], peers: set[str], shorten: float) -> list[Match]:
-    """Matches of these workloads and peers, all if a set is empty, their time shortened."""
+    """Matches with these workloads and peers (all if empty), with shortened times."""
     return [
         replace(m, seconds=max(2, round(m.seconds * shorten)), guess_s=m.guess_s * shorten)
         for m in MATCHES
@@ -72,14 +72,14 @@ def _pair(match: Match) -> dict[str, Cost]:
 
 
 def _count(match: Match) -> dict[str, Any]:
-    """Hops and losses of ns-2, from a run with monitors: the same run, as its events tell."""
+    """Hops and losses of ns-2, from a run with monitors; its event count verifies equality."""
     with tempfile.TemporaryDirectory() as folder:
         said: dict[str, Any] = cost(programs.theirs(match, Path(folder), count=True))["said"]
     return said
 
 
 def _digest(words: list[str]) -> str:
-    """Of both builds the same, or nothing else here counts."""
+    """The digest, which must be equal in both builds for valid results."""
     digests: list[str] = [cost([program, *words])["said"]["digest"] for program in BUILDS.values()]
     if len(set(digests)) > 1:
         raise FailedError(f"{' '.join(words)}: the builds differ, {' and '.join(digests)}")

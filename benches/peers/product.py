@@ -1,4 +1,4 @@
-"""What the installed program costs: to start, to write Parquet, to do a thousand calls."""
+"""Costs of the installed program: startup, writing Parquet, a thousand calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STARTS = 7
 
 
 def steps() -> Iterator[Step]:
-    """Starts and the study."""
+    """Startup and the study."""
     for i in range(STARTS):
         yield Step(f"start of --help #{i}", 0.4, lambda: cost(programs.talkspurt("--help")))
         yield Step(f"start of a second #{i}", 0.7, _second)
@@ -73,6 +73,6 @@ def _run(scenario: str, *words: str) -> Cost:
         file = Path(folder) / "scenario.toml"
         file.write_text(scenario, encoding="utf-8")
         done = cost(programs.talkspurt("run", file, *words))
-    # Of all that a run says only this is kept.
+    # The only part of the run's output that is kept.
     done["said"] = {"hops": done["said"].get("hops")}
     return done

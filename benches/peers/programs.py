@@ -1,4 +1,4 @@
-"""The programs on both sides: what is missing, how they are built, and how they are called."""
+"""The programs of both sides: requirements, builds, and command lines."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 TARGET = Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target")).absolute()
 BENCH = TARGET / "guided" / "talkspurt-bench"
-"""As it is given out; what ``cargo build --release`` makes stands beside it."""
+"""The distributed build; ``cargo build --release`` output is compared with it."""
 PLAIN = TARGET / "release" / "talkspurt-bench"
 NS3_LIBRARIES = {
     "dumbbell": ["applications", "flow-monitor", "internet", "traffic-control", "point-to-point",
@@ -30,7 +30,7 @@ NS3_SOURCES = {
 
 
 def missing(peers: set[str]) -> str | None:
-    """What to install before these peers can be run; None if all is there."""
+    """Programs to install before running these peers; None if all are present."""
     packages = []
     if any(peer.startswith("ns-2") for peer in peers) and shutil.which("ns") is None:
         packages.append("ns2")
@@ -54,10 +54,10 @@ def _ns3_headers() -> bool:
 
 
 def build_ns3(name: str) -> Path:
-    """A program against ns-3, built again if its source is newer.
+    """A program linked with ns-3, rebuilt if its source is newer.
 
     Raises:
-        FailedError: the compiler refuses it.
+        FailedError: compilation failed.
     """
     source, built = NS3_SOURCES[name], TARGET / "peers" / name
     if built.exists() and built.stat().st_mtime > source.stat().st_mtime:
@@ -73,12 +73,12 @@ def build_ns3(name: str) -> Path:
 
 
 def ns3_program(match: Match) -> str:
-    """Which of the programs against ns-3 a match takes."""
+    """The ns-3 program for a match."""
     return "saturated" if match.workload.startswith("w6") else "dumbbell"
 
 
 def ours(match: Match, *, watch: str | None = None, out: Path | None = None) -> list[str]:
-    """Our side of a match; what it writes stays in ``out``, so that its deletion is not counted."""
+    """Our command for a match; output stays in ``out``, so that its deletion is not counted."""
     noise = ["--noise"] if match.noise else []
     seconds = CELL_S if match.workload.startswith("w6") else match.seconds
     watching = ["--watch", watch] if watch else []
@@ -91,7 +91,7 @@ CELL_S = 500
 
 
 def theirs(match: Match, folder: Path, *, count: bool = False) -> list[str]:
-    """A peer's side of a match, which writes into a folder; ns-2 counts in a run of its own."""
+    """A peer's command for a match, writing to a folder; ns-2 counts in a separate run."""
     if match.workload.startswith("w6"):
         stations = match.workload.removeprefix("w6-")
         program = build_ns3(ns3_program(match))
@@ -117,12 +117,12 @@ def theirs(match: Match, folder: Path, *, count: bool = False) -> list[str]:
 
 
 def talkspurt(*words: str | Path) -> list[str]:
-    """The command of the product."""
+    """The installed command."""
     return [str(Path(sys.executable).parent / "talkspurt"), *map(str, words)]
 
 
 def said(command: Sequence[str | Path]) -> str:
-    """The first line that a command says; empty if there is no such command."""
+    """The first line of a command's output; empty if the command does not exist."""
     try:
         done = subprocess.run(
             [str(word) for word in command], capture_output=True, text=True, check=False, cwd=ROOT

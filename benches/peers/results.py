@@ -1,4 +1,4 @@
-"""What was measured so far: kept on disk after every step, asked for by those who write of it."""
+"""Measurement results, saved after every step, with accessors for the page."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from benches.peers.programs import CELL_S
 
 @dataclass(frozen=True)
 class Step:
-    """Something to run once; what comes of it is kept under its key.
+    """A task to run once; its result is stored under its key.
 
     Attributes:
-        key: what it is called.
-        guess_s: how long it takes, roughly, for the time left.
-        work: does it.
+        key: its name.
+        guess_s: estimated duration, for the remaining time.
+        work: runs it.
     """
 
     key: str
@@ -34,12 +34,12 @@ class Step:
 
 @dataclass
 class Results:
-    """Steps done, by key, on one machine with one set of programs.
+    """Results of completed steps, by key, for one machine and set of programs.
 
     Attributes:
-        file: where they are kept.
-        of: what they hold for; results of anything else are not taken up.
-        done: what came of each step.
+        file: their location on disk.
+        of: identifies machine and programs; other results are discarded.
+        done: the result of each step.
     """
 
     file: Path
@@ -48,7 +48,7 @@ class Results:
 
     @classmethod
     def resumed(cls, file: Path, of: str) -> Results:
-        """What an earlier run left, if it is of the same."""
+        """Results of an earlier run, if machine and programs match."""
         try:
             kept = json.loads(file.read_text(encoding="utf-8"))
         except (OSError, ValueError):
@@ -56,13 +56,13 @@ class Results:
         return cls(file, of, kept["done"] if kept.get("of") == of else {})
 
     def run(self, steps: Iterable[Step], tell: Callable[[Step, int, int, float], None]) -> None:
-        """Do what is not done; ``tell`` hears the step, its place, their number, seconds left."""
+        """Run missing steps; ``tell`` gets the step, its position, their number, seconds left."""
         waiting = list({step.key: step for step in steps if step.key not in self.done}.values())
         guessed = sum(step.guess_s for step in waiting)
         began, past = time.monotonic(), 0.0
         for i, step in enumerate(waiting):
             took = time.monotonic() - began
-            # Guesses are for a quiet machine; after a while ours is known.
+            # Estimates assume an idle machine; after a while the actual speed is known.
             slow = took / past if past > 10 else 1.0
             tell(step, i, len(waiting), (guessed - past) * slow)
             self.done[step.key] = step.work()
@@ -70,7 +70,7 @@ class Results:
             self.keep()
 
     def keep(self) -> None:
-        """Write everything down."""
+        """Save everything."""
         self.file.parent.mkdir(parents=True, exist_ok=True)
         part = self.file.with_suffix(".part")
         part.write_text(json.dumps({"of": self.of, "done": self.done}, indent=1), encoding="utf-8")
@@ -81,7 +81,7 @@ class Results:
         return self.numbered(f"pair {match.key}")
 
     def numbered(self, key: str) -> list[Any]:
-        """What came of all repetitions of a step."""
+        """The results of all repetitions of a step."""
         return [value for name, value in self.done.items() if name.rpartition(" #")[0] == key]
 
     def middle(self, key: str, what: str) -> float:
@@ -90,7 +90,7 @@ class Results:
         return median(one[what] for one in costs) if costs else math.nan
 
     def outcome(self, match: Match) -> Outcome | None:
-        """What came of a match, if there is a pair and what it needs to be judged."""
+        """The outcome of a match, if there are a pair and the data to judge it."""
         pairs = self.pairs(match)
         there = pairs[0]["there"]["said"] if pairs else {}
         if match.peer.startswith("ns-2"):
@@ -102,7 +102,7 @@ class Results:
 
 
 def with_loss(said: Counts) -> Counts:
-    """A peer's counts with the share that was dropped."""
+    """A peer's counts with the loss ratio."""
     if "drops" not in said:
         return said
     return {**said, "loss": said["drops"] / max(1, said["drops"] + said["core_packets"])}
@@ -110,13 +110,13 @@ def with_loss(said: Counts) -> Counts:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of a match.
+    """The outcome of a match.
 
     Attributes:
-        match: what was compared.
+        match: the comparison.
         pairs: costs here and there.
-        here: what a run here said.
-        there: what a run there said.
+        here: output of our run.
+        there: output of the peer's run.
     """
 
     match: Match
@@ -130,20 +130,20 @@ class Outcome:
         return CELL_S if "goodput_mbps" in self.there else self.match.seconds
 
     def cpu_s(self, side: str) -> list[float]:
-        """CPU of each run on one side; of a cell in ns-3 only since it is saturated."""
+        """CPU time of each run on one side; for a cell in ns-3 only the saturated part."""
         return [
             pair[side]["said"].get("saturated_cpu_s", pair[side]["cpu_s"]) for pair in self.pairs
         ]
 
     def ratio(self) -> Ratio:
-        """How many times ours the peer's CPU is for a simulated second."""
+        """The peer's CPU time over ours per simulated second."""
         here = [cpu / self.seconds_here for cpu in self.cpu_s("here")]
         there = [cpu / self.match.seconds for cpu in self.cpu_s("there")]
         return ratio(list(zip(here, there, strict=True)))
 
     def unlike(self) -> list[str]:
-        """Why the ratio does not count."""
+        """Why the ratio is invalid."""
         runs = {pair["there"]["said"].get("events") for pair in self.pairs}
-        # What ns-2 counts is only true of the timed runs if they were the same.
+        # ns-2's counts apply to the timed runs only if the runs were identical.
         others = runs - {self.there.get("events")}
         return unlike(self.here, self.there) + (["runs that differ"] if others else [])

@@ -1,4 +1,4 @@
-"""The tables of the page, each from what was measured; empty where nothing was."""
+"""The tables of the page; empty without measurements."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ def table(head: str, rows: Iterable[Iterable[str]]) -> str:
 
 
 def full(results: Results, workload: str) -> Outcome | None:
-    """The first match of a workload that was run: that of its whole length."""
+    """The first measured match of a workload: that of full length."""
     found = (results.outcome(match) for match in MATCHES if match.workload == workload)
     return next((outcome for outcome in found if outcome is not None), None)
 
 
 def speed(outcome: Outcome, side: str) -> float:
-    """Millions of hops a CPU-second, the median over runs."""
+    """Millions of hops per CPU-second, the median over runs."""
     hops: int = (outcome.here if side == "here" else outcome.there)["hops"]
     return hops / median(outcome.cpu_s(side)) / 1e6
 
 
 def alone(results: Results) -> str:
-    """What each workload costs here."""
+    """Costs of each workload here."""
     rows = []
     for name, bar in BARS.items():
         outcome = full(results, name)
@@ -55,7 +55,7 @@ def alone(results: Results) -> str:
 
 
 def asked(results: Results) -> str:
-    """What is asked beside speed: memory, set-up and instructions, of which less is better."""
+    """Requirements besides speed: memory, set-up and instructions; less is better."""
     rows = []
     for words, workload, what, must, aim in (
         ("instructions per hop of W1", "w1", "instructions", 800.0, 550.0),
@@ -75,7 +75,7 @@ def asked(results: Results) -> str:
 
 
 def verdict(bar: Bar, reached: float) -> str:
-    """Whether a bar is met."""
+    """Whether a requirement is met."""
     if bar.must is None or bar.aim is None:
         return ""
     if reached >= bar.aim:
@@ -90,7 +90,7 @@ def called(workload: str) -> str:
 
 
 def title(match: Match, *, noise: bool = False) -> str:
-    """A workload as the page calls it."""
+    """The title of a workload on the page."""
     return called(match.workload) + (", noise" if noise and match.noise else "")
 
 
@@ -106,7 +106,7 @@ def lines(results: Results, matches: Iterable[Match]) -> str:
 
 
 def judged(outcome: Outcome) -> tuple[str, str]:
-    """The ratio, or why it does not count; and what was asked, and whether it is met."""
+    """The ratio or why it is invalid, and the requirement with its verdict."""
     wrong, ratio, must = outcome.unlike(), outcome.ratio(), outcome.match.must
     came = f"does not count: {', '.join(wrong)}" if wrong else f"**{ratio}**"
     if must is None:
@@ -139,7 +139,7 @@ def peers(results: Results) -> str:
 
 
 def likeness(outcome: Outcome) -> list[str]:
-    """How much the same both runs are."""
+    """The similarity of both runs."""
     here, there = outcome.here, outcome.there
     if "goodput_mbps" in there:
         mine, other = here["goodput_mbps"], there["goodput_mbps"]
@@ -152,7 +152,7 @@ def likeness(outcome: Outcome) -> list[str]:
 
 
 def records(results: Results) -> str:
-    """W4 written in other ways."""
+    """W4 with other output formats."""
     rows = []
     for match in RECORDS:
         outcome = results.outcome(match)
@@ -178,7 +178,7 @@ def records(results: Results) -> str:
 
 
 def watches(results: Results) -> str:
-    """What each probe costs on W1."""
+    """Cost of each probe on W1."""
     base = {what: results.middle("while nothing", what) for what in ("cpu_s", "peak_mb")}
     least = results.done.get("instructions while nothing")
     rows = []
@@ -205,7 +205,7 @@ def watches(results: Results) -> str:
 
 
 def growth(results: Results) -> str:
-    """With flows and with time."""
+    """Scaling with flows and with time."""
     rows = []
     for key, values, words in (
         ("flows", GROWTH_FLOWS, "{} flows, 10 s (W5)"),
@@ -235,13 +235,13 @@ def growth(results: Results) -> str:
 
 
 def each_hop(results: Results, flows: int) -> float | None:
-    """CPU seconds of a hop at so many flows."""
+    """CPU seconds per hop with this many flows."""
     costs = results.numbered(f"flows {flows}")
     return median(one["cpu_s"] / one["said"]["hops"] for one in costs) if costs else None
 
 
 def builds(results: Results) -> str:
-    """What it costs as ``cargo build --release`` makes it, and as it is given out."""
+    """Costs of the ``cargo build --release`` build and of the distributed one."""
     rows = []
     for name, seconds in BUILT.items():
         speeds = []
@@ -265,7 +265,7 @@ def builds(results: Results) -> str:
 
 
 def digests(results: Results) -> str:
-    """The fingerprints of what was run."""
+    """The digests of the runs."""
     found = {name: value for name, value in results.done.items() if name.startswith("digest ")}
     rows = ((called(name.removeprefix("digest ")), f"`{value}`") for name, value in found.items())
     return table("workload | digest", rows)

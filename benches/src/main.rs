@@ -1,15 +1,14 @@
-//! Runs one peer workload and prints what it cost: packet-hops per CPU-second of the whole process.
+//! Runs one peer workload and prints its cost: packet-hops per CPU-second of the whole process.
 //!
-//! `talkspurt-bench WORKLOAD [SECONDS] [--noise] [--watch WHAT] [--out FOLDER]` with `w1` (50 bulk
-//! SACK), `w2` (500 voice calls with delay, jitter, loss and MOS per flow), `w2-N` (the same, N of
-//! them), `w3` (32 SACK and 32 TFRC over RED), `w3d` (16 each of SACK, CCID 2, CCID 3 and SCTP over
-//! the same), `w4` (W1 with ns-2's trace of every link on disk), `w4-pcapng` (with captures of
-//! every link), `w4-parquet` (with a row for each packet on each link), `w5-N` (N bulk flows) or
-//! `w6-N` (N saturated stations of 802.11b). `--noise` gives hosts theirs. `--watch` puts another
-//! probe in the place of the workload's own: `nothing`, `stats`, `digest`, `series`, `gauges`,
-//! `sojourn`, `packets`, `ns2`, `pcapng` or `pcapng-96` (the first 96 bytes of each packet). What
-//! is written stays in the folder, which is there, or is deleted before the end where none is
-//! named. Prints one JSON line; with `--scenario` the scenario instead, for `talkspurt run`.
+//! `talkspurt-bench WORKLOAD [SECONDS] [--noise] [--watch WHAT] [--out FOLDER]` with `w1` (50 bulk SACK),
+//! `w2` (500 voice calls with delay, jitter, loss and MOS per flow), `w2-N` (the same, N of them), `w3` (32
+//! SACK and 32 TFRC over RED), `w3d` (16 each of SACK, CCID 2, CCID 3 and SCTP over the same), `w4` (W1
+//! with ns-2's trace of every link on disk), `w4-pcapng` (with captures of every link), `w4-parquet` (with
+//! a row per packet and link), `w5-N` (N bulk flows) or `w6-N` (N saturated stations of 802.11b). `--noise`
+//! enables host noise. `--watch` replaces the workload's probe: `nothing`, `stats`, `digest`, `series`,
+//! `gauges`, `sojourn`, `packets`, `ns2`, `pcapng` or `pcapng-96` (the first 96 bytes of each packet).
+//! Output is kept in an existing FOLDER; without one it is deleted before the end. Prints one JSON line;
+//! with `--scenario` the scenario instead, for `talkspurt run`.
 
 mod watch;
 mod workloads;
@@ -23,7 +22,7 @@ use cpu_time::ProcessTime;
 use talkspurt_scenario::{Network, to_toml};
 use watch::{Seen, Watch};
 
-/// What the command line asks for.
+/// Command-line options.
 #[derive(Default)]
 struct Asked {
     name: String,
@@ -93,7 +92,7 @@ fn report(asked: &Asked, seen: &Seen, wall_s: f64) {
     );
 }
 
-/// CPU time of this process from its start, user and system, as the kernel accounts it.
+/// CPU time of this process since its start, user and system, from the kernel's accounting.
 fn cpu_s() -> f64 {
     ProcessTime::try_now().map_or(f64::NAN, |now| now.as_duration().as_secs_f64())
 }

@@ -1,4 +1,4 @@
-//! A run of a workload under one probe: nothing, or what a run of talkspurt writes down.
+//! A run of a workload with one probe: none, or one of talkspurt's recordings.
 
 use std::fmt::Write;
 use std::fs;
@@ -20,26 +20,26 @@ use talkspurt_sim::build::build;
 use talkspurt_sim::drive::{Timetable, drive};
 use talkspurt_sim::world::World;
 
-/// What observes.
+/// The probe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Watch {
-    /// Nothing but the links' own counters.
+    /// Only the links' own counters.
     Nothing,
     /// Accounts of every flow, scored.
     Stats,
-    /// The fingerprint of the run.
+    /// The digest of the run.
     Digest,
-    /// Everything `talkspurt run` keeps, with what is switched on beyond.
+    /// Everything that `talkspurt run` records, plus one option.
     Recorder(Extra),
     /// ns-2's trace of every link.
     Ns2,
-    /// Captures of every link, of whole packets or so many bytes of each.
+    /// Captures of every link, of whole packets or of this many bytes of each.
     Pcapng(Option<u64>),
     /// The table of packets as Parquet.
     Packets,
 }
 
-/// What is switched on in a recorder beyond accounts, series, frames and events.
+/// Options of a recorder besides accounts, series, frames and events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Extra {
     None,
@@ -48,7 +48,7 @@ pub(crate) enum Extra {
 }
 
 impl Watch {
-    /// Names, for those who ask.
+    /// Names, for the usage message.
     pub(crate) const NAMES: &str =
         "nothing|stats|digest|series|gauges|sojourn|packets|ns2|pcapng|pcapng-96";
 
@@ -68,7 +68,7 @@ impl Watch {
         })
     }
 
-    /// What a workload has to record.
+    /// The default probe of a workload.
     pub(crate) fn of(workload: &str) -> Self {
         match workload {
             "w4" => Self::Ns2,
@@ -80,23 +80,23 @@ impl Watch {
     }
 }
 
-/// What a run was.
+/// Results of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Transmissions begun.
     pub(crate) hops: u64,
     /// Of those, on the first link.
     pub(crate) core_packets: u64,
-    /// Share of the packets offered to the first link that it dropped.
+    /// Loss ratio of the packets offered to the first link.
     pub(crate) loss: f64,
     pub(crate) events: u64,
-    /// CPU time from the process's start to that of the run, seconds.
+    /// CPU time from the process's start to the start of the run, seconds.
     pub(crate) set_up_s: f64,
-    /// Members of a JSON object, each with a comma behind it.
+    /// Members of a JSON object, each followed by a comma.
     pub(crate) more: String,
 }
 
-/// Runs a workload; `cpu_s` tells the process's CPU time. What is written stays in `out`, if there is one.
+/// Runs a workload; `cpu_s` returns the process's CPU time. Output is kept in `out`, if given.
 pub(crate) fn run(
     scenario: &Scenario,
     network: &Arc<Network>,
@@ -137,7 +137,7 @@ struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// Nothing is observed before the end.
+    /// Observes nothing before the end.
     fn plain<P: Probe>(&self, probe: P) -> (World<P>, Seen) {
         let mut world = build(self.scenario, self.network, &Materials::default(), probe);
         let set_up_s = (self.cpu_s)();
@@ -148,7 +148,7 @@ impl Runner<'_> {
         (world, seen)
     }
 
-    /// Everything is settled now and then, and `look` told when.
+    /// Settles everything periodically, and calls `look` with the time.
     fn looked<P: Probe>(
         &self,
         probe: P,
@@ -225,7 +225,7 @@ fn seen<P: Probe>(world: &World<P>, set_up_s: f64) -> Seen {
     }
 }
 
-/// What the stations of a cell got through, in payloads of UDP: 1472 of 1500 bytes.
+/// Goodput of a cell's stations, in UDP payload: 1472 of 1500 bytes.
 fn goodput(scenario: &Scenario, world: &World<()>) -> String {
     let packets: u64 = world.cells().iter().map(|cell| cell.tally().packets).sum();
     if packets == 0 {
@@ -235,7 +235,7 @@ fn goodput(scenario: &Scenario, world: &World<()>) -> String {
     format!("\"goodput_mbps\":{:.3},", bits / scenario.duration.as_secs_f64() / 1e6)
 }
 
-/// What the accounts of calls come to.
+/// A summary of the calls' accounts.
 fn scores(scenario: &Scenario, flows: &[FlowSummary]) -> String {
     let scores: Vec<f64> = flows.iter().filter_map(|flow| score(scenario, flow).mos).collect();
     let late: u64 = flows.iter().filter_map(|flow| flow.late_packets).sum();
@@ -256,7 +256,7 @@ fn mean(values: impl Iterator<Item = f64>) -> f64 {
     sum / f64::from(count.max(1))
 }
 
-/// A folder for what a run writes: one that stays, or one that is gone with it.
+/// A folder for a run's output: permanent, or deleted with it.
 struct Folder {
     path: PathBuf,
     stays: bool,
@@ -286,7 +286,7 @@ fn bytes_in(folder: &Path) -> u64 {
 impl Drop for Folder {
     fn drop(&mut self) {
         if !self.stays {
-            // Nothing can be done about a failure.
+            // A failure cannot be handled.
             let _ = fs::remove_dir_all(&self.path);
         }
     }

@@ -1,5 +1,5 @@
-//! The workloads other simulators are measured on: N left hosts – L – R – N right hosts, flow i
-//! from left i to right i, access links 100 Mbit/s, 1 ms, 1000 packets, core 20 ms.
+//! The workloads for comparisons with other simulators: N left hosts – L – R – N right hosts, flow i from
+//! left i to right i, access links 100 Mbit/s, 1 ms, 1000 packets, core 20 ms.
 
 use indexmap::IndexMap;
 use talkspurt_app::source::{self, BulkConfig, Speech, Talkspurts};
@@ -14,14 +14,14 @@ use talkspurt_scenario::model::{
     Replications, Scenario, Sizing, Standard, Station,
 };
 
-/// What names a workload may have, for those who ask.
+/// Workload names, for the usage message.
 pub(crate) const NAMES: &str = "w1|w2|w2-N|w3|w3d|w4|w4-pcapng|w4-parquet|w5-N|w6-N";
 
-/// Bytes of an IP packet of bulk data over TCP, whose time at the core is the hosts' noise.
+/// Bytes of an IP packet of bulk TCP data; its service time at the core is the hosts' noise.
 const SEGMENT: u64 = 1040;
 
-/// A workload by name, with the hosts' noise if asked for: bulk data leaves later by a uniform draw of up
-/// to a service time of the core, which undoes phase effects (speech has noise of its own).
+/// A workload by name, optionally with host noise: bulk data is delayed by a uniform draw of up to a
+/// service time of the core, which breaks phase effects (speech has its own noise).
 #[must_use]
 pub(crate) fn by_name(name: &str, seconds: Option<u64>, noise: bool) -> Option<Scenario> {
     let mbps = |rate: u64| Rate::from_bps(1_000_000 * rate);
@@ -69,7 +69,7 @@ fn bulk(flows: u32, core: &Core, seconds: u64) -> Scenario {
     mixed(&[sack()], flows, core, seconds)
 }
 
-/// So many bulk flows of each kind over one core, those of a kind starting within a second.
+/// `each` bulk flows of each kind over one core, those of a kind starting within a second.
 fn mixed(kinds: &[transport::Config], each: u32, core: &Core, seconds: u64) -> Scenario {
     let flows = each * kinds.len() as u32;
     dumbbell(flows, core, seconds, |i| {
@@ -110,8 +110,8 @@ fn sctp() -> transport::Config {
     transport::Config::Sctp(Box::default())
 }
 
-/// W2: calls of 200 B IP packets, 50 a second; even ones talk all the time, odd ones in
-/// exponential talkspurts of 1.004 s and silences of 1.587 s; random start within 20 ms.
+/// W2: calls with 200-byte IP packets, 50 per second; even ones talk all the time, odd ones in exponential
+/// talkspurts of 1.004 s and silences of 1.587 s; random start within 20 ms.
 fn voice(flows: u32, seconds: u64) -> Scenario {
     let rate = Rate::from_bps(100_000 * u64::from(flows));
     let core = Core { rate, queue: drop_tail(250), noise: false };
@@ -181,7 +181,7 @@ fn drop_tail(packets: u32) -> Queue {
     Queue::Droptail(DropTail { packets: Some(packets), ..DropTail::default() })
 }
 
-/// W3's queue, counted as ns-2 counts.
+/// W3's queue, counted like ns-2.
 fn red() -> Queue {
     Queue::Red(Red {
         packets: 200,

@@ -1,6 +1,6 @@
-"""Round trips of data at a constant rate, on a wire and in a cell: the table of docs/wireless.md.
+"""Data round trips at a constant rate, on a wire and in a cell: the table of docs/wireless.md.
 
-The same as `crates/sim/tests/world/cell/spread.rs`, made from packet tables and under ten seeds.
+Same as `crates/sim/tests/world/cell/spread.rs`, from packet tables and under ten seeds.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ NETWORKS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 
 
 def round_trips(network: str, rate: str, seed: int) -> list[float]:
-    """Data's way there and its acknowledgement's back, in ms, without what waits in between."""
+    """Sums of the delays of data and its acknowledgement, in ms, without waits in between."""
     net, more = NETWORKS[network]
     stream = {
         "from": "net",

@@ -1,6 +1,6 @@
-"""What ns-3 says of saturated cells, and of chances: writes ns3.csv and chances.csv.
+"""Saturated cells and probabilities in ns-3: writes ns3.csv and chances.csv.
 
-Needs Debian's `libns3-dev` and g++. `crates/sim/tests/world/cell` holds our cells against them.
+Needs Debian's `libns3-dev` and g++. `crates/sim/tests/world/cell` compares our cells with them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ LIBRARIES = ["applications", "internet", "mobility", "wifi", "network", "stats",
 
 
 def program(name: str, folder: Path) -> Path:
-    """A program of this folder, built against ns-3."""
+    """A program of this folder, linked with ns-3."""
     built = folder / name
     libraries = [f"-lns3-{library}" for library in LIBRARIES]
     source = HERE / f"{name}.cc"
@@ -23,20 +23,20 @@ def program(name: str, folder: Path) -> Path:
 
 
 def told(*command: str | Path) -> str:
-    """What a command prints."""
+    """The output of a command."""
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
 
 def main() -> None:
-    """Build and run the programs, and write what they say."""
+    """Build and run the programs, and write their output."""
     version = told("dpkg-query", "-W", "-f", "${Version}", "libns3-dev").split("+")[0]
     with tempfile.TemporaryDirectory() as folder:
         chances = told(program("chances", Path(folder)))
         (HERE / "chances.csv").write_text(f"# ns-3 {version}\n{chances}")
         saturated = program("saturated", Path(folder))
         lines = [f"# ns-3 {version}, 10 s each", "stations,detection,rts,goodput_mbps,heard"]
-        # A receiver that tries every frame often understands one of two RTS that collide: at
-        # 2 Mbit/s ns-3 asks little of 20 bytes. No such capture in our model: left out.
+        # A receiver that tries every frame often decodes one of two colliding RTS: at 2 Mbit/s ns-3
+        # requires little SNR for 20 bytes. Our model has no such capture: left out.
         for detection, rts in ((1, 0), (1, 1), (0, 0)):
             for stations in (1, 10, 50, 100) if not rts else (1, 10, 50):
                 options = {"n": stations, "detection": detection, "rts": 0 if rts else 1_000_000}

@@ -1,9 +1,8 @@
-"""A Linux 6.1 kernel under qemu, and the network between it and this machine.
+"""A Linux 6.1 kernel in qemu, and its network to this machine.
 
-`Lane` is a network namespace with tap devices: `HOST` on this side of the first, `GUEST` on the
-other; `further` gives both of each other one.
-`Guest` is the running kernel, spoken to line by line over a serial port. Needs root, qemu and
-what `prepare` makes; leaves nothing behind.
+`Lane` is a network namespace with tap devices: `HOST` is our address on the first, `GUEST` the
+kernel's; `further` returns addresses of others. `Guest` is the running kernel, controlled line by
+line over a serial port. Needs root, qemu and the output of `prepare`; cleans up completely.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ TAP = "guest"
 
 
 def unprepared() -> str | None:
-    """What `prepare` has to make first, or anew: a guest of other sources says other things."""
+    """What `prepare` must build first or again: a guest from other sources behaves differently."""
     here = Path(__file__).resolve().parent
     image = STORE / "initramfs.gz"
     if not image.exists():
@@ -40,12 +39,12 @@ def unprepared() -> str | None:
 
 
 def further(card: int) -> tuple[str, str]:
-    """IPv4 addresses of a further card, from 1: this side's and the guest's."""
+    """IPv4 addresses of a further card, from 1: ours and the guest's."""
     return f"10.33.{card}.1", f"10.33.{card}.2"
 
 
 class Lane:
-    """A network namespace whose only neighbour is the guest, by one network card or several."""
+    """A network namespace whose only neighbour is the guest, with one or more network cards."""
 
     def __init__(self, cards: int = 1) -> None:
         self.name = f"talkspurt-{os.getpid()}"
@@ -70,10 +69,10 @@ class Lane:
         return ["ip", "netns", "exec", self.name, *command]
 
     def dropped(self) -> int:
-        """Packets that the tap has dropped so far, of either direction.
+        """Packets dropped by the tap so far, in either direction.
 
-        Of a burst that is too much for the guest it is the tap that drops: qemu leaves packets in
-        it while the card has no room.
+        In a burst that exceeds the guest's capacity the tap drops: qemu leaves packets in it while
+        the card is full.
         """
         folders = [f"/sys/class/net/{tap}/statistics" for tap in self.taps]
         counters = [f"{folder}/{way}_dropped" for folder in folders for way in ("rx", "tx")]
@@ -81,7 +80,7 @@ class Lane:
         return sum(map(int, told.stdout.split()))
 
     def close(self) -> None:
-        """Takes the namespace away, and the tap with it."""
+        """Removes the namespace, and the tap with it."""
         run("ip", "netns", "del", self.name)
 
 
@@ -121,11 +120,11 @@ class Guest:
         self.ask(f"{up}; while [ $(cat {carrier}) != 1 ]; do usleep 50000; done")
 
     def start(self, command: str) -> None:
-        """Starts a command; `finish` collects what it says."""
+        """Starts a command; `finish` collects its output."""
         self.control.sendall(command.encode() + b"\n")
 
     def wait_for(self, event: str, patience: float = 10) -> list[dict]:
-        """What the running command says up to and with this event."""
+        """Output of the running command up to and including this event."""
         said = []
         deadline = time.monotonic() + patience
         while not said or said[-1].get("event") != event:
@@ -136,30 +135,30 @@ class Guest:
         return said
 
     def finish(self, patience: float = 60) -> tuple[list[dict], int]:
-        """What is left of what the running command says, and its exit status."""
+        """Remaining output of the running command, and its exit status."""
         lines, status = self._until("=exit ", patience)
         return [as_event(line) for line in lines], int(status)
 
     def ask(self, command: str) -> str:
-        """Runs a command that says plain text."""
+        """Runs a command with plain text output."""
         self.start(command)
         return "\n".join(self._until("=exit ", 30)[0])
 
     def dropped(self, settle: float = 2.2) -> int:
-        """Packets that its network card and its queues have dropped so far, of either direction.
+        """Packets dropped by its network card and its queues so far, in either direction.
 
-        The card's driver reads the card's counters every two seconds: this waits for that first.
+        The driver reads the card's counters every two seconds: this waits for that first.
         """
         time.sleep(settle)
         names = "rx_dropped rx_missed_errors tx_dropped"
         folders = "/sys/class/net/eth*/statistics"
         card = self.ask(f"for card in {folders}; do cd $card; cat {names}; done").split()
-        # The second column of a processor's row, in hexadecimal: its backlog was full.
+        # The second column of a processor's row, in hexadecimal: drops due to a full backlog.
         backlog = [row.split()[1] for row in self.ask("cat /proc/net/softnet_stat").splitlines()]
         return sum(map(int, card)) + sum(int(count, 16) for count in backlog)
 
     def close(self) -> None:
-        """Ends the guest."""
+        """Stops the guest."""
         if self.qemu.poll() is None:
             self.qemu.kill()
         self.qemu.wait()
@@ -198,14 +197,14 @@ class Guest:
 
 
 def card(tap: str) -> list[str]:
-    """Words that give the guest a network card at this tap."""
-    # Under bursts a virtio card has been seen to stop for good; this one works on.
+    """Arguments that attach a network card to this tap."""
+    # Under bursts a virtio card has been seen to stop for good; this one keeps working.
     netdev = f"tap,id={tap},ifname={tap},script=no,downscript=no"
     return ["-netdev", netdev, "-device", f"e1000,netdev={tap},romfile="]
 
 
 def as_event(line: str) -> dict:
-    """A line of JSON, or whatever else was said."""
+    """A JSON line as an event; other text is wrapped."""
     try:
         event = json.loads(line)
     except ValueError:

@@ -1,7 +1,7 @@
-"""A captured conversation in words: tshark reads the packets, this file says what they say.
+"""A captured conversation as text: tshark reads the packets, this file describes them.
 
-Only tshark's reading of the bytes is used, so that the page shows what another program than ours
-makes of our packets (RFC 4340 §5 for the types, §5.8 and §6 for options; RFC 4342 §8, RFC 6323).
+Only tshark's interpretation of the bytes is used, so that the page shows our packets as seen by an
+independent program (RFC 4340 §5 for the types, §5.8 and §6 for options; RFC 4342 §8, RFC 6323).
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ class Line:
     words: str
     options: list[str]
     raw: list[tuple[int, bytes]]
-    """Type and value of each option but Padding and Mandatory."""
+    """Type and value of each option except Padding and Mandatory."""
     data_bytes: int
     comment: str
     checksum_good: bool
 
 
 def read(capture: Path) -> tuple[list[Line], int]:
-    """The packets of a capture of our side, and how many tshark calls malformed."""
+    """The packets of a capture of our side, and the number that tshark calls malformed."""
     command = ["tshark", "-r", str(capture), "-T", "pdml", "-o", "dccp.check_checksum:TRUE"]
     command += ["-o", "ip.check_checksum:TRUE"]
     pdml = subprocess.run(command, check=True, capture_output=True).stdout
@@ -79,7 +79,7 @@ def read(capture: Path) -> tuple[list[Line], int]:
 
 
 def packet_line(packet: ElementTree.Element) -> Line:
-    """One packet, from tshark's tree of it."""
+    """One packet, from its tshark tree."""
 
     def shown(name: str) -> str | None:
         found = packet.find(f".//field[@name='{name}']")
@@ -120,13 +120,13 @@ def packet_line(packet: ElementTree.Element) -> Line:
 
 
 def attribute(packet: ElementTree.Element, path: str, name: str) -> int:
-    """A number that tshark's tree has at this place; 0 if it has none."""
+    """A number at this place in tshark's tree; 0 if missing."""
     found = packet.find(path)
     return 0 if found is None else int(found.get(name, "0"))
 
 
 def options(packet: ElementTree.Element) -> list[str]:
-    """The options but Padding, in order, in words."""
+    """The options except Padding, in order, as text."""
     out: list[str] = []
     mandatory = ""
     for found in packet.iterfind(".//field[@name='dccp.option_type']"):
@@ -142,7 +142,7 @@ def options(packet: ElementTree.Element) -> list[str]:
 
 
 def raw_options(packet: ElementTree.Element) -> list[tuple[int, bytes]]:
-    """Type and value of each option but Padding and Mandatory."""
+    """Type and value of each option except Padding and Mandatory."""
     found = (
         bytes.fromhex(field.get("value", ""))
         for field in packet.iterfind(".//field[@name='dccp.option_type']")
@@ -151,7 +151,7 @@ def raw_options(packet: ElementTree.Element) -> list[tuple[int, bytes]]:
 
 
 def option(kind: int, value: bytes) -> str:
-    """One option in words."""
+    """One option as text."""
     number = int.from_bytes(value, "big")
     if kind in CHANGES:
         return f"{CHANGES[kind]}({feature(value)})"
@@ -177,7 +177,7 @@ def option(kind: int, value: bytes) -> str:
 
 
 def feature(value: bytes) -> str:
-    """What stands in a Change or Confirm option."""
+    """The content of a Change or Confirm option."""
     name = FEATURES.get(value[0], f"feature {value[0]}")
     rest = value[1:]
     if not rest:
@@ -199,7 +199,7 @@ def intervals(value: bytes) -> str:
 
 
 def table(lines: list[Line], most: int = 30) -> list[str]:
-    """A Markdown table of the conversation; the middle of a long one is said in numbers."""
+    """A Markdown table of the conversation; the middle of a long one is summarised."""
     out = ["| time (s) | from | type | seq | ack | data | in words, and options |"]
     out += ["|---:|---|---|---:|---:|---:|---|"]
     head, tail = (most * 2 // 3, most // 3) if len(lines) > most else (len(lines), 0)
@@ -215,7 +215,7 @@ def table(lines: list[Line], most: int = 30) -> list[str]:
 
 
 def row(line: Line, first: dict[bool, int]) -> str:
-    """A row of the table; numbers count from the first of their side."""
+    """A row of the table; numbers are relative to the first of their side."""
 
     def relative(number: int | None, ours: bool) -> str:
         if number is None:
@@ -235,7 +235,7 @@ def row(line: Line, first: dict[bool, int]) -> str:
 
 
 def middle(lines: list[Line]) -> str:
-    """What a table leaves out, in numbers."""
+    """A summary of the rows that a table omits."""
     counts: dict[tuple[bool, str], int] = {}
     for line in lines:
         key = (line.ours, TYPES[line.kind][0])

@@ -1,7 +1,7 @@
-"""The conversations held with the kernel, and what each must show.
+"""The conversations with the kernel, and their expected results.
 
-A `Case` says who opens, with which congestion control, what is sent, who closes, what the line
-does to packets, and how it must end. `judge` compares that with what both sides counted.
+A `Case` defines who opens, the congestion control, what is sent, who closes, the impairments of the
+line, and the expected end. `judge` compares this with the counts of both sides.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Case:
     name: str
     title: str
     opens: str = "ours"
-    """Who opens: "ours" or "kernel"."""
+    """The opening side: "ours" or "kernel"."""
     ours_sends: int = 2
-    """CCID of what our side sends; `kernel_sends` of the other direction."""
+    """CCID of our sender; `kernel_sends` is that of the other direction."""
     kernel_sends: int = 2
     closes: str = "ours"
-    """Who closes; "nobody" where no connection comes about."""
+    """The closing side; "nobody" if no connection is established."""
     packets: int = 100
     interval_ms: int = 10
     bytes: int = 160
@@ -40,21 +40,21 @@ class Case:
     hold_ms: int = 25
     version: int = 4
     knobs: dict = field(default_factory=dict)
-    """More of our connection's configuration."""
+    """Additional configuration of our connection."""
     kernel: str = ""
-    """More words for the kernel's program."""
+    """Additional arguments for the kernel's program."""
     listens: bool = True
-    """Whether the side that waits is there at all."""
+    """Whether the listening side is running at all."""
     reset: tuple[str, int] = ("ours", 1)
-    """Who sends the Reset that ends it, and its code."""
+    """The side that sends the final Reset, and its code."""
     shown: bool = False
     """Whether the page shows it packet by packet."""
     late: bool = False
-    """Whether packets come so late that they fall out of a window and are answered by Sync."""
+    """Whether packets are late enough to fall out of a window and be answered by Sync."""
 
     @property
     def connects(self) -> bool:
-        """Whether a connection comes about."""
+        """Whether a connection is established."""
         return self.closes != "nobody"
 
     def ours(self) -> str:
@@ -65,7 +65,7 @@ class Case:
         return json.dumps({"ccid": opener, "ccid_back": answerer, "service": SERVICE, **self.knobs})
 
     def kernels(self) -> str:
-        """Words of the kernel's program, role and address apart."""
+        """Arguments of the kernel's program, except role and address."""
         words = f"-t {self.kernel_sends} -r {self.ours_sends}"
         words += f" -s {SERVICE} -n {self.packets} -l {self.bytes} -g {self.interval_ms * 1000}"
         if self.closes == "kernel":
@@ -73,7 +73,7 @@ class Case:
         if self.version == 6:
             words += " -6"
         if not self.connects:
-            # It would wait for somebody else.
+            # Otherwise it would wait for another client.
             words += " -d 1500"
         return f"{words} {self.kernel}".strip()
 
@@ -233,7 +233,7 @@ CASES = [
         "Nobody listens at the kernel's port",
         closes="nobody",
         listens=False,
-        # Linux says No Connection (3); RFC 4340 §8.1.3 has Connection Refused (7) in mind.
+        # Linux sends No Connection (3); RFC 4340 §8.1.3 suggests Connection Refused (7).
         reset=("kernel", 3),
         shown=True,
     ),
@@ -246,10 +246,10 @@ def last(events: list[dict], name: str) -> dict:
 
 
 def crossed(packets: dict) -> int:
-    """Resets of the kernel that may come when our connection is over already.
+    """Resets of the kernel that may arrive after our connection has ended.
 
     A CloseReq or Close is repeated after two round trips (RFC 4340 §8.3). If the kernel's answer
-    crosses the repetition, the kernel has no connection any more when that arrives, and says so.
+    crosses the repetition, the kernel has no connection when that arrives, and sends a Reset.
     """
     repeated = sum(max(packets["sent"].get(kind, 0) - 1, 0) for kind in ("CloseReq", "Close"))
     forgotten = [reset for reset in packets["resets"] if not reset["sent"] and reset["code"] == 3]
@@ -259,7 +259,7 @@ def crossed(packets: dict) -> int:
 def judge(
     case: Case, ours: list[dict], kernel: list[dict], dissected: dict, dropped: int
 ) -> list[str]:
-    """What is not as it should be; `dropped` counts what the lane and the guest's card dropped."""
+    """Deviations from the expected result; `dropped` is the count of the lane and the card."""
     wrong: list[str] = []
 
     def must(true: bool, what: str) -> None:
@@ -301,7 +301,7 @@ def judge(
     if case.late:
         must(packets["received"].get("Sync", 0) > 0, "the kernel sent no Sync")
         must(packets["sent"].get("SyncAck", 0) > 0, "we sent no SyncAck")
-    # What was held so long that its number lies before our window is refused (RFC 4340 §7.5.3).
+    # A packet held so long that its number is before our window is rejected (RFC 4340 §7.5.3).
     refused = min(held, errors.get("OutOfWindow", 0))
     for side, sender, receiver, gone, late in (
         ("kernel", tally, theirs, lost["outbound"], 0),
@@ -310,7 +310,7 @@ def judge(
         must(sender["sent_packets"] == case.packets, f"{sender['sent_packets']} sent to {side}")
         must(sender["sent_bytes"] == case.packets * case.bytes, f"bytes sent to {side}")
         arrived = receiver["distinct_packets"]
-        # What was dropped in between may have been data or not: exact where nothing was.
+        # Packets dropped in between may have been data or not: exact if there were none.
         least = case.packets - gone - dropped - max(late, held if case.late else 0)
         must(least <= arrived <= case.packets - gone, f"{arrived} reached {side}, {gone} were lost")
         must(receiver["received_bytes"] == arrived * case.bytes, f"bytes received by {side}")

@@ -1,4 +1,4 @@
-"""The page docs/validation/linux-dccp.md, written from results and captures alone."""
+"""Writes docs/validation/linux-dccp.md from results and captures alone."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def write(path: Path, results: dict, captures: Path) -> None:
 
 
 def overview(results: dict) -> list[str]:
-    """The table of all conversations, and what is wrong with which."""
+    """The table of all conversations, with failures."""
     out = ["## What was held\n"]
     out += [
         "| conversation | path | messages from us: sent, received | from the kernel"
@@ -138,7 +138,7 @@ def overview_row(case: Case, result: dict) -> str:
 
 
 def path(case: Case) -> str:
-    """What our side does to packets of either direction."""
+    """Impairments by our side in either direction."""
     parts = []
     if case.delay_ms:
         parts.append(f"{case.delay_ms} ms")
@@ -150,11 +150,11 @@ def path(case: Case) -> str:
 
 
 def lost(ours: dict, way: str) -> int:
-    """Data packets that our side lost on purpose."""
+    """Data packets dropped by our side on purpose."""
     return ours.get("impairments", {}).get(way, {}).get("lost_data_packets", 0)
 
 
 def way(sender: dict, receiver: dict, lost: int) -> str:
-    """What one side sent and the other received."""
+    """Packets sent by one side and received by the other."""
     text = f"{sender.get('sent_packets', '?')}, {receiver.get('distinct_packets', '?')}"
     return f"{text} ({lost} lost on purpose)" if lost else text

@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Holds every conversation of `matrix.py` with a Linux 6.1 kernel.
+"""Runs every conversation of `matrix.py` with a Linux 6.1 kernel.
 
-Writes results.json.gz beside this file and docs/validation/linux-dccp.md.
+Writes results.json.gz next to this file and docs/validation/linux-dccp.md.
 
     sudo validation/guest/prepare --install        # once: tools, kernel, initramfs
     sudo validation/linux-dccp/run.py [NAME...]       # all conversations, or these only
 
-With names nothing is written but what is printed. Without, it refuses to begin while the working
-tree has changes that are in no commit (--dirty does it all the same, and the page says so), since
-the page names the commit it was made with. Captures stay in the folder that is named at
-the end. Needs root for the network namespace and the raw socket; leaves neither behind.
+With names, only prints. Without, it refuses to start if the working tree has uncommitted changes
+(--dirty overrides this, and the page states it), since the page names the commit. The captures'
+folder is printed at the end. Needs root for the network namespace and the raw socket; cleans up
+both.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ PAGE = ROOT / "docs/validation/linux-dccp.md"
 
 
 def main() -> int:
-    """Holds what was asked for; the exit status is 1 if something was not as it should be."""
+    """Runs the selected conversations; the exit status is 1 if any failed."""
     words = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -62,7 +62,7 @@ def main() -> int:
     captures = asked.keep or Path(tempfile.mkdtemp(prefix="linux-dccp-"))
     captures.mkdir(parents=True, exist_ok=True)
     cases = [case for case in CASES if not asked.names or case.name in asked.names]
-    # Whoever ends this run ends the guest and its network too.
+    # Terminating this run must also stop the guest and its network.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("run: ended"))
     results = hold(cases, peer, captures)
     failed = [result["name"] for result in results["conversations"] if result["wrong"]]
@@ -74,7 +74,7 @@ def main() -> int:
 
 
 def hold(cases: list[Case], peer: Path, captures: Path) -> dict:
-    """Boots the guest and holds the conversations one after the other."""
+    """Boots the guest and runs the conversations in sequence."""
     lane = Lane()
     try:
         guest = Guest(lane)
@@ -95,7 +95,7 @@ def hold(cases: list[Case], peer: Path, captures: Path) -> dict:
 
 
 def told(guest: Guest) -> dict:
-    """With what, and when."""
+    """Versions and date."""
     package = dict(row.split(": ", 1) for row in (STORE / "package").read_text().splitlines())
     return {
         **made(RESULTS, PAGE),
@@ -107,7 +107,7 @@ def told(guest: Guest) -> dict:
 
 
 def attempt(case: Case, port: int, lane: Lane, guest: Guest, peer: Path, captures: Path) -> dict:
-    """One conversation; whatever goes wrong is a result too."""
+    """Runs one conversation; an exception also becomes a result."""
     capture = captures / f"{case.name}.pcapng"
     ours: list[dict] = []
     kernel: list[dict] = []
@@ -145,7 +145,7 @@ def converse(
     ours: list[dict],
     kernel: list[dict],
 ) -> None:
-    """Starts who waits, then who opens, and collects what both say."""
+    """Starts the listening side, then the opening side, and collects both outputs."""
     here, there = address(HOST[case.version], port), address(GUEST[case.version], port)
     words = [str(peer), "client" if case.opens == "ours" else "server", "--local", here]
     words += ["--dccp", case.ours(), "--packets", str(case.packets), "--bytes", str(case.bytes)]
@@ -181,7 +181,7 @@ def converse(
 
 
 def address(host: str, port: int) -> str:
-    """As our program reads it."""
+    """An address in our program's syntax."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -191,7 +191,7 @@ def popen(lane: Lane, words: list[str]) -> subprocess.Popen[str]:
 
 
 def said(process: subprocess.Popen[str]) -> list[dict]:
-    """What it says until it ends."""
+    """Its output until it ends."""
     assert process.stdout
     return [json.loads(line) for line in process.stdout if line.startswith("{")]
 

@@ -1,4 +1,4 @@
-"""The conversations held with the kernel, those in which a path fails, and the page's words."""
+"""The conversations with the kernel, those with a failing path, and the page's text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 from case import Case, last
 
 BAD = {"delay_ms": 10, "loss": 0.02, "held": 0.02}
-# 50 MB, and a little more, in messages that fill a packet.
+# Slightly more than 50 MB, in messages that fill a packet.
 BULK = {"bytes": 1400, "interval_ms": 0, "delay_ms": 5, "loss": 0.02, "held": 0.01, "hold_ms": 4,
         "limit_s": 300, "quiet_s": 60}  # fmt: skip
 MESSAGES = 35_715
@@ -56,17 +56,17 @@ CASES = [
     ),
 ]  # fmt: skip
 
-# When the first path is cut, since our program began; the transfer then takes some seconds still.
+# Cut of the first path, since the start of our program; the transfer takes some seconds more.
 CUT_S = 4
 
 
 @dataclass(frozen=True)
 class Failover:
-    """A conversation over two paths, the first of which is cut for good."""
+    """A conversation over two paths, the first of which is cut permanently."""
 
     case: Case
     settings: str
-    """Which knobs the sender has, in words."""
+    """The sender's parameters, as text."""
 
     HEAD: ClassVar[str] = f"""\
 ## When a path fails
@@ -85,7 +85,7 @@ potentially failed (RFC 7829).
     )
 
     def judge(self, ours: list[dict], theirs: list[dict]) -> list[str]:
-        """What is not as it should be of the failure itself."""
+        """Deviations from the expected failover."""
         wrong = []
         mine = last(ours, "result")
         data = mine["packets"]["sent" if self.case.ours else "received"]["data"]
@@ -99,7 +99,7 @@ potentially failed (RFC 7829).
 
     @staticmethod
     def given_up(theirs: list[dict]) -> list[float]:
-        """When the kernel told that a path is unreachable, in seconds since it was connected."""
+        """When the kernel reported a path as unreachable, in seconds since it was connected."""
         return [
             one["us"] / 1e6
             for one in theirs
@@ -127,7 +127,7 @@ potentially failed (RFC 7829).
 
 
 def failing(name: str, settings: str, ours: int, theirs: int, **more: object) -> Failover:
-    """A conversation of a message every 5 ms in one direction, whose first path is cut."""
+    """A conversation with a message every 5 ms in one direction, whose first path is cut."""
     case = Case(
         name, f"A path fails; {settings}", closes="theirs" if ours else "ours", ours=ours,
         theirs=theirs, bytes=400, interval_ms=5, delay_ms=10, quiet_s=90,

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Holds conversations over SCTP with a Linux 6.1 kernel under qemu, raw IP protocol 132.
+"""Runs SCTP conversations with a Linux 6.1 kernel in qemu, raw IP protocol 132.
 
-Writes results.json.gz beside this file and docs/validation/linux-sctp.md.
+Writes results.json.gz next to this file and docs/validation/linux-sctp.md.
 
     sudo validation/guest/prepare --install        # once: tools, kernel, initramfs
     sudo validation/linux-sctp/run.py [NAME...]       # all conversations, or these only
 
-With names nothing is written but what is printed. Without, it refuses to begin while the working
-tree has changes that are in no commit (--dirty does it all the same, and the page says so). Needs
-root for the network namespace and the raw socket; leaves neither behind.
+With names, only prints. Without, it refuses to start if the working tree has uncommitted changes
+(--dirty overrides this, and the page states it). Needs root for the network namespace and the raw
+socket; cleans up both.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ CARDS = 2
 
 
 def main() -> int:
-    """Holds what was asked for; the exit status is 1 if something was not as it should be."""
+    """Runs the selected conversations; the exit status is 1 if any failed."""
     words = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -97,12 +97,12 @@ def write_page(results: dict) -> None:
 
 
 def hold(cases: list[Case], peer: Path, captures: Path, when: dict) -> dict:
-    """Boots the guest and holds the conversations one after the other."""
+    """Boots the guest and runs the conversations in sequence."""
     lane = Lane(CARDS)
     try:
         guest = Guest(lane)
         try:
-            # RFC 8260 in 6.1: switched off unless told.
+            # RFC 8260 in 6.1: off by default.
             guest.ask("echo 1 > /proc/sys/net/sctp/intl_enable")
             results: dict = {"made": {**when, **told(guest)}, "conversations": []}
             for number, case in enumerate(cases):
@@ -118,7 +118,7 @@ def hold(cases: list[Case], peer: Path, captures: Path, when: dict) -> dict:
 
 
 def told(guest: Guest) -> dict:
-    """The kernel and what runs it."""
+    """The kernel and its emulator."""
     package = dict(row.split(": ", 1) for row in (STORE / "package").read_text().splitlines())
     return {
         "kernel": guest.release,
@@ -129,7 +129,7 @@ def told(guest: Guest) -> dict:
 
 
 def attempt(case: Case, port: int, lane: Lane, guest: Guest, peer: Path, captures: Path) -> dict:
-    """One conversation; whatever goes wrong is a result too."""
+    """Runs one conversation; an exception also becomes a result."""
     capture = captures / f"{case.name}.pcapng"
     ours: list[dict] = []
     theirs: list[dict] = []
@@ -156,7 +156,7 @@ def converse(
     case: Case, port: int, lane: Lane, guest: Guest, peer: Path, capture: Path,
     ours: list[dict], theirs: list[dict],
 ) -> None:  # fmt: skip
-    """Starts who waits, then who opens, and collects what both say."""
+    """Starts the listening side, then the opening side, and collects both outputs."""
     here, there = HOST[case.version], GUEST[case.version]
     words = [str(peer), "client" if case.opens == "ours" else "server", *case.our_words()]
     words += ["--pcapng", str(capture)]
@@ -166,7 +166,7 @@ def converse(
         bound = [further(card)[1] for card in range(1, CARDS)]
     theirs_words = ["sctp-peer", *case.their_words()]
     if case.opens == "ours":
-        # Who opens speaks from the next port.
+        # The opening side uses the next port.
         words += ["--local", at(here, port + 1), "--remote", at(there, port)]
         more = [part for address in bound for part in ("-a", address)]
         guest.start(" ".join([*theirs_words, *more, "server", there, str(port)]))
@@ -186,7 +186,7 @@ def converse(
 
 
 def failovers(held: list[dict]) -> list[str]:
-    """The table of conversations in which a path failed."""
+    """The table of conversations with a failing path."""
     by_name = {one["name"]: one for one in held}
     rows = [Failover.TABLE_HEAD, "|---|---|---:|---:|---:|---|---|"]
     rows += [failover.row(by_name[failover.case.name]) for failover in FAILOVERS]
@@ -198,7 +198,7 @@ def failovers(held: list[dict]) -> list[str]:
 
 
 def at(host: str, port: int) -> str:
-    """As our program reads it."""
+    """An address in our program's syntax."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
@@ -208,7 +208,7 @@ def popen(lane: Lane, words: list[str]) -> subprocess.Popen[str]:
 
 
 def events(text: str) -> list[dict]:
-    """What it said."""
+    """Its output."""
     return [json.loads(row) for row in text.splitlines() if row.startswith("{")]
 
 

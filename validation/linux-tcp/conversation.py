@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""One conversation, in a network namespace of its own: `run.py` starts this with `unshare --net`.
+"""One conversation, in its own network namespace: `run.py` starts this with `unshare --net`.
 
-Makes a TUN device, gives it to our program as its standard input, talks with it through a socket of
-the kernel, and prints what both said as JSON. The namespace, the device and all that the kernel
-remembers of the connection end with this process.
+Creates a TUN device, passes it to our program as standard input, exchanges data with it over a
+kernel socket, and prints both outputs as JSON. The namespace, the device and all the kernel's
+connection state end with this process.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from matrix import CASES, PORT, Case, races
 # linux/if_tun.h
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x1, 0x1000
 DEVICE = "lane"
-# The kernel's address, which is the device's, and ours, which is behind it.
+# The kernel's address (the device's), and ours, behind it.
 KERNEL = {4: "10.44.0.1", 6: "fd44::1"}
 OURS = {4: "10.44.0.2", 6: "fd44::2"}
 LIMIT = 240.0
-"""Seconds after which a conversation is given up."""
+"""Timeout of a conversation in seconds."""
 # linux/tcp.h, struct tcp_info: offsets and kinds.
 TCP_INFO = {
     "options": (5, "B"), "pmtu": (60, "I"), "rtt_us": (68, "I"), "cwnd": (80, "I"),
@@ -44,10 +44,10 @@ TCP_INFO = {
 
 
 def main() -> int:
-    """Holds the conversation named first with the program named second, in the folder third."""
+    """Runs the conversation in the 1st argument with the program in the 2nd, in folder 3."""
     name, peer, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
     case = next(case for case in [*CASES, *races()] if case.name == name)
-    # Whoever ends this ends our program too.
+    # Terminating this must also stop our program.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))
     tun = lane(case)
     print(json.dumps(hold(case, peer, folder, tun)))
@@ -55,7 +55,7 @@ def main() -> int:
 
 
 def lane(case: Case) -> int:
-    """The device, with the kernel's addresses and settings; its descriptor."""
+    """Creates the device with the kernel's addresses and settings; returns its descriptor."""
     tun = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
     fcntl.ioctl(tun, TUNSETIFF, struct.pack("16sH22x", DEVICE.encode(), IFF_TUN | IFF_NO_PI))
     for name, value in {"tcp_ecn": 0, **case.sysctl}.items():
@@ -63,7 +63,7 @@ def lane(case: Case) -> int:
     # No router solicitations or listener reports on the lane.
     Path("/proc/sys/net/ipv6/conf/all/addr_gen_mode").write_text("1")
     Path(f"/proc/sys/net/ipv6/conf/{DEVICE}/addr_gen_mode").write_text("1")
-    # The queue between kernel and program is to lose nothing: losses are made on purpose.
+    # The queue between kernel and program must not drop packets: losses are made on purpose.
     run("ip", "link", "set", DEVICE, "txqueuelen", "20000")
     run("ip", "addr", "add", f"{KERNEL[4]}/24", "dev", DEVICE)
     run("ip", "-6", "addr", "add", f"{KERNEL[6]}/64", "dev", DEVICE, "nodad")
@@ -72,7 +72,7 @@ def lane(case: Case) -> int:
 
 
 def hold(case: Case, peer: str, folder: Path, tun: int) -> dict:
-    """The conversation, and what came of it."""
+    """Runs the conversation and returns its result."""
     out, back = (random.Random(f"{case.name} {way}").randbytes(length)
                  for way, length in zip(("out", "back"), case.bytes, strict=True))  # fmt: skip
     (folder / "out").write_bytes(out)
@@ -104,14 +104,14 @@ def hold(case: Case, peer: str, folder: Path, tun: int) -> dict:
 
 
 def words(case: Case, peer: str, folder: Path) -> list[str]:
-    """Our program and its arguments."""
+    """The command line of our program."""
     role = "client" if case.opens == "ours" else "server"
     command = [peer, role, "--local", address(OURS[case.version]), "--tcp", case.ours()]
     command += ["--remote", address(KERNEL[case.version])] if role == "client" else []
     command += ["--send", str(folder / "out"), "--receive", str(folder / "back")]
     command += ["--limit", f"{LIMIT:.0f}s", "--seed", str(case.seed)]
     command += ["--pcapng", str(folder / f"{case.name}.pcapng")]
-    # Who only listens closes when the peer has; with both sending whoever is done first.
+    # A pure listener closes after the peer; if both send, the first to finish closes.
     command += ["--closes"] if case.sends != "kernel" else []
     command += ["--mirrored"] if case.mirrored else []
     return [*command, *case.way.words()]
@@ -120,7 +120,7 @@ def words(case: Case, peer: str, folder: Path) -> list[str]:
 def talk(
     case: Case, ear: socket.socket, process: subprocess.Popen[str], back: bytes
 ) -> tuple[dict, bytes]:
-    """The kernel's side of it: what it counted, and what it heard."""
+    """The kernel's side: its counts, and the received data."""
     assert process.stdout
     if case.opens == "ours":
         line, _ = ear.accept()
@@ -151,7 +151,7 @@ def talk(
 
 
 def say(case: Case, line: socket.socket, back: bytes) -> None:
-    """Sends all and closes that direction: at once, or, without anything to send, at the end."""
+    """Sends all data and closes that direction: at once, or, without data, at the end."""
     try:
         if case.sends != "ours":
             line.sendall(back)
@@ -161,7 +161,7 @@ def say(case: Case, line: socket.socket, back: bytes) -> None:
 
 
 def info(line: socket.socket) -> dict:
-    """What the kernel says of the connection."""
+    """The kernel's state of the connection."""
     raw = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 512)
     return {
         name: struct.unpack_from("=" + kind, raw, where)[0]
@@ -171,7 +171,7 @@ def info(line: socket.socket) -> dict:
 
 
 def counters() -> dict:
-    """The namespace's own counters of TCP, those that are not zero; it has seen nothing else."""
+    """The namespace's own non-zero TCP counters; it has had no other traffic."""
     all_of_them: dict[str, int] = {}
     for path in ("/proc/net/snmp", "/proc/net/netstat"):
         rows = [row.split() for row in Path(path).read_text().splitlines()]
@@ -182,7 +182,7 @@ def counters() -> dict:
 
 
 def dropped() -> int:
-    """Packets that the device dropped, of either direction."""
+    """Packets dropped by the device, in either direction."""
     told = subprocess.run(["ip", "-s", "-j", "link", "show", DEVICE], check=True,
                           capture_output=True)  # fmt: skip
     stats = json.loads(told.stdout)[0]["stats64"]
@@ -190,7 +190,7 @@ def dropped() -> int:
 
 
 def address(host: str) -> str:
-    """As our program reads it."""
+    """An address in our program's syntax."""
     return f"[{host}]:{PORT}" if ":" in host else f"{host}:{PORT}"
 
 

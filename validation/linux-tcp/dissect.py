@@ -1,4 +1,4 @@
-"""A captured conversation as tshark reads it: every checksum checked, every item of its experts."""
+"""A captured conversation in tshark: verifies every checksum and collects all expert items."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from matrix import PORT
 FIELDS = ("frame.packet_flags_direction", "tcp.checksum.status", "ip.checksum.status",
           "_ws.expert.group", "tcp.len", "tcp.options.sack.count", "tcp.checksum",
           "tcp.flags", "frame.comment")  # fmt: skip
-# epan/proto.h: what is said of sequence numbers (what is sent again, and the like) is no fault, nor
-# is a comment, which we wrote ourselves.
+# epan/proto.h: notes on sequence numbers (retransmissions and the like) are not faults, nor are
+# comments, which we wrote ourselves.
 GROUPS = {0x01: "Checksum", 0x04: "Request", 0x05: "Undecoded", 0x06: "Reassemble",
           0x07: "Malformed", 0x09: "Protocol", 0x0A: "Security"}  # fmt: skip
 # RFC 9293 §3.1
 FIN, RST = 0x1, 0x4
 # epb_flags
 INBOUND = "0x00000001"
-# The payload is random bytes, which tshark would take for this or that protocol.
+# The payload is random bytes, which tshark might dissect as some protocol.
 PAYLOAD = f"tcp.port=={PORT},data"
 
 
 def read(capture: Path) -> dict:
-    """What tshark says of the capture of our side; of what was received less what was lost."""
+    """Findings of tshark on the capture of our side; of received packets, without lost ones."""
     command = ["tshark", "-r", str(capture), "-d", PAYLOAD, "-Y", "tcp"]
     for name in ("tcp.check_checksum", "ip.check_checksum"):
         command += ["-o", f"{name}:TRUE"]
@@ -42,7 +42,7 @@ def read(capture: Path) -> dict:
             GROUPS.get(int(group) >> 24) for group in groups.split(",") if group
         )
         if inbound and tcp == "0" and checksum == "0xffff":
-            # Linux writes a TCP checksum of 0 as 0xffff, as UDP must: it adds up to the same.
+            # Linux writes a TCP checksum of 0 as 0xffff, as UDP must: both are equivalent.
             all_ones += 1
             said["Checksum"] -= 1
             tcp = "1"

@@ -1,7 +1,7 @@
-"""The conversations held with the kernel, and what each must show.
+"""The conversations with the kernel, and their expected results.
 
-A `Case` says who opens, who sends, with which congestion control, and what the path does to
-packets. `judge` compares what was asked for with what both sides, and tshark, counted.
+A `Case` defines who opens, who sends, the congestion control, and the impairments of the path.
+`judge` compares this with the counts of both sides and tshark.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TIMESTAMPS, SACK, WINDOW_SCALE, ECN, ECN_SEEN = 1, 2, 4, 8, 16
 
 @dataclass(frozen=True)
 class Way:
-    """What our side of the path does to packets, in either direction."""
+    """Impairments by our side of the path, in either direction."""
 
     title: str
     rate: str = "100Mbit/s"
@@ -36,7 +36,7 @@ class Way:
     marked: float = 0.0
 
     def words(self) -> list[str]:
-        """As our program reads it."""
+        """The arguments for our program."""
         words = ["--queue", self.queue, "--delay", self.delay, "--hold", self.hold]
         words += ["--rate", self.rate] if self.rate else []
         for name in ("loss", "held", "copied", "marked"):
@@ -63,18 +63,18 @@ class Case:
     title: str
     way: Way
     sends: str = "both"
-    """Who sends: "ours", "kernel" or "both"."""
+    """The sending side: "ours", "kernel" or "both"."""
     controller: str = "cubic"
     kernel: str = "cubic"
     """The kernel's congestion control."""
     opens: str = "ours"
-    """Who opens: "ours" or "kernel"."""
+    """The opening side: "ours" or "kernel"."""
     version: int = 4
     megabytes: int = 50
     knobs: dict = field(default_factory=dict)
-    """More of our connection's configuration."""
+    """Additional configuration of our connection."""
     sysctl: dict = field(default_factory=dict)
-    """The kernel's settings below net.ipv4."""
+    """The kernel's settings under net.ipv4."""
     slow: bool = False
     """Whether the kernel's program pauses until its buffer is full."""
     seed: int = 1
@@ -82,21 +82,21 @@ class Case:
 
     @property
     def bytes(self) -> tuple[int, int]:
-        """How many we send, and how many the kernel sends."""
+        """Bytes sent by us, and by the kernel."""
         whole = self.megabytes * MEGABYTE
         return (whole if self.sends != "kernel" else 0, whole if self.sends != "ours" else 0)
 
     def ours(self) -> str:
         """Configuration of our end."""
         mss = "1460B" if self.version == 4 else "1440B"
-        # As Linux has it, so that both ends wait alike.
+        # Same as Linux, so that both ends have equal timeouts.
         return json.dumps(
             {"controller": self.controller, "mss": mss, "min_rto": "200ms", **self.knobs}
         )
 
     @property
     def options(self) -> int:
-        """What the kernel should say was agreed on, as bits of tcpi_options; ECN_SEEN apart."""
+        """Expected negotiated options as tcpi_options bits, without ECN_SEEN."""
         sack = self.controller in ("sack", "cubic", "bbr")
         bits = SACK if sack and self.sysctl.get("tcp_sack", 1) else 0
         bits |= TIMESTAMPS if self.knobs.get("timestamps", True) else 0
@@ -105,13 +105,13 @@ class Case:
 
 
 THEIRS = {"sack": "reno", "cubic": "cubic", "bbr": "bbr"}
-"""The kernel's congestion control beside ours; its BBR is version 1."""
+"""The kernel's congestion control paired with ours; its BBR is version 1."""
 WHO = {"ours": "we send", "kernel": "the kernel sends", "both": "both send"}
 SHORT = {"ours": "out", "kernel": "in", "both": "both"}
 
 
 def grid() -> list[Case]:
-    """Who sends × over which path, for three controllers; the opener changes from row to row."""
+    """Sender × path, for three controllers; the opening side alternates between rows."""
     ways = {"delay": DELAY, "narrow": NARROW, "loss": LOSS, "disorder": DISORDER,
             "copies": COPIES, "bad": BAD}  # fmt: skip
     cases = []
@@ -126,7 +126,7 @@ def grid() -> list[Case]:
 
 
 def others() -> list[Case]:
-    """What the grid leaves out: versions, options, other controllers, nothing in between."""
+    """Cases outside the grid: versions, options, other controllers, no impairments."""
     ecn = {"knobs": {"ecn": True}, "sysctl": {"tcp_ecn": 1}}
     return [
         Case("bare-out", "cubic, as fast as it goes, we send", BARE, "ours"),
@@ -156,7 +156,7 @@ def others() -> list[Case]:
     ]  # fmt: skip
 
 
-# Who gets more through the same path with the same chances.
+# Comparisons of goodput over the same path with the same random losses.
 RACES = [
     (name, way, controller, kernel)
     for controller, kernel in THEIRS.items()
@@ -166,7 +166,7 @@ SEEDS = range(11, 16)
 
 
 def races() -> list[Case]:
-    """Each sender alone, once ours and once the kernel's, over the same path and seed."""
+    """Each sender alone, ours and the kernel's, over the same path and seed."""
     return [
         Case(f"race-{name}-{controller}-{seed}-{SHORT[sends]}", WHO[sends], way, sends, controller,
              kernel, megabytes=10, seed=seed, mirrored=sends == "kernel")
@@ -180,7 +180,7 @@ CASES = [*grid(), *others()]
 
 
 def judge(case: Case, result: dict) -> list[str]:
-    """What is not as it should be."""
+    """Deviations from the expected result."""
     wrong: list[str] = []
 
     def must(true: bool, what: str) -> None:
@@ -223,11 +223,11 @@ def judge(case: Case, result: dict) -> list[str]:
     discarded, dubious = (counters.get(f"TCP{name}", 0) for name in
                           ("SACKDiscard", "DSACKIgnoredDubious"))  # fmt: skip
     must(discarded <= dubious, f"the kernel discards {discarded} blocks, {dubious} dubious")
-    # A straggler that comes to an end that has closed is answered by a reset (RFC 9293 §3.10.7.1).
+    # A late packet to a closed endpoint is answered by a reset (RFC 9293 §3.10.7.1).
     must(shark["early_resets"] == 0, "a reset before both have closed")
     agreed = kernel["info"]["options"] & ~ECN_SEEN & 31
     must(agreed == case.options, f"options agreed on: {agreed}, not {case.options}")
-    # Nothing bigger than what was agreed on.
+    # Nothing exceeds the negotiated size.
     options = 12 if case.options & TIMESTAMPS else 0
     full = (1460 if case.version == 4 else 1440) - options
     must(max(sent["longest_payload_bytes"], received["longest_payload_bytes"]) == full,
@@ -246,7 +246,7 @@ def judge(case: Case, result: dict) -> list[str]:
     if case.way.copied and sack and back:
         must(counters.get("TCPDSACKRecv", 0) > 0, "the kernel counts no D-SACK of ours")
     if case.name == "no-timestamps":
-        # How many the kernel names depends on which of our packets the queue lost.
+        # The kernel's number of blocks depends on which of our packets the queue lost.
         must(sent["most_blocks"] == 4, f"most blocks in an option: {sent['most_blocks']}")
     if case.way.marked:
         if out:

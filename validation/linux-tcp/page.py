@@ -1,4 +1,4 @@
-"""The page docs/validation/linux-tcp.md, written from results alone."""
+"""Writes docs/validation/linux-tcp.md from results alone."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def write(path: Path, results: dict) -> None:
 
 
 def overview(found: dict) -> list[str]:
-    """The table of all conversations, and what is wrong with which."""
+    """The table of all conversations, with failures."""
     out = [
         "| conversation | path | opens | from us: Mbit/s | lost | again | blocks back (D)"
         " | from the kernel: Mbit/s | lost | again | blocks back (D) | as it should be |"
@@ -148,7 +148,7 @@ def row(case: Case, result: dict) -> str:
 
 
 def out_cells(case: Case, result: dict) -> list[str]:
-    """What we sent."""
+    """The data we sent."""
     if not case.bytes[0]:
         return [""] * 4
     segments = result["ours"]["segments"]
@@ -158,7 +158,7 @@ def out_cells(case: Case, result: dict) -> list[str]:
 
 
 def back_cells(case: Case, result: dict) -> list[str]:
-    """What the kernel sent."""
+    """The data the kernel sent."""
     if not case.bytes[1]:
         return [""] * 4
     lost = losses(result["ours"]["impairments"]["inbound"])
@@ -168,7 +168,7 @@ def back_cells(case: Case, result: dict) -> list[str]:
 
 
 def losses(mishap: dict) -> str:
-    """By chance, and in the queue."""
+    """Random losses, and those in the queue."""
     over = mishap["overflowed_packets"]
     return f"{mishap['lost_data_packets']}" + (f" + {over}" if over else "")
 
@@ -181,7 +181,7 @@ def blocks(segments: dict) -> str:
 def goodput(case: Case, result: dict) -> tuple[float, float]:
     """Mbit/s of payload, ours and the kernel's.
 
-    From the connection's beginning to the end of the stream, as the receiver sees it.
+    From the start of the connection to the end of the stream, as seen by the receiver.
     """
     events = dict(result["ours"]["record"]["events"])
     seconds = (events["PeerClosed"] - events["Connected"]) / 1e6
@@ -190,7 +190,7 @@ def goodput(case: Case, result: dict) -> tuple[float, float]:
 
 
 def handshakes(found: dict) -> list[str]:
-    """The options of the SYNs, each pair of sets once."""
+    """The options of the SYNs, each distinct pair once."""
     pairs: dict[tuple[str, str], list[str]] = {}
     for name, result in found.items():
         if result.get("ours") and not name.startswith("race-"):
@@ -207,7 +207,7 @@ def handshakes(found: dict) -> list[str]:
 
 
 def race(found: dict) -> list[str]:
-    """Our sender and the kernel's, each alone over the same path with the same chances."""
+    """Our sender and the kernel's, each alone over the same path with the same random losses."""
     out = [BESIDE.format(first=SEEDS[0], last=SEEDS[-1])]
     out += [
         line for name, way, ours, kernel in RACES if (line := lap(found, name, way, ours, kernel))

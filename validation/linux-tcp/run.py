@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Holds every conversation of `matrix.py` with the TCP of this machine's kernel.
+"""Runs every conversation of `matrix.py` with the TCP of this machine's kernel.
 
-Writes results.json.gz beside this file and docs/validation/linux-tcp.md.
+Writes results.json.gz next to this file and docs/validation/linux-tcp.md.
 
     sudo validation/linux-tcp/run.py [--jobs N] [NAME...]   # all conversations, or these only
 
-With names nothing is written but what is printed. Without, it refuses to begin while the working
-tree has changes that are in no commit (--dirty does it all the same, and the page says so), since
-the page names the commit it was made with. Needs root for TUN devices; each conversation has a
-network namespace of its own, which ends with it, so that nothing is left behind.
+With names, only prints. Without, it refuses to start if the working tree has uncommitted changes
+(--dirty overrides this, and the page states it), since the page names the commit. Needs root for
+TUN devices; each conversation has its own network namespace, which ends with it, so nothing
+remains.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ RESULTS = HERE / "results.json.gz"
 PAGE = ROOT / "docs/validation/linux-tcp.md"
 NEEDED = ("unshare", "ip", "tshark")
 PATIENCE = 330
-"""Seconds after which a conversation is ended from outside; it gives up before by itself."""
+"""Seconds after which a conversation is killed; it times out earlier by itself."""
 
 
 def main() -> int:
-    """Holds what was asked for; the exit status is 1 if something was not as it should be."""
+    """Runs the selected conversations; the exit status is 1 if any failed."""
     words = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -72,7 +72,7 @@ def main() -> int:
             if "tshark" in result:
                 result["wrong"] = judge(case, result)
         return write(results)
-    # Whoever ends this run ends its conversations too.
+    # Terminating this run must also stop its conversations.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("run: ended"))
     peer = build()
     chosen = [case for case in [*CASES, *races()] if wanted(case, asked.names)]
@@ -86,7 +86,7 @@ def main() -> int:
 
 
 def write(results: dict) -> int:
-    """The results and the page; the exit status."""
+    """Writes the results and the page; returns the exit status."""
     results["made"]["judged"] = commit()
     save(RESULTS, results)
     page.write(PAGE, results)
@@ -94,19 +94,19 @@ def write(results: dict) -> int:
 
 
 def verdict(found: dict[str, dict]) -> int:
-    """Says how many are as they should be; the exit status is 1 if not all."""
+    """Prints the number of successes; the exit status is 1 if any failed."""
     failed = sum(bool(result["wrong"]) for result in found.values())
     print(f"{len(found) - failed} of {len(found)} as they should be")
     return 1 if failed else 0
 
 
 def wanted(case: Case, names: list[str]) -> bool:
-    """Whether the conversation was asked for."""
+    """Whether the conversation is selected."""
     return not names or any(case.name.startswith(name) for name in names)
 
 
 def uncommitted() -> str:
-    """What the working tree has beyond its commit; what this script itself writes apart."""
+    """Uncommitted changes of the working tree, except this script's own output."""
     written = [f":(exclude){RESULTS.relative_to(ROOT)}", f":(exclude){PAGE.relative_to(ROOT)}"]
     command = ["git", "status", "--porcelain", "--", ".", *written]
     told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
@@ -129,7 +129,7 @@ def build() -> Path:
 
 
 def made(jobs: int) -> dict:
-    """With what, and when."""
+    """Versions and date."""
 
     def line(*command: str) -> str:
         told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
@@ -151,7 +151,7 @@ def made(jobs: int) -> dict:
 
 
 def hold(cases: list[Case], peer: Path, jobs: int, keep: Path | None) -> dict[str, dict]:
-    """Holds the conversations, so many at a time; what came of each, by its name."""
+    """Runs the conversations, `jobs` at a time; returns results by name."""
     running: set[subprocess.Popen[str]] = set()
 
     def attempt(case: Case) -> dict:
@@ -169,14 +169,14 @@ def hold(cases: list[Case], peer: Path, jobs: int, keep: Path | None) -> dict[st
         return {case.name: result for case, result in zip(cases, pool.map(attempt, cases),
                                                           strict=True)}  # fmt: skip
     finally:
-        # On Ctrl-C and the like: no more of them, and an end to those that run.
+        # On Ctrl-C and the like: start no more, and stop the running ones.
         pool.shutdown(wait=False, cancel_futures=True)
         for process in list(running):
             process.terminate()
 
 
 def converse(case: Case, peer: Path, folder: Path, running: set[subprocess.Popen[str]]) -> dict:
-    """One conversation; whatever goes wrong is a result too."""
+    """Runs one conversation; an exception also becomes a result."""
     command = ["unshare", "--net", sys.executable, str(HERE / "conversation.py"), case.name]
     process = subprocess.Popen(
         [*command, str(peer), str(folder)],

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Changes a sample of the lines of `proto` one by one, and sees whether a test notices.
+"""Mutates a sample of the lines of `proto` one by one, and checks whether a test fails.
 
     validation/mutants/run.py [--of 100] [--shard 0]
 
-Needs `cargo-mutants` (`cargo install cargo-mutants`). Every `--of`-th mutant is tried, from number
-`--shard` on, so that the sample is spread over all files; a hundred take about half an hour on two
-cores. Writes docs/validation/mutants.md. An interrupted run is written as far as it got.
+Needs `cargo-mutants` (`cargo install cargo-mutants`). Tries every `--of`-th mutant, from number
+`--shard`, so that the sample covers all files; a hundred take about half an hour on two cores.
+Writes docs/validation/mutants.md. An interrupted run writes its partial results.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def wilson(caught: int, tried: int) -> tuple[float, float]:
 
 
 def output(*words: str) -> str:
-    """What a command prints."""
+    """The output of a command."""
     return subprocess.run(
         words, cwd=ROOT, capture_output=True, text=True, check=True
     ).stdout.strip()

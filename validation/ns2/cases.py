@@ -1,9 +1,9 @@
-"""What is compared with ns-2.35, how well it has to agree, and why no better.
+"""Comparisons with ns-2.35: required agreement, and reasons for remaining differences.
 
-One network for all: an access link of 10 Mbit/s and 1 ms, a core of 2 Mbit/s and 50 ms, an access
-link. The bands were set after a first look, those with ns-2's windows before it. A change must stay
-within, and they are never widened. `tests/test_crosscheck.py` holds the cases without dice and one
-RED to them, `crosscheck.py` runs all and writes the page.
+All use one network: an access link of 10 Mbit/s and 1 ms, a core of 2 Mbit/s and 50 ms, an access
+link. The bands were set after a first look, those with ns-2's windows before it. Changes must stay
+within them, and they are never widened. `tests/test_crosscheck.py` checks the cases without random
+streams and one RED, `crosscheck.py` runs all and writes the page.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MICROSECOND = 1e-6
-"""What ns-2's trace rounds times to."""
+"""Resolution of times in ns-2's trace."""
 
 
 @dataclass(frozen=True)
@@ -22,12 +22,12 @@ class Case:
     Attributes:
         name: for tests and the page.
         scenario: as a dict.
-        band: how far throughput may be off, as a share; 0 for exactly.
+        band: permitted relative error of the throughput; 0 for exact.
         delay_band: the same for the mean delay.
-        why: what is left, and source_map.
-        seeds: how many are run for the page.
-        together: how many packets with data leave the sender at the same instant in both before
-            one does not; None where nothing is claimed.
+        why: the remaining difference and its origin.
+        seeds: number of seeds for the page.
+        together: how many packets with data leave the sender at the same instant in both before one
+            does not; None if nothing is claimed.
     """
 
     name: str
@@ -57,7 +57,7 @@ def network(flows: dict[str, Any], duration: str, **core: Any) -> dict[str, Any]
 
 
 def flow(transport: dict[str, Any], source: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """A flow over it, counted as ns-2 counts, without what ns-2 has not."""
+    """A flow over it, with ns-2's packet lengths and without features that ns-2 lacks."""
     return {
         "from": "caller",
         "to": "callee",
@@ -102,7 +102,7 @@ RED = {
 
 
 def cbr(rate: str, packet: str) -> dict[str, Any]:
-    """Packets by the clock."""
+    """Packets at a constant rate."""
     return {"kind": "cbr", "rate": rate, "packet": packet, "noise": "0s"}
 
 

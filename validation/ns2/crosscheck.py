@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""The same experiments here and in ns-2.35: what agrees, and how well.
+"""The same experiments here and in ns-2.35: quality of agreement.
 
     .venv/bin/python validation/ns2/crosscheck.py [WORD ...]
 
-Needs Debian's `ns2`. Writes docs/validation/ns2.md, if no words choose among the cases; its section
-on long and lossy paths is made of what `sweep.py` stored. A few minutes.
+Needs Debian's `ns2`. Writes docs/validation/ns2.md if no words select cases; its section on long
+and lossy paths is generated from the data stored by `sweep.py`. Takes a few minutes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ PAGE = ROOT / "docs" / "validation" / "ns2.md"
 
 @dataclass(frozen=True)
 class Compared:
-    """What came of a case: throughput and delay of all its flows, packets sent and lost."""
+    """The result of a case: throughput and delay of all its flows, packets sent and lost."""
 
     here: list[float]
     ns2: list[float]
@@ -44,12 +44,12 @@ class Compared:
 
     @property
     def ratio(self) -> float:
-        """Throughput here beside ns-2's."""
+        """Our throughput over ns-2's."""
         return mean(self.here) / mean(self.ns2) - 1
 
     @property
     def delay_ratio(self) -> float:
-        """Mean delay here beside ns-2's."""
+        """Our mean delay over ns-2's."""
         return mean(self.delay_here) / mean(self.delay_ns2) - 1
 
     @property
@@ -64,7 +64,7 @@ class Compared:
 
 
 def compared(case: Case, seeds: int) -> Compared:
-    """Both simulators under so many seeds."""
+    """Both simulators under this many seeds."""
     out = Compared([], [], [], [], (0, 0), (0, 0))
     for seed in range(1, seeds + 1):
         found = crosscheck(read(case.scenario, seed=seed))
@@ -100,7 +100,7 @@ def _more(out: Compared, rows: dict) -> Compared:
 
 
 def within(case: Case, found: Compared) -> bool:
-    """Whether a case agrees as well as it has to."""
+    """Whether a case agrees within its band."""
     if case.band == 0:
         apart = abs(mean(found.delay_here) - mean(found.delay_ns2))
         return found.lost[0] == found.lost[1] and found.ratio == 0 and apart <= 1e-6
@@ -111,7 +111,7 @@ def row(case: Case, found: Compared) -> str:
     """A row of the page.
 
     Raises:
-        AssertionError: another number of packets leave together than the case says.
+        AssertionError: the number of packets that leave together differs from the case's.
     """
     why = case.why
     if case.together is not None:
@@ -139,11 +139,11 @@ def row(case: Case, found: Compared) -> str:
 
 
 ROUNDED = 2e-6
-"""How far a time may be from a time in the trace, s."""
+"""Permitted difference between a time and the trace, s."""
 
 
 def departures(case: Case) -> tuple[list[float], list[float]]:
-    """When packets with data left, here and in ns-2."""
+    """Departure times of packets with data, here and in ns-2."""
     result = talkspurt.run(case.scenario, set={"record.packets": True})
     hops = result.packets().filter(link="near", side="from").sort("number")
     made = script.write(read(case.scenario))
@@ -159,11 +159,11 @@ def departures(case: Case) -> tuple[list[float], list[float]]:
 
 
 SMALL_BYTES = 120
-"""What is longer has data in these cases."""
+"""Longer packets have data in these cases."""
 
 
 def sent(trace: Iterable[str]) -> Iterator[tuple[float, str, int]]:
-    """Times, events and places of the packets with data; of an SCTP packet's chunks, the first."""
+    """Times, events and places of the packets with data; for an SCTP packet, of its first chunk."""
     last = ""
     for line in trace:
         words = line.split()
@@ -174,7 +174,7 @@ def sent(trace: Iterable[str]) -> Iterator[tuple[float, str, int]]:
 
 
 def together(case: Case) -> tuple[int, float]:
-    """How many packets left at the same instant in both before one did not, and until when, s."""
+    """Number of packets with equal departure times before the first difference, and its time, s."""
     ours, theirs = departures(case)
     same = 0
     for here, there in zip(ours, theirs, strict=False):
@@ -276,7 +276,7 @@ INSIDE = (
     ("CCID 3, bulk, 1 % lost", "loss event rate", "loss_event_rate", 1, "s_p_"),
     ("CCID 3, bulk, 1 % lost", "round-trip time, s", "srtt", 1, "s_rtt_"),
 )
-"""Cases, what is looked at, our gauge and its scale, ns-2's variable."""
+"""Cases, the quantity, our gauge and its scale, ns-2's variable."""
 LOOK = """\
 proc look {} {
     global ns a
@@ -288,7 +288,7 @@ $ns run"""
 
 
 def inside(name: str, words: str, gauge: str, scale: float, variable: str) -> str:
-    """A row of what senders hold of the path, from 10 s to 3000 s."""
+    """A row on the senders' path estimates, from 10 s to 3000 s."""
     case = next(case for case in CASES if case.name == name)
     scenario = {**case.scenario, "duration": "3000s"}
     question = read(scenario)

@@ -1,4 +1,4 @@
-"""The section of docs/validation/ns2.md on long and lossy paths, made of `sweep.json`."""
+"""The section of docs/validation/ns2.md on long and lossy paths, generated from `sweep.json`."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ Cell = dict[str, Any]
 
 
 def ratio(cell: Cell, name: str = "flow") -> float | None:
-    """Mean throughput here beside ns-2's, over the seeds that can be compared."""
+    """Our mean throughput over ns-2's, over the comparable seeds."""
     sides = cell[name]
     return mean(sides["here"]) / mean(sides["ns2"]) if sides["here"] else None
 
 
 def shown(cell: Cell) -> str:
-    """A cell of the table: the ratio, those of single seeds, and how many were refused."""
+    """A cell of the table: the ratio, those of single seeds, and the number rejected."""
     found = ratio(cell)
     if found is None:
         return f"not comparable ({len(cell['refused'])} refused)"
@@ -43,20 +43,20 @@ def shown(cell: Cell) -> str:
 
 
 def least(value: float) -> str:
-    """Two digits after the point where they mean something."""
+    """Two decimals where they are significant."""
     if value == float("inf"):
         return "∞"
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
 def spread(cell: Cell) -> float:
-    """The largest throughput of ns-2's own seeds beside the smallest that is not zero."""
+    """The maximum throughput of ns-2's own seeds over the smallest non-zero one."""
     values = [value for value in cell["flow"]["ns2"] if value]
     return max(values) / min(values) if values else 1.0
 
 
 def percent(value: float) -> str:
-    """With a decimal where it matters."""
+    """With a decimal if significant."""
     return f"{value:.1%}" if value < 0.1 else f"{value:.0%}"
 
 
@@ -70,7 +70,7 @@ class Sweep:
         self.cells: list[Cell] = stored["cells"]
 
     def of(self, table: str, **keys: Any) -> list[Cell]:
-        """The cells of a table that have these values."""
+        """The cells of a table with these values."""
         return [
             cell
             for cell in self.cells
@@ -78,12 +78,12 @@ class Sweep:
         ]
 
     def worst(self, name: str, loss: float, **keys: Any) -> float:
-        """How far a transport is off at most, over the round-trip times."""
+        """Maximum deviation of a transport, over the round-trip times."""
         ratios = [ratio(cell) for cell in self.of("grid", name=name, loss=loss, **keys)]
         return max(abs(found - 1) for found in ratios if found is not None)
 
     def spread(self, loss: float) -> float:
-        """How far ns-2's own seeds are apart at most; without UDP, whose source never waits."""
+        """Maximum spread of ns-2's own seeds; without UDP, whose source never waits."""
         return max(spread(c) for c in self.of("grid", loss=loss) if c["name"] != "UDP")
 
 
@@ -99,7 +99,7 @@ def grid(sweep: Sweep) -> str:
 
 
 def largest(sweep: Sweep) -> str:
-    """How far each transport is off at most."""
+    """The maximum deviation of each transport."""
     head = " | ".join(f"{loss:.0%} lost" if loss else "queue only" for loss in LOSSES)
     rows = [f"| largest deviation from ns-2 | {head} |", "|---|" + "---:|" * len(LOSSES)]
     for name in TRANSPORTS:
@@ -111,7 +111,7 @@ def largest(sweep: Sweep) -> str:
 
 
 def refused(sweep: Sweep) -> str:
-    """What cannot be compared, with the reason."""
+    """Cases that cannot be compared, with the reason."""
     reasons: dict[str, list[str]] = {}
     grid: dict[tuple[str, str], list[str]] = {}
     for cell in sweep.of("grid"):
@@ -167,14 +167,14 @@ def beside(sweep: Sweep) -> str:
 
 
 def apart(sweep: Sweep, seconds: int) -> list[float]:
-    """How far the shares are off, by so many seconds, the largest first."""
+    """The deviations of the shares at this duration in seconds, the largest first."""
     cells = sweep.of("beside", duration=seconds)
     values = [abs((ratio(c, name) or 0) - 1) for c in cells for name in ("ccid3", "tfrc")]
     return sorted(values, reverse=True)
 
 
 def check_readme(sweep: Sweep) -> None:
-    """Asserts that the README says the same."""
+    """Asserts that the README states the same."""
     worst = [100 * sweep.worst(name, 0.1) for name in TRANSPORTS if name != "UDP"]
     cells = [c for name in (*WINDOWED, "sack") for c in sweep.of("grid", name=name, loss=0.0)]
     most = max(ratio(cell) or 0.0 for cell in cells if cell["rtt_ms"] == 600)
@@ -195,7 +195,7 @@ def section() -> str:
 
 
 def text(sweep: Sweep) -> str:
-    """What holds and what does not."""
+    """The findings."""
     bulk = [name for name in TRANSPORTS if name != "UDP"]
     rfc = [*WINDOWED, "sack"]
     rules = [f"{name}, ns-2's windows" for name in WINDOWED]

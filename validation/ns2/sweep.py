@@ -3,9 +3,9 @@
 
     .venv/bin/python validation/ns2/sweep.py [--page]
 
-Needs Debian's `ns2` and takes about five minutes. It writes `sweep.json` beside itself and the
-section of docs/validation/ns2.md that is made of it; with `--page` only the section. Every sentence
-of the section that names a limit is asserted on the stored results.
+Needs Debian's `ns2` and takes about five minutes. It writes `sweep.json` next to itself and the
+section of docs/validation/ns2.md generated from it; with `--page` only the section. Every sentence
+of the section with a limit is asserted on the stored results.
 """
 
 from __future__ import annotations
@@ -78,18 +78,18 @@ def path(
 
 
 def seconds(name: str, rtt_ms: int, loss: float) -> int:
-    """How long a cell runs: longer where 100 s hold few losses."""
+    """Duration of a cell: longer if 100 s contain few losses."""
     return 400 if name != "UDP" and rtt_ms >= 300 and loss in (0.01, 0.1) else 100
 
 
 def alone(name: str, transport: dict[str, Any]) -> dict[str, Any]:
-    """One flow: as much as the transport sends, or half the rate of the core over UDP."""
+    """One flow at the transport's full rate, or at half the core's rate over UDP."""
     source = cbr("1Mbit/s", "1000B") if name == "UDP" else BULK
     return {"flow": flow(transport, source)}
 
 
 def measured(scenario: dict[str, Any], seeds: int) -> Cell:
-    """Throughput of every flow here and in ns-2 under each seed, and what cannot be compared."""
+    """Throughput of every flow here and in ns-2 under each seed, and incomparable runs."""
     from talkspurt import RunError
     from talkspurt.ns2.crosscheck import crosscheck
     from talkspurt.scenario import read
@@ -177,12 +177,12 @@ def measure() -> Iterator[Cell]:
 
 
 def words(*command: str) -> str:
-    """What a command prints."""
+    """The output of a command."""
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def main() -> None:
-    """Measures, unless only the section is wanted, and writes the section."""
+    """Measures, unless only the section is requested, and writes the section."""
     if sys.argv[1:] != ["--page"]:
         cells = []
         for cell in measure():

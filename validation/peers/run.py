@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""The same bottlenecks in ns-2, ns-3 and here: do as many packets get through, and whose?
+"""The same bottlenecks in ns-2, ns-3 and here: compares throughput and shares.
 
     .venv/bin/python validation/peers/run.py [--seconds 100]
 
-Fifty bulk TCPs in all three, by the scripts of `make bench-peers`; TCP beside TFRC (`shares.py`) in
+Fifty bulk TCPs in all three, with the scripts of `make bench-peers`; TCP and TFRC (`shares.py`) in
 ns-2 and here. Needs Debian's `ns2`, `ns3` and `libns3-dev`, and a C++ compiler. Writes
-docs/validation/peers.md, and ends with status 1 if a comparison is out of its band. Ten minutes or
-so, nearly all of them ns-3's.
+docs/validation/peers.md, and exits with status 1 if a comparison is out of its band. Takes about
+ten minutes, mostly in ns-3.
 """
 
 import argparse
@@ -29,18 +29,18 @@ from benches.peers import programs  # noqa: E402
 PAGE = ROOT / "docs" / "validation" / "peers.md"
 FLOWS = 50
 SERVICE = 8.32e-5
-"""Seconds that 1040 bytes take at 100 Mbit/s: the noise that undoes the phase effects."""
+"""Service time of 1040 bytes at 100 Mbit/s: noise of this size breaks the phase effects."""
 CASES = [(250, 0.0), (250, SERVICE), (60, SERVICE)]
-"""Places in the queue, noise of the senders."""
+"""Queue limit in packets, noise of the senders."""
 BAND = 0.03
-"""How far the packets of a case with noise may be from a peer's."""
+"""Maximum relative difference of a noisy case's packets from a peer's."""
 LOSS_BAND = 1.5
-"""And by what factor the share that was dropped may differ."""
+"""Maximum factor between loss ratios."""
 SEEDS = 5
 
 
 def said(*command: str | Path) -> str:
-    """What a command prints."""
+    """The output of a command."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))}\n{done.stderr}")
@@ -48,7 +48,7 @@ def said(*command: str | Path) -> str:
 
 
 def peer(*command: str | Path) -> tuple[float, float]:
-    """Packets that a peer's bottleneck sent, and the share of those offered that it dropped."""
+    """Packets sent by a peer's bottleneck, and its loss ratio."""
     counts = json.loads(said(*command))
     packets, drops = counts["core_packets"], counts["drops"]
     return packets, drops / (packets + drops)
@@ -94,7 +94,7 @@ Rows = list[tuple[int, float, list[tuple[float, float]]]]
 
 
 def out_of_band(rows: Rows) -> list[str]:
-    """What differs by more than it may. Without noise there is no band: see the page."""
+    """Differences beyond the band. Without noise there is no band: see the page."""
     wrong = []
     for places, noise, (here, *others) in rows:
         for name, other in zip(("ns-2", "ns-3"), others, strict=True):

@@ -1,7 +1,7 @@
-"""TCP and TFRC at one bottleneck, in ns-2 and here: who gets how much of it?
+"""TCP and TFRC at one bottleneck, in ns-2 and here: comparison of their shares.
 
-Part of ``run.py``, which writes the page: 32 SACK TCPs and 32 bare TFRCs over 15 Mbit/s, once under
-RED and once under DropTail. Here the profile ``ns2``, its lengths of packets and its RED.
+Part of ``run.py``, which writes the page: 32 SACK TCPs and 32 bare TFRCs over 15 Mbit/s, once with
+RED and once with DropTail. Here with the profile ``ns2``, its packet lengths and its RED.
 """
 
 import json
@@ -19,11 +19,11 @@ FLOWS = 32
 SECONDS = 200
 SEEDS = 5
 BAND = 0.10
-"""How far a share may be from ns-2's."""
+"""Permitted difference of a share from ns-2's."""
 SERVICE = 5.55e-4
-"""Seconds that 1040 bytes take at 15 Mbit/s."""
+"""Service time of 1040 bytes at 15 Mbit/s, in seconds."""
 NOISES = {0.0: "no noise", SERVICE: "noise of 0.555 ms"}
-"""How late senders are at most, here and there: not at all, or by a service time."""
+"""Maximum random delay of senders, here and there: none, or a service time."""
 QUEUES = {
     "RED": '{ kind = "red", packets = 200, min_threshold = 20, max_threshold = 80, weight = 0.002, '
     'max_p = 0.1, gentle = true, mean_packet = "1000B", ns2 = true }',
@@ -31,7 +31,7 @@ QUEUES = {
 }
 
 Shares = tuple[float, float, float]
-"""Packets of TCP and of TFRC that arrived, and packets that the bottleneck dropped."""
+"""Packets of TCP and of TFRC received, and packets dropped by the bottleneck."""
 
 
 def scenario(queue: str, late: float) -> str:
@@ -68,7 +68,7 @@ def scenario(queue: str, late: float) -> str:
 
 
 def ours(queue: str, noise: float, seed: int) -> Shares:
-    """What arrives here."""
+    """Packets received here."""
     result = talkspurt.run(scenario(QUEUES[queue], noise), seed=seed)
     received = result.flows["received_packets"].to_list()
     core = result.links.filter(result.links["name"] == "core").row(0, named=True)
@@ -82,7 +82,7 @@ def mean_of(run: Callable[[int], Shares]) -> Shares:
 
 
 def compared(said: Callable[..., str]) -> tuple[str, list[str]]:
-    """The table of the page, and what is out of its band; ``said`` runs a command."""
+    """The table of the page, and differences beyond the band; ``said`` runs a command."""
     rows, wrong = [], []
     for queue, noise in product(QUEUES, NOISES):
 

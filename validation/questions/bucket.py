@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes docs/questions/bucket.md: how deep a bucket, how slow a step up, and is TFRC-TB worth it?
+"""Writes docs/questions/bucket.md: bucket depth, speed of stepping up, and the value of TFRC-TB.
 
 .venv/bin/python validation/questions/bucket.py
 
-Four studies, 2872 runs: ten minutes or so on two cores.
+Four studies, 2872 runs: about ten minutes on two cores.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 FROM_S, TO_S, BIN_S = 20.0, 120.0, 0.2
 TFRC_HEADER_BYTES = 16
-"""TFRC's own header, which is on the wire and not in that account."""
+"""TFRC's own header, which is on the wire but not in that count."""
 
 
 def variation(values: Sequence[float], bins: int) -> float:
-    """Standard deviation over mean of what was sent in so many bins."""
+    """Standard deviation over mean of the data sent, in groups of ``bins`` bins."""
     whole = len(values) // bins * bins
     sums = np.asarray(values[:whole]).reshape(-1, bins).sum(axis=1)
     return float(sums.std() / sums.mean()) if sums.mean() else math.nan
@@ -42,7 +42,7 @@ def jain(values: Sequence[float]) -> float:
 
 
 def measure(result: Result) -> list[dict[str, Any]]:
-    """One row a run: how smooth, how fair, and what the callers say."""
+    """One row per run: smoothness, fairness, and the calls' scores."""
     flows = result.flows
     calls = flows.filter(group="call")
     uploads = flows.filter(group="upload")
@@ -82,10 +82,10 @@ def measure(result: Result) -> list[dict[str, Any]]:
 
 
 def opinions(calls: pl.DataFrame) -> dict[str, Any]:
-    """Mean and tenth percentile of the calls' MOS; none where a codec heard has no score."""
+    """Mean and tenth percentile of the calls' MOS; none if a codec in use has no score."""
     said = []
     for mos, missed in calls.select("mos", "loss_ratio").iter_rows():
-        # Of a call of which nothing was heard there is no codec to score.
+        # A completely lost call has no codec to score.
         said.append(1.0 if mos is None and missed == 1 else mos)
     if None in said:
         return {"mos": None, "mos_p10": None, "mos_least": None}
@@ -97,9 +97,9 @@ def opinions(calls: pl.DataFrame) -> dict[str, Any]:
 
 
 def inside(result: Result, calls: pl.DataFrame) -> dict[str, Any]:
-    """What X and X_calc were, and how far what TFRC-TB sent was ever above the integral of X.
+    """X and X_calc, and the maximum excess of TFRC-TB's sent data over the integral of X.
 
-    The last in packets of G.711; `of_x` is the share of that integral that was sent.
+    The excess is in packets of G.711; `of_x` is the sent share of that integral.
     """
     gauges = result.table("gauges")
     if not gauges.height or not (calls["transport"] == "tfrc-tb").all():
@@ -127,7 +127,7 @@ def inside(result: Result, calls: pl.DataFrame) -> dict[str, Any]:
 
 
 def main() -> None:
-    """Run the four studies, hold every sentence against them, write the page."""
+    """Run the four studies, check every sentence against them, write the page."""
     begin("bucket", __doc__ or "")
     names = ("bucket", "bucket-tokens", "bucket-transports", "bucket-packets")
     page = Page("bucket", "TFRC-TB: the bucket, the steps, the callers", QUESTION)

@@ -1,4 +1,4 @@
-"""The first part of bucket.py's page: the answer, and what must be true for it."""
+"""The first part of bucket.py's page: the answer, with the conditions it asserts."""
 
 from __future__ import annotations
 

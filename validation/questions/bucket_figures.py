@@ -42,13 +42,13 @@ def spaced(label: str) -> str:
 
 
 def words(setting: tuple[str, str]) -> str:
-    """A setting in words."""
+    """A setting as text."""
     return f"{spaced(setting[0].replace('1500kbit', '1.5Mbit'))}, {spaced(setting[1])}"
 
 
 @dataclass(frozen=True)
 class Map:
-    """A measure over depth and step: its title, its column, how it is written, and the ladder."""
+    """A measure over depth and step: its title, its column, its format, and the ladder."""
 
     title: str
     column: str

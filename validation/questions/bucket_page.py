@@ -1,4 +1,4 @@
-"""The page of bucket.py: its tables, and sentences with what must be true for them."""
+"""The page of bucket.py: its tables, and sentences with the conditions they assert."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ taken first."""
 
 
 def depth_and_step(page: Page, bucket: Asked) -> None:
-    """What the two knobs do."""
+    """The effect of both parameters."""
     page.heading("Depth and step")
     depths, step_ups = (bucket.study.axis(name).labels for name in ("depth", "step up"))
     page.text(
@@ -230,7 +230,7 @@ def trap(page: Page, bucket: Asked, transports: Asked) -> None:
 
 
 def smoothness(page: Page, bucket: Asked, transports: Asked) -> None:
-    """Against time scale, beside the others."""
+    """Against time scale, compared with others."""
     page.heading("Smoothness against time scale")
     chosen = [SETTINGS[3], SETTINGS[4]]
     rows = at(transports.rows, codecs=G711)
@@ -277,7 +277,7 @@ def smoothness(page: Page, bucket: Asked, transports: Asked) -> None:
 
 
 def callers(page: Page, transports: Asked) -> None:
-    """What the callers say."""
+    """The calls' scores."""
     page.heading("Beside TFRC, CCID 4 and UDP")
     rows = at(transports.rows, codecs=G711)
     labels = transports.study.axis("transport").labels
@@ -449,7 +449,7 @@ def never_more(page: Page, transports: Asked) -> None:
 
 
 def write(page: Page, bucket: Asked, more: Asked, transports: Asked, packets: Asked) -> None:
-    """The page, from the answer to the ground it stands on."""
+    """The page, from the answer to its basis."""
     answer(page, bucket, transports)
     depth_and_step(page, bucket)
     tokens(page, more)

@@ -9,12 +9,12 @@ import polars as pl
 from common import Interval, paired
 
 DEPTH, STEP = "8kB", "2s"
-"""What the page recommends, and what `bucket-transports` has."""
+"""The page's recommendation, used in `bucket-transports`."""
 SETTINGS = [
     (rate, delay) for rate in ("3Mbit/s", "1500kbit/s", "1Mbit/s") for delay in ("20ms", "100ms")
 ]
 PAYS = SETTINGS[:3]
-"""Where a fair rate pays for G.711 most of the time."""
+"""Settings where a fair rate suffices for G.711 most of the time."""
 LADDERS = {
     "five": (
         ("G.711", 200, 20),
@@ -34,7 +34,7 @@ CCID4, CCID4_TB, UDP = "DCCP CCID 4", "DCCP CCID 4 with bucket", "UDP"
 
 
 def at(rows: pl.DataFrame, **setting: str) -> pl.DataFrame:
-    """The rows of a setting; `_` in a name of an axis stands for a space."""
+    """The rows of a setting; `_` in an axis name stands for a space."""
     for name, label in setting.items():
         rows = rows.filter(pl.col(name.replace("_", " ")) == label)
     return rows
@@ -46,27 +46,27 @@ def of(rows: pl.DataFrame, setting: tuple[str, str]) -> pl.DataFrame:
 
 
 def together(rows: pl.DataFrame, value: str, *keys: str) -> pl.DataFrame:
-    """Means over all that varies but `keys`, for each replicate."""
+    """Means over all axes except `keys`, for each replicate."""
     return rows.group_by(*keys, "replicate", maintain_order=True).agg(pl.col(value).mean())
 
 
 def over(rows: pl.DataFrame, value: str) -> Interval:
-    """Mean and interval over the seeds, settings put together."""
+    """Mean and interval over the seeds, with settings pooled."""
     return Interval.of(together(rows, value)[value].to_list())
 
 
 def beside(rows: pl.DataFrame, axis: str, baseline: str, label: str, value: str) -> Interval:
-    """Difference from a baseline along an axis, settings put together, seed by seed."""
+    """Difference from a baseline along an axis, with settings pooled, seed by seed."""
     return paired(together(rows, value, axis), axis, baseline, value)[label]
 
 
 def turned(one: Interval) -> Interval:
-    """A difference taken the other way round."""
+    """The negated difference."""
     return Interval(-one.mean, -one.high, -one.low, one.count)
 
 
 def rates(ladder: str) -> list[float]:
-    """What each codec needs with its headers, in kbit/s."""
+    """Rates of all codecs including headers, in kbit/s."""
     return [8 * size / time for _, size, time in LADDERS[ladder]]
 
 
@@ -95,11 +95,11 @@ def signed(value: float) -> str:
 
 
 def spread(found: Sequence[Interval]) -> str:
-    """From the least mean to the greatest."""
+    """From the minimum to the maximum mean."""
     means = sorted(one.mean for one in found)
     return f"{means[0]:.2f} to {means[-1]:.2f}"
 
 
 def number(found: Sequence[Interval]) -> str:
-    """How many, in words."""
+    """The count, in words."""
     return ("none", "one", "two", "three", "four", "five", "six")[len(found)]

@@ -1,8 +1,8 @@
-"""What the pages of questions share: a study and its runs, statistics, and a page that asserts.
+"""Shared code of the question pages: a study and its runs, statistics, and an asserting page.
 
-A page is written only if every sentence about what came out held when it was said: `Page.claim`
-takes the sentence and what must be true for it, and ends the script where it is not. Numbers get
-into sentences and tables from the runs alone.
+A page is written only if every sentence on results is true: `Page.claim` takes the sentence and its
+conditions, and aborts the script if one fails. Numbers in sentences and tables come only from the
+runs.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ Row = dict[str, Any]
 
 
 class UntrueError(AssertionError):
-    """A sentence of a page that the runs do not bear out."""
+    """A sentence of a page that the runs contradict."""
 
 
 # Runs.
@@ -51,12 +51,12 @@ class UntrueError(AssertionError):
 
 @dataclass(frozen=True)
 class Asked:
-    """A study that was run.
+    """A study with its runs.
 
     Attributes:
-        name: of its file in `scenarios/questions`, without ending.
-        study: all runs, of whose tables only `HELD` are kept.
-        rows: what was measured of each run: the axes, `replicate`, `seed`, and the script's own.
+        name: file name in `scenarios/questions`, without extension.
+        study: all runs, with only the `HELD` tables.
+        rows: measurements of each run: the axes, `replicate`, `seed`, and the script's own.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Asked:
 def ask(name: str, measure: Callable[[Result], Iterable[Row]] = lambda _: ()) -> Asked:
     """Run a study of `scenarios/questions`, on all cores.
 
-    `measure` sees each run while all its tables are there, and tells rows of what it wants kept.
+    `measure` gets each run while all its tables are available, and returns rows to keep.
     """
     question = read(SCENARIOS / f"{name}.toml")
     rows: dict[int, list[Row]] = {}
@@ -76,7 +76,7 @@ def ask(name: str, measure: Callable[[Result], Iterable[Row]] = lambda _: ()) ->
         given = {**result.settings, "replicate": result.replicate, "seed": result.seed}
         rows[i] = [{**given, **row} for row in measure(result)]
         held = {table: result.table(table) for table in HELD}
-        # Whatever else reads from the run would keep all of it in memory.
+        # Any other reference to the run would keep all of it in memory.
         return replace(result, _read_table=held.get, _read_audio=_silent, _tables={})
 
     with Bar(question.plan.title) as bar:
@@ -87,7 +87,7 @@ def ask(name: str, measure: Callable[[Result], Iterable[Row]] = lambda _: ()) ->
 
 
 def _silent(_: str) -> None:
-    """Nothing is to be heard of runs whose tables are kept alone."""
+    """Runs whose tables alone are kept have no audio."""
 
 
 # Statistics.
@@ -95,7 +95,7 @@ def _silent(_: str) -> None:
 
 @dataclass(frozen=True)
 class Interval:
-    """A mean of replications, or of paired differences, with its interval of confidence."""
+    """A mean of replications, or of paired differences, with its confidence interval."""
 
     mean: float
     low: float
@@ -116,11 +116,11 @@ class Interval:
 
     @property
     def differs(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Whether the interval excludes zero."""
         return self.low > 0 or self.high < 0
 
     def show(self, digits: int = 2, scale: float = 1.0, *, sign: bool = False) -> str:
-        """As in `0.31 [0.12, 0.50]`, with a sign where it is a difference; 0 where all are."""
+        """Format as `0.31 [0.12, 0.50]`, with a sign for a difference; 0 if all are zero."""
         if self.low == self.high == 0:
             return "0"
         form = f"{'+' if sign else ''}.{digits}f"
@@ -164,10 +164,10 @@ def _by_replicate(rows: pl.DataFrame, value: str) -> dict[int, float]:
 
 
 class Page:
-    """A page of `docs/questions`, with its figures beside it."""
+    """A page of `docs/questions`, with its figures next to it."""
 
     def __init__(self, name: str, title: str, question: str) -> None:
-        """`question` is what the page answers, in a sentence or two."""
+        """`question` is the page's question, in a sentence or two."""
         self.name = name
         self.file = PAGES / f"{name}.md"
         self._head = [f"# {title}", "", self._written(), "", *_flow(question)]
@@ -185,24 +185,24 @@ class Page:
         self._body += ["", f"## {words}"]
 
     def text(self, words: str) -> None:
-        """What was done and what words mean: nothing that the runs could contradict."""
+        """Method and definitions: nothing that the runs could contradict."""
         self._body += ["", *_flow(words)]
 
     def code(self, *lines: str) -> None:
-        """Lines that stay as they are."""
+        """Verbatim lines."""
         self._body += ["", "```text", *lines, "```"]
 
     def claim(self, words: str, *holds: bool) -> None:
-        """A paragraph about what came out, and what must be true for it.
+        """A paragraph on results, with the conditions that must hold.
 
         Raises:
-            UntrueError: where something is not; the page is not written then.
+            UntrueError: if a condition fails; then no page is written.
         """
         self._hold(words, holds)
         self._body += ["", *_flow(words)]
 
     def claims_list(self, *claims: tuple[str, bool]) -> None:
-        """Claims as a list, each with what must be true for it."""
+        """Claims as a list, each with its condition."""
         self._body.append("")
         for words, held in claims:
             self._hold(words, (held,))
@@ -218,14 +218,14 @@ class Page:
     def table(
         self, header: Sequence[str], rows: Iterable[Sequence[object]], *, words: bool = False
     ) -> None:
-        """A table; all columns but the first to the right, unless they hold words."""
+        """A table; all columns except the first are right-aligned, unless they contain text."""
         rule = ["---", *["---" if words else "---:"] * (len(header) - 1)]
         cells = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
         lines = ["| " + " | ".join(row) + " |" for row in ([*header], rule, *cells)]
         self._body += ["", *lines]
 
     def figure(self, name: str, figure: Figure, alt: str) -> None:
-        """A figure, as PNG beside the page."""
+        """A figure, as PNG next to the page."""
         file = PAGES / f"{self.name}-{name}.png"
         self._figures[file] = png(figure)
         self._body += ["", f"![{alt}]({file.name})"]
@@ -240,7 +240,7 @@ class Page:
         print(f"wrote {self.file.relative_to(ROOT)} ({self.claims} things held)")
 
     def _made(self, asked: Iterable[Asked]) -> list[str]:
-        """With what, and when."""
+        """Versions and date."""
         modified = (
             " **and changes that are in no commit** (`--dirty`)"
             if uncommitted(PAGES / f"{self.name}*")
@@ -266,7 +266,7 @@ class Page:
 
 
 def _flow(words: str, bullet: str = "") -> list[str]:
-    """A paragraph in lines, however it was broken; no-break spaces stay."""
+    """A paragraph rewrapped to lines; no-break spaces stay."""
     return textwrap.wrap(
         re.sub(r"[ \n]+", " ", words).strip(" "),
         100,
@@ -278,7 +278,7 @@ def _flow(words: str, bullet: str = "") -> list[str]:
 
 
 def begin(name: str, words: str) -> None:
-    """Read the command line; refuse to begin where the page could not name a commit."""
+    """Read the command line; refuse to start if the page could not name a commit."""
     ask_for = argparse.ArgumentParser(description=words.split("\n\n")[0])
     ask_for.add_argument("--dirty", action="store_true", help="write with an unclean tree")
     asked = ask_for.parse_args()

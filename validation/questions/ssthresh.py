@@ -4,8 +4,8 @@
     .venv/bin/python validation/questions/ssthresh.py [--dirty]
 
 Runs the three studies scenarios/questions/ssthresh*.toml and writes docs/questions/ssthresh.md with
-its figures; two or three minutes on two cores. What the page says is asserted: where something is
-not so, the script ends and no page is written.
+its figures; two or three minutes on two cores. The page's statements are asserted: if one is false,
+the script aborts and no page is written.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ RULES: Mapping[str, tuple[str, Callable[[float], float]]] = {
     KEEPS: ("2.5\u00a0N", lambda n: 2.5 * n),
     DROPS: ("N\u00a0+\u00a05", lambda n: n + 5),
 }
-"""What is proposed for each kind of sender, rounded up to whole packets."""
+"""The proposal for each kind of sender, rounded up to whole packets."""
 ENOUGH = {"200 ms": "20", "600 ms": "40"}
-"""In the study beside others: the least threshold tried above N + 5."""
+"""In the study with other traffic: the minimum threshold tried above N + 5."""
 
 
 def settled(arrived: Sequence[int], packets_per_s: float) -> float | None:
-    """From when on every bin but the run's last stays within 10 % of the codec's rate, in seconds.
+    """When all later bins but the last are within 10 % of the codec's rate, in seconds.
 
-    None where it never does for two seconds at least.
+    None if it never holds for at least two seconds.
     """
     full = packets_per_s * BIN_S
     astray = [i for i, n in enumerate(arrived[:-1]) if abs(n - full) > BAND * full]
@@ -48,9 +48,9 @@ def settled(arrived: Sequence[int], packets_per_s: float) -> float | None:
 
 
 def measure(result: Result, *, begin_s: float, until_s: float = math.inf) -> Iterator[Row]:
-    """The call's time to settle after its first word, and every flow's measures."""
+    """The call's settling time after its first word, and every flow's measures."""
     bins = result.series("call").sort("time_s")
-    # Bins are named by their ends.
+    # Bins are identified by their ends.
     bins = bins.filter(pl.col("time_s").is_between(begin_s + 1e-9, until_s + 1e-9))
     codec = PACKETS[result.settings.get("codec", SHOWN)]
     row: Row = {"settled": settled(bins["received_packets"].to_list(), codec)}
@@ -61,7 +61,7 @@ def measure(result: Result, *, begin_s: float, until_s: float = math.inf) -> Ite
 
 
 def rule(sender: str, n: float) -> int:
-    """The threshold proposed, in whole packets."""
+    """The proposed threshold, in whole packets."""
     return math.ceil(RULES[sender][1](n) - 1e-9)
 
 
@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def answer(page: Page, laws: Sequence[Law]) -> None:
-    """What is proposed, and that it holds."""
+    """The proposal, and its verification."""
     keeps, drops = laws
     paths = len(keeps.times)
     page.heading("The answer")
@@ -179,18 +179,18 @@ def _minus(words: str) -> str:
 
 
 def _nothing_below(laws: Sequence[Law], n: float) -> bool:
-    """Whether every threshold tried suffices wherever at most so many packets are in flight."""
+    """Whether every threshold tried suffices where at most ``n`` packets are in flight."""
     return not any(one.path.in_flight <= n for law in laws for one in law.informative)
 
 
 def _half(one: Law) -> float:
-    """What half of the proposed threshold costs at most, where that settled at all."""
+    """The maximum cost of half of the proposed threshold, where that settled at all."""
     costs = [one.cost(p, rule(one.sender, p.in_flight) / 2) for p in one.times]
     return max(cost for cost in costs if math.isfinite(cost))
 
 
 def theory(page: Page, laws: Sequence[Law]) -> None:
-    """The closed forms, and how well they do."""
+    """The closed forms, and their accuracy."""
     page.heading("Why: a closed form")
     page.text(
         """Slow start begins with w₀ packets and multiplies the window by g in a round trip: 4
@@ -260,7 +260,7 @@ def theory(page: Page, laws: Sequence[Law]) -> None:
 
 
 def opinion(page: Page, keeps: Law, drops: Law) -> None:
-    """What it is worth to the ear."""
+    """The effect on listening quality."""
     page.heading("What the listener hears")
     page.text(
         f"""MOS of the first 20 s of speech with a playout buffer of 150 ms; the sender drops
@@ -340,7 +340,7 @@ def _mean(one: Law, path: Path) -> float:
 
 
 def others(page: Page, rows: pl.DataFrame) -> None:
-    """What a wide threshold costs others."""
+    """The cost of a large threshold to others."""
     page.heading("What goes wrong if it is too large")
     enough = ", ".join(f"{s} packets at {trip}" for trip, s in ENOUGH.items())
     page.text(
@@ -452,7 +452,7 @@ def _bold(cell: Interval, digits: int, scale: float) -> str:
 
 
 def _lost(rows: pl.DataFrame, line: str, trip: str, s: str) -> int:
-    """Packets lost by both calls where there is no upload, all seeds and senders."""
+    """Packets lost by both calls without an upload, all seeds and senders."""
     part = rows.filter(pl.col("round trip") == trip, line=line, beside="a call", ssthresh=s)
     return int(part["call.lost_packets"].sum() + part["bystander.lost_packets"].sum())
 

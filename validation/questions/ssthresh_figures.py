@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 CCID2 = transport_style("dccp-ccid2")
 SHADES = {0.2: "#54bd98", 0.4: CCID2.colour, 0.6: "#004d38"}
-"""Round trips in CCID 2's colour, the longer the darker."""
+"""Round trips in CCID 2's colour, longer ones darker."""
 
 
 def settling(laws: Sequence[Law], packets_per_s: float) -> Figure:
@@ -66,7 +66,7 @@ def _settling_line(ax: Axes, one: Law, path: Path, colour: str) -> None:
 def needed(
     laws: Sequence[Law], rules: Mapping[str, tuple[str, Callable[[float], float]]]
 ) -> Figure:
-    """The least threshold that suffices against N, and the rule."""
+    """The minimum sufficient threshold against N, and the rule."""
     from matplotlib.figure import Figure
 
     with styled(math=True):

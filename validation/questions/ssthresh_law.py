@@ -1,8 +1,8 @@
-"""How long CCID 2 takes to carry a call, in closed form, and the least threshold that suffices.
+"""CCID 2's time to reach a call's rate, in closed form, and the minimum sufficient threshold.
 
-N = packets a second × round trip: what is in flight when the call has its rate. Slow start begins
-at w0 packets and multiplies the window by g in a round trip up to the threshold s; beyond, it grows
-by one.
+N = packets per second × round trip: the packets in flight at the call's full rate. Slow start
+begins at w0 packets and multiplies the window by g per round trip up to the threshold s; beyond,
+the window grows by one.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ PROFILES = {"rfc": "RFC 4341's slow start", "ns2": "ns-2's slow start"}
 PACKETS = {"G.711, 10 ms": 100.0, "G.711, 20 ms": 50.0, "G.723.1, 30 ms": 100 / 3}
 """Packets a second of each codec."""
 NONE = 65535
-"""The threshold that is none: no window here comes near it."""
+"""No threshold: no window here comes near it."""
 BIN_S = 0.5
-"""Width of the bins in which the call must keep its rate, and so what a time is known to."""
+"""Width of the bins in which the call must keep its rate, and thus the time resolution."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ Form = Callable[[Path, float], float]
 
 
 def keeps_all_s(path: Path, s: float) -> float:
-    """Seconds until a call is in time whose sender keeps all that was said since its Request.
+    """Time in seconds to catch up, for a sender that keeps all speech since its Request.
 
-    Packets leave from one round trip on and arrive half of one later. After k round trips of slow
-    start N (k + 1) packets were said and (s - w0) / (g - 1) were sent; the rest, B, goes at s,
-    s + 1, s + 2 … a round trip while N more come.
+    Packets leave from one round trip on and arrive half a round trip later. After k round trips of
+    slow start N (k + 1) packets were generated and (s - w0) / (g - 1) were sent; the rest, B, is
+    sent at s, s + 1, s + 2 … per round trip while N more arrive.
     """
     n, (w0, g) = path.in_flight, SLOW_START[path.profile]
     alone = _slow_start_alone(n, w0, g)
@@ -73,9 +73,9 @@ def _slow_start_alone(n: float, w0: float, g: float) -> float:
 
 
 def drops_stale_s(path: Path, s: float) -> float:
-    """The same from the first word on, for a sender that is connected and keeps no backlog.
+    """The same from the first word, for a connected sender that keeps no backlog.
 
-    The window must be N + 2 wide: an acknowledgement speaks for two packets, and a packet late.
+    The window must be N + 2 wide: an acknowledgement covers two packets, and arrives a packet late.
     """
     (w0, g), need = SLOW_START[path.profile], path.in_flight + 2
     s = max(s, w0)
@@ -86,7 +86,7 @@ def drops_stale_s(path: Path, s: float) -> float:
 
 @dataclass(frozen=True)
 class Least:
-    """The least threshold that suffices, and the next smaller one tried, which does not."""
+    """The minimum sufficient threshold, and the next smaller one tried, which is insufficient."""
 
     path: Path
     below: int
@@ -94,7 +94,7 @@ class Least:
 
 
 def least(path: Path, times: Mapping[int, float]) -> Least:
-    """From which threshold on none costs more than a bin beyond the time without one."""
+    """The smallest threshold from which all cost at most a bin more than no threshold."""
     tried = sorted(times)
     late = [i for i, s in enumerate(tried) if times[s] > times[NONE] + BIN_S + 1e-9]
     first = max(late, default=-1) + 1
@@ -103,23 +103,23 @@ def least(path: Path, times: Mapping[int, float]) -> Least:
 
 @dataclass(frozen=True)
 class Law:
-    """What one kind of sender needs: measured, and as the closed form has it."""
+    """Requirements of one kind of sender: measured, and by the closed form."""
 
     sender: str
     rows: pl.DataFrame
     times: Mapping[Path, Mapping[int, float]]
-    """Mean time to settle by threshold, infinite where it never did."""
+    """Mean settling time by threshold, infinite if it never settled."""
     form: Form
     measured: list[Least]
     predicted: list[Least]
 
     @property
     def informative(self) -> list[Least]:
-        """Paths on which the least of all thresholds tried does not suffice."""
+        """Paths on which the smallest threshold tried is insufficient."""
         return [one for one in self.measured if one.below]
 
     def errors(self) -> list[tuple[float, float, bool]]:
-        """Of all that settled: the time, how far the form is from it, and whether s < N."""
+        """For all that settled: the time, the error of the closed form, and whether s < N."""
         return [
             (measured, self.form(path, s) - measured, s < path.in_flight)
             for path, times in self.times.items()
@@ -128,7 +128,7 @@ class Law:
         ]
 
     def steps(self) -> list[int]:
-        """How many thresholds tried lie from the measured least to the predicted one."""
+        """Number of thresholds tried between the measured and the predicted minimum."""
         found = []
         for measured, predicted in zip(self.measured, self.predicted, strict=True):
             tried = sorted(self.times[measured.path])
@@ -140,13 +140,13 @@ class Law:
         return min(t for t in self.times[path] if t >= s)
 
     def cost(self, path: Path, s: float) -> float:
-        """Seconds that the next threshold tried at or above `s` costs beyond none at all."""
+        """Extra seconds of the next threshold tried at or above `s`, compared with none."""
         times = self.times[path]
         return times[self.tried(path, s)] - times[NONE]
 
 
 def law(sender: str, asked: Asked, form: Form) -> Law:
-    """Everything about one kind of sender."""
+    """All results for one kind of sender."""
     rows = asked.rows.with_columns(pl.col("ssthresh").cast(pl.Int64))
     times: dict[Path, dict[int, float]] = {}
     means = rows.group_by("round trip", "codec", "profile", "ssthresh", maintain_order=True).agg(
@@ -172,7 +172,7 @@ class Line:
 
 
 def line(found: Sequence[Least]) -> Line:
-    """Least squares through what lies between the last that fails and the first that suffices."""
+    """Least squares through the midpoints of the last failing and the first sufficient value."""
     n = np.array([one.path.in_flight for one in found])
     s = np.array([(one.below + one.least) / 2 for one in found])
     slope, offset = np.polyfit(n, s, 1)

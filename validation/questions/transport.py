@@ -4,8 +4,8 @@
     .venv/bin/python validation/questions/transport.py [--dirty]
 
 Runs the three studies scenarios/questions/transport-*.toml and writes docs/questions/transport.md
-with its figures; two minutes on two cores. What the page says is asserted: where something is not
-so, the script ends and no page is written.
+with its figures; two minutes on two cores. The page's statements are asserted: if one is false, the
+script aborts and no page is written.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
 
 BEGIN_S, STOP_S = 10.0, 20.0
-"""The window's begin, and when all of the data has been handed over."""
+"""The window's start, and when all of the data has been handed over."""
 MANY = 3.1
 """MOS at R = 60, below which G.107 Annex B has nearly all users dissatisfied."""
 WHOLE = ("TCP", "SCTP")
-"""Those that deliver all of the data."""
+"""Transports that deliver all data."""
 SLOW = ("CCID 2", "CCID 3", "TFRC")
 ORDERED = ("TCP", "TCP long", "SCTP")
 
@@ -38,18 +38,18 @@ Of = Callable[["Result", Mapping[str, Any]], Row]
 
 
 def voice(_: Result, flow: Mapping[str, Any]) -> Row:
-    """What a caller says."""
+    """The call's score."""
     return {"score": flow["mos"]}
 
 
 def video(_: Result, flow: Mapping[str, Any]) -> Row:
-    """Percent of the frames that were whole in time."""
+    """Percentage of frames that were complete in time."""
     whole = flow["video_frames_complete"] - flow["video_frames_late"]
     return {"score": 100 * whole / flow["video_frames"]}
 
 
 def data(result: Result, flow: Mapping[str, Any]) -> Row:
-    """Percent that arrived, and how long after the last was handed over the last arrived."""
+    """Percentage delivered, and the time from the last hand-over to the last arrival."""
     series = result.series("main")
     arrived = series.filter(pl.col("goodput_bps") > 0)["time_s"].to_list()
     delivered = flow["goodput_bps"] * (result.duration_s - BEGIN_S) / 8
@@ -58,7 +58,7 @@ def data(result: Result, flow: Mapping[str, Any]) -> Row:
 
 
 def measure(result: Result, *, of: Of) -> Iterator[Row]:
-    """One run: its score, its packets, what it left others, and whether it should have stopped."""
+    """One run: its score, packets, effect on others, and whether it should have stopped."""
     flow, upload = (
         result.flows.row(by_predicate=pl.col("name") == name, named=True)
         for name in ("main", "upload")
@@ -106,7 +106,7 @@ def main() -> None:
 
 
 def show(kind: Kind, cell: Cell) -> str:
-    """A cell of a table: bold where as good as the best, in brackets where nothing was shown."""
+    """A cell of a table: bold if as good as the best, in brackets if inconclusive."""
     text = f"{cell.score.mean:.{kind.digits}f}"
     return f"**{text}**" if cell.good else f"({text})" if cell.word == "open" else text
 
@@ -204,7 +204,7 @@ def _named(kind: Kind, cells: Mapping[str, Cell]) -> str:
     return f"none; {words}" if kind.name == "voice" and score.high < MANY else words
 
 
-# What came out.
+# Results.
 
 
 def say_voice(page: Page, kind: Kind) -> None:
@@ -353,7 +353,7 @@ def say_video(page: Page, kind: Kind) -> None:
 
 
 def _second(kind: Kind, conditions: list[Condition]) -> float:
-    """How far behind UDP the best is that is neither UDP nor CCID 4."""
+    """How far the best transport except UDP and CCID 4 is behind UDP."""
     return min(
         kind.gap(condition, "UDP", name).mean
         for condition in conditions
@@ -363,7 +363,7 @@ def _second(kind: Kind, conditions: list[Condition]) -> float:
 
 
 def _others_near(cells: Mapping[str, Cell]) -> str:
-    """Who is not the best and less than 5 behind with all of its interval."""
+    """Transports other than the best whose whole interval is less than 5 behind."""
     return ", ".join(
         name
         for name, cell in cells.items()
@@ -438,7 +438,7 @@ def _conditions(some: list[Condition]) -> str:
 
 
 def others(page: Page, kinds: list[Kind]) -> None:
-    """What the upload gets."""
+    """The upload's share."""
     page.heading("What it costs the upload")
     page.text(
         f"""Goodput of the upload in kbit/s, mean; bold where it is more than beside UDP, in
@@ -497,7 +497,7 @@ def _gain(base: float, away: Interval | None, there: bool) -> str:
 
 
 def sound(page: Page, kinds: list[Kind]) -> None:
-    """That sizes are equal, wiring is sound, and the intervals are not an accident."""
+    """Checks equal sizes, correct wiring, and robust intervals."""
     page.heading("Equal packets, sound wiring, intervals")
     page.text(
         """Bytes of the source in a packet with data, and in brackets those of the IP packet, on
@@ -542,7 +542,7 @@ def sound(page: Page, kinds: list[Kind]) -> None:
 
 
 def _bootstrapped(kinds: list[Kind]) -> tuple[int, int]:
-    """How many verdicts the bootstrap shares, of how many."""
+    """The number of verdicts that the bootstrap confirms, and of all."""
     pairs = [
         (cell.word, kind.cells(condition, "bootstrap")[name].word)
         for kind in kinds

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 STYLES = {"CCID 2": "dccp-ccid2", "CCID 3": "dccp-ccid3", "CCID 4": "dccp-ccid4"}
 """Labels whose transport has another name in the table of styles."""
 HOLLOW = ("TCP long", "SCTP partial")
-"""Those that share colour and marker with a relative."""
+"""Transports that share colour and marker with a related one."""
 
 
 def scores(kind: Kind, *columns: tuple[str, str, Sequence[str]]) -> Figure:

@@ -1,4 +1,4 @@
-"""Who is as good as the best in one condition, who is worse, and of whom nothing was shown."""
+"""Verdicts in one condition: as good as the best, worse, or inconclusive."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Cell:
 
     Attributes:
         score: its mean and interval.
-        difference: paired, from the best; None of the best itself.
-        word: `as good` where the interval of the difference lies within the margin, else `worse`
-            where it leaves out 0, else `open`.
+        difference: paired, from the best; None for the best itself.
+        word: `as good` if the interval of the difference lies within the margin, else `worse` if it
+            excludes 0, else `open`.
     """
 
     score: Interval
@@ -38,16 +38,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of traffic and what came of it.
+    """One kind of traffic and its results.
 
     Attributes:
-        name: of the traffic.
-        unit: of its score, as it follows a number.
-        sign: 1 where more is better, −1 where less is.
-        margin: the difference that nobody would mind.
-        digits: shown after the point.
+        name: the kind of traffic.
+        unit: of its score, as written after a number.
+        sign: 1 if more is better, −1 if less is.
+        margin: the largest irrelevant difference.
+        digits: decimals shown.
         asked: the study.
-        among: transports that are judged; absent means all.
+        among: transports to judge; default: all.
     """
 
     name: str
@@ -60,7 +60,7 @@ class Kind:
 
     @property
     def rows(self) -> pl.DataFrame:
-        """A row for each run."""
+        """A row per run."""
         return self.asked.rows
 
     @property
@@ -78,7 +78,7 @@ class Kind:
         return self.rows.filter(**where)
 
     def cells(self, condition: Condition, kind: str = "student") -> dict[str, Cell]:
-        """Every transport judged in a condition; the interval is Student's or the bootstrap's."""
+        """All judged transports in a condition; the interval is Student's or the bootstrap's."""
         rows = self.part(condition)
         names = self.among or self.transports
         rows = rows.filter(pl.col("transport").is_in(names))
@@ -100,11 +100,11 @@ class Kind:
         return "worse" if difference.differs else "open"
 
     def all(self) -> Mapping[Condition, Mapping[str, Cell]]:
-        """Every condition and transport."""
+        """All conditions and transports."""
         return {condition: self.cells(condition) for condition in self.conditions()}
 
     def gap(self, condition: Condition, one: str, other: str) -> Interval:
-        """How much better one transport is than another, paired."""
+        """The paired difference between two transports, positive if the first is better."""
         rows = self.part(condition).filter(pl.col("transport").is_in([one, other]))
         found = paired(rows, "transport", other, "score", CONFIDENCE)[one]
         low, high = sorted((self.sign * found.low, self.sign * found.high))
@@ -112,7 +112,7 @@ class Kind:
 
 
 def words_of(condition: Condition) -> str:
-    """A condition for people."""
+    """A condition as text."""
     line, delay, beside = condition
     return f"{line}, {delay}, {beside}"
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes docs/questions/wifi.md: what ECN does for CCID 3 before a queue of a thousand packets.
+"""Writes docs/questions/wifi.md: the effect of ECN on CCID 3 at a queue of a thousand packets.
 
 .venv/bin/python validation/questions/wifi.py
 
-Four studies, 900 runs: five minutes or so on two cores.
+Four studies, 900 runs: about five minutes on two cores.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from talkspurt.result import Result
 
 TRACES: Traces = {}
-"""Filled while a study runs."""
+"""Filled during a study."""
 
 
 def held(frame: pl.DataFrame, low: float, high: float) -> pl.DataFrame:
-    """What a gauge stood at, and for how long, within a window: it holds until its next line."""
+    """A gauge's values and their durations within a window: each holds until the next."""
     inside = frame.filter(pl.col("time_s") < high).with_columns(pl.col("time_s").clip(low))
     ends = inside["time_s"].shift(-1).fill_null(high)
     return inside.select("value", (ends - inside["time_s"]).alias("for_s")).filter(
@@ -37,7 +37,7 @@ def mean(frame: pl.DataFrame) -> float:
 
 
 def quantile(frame: pl.DataFrame, share: float) -> float:
-    """Below which the gauge stood for this share of the time."""
+    """The value that the gauge stayed below for this share of the time."""
     rising = frame.sort("value").with_columns(pl.col("for_s").cum_sum().alias("until"))
     return float(rising.filter(pl.col("until") >= share * rising["until"][-1])["value"][0])
 
@@ -50,12 +50,12 @@ def variation(frame: pl.DataFrame) -> float:
 
 
 def first(frame: pl.DataFrame, since: float) -> float | None:
-    """When it was first so, counted from when the connection stood."""
+    """The first such time, counted from the connection's establishment."""
     return float(frame["time_s"][0]) - since if frame.height else None
 
 
 def measure(result: Result) -> list[dict[str, object]]:
-    """One row a run: the transfer, the queue before the radio, and the call if there is one."""
+    """One row per run: the transfer, the queue before the radio, and the call if there is one."""
     until = result.duration_s
     opened = result.events("transfer").filter(event="connected", side="from")["time_s"][0]
     rtt, rate = result.gauges("transfer", "srtt"), result.gauges("transfer", "rate")
@@ -102,13 +102,13 @@ def measure(result: Result) -> list[dict[str, object]]:
 
 
 def heard_call(result: Result) -> list[dict[str, object]]:
-    """What the listener of a call says."""
+    """The listener's score of a call."""
     call = result.flows.filter(name="call").row(0, named=True)
     return [{name: call[name] for name in ("mos", "loss_ratio", "mouth_to_ear_p50_s")}]
 
 
 def main() -> None:
-    """Run the four studies, hold every sentence against them, write the page."""
+    """Run the four studies, check every sentence against them, write the page."""
     begin("wifi", __doc__ or "")
     wire = ask("wifi", measure)
     traces = dict(TRACES)

@@ -1,4 +1,4 @@
-"""The page of wifi.py: its tables, its figures, and sentences with what must be true for them."""
+"""The page of wifi.py: its tables, its figures, and sentences with the conditions they assert."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STEADY_S = 30.0
-"""From when on the start is over, and what is steady is measured."""
+"""End of the start phase; steady values are measured from here."""
 P_FLOOR = 1e-4
 """The smallest loss event rate of Linux's table (`rate.p_floor`)."""
 RATE_BPS = 7.15e6
@@ -30,7 +30,7 @@ QUEUES = {
     "PIE": (ORANGE, (2, 2)),
     "FQ-CoDel": (PURPLE, (8, 2, 2, 2)),
 }
-"""How each queue is drawn."""
+"""The style of each queue."""
 AT_200 = ("step at 200", "RED from 200")
 TODAY = ("CoDel", "PIE", "FQ-CoDel")
 Traces = dict[tuple[str, ...], pl.DataFrame]
@@ -48,7 +48,7 @@ def over(rows: pl.DataFrame, value: str) -> Interval:
 
 
 def every(rows: pl.DataFrame, value: str, *, of: Sequence[str], most: float) -> bool:
-    """Whether it is no more than this in every run behind these queues."""
+    """Whether it is at most this in every run with these queues."""
     return bool((rows.filter(pl.col("queue").is_in(of))[value] <= most).all())
 
 
@@ -60,11 +60,11 @@ COLUMNS = (
     ("goodput / (Mbit/s)", "goodput", 1e-6, 2),
     ("variation of X", "x_variation", 1.0, 3),
 )
-"""What the tables show: heading, measure, scale, digits."""
+"""Columns of the tables: heading, measure, scale, digits."""
 
 
 def means(page: Page, rows: pl.DataFrame) -> None:
-    """A table of means with intervals, a line for each queue."""
+    """A table of means with intervals, a row per queue."""
     lines = []
     for queue in QUEUES:
         mine = some(rows, queue=queue)
@@ -108,7 +108,7 @@ def differences(page: Page, rows: pl.DataFrame) -> None:
 
 
 def signals(page: Page, rows: pl.DataFrame) -> dict[str, dict[str, Interval]]:
-    """A table of what marks change where the same queue would drop, seed by seed."""
+    """A table of the effect of marks instead of drops by the same queue, seed by seed."""
     found: dict[str, dict[str, Interval]] = {}
     for queue in QUEUES:
         mine = some(rows, queue=queue)
@@ -124,14 +124,14 @@ def signals(page: Page, rows: pl.DataFrame) -> dict[str, dict[str, Interval]]:
 
 
 def rtt_figure(traces: Traces) -> Figure:
-    """Round-trip time in the first twenty seconds and over the whole run, Linux's ends."""
+    """Round-trip time in the first twenty seconds and over the whole run, Linux's endpoints."""
     from matplotlib.figure import Figure
 
     with styled(math=True):
         figure = Figure(figsize=(8.4, 3.1))
         left, right = figure.subplots(1, 2, sharey=True)
         for queue, (colour, dashes) in QUEUES.items():
-            if queue in ("PIE", "FQ-CoDel"):  # both too near CoDel to be told from it
+            if queue in ("PIE", "FQ-CoDel"):  # indistinguishable from CoDel
                 continue
             for ax in (left, right):
                 line(ax, traces[queue, "marks", "linux"], colour, dashes, queue)
@@ -155,14 +155,14 @@ def rtt_figure(traces: Traces) -> Figure:
 
 
 def line(ax: Axes, trace: pl.DataFrame, colour: str, dashes: tuple[float, ...], label: str) -> None:
-    """A gauge in milliseconds, thinned: a page needs no more than a few thousand points."""
+    """A gauge in milliseconds, thinned: a page needs at most a few thousand points."""
     thin = trace.gather_every(max(1, trace.height // 4000))
     style = {"dashes": dashes} if dashes else {"linestyle": "-"}
     ax.plot(thin["time_s"], thin["value"] * 1e3, color=colour, label=label, linewidth=1.2, **style)
 
 
 def long_figure(traces: Traces) -> Figure:
-    """Round-trip time over sixteen minutes, by whose ends they are."""
+    """Round-trip time over sixteen minutes, by implementation of the endpoints."""
     from matplotlib.figure import Figure
 
     with styled(math=True):
@@ -195,7 +195,7 @@ def milliseconds(label: str) -> float:
 
 
 def mos_figure(rows: pl.DataFrame, buffers: Sequence[str]) -> Figure:
-    """MOS over the listener's buffer, a line for each queue."""
+    """MOS against the listener's buffer, a line per queue."""
     from matplotlib.figure import Figure
 
     with styled(math=True):
@@ -220,7 +220,7 @@ def mos_figure(rows: pl.DataFrame, buffers: Sequence[str]) -> Figure:
 
 
 def best_buffers(rows: pl.DataFrame, buffers: Sequence[str]) -> dict[str, str]:
-    """The buffer at which the calls behind each queue score best on average."""
+    """The buffer with the best mean score of calls for each queue."""
     return {
         queue: max(buffers, key=lambda b: over(some(rows, queue=queue, buffer=b), "mos").mean)
         for queue in QUEUES
@@ -306,13 +306,13 @@ def answer(page: Page, wire: Asked, long: Asked, call: Asked) -> None:
 
 
 def against_fifo(rows: pl.DataFrame, best: dict[str, str], queue: str) -> Interval:
-    """MOS beyond the FIFO's, each at the buffer that suits it, seed by seed."""
+    """MOS relative to the FIFO's, each with its best buffer, seed by seed."""
     both = pl.concat([some(rows, queue=q, buffer=best[q]) for q in ("FIFO", queue)])
     return paired(both, "queue", "FIFO", "mos")[queue]
 
 
 def start(page: Page, wire: Asked, traces: Traces) -> None:
-    """Hearing sooner."""
+    """Earlier signals."""
     page.heading("Hearing sooner")
     page.text(
         "*heard after* is the time from the connection's opening to the sender's first loss "
@@ -351,12 +351,12 @@ def start(page: Page, wire: Asked, traces: Traces) -> None:
 
 
 def turned(one: Interval) -> Interval:
-    """A difference taken the other way round."""
+    """The negated difference."""
     return Interval(-one.mean, -one.high, -one.low, one.count)
 
 
 def rest(page: Page, long: Asked, traces: Traces) -> None:
-    """Where the queue comes to rest."""
+    """The steady state of the queue."""
     page.heading("At rest")
     rows = long.rows
     lines = []
@@ -410,7 +410,7 @@ def rest(page: Page, long: Asked, traces: Traces) -> None:
 
 
 def or_drops(page: Page, wire: Asked) -> None:
-    """What is the queue's doing, and what the mark's."""
+    """The separate effects of the queue and of marks."""
     page.heading("Marks or drops")
     page.text(
         "How much of this is the mark, and how much the queue that speaks early? The same "
@@ -447,7 +447,7 @@ def or_drops(page: Page, wire: Asked) -> None:
 
 
 def price(page: Page, wire: Asked, long: Asked) -> None:
-    """What short queues cost the transfer."""
+    """The cost of short queues to the transfer."""
     page.heading("What a short queue costs the transfer")
     marks = some(wire.rows, signal="marks", ends="linux")
     swing = {q: over(some(marks, queue=q), "x_variation") for q in QUEUES}
@@ -516,7 +516,7 @@ def air(page: Page, cell: Asked, wire: Asked) -> None:
 
 
 def caller(page: Page, call: Asked) -> None:
-    """What a caller beside it says."""
+    """The score of a concurrent call."""
     page.heading("The caller beside it")
     buffers = call.study.axis("buffer").labels
     page.figure("mos", mos_figure(call.rows, buffers), "MOS over the listener's buffer")
@@ -560,7 +560,7 @@ def write(
     traces: Traces,
     long_traces: Traces,
 ) -> None:
-    """The page, from the answer to the ground it stands on."""
+    """The page, from the answer to its basis."""
     answer(page, wire, long, call)
     start(page, wire, traces)
     rest(page, long, long_traces)

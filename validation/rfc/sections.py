@@ -2,9 +2,9 @@
 
 Usage: ``python -m validation.rfc.sections FOLDER > tests/rfc_sections.txt``
 
-FOLDER holds RFC texts as published (``rfcNNNN.txt``) and, under ``drafts/``, kramdown sources of
-drafts. One line of the index is a document and its section numbers. The index holds numbers only,
-no text of the documents.
+FOLDER contains RFC texts as published (``rfcNNNN.txt``) and, under ``drafts/``, kramdown sources of
+drafts. Each line of the index is a document and its section numbers. The index contains only
+numbers, no text of the documents.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ import re
 import sys
 from pathlib import Path
 
-# Kramdown sources and the names under which they are cited. The source of RFC 9438 is that of its
-# last draft.
+# Kramdown sources and the names under which they are cited. RFC 9438's source is its last draft.
 DRAFTS = {
     "draft-ietf-ccwg-bbr.md": "draft-ietf-ccwg-bbr",
     "draft-ietf-ccwg-rfc8298bis-screamv2.md": "draft-ietf-ccwg-rfc8298bis-screamv2",
@@ -32,8 +31,8 @@ LETTERED = re.compile(r"^\s{0,6}([A-Z](?:\.\d+)+)\.?\s+\S")
 def sections(text: str) -> list[str]:
     """Section numbers of an RFC's text.
 
-    A heading begins at the left margin, where nothing else that is numbered stands. RFC 1122
-    indents its subsections: there an indented heading needs a number of two parts or more.
+    A heading starts at the left margin, where no other numbered text is. RFC 1122 indents its
+    subsections: there an indented heading needs a number with at least two parts.
     """
     lines = [line.rstrip() for line in text.replace("\f", "\n").splitlines()]
     patterns = [NUMBERED, APPENDIX, LETTERED]

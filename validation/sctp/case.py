@@ -1,7 +1,7 @@
-"""A conversation over SCTP with somebody else's stack, and what it must show.
+"""An SCTP conversation with another stack, and its expected results.
 
-A `Case` says who opens, what each side sends and how, who closes, and what the line does to
-packets. `judge` compares that with what both sides counted and what tshark read.
+A `Case` defines who opens, what each side sends and how, who closes, and the impairments of the
+line. `judge` compares this with the counts of both sides and of tshark.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class Case:
     name: str
     title: str
     opens: str = "ours"
-    """Who opens: "ours" or "theirs"."""
+    """The opening side: "ours" or "theirs"."""
     closes: str = "ours"
     ours: int = 400
     """Messages we send; `theirs`: those of the other side."""
@@ -40,25 +40,25 @@ class Case:
     hold_ms: int = 25
     seed: int = 1
     mirror: bool = False
-    """The dice of the directions change places."""
+    """The random streams of both directions are swapped."""
     version: int = 4
     limit_s: int = 60
     quiet_s: int = 5
-    """Silence after which a side takes the other to be done: longer than repeated timeouts last."""
+    """Silence after which a side considers the other done: longer than repeated timeouts."""
     knobs: dict = field(default_factory=dict)
-    """More of our association's configuration."""
+    """Additional configuration of our association."""
     words: str = ""
-    """More words for their program."""
+    """Additional arguments for their program."""
     ours_more: tuple[str, ...] = ()
-    """More words for ours."""
+    """Additional arguments for ours."""
 
     @property
     def partial(self) -> bool:
-        """Whether messages may be given up."""
+        """Whether messages may be abandoned."""
         return self.lifetime_ms is not None or self.max_retransmissions is not None
 
     def our_words(self) -> list[str]:
-        """Words of our program, role, addresses and capture apart."""
+        """Arguments of our program, except role, addresses and capture."""
         knobs: dict = {"ordered": self.ordered, **self.knobs}
         if self.lifetime_ms is not None:
             knobs["lifetime"] = f"{self.lifetime_ms}ms"
@@ -79,7 +79,7 @@ class Case:
         return out + list(self.ours_more)
 
     def their_words(self) -> list[str]:
-        """Words of their program, role, addresses and ports apart."""
+        """Arguments of their program, except role, addresses and ports."""
         out = ["-n", self.theirs, "-m", self.ours, "-l", self.bytes, "-g", self.interval_ms * 1000]
         out += ["-s", self.streams, "-q", self.quiet_s * 1000, "-d", self.limit_s * 1000]
         out += [] if self.ordered else ["-u"]
@@ -91,12 +91,12 @@ class Case:
 
 
 def last(said: list[dict], event: str) -> dict:
-    """The last event of this name, or nothing."""
+    """The last event of this name, or an empty one."""
     return next((one for one in reversed(said) if one.get("event") == event), {})
 
 
 def judge(case: Case, ours: list[dict], theirs: list[dict], read: dict) -> list[str]:
-    """What is not as it should be."""
+    """Deviations from the expected result."""
     wrong: list[str] = []
 
     def must(holds: object, words: str) -> None:
@@ -124,7 +124,7 @@ def judge(case: Case, ours: list[dict], theirs: list[dict], read: dict) -> list[
         must(receiver["foreign_packets"] == 0, f"{whose}: bytes that nobody sent")
         mishap = mine["impairments"][way]
         if case.partial:
-            # No more may be given up than was lost or late, or outlived a silence of T3-rtx.
+            # Only messages that were lost, late, or waited for a T3-rtx timeout may be abandoned.
             least = sent - mishap["lost_data_packets"] - mishap["held_packets"]
             if case.lifetime_ms is not None:
                 least -= receiver["longest_silence_us"] // (1000 * case.interval_ms)

@@ -1,4 +1,4 @@
-"""What tshark makes of a capture of our side, with its check of the CRC-32c on."""
+"""A capture of our side in tshark, with its CRC-32c check enabled."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 FIELDS = ("sctp.checksum.status", "_ws.expert.group", "_ws.expert.message", "frame.protocols")
-# Groups of expert items that are faults of a packet: Checksum, Protocol, Malformed.
+# Groups of expert items that indicate faulty packets: Checksum, Protocol, Malformed.
 FAULTS = {0x01000000: "Checksum", 0x09000000: "Protocol", 0x07000000: "Malformed"}
 
 
 def read(capture: Path, udp_port: int | None = None) -> dict:
-    """Counts packets, checksums that are not good, and faults."""
+    """Counts packets, wrong checksums, and faults."""
     command = ["tshark", "-r", str(capture), "-o", "sctp.checksum:CRC 32c"]
     command += ["-d", f"udp.port=={udp_port},sctp"] if udp_port else []
     command += ["-T", "fields", *(part for name in FIELDS for part in ("-e", name))]

@@ -6,7 +6,7 @@ from case import Case, chunks, last
 
 
 def overview(cases: list[Case], results: list[dict]) -> list[str]:
-    """The table of all conversations, and what is wrong with which."""
+    """The table of all conversations, with failures."""
     out = ["| conversation | path | messages from us: sent, received | from them"
            " | lost on purpose | chunks sent again by us | as it should be |"]  # fmt: skip
     out += ["|---|---|---|---|---:|---:|---|"]
@@ -38,7 +38,7 @@ def row(case: Case, result: dict) -> str:
 
 
 def path(case: Case) -> str:
-    """What our side does to packets of either direction."""
+    """Impairments by our side in either direction."""
     parts = [f"{case.delay_ms} ms"] if case.delay_ms else []
     parts += [f"{case.loss:.0%} lost"] if case.loss else []
     parts += [f"{case.held:.0%} {case.hold_ms} ms late"] if case.held else []
@@ -46,7 +46,7 @@ def path(case: Case) -> str:
 
 
 def race(cases: list[Case], results: list[dict], them: str) -> list[str]:
-    """The table of those conversations in which one side sends and the other hears."""
+    """The table of one-way conversations."""
     out = ["| who sends | seed | data lost on purpose | retransmissions seen | time (s) | Mbit/s"
            " | longest silence (s) |"]  # fmt: skip
     out += ["|---|---:|---:|---:|---:|---:|---:|"]
@@ -73,7 +73,7 @@ def race(cases: list[Case], results: list[dict], them: str) -> list[str]:
 
 
 def again(case: Case, mine: dict, way: str) -> int:
-    """DATA chunks beyond the first of each TSN; of those that we received, lost ones included."""
+    """DATA chunks beyond the first of each TSN; for received ones, including lost ones."""
     if way == "sent":
         return mine["packets"]["sent"]["again"]
     arrived = chunks(mine, "received")["DATA"]

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Holds conversations over SCTP inside UDP (RFC 6951) with usrsctp, on the loopback interface.
+"""Runs conversations over SCTP inside UDP (RFC 6951) with usrsctp, on the loopback interface.
 
-Writes results.json.gz beside this file and docs/validation/usrsctp.md.
+Writes results.json.gz next to this file and docs/validation/usrsctp.md.
 
     sudo apt-get install libusrsctp-dev gcc tshark     # once; the run itself needs no root
     validation/usrsctp/run.py [NAME...]                # all conversations, or these only
 
-With names nothing is written but what is printed. Without, it refuses to begin while the working
-tree has changes that are in no commit (--dirty does it all the same, and the page says so).
+With names, only prints. Without, it refuses to start if the working tree has uncommitted changes
+(--dirty overrides this, and the page states it).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ SCTP_PORT = 5001
 THEIR_UDP, OUR_UDP = 9899, 9900
 
 BAD = {"delay_ms": 10, "loss": 0.02, "held": 0.02}
-# 50 MB, and a little more, in messages that fill a packet.
+# Slightly more than 50 MB, in messages that fill a packet.
 BULK = {"bytes": 1400, "interval_ms": 0, "delay_ms": 5, "loss": 0.02, "held": 0.01, "hold_ms": 4,
         "limit_s": 240, "quiet_s": 60}  # fmt: skip
 MESSAGES = 35_715
@@ -136,7 +136,7 @@ With us a chunk that is lost again after its fast retransmission waits for T3-rt
 
 
 def main() -> int:
-    """Holds what was asked for; the exit status is 1 if something was not as it should be."""
+    """Runs the selected conversations; the exit status is 1 if any failed."""
     words = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
@@ -189,7 +189,7 @@ def write_page(results: dict) -> None:
 
 
 def compile_peer(folder: Path) -> Path:
-    """Their side's program."""
+    """Compiles the other side's program."""
     out = folder / "usrsctp-peer"
     flags = ["-std=gnu17", "-O2", "-Wall", "-Wextra", "-Werror"]
     subprocess.run(
@@ -199,7 +199,7 @@ def compile_peer(folder: Path) -> Path:
 
 
 def attempt(case: Case, ours: Path, theirs: Path, captures: Path) -> dict:
-    """One conversation; whatever goes wrong is a result too."""
+    """Runs one conversation; an exception also becomes a result."""
     capture = captures / f"{case.name}.pcapng"
     said: dict[str, list[dict]] = {"ours": [], "theirs": []}
     try:
@@ -215,7 +215,7 @@ def attempt(case: Case, ours: Path, theirs: Path, captures: Path) -> dict:
 def converse(
     case: Case, ours: Path, theirs: Path, capture: Path, said: dict[str, list[dict]]
 ) -> None:
-    """Starts who waits, then who opens, and collects what both say."""
+    """Starts the listening side, then the opening side, and collects both outputs."""
     mine = [str(ours), "client" if case.opens == "ours" else "server", *case.our_words()]
     mine += ["--pcapng", str(capture)]
     its = [str(theirs), *case.their_words()]
@@ -241,12 +241,12 @@ def converse(
 
 
 def popen(words: list[str]) -> subprocess.Popen[str]:
-    """A program whose words are heard."""
+    """A program with captured output."""
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
 def events(text: str) -> list[dict]:
-    """What it said."""
+    """Its output."""
     return [json.loads(row) for row in text.splitlines() if row.startswith("{")]
 
 
