@@ -45,7 +45,7 @@ CONTROLLERS = {
     "SCTP partial": "7b752d69283be97ee2d8b9ba612877a6",
     "DCCP CCID 2": "de22cd603da3932c2b15c419e777ba8b",
     "DCCP CCID 3": "75d3e7f7a8f47da18634a4eac45b6ebf",
-    "DCCP CCID 4": "55500407e7b6769c60fdf1c7278068cc",
+    "DCCP CCID 4": "fb55fcdbce8fabebf2a39280ed524241",
     "TFRC": "d0d5c05e41551b7af92a265f780098c3",
     "TFRC-TB": "7fc683d2f6cd7bf972c147b2ea046062",
     "Beritelli": "ba69432be369c80cddca3c6271b84bc8",
