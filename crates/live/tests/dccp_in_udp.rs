@@ -1,6 +1,6 @@
 //! DCCP inside UDP (RFC 6773) over the loopback interface in real time: connections with each CCID,
 //! messages both ways, closed by either side. The endpoint is the one that simulations run. Nothing
-//! here depends on how fast the machine is: sides wait for what must come, with long limits.
+//! here depends on the machine's speed: sides wait with long limits.
 #![cfg(target_os = "linux")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -112,8 +112,8 @@ fn ccid_3_one_way_and_2_the_other_over_ipv6() {
     conversation(Ipv6Addr::LOCALHOST, &config, false);
 }
 
-/// A line to the server at this UDP port, with the DCCP ports of the one client it is to have, from
-/// a UDP port of its own.
+/// A line to the server at this UDP port, with the DCCP ports of its client, from a separate UDP
+/// port.
 fn stray(server_port: u16) -> Line<UdpPort> {
     let port = UdpPort::bind((Ipv4Addr::LOCALHOST, 0).into()).expect("a port of the interface");
     let at = |number| SocketAddr::new(Ipv4Addr::LOCALHOST.into(), number);
@@ -124,7 +124,7 @@ fn stray(server_port: u16) -> Line<UdpPort> {
     Line::new(port, setup)
 }
 
-/// Sends a packet that belongs to no connection.
+/// Sends a packet without a connection.
 fn disturb(stray: &mut Line<UdpPort>) {
     send(stray, 77, Kind::Data, Options::default(), b"stray");
 }
@@ -174,8 +174,8 @@ fn refusal(line: &mut Line<UdpPort>) -> ResetCode {
     }
 }
 
-/// RFC 4340 §8.1.4, RFC 6773 §3.8: an Init Cookie proves who holds it only if it opens nothing for
-/// another. The second caller has the first one's DCCP ports and all it was told, and another UDP
+/// RFC 4340 §8.1.4, RFC 6773 §3.8: an Init Cookie proves its holder's address only if it is invalid
+/// for others. The second client has the first one's DCCP ports and cookie, but another UDP
 /// port.
 #[test]
 fn a_cookie_opens_nothing_for_another_caller() {
@@ -225,12 +225,12 @@ fn strangers_and_refused_clients_neither_bar_a_client_nor_divert_its_connection(
         side(listening, None, terms(false, false), &server_config, &Sent::default())
     });
 
-    // RFC 4340 §8.5 step 3: a listener answers what opens nothing with No Connection.
+    // RFC 4340 §8.5 step 3: a listener answers an invalid cookie with No Connection.
     let mut stray = stray(server_port);
     disturb(&mut stray);
     assert_eq!(refusal(&mut stray), ResetCode::NO_CONNECTION);
 
-    // RFC 4340 §8.1.2: another service is not here.
+    // RFC 4340 §8.1.2: other services are refused.
     let elsewhere = Config { service: Service(43), ..config.clone() };
     let refused = side(bind(), Some(server_port), terms(true, true), &elsewhere, &Sent::default());
     assert_eq!((refused.events, refused.gave_up), (vec!["Reset".to_owned()], false));

@@ -1,9 +1,9 @@
-//! The program `dccp-peer` as its user meets it, as far as that needs no root.
+//! The program `dccp-peer` from a user's view, as far as it needs no root.
 #![cfg(target_os = "linux")]
 
 use std::process::Command;
 
-/// Every impossible knob by name, before a socket is opened, and a status that says so.
+/// Every invalid parameter is reported by name before a socket is opened, with an exit status.
 #[test]
 fn impossible_knobs_end_the_program_with_all_their_names() {
     let knobs = r#"{"ccid": 2, "sequence_window": 1, "request_timeout": "0ms",

@@ -1,7 +1,7 @@
-//! One scenario, driven in virtual time by `sim` and in real time by `live`: over a path without loss
-//! the same peers deliver the same frames, and speech is played frame for frame the same.
+//! One scenario, run in virtual time by `sim` and in real time by `live`: over a path without loss
+//! the same peers deliver the same frames, and speech is played identically frame by frame.
 //!
-//! In real time a packet comes as late as the machine is busy, so the playout buffer is long, and
+//! In real time delays depend on the machine's load, so the playout buffer is long, and
 //! times are not compared.
 #![cfg(target_os = "linux")]
 
@@ -19,7 +19,7 @@ use talkspurt_proto::time::Instant;
 use talkspurt_scenario::{Point, load};
 use talkspurt_sim::build::build;
 
-/// What reached one end of a flow.
+/// Data that reached one end of a flow.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Delivered {
     /// Frames of media by number and bytes, in order of number.

@@ -1,5 +1,5 @@
 //! Endpoints over real sockets of the loopback interface, in real time: the code that simulations
-//! run, driven by a clock. Nothing here depends on how fast the machine is.
+//! run, driven by a clock. Nothing here depends on the machine's speed.
 #![cfg(target_os = "linux")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -43,8 +43,8 @@ fn converse<E: Endpoint<Packet: Into<Body> + TryFrom<Body>>>(
     app.tally().clone()
 }
 
-/// Both sides speak UDP with each other; what befalls packets is for `setup` to say, which is
-/// called for the one side and the other.
+/// Both sides exchange UDP; `setup` defines the impairments, and is called for each
+/// side.
 fn over_udp(address: IpAddr, setup: impl Fn(Setup) -> Setup) -> [EchoReport; 2] {
     let address = SocketAddr::new(address, 0);
     let [a, b] = [(); 2].map(|()| UdpPort::bind(address).expect("a port of the interface"));
@@ -72,7 +72,7 @@ fn udp_over_ipv6() {
     udp_both_ways(Ipv6Addr::LOCALHOST);
 }
 
-/// What a line lost and held of what it sent; the conversation is held in real time meanwhile.
+/// Losses and delays of a line, in real time.
 fn fates(seed: u64) -> (Vec<Verdict>, [EchoReport; 2]) {
     let fates = Arc::new(Mutex::new(Vec::new()));
     let seen = Arc::clone(&fates);

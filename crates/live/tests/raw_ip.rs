@@ -1,6 +1,6 @@
-//! DCCP packets over raw IP sockets of the loopback interface: they arrive as they were sent, ECN
-//! field included, over IPv4 and IPv6. Without the right to raw sockets there is nothing to test,
-//! and that is said.
+//! DCCP packets over raw IP sockets of the loopback interface: they arrive unchanged, including the
+//! ECN field, over IPv4 and IPv6. Without the right to open raw sockets the tests say so and
+//! pass.
 #![cfg(target_os = "linux")]
 
 use std::io::ErrorKind;
@@ -63,7 +63,7 @@ fn arrives_as_sent(address: IpAddr, ports: [u16; 2]) {
     let received = there.receive(Some(until)).expect("loopback works");
     let parsed = received.expect("the packet comes").expect("and is whole");
     assert_eq!((parsed.body, parsed.ecn, parsed.dscp), (request(), Ecn::Ect0, 46));
-    // Who speaks first is the peer.
+    // The first sender is the peer.
     assert_eq!(there.remote(), Some(SocketAddr::new(address, ports[0])));
 }
 

@@ -1,6 +1,6 @@
 //! SCTP inside UDP (RFC 6951) over the loopback interface in real time: an association opens, carries
-//! messages both ways and closes; and goes on when a translator of addresses gives the client another
-//! UDP port. Nothing here depends on how fast the machine is.
+//! messages both ways and closes; it continues when a NAT gives the client another UDP port.
+//! Nothing here depends on the machine's speed.
 #![cfg(target_os = "linux")]
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -87,8 +87,8 @@ fn an_association_over_ipv6() {
     conversation(Ipv6Addr::LOCALHOST.into());
 }
 
-/// Stands between client and server as a translator of addresses does, and loses its table after so
-/// many datagrams of the client: then it speaks from another port, and no longer hears the first.
+/// A NAT between client and server that loses its table after this many datagrams of the client:
+/// then it sends from another port, and no longer receives on the first.
 fn translate(inner: &UdpSocket, outer: [&UdpSocket; 2], server: SocketAddr, over: &AtomicBool) {
     for socket in [inner, outer[0], outer[1]] {
         socket.set_nonblocking(true).expect("a socket");

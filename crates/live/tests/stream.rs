@@ -1,6 +1,6 @@
-//! TCP in real time with itself: two endpoints, each on a file that carries IP packets as a TUN
-//! device does (here a pair of sockets, which takes no rights), a file each way through everything a
-//! path may do. Nothing here depends on how fast the machine is.
+//! TCP in real time against itself: two endpoints, each on a file that carries IP packets like a TUN
+//! device (here a socket pair, which needs no privileges), transfer a file each way over an impaired
+//! path. Nothing here depends on the machine's speed.
 #![cfg(target_os = "linux")]
 
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -13,7 +13,7 @@ use talkspurt_proto::tcp::{Config, Controller, Tcp};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 
-/// Bytes that are nowhere the same as a little further on.
+/// Bytes that do not repeat at short distances.
 fn noise(seed: u64, words: usize) -> Vec<u8> {
     let mut rng = Rng::new(seed, "noise");
     (0..words).flat_map(|_| rng.bits().to_be_bytes()).collect()
@@ -33,7 +33,7 @@ fn path(seed: u64, name: &str) -> Impairments {
     }
 }
 
-/// One side: what it received, and the names of what happened to its connection.
+/// One side: the data it received, and the names of its connection's events.
 fn side(file: UnixDatagram, setup: Setup, opens: bool, send: Vec<u8>) -> (Vec<u8>, Vec<String>) {
     // A full socket is a full queue, which loses packets as well.
     file.set_nonblocking(true).expect("a socket can");

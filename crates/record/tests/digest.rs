@@ -18,6 +18,7 @@ use talkspurt_proto::probe::{DropReason, Gauge, Note, Place, Playout, RxError};
 use talkspurt_proto::rtcp::{Compound, ReportBlock};
 use talkspurt_proto::tcp::{Flags, SackBlocks};
 use talkspurt_proto::tfrc;
+use talkspurt_proto::time::Duration;
 use talkspurt_record::Digest;
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -31,7 +32,7 @@ fn one(line: Line) -> String {
     digest(&[Told { at: ms(1), place: Place::Link(0), line }])
 }
 
-/// They differ, and together they are what they were when results were first published.
+/// The digests differ, and together match those first published.
 #[track_caller]
 fn all_differ(digests: &[String], frozen: &str) {
     let mut sorted = digests.to_vec();
@@ -102,6 +103,16 @@ fn every_kind_of_note_and_each_of_its_fields_counts() {
             plain(Note::RxError(RxError::BadAck)),
         ],
         "48795402c5a7e2ca058c3624bf30013a",
+    );
+    // Pauses came later; a list of their own leaves the digest above as it was.
+    all_differ(
+        &[
+            plain(Note::Decided { index: 1, playout: Playout::Duplicate }),
+            plain(Note::Paused { index: 1, length: Duration::from_millis(1) }),
+            plain(Note::Paused { index: 2, length: Duration::from_millis(1) }),
+            plain(Note::Paused { index: 1, length: Duration::from_millis(2) }),
+        ],
+        "abd7a24f594c136dd08bc9271f92f44f",
     );
 }
 
@@ -174,7 +185,7 @@ fn every_header_field_and_every_byte_that_matters_counts() {
         ],
         "68ef2b9f28ee33e35b6f168d00e1da4c",
     );
-    // What the recording says is not the run's business, only how long it is.
+    // A recording's content does not affect the run, only its length does.
     let said =
         |byte: u8| voice(&|packet| packet.payload = Payload::Real(Bytes::from(vec![byte; 160])));
     assert_eq!(said(0), said(1));
@@ -318,7 +329,7 @@ proptest! {
             line: Line::Plain(Note::HandedOver { index: notes[index].1 }),
         };
         let in_order: Vec<Told> = (0..notes.len()).map(told).collect();
-        // Another interleaving: which place speaks next is shuffled, each place keeps its order.
+        // Another interleaving: the order of places is shuffled, each place keeps its own order.
         let mut next = [0; 5];
         let mixed: Vec<Told> = shuffled
             .iter()
@@ -346,7 +357,7 @@ fn order_within_a_place_counts_and_the_form_is_pinned() {
     };
     let (a, b) = (digest(&[line(1), line(2)]), digest(&[line(2), line(1)]));
     assert_ne!(a, b);
-    // The canonical form, laid out by hand: it moves only when every published digest moves.
+    // The canonical form, laid out by hand: it changes only when every published digest changes.
     let mut stream = Vec::new();
     for index in [1_u32, 2] {
         stream.extend(0_u64.to_le_bytes());

@@ -1,5 +1,5 @@
-//! The capture file and the probe that fills it, byte by byte and note by note. What Wireshark
-//! makes of it is asked in `tshark.rs`.
+//! The capture file and the probe that writes it, byte by byte and note by note. `tshark.rs` tests
+//! how Wireshark reads it.
 
 use std::io;
 use std::path::PathBuf;
@@ -234,7 +234,7 @@ fn both_directions_of_a_link_come_in_order_of_time() {
     for number in 0..4 {
         sent(&mut probe, 0, &label(number, 0, Ecn::NotEct));
     }
-    // Link 1 tells late, however late, of what began earlier.
+    // Link 1 reports events late, however long ago they began.
     dequeued(&mut probe, 10, 0, &label(0, 0, Ecn::NotEct));
     dequeued(&mut probe, 120, 0, &label(1, 0, Ecn::NotEct));
     dequeued(&mut probe, 8, 1, &label(2, 0, Ecn::NotEct));
@@ -310,7 +310,7 @@ fn a_packet_is_kept_until_what_was_seen_of_it_is_written() {
         let received = Note::Received { packet: &label(number, 2, Ecn::Ect0), body: &body };
         probe.record(at(u64::from(number)), Place::Peer(7), &received);
         if number % 50 == 49 {
-            // What is told at this instant waits on.
+            // Events reported at this instant are kept for later.
             probe.settled(at(u64::from(number)));
         }
     }

@@ -1,5 +1,5 @@
-//! Random runs told to the probes note by note, and every number computed again from the whole
-//! story by sorting and searching: two programs that share nothing but the definitions.
+//! Random runs reported to the probes note by note, and every number recomputed from the whole
+//! history by sorting and searching: two programs that share only the definitions.
 
 mod support;
 
@@ -13,7 +13,7 @@ use talkspurt_proto::probe::{DropReason, Note, Place, Playout};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_record::{FlowSummary, Layout, Options, Recorder, Recording, Stats};
 
-/// The whole story of one frame, or of one control packet.
+/// The history of one frame or control packet.
 #[derive(Clone, Debug)]
 struct Story {
     is_control: bool,
@@ -37,7 +37,7 @@ enum Network {
     Arrived { at: u64, playout: u64 },
 }
 
-/// What one peer does: voice (datagrams), datagrams, or segments.
+/// The traffic of one peer: voice (datagrams), datagrams, or segments.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Voice,
@@ -71,7 +71,7 @@ fn stories(steps: &[Step], kind: Kind) -> Vec<Story> {
         let at = (made + if is_control { 0 } else { wait }).max(free).min(END);
         let left = match what {
             1 => Left::Discarded(at),
-            // What waits at the end is behind all that left.
+            // Packets waiting at the end are behind all that left.
             _ if at == END => Left::Queued,
             _ => {
                 free = at;
@@ -106,7 +106,7 @@ fn body(kind: Kind, story: &Story, index: u32) -> (Body, u32) {
     }
 }
 
-/// Notes of one peer's story, each with the time at which it is told: links may tell late.
+/// Notes of one peer's history, each with the time of its report: links may report late.
 fn script(peer: u32, kind: Kind, stories: &[Story], link_lag: u64) -> Vec<(u64, Told)> {
     let mut told = Vec::new();
     let mut index = 0;
@@ -170,7 +170,7 @@ fn three_flows(from: u64, to: u64, bin: u64) -> Layout {
     Layout { interval: Duration::from_millis(bin), ..plan }
 }
 
-/// The peers that speak: number, name in tables, kind.
+/// The sending peers: number, name in tables, kind.
 const SPEAKERS: [(u32, &str, usize); 4] =
     [(0, "voice", 0), (1, "voice.reverse", 0), (2, "cbr", 1), (5, "bulk.reverse", 2)];
 
@@ -283,7 +283,7 @@ fn sorted(values: impl Iterator<Item = u64>) -> Vec<u64> {
     values
 }
 
-/// The least value that a share `q` of all do not exceed, by counting for every one.
+/// The smallest value not exceeded by a share `q` of all, by counting for each.
 fn quantile(values: &[u64], q: f64) -> Option<f64> {
     let enough = (values.len() as f64 * q).ceil() as usize;
     let least = values
@@ -293,7 +293,7 @@ fn quantile(values: &[u64], q: f64) -> Option<f64> {
     Some(*least as f64 / 1e9)
 }
 
-/// What the listener heard of the window's frames.
+/// Playout results of the window's frames.
 fn heard(row: &mut FlowSummary, frames: &[&Story]) {
     let network = |story: &&Story| match story.left {
         Left::Sent { network, .. } => Some(network),
@@ -326,6 +326,7 @@ fn heard(row: &mut FlowSummary, frames: &[&Story]) {
     row.missing_packets = Some(count('m') as u64);
     let bad = count('l') + count('m');
     row.loss_ratio = (!judged.is_empty()).then(|| bad as f64 / judged.len() as f64);
+    (row.concealed_ratio, row.paused_s) = (row.loss_ratio, Some(0.0));
     let runs: Vec<&str> = fates.split('.').filter(|run| !run.is_empty()).collect();
     row.burst_ratio = (!runs.is_empty()).then(|| {
         let mean = runs.iter().map(|run| run.len()).sum::<usize>() as f64 / runs.len() as f64;
@@ -344,6 +345,8 @@ fn heard(row: &mut FlowSummary, frames: &[&Story]) {
     });
     row.longest_gap_s = (!judged.is_empty()).then(|| longest.max().unwrap_or(0) as f64 / 1e9);
     row.mouth_to_ear_p50_s = quantile(&ears, 0.5);
+    let sum: u64 = ears.iter().sum();
+    row.mouth_to_ear_mean_s = (!ears.is_empty()).then(|| sum as f64 / ears.len() as f64 / 1e9);
     row.mouth_to_ear_max_s = ears.last().map(|nanos| *nanos as f64 / 1e9);
 }
 
@@ -387,12 +390,16 @@ fn same(ours: &FlowSummary, theirs: &FlowSummary) -> Result<(), TestCaseError> {
         delay_mean_s: None,
         jitter_s: None,
         loss_ratio: None,
+        concealed_ratio: None,
+        mouth_to_ear_mean_s: None,
         burst_ratio: None,
         ..row.clone()
     };
     prop_assert_eq!(counts(ours), counts(theirs));
     prop_assert!(near(ours.delay_mean_s, theirs.delay_mean_s, 1e-12));
     prop_assert!(near(ours.loss_ratio, theirs.loss_ratio, 1e-12));
+    prop_assert!(near(ours.concealed_ratio, theirs.concealed_ratio, 1e-12));
+    prop_assert!(near(ours.mouth_to_ear_mean_s, theirs.mouth_to_ear_mean_s, 1e-12));
     prop_assert!(near(ours.burst_ratio, theirs.burst_ratio, 1e-12));
     prop_assert!(near(ours.jitter_s, theirs.jitter_s, 1e-9), "{:?} {:?}", ours, theirs);
     Ok(())
@@ -517,6 +524,7 @@ proptest! {
                 delay_p95_s: None,
                 delay_p99_s: None,
                 mouth_to_ear_p50_s: None,
+                mouth_to_ear_mean_s: None,
                 ..expected
             };
             same(&streamed[row], &unknown)?;

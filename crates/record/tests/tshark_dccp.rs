@@ -66,7 +66,7 @@ fn seen(packets: &[Packet]) -> Vec<Seen> {
     (0..).zip(packets).map(|(i, packet)| (i * 1000, false, body(packet))).collect()
 }
 
-/// Every option there is, in one packet; a sender would not send them all.
+/// All options in one packet; a sender would not send them all.
 fn every_option() -> Options {
     let mut options = Options::default();
     let feature = |number, value| Feature { number, value };
@@ -101,7 +101,7 @@ fn every_option() -> Options {
     options
 }
 
-/// What tshark is asked of a packet.
+/// The fields requested from tshark.
 const FIELDS: [&str; 31] = [
     "dccp.srcport",
     "dccp.dstport",
@@ -136,7 +136,7 @@ const FIELDS: [&str; 31] = [
     "dccp.bad_checksum",
 ];
 
-/// What it should answer.
+/// The expected answer.
 fn expected(packet: &Packet, ends: Ends) -> Vec<String> {
     let number = |seq| match seq {
         WireSeq::Extended(seq) => seq.to_string(),
@@ -224,7 +224,7 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn assert_agree(name: &str, version: IpVersion, packets: &[Packet]) {
-    // tshark calls a Sequence Number in short form by another name.
+    // tshark has another name for short Sequence Numbers.
     let names = FIELDS.map(|name| match (name, packets[0].seq) {
         ("dccp.seq_raw", WireSeq::Short(_)) => "dccp.seq",
         (name, _) => name,
@@ -394,7 +394,7 @@ fn a_router_quotes_dccp() {
             (0, true, Body::TooBig { mtu: 1280, quote })
         };
         let path = capture("dccp-too-big", version, PLAIN_PORT, &refused.each_ref().map(answer));
-        // tshark sums what is quoted as if it were all of the packet; no checksum could please it.
+        // tshark sums the quote as if it were the whole packet; no checksum could be right.
         let unsummed = ["-o", "dccp.check_checksum:FALSE", "-Y", COMPLAINT, "-V"];
         assert_eq!(tshark(&path, &unsummed).join("\n"), "");
         let names = [mtu, "dccp.srcport", "dccp.dstport", "dccp.data_offset", "dccp.ccval"];

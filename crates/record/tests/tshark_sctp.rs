@@ -1,4 +1,4 @@
-//! SCTP as tshark reads it, with the check of its CRC-32c on: every kind of chunk over both IP
+//! SCTP as tshark reads it, with its CRC-32c check on: every kind of chunk over both IP
 //! versions, bundles, inside UDP, quoted by a router, and a Linux kernel's packets. Without tshark
 //! these tests say so and pass, as those of `tshark.rs`.
 

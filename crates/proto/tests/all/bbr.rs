@@ -7,13 +7,13 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use crate::pair::*;
 use talkspurt_proto::congestion::{Bbr, Congestion, CongestionControl, Start};
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tcp::{Config, Controller, LossRecovery};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
+use talkspurt_testing::tcp::*;
 
 const RATE: u64 = 10_000_000;
 /// Data bytes per second that the path carries: 1000 of 1040.
@@ -57,7 +57,7 @@ impl Path {
         let rate = Rate::from_bps(RATE);
         let (mut free, mut count) = (Instant::ZERO, 0);
         pair.on_wire(move |sent| {
-            if sent.from != Client || sent.len() == 0 {
+            if sent.from != Client || sent.is_empty() {
                 return Verdict::Arrive;
             }
             count += 1;
@@ -522,7 +522,7 @@ fn random_losses_do_not_stop_it() {
         let mut rng = Rng::new(7, "loss");
         let (mut free, rate) = (Instant::ZERO, Rate::from_bps(RATE));
         path.pair.on_wire(move |sent| {
-            if sent.from != Client || sent.len() == 0 {
+            if sent.from != Client || sent.is_empty() {
                 return Verdict::Arrive;
             }
             free = free.max(sent.at) + rate.time_for(1040).unwrap();

@@ -1,5 +1,5 @@
-//! The controller that listens to delay variation: what Maldonado et al. (2005) say of Beritelli et
-//! al. (2002), step by step in numbers done by hand.
+//! The controller based on delay variation: Beritelli et al. (2002) as described by Maldonado et
+//! al. (2005), step by step with numbers computed by hand.
 
 use talkspurt_proto::rate::beritelli::{Beritelli, Config};
 use talkspurt_proto::rate::{Permit, RateControl, Report, Rung};
@@ -14,7 +14,7 @@ const LADDER: [Rung; 3] = [
     Rung { packet_bytes: 32, interval: Duration::from_millis(20) },
 ];
 
-/// A report of plenty: as much arrives as could be asked for.
+/// A report of ample capacity: as much arrives as can be requested.
 fn report(rtt: Duration) -> Report {
     Report {
         rtt: Some(rtt),
@@ -126,7 +126,7 @@ fn packets_are_paced_and_silence_from_afar_halves() {
     assert_eq!(call.0.deadline(), Some(timeout));
     call.0.on_timeout(timeout, &mut ());
     assert_eq!(call.0.rate().as_bps(), 40_000);
-    // Nothing was sent since: nothing need be heard.
+    // Nothing was sent since, so no report is expected.
     let idle = call.0.deadline().expect("a timer");
     call.0.on_timeout(idle, &mut ());
     assert_eq!(call.0.rate().as_bps(), 40_000);

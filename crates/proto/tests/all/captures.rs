@@ -1,5 +1,5 @@
-//! The recordings of a Linux kernel speaking DCCP, read packet by packet: when, from where to
-//! where, and what. Their origin stands in `tests/data/linux-dccp/README.md`.
+//! Reads the recordings of a Linux kernel's DCCP packet by packet: time, addresses and content.
+//! Their origin is described in `tests/data/linux-dccp/README.md`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ pub const NAMES: [&str; 17] = [
 /// One packet of a recording.
 #[derive(Clone, Debug)]
 pub struct Captured {
-    /// When, the first packet of the recording being at zero.
+    /// Time since the first packet of the recording.
     pub at: Instant,
     /// Addresses and ports.
     pub ends: Ends,
@@ -48,7 +48,7 @@ pub struct Captured {
 }
 
 impl Captured {
-    /// Whether the side that opened the connection (that sends the Request) sent it.
+    /// True if sent by the side that opened the connection (the sender of the Request).
     pub fn is_from_client(&self, recording: &[Self]) -> bool {
         recording[0].ends.src == self.ends.src
     }
@@ -67,7 +67,7 @@ pub fn read(name: &str) -> Vec<Captured> {
     frames.into_iter().map(captured).collect()
 }
 
-/// The packets of the recording of SCTP: the IP packet, addresses and ports, and what it says.
+/// The packets of the SCTP recording: the IP packet, addresses and ports, and the SCTP packet.
 pub fn read_sctp() -> Vec<(Vec<u8>, Ends, sctp::Packet)> {
     let captured = |(_, bytes): (u64, Vec<u8>)| {
         let parsed = wire::parse(&bytes, Hints::default()).expect("a sound packet");
@@ -83,7 +83,7 @@ pub fn path(name: &str) -> PathBuf {
     PathBuf::from(folder).join(format!("{name}.pcap"))
 }
 
-/// The IP packets of a recording, each with its time in nanoseconds. Padding of the link is cut.
+/// The IP packets of a recording, each with its time in nanoseconds, without link padding.
 pub fn frames(name: &str) -> Vec<(u64, Vec<u8>)> {
     let bytes = fs::read(path(name)).expect("a recording of this name");
     // The classic format: a header of 24 bytes, then 16 bytes before each frame.
@@ -105,7 +105,7 @@ pub fn frames(name: &str) -> Vec<(u64, Vec<u8>)> {
     frames
 }
 
-/// As many bytes as the IP header says.
+/// The number of bytes in the IP header.
 fn ip_packet(bytes: &[u8]) -> &[u8] {
     let short = |at: usize| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
     let length = if bytes[0] >> 4 == 4 { short(2) } else { 40 + short(4) };

@@ -1,6 +1,6 @@
-//! The two halves of a CCID 2 half-connection without the connection around them: by hand, packet by
-//! packet ([`Bench`]), and over a path with a delay that loses and marks what it is told to
-//! ([`Path`]). Acknowledgements travel as options in bytes.
+//! The two halves of a CCID 2 half-connection without a connection: by hand, packet by packet
+//! ([`Bench`]), and over a path with a delay and scripted losses and marks ([`Path`]).
+//! Acknowledgements are transferred as option bytes.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ pub(crate) fn vector(runs: &[(State, u8)]) -> Vec<u8> {
     runs.iter().map(|(state, count)| (*state as u8) << 6 | (count - 1)).collect()
 }
 
-/// A sender, handed what it should see.
+/// A sender with scripted input.
 pub(crate) struct Bench {
     pub(crate) sender: Sender,
     pub(crate) now: Instant,
@@ -56,7 +56,7 @@ impl Bench {
         self.sender.on_sent(self.now, &departure, &mut ());
         number
     }
-    /// Sends data until the sender forbids it; gives how many.
+    /// Sends data until the sender forbids it; returns how many packets.
     pub(crate) fn fill(&mut self) -> u64 {
         let before = self.next;
         while self.may() {
@@ -142,7 +142,7 @@ pub(crate) struct Path {
     /// When each data packet left.
     pub(crate) departures: Vec<Instant>,
     pub(crate) acks: u64,
-    /// Packets the application has waiting, and when it has the next.
+    /// Packets waiting in the application, and when the next is due.
     pub(crate) waiting: u64,
     due: Instant,
     /// Most data packets in the network at once.

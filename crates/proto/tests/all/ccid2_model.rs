@@ -1,5 +1,5 @@
 //! CCID 2's sender against a model that recomputes everything from the whole history (RFC 4341 §5),
-//! for any order of sending, acknowledging and timing out, true, false and mangled.
+//! for any order of sending, acknowledgements and timeouts, with valid, invalid and corrupt input.
 
 use std::collections::BTreeMap;
 
@@ -12,18 +12,18 @@ use talkspurt_proto::dccp::ccid2::Parameters;
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::profile::Profile;
 
-/// What happens to a sender.
+/// An event at a sender.
 #[derive(Clone, Debug)]
 enum Step {
-    /// Data, if the window allows it.
+    /// Data, if the window permits.
     Data,
     /// A packet without data.
     Other,
     /// An acknowledgement of the packet so far behind the newest, with these runs.
     Ack(u64, Vec<(State, u8)>),
-    /// Bytes that may be options.
+    /// Bytes that may be valid options.
     RxError(u64, Vec<u8>),
-    /// The timer runs out.
+    /// The timer expires.
     Timeout,
     /// Time passes, in ms.
     Pass(u64),
@@ -51,7 +51,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// Every packet sent: whether of data, whether ever acknowledged, whether settled otherwise.
+/// Every packet sent: whether it has data, was ever acknowledged, or was settled otherwise.
 #[derive(Default)]
 struct Model(BTreeMap<u64, (bool, bool, bool)>);
 
@@ -107,7 +107,7 @@ proptest! {
                 }
                 Step::RxError(behind, bytes) if behind < newest => {
                     let options = Options::from_bytes(&bytes);
-                    // What of it is a vector counts.
+                    // Only the vectors among them count.
                     let mut cells = Vec::new();
                     for option in options.iter() {
                         if let Ok(Opt::AckVector { cells: more, .. }) = option {

@@ -1,20 +1,20 @@
-//! CCID 2 in a whole connection, two endpoints and a wire: what is seen there in bytes and in time.
-//! Round-trip time 100 ms, nothing else delays.
+//! CCID 2 in a whole connection, two endpoints and a wire: packets and timing.
+//! Round-trip time 100 ms, no other delay.
 
-use crate::dccp_pair::{
-    ACK, Client, DATA, DATA_ACK, Pair, SYNC, Sent, Server, Verdict, at, feature, ms, options, wire,
-};
 use talkspurt_proto::dccp::ccid2;
 use talkspurt_proto::dccp::options::{Opt, feature as number};
 use talkspurt_proto::dccp::{Ccid, Config};
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::profile::Profile;
+use talkspurt_testing::dccp::{
+    ACK, Client, DATA, DATA_ACK, Pair, SYNC, Sent, Server, Verdict, at, feature, ms, options, wire,
+};
 
 fn config(profile: Profile) -> Config {
     Config { profile, ..Config::new(Ccid::Two) }
 }
 
-/// A client that has 1000-byte datagrams without end to send, past its handshake.
+/// A client with unlimited 1000-byte datagrams to send, after its handshake.
 fn bulk(config: &Config, datagrams: u32) -> Pair {
     let mut pair = Pair::new(config);
     for _ in 0..datagrams {

@@ -1,7 +1,6 @@
 //! CCID 3 and 4 in a DCCP connection: the throughput the equation promises, and what the studies
 //! saw with ns-2 and Linux. Every band was stated before the first measurement.
 
-use crate::road::{Road, Source, Verdict, at, ms};
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::options::Opt;
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind};
@@ -11,6 +10,8 @@ use talkspurt_proto::rate::equation;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_testing::road::{Road, Source};
+use talkspurt_testing::{Verdict, at, ms};
 
 fn pair(config: &Config, one_way: Duration) -> Road<Dccp> {
     let client = Dccp::client(config, Rng::new(1, "client"));

@@ -1,17 +1,17 @@
-//! DCCP under attack: packets of a real exchange, mutated, replayed, forged and thrown at ends in
-//! every state. Nothing panics, no input is answered by a storm, deadlines do not lie in the past,
-//! and an address that is not proven gets back no more than one packet for each of its own, of at
-//! most three times its bytes, and none by a timer.
+//! DCCP under attack: packets of a real exchange, mutated, replayed, forged and sent to ends in
+//! every state. Nothing panics, no input triggers a storm, deadlines do not lie in the past,
+//! and an unproven address receives at most one packet for each of its own, at most three times
+//! as long, and none by a timer.
 
-use crate::dccp_pair::*;
 use proptest::prelude::*;
 use talkspurt_proto::dccp::{Ccid, Config, Dccp, Kind, Options, Packet, ResetCode, State, WireSeq};
 use talkspurt_proto::endpoint::{Endpoint, Input, Output};
 use talkspurt_proto::packet::PacketBox;
 use talkspurt_proto::packet::{Damage, Ecn};
 use talkspurt_proto::rng::Rng;
+use talkspurt_testing::dccp::*;
 
-/// Every packet of an exchange with everything in it: both directions, a change of CCID, loss.
+/// Every packet of an exchange with all features: both directions, a change of CCID, loss.
 fn exchange(ccid: Ccid) -> Vec<Packet> {
     let config = Config {
         data_checksum: true,
@@ -34,7 +34,7 @@ fn exchange(ccid: Ccid) -> Vec<Packet> {
     }
     pair.input(Server, Input::Close);
     pair.drive_for(ms(2000));
-    pair.log.into_iter().map(|sent| sent.packet).collect()
+    pair.log.into_iter().map(|sent| sent.entry.packet).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ fn mutate(packet: &mut Packet, change: &Change) {
     packet.options = Options::from_bytes(&bytes);
 }
 
-/// Hands in, and gives back how many packets came and how many bytes they had.
+/// Handles an input; returns the number of packets sent and their bytes.
 fn handle(
     dccp: &mut Dccp,
     now: talkspurt_proto::time::Instant,
@@ -135,7 +135,7 @@ fn handle(
     panic!("one input is answered by a storm");
 }
 
-/// One thing that happens to an end: a packet of the exchange, changed, or time, or data to send.
+/// An event at an end: a packet of the exchange, changed, or time, or data to send.
 fn happenings() -> impl Strategy<Value = Vec<(u16, Vec<Change>, u8, u8)>> {
     let one = (any::<u16>(), prop::collection::vec(change(), 0..3), any::<u8>(), any::<u8>());
     prop::collection::vec(one, 1..60)
@@ -169,7 +169,7 @@ proptest! {
         let mut now = alone.now;
         for (index, changes, time, data) in list {
             let mut packet = recorded[usize::from(index) % recorded.len()].clone();
-            // Half of them fit the connection but for what was changed.
+            // Half of them fit the connection except for the change.
             if index % 2 == 0 {
                 alone.seq = (alone.seq + 1) & ((1 << 48) - 1);
                 packet.seq = WireSeq::Extended(alone.seq);
@@ -186,7 +186,7 @@ proptest! {
             let before = alone.sent.len();
             alone.input(arriving(packet, ecn, damage));
             prop_assert!(alone.sent.len() - before <= 8, "a storm");
-            if data % 3 == 0 && alone.dccp.send_capacity() >= 100 {
+            if data % 3 == 0 && alone.endpoint.send_capacity() >= 100 {
                 alone.send(100);
             }
             now += ms(u64::from(time));
@@ -213,7 +213,7 @@ proptest! {
             changes.iter().for_each(|change| mutate(&mut packet, change));
             let size = ip_bytes(&packet);
             let (packets, bytes) = handle(&mut dccp, now, arriving(packet, Ecn::NotEct, Damage::None));
-            // To know our initial number is to be there.
+            // Knowing our initial number proves the address.
             if dccp.state() >= State::PartOpen {
                 break;
             }
@@ -241,12 +241,12 @@ fn the_smallest_request() {
     }
 }
 
-/// Bytes that one end may hold whatever arrives.
+/// Maximum bytes held by an end, whatever arrives.
 const MAX_BYTES: usize = 4 << 20;
 
-/// A peer of a hundred thousand packets that lie within the windows and about everything else: gaps,
-/// marks, random options, options of a kind that makes a CCID remember, nothing ever acknowledged
-/// for long. Where it ends a connection it begins another.
+/// A peer that sends a hundred thousand packets inside the windows, with random other content: gaps,
+/// marks, random options, options that make a CCID keep state, rare acknowledgements.
+/// A connection that ends is opened again.
 #[test]
 fn memory_is_bounded() {
     let mut rng = Rng::new(5, "hostile");
@@ -263,7 +263,7 @@ fn memory_is_bounded() {
         for _ in 0..34_000 {
             let bits = rng.bits();
             let [_, step, ecn, length, first, time, data, old] = bits.to_le_bytes();
-            if alone.dccp.state() != State::Open {
+            if alone.endpoint.state() != State::Open {
                 alone = Alone::open_server(&config, &list);
                 lives += 1;
             }
@@ -272,7 +272,7 @@ fn memory_is_bounded() {
             let ack = alone.ack_back(u64::from(old % 16));
             let kind = [Kind::Data, Kind::DataAck { ack }, Kind::Ack { ack }, Kind::Data];
             let kind = kind[usize::from(bits as u8 & 3)];
-            // Types that end nothing, values at random.
+            // Types that do not end the connection, random values.
             let types = [38, 37, 40, 41, 42, 43, 192, 193, 194, 195, 36, 35];
             let mut bytes = Vec::new();
             for _ in 0..length % 4 {
@@ -286,7 +286,7 @@ fn memory_is_bounded() {
             packet.options = Options::from_bytes(&bytes);
             let ecn = if ecn < 40 { Ecn::Ce } else { Ecn::Ect0 };
             alone.input(arriving(packet, ecn, Damage::None));
-            if data % 2 == 0 && alone.dccp.send_capacity() >= 100 {
+            if data % 2 == 0 && alone.endpoint.send_capacity() >= 100 {
                 alone.send(100);
             }
             // Mostly a burst, now and then a pause.
@@ -297,7 +297,7 @@ fn memory_is_bounded() {
             alone.received.clear();
             alone.events.clear();
             alone.notes = Notes::default();
-            greatest = greatest.max(alone.dccp.footprint());
+            greatest = greatest.max(alone.endpoint.footprint());
         }
         println!("CCID {wanted:?}: {lives} connections, at most {greatest} bytes");
         assert!(greatest > 0 && greatest <= MAX_BYTES, "CCID {wanted:?} holds {greatest} bytes");

@@ -1,13 +1,12 @@
-//! Whole DCCP connections over a wire that loses, reorders and repeats, each turn decided by seeded
-//! rng: whatever happens, nothing is delivered twice or changed, the connection lives, and it
-//! closes in order.
+//! Whole DCCP connections over a wire that loses, reorders and duplicates packets at random (seeded):
+//! nothing is delivered twice or changed, the connection stays alive, and it closes in order.
 
-use crate::dccp_pair::*;
 use talkspurt_proto::dccp::{Ccid, Config, State};
 use talkspurt_proto::endpoint::{Event, Input};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::rng::Rng;
+use talkspurt_testing::dccp::*;
 
 fn story(config: &Config, seed: u64) -> (usize, usize) {
     let mut pair = Pair::new(config);
@@ -29,13 +28,13 @@ fn story(config: &Config, seed: u64) -> (usize, usize) {
     let name = format!("{:?} {seed}", config.ccid);
     let [back, there] = [Client, Server].map(|side| {
         let end = pair.end(side);
-        assert_eq!(end.dccp.state(), State::Open, "{name} {side:?}");
+        assert_eq!(end.endpoint.state(), State::Open, "{name} {side:?}");
         assert_eq!(end.life(), [Event::Connected], "{name}");
         assert!(end.waiting.is_empty(), "{name}: {} wait", end.waiting.len());
         let mut seen: Vec<u64> = end
             .received
             .iter()
-            .map(|frame| match frame {
+            .map(|(_, frame)| match frame {
                 Frame::Data(Payload::Virtual { offset, len: 100 }) => *offset,
                 other => panic!("{other:?} was never sent"),
             })
@@ -50,7 +49,7 @@ fn story(config: &Config, seed: u64) -> (usize, usize) {
     pair.input(closer, Input::Close);
     pair.drive_for(ms(300_000));
     for side in [Client, Server] {
-        assert_eq!(pair.end(side).dccp.state(), State::Closed, "{name}");
+        assert_eq!(pair.end(side).endpoint.state(), State::Closed, "{name}");
         assert!(pair.end(side).saw(Event::Closed), "{name} {:?}", pair.end(side).life());
         assert_eq!(pair.end(side).wake, None, "{name}");
     }

@@ -1,4 +1,4 @@
-//! RFC 4340 §5.8: the bytes of every option laid out by hand, the lengths that are none, and the
+//! RFC 4340 §5.8: the bytes of every option laid out by hand, invalid lengths, and the
 //! round trip of any list of options.
 
 use proptest::prelude::*;
@@ -192,7 +192,7 @@ proptest! {
         prop_assert!(options.iter().skip(pushed.len()).all(|option| option == Ok(Opt::Padding)));
     }
 
-    /// Whatever the bytes, reading ends, after at most one option a byte; and what could be read
+    /// For any bytes, reading ends after at most one option per byte; and what was read
     /// is written so that it reads the same.
     #[test]
     fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..1012)) {

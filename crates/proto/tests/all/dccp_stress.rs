@@ -1,14 +1,14 @@
-//! DCCP under whatever a path may do, drawn by seed: every profile and CCID, losses from none to 30 % in
+//! DCCP under random path conditions (seeded): every profile and CCID, losses from none to 30 % in
 //! either direction, round trips from 1 ms to 1 s, reordering, duplicates, marks, short sequence numbers,
-//! and pauses of the application. What the connection owes in each case: nobody stalls, Syncs stay rare,
-//! and a packet that the other end sent in its window is not refused.
+//! and pauses of the application. In each case the connection does not stall, Syncs stay rare, and a
+//! packet that the other end sent in its window is not rejected.
 
-use crate::dccp_pair::*;
 use talkspurt_proto::dccp::{Ccid, Config, State};
 use talkspurt_proto::probe::RxError;
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::time::Duration;
+use talkspurt_testing::dccp::*;
 
 struct Case {
     config: Config,
@@ -71,7 +71,7 @@ fn run(seed: u64) {
     });
     pair.input(Client, talkspurt_proto::endpoint::Input::Open);
     pair.drive_for(ms(30_000));
-    if pair.client.dccp.state() != State::Open {
+    if pair.client.endpoint.state() != State::Open {
         // 30 % both ways: the handshake may take longer.
         pair.drive_for(ms(120_000));
     }
@@ -93,7 +93,7 @@ fn run(seed: u64) {
         assert!(
             got > last || !mild,
             "{what}: nothing arrived in burst {burst}, {:?}",
-            pair.client.dccp.state()
+            pair.client.endpoint.state()
         );
         last = got;
         pair.client.waiting.clear();
@@ -101,12 +101,12 @@ fn run(seed: u64) {
         pair.drive_for(ms(rtt_ms * 3 + 3_000));
     }
     for side in [Client, Server] {
-        assert_eq!(pair.end(side).dccp.state(), State::Open, "{what}");
+        assert_eq!(pair.end(side).endpoint.state(), State::Open, "{what}");
         let sent = pair.log.iter().filter(|sent| sent.from == side).count();
         let syncs = pair.of_kind(side, SYNC).len();
         let refused = &pair.end(side.other()).notes.rx_error;
         let refused = refused.iter().filter(|it| **it != RxError::Unexpected).count();
-        // What came so late that the window was a quarter past it is refused by right.
+        // Packets so late that the window has moved a quarter past them are rejected correctly.
         let most = sent / 500 + 1;
         assert!(syncs <= most, "{what}: {side:?} sent {syncs} Syncs in {sent} packets");
         assert!(refused <= most, "{what}: {refused} of {sent} packets of {side:?} refused");

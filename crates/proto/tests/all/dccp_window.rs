@@ -1,11 +1,11 @@
-//! The Sequence Window (RFC 4340 §7.5.2) beside what both halves of a connection send: however many
-//! packets a round trip has, and whatever happens to the options that change the window, no packet of
-//! the connection itself is refused.
+//! The Sequence Window (RFC 4340 §7.5.2) with traffic of both halves of a connection: for any number
+//! of packets per round trip, and any loss of the options that change the window, no packet of the
+//! connection is rejected.
 
-use crate::dccp_pair::*;
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{Ccid, Config, Location};
 use talkspurt_proto::profile::Profile;
+use talkspurt_testing::dccp::*;
 
 fn nothing_is_refused(pair: &Pair, what: &str) {
     assert_eq!(pair.client.notes.rx_error, [], "{what}: by the client");
@@ -14,7 +14,7 @@ fn nothing_is_refused(pair: &Pair, what: &str) {
     assert_eq!(syncs, 0, "{what}");
 }
 
-/// Most packets of a side in any stretch of one round trip, acknowledgements included.
+/// Maximum packets of a side in any round trip, acknowledgements included.
 fn most_in_a_round_trip(pair: &Pair, side: Side) -> u64 {
     let times: Vec<_> =
         pair.log.iter().filter(|sent| sent.from == side).map(|sent| sent.at).collect();
@@ -51,9 +51,10 @@ fn an_end_that_only_acknowledges_widens_its_window_too() {
         for side in [Client, Server] {
             let most = most_in_a_round_trip(&pair, side);
             assert!(most > 300, "{what} {side:?}: {most}");
-            let window = pair.end(side).dccp.feature(name::SEQUENCE_WINDOW, Location::Here);
+            let window = pair.end(side).endpoint.feature(name::SEQUENCE_WINDOW, Location::Here);
             assert!(window >= 2 * most, "{what} {side:?}: {window} for {most}");
-            let there = pair.end(side.other()).dccp.feature(name::SEQUENCE_WINDOW, Location::There);
+            let there =
+                pair.end(side.other()).endpoint.feature(name::SEQUENCE_WINDOW, Location::There);
             assert_eq!(there, window, "{what} {side:?}");
         }
     }

@@ -91,7 +91,7 @@ fn congestion_lowers_what_was_achieved() {
     assert!(alone.sender.equation_rate().unwrap() > 100_000.0);
 }
 
-/// An active sender that hears nothing has lost more than its silence explains.
+/// Missing feedback of an active sender is not explained by silence.
 #[test]
 fn no_feedback_lowers_what_was_achieved() {
     for (active, x) in [(true, 2000.0), (false, 4000.0)] {

@@ -1,4 +1,4 @@
-//! Scripts of attack: random ones, and those that the fuzz targets of `fuzz/` found to reach most.
+//! Attack scripts: random ones, and those that the fuzz targets of `fuzz/` found to cover most code.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use talkspurt_proto::dccp::Dccp;
 use talkspurt_proto::sctp::Sctp;
 use talkspurt_proto::tcp::Tcp;
 
-/// Plays the scripts kept of a target.
+/// Runs the stored scripts of a target.
 fn replay(target: &str, play: fn(&[u8])) {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
     let text = std::fs::read_to_string(seeds.join(format!("{target}.txt"))).expect("seeds");
@@ -26,7 +26,7 @@ fn unhex(digits: &str) -> Vec<u8> {
     digits.as_bytes().chunks(2).map(|pair| byte(pair).expect("two hexadecimal digits")).collect()
 }
 
-/// Random scripts of each test; `make fuzz-smoke` asks for more.
+/// Random scripts per test; `make fuzz-smoke` sets more.
 fn cases() -> u32 {
     std::env::var("FUZZ_CASES").map_or(200, |cases| cases.parse().expect("a number"))
 }

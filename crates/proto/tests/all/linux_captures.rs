@@ -1,5 +1,5 @@
-//! A Linux kernel's own DCCP packets: every one of them parses and is written again byte for byte,
-//! and their numbers are those that tshark counts. Changed at random, they harm nobody.
+//! A Linux kernel's DCCP packets: each parses and is re-serialised byte for byte,
+//! and their numbers match tshark's. Random changes cause no harm.
 
 use std::sync::LazyLock;
 
@@ -75,7 +75,7 @@ fn every_option_of_every_packet_can_be_read_and_is_written_again() {
     assert_eq!(options, 7532);
 }
 
-/// What may befall a recorded packet: some bytes changed, the end cut off.
+/// A change of a recorded packet: some bytes changed, the end cut off.
 fn mutation() -> impl Strategy<Value = (usize, Index, Vec<(Index, u8)>, Option<Index>)> {
     let changes = prop::collection::vec((any::<Index>(), any::<u8>()), 0..6);
     (0..NAMES.len(), any::<Index>(), changes, prop::option::weighted(0.3, any::<Index>()))
@@ -87,14 +87,14 @@ static RECORDINGS: LazyLock<Vec<Vec<Captured>>> =
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
 
-    /// No change to a recorded packet, though its checksum be right again, makes the parser panic;
-    /// and what it reads then has bytes that read the same.
+    /// No change of a recorded packet, even with a correct checksum, makes the parser panic;
+    /// and what it reads is written as bytes that read the same.
     #[test]
     fn mutated_packets_never_panic((name, which, changes, cut) in mutation()) {
         let captured = which.get(&RECORDINGS[name]);
         let Ends { src, dst, .. } = captured.ends;
         let mut bytes = captured.bytes[if src.is_ipv4() { 20 } else { 40 }..].to_vec();
-        // Half of the changes fall on the header, where most is to be got wrong.
+        // Half of the changes affect the header, which has the most checks.
         for (turn, (at, value)) in changes.into_iter().enumerate() {
             let reach = if turn % 2 == 0 { bytes.len().min(40) } else { bytes.len() };
             bytes[at.index(reach)] = value;
@@ -116,7 +116,7 @@ proptest! {
             if bytes.len() < 12 {
                 break;
             }
-            // Now with a checksum that is right, as far as the changed coverage goes.
+            // Now with a correct checksum, as far as the changed coverage goes.
             bytes[6..8].fill(0);
             let covered = match bytes[5] & 0xf {
                 0 => bytes.len(),

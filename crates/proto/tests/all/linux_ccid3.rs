@@ -23,21 +23,21 @@ use talkspurt_proto::units::Rate;
 
 /// Packets of the client in `ccid3-loss`, counted from its Request, that never reached the server.
 ///
-/// The recording was made in front of the queue that dropped them. They are found again by time,
-/// not by what was reported of them: the queue serves 400 kbit/s, so each packet that is missing
-/// lets all behind it arrive 2.28 ms earlier until the queue runs empty, and the kernel answers
-/// within about a millisecond. Where in the stretch between two answers: one that began a loss event
-/// was answered at the third packet behind it, and such an answer repeats the Receive Rate of the
-/// one before (so `net/dccp/ccids/ccid3.c` does, lest it measure over too short a time). The others
-/// (209, 785, 786, 848, 1085) began none, so they lie close behind the event before, here directly
-/// behind the answer to it. By seconds all are 6, 6, 11 and 2, which is what the kernel's program
+/// The recording was made before the queue that dropped them. They are identified by time, not by
+/// the reports: the queue serves 400 kbit/s, so each missing packet makes all later ones arrive
+/// 2.28 ms earlier until the queue is empty, and the kernel answers within about a millisecond. Their
+/// position between two answers: one that began a loss event was answered at the third packet after
+/// it, and such an answer repeats the previous Receive Rate (`net/dccp/ccids/ccid3.c` avoids measuring
+/// over too short a time). The others (209, 785, 786, 848, 1085) began none, so they follow the
+/// previous event closely, here directly after its answer. By seconds they are 6, 6, 11 and 2, which
+/// matches the missing packets counted by the kernel's program (`rx_missing`).
 /// counted missing (`rx_missing`).
 const LOST: [u64; 25] = [
     40, 90, 205, 209, 237, 257, 400, 548, 694, 781, 785, 786, 844, 848, 876, 913, 914, 946, 981,
     1006, 1081, 1085, 1164, 1307, 1574,
 ];
 
-/// What the kernel's receiver said, and when.
+/// A report of the kernel's receiver and its time.
 #[derive(Clone, Copy, Debug)]
 struct Said {
     at: Instant,
@@ -65,7 +65,7 @@ impl Recording {
     fn from(&self, client: bool) -> impl Iterator<Item = &Captured> {
         self.packets.iter().filter(move |it| it.is_from_client(&self.packets) == client)
     }
-    /// What the receiver of the data of that side said.
+    /// The reports of the receiver of that side's data.
     fn said(&self, client: bool) -> Vec<Said> {
         let word = |options: &Options, kind| {
             let value = option(options, kind)?;
@@ -132,7 +132,7 @@ impl Ours {
         }
     }
 
-    /// What we had said last when the kernel acknowledged this packet.
+    /// Our latest report when the kernel acknowledged this packet.
     fn at(&self, acked: u64) -> &Said {
         let end = self.said.partition_point(|said| said.acked <= acked);
         &self.said[end - 1]

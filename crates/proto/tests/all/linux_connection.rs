@@ -22,7 +22,6 @@
 
 use crate::captures;
 use crate::captures::Captured;
-use crate::dccp_pair::*;
 use talkspurt_proto::dccp::Location::{Here, There};
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{
@@ -33,6 +32,7 @@ use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::{Damage, IpVersion, Payload};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rng::Rng;
+use talkspurt_testing::dccp::*;
 
 /// The kernel's configuration in a recording.
 fn config(ccid: Ccid, back: Ccid) -> Config {
@@ -81,7 +81,7 @@ impl Replay {
             } else {
                 self.hear(captured)
             }
-            let state = self.alone.dccp.state();
+            let state = self.alone.endpoint.state();
             if self.states.last() != Some(&state) {
                 self.states.push(state);
             }
@@ -93,10 +93,10 @@ impl Replay {
     /// What the kernel's application did when the kernel sent this.
     fn act(&mut self, index: usize) {
         let packet = &self.recording[index].packet;
-        let unasked = !matches!(self.alone.dccp.state(), State::CloseReq | State::Closing);
+        let unasked = !matches!(self.alone.endpoint.state(), State::CloseReq | State::Closing);
         match packet.kind {
             Kind::Request { .. } => drop(self.alone.input(Input::Open)),
-            Kind::Data | Kind::DataAck { .. } if self.alone.dccp.send_capacity() > 0 => {
+            Kind::Data | Kind::DataAck { .. } if self.alone.endpoint.send_capacity() > 0 => {
                 self.alone.send(packet.payload.wire_bytes() as u32);
             }
             Kind::CloseReq { .. } | Kind::Close { .. } if unasked => {
@@ -109,7 +109,7 @@ impl Replay {
     fn hear(&mut self, captured: Captured) {
         let mut packet = captured.packet;
         let last = WireSeq::Extended(self.alone.last);
-        let handshake = self.alone.dccp.state() < State::PartOpen;
+        let handshake = self.alone.endpoint.state() < State::PartOpen;
         match &mut packet.kind {
             _ if handshake => {}
             Kind::Ack { ack }
@@ -296,7 +296,7 @@ fn features_under_ccid_3() {
     for side in [Client, Server] {
         let mut replay = Replay::new("ccid3", side, &config);
         replay.recording.truncate(10);
-        let dccp = replay.run().alone.dccp;
+        let dccp = replay.run().alone.endpoint;
         for (number, value) in [
             (name::CCID, 3),
             (name::ALLOW_SHORT_SEQNOS, 0),

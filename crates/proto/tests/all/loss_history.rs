@@ -144,7 +144,7 @@ fn lengths_of_an_option() {
     assert_eq!((history.skip_length(), history.newest()), (3, Some(14)));
 }
 
-/// RFC 4340 §7.7: a hole that held no data is no loss; of one that held some, the rest is.
+/// RFC 4340 §7.7: a hole without data is no loss; of a partly filled hole, only the rest is.
 #[test]
 fn lost_packets_without_data_are_no_loss() {
     let after = |seq, non_data_before| Arrival { non_data_before, ..data(seq, 20) };
@@ -162,8 +162,8 @@ fn lost_packets_without_data_are_no_loss() {
     assert_eq!(told, [(2, 1, 5, 4, 1), (1, 0, 1, 1, 0)]);
 }
 
-/// RFC 4342 §10.3: feedback is due when the window counter has grown by four since the last, and
-/// at no other time but loss.
+/// RFC 4342 §10.3: feedback is due when the window counter has grown by four since the last, or on
+/// a loss, and at no other time.
 #[test]
 fn feedback_by_window_counter() {
     let mut receiver = Receiver::new(&rfc(Kind::Ccid3));
@@ -212,7 +212,7 @@ fn feedback_by_timer_and_by_arrival() {
     assert_eq!(reports(Profile::Ns2), [0, 120, 240, 360, 510]);
 }
 
-/// A gap of any length costs little and leaves the newest intervals.
+/// A gap of any length is processed cheaply and keeps the newest intervals.
 #[test]
 fn an_endless_gap() {
     let time = |seq, rtt| Arrival { counter: None, rtt: Some(ms(rtt)), ..data(seq, 0) };

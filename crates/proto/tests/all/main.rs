@@ -1,8 +1,8 @@
-//! The tests of `proto`: a file per RFC, a file per program or model ours is held against, and the
-//! rigs they share (`*_pair`, `*_half`, `*_loop`, `road`: endpoints with a path between them). One
-//! crate, since fifty would each be linked anew. Data of other programs is in `../data`.
+//! The tests of `proto`: one file for each RFC and for each program or model that `proto` is compared
+//! with. They use the rig of `talkspurt-testing`; `*_half` and `*_loop` drive parts of an endpoint. All are
+//! one crate, because each crate of tests is linked separately. Data of other programs is in `../data`.
 
-#![allow(unreachable_pub, reason = "the rigs say what is theirs to offer")]
+#![allow(unreachable_pub, reason = "the modules share items with each other")]
 
 mod bbr;
 mod beritelli;
@@ -14,7 +14,6 @@ mod ccid3_pair;
 mod dccp_hostile;
 mod dccp_lossy;
 mod dccp_options;
-mod dccp_pair;
 mod dccp_stress;
 mod dccp_window;
 mod faster_restart;
@@ -27,7 +26,6 @@ mod linux_connection;
 mod loss_history;
 mod ns2_tfrc;
 mod old_tcps;
-mod pair;
 mod rate_half;
 mod rate_loop;
 mod rate_profiles;
@@ -87,9 +85,7 @@ mod rfc9260_wire;
 mod rfc9293;
 mod rfc9438;
 mod rfc9937;
-mod road;
 mod sctp_fuzz;
-mod sctp_pair;
 mod sctp_stress;
 mod tcp_pair;
 mod tcp_stress;

@@ -2,9 +2,9 @@
 //! Floyd 1996, "Simulation-based Comparisons of Tahoe, Reno, and SACK TCP"). Segments have 1000
 //! bytes; a round trip is 100 ms; data starts at 150 ms with a window of ten segments.
 
-use crate::pair::*;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::tcp::{Config, Controller, Flags, WindowRule};
+use talkspurt_testing::tcp::*;
 
 fn losing(controller: Controller, numbers: &[usize]) -> Pair {
     let mut pair = Pair::new(&Config { controller, min_rto: ms(1000), ..plain() });

@@ -1,5 +1,4 @@
-//! One half of a CCID 3 or 4 connection alone, without a connection: what it would see of packets
-//! is made by hand.
+//! One half of a CCID 3 or 4 connection alone: the packets it would see are handmade.
 
 use talkspurt_proto::dccp::ccid::{
     Acknowledgement, Arrival, Departure, Receiver as _, Sender as _,
@@ -133,7 +132,7 @@ impl ReceiverBench {
 pub struct SenderBench {
     pub sender: Sender,
     pub notes: Notes,
-    /// What acknowledgements say of the time they waited.
+    /// Elapsed time reported by acknowledgements.
     pub elapsed: Option<Duration>,
     next: u64,
     feedback: u64,
@@ -206,7 +205,7 @@ impl SenderBench {
             elapsed: self.elapsed,
             echo_rtt: None,
         };
-        // As the connection does: any packet is an arrival first.
+        // As in the connection: every packet is first reported as an arrival.
         let packet = Arrival {
             seq: place(seq),
             data_bytes: None,

@@ -1,5 +1,5 @@
-//! The named sets of values: what each gives where a scenario says nothing, that a knob goes before
-//! a profile, that what cannot be is refused by name, and what Linux does when idle.
+//! The profiles: their defaults, that a parameter overrides a profile, that impossible values are
+//! reported by name, and Linux's idle behaviour.
 
 use crate::rate_loop::*;
 use talkspurt_proto::profile::Profile;
@@ -75,7 +75,7 @@ fn averages_of_loss_intervals() {
     }
 }
 
-/// What a rate may fall to in silence: RFC 5348's floor, the older one of ns-2, Linux's.
+/// Minimum rates in silence: RFC 5348's, the older one of ns-2, Linux's.
 #[test]
 fn floors_of_silence() {
     for kind in [Kind::Ccid3, Kind::Ccid4, Kind::Tfrc] {
@@ -97,7 +97,7 @@ fn small_packets() {
     }
 }
 
-/// A knob goes before the profile, as text as in a scenario.
+/// A parameter overrides the profile, as text like in a scenario.
 #[test]
 fn knobs_go_first() {
     let config: Config = serde_json::from_str(

@@ -1,13 +1,14 @@
-//! TFRC, CCID 3 and CCID 4 over random paths, with talk, pauses and bulk: what RFC 5348 and RFC 4342
-//! promise of the rate after silence, and that losses of either way never end in a standstill.
+//! TFRC, CCID 3 and CCID 4 over random paths, with talk, pauses and bulk: the rate after silence
+//! follows RFC 5348 and RFC 4342, and losses in either direction never stall the sender.
 
-use crate::road::{OnRoad, Road, Source, Verdict, at, kbps, ms};
 use talkspurt_proto::body::Body;
 use talkspurt_proto::dccp::{Ccid, Config, Dccp};
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tfrc::{self, Packet, Tfrc};
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_testing::road::{OnRoad, Road, Source};
+use talkspurt_testing::{Verdict, at, kbps, ms};
 
 fn is_data(body: &Body) -> bool {
     match body {
@@ -19,7 +20,7 @@ fn is_data(body: &Body) -> bool {
 fn seconds(span: f64) -> Duration {
     Duration::from_secs_f64(span)
 }
-/// As likely in any octave.
+/// Equally likely in any octave.
 fn about(rng: &mut Rng, least: f64, most: f64) -> f64 {
     least * talkspurt_proto::math::pow(most / least, rng.unit())
 }
@@ -71,7 +72,7 @@ fn state<E>(road: &Road<E>) -> (f64, f64) {
     let notes = &road.ends[0].notes;
     (notes.last(Gauge::Rate).unwrap_or(0.0) / 8.0, notes.last(Gauge::Srtt).unwrap_or(0.2))
 }
-/// X_Bps, which bounds X whatever else is promised.
+/// X_Bps, which limits X in any case.
 fn equation<E>(road: &Road<E>) -> f64 {
     let notes = &road.ends[0].notes;
     if notes.last(Gauge::LossEventRate).unwrap_or(0.0) > 0.0 {
@@ -112,7 +113,7 @@ fn run<E: OnRoad>(mut road: Road<E>, case: Case, mut rng: Rng, header: Option<f6
         let span = seconds(about(&mut rng, 0.05, 4.0)) + case.one_way * 4;
         road.drive_for(span);
         road.ends[0].source = Source::Silent;
-        // What is under way arrives; the timers that began with data still under way expire.
+        // Data in flight arrives; the timers that began with it expire.
         case.disturb(&mut road, 0.0);
         let (x, r) = state(&road);
         let settle = 12.0 * r + 8.0 * f64::from(case.bytes.max(1460)) / x.max(1.0);
@@ -133,7 +134,7 @@ fn run<E: OnRoad>(mut road: Road<E>, case: Case, mut rng: Rng, header: Option<f6
         let (x, latest) = state(&road);
         let r = r.max(latest);
         let floor = entry.min(initial(case.bytes, header, r)).min(equation(&road)) * 0.999;
-        // Losses from before the silence that only now are known are another reason.
+        // Losses from before the silence that are detected only now are another reason.
         if loss(&road) <= p {
             assert!(x >= floor, "{case:?}: {x} B/s with feedback after silence, floor {floor}");
         }

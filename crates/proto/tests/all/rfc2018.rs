@@ -1,8 +1,8 @@
-//! RFC 2018 and RFC 2883: what the receive side tells of data beyond a gap, and of duplicates.
+//! RFC 2018 and RFC 2883: how the receiver reports data beyond a gap, and duplicates.
 
-use crate::pair::*;
 use talkspurt_proto::tcp::{Config, Controller, Flags, Segment};
 use talkspurt_proto::units::Size;
+use talkspurt_testing::tcp::*;
 
 const ACK: Flags = Flags::ACK;
 
@@ -39,7 +39,7 @@ fn permitted() {
         let reply = alone.syn(Flags::SYN | ACK, 1);
         alone.segment(reply);
         assert_eq!(answer(&mut alone, 1).1.is_empty(), !agreed);
-        // Who answers says so only if it was asked.
+        // The answering side offers it only if the client did.
         let mut alone = Alone::listener(&Config { controller, ..plain() });
         alone.sack = peer;
         let syn = alone.syn(Flags::SYN, 0);
@@ -59,7 +59,7 @@ fn latest_first() {
     assert_eq!(answer(&mut alone, 8), (1, vec![(8, 9), (5, 6), (2, 4)]));
     assert_eq!(answer(&mut alone, 6), (1, vec![(5, 7), (8, 9), (2, 4)]));
     assert_eq!(answer(&mut alone, 4), (1, vec![(2, 7), (8, 9)]));
-    // What is in order is no block, and with the last gap the option goes.
+    // In-order data forms no block, and with the last gap the option disappears.
     assert_eq!(answer(&mut alone, 1), (7, vec![(8, 9)]));
     assert_eq!(answer(&mut alone, 7), (9, vec![]));
 }
@@ -109,8 +109,8 @@ fn duplicates() {
     assert_eq!(answer(&mut alone, 7), (3, vec![(7, 8), (4, 6)]));
 }
 
-/// RFC 6691 §2: blocks never push a full segment over the path's MTU. The acknowledgement with them
-/// goes first and alone.
+/// RFC 6691 §2: blocks never make a full segment exceed the path's MTU. The acknowledgement with
+/// blocks is sent first, without data.
 #[test]
 fn no_segment_outgrows_the_path() {
     let mut alone = receiver();
@@ -123,7 +123,7 @@ fn no_segment_outgrows_the_path() {
     assert_eq!((after[0].payload.len(), blocks(&after[0])), (0, vec![(2, 3)]));
     assert!(after.len() > 3);
     assert!(after.iter().all(|segment| segment.header_bytes() + segment.payload.len() <= 1020));
-    // What is small carries them itself.
+    // Small segments carry the blocks themselves.
     (1501..=19_501).step_by(1000).for_each(|acked| drop(alone.sack(acked, &[])));
     let small = alone.send(100);
     assert_eq!((small.len(), small[0].payload.len(), blocks(&small[0])), (1, 100, vec![(2, 3)]));
@@ -144,7 +144,7 @@ fn a_fin_beyond_a_gap() {
     let mut alone = receiver();
     assert_eq!(block(&alone.arrive(fin, 1001, 1, 1000)[0]), [(1001, 2002)]);
     assert_eq!(block(&alone.arrive(fin, 1001, 1, 1000)[0]), [(1001, 2002), (1001, 2002)]);
-    // In order nothing is named.
+    // In-order data is not reported.
     let answer = &alone.arrive(ACK, 1, 1, 1000)[0];
     assert_eq!((Alone::acked(answer), block(answer)), (2002, vec![]));
     let mut alone = receiver();
@@ -168,8 +168,8 @@ fn a_fin_beyond_a_gap() {
     assert_eq!((Alone::acked(answer), block(answer)), (1001, vec![(5001, 5002)]));
 }
 
-/// §8: the peer may discard what it had named; when a timeout finds the next byte named, nothing
-/// named is believed any more, and all is sent again.
+/// §8: the peer may discard reported data; if a timeout finds the next byte reported, all reports are
+/// discarded and everything is sent again.
 #[test]
 fn reneging() {
     let mut alone = Alone::established(&selective());
@@ -194,7 +194,7 @@ fn reneging() {
     assert_eq!(again, [1001, 2001, 3001, 4001]);
 }
 
-/// Blocks beyond what was sent, or that end before they begin, are rx_error and move nothing.
+/// Blocks beyond the data sent, or that end before they begin, are rejected without effect.
 #[test]
 fn blocks_that_lie() {
     let mut alone = Alone::established(&selective());

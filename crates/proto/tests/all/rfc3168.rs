@@ -1,10 +1,10 @@
 //! RFC 3168 §6.1: ECN in TCP.
 
-use crate::pair::*;
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::tcp::{Config, Controller, Flags, Segment};
+use talkspurt_testing::tcp::*;
 
 const ACK: Flags = Flags::ACK;
 const ECE: Flags = Flags::ECE;

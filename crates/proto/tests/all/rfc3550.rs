@@ -1,5 +1,5 @@
-//! RFC 3550, clause by clause: what RTP receivers count and when RTCP reports are due. Expected
-//! numbers come from the RFC's text or from the independent recomputation beside them.
+//! RFC 3550, clause by clause: receiver statistics and the timing of RTCP reports. Expected
+//! numbers come from the RFC's text or from the independent recomputation next to them.
 
 use proptest::prelude::*;
 use talkspurt_proto::frame::Frame;
@@ -122,7 +122,7 @@ fn a3_losses_in_all_and_since_the_last_report() {
     // 10 more expected, 4 received: 6/10 × 256 = 153.6.
     assert_eq!((second.cumulative_lost, second.fraction_lost), (8, 153));
     assert_eq!((second.highest_sequence, second.ssrc), (19, 7));
-    // Nothing new: nothing expected, no fraction.
+    // Nothing new expected, so the fraction is 0.
     assert_eq!(receiver.report().expect("valid").fraction_lost, 0);
 }
 
@@ -187,7 +187,7 @@ proptest! {
         prop_assert!((ticks - jitter).abs() <= 1.0, "{} {}", ticks, jitter);
     }
 
-    /// Losses and duplicates in any pattern: the cumulative count is what a set says it is.
+    /// Losses and duplicates in any pattern: the cumulative count matches that of a set.
     #[test]
     fn a3_cumulative_loss_is_span_less_received(
         first: u16,
@@ -263,7 +263,7 @@ fn section_6_2_bandwidth_bounds_the_interval_of_a_thin_session() {
         };
         (0..2000).filter_map(|seed| make(seed).next()).min().expect("enabled").as_secs_f64()
     };
-    // Nobody sends yet: three quarters of the bandwidth are for receivers (A.7), 128/37.5 = 3.41 s.
+    // No senders yet: three quarters of the bandwidth are for receivers (A.7), 128/37.5 = 3.41 s.
     assert!((shortest(8_000) / (128.0 / 37.5 * 0.5 / 1.218_28) - 1.0).abs() < 0.01);
     assert!((shortest(800_000) / (2.5 * 0.5 / 1.218_28) - 1.0).abs() < 0.01);
 }
@@ -368,13 +368,13 @@ fn section_6_4_1_figure_2_round_trip() {
     let silent = ReportBlock { last_sr: 0, ..block };
     let report = Compound { ssrc: 2, reports: vec![silent], ..Compound::default() };
     assert_eq!(session.on_report(now, &report), None);
-    // A block about somebody else is not ours.
+    // A report block about another source is ignored.
     let other = ReportBlock { ssrc: 9, ..block };
     let report = Compound { ssrc: 2, reports: vec![other], ..Compound::default() };
     assert_eq!(session.on_report(now, &report), None);
 }
 
-/// Two participants with clocks apart by hours: the round trip is told all the same.
+/// Two participants whose clocks differ by hours: the round trip is still measured.
 #[test]
 fn section_6_4_1_round_trip_needs_no_common_clock() {
     let one_way = Duration::from_millis(270);
@@ -448,7 +448,7 @@ fn section_6_3_5_the_peer_times_out_by_the_calculated_interval() {
     assert!(!known_after(limit + Duration::from_millis(1)));
 }
 
-/// §6.2: what lies below a report counts into its size, whatever it is.
+/// §6.2: lower-layer headers count into a report's size, whichever they are.
 #[test]
 fn section_6_2_the_headers_below_lengthen_the_interval() {
     let first = |headers| {

@@ -1,11 +1,11 @@
-//! Partial reliability (RFC 3758): messages are given up after their lifetime, and a FORWARD TSN tells
+//! Partial reliability (RFC 3758): messages are abandoned after their lifetime, and a FORWARD TSN tells
 //! the receiver not to wait.
 
 use crate::rfc9260_half::data;
-use crate::sctp_pair::{Client, Pair, Server, Verdict, ms, plain};
 use talkspurt_proto::probe::RxError;
 use talkspurt_proto::sctp::{Chunk, Config, Data, ForwardTsn, Parameter, Skipped};
 use talkspurt_proto::time::Duration;
+use talkspurt_testing::sctp::{Client, Pair, Server, Verdict, ms, plain};
 
 fn timed(lifetime: u64) -> Config {
     Config { lifetime: Some(ms(lifetime)), bundling: false, ..plain() }
@@ -42,10 +42,10 @@ fn section_3_5_what_is_lost_and_too_old_is_given_up() {
     assert_eq!((sack.at, sack.sack().unwrap().cumulative), (start + ms(1050), tsn));
     pair.drive_for(Duration::from_secs(30));
     assert_eq!(pair.sent_by(Client).filter(|sent| sent.has(192)).count(), 1);
-    assert_eq!(pair.client.sctp.window(talkspurt_proto::packet::PathId(0)).unwrap().0, 1016);
+    assert_eq!(pair.client.endpoint.window(talkspurt_proto::packet::PathId(0)).unwrap().0, 1016);
 }
 
-/// Without a lifetime the stream waits for the lost message, with one it goes on.
+/// Without a lifetime the stream waits for the lost message; with one it continues.
 #[test]
 fn section_3_6_messages_behind_a_gap_are_released() {
     let delivered = |config: Config| {
@@ -83,7 +83,7 @@ fn section_3_5_a_message_in_parts_is_given_up_whole() {
     pair.send(Client, 2, 100);
     pair.drive_for(Duration::from_secs(5));
     assert_eq!(pair.server.numbers(), [2]);
-    let room = talkspurt_proto::endpoint::Endpoint::send_capacity(&pair.client.sctp);
+    let room = talkspurt_proto::endpoint::Endpoint::send_capacity(&pair.client.endpoint);
     assert_eq!(room, 4_000_000);
 }
 
@@ -102,7 +102,7 @@ fn section_3_6_an_old_forward_tsn_is_answered_and_changes_nothing() {
     pair.send(Client, 2, 100);
     pair.drive_for(ms(200));
     assert_eq!(pair.server.numbers(), [1, 2]);
-    assert_eq!(pair.server.notes.0, [] as [RxError; 0]);
+    assert_eq!(pair.server.notes.rx_error, [] as [RxError; 0]);
 }
 
 /// Unsent messages past their life leave no trace on the wire.
@@ -197,7 +197,7 @@ fn section_3_5_a3_parts_that_came_are_given_up_too() {
     assert_eq!(sack.a_rwnd, 4_000_000);
 }
 
-/// A message whose first parts are acknowledged when its life ends leaves nothing that others wait for.
+/// A message whose first parts are acknowledged when its life ends leaves no state that blocks others.
 #[test]
 fn section_3_5_a_message_given_up_behind_its_acknowledged_parts() {
     for interleaving in [false, true] {

@@ -1,5 +1,5 @@
 //! Ack Vectors, clause by clause of RFC 4340 §11.4 and appendix A, and against a model: a plain map
-//! from number to state that forgets nothing it was not told to.
+//! from number to state that forgets only on request.
 
 use std::collections::BTreeMap;
 
@@ -188,14 +188,14 @@ fn appendix_a_3_what_an_acknowledged_acknowledgement_told_is_forgotten() {
     vector.on_ack_of_ack(seq(59), &Options::default());
     assert_eq!(cells(&written(&mut vector)), [0, 0b1100_0000, 3, 0b1100_0000]);
     assert_eq!(vector.oldest(), Some(seq(4)));
-    // A number that is none of ours with a vector says nothing.
+    // A number that is not ours with a vector has no effect.
     vector.on_ack_of_ack(seq(58), &Options::default());
     vector.on_ack_of_ack(seq(61), &Options::default());
     assert_eq!(vector.oldest(), Some(seq(4)));
-    // Packet 60: all of it was told, and the newest stays so that a vector is never empty.
+    // Packet 60: all of it was reported, and the newest stays so that a vector is never empty.
     vector.on_ack_of_ack(seq(60), &Options::default());
     assert_eq!(cells(&written(&mut vector)), [0]);
-    // What is forgotten is no longer told apart.
+    // Forgotten packets are no longer distinguished.
     assert_eq!(vector.on_packet(seq(4), PLAIN), Noted::Forgotten);
     assert_eq!(vector.on_packet(seq(5), PLAIN), Noted::Forgotten);
     assert_eq!(vector.on_packet(seq(10), PLAIN), Noted::Duplicate);
@@ -243,8 +243,8 @@ fn history() -> impl Strategy<Value = Vec<(u8, u64, bool)>> {
 }
 
 proptest! {
-    /// The buffer tells of every packet what a map tells that was fed the same packets and the same
-    /// acknowledged acknowledgements; and what is written is what is read.
+    /// The buffer reports the state of every packet like a map fed with the same packets and the same
+    /// acknowledged acknowledgements; and reading returns what was written.
     #[test]
     fn the_buffer_equals_its_model(history in history()) {
         let mut vector = AckVector::new();
@@ -325,7 +325,7 @@ fn the_buffer_fills_two_whole_options() {
     assert_eq!(MAX_CELLS, 506);
 }
 
-/// §11.4, table 6: state 2 is reserved, and is not taken for a packet that is not yet here.
+/// §11.4, table 6: state 2 is reserved, and is not read as "not yet received".
 #[test]
 fn each_state_is_read_as_what_it_is() {
     let mut options = Options::default();

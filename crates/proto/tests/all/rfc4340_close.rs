@@ -1,11 +1,11 @@
 //! RFC 4340 §8.3 and §5.6: the end of a connection, from either side, in order, aborted or lost.
 
-use crate::dccp_pair::*;
 use talkspurt_proto::dccp::{Config, Kind, ResetCode, Service, State, WireSeq};
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
+use talkspurt_testing::dccp::*;
 
 fn ends(pair: &Pair) -> (State, State) {
-    (pair.client.dccp.state(), pair.server.dccp.state())
+    (pair.client.endpoint.state(), pair.server.endpoint.state())
 }
 
 /// §8.3: the client closes: Close, Reset 1; it holds TIMEWAIT for 2 MSL.
@@ -14,8 +14,8 @@ fn the_client_closes() {
     let mut pair = Pair::connected(&plain());
     let start = pair.now;
     pair.input(Client, Input::Close);
-    assert_eq!(pair.client.dccp.state(), State::Closing);
-    assert_eq!(pair.client.dccp.send_capacity(), 0);
+    assert_eq!(pair.client.endpoint.state(), State::Closing);
+    assert_eq!(pair.client.endpoint.send_capacity(), 0);
     pair.drive_for(ms(100));
     assert_eq!(pair.kinds(), [(Client, CLOSE), (Server, RESET)]);
     assert_eq!(reset(&[pair.log[1].packet.clone()]).0, ResetCode::CLOSED);
@@ -33,7 +33,7 @@ fn the_client_closes() {
 fn the_server_closes() {
     let mut pair = Pair::connected(&plain());
     pair.input(Server, Input::Close);
-    assert_eq!(pair.server.dccp.state(), State::CloseReq);
+    assert_eq!(pair.server.endpoint.state(), State::CloseReq);
     pair.drive_for(ms(200));
     assert_eq!(pair.kinds(), [(Server, CLOSE_REQ), (Client, CLOSE), (Server, RESET)]);
     assert_eq!(ends(&pair), (State::TimeWait, State::Closed));
@@ -70,12 +70,12 @@ fn both_close() {
 fn data_leaves_before_the_close() {
     let mut pair = Pair::connected(&plain());
     let now = pair.now;
-    // The driver's rule is a poll after each input; a close on the heels of a frame loses nothing.
-    pair.client.dccp.handle(now, Input::Frame(data(50)), &mut ());
+    // The driver polls after each input; closing directly after a frame loses nothing.
+    pair.client.endpoint.handle(now, Input::Frame(data(50)), &mut ());
     pair.input(Client, Input::Close);
     pair.drive_for(ms(200));
     assert_eq!(pair.kinds()[..2], [(Client, DATA), (Client, CLOSE)]);
-    assert_eq!(pair.server.received, [data(50)]);
+    assert_eq!(pair.server.frames(), [data(50)]);
 }
 
 /// §8.3: Close and CloseReq are repeated after two round trips, then ever more slowly up to 64 s.
@@ -125,7 +125,7 @@ fn a_lost_reset() {
     assert_eq!(ends(&pair), (State::TimeWait, State::Closed));
 }
 
-/// §8.3, §5.6: an abort is Reset 2, and nothing more.
+/// §8.3, §5.6: an abort sends only Reset 2.
 #[test]
 fn aborts() {
     for side in [Client, Server] {
@@ -135,13 +135,13 @@ fn aborts() {
         assert_eq!(pair.kinds(), [(side, RESET)]);
         assert_eq!(reset(&[pair.log[0].packet.clone()]).0, ResetCode::ABORTED);
         assert_eq!(pair.end(side).life(), [Event::Reset]);
-        assert_eq!(pair.end(side).dccp.state(), State::Closed);
+        assert_eq!(pair.end(side).endpoint.state(), State::Closed);
         assert_eq!(pair.end(side.other()).life(), [Event::Reset]);
-        assert_eq!(pair.end(side.other()).dccp.state(), State::TimeWait);
+        assert_eq!(pair.end(side.other()).endpoint.state(), State::TimeWait);
     }
 }
 
-/// Closing before there is a connection: in REQUEST the server is told, in LISTEN nobody is.
+/// Closing without a connection: in REQUEST the server is informed, in LISTEN nothing is sent.
 #[test]
 fn closed_before_open() {
     let mut alone = Alone::client(&plain());
@@ -155,20 +155,20 @@ fn closed_before_open() {
     let mut alone = Alone::listener(&plain());
     assert!(alone.input(Input::Close).is_empty());
     assert_eq!(
-        (alone.events.as_slice(), alone.dccp.state()),
+        (alone.events.as_slice(), alone.endpoint.state()),
         (&[Event::Closed][..], State::Closed)
     );
-    // A server closed in RESPOND waits until it may ask.
+    // A server closed in RESPOND waits until it may send CloseReq.
     let mut alone = Alone::listener(&plain());
     alone.arrive(Kind::Request { service: Service::RTP_AUDIO.0 }, &[]);
     assert!(alone.input(Input::Close).is_empty());
     let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, &[]);
     assert!(kinds(&answer).contains(&CLOSE_REQ));
-    assert_eq!(alone.dccp.state(), State::CloseReq);
+    assert_eq!(alone.endpoint.state(), State::CloseReq);
 }
 
-/// §8.5 step 9: every Reset ends a connection, in order only if it says Closed; §8.5 step 2: in
-/// TIMEWAIT what comes is answered by Reset 3, but a Reset is not.
+/// §8.5 step 9: every Reset ends a connection, cleanly only with code Closed; §8.5 step 2: in
+/// TIMEWAIT packets are answered by Reset 3, except Resets.
 #[test]
 fn resets_end() {
     for (code, event) in
@@ -178,17 +178,17 @@ fn resets_end() {
         let kind = Kind::Reset { ack: alone.ack(), code, data: [0; 3] };
         assert!(alone.arrive(kind, &[]).is_empty());
         assert_eq!(alone.events.last(), Some(&event), "{code:?}");
-        assert_eq!(alone.dccp.state(), State::TimeWait);
+        assert_eq!(alone.endpoint.state(), State::TimeWait);
         let answer = alone.arrive_data(Kind::Data, &[], 4);
         assert_eq!(reset(&answer).0, ResetCode::NO_CONNECTION);
         assert!(alone.arrive(kind, &[]).is_empty());
         assert_eq!(alone.wake, Some(at(240_000)));
         alone.wait();
-        assert_eq!(alone.dccp.state(), State::Closed);
+        assert_eq!(alone.endpoint.state(), State::Closed);
     }
 }
 
-/// §8.5 step 13: in CLOSING another CloseReq asks for nothing new.
+/// §8.5 step 13: in CLOSING another CloseReq has no effect.
 #[test]
 fn one_close_for_many_requests() {
     let mut alone = Alone::open_client(&plain(), &[]);
@@ -198,7 +198,7 @@ fn one_close_for_many_requests() {
     };
     assert_eq!(ask(&mut alone), [CLOSE]);
     assert!(ask(&mut alone).is_empty());
-    assert_eq!(alone.dccp.state(), State::Closing);
+    assert_eq!(alone.endpoint.state(), State::Closing);
     // Data that was on its way is still delivered.
     alone.arrive_data(Kind::Data, &[], 4);
     assert_eq!(alone.received.len(), 1);
@@ -212,7 +212,7 @@ fn a_reset_listener_listens_again() {
     alone.arrive(Kind::Request { service }, &[]);
     let kind = Kind::Reset { ack: alone.ack(), code: ResetCode::ABORTED, data: [0; 3] };
     assert!(alone.arrive(kind, &[]).is_empty());
-    assert_eq!((alone.dccp.state(), alone.wake), (State::Listen, None));
+    assert_eq!((alone.endpoint.state(), alone.wake), (State::Listen, None));
     assert!(alone.events.is_empty());
     // A forged one is answered by a Sync, and changes nothing.
     alone.arrive(Kind::Request { service }, &[]);
@@ -222,7 +222,7 @@ fn a_reset_listener_listens_again() {
         data: [0; 3],
     };
     assert_eq!(kinds(&alone.arrive(forged, &[])), [SYNC]);
-    assert_eq!(alone.dccp.state(), State::Respond);
+    assert_eq!(alone.endpoint.state(), State::Respond);
 }
 
 /// §8.5 step 6: "LAWL := S.GAR" for packets that end a connection. Of a peer that died long ago and
@@ -236,13 +236,13 @@ fn a_reset_may_acknowledge_the_greatest_number_acknowledged_before() {
     while alone.last.wrapping_sub(gar) < 150 {
         alone.arrive_data(Kind::Data, &[], 4);
     }
-    assert_eq!(alone.dccp.state(), State::Open);
+    assert_eq!(alone.endpoint.state(), State::Open);
     let (code, data) = (ResetCode::ABORTED, [0; 3]);
     let older = Kind::Reset { ack: WireSeq::Extended(gar - 1), code, data };
     assert_eq!(kinds(&alone.arrive(older, &[])), [SYNC]);
-    assert_eq!(alone.dccp.state(), State::Open);
+    assert_eq!(alone.endpoint.state(), State::Open);
     let reset = Kind::Reset { ack: WireSeq::Extended(gar), code, data };
     assert!(alone.arrive(reset, &[]).is_empty());
-    assert_eq!(alone.dccp.state(), State::TimeWait);
+    assert_eq!(alone.endpoint.state(), State::TimeWait);
     assert_eq!(alone.events.last(), Some(&Event::Reset));
 }

@@ -1,7 +1,6 @@
 //! RFC 4340, clause by clause: data and its checksums (§9), ECN (§12), timestamps (§13) and path MTU
 //! (§14).
 
-use crate::dccp_pair::*;
 use talkspurt_proto::dccp::ccid::Sender as _;
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{
@@ -15,10 +14,11 @@ use talkspurt_proto::probe::{Gauge, RxError};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::wire::checksum::crc32c;
+use talkspurt_testing::dccp::*;
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
 
-/// §9.1: what is damaged under the checksum is dropped.
+/// §9.1: packets damaged under the checksum are dropped.
 #[test]
 fn damage_under_the_checksum() {
     let mut pair = Pair::connected(&plain());
@@ -35,7 +35,7 @@ fn damage_under_the_checksum() {
 fn partial_checksums() {
     let config = Config { checksum_coverage: 3, minimum_checksum_coverage: 2, ..plain() };
     let mut pair = Pair::connected(&config);
-    assert_eq!(pair.client.dccp.feature(name::MINIMUM_CHECKSUM_COVERAGE, Location::There), 2);
+    assert_eq!(pair.client.endpoint.feature(name::MINIMUM_CHECKSUM_COVERAGE, Location::There), 2);
     pair.on_wire(|sent| if sent.packet.kind.is_data() { Verdict::Damage } else { Verdict::Arrive });
     pair.send(Client, 100);
     // As many bytes as are covered: all, so that damage kills it; fewer: 0 covers them.
@@ -45,15 +45,15 @@ fn partial_checksums() {
     let coverage: Vec<u8> =
         pair.log.iter().filter(|s| s.packet.kind.is_data()).map(|s| s.packet.cscov).collect();
     assert_eq!(coverage, [3, 3, 0]);
-    assert_eq!(pair.server.received, [data(100)]);
+    assert_eq!(pair.server.frames(), [data(100)]);
     assert_eq!(pair.server.notes.rx_error, [RxError::Checksum; 2]);
-    // Where the other end wants more than this one would cover, all is covered.
+    // Where the other end requires more than this one would cover, all is covered.
     let strict = Config { minimum_checksum_coverage: 5, ..config.clone() };
     let mut pair = Pair::of(&config, &strict);
     pair.send(Client, 100);
     pair.send(Server, 100);
     pair.connect();
-    assert_eq!(pair.client.dccp.feature(name::MINIMUM_CHECKSUM_COVERAGE, Location::There), 0);
+    assert_eq!(pair.client.endpoint.feature(name::MINIMUM_CHECKSUM_COVERAGE, Location::There), 0);
     assert!(pair.log.iter().all(|sent| sent.from == Server || sent.packet.cscov == 0));
 }
 
@@ -116,7 +116,7 @@ fn corrupt_data_is_a_loss_event() {
 fn data_checksums() {
     let config = Config { data_checksum: true, ..plain() };
     let mut pair = Pair::connected(&config);
-    assert_eq!(pair.client.dccp.feature(name::CHECK_DATA_CHECKSUM, Location::There), 1);
+    assert_eq!(pair.client.endpoint.feature(name::CHECK_DATA_CHECKSUM, Location::There), 1);
     // RFC 3720 B.4: the CRC of 32 bytes of zero is 8a9136aa.
     assert_eq!(crc32c(&[0; 32]), 0x8a91_36aa);
     pair.send_real(Client, &[0; 32]);
@@ -144,9 +144,23 @@ fn data_checksums() {
         .flatten()
         .collect();
     assert!(blocks.contains(&0xb0), "{blocks:?}");
+    // On an acknowledgement, whose application data area is empty: the CRC-32c of nothing is 0.
+    for (crc, reported) in [(0, false), (1, true)] {
+        let mut alone = Alone::open_client(&plain(), &[]);
+        let mut ack = Alone::make(alone.seq + 1, Kind::Ack { ack: alone.ack() }, &[], 0);
+        ack.options = with(&[Opt::DataChecksum(crc)]);
+        ack.payload = Frame::Data(Payload::Real(bytes::Bytes::new()));
+        alone.packet(ack);
+        alone.seq += 1;
+        alone.arrive_data(Kind::Data, &[], 20);
+        alone.arrive_data(Kind::Data, &[], 20);
+        let mut told = alone.sent.iter().flat_map(options);
+        assert_eq!(told.any(|option| matches!(option, Opt::DataDropped(_))), reported);
+    }
 }
 
-/// §12: data is sent ECT(0), never ECT(1) (RFC 8311 §6), unless one side cannot read marks.
+/// §12: data is sent ECT(0), never ECT(1) (RFC 8311 §6), unless one side cannot read marks. RFC 4341 §3:
+/// acknowledgements of CCID 2 are too.
 #[test]
 fn ecn() {
     let marks = |client: &Config, server: &Config| {
@@ -158,7 +172,12 @@ fn ecn() {
             let data = pair.log.iter().filter(|s| s.from == side && s.packet.kind.is_data());
             data.map(|sent| sent.ecn).collect::<Vec<_>>()
         };
-        assert!(pair.log.iter().all(|s| s.packet.kind.is_data() || s.ecn == Ecn::NotEct));
+        let acks = client.uses_ecn() && server.uses_ecn() && client.ccid == Ccid::Two;
+        let acks = if acks { Ecn::Ect0 } else { Ecn::NotEct };
+        for sent in pair.log.iter().filter(|sent| !sent.packet.kind.is_data()) {
+            let is_ack = sent.packet.kind.number() == ACK;
+            assert_eq!(sent.ecn, if is_ack { acks } else { Ecn::NotEct }, "{sent:?}");
+        }
         (of(Client), of(Server))
     };
     for ccid in [Ccid::Two, Ccid::Three, Ccid::Four] {
@@ -175,7 +194,7 @@ fn ecn() {
     }
 }
 
-/// §12.1: who cannot read ECN fields says so with a Mandatory Change.
+/// §12.1: an end that cannot read ECN fields says so with a Mandatory Change.
 #[test]
 fn ecn_incapable_is_said() {
     let mut alone = Alone::client(&Config { ecn: Some(false), ..plain() });
@@ -186,6 +205,22 @@ fn ecn_incapable_is_said() {
         .position(|option| *option == Opt::ChangeL(feature(name::ECN_INCAPABLE, &[1])))
         .expect("it is said");
     assert_eq!(list[place - 1], Opt::Mandatory);
+}
+
+/// §12.1: until this is confirmed no data is accepted, and what arrives is reported with Drop Code 0.
+#[test]
+fn no_data_before_ecn_incapable_is_confirmed() {
+    let config = Config { ecn: Some(false), ..plain() };
+    let confirm = Opt::ConfirmR(feature(name::ECN_INCAPABLE, &[1, 1]));
+    for (list, delivered) in [(&[][..], 0), (&[confirm][..], 1)] {
+        let mut alone = Alone::open_client(&config, list);
+        alone.arrive_data(Kind::Data, &[], 20);
+        alone.arrive_data(Kind::DataAck { ack: alone.ack() }, &[], 20);
+        assert_eq!(alone.received.len(), 2 * delivered);
+        let reports = alone.sent.iter().flat_map(options);
+        let reported = reports.filter(|option| matches!(option, Opt::DataDropped(_))).count();
+        assert_eq!(reported > 0, delivered == 0);
+    }
 }
 
 /// §11.3, §11.4: a mark on the way comes back in the Ack Vector as state 1.
@@ -238,19 +273,19 @@ fn too_big(mtu: u32, seq: u64) -> Input<PacketBox<Packet>> {
 fn path_mtu() {
     let mut alone = Alone::open_client(&plain(), &[]);
     // 20 of IPv4, 24 of `DataAck`, 32 kept for options.
-    assert_eq!(alone.dccp.send_capacity(), 1500 - 20 - 24 - 32);
+    assert_eq!(alone.endpoint.send_capacity(), 1500 - 20 - 24 - 32);
     for seq in [alone.last + 1, alone.isn - 1, alone.last + (1 << 30)] {
         alone.input(too_big(900, seq));
     }
     assert_eq!(alone.notes.rx_error, [RxError::OutOfWindow; 3]);
-    assert_eq!(alone.dccp.send_capacity(), 1424);
+    assert_eq!(alone.endpoint.send_capacity(), 1424);
     alone.input(too_big(900, alone.last));
-    assert_eq!(alone.dccp.send_capacity(), 900 - 76);
-    // It never grows, and no router may take everything.
+    assert_eq!(alone.endpoint.send_capacity(), 900 - 76);
+    // It never grows, and a router cannot reduce it to nothing.
     alone.input(too_big(1400, alone.last));
-    assert_eq!(alone.dccp.send_capacity(), 900 - 76);
+    assert_eq!(alone.endpoint.send_capacity(), 900 - 76);
     alone.input(too_big(1, alone.last));
-    assert_eq!(alone.dccp.send_capacity(), 0);
+    assert_eq!(alone.endpoint.send_capacity(), 0);
     let six = Dccp::client(&plain(), Rng::new(3, "alone")).over(IpVersion::V6);
     let mut alone = Alone::new(six);
     alone.input(Input::Open);
@@ -258,7 +293,7 @@ fn path_mtu() {
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[]);
     alone.input(too_big(100, alone.last));
     // RFC 8200 §5: no link is smaller.
-    assert_eq!(alone.dccp.send_capacity(), 1280 - 40 - 24 - 32);
+    assert_eq!(alone.endpoint.send_capacity(), 1280 - 40 - 24 - 32);
 }
 
 /// §13.1, §13.3: timestamps are echoed with the time they waited; the handshake is timed.
@@ -276,22 +311,22 @@ fn timestamps() {
     pair.input(Client, Input::Open);
     pair.drive_for(ms(160));
     for side in [Client, Server] {
-        let rtt = pair.end(side).dccp.sender().and_then(|sender| sender.rtt());
+        let rtt = pair.end(side).endpoint.sender().and_then(|sender| sender.rtt());
         assert_eq!(rtt, Some(ms(100)), "{side:?}");
     }
 }
 
-/// A frame enters only when the CCID lets it go, one at a time; it leaves with the next poll.
+/// A frame is accepted only when the CCID permits, one at a time; it leaves with the next poll.
 #[test]
 fn room_is_the_permit() {
     let mut alone = Alone::client(&plain());
-    assert_eq!(alone.dccp.send_capacity(), 0);
+    assert_eq!(alone.endpoint.send_capacity(), 0);
     alone.input(Input::Open);
-    assert_eq!(alone.dccp.send_capacity(), 0);
+    assert_eq!(alone.endpoint.send_capacity(), 0);
     alone.arrive(Kind::Response { ack: alone.ack(), service: SERVICE }, &CONFIRMS);
     assert_eq!(alone.events, [Event::Connected, Event::Writable]);
     let mut sent = 0;
-    while alone.dccp.send_capacity() > 0 {
+    while alone.endpoint.send_capacity() > 0 {
         assert_eq!(alone.send(100).len(), 1);
         sent += 1;
     }
@@ -301,7 +336,7 @@ fn room_is_the_permit() {
     let vector = Opt::AckVector { nonce: false, cells: &[4] };
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[vector]);
     assert_eq!(alone.events, [Event::Writable]);
-    assert!(alone.dccp.send_capacity() > 0);
+    assert!(alone.endpoint.send_capacity() > 0);
 }
 
 /// RFC 6773: inside UDP the path MTU has 8 bytes less for DCCP.
@@ -313,7 +348,7 @@ fn an_encapsulation_takes_its_bytes_off_the_room() {
         pair.send(Client, 10);
         pair.send(Server, 10);
         pair.connect();
-        let room = pair.client.dccp.send_capacity();
+        let room = pair.client.endpoint.send_capacity();
         assert!(room > 0);
         // All of it can be used, and the IP packet is within the path MTU.
         pair.log.clear();

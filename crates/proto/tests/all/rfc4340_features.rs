@@ -1,12 +1,12 @@
-//! RFC 4340 §6 and §5.8: feature negotiation, Mandatory, and what becomes of options that make no
-//! sense.
+//! RFC 4340 §6 and §5.8: feature negotiation, Mandatory, and the handling of invalid
+//! options.
 
-use crate::dccp_pair::*;
 use talkspurt_proto::dccp::Location::{Here, There};
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{Ccid, Config, Kind, Packet, ResetCode, Service, State, UnknownValue};
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::profile::Profile;
+use talkspurt_testing::dccp::*;
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
 
@@ -42,11 +42,11 @@ fn ccid_2_demands_ack_vectors() {
     let place = list.iter().position(|option| *option == change).expect("it is demanded");
     assert_eq!(list[place - 1], Opt::Mandatory);
     let pair = Pair::connected(&plain());
-    assert_eq!(pair.server.dccp.feature(name::SEND_ACK_VECTOR, Here), 1);
-    assert_eq!(pair.client.dccp.feature(name::SEND_ACK_VECTOR, Here), 1);
+    assert_eq!(pair.server.endpoint.feature(name::SEND_ACK_VECTOR, Here), 1);
+    assert_eq!(pair.client.endpoint.feature(name::SEND_ACK_VECTOR, Here), 1);
 }
 
-/// RFC 4342 §8.4: whether Loss Event Rate is asked for is a knob; linux has it on.
+/// RFC 4342 §8.4: requesting Loss Event Rate is configurable; on under linux.
 #[test]
 fn loss_event_rate_is_asked_for_by_a_knob() {
     let asked = |profile, ask_loss_event_rate| {
@@ -65,23 +65,40 @@ fn loss_event_rate_is_asked_for_by_a_knob() {
     }
 }
 
+/// §6.6.4: a Change that is repeated has "exactly the same contents", though the preferences changed since.
+#[test]
+fn a_repeated_change_is_the_same() {
+    let mut alone = Alone::client(&Config::new(Ccid::Three));
+    let first = alone.input(Input::Open).remove(0);
+    for location in [Here, There] {
+        alone.endpoint.accept(name::CCID, location, &[2, 3]).unwrap();
+    }
+    let again = alone.wait().remove(0);
+    let changes = |packet: &Packet| -> Vec<String> {
+        let all = options(packet).into_iter().map(|option| format!("{option:?}"));
+        all.filter(|option| option.starts_with("Change")).collect()
+    };
+    assert!(!changes(&first).is_empty());
+    assert_eq!(changes(&again), changes(&first));
+}
+
 /// §6.3.1: the first of the server's values that the client lists too; §6.2: the Confirm bears it
 /// and the server's own list.
 #[test]
 fn server_priority() {
     let mut alone = Alone::listener(&Config::new(Ccid::Three));
-    alone.dccp.accept(name::CCID, There, &[4, 3]).unwrap();
+    alone.endpoint.accept(name::CCID, There, &[4, 3]).unwrap();
     let change = Opt::ChangeL(feature(name::CCID, &[2, 3, 4]));
     let answer = alone.arrive(Kind::Request { service: SERVICE }, &[change]);
     assert!(has(&answer[0], Opt::ConfirmR(feature(name::CCID, &[4, 4, 3]))));
-    assert_eq!(alone.dccp.feature(name::CCID, There), 4);
-    // A value the server does not know is simply none of its own (§6.6.8).
+    assert_eq!(alone.endpoint.feature(name::CCID, There), 4);
+    // A value unknown to the server is simply not in its list (§6.6.8).
     let change = Opt::ChangeL(feature(name::CCID, &[200, 3]));
     let answer = alone.arrive(Kind::Request { service: SERVICE }, &[change]);
     assert!(has(&answer[0], Opt::ConfirmR(feature(name::CCID, &[3, 4, 3]))));
-    // The client's order counts only at the client: the server's Change comes in its own order.
+    // The client's order counts only for its own Changes: the server's Change has its own order.
     let mut alone = Alone::open_client(&plain(), &[]);
-    alone.dccp.accept(name::CHECK_DATA_CHECKSUM, Here, &[0, 1]).unwrap();
+    alone.endpoint.accept(name::CHECK_DATA_CHECKSUM, Here, &[0, 1]).unwrap();
     let change = Opt::ChangeR(feature(name::CHECK_DATA_CHECKSUM, &[1, 0]));
     let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, &[change]);
     assert!(has(&answer[0], Opt::ConfirmL(feature(name::CHECK_DATA_CHECKSUM, &[1, 0, 1]))));
@@ -93,16 +110,16 @@ fn no_shared_value() {
     let (alone, answer) =
         request(&plain(), &[Opt::ChangeL(feature(name::ALLOW_SHORT_SEQNOS, &[1]))]);
     assert!(has(&answer[0], Opt::ConfirmR(feature(name::ALLOW_SHORT_SEQNOS, &[0, 0]))));
-    assert_eq!(alone.dccp.feature(name::ALLOW_SHORT_SEQNOS, There), 0);
+    assert_eq!(alone.endpoint.feature(name::ALLOW_SHORT_SEQNOS, There), 0);
 }
 
-/// A CCID that is not there ends it: Reset 5 naming the option, and the listener goes on.
+/// An unsupported CCID ends it: Reset 5 naming the option, and the listener continues.
 #[test]
 fn ccids_that_disagree() {
     let (mut alone, answer) =
         request(&Config::new(Ccid::Three), &[Opt::ChangeL(feature(name::CCID, &[2]))]);
     assert_eq!(reset(&answer), (ResetCode::OPTION_ERROR, [32, 1, 2]));
-    assert_eq!((alone.dccp.state(), alone.wake), (State::Listen, None));
+    assert_eq!((alone.endpoint.state(), alone.wake), (State::Listen, None));
     let good = [Opt::ChangeL(feature(name::CCID, &[3])), Opt::ChangeR(feature(name::CCID, &[3]))];
     assert_eq!(kinds(&alone.arrive(Kind::Request { service: SERVICE }, &good)), [RESPONSE]);
     let mut pair = Pair::of(&plain(), &Config::new(Ccid::Four));
@@ -130,22 +147,22 @@ fn non_negotiable_values() {
     for (value, taken) in
         [(32, true), ((1 << 46) - 1, true), (31, false), (0, false), (1 << 46, false)]
     {
-        let before = alone.dccp.feature(name::SEQUENCE_WINDOW, There);
+        let before = alone.endpoint.feature(name::SEQUENCE_WINDOW, There);
         let confirm = ask(&mut alone, name::SEQUENCE_WINDOW, &window(value));
         assert_eq!(confirm, if taken { window(value) } else { vec![] }, "{value}");
-        let now = alone.dccp.feature(name::SEQUENCE_WINDOW, There);
+        let now = alone.endpoint.feature(name::SEQUENCE_WINDOW, There);
         assert_eq!(now, if taken { value } else { before });
     }
     // Of another length than six bytes, or two.
     assert!(ask(&mut alone, name::SEQUENCE_WINDOW, &[0, 100]).is_empty());
     assert!(ask(&mut alone, name::ACK_RATIO, &[5]).is_empty());
     assert_eq!(ask(&mut alone, name::ACK_RATIO, &[0, 5]), [0, 5]);
-    assert_eq!(alone.dccp.feature(name::ACK_RATIO, There), 5);
-    // §6.3.2: only the feature's end may change it.
+    assert_eq!(alone.endpoint.feature(name::ACK_RATIO, There), 5);
+    // §6.3.2: only the feature's end changes it.
     let change = Opt::ChangeR(feature(name::ACK_RATIO, &[0, 9]));
     let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, &[change]);
     assert!(has(&answer[0], Opt::ConfirmL(feature(name::ACK_RATIO, &[]))));
-    assert_eq!(alone.dccp.feature(name::ACK_RATIO, Here), 2);
+    assert_eq!(alone.endpoint.feature(name::ACK_RATIO, Here), 2);
 }
 
 /// §11.3: the Ack Ratio the other side dictates is kept.
@@ -170,11 +187,11 @@ fn unknown_features() {
     let (alone, answer) = request(&plain(), &list);
     assert!(has(&answer[0], Opt::ConfirmR(feature(99, &[]))));
     assert!(has(&answer[0], Opt::ConfirmL(feature(77, &[]))));
-    assert_eq!(alone.dccp.state(), State::Respond);
+    assert_eq!(alone.endpoint.state(), State::Respond);
 }
 
-/// §5.8.2, §6.6.9: what is Mandatory and not understood is Reset 6 with the option's type and first
-/// two bytes; Mandatory before nothing, or before itself, is Reset 5.
+/// §5.8.2, §6.6.9: an unknown Mandatory option causes Reset 6 with the option's type and first
+/// two bytes; Mandatory before nothing, or before itself, causes Reset 5.
 #[test]
 fn mandatory() {
     let unknown_change = Opt::ChangeL(feature(99, &[1, 2]));
@@ -192,19 +209,51 @@ fn mandatory() {
     for (list, code, bytes) in cases {
         let (alone, answer) = request(&plain(), list);
         assert_eq!(reset(&answer), (code, bytes), "{list:?}");
-        assert_eq!(alone.dccp.state(), State::Listen);
+        assert_eq!(alone.endpoint.state(), State::Listen);
         let mut alone = Alone::open_client(&plain(), &[]);
         let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, list);
         assert_eq!(reset(&answer), (code, bytes), "{list:?}");
         assert_eq!(answer[0].kind.ack(), Some(Alone::make(alone.seq, Kind::Data, &[], 0).seq));
         assert_eq!(
-            (alone.dccp.state(), alone.events.as_slice()),
+            (alone.endpoint.state(), alone.events.as_slice()),
             (State::Closed, &[Event::Reset][..])
         );
     }
-    // What is understood may be Mandatory, and unknown options may be there.
+    // Known options may be Mandatory, and unknown ones may be present.
     let fine = [Opt::Mandatory, Opt::NdpCount(1), unknown, Opt::SlowReceiver];
     assert_eq!(kinds(&request(&plain(), &fine).1), [RESPONSE]);
+}
+
+/// §10.3: CCID 2 has no options and no features of its own. A Mandatory one is not understood, another Change
+/// gets an empty Confirm; under CCID 3 both are known.
+#[test]
+fn options_and_features_of_another_ccid() {
+    let rate = Opt::Ccid { kind: 192, value: &[0, 0, 0, 1] };
+    let asks = Opt::ChangeR(feature(name::SEND_RTT_ESTIMATE, &[1]));
+    for (ccid, known) in [(Ccid::Two, false), (Ccid::Three, true)] {
+        let config = Config { send_rtt_estimate: true, ..Config::new(ccid) };
+        for option in [rate, asks] {
+            let mut alone = open(&config);
+            let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, &[Opt::Mandatory, option]);
+            let ended = alone.endpoint.state() == State::Closed;
+            assert_eq!(ended, !known, "{ccid:?} {option:?}");
+            if ended {
+                assert_eq!(reset(&answer).0, ResetCode::MANDATORY_ERROR);
+            }
+        }
+        let mut alone = open(&config);
+        let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, &[asks]);
+        let value: &[u8] = if known { &[1, 1, 0] } else { &[] };
+        let confirm = Opt::ConfirmL(feature(name::SEND_RTT_ESTIMATE, value));
+        assert!(answer.iter().any(|packet| has(packet, confirm)), "{ccid:?}");
+    }
+
+    fn open(config: &Config) -> Alone {
+        let ccid = [config.ccid as u8; 2];
+        let agreed = [Opt::ConfirmR(feature(name::CCID, &ccid))];
+        let changed = [agreed[0], Opt::ConfirmL(feature(name::CCID, &ccid))];
+        Alone::open_client(config, if config.ccid == Ccid::Two { &[] } else { &changed })
+    }
 }
 
 /// §5.8: a nonsensical length ends the reading and is ignored; §5.8, table 3: on Data packets
@@ -219,11 +268,11 @@ fn options_that_make_no_sense() {
     let list = [Opt::Mandatory, Opt::ChangeL(feature(99, &[1])), Opt::Mandatory, Opt::Mandatory];
     let answer = alone.arrive_data(Kind::Data, &list, 4);
     assert!(answer.iter().flat_map(options).all(|option| !matches!(option, Opt::ConfirmR(_))));
-    assert_eq!((alone.received.len(), alone.dccp.state()), (2, State::Open));
+    assert_eq!((alone.received.len(), alone.endpoint.state()), (2, State::Open));
 }
 
-/// §6.6.8: a Confirm that selects what the lists do not lead to, of another value than dictated, or
-/// empty for what all must understand, is Reset 5.
+/// §6.6.8: a Confirm whose value the lists do not lead to, that differs from the dictated one, or that
+/// is empty for a required feature, causes Reset 5.
 #[test]
 fn invalid_confirms() {
     let bad: [Opt<'_>; 4] = [
@@ -237,31 +286,31 @@ fn invalid_confirms() {
         alone.input(Input::Open);
         let answer =
             alone.arrive(Kind::Response { ack: alone.ack(), service: SERVICE }, &[confirm]);
-        // An Ack Vector nobody sends is a value that may stay; CCID 3 is none to stay with.
+        // An Ack Vector that is not sent is a value that may stay; CCID 3 is not.
         if matches!(confirm, Opt::ConfirmL(_)) {
-            assert_eq!(alone.dccp.feature(name::SEND_ACK_VECTOR, There), 0);
+            assert_eq!(alone.endpoint.feature(name::SEND_ACK_VECTOR, There), 0);
             continue;
         }
         assert_eq!(reset(&answer).0, ResetCode::OPTION_ERROR, "{confirm:?}");
         assert_eq!(alone.events, [Event::Reset]);
     }
     let mut alone = Alone::open_client(&plain(), &[]);
-    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[200]).unwrap();
+    alone.endpoint.change(name::SEQUENCE_WINDOW, Here, &[200]).unwrap();
     assert_eq!(kinds(&alone.settle()), [ACK]);
     let other = Opt::ConfirmR(feature(name::SEQUENCE_WINDOW, &[0, 0, 0, 0, 0, 201]));
     let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, &[other]);
     assert_eq!(reset(&answer).0, ResetCode::OPTION_ERROR);
 }
 
-/// §6.6.7: an empty Confirm leaves the value; the question is not asked again.
+/// §6.6.7: an empty Confirm leaves the value; the Change is not repeated.
 #[test]
 fn refused_changes() {
     let mut alone = Alone::open_client(&plain(), &[]);
-    alone.dccp.change(name::CHECK_DATA_CHECKSUM, There, &[1]).unwrap();
+    alone.endpoint.change(name::CHECK_DATA_CHECKSUM, There, &[1]).unwrap();
     alone.settle();
     let confirm = Opt::ConfirmL(feature(name::CHECK_DATA_CHECKSUM, &[]));
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
-    assert_eq!(alone.dccp.feature(name::CHECK_DATA_CHECKSUM, There), 0);
+    assert_eq!(alone.endpoint.feature(name::CHECK_DATA_CHECKSUM, There), 0);
     assert!(alone.pass(ms(60_000)).is_empty());
 }
 
@@ -271,7 +320,7 @@ fn refused_changes() {
 fn changes_are_repeated() {
     let mut alone = Alone::open_client(&plain(), &[]);
     alone.now = at(1000);
-    alone.dccp.change(name::CHECK_DATA_CHECKSUM, There, &[1]).unwrap();
+    alone.endpoint.change(name::CHECK_DATA_CHECKSUM, There, &[1]).unwrap();
     let change = Opt::ChangeR(feature(name::CHECK_DATA_CHECKSUM, &[1]));
     alone.input(Input::Timeout);
     assert!(has(&alone.sent[0], change));
@@ -295,7 +344,7 @@ fn changes_are_repeated() {
     }
 }
 
-/// §6.6.4: options that were overtaken by newer ones are not heard.
+/// §6.6.4: options overtaken by newer ones are ignored.
 #[test]
 fn reordered_changes() {
     let mut alone = Alone::open_client(&plain(), &[]);
@@ -307,7 +356,7 @@ fn reordered_changes() {
     let late = Alone::make(alone.seq, kind, &[change(&old)], 0);
     alone.arrive(kind, &[change(&new)]);
     assert!(alone.packet(late).is_empty());
-    assert_eq!(alone.dccp.feature(name::SEQUENCE_WINDOW, There), 60);
+    assert_eq!(alone.endpoint.feature(name::SEQUENCE_WINDOW, There), 60);
 }
 
 /// §6.6.4: a Confirm that acknowledges nothing from the last Change on answers an older one.
@@ -315,13 +364,13 @@ fn reordered_changes() {
 fn late_confirms() {
     let mut alone = Alone::open_client(&plain(), &[]);
     let before = alone.ack();
-    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[200]).unwrap();
+    alone.endpoint.change(name::SEQUENCE_WINDOW, Here, &[200]).unwrap();
     alone.settle();
     let confirm = Opt::ConfirmR(feature(name::SEQUENCE_WINDOW, &[0, 0, 0, 0, 0, 200]));
     alone.arrive(Kind::Ack { ack: before }, &[confirm]);
-    assert_eq!(alone.dccp.feature(name::SEQUENCE_WINDOW, Here), 100);
+    assert_eq!(alone.endpoint.feature(name::SEQUENCE_WINDOW, Here), 100);
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
-    assert_eq!(alone.dccp.feature(name::SEQUENCE_WINDOW, Here), 200);
+    assert_eq!(alone.endpoint.feature(name::SEQUENCE_WINDOW, Here), 200);
 }
 
 /// §6.6.2, §6.6.5: preferences that change while a Change is on its way (UNSTABLE) are told when it
@@ -330,16 +379,16 @@ fn late_confirms() {
 fn unstable() {
     let mut alone = Alone::open_client(&plain(), &[]);
     let window = |value: u8| [0, 0, 0, 0, 0, value];
-    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[200]).unwrap();
+    alone.endpoint.change(name::SEQUENCE_WINDOW, Here, &[200]).unwrap();
     alone.settle();
-    alone.dccp.change(name::SEQUENCE_WINDOW, Here, &[250]).unwrap();
+    alone.endpoint.change(name::SEQUENCE_WINDOW, Here, &[250]).unwrap();
     let (first, second) = (window(200), window(250));
     let again = alone.pass(ms(100));
     assert!(again.iter().any(|p| has(p, Opt::ChangeL(feature(name::SEQUENCE_WINDOW, &first)))));
     assert!(!again.iter().any(|p| has(p, Opt::ChangeL(feature(name::SEQUENCE_WINDOW, &second)))));
     let confirm = Opt::ConfirmR(feature(name::SEQUENCE_WINDOW, &first));
     let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
-    assert_eq!(alone.dccp.feature(name::SEQUENCE_WINDOW, Here), 200);
+    assert_eq!(alone.endpoint.feature(name::SEQUENCE_WINDOW, Here), 200);
     assert!(has(&answer[0], Opt::ChangeL(feature(name::SEQUENCE_WINDOW, &second))));
 }
 
@@ -348,12 +397,12 @@ fn unstable() {
 fn both_ask_at_once() {
     let mut pair = Pair::connected(&plain());
     for (side, location, list) in [(Client, Here, [4, 3]), (Server, There, [3, 4])] {
-        pair.end(side).dccp.change(name::CCID, location, &list).unwrap();
+        pair.end(side).endpoint.change(name::CCID, location, &list).unwrap();
         pair.input(side, Input::Timeout);
     }
     pair.drive_for(ms(1000));
-    assert_eq!(pair.client.dccp.feature(name::CCID, Here), 3);
-    assert_eq!(pair.server.dccp.feature(name::CCID, There), 3);
+    assert_eq!(pair.client.endpoint.feature(name::CCID, Here), 3);
+    assert_eq!(pair.server.endpoint.feature(name::CCID, There), 3);
 }
 
 /// §10, §6: the CCID changes in the middle of a connection, with loss on the way, and data goes on.
@@ -366,31 +415,31 @@ fn the_ccid_changes_on_the_way() {
             count += 1;
             if count.is_multiple_of(10) { Verdict::Drop } else { Verdict::Arrive }
         });
-        pair.end(Server).dccp.accept(name::CCID, There, &[to]).unwrap();
+        pair.end(Server).endpoint.accept(name::CCID, There, &[to]).unwrap();
         for turn in 0..200 {
             if turn == 50 {
-                pair.end(Client).dccp.change(name::CCID, Here, &[to]).unwrap();
+                pair.end(Client).endpoint.change(name::CCID, Here, &[to]).unwrap();
             }
             pair.send(Client, 160);
             pair.drive_for(ms(20));
         }
         pair.drive_for(ms(20_000));
-        assert_eq!(pair.client.dccp.feature(name::CCID, Here), to);
-        assert_eq!(pair.server.dccp.feature(name::CCID, There), to);
+        assert_eq!(pair.client.endpoint.feature(name::CCID, Here), to);
+        assert_eq!(pair.server.endpoint.feature(name::CCID, There), to);
         // What the new CCID needs was asked for with it.
-        let vectors = pair.client.dccp.feature(name::SEND_ACK_VECTOR, There);
+        let vectors = pair.client.endpoint.feature(name::SEND_ACK_VECTOR, There);
         assert!(to != 2 || vectors == 1);
-        assert!(to == 2 || pair.client.dccp.feature(name::SEND_NDP_COUNT, Here) == 1);
+        assert!(to == 2 || pair.client.endpoint.feature(name::SEND_NDP_COUNT, Here) == 1);
         // The other direction is as it was.
-        assert_eq!(pair.client.dccp.feature(name::CCID, There), from as u64);
+        assert_eq!(pair.client.endpoint.feature(name::CCID, There), from as u64);
         let got = pair.server.received.len();
         assert!(got > 150, "{from:?} to {to}: {got}");
         assert!(pair.client.waiting.is_empty());
     }
 }
 
-/// §8.1.5: Confirms of the Response's Changes stay on every packet of PARTOPEN, lest a lost Ack lose
-/// them.
+/// §8.1.5: Confirms of the Response's Changes stay on every packet of PARTOPEN, in case an Ack is
+/// lost.
 #[test]
 fn confirms_survive_a_lost_ack() {
     let mut alone = Alone::client(&plain());
@@ -418,22 +467,22 @@ fn no_data_before_the_ccid_is_decided() {
     // Its Ack with the Confirm is lost; the Sync that follows opens the connection.
     alone.seq += 1;
     alone.arrive(Kind::SyncAck { ack: alone.ack() }, &[]);
-    assert_eq!(alone.dccp.state(), State::Open);
-    assert_eq!(alone.dccp.send_capacity(), 0);
+    assert_eq!(alone.endpoint.state(), State::Open);
+    assert_eq!(alone.endpoint.send_capacity(), 0);
     assert!(!alone.events.contains(&Event::Writable));
     let again = alone.pass(ms(1000));
     assert!(again.iter().any(|packet| has(packet, Opt::ChangeL(feature(name::CCID, &[3])))));
-    assert_eq!(alone.dccp.send_capacity(), 0);
+    assert_eq!(alone.endpoint.send_capacity(), 0);
     let confirm = Opt::ConfirmR(feature(name::CCID, &[3, 3]));
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
-    assert!(alone.dccp.send_capacity() > 0 && alone.events.contains(&Event::Writable));
-    assert_eq!(alone.dccp.feature(name::CCID, Here), 3);
+    assert!(alone.endpoint.send_capacity() > 0 && alone.events.contains(&Event::Writable));
+    assert_eq!(alone.endpoint.feature(name::CCID, Here), 3);
     let sent = alone.send(100);
     assert!(sent.iter().any(|packet| packet.kind.is_data()));
-    // A change later on holds nothing up: the old CCID sends until the new one is agreed to.
-    alone.dccp.change(name::CCID, Here, &[4]).unwrap();
+    // A later change does not block data: the old CCID sends until the new one is negotiated.
+    alone.endpoint.change(name::CCID, Here, &[4]).unwrap();
     alone.pass(ms(2000));
-    assert!(alone.dccp.send_capacity() > 0);
+    assert!(alone.endpoint.send_capacity() > 0);
 }
 
 /// RFC 4341 §4: "The sender SHOULD NOT send data until it has received the corresponding Confirm L(Send
@@ -444,29 +493,29 @@ fn no_data_under_ccid_2_before_ack_vectors_are_agreed_on() {
     alone.input(Input::Open);
     let response = Kind::Response { ack: alone.ack(), service: SERVICE };
     alone.arrive(response, &CONFIRMS[..2]);
-    assert_eq!((alone.dccp.state(), alone.dccp.send_capacity()), (State::PartOpen, 0));
+    assert_eq!((alone.endpoint.state(), alone.endpoint.send_capacity()), (State::PartOpen, 0));
     alone.arrive(Kind::Ack { ack: alone.ack() }, &CONFIRMS[2..]);
-    assert_eq!(alone.dccp.state(), State::Open);
-    assert!(alone.dccp.send_capacity() > 0 && alone.events.contains(&Event::Writable));
+    assert_eq!(alone.endpoint.state(), State::Open);
+    assert!(alone.endpoint.send_capacity() > 0 && alone.events.contains(&Event::Writable));
 
     let four = feature(name::CCID, &[4, 4]);
     let agreed = [Opt::ConfirmR(four), Opt::ConfirmL(four)];
     let mut alone = Alone::open_client(&Config::new(Ccid::Four), &agreed);
-    alone.dccp.change(name::CCID, Here, &[2]).unwrap();
+    alone.endpoint.change(name::CCID, Here, &[2]).unwrap();
     let left = alone.settle();
     assert!(has(&left[0], Opt::ChangeL(feature(name::CCID, &[2]))), "{left:?}");
     let confirm = Opt::ConfirmR(feature(name::CCID, &[2, 2]));
     let asks = alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
-    assert_eq!(alone.dccp.feature(name::CCID, Here), 2);
+    assert_eq!(alone.endpoint.feature(name::CCID, Here), 2);
     let change = Opt::ChangeR(feature(name::SEND_ACK_VECTOR, &[1]));
     assert!(asks.iter().any(|packet| has(packet, change)), "{asks:?}");
-    assert_eq!(alone.dccp.send_capacity(), 0);
+    assert_eq!(alone.endpoint.send_capacity(), 0);
     let confirm = Opt::ConfirmL(feature(name::SEND_ACK_VECTOR, &[1, 1]));
     alone.arrive(Kind::Ack { ack: alone.ack() }, &[confirm]);
-    assert!(alone.dccp.send_capacity() > 0);
+    assert!(alone.endpoint.send_capacity() > 0);
 }
 
-/// What this end could not run, or an option could not bear, is refused before it is asked for.
+/// Values that this end does not support, or an option cannot hold, are refused before a Change.
 #[test]
 fn impossible_values_are_refused() {
     let mut alone = Alone::open_client(&plain(), &[]);
@@ -481,10 +530,10 @@ fn impossible_values_are_refused() {
     ];
     for (feature, value) in bad {
         let refused = Err(UnknownValue { feature, value });
-        assert_eq!(alone.dccp.change(feature, Here, &[value]), refused);
-        assert_eq!(alone.dccp.accept(feature, There, &[value]), refused);
+        assert_eq!(alone.endpoint.change(feature, Here, &[value]), refused);
+        assert_eq!(alone.endpoint.accept(feature, There, &[value]), refused);
     }
-    // Nothing was asked, and a peer that asks for CCID 5 does not get it.
+    // No Change is pending, and a peer that requests CCID 5 does not get it.
     assert!(alone.pass(ms(3000)).is_empty());
     let answer = alone.arrive(Kind::Ack { ack: alone.ack() }, &[Opt::ChangeL(feature(1, &[5, 2]))]);
     assert!(has(&answer[0], Opt::ConfirmR(feature(1, &[2, 2]))));

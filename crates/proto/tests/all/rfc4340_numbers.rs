@@ -1,12 +1,12 @@
 //! RFC 4340, clause by clause: sequence numbers, their windows, and what brings ends together again
 //! (§7).
 
-use crate::dccp_pair::*;
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{Config, Kind, Location, ResetCode, Service, State, WireSeq};
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::probe::RxError;
 use talkspurt_proto::profile::Profile;
+use talkspurt_testing::dccp::*;
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
 
@@ -95,7 +95,7 @@ fn what_ends_must_be_new() {
         let named = if kind.number() == RESET { gsr } else { gsr + 500 };
         assert_eq!((kinds(&answer), answer[0].kind.ack()), (vec![SYNC], Some(ack(named))));
     }
-    assert_eq!(alone.dccp.state(), State::Open);
+    assert_eq!(alone.endpoint.state(), State::Open);
 }
 
 /// §7.5.4: at most eight Syncs a second for invalid packets.
@@ -194,12 +194,12 @@ fn unexpected_types() {
     assert_eq!(kinds(&server.arrive(response, &[])), [SYNC]);
     assert_eq!(kinds(&server.arrive(request, &[])), [SYNC]);
     assert_eq!(kinds(&server.arrive(Kind::CloseReq { ack: server.ack() }, &[])), [SYNC]);
-    assert_eq!(server.dccp.state(), State::Open);
+    assert_eq!(server.endpoint.state(), State::Open);
     // Data that overtook the Ack of the handshake.
     let mut server = Alone::listener(&plain());
     server.arrive(request, &[]);
     assert_eq!(kinds(&server.arrive_data(Kind::Data, &[], 9)), [SYNC]);
-    assert_eq!((server.dccp.state(), server.received.len()), (State::Respond, 0));
+    assert_eq!((server.endpoint.state(), server.received.len()), (State::Respond, 0));
 }
 
 /// A packet the network duplicated is not delivered again (§7: "detect network duplicates").
@@ -268,8 +268,8 @@ fn the_window_follows_the_flight() {
             pair.send(Client, 100);
         }
         pair.drive_for(ms(3000));
-        let flight = pair.client.dccp.feature(name::SEQUENCE_WINDOW, Location::Here);
-        assert_eq!(pair.server.dccp.feature(name::SEQUENCE_WINDOW, Location::There), flight);
+        let flight = pair.client.endpoint.feature(name::SEQUENCE_WINDOW, Location::Here);
+        assert_eq!(pair.server.endpoint.feature(name::SEQUENCE_WINDOW, Location::There), flight);
         flight
     };
     let window = ask(&plain());
@@ -288,7 +288,7 @@ fn ndp_counts() {
     let config = Config { send_ndp_count: Some(true), ..plain() };
     let mut alone =
         Alone::open_client(&config, &[Opt::ChangeR(feature(name::SEND_NDP_COUNT, &[1]))]);
-    assert_eq!(alone.dccp.feature(name::SEND_NDP_COUNT, Location::Here), 1);
+    assert_eq!(alone.endpoint.feature(name::SEND_NDP_COUNT, Location::Here), 1);
     let count = |packets: &[talkspurt_proto::dccp::Packet]| {
         options(&packets[0]).iter().find_map(|option| match option {
             Opt::NdpCount(count) => Some(*count),

@@ -1,6 +1,5 @@
-//! RFC 4340, clause by clause: how a connection opens (§8.1), Init Cookies among it.
+//! RFC 4340, clause by clause: how a connection opens (§8.1), including Init Cookies.
 
-use crate::dccp_pair::*;
 use talkspurt_proto::dccp::options::{Opt, feature as name};
 use talkspurt_proto::dccp::{
     Ccid, Config, Dccp, Kind, Location, ResetCode, Service, State, WireSeq,
@@ -9,6 +8,7 @@ use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::{Damage, Ecn};
 use talkspurt_proto::probe::RxError;
 use talkspurt_proto::rng::Rng;
+use talkspurt_testing::dccp::*;
 
 const SERVICE: u32 = Service::RTP_AUDIO.0;
 
@@ -23,9 +23,9 @@ fn three_way_handshake() {
     pair.input(Client, Input::Open);
     pair.drive_until(at(100));
     assert_eq!(pair.kinds(), [(Client, REQUEST), (Server, RESPONSE), (Client, ACK)]);
-    assert_eq!(pair.client.dccp.state(), State::PartOpen);
+    assert_eq!(pair.client.endpoint.state(), State::PartOpen);
     pair.drive_until(at(150));
-    assert_eq!(pair.server.dccp.state(), State::Open);
+    assert_eq!(pair.server.endpoint.state(), State::Open);
     for side in [Client, Server] {
         assert_eq!(pair.end(side).life(), [Event::Connected]);
         for _ in 0..3 {
@@ -33,7 +33,7 @@ fn three_way_handshake() {
         }
     }
     pair.drive_for(ms(500));
-    assert_eq!(pair.client.dccp.state(), State::Open);
+    assert_eq!(pair.client.endpoint.state(), State::Open);
     assert_eq!((pair.client.received.len(), pair.server.received.len()), (3, 3));
     assert!(pair.client.notes.rx_error.is_empty() && pair.server.notes.rx_error.is_empty());
 }
@@ -55,14 +55,14 @@ fn every_ccid_in_every_direction() {
             let got = (pair.client.received.len(), pair.server.received.len());
             assert_eq!(got, (250, 250), "{ccid:?} there, {back:?} back");
             for (side, location) in [(Client, Location::Here), (Server, Location::There)] {
-                let dccp = &pair.end(side).dccp;
+                let dccp = &pair.end(side).endpoint;
                 assert_eq!(dccp.feature(name::CCID, location), ccid as u64);
                 assert!(pair.end(side).notes.rx_error.is_empty(), "{ccid:?} {back:?} {side:?}");
             }
             pair.input(Server, Input::Close);
             pair.drive_for(ms(1000));
-            assert_eq!(pair.client.dccp.state(), State::TimeWait);
-            assert_eq!(pair.server.dccp.state(), State::Closed);
+            assert_eq!(pair.client.endpoint.state(), State::TimeWait);
+            assert_eq!(pair.server.endpoint.state(), State::Closed);
         }
     }
 }
@@ -111,10 +111,10 @@ fn requests_are_repeated_and_given_up() {
     let Kind::Reset { ack, code, .. } = reset.kind else { unreachable!() };
     assert_eq!((ack, code), (WireSeq::Extended(0), ResetCode::ABORTED));
     assert_eq!(alone.events, [Event::TimedOut]);
-    assert_eq!((alone.dccp.state(), alone.wake), (State::Closed, None));
+    assert_eq!((alone.endpoint.state(), alone.wake), (State::Closed, None));
 }
 
-/// §8.1.1: every repetition bears the Changes again, and a Response to any of them opens.
+/// §8.1.1: every repetition carries the Changes again, and a Response to any of them opens.
 #[test]
 fn a_lost_request_costs_a_second() {
     let mut pair = Pair::new(&Config::new(Ccid::Three));
@@ -130,7 +130,7 @@ fn a_lost_request_costs_a_second() {
     pair.input(Client, Input::Open);
     pair.drive_until(at(1200));
     assert_eq!(pair.client.events[0], (at(1100), Event::Connected));
-    assert_eq!(pair.client.dccp.feature(name::CCID, Location::Here), 3);
+    assert_eq!(pair.client.endpoint.feature(name::CCID, Location::Here), 3);
     let requests = pair.of_kind(Client, REQUEST);
     let changes = |sent: &Sent| {
         options(&sent.packet)
@@ -151,7 +151,7 @@ fn bad_service_code() {
         // §8.3.1: no number of its own, and the Request's acknowledged.
         assert_eq!(answer[0].seq, WireSeq::Extended(0));
         assert_eq!(answer[0].kind.ack(), Some(WireSeq::Extended(alone.seq)));
-        assert_eq!((alone.dccp.state(), alone.wake), (State::Listen, None));
+        assert_eq!((alone.endpoint.state(), alone.wake), (State::Listen, None));
     }
     // A Response of another service ends a client.
     let mut alone = Alone::client(&plain());
@@ -172,7 +172,7 @@ fn a_response_for_each_request() {
         assert_eq!(alone.wake, Some(at(480_000)));
     }
     assert!(alone.wait().is_empty());
-    assert_eq!((alone.dccp.state(), alone.wake), (State::Listen, None));
+    assert_eq!((alone.endpoint.state(), alone.wake), (State::Listen, None));
     assert!(alone.events.is_empty());
 }
 
@@ -203,9 +203,9 @@ fn part_open() {
     let response = Kind::Response { ack: alone.ack_back(5), service: SERVICE };
     assert_eq!(kinds(&alone.arrive(response, &[])), [ACK]);
     assert_eq!(kinds(&alone.arrive(Kind::Sync { ack: alone.ack() }, &[])), [SYNC_ACK]);
-    assert_eq!(alone.dccp.state(), State::PartOpen);
+    assert_eq!(alone.endpoint.state(), State::PartOpen);
     alone.arrive_data(Kind::Data, &[], 10);
-    assert_eq!(alone.dccp.state(), State::Open);
+    assert_eq!(alone.endpoint.state(), State::Open);
     let mut alone = opened();
     let last = alone.pass(ms(480_000)).pop().unwrap();
     assert_eq!(reset(&[last]).0, ResetCode::ABORTED);
@@ -223,7 +223,7 @@ fn part_open_makes_no_needless_acks() {
         pair.send(Client, 100);
     }
     pair.drive_for(ms(190));
-    assert_eq!(pair.client.dccp.state(), State::PartOpen);
+    assert_eq!(pair.client.endpoint.state(), State::PartOpen);
     let sent: Vec<u8> = pair
         .kinds()
         .into_iter()
@@ -237,15 +237,19 @@ fn part_open_makes_no_needless_acks() {
 #[test]
 fn what_does_not_fit_goes_ahead() {
     let mut alone = Alone::open_client(&plain(), &[]);
-    // An acknowledgement with more to say than a full packet has room for: every other packet lost.
+    // An acknowledgement too long for a full packet: every other packet lost.
     for _ in 0..20 {
         alone.seq += 1;
         let wire = (alone.seq + 1) & ((1 << 48) - 1);
         alone.seq = wire;
         let packet = Alone::make(wire, Kind::Data, &[], 1);
-        alone.dccp.handle(alone.now, arriving(packet, Ecn::NotEct, Damage::None), &mut alone.notes);
+        alone.endpoint.handle(
+            alone.now,
+            arriving(packet, Ecn::NotEct, Damage::None),
+            &mut alone.notes,
+        );
     }
-    let room = u32::try_from(alone.dccp.send_capacity()).unwrap();
+    let room = u32::try_from(alone.endpoint.send_capacity()).unwrap();
     let sent = alone.send(room);
     assert_eq!(kinds(&sent), [ACK, DATA]);
     assert!(sent.iter().all(|packet| ip_bytes(packet) <= 1500));
@@ -269,9 +273,9 @@ fn request_waits_for_its_response() {
         let answer = alone.arrive(kind, &[]);
         assert_eq!(reset(&answer), (ResetCode::PACKET_ERROR, [kind.number(), 0, 0]));
         assert_eq!(answer[0].kind.ack(), Some(WireSeq::Extended(alone.seq)));
-        assert_eq!(alone.dccp.state(), State::Request);
+        assert_eq!(alone.endpoint.state(), State::Request);
     }
-    // A forged Reset is not believed, nor answered.
+    // A forged Reset is neither accepted nor answered.
     let forged = Kind::Reset { ack: ack(isn + 99), code: ResetCode::CLOSED, data: [0; 3] };
     assert!(alone.arrive(forged, &[]).is_empty());
     assert_eq!(alone.notes.rx_error, [RxError::Unexpected; 6]);
@@ -294,12 +298,13 @@ fn no_connection() {
         let stray = Kind::Reset { ack: ack(5), code: ResetCode::CLOSED, data: [0; 3] };
         assert!(alone.arrive(stray, &[]).is_empty());
     }
-    assert_eq!(listener.dccp.state(), State::Listen);
+    assert_eq!(listener.endpoint.state(), State::Listen);
+    // RFC 5595 §3.3.1
     let answer = closed.arrive(Kind::Request { service: SERVICE }, &[]);
-    assert_eq!(reset(&answer).0, ResetCode::NO_CONNECTION);
+    assert_eq!(reset(&answer).0, ResetCode::CONNECTION_REFUSED);
 }
 
-/// §8.5 step 7, OSR: a Response repeated by the network after the connection opened is no offence.
+/// §8.5 step 7, OSR: a Response duplicated by the network after the connection opened is accepted.
 #[test]
 fn an_overtaken_response_is_ignored() {
     let mut alone = Alone::client(&plain());
@@ -322,7 +327,7 @@ fn init_cookies() {
     let ccids = [Opt::ChangeL(feature(name::CCID, &[3])), Opt::ChangeR(feature(name::CCID, &[3]))];
     let answer = alone.arrive(Kind::Request { service: SERVICE }, &ccids);
     assert_eq!(kinds(&answer), [RESPONSE]);
-    assert_eq!((alone.dccp.state(), alone.wake), (State::Listen, None));
+    assert_eq!((alone.endpoint.state(), alone.wake), (State::Listen, None));
     let cookie = |packet: &talkspurt_proto::dccp::Packet| {
         options(packet).iter().find_map(|option| match option {
             Opt::InitCookie(cookie) => Some(cookie.to_vec()),
@@ -338,13 +343,13 @@ fn init_cookies() {
     let good = Kind::Ack { ack: answer[0].seq };
     let refused = alone.packet(Alone::make(PEER + 1, good, &[Opt::InitCookie(&forged)], 0));
     assert_eq!(reset(&refused).0, ResetCode::BAD_INIT_COOKIE);
-    assert_eq!(alone.dccp.state(), State::Listen);
+    assert_eq!(alone.endpoint.state(), State::Listen);
     alone.packet(Alone::make(PEER + 1, good, &[Opt::InitCookie(&first)], 0));
-    assert_eq!((alone.dccp.state(), alone.events[0]), (State::Open, Event::Connected));
+    assert_eq!((alone.endpoint.state(), alone.events[0]), (State::Open, Event::Connected));
     for location in [Location::Here, Location::There] {
-        assert_eq!(alone.dccp.feature(name::CCID, location), 3);
+        assert_eq!(alone.endpoint.feature(name::CCID, location), 3);
     }
-    // Too late, and nobody is at home.
+    // Too late: there is no connection.
     let mut alone = Alone::listener(&config);
     let answer = alone.arrive(Kind::Request { service: SERVICE }, &ccids);
     let old = cookie(&answer[0]).unwrap();
@@ -370,7 +375,7 @@ fn cookies_are_echoed() {
     pair.send(Client, 701);
     pair.send(Client, 702);
     pair.drive_for(ms(3000));
-    assert_eq!(pair.server.dccp.state(), State::Open);
+    assert_eq!(pair.server.endpoint.state(), State::Open);
     let echoed =
         |sent: &Sent| options(&sent.packet).iter().any(|o| matches!(o, Opt::InitCookie(_)));
     let client: Vec<&Sent> = pair.log.iter().filter(|sent| sent.from == Client).skip(1).collect();
@@ -381,7 +386,7 @@ fn cookies_are_echoed() {
     pair.log.clear();
     pair.send(Client, 10);
     pair.drive_for(ms(200));
-    assert_eq!(pair.client.dccp.state(), State::Open);
+    assert_eq!(pair.client.endpoint.state(), State::Open);
     assert!(!pair.log.iter().any(echoed));
 }
 
@@ -399,8 +404,8 @@ fn several_cookies() {
         list.filter(|option| matches!(option, Opt::InitCookie(_))).count()
     };
     assert!(cookies.iter().all(|cookie| options(&answer[0]).contains(cookie)));
-    // §14: and take their room.
-    assert_eq!(alone.dccp.send_capacity(), 1500 - 20 - 24 - 32 - 62 - 5);
+    // §14: and reduce the room for data.
+    assert_eq!(alone.endpoint.send_capacity(), 1500 - 20 - 24 - 32 - 62 - 5);
     let answer = alone.input(Input::Close);
     assert_eq!((kinds(&answer), echoed(&answer[0])), (vec![CLOSE], 2));
     let mut alone = Alone::open_client(&plain(), &[]);
@@ -408,20 +413,25 @@ fn several_cookies() {
     assert_eq!(echoed(&alone.send(10)[0]), 0);
 }
 
-/// §8.1: data on Request and Response is not delivered.
+/// §8.1: data on Request and Response is not delivered. §8.1.3, §11.7: it is reported with Drop Code 0.
 #[test]
-fn data_in_the_handshake_is_ignored() {
+fn data_in_the_handshake_is_dropped() {
+    let reported = Opt::DataDropped(&[0x80]);
     let mut alone = Alone::listener(&plain());
-    assert_eq!(kinds(&alone.arrive_data(Kind::Request { service: SERVICE }, &[], 50)), [RESPONSE]);
+    let answer = alone.arrive_data(Kind::Request { service: SERVICE }, &[], 50);
+    assert_eq!(kinds(&answer), [RESPONSE]);
+    assert!(options(&answer[0]).contains(&reported));
     let mut client = Alone::client(&plain());
     client.input(Input::Open);
-    client.arrive_data(Kind::Response { ack: client.ack(), service: SERVICE }, &[], 50);
-    assert_eq!(client.dccp.state(), State::PartOpen);
+    let response = Kind::Response { ack: client.ack(), service: SERVICE };
+    let answer = client.arrive_data(response, &[], 50);
+    assert!(options(&answer[0]).contains(&reported));
+    assert_eq!(client.endpoint.state(), State::PartOpen);
     assert!(alone.received.is_empty() && client.received.is_empty());
 }
 
-/// §8.1.4: a cookie proves an address only if it holds for that address: one that a listener made
-/// between other ends opens nothing, though the key is the same.
+/// §8.1.4: a cookie proves an address only if it is valid for that address: one made between other
+/// ends is rejected, though the key is the same.
 #[test]
 fn a_cookie_of_other_ends_opens_nothing() {
     let config = Config { init_cookie: true, ..plain() };
@@ -439,10 +449,10 @@ fn a_cookie_of_other_ends_opens_nothing() {
         let mut asked = listener(ends);
         asked.seq = made.seq;
         let answer = asked.arrive(Kind::Ack { ack: made.ack() }, &[*cookie.expect("a cookie")]);
-        assert_eq!(asked.dccp.state() == State::Open, opens);
+        assert_eq!(asked.endpoint.state() == State::Open, opens);
         if !opens {
             assert_eq!(reset(&answer).0, ResetCode::BAD_INIT_COOKIE);
-            assert_eq!(asked.dccp.state(), State::Listen);
+            assert_eq!(asked.endpoint.state(), State::Listen);
         }
     }
 }

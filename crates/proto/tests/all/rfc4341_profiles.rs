@@ -1,4 +1,4 @@
-//! What the knobs and profiles of CCID 2 make of a path: windows round trip by round trip, the square
+//! Effects of CCID 2's parameters and profiles on a path: windows round trip by round trip, the square
 //! root law, and the windows of ns-2.
 
 use crate::ccid2_half::{Bench, MS, Path, Verdict, at};
@@ -34,7 +34,7 @@ fn configs_that_make_no_sense_are_refused_by_name() {
         check(Config { max_rto: Some(MS * 999), ..default() }),
         [ConfigError::new("min_rto", "1s is longer than max_rto (999ms)")]
     );
-    // Linux has a shorter least timeout: the same knob may be.
+    // Linux has a shorter minimum timeout; the same value can be configured.
     let short = Config { max_rto: Some(MS * 999), ..default() };
     assert_eq!(short.errors(Profile::Linux), []);
     let second = Duration::from_secs(1);
@@ -139,9 +139,9 @@ fn constant_of_the_law(parameters: &Parameters, p: f64, mut rng: Option<Rng>) ->
     packets / rounds * p.sqrt()
 }
 
-/// What the law gives when the rounds without growth count too: from W/2 the window grows by one a
-/// round trip to W, when a packet is lost; that takes a round trip to be seen, and the round trip
-/// after it adds nothing. Packets: 1/p = 3/8 W² + 5/4 W; round trips: W/2 + 2.
+/// The law including rounds without growth: from W/2 the window grows by one per round trip to W,
+/// when a packet is lost; detection takes a round trip, and the round trip after it adds nothing.
+/// Packets: 1/p = 3/8 W² + 5/4 W; round trips: W/2 + 2.
 fn law_of_small_windows(p: f64) -> f64 {
     let window = (-1.25 + (1.25_f64 * 1.25 + 1.5 / p).sqrt()) / 0.75;
     1.0 / p / (window / 2.0 + 2.0) * p.sqrt()
@@ -221,8 +221,8 @@ fn the_ns2_profile_has_the_windows_of_ns_2() {
     }
 }
 
-/// ns-2.35 (dccp/dccp_tcplike.cc, `updateCwnd`) grows on what was sent before the loss was seen, and
-/// on what the acknowledgement that shows it brings besides; RFC 4341 does not
+/// ns-2.35 (dccp/dccp_tcplike.cc, `updateCwnd`) grows for packets sent before the loss was detected,
+/// and for those newly acknowledged with it; RFC 4341 does not
 /// (`section_5_no_growth_from_packets_sent_before_the_event`).
 #[test]
 fn the_ns2_profile_grows_in_the_round_trip_of_a_loss() {

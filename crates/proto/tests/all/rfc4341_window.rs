@@ -176,7 +176,7 @@ fn section_5_a_timeout_empties_the_pipe_and_leaves_one_packet() {
         assert_eq!(bench.state(), (1, Some(2), 0));
         wait = (wait * 2).min(60);
     }
-    // What was given up moves nothing when it is acknowledged after all.
+    // Abandoned packets have no effect when acknowledged later.
     bench.ack(11, &[(Received, 8)]);
     assert_eq!(bench.state(), (1, Some(2), 0));
 }
@@ -300,7 +300,7 @@ fn section_5_what_the_receiver_waited_is_about_the_packet_it_names() {
     let mut options = Options::default();
     options.push(Opt::AckVector { nonce: false, cells: &[1] });
     bench.hear_as(1, 2, &options, Ecn::NotEct, (Some(MS * 40), None));
-    // Packet 2 waited for 40 ms; it had no data, and how long packet 1 waited nobody says.
+    // Packet 2 waited for 40 ms; it had no data, and packet 1's wait is not reported.
     assert_eq!(bench.sender.rtt(), Some(MS * 150));
 }
 

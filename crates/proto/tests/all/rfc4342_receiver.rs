@@ -1,5 +1,5 @@
-//! RFC 4342 (CCID 3), clause by clause: its options as bytes (§8), and the receiving half alone, talked
-//! to by hand-made packets. Numbers are computed by hand.
+//! RFC 4342 (CCID 3), clause by clause: its options as bytes (§8), and the receiving half alone with
+//! handmade packets. Numbers are computed by hand.
 
 use crate::rate_half::{ReceiverBench, SenderBench, at, ms, option, options};
 use proptest::{collection, prelude::*};
@@ -21,7 +21,7 @@ fn first_interval(packets: f64) -> u8 {
     (1.0 / equation::loss_event_rate(100.0, 0.2, packets * 500.0)).round() as u8
 }
 
-/// Whether an option of this type is there.
+/// True if an option of this type is present.
 fn has(options: &Options, number: u8) -> bool {
     options.iter().any(|option| match option {
         Ok(Opt::ElapsedTime(_)) => number == 43,
@@ -51,7 +51,7 @@ fn section_8_5_loss_event_rate_is_its_inverse_rounded_up_and_all_ones_without_lo
     assert_eq!(bytes(0.3), [192, 6, 0, 0, 0, 4]);
     assert_eq!(bytes(1.0), [192, 6, 0, 0, 0, 1]);
     assert_eq!(bytes(0.0), [192, 6, 0xff, 0xff, 0xff, 0xff]);
-    // What has no inverse of four bytes is not told as no loss.
+    // A rate whose inverse exceeds four bytes is not reported as no loss.
     assert_eq!(bytes(1e-12), [192, 6, 0xff, 0xff, 0xff, 0xfe]);
     let p = |inverse: [u8; 4]| {
         codec::read(&options(&[Opt::Ccid { kind: 192, value: &inverse }])).unwrap().loss_event_rate
@@ -180,7 +180,7 @@ fn linux_tells_receive_rate_and_loss_event_rate_only() {
     );
 }
 
-/// What Linux leaves out are knobs of their own, whichever the profile.
+/// Linux's omissions are separate parameters under any profile.
 #[test]
 fn section_6_what_a_report_bears_are_knobs() {
     let kinds = |elapsed_time, loss_intervals_option, profile, kind| {
@@ -310,7 +310,7 @@ fn section_10_3_the_receiver_learns_the_round_trip_from_the_counter() {
         sparse.data(ms(500 * seq), seq, ((5 * seq) % 16) as u8);
     }
     assert_eq!(sparse.receiver.machine().rtt(), Some(ms(400)));
-    // Nothing is learnt over a gap, where steps may have been lost too.
+    // A gap gives no information: steps may have been lost in it.
     let mut holes = rfc_receiver();
     for seq in 0..9 {
         holes.data(ms(50 * seq), 2 * seq, (2 * seq) as u8);
@@ -336,7 +336,7 @@ fn losses_before_any_data_are_not_reported() {
 }
 
 proptest! {
-    /// Whatever arrives, nothing panics, and what is reported stays within its bytes.
+    /// Arbitrary input causes no panic, and reports stay within their bytes.
     #[test]
     fn any_packets_and_any_options(
         packets in collection::vec((0_u64..400, any::<u8>(), any::<bool>(), any::<Option<u64>>()), 0..300),
@@ -395,8 +395,8 @@ fn section_8_6_2_the_example_is_read() {
     assert_eq!(read(&[&first, &skips]).intervals.len(), 2);
 }
 
-/// §8.6: numbers count back from the packet acknowledged, so that what is skipped and all intervals
-/// reach from it to the first, even where a gap is longer than Skip Length can tell.
+/// §8.6: numbers count back from the acknowledged packet, so that Skip Length and all intervals
+/// reach from it to the first, even if a gap exceeds Skip Length.
 #[test]
 fn section_8_6_intervals_meet_over_a_long_gap() {
     let mut bench = rfc_receiver();

@@ -1,4 +1,4 @@
-//! RTCP feedback messages: RFC 4585 §6 and RFC 5104 §4, byte by byte, and whatever arrives.
+//! RTCP feedback messages: RFC 4585 §6 and RFC 5104 §4, byte by byte, and arbitrary input.
 
 use proptest::prelude::*;
 use talkspurt_proto::rtcp::Compound;
@@ -119,7 +119,7 @@ fn nothing_is_not_written() {
 }
 
 proptest! {
-    /// Whatever follows a report is read or refused, and what was read is written as it was.
+    /// Any bytes after a report are read or rejected, and what was read is written unchanged.
     #[test]
     fn whatever_comes(
         format in 0_u8..32, payload_specific: bool, words in 2_usize..20, bytes: [u8; 80],
@@ -133,7 +133,7 @@ proptest! {
             let mut again = Vec::new();
             emit(&read, &mut again);
             prop_assert_eq!(again.len(), read.wire_bytes());
-            // What says nothing is not written, reserved bits are not kept, and rates are rounded.
+            // Empty messages are not written, reserved bits are not kept, and rates are rounded.
             let mut twice = Vec::new();
             emit(&parse(&again).expect("our own"), &mut twice);
             prop_assert_eq!(twice, again);

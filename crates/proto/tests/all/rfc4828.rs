@@ -1,4 +1,4 @@
-//! RFC 4828, TFRC for small packets (TFRC-SP), which CCID 4 is (RFC 5622).
+//! RFC 4828, TFRC for small packets (TFRC-SP), used by CCID 4 (RFC 5622).
 
 use crate::rate_loop::*;
 use talkspurt_proto::profile::Profile;
@@ -160,8 +160,8 @@ fn section_4_4_by_window_counter() {
     }
 }
 
-/// §4.2 and RFC 5348 §6.3.1: the first interval belongs to the rate of the equation, which the
-/// headers' share had been taken of: 16 000 B/s of 160-byte packets are 19 600 B/s.
+/// §4.2 and RFC 5348 §6.3.1: the first interval is derived from the equation's rate including the
+/// share of headers: 16 000 B/s of 160-byte packets are 19 600 B/s.
 #[test]
 fn section_4_2_first_interval() {
     let mut receiver = Receiver::new(&plain());
@@ -187,7 +187,7 @@ fn section_3_a_short_current_interval_is_left_out() {
     assert!((mean(&plain(), 62) - 20.5).abs() < 1e-9);
     assert!((mean(&tfrc, 62) - 21.0).abs() < 1e-9);
     assert!((mean(&plain(), 63) - 21.5).abs() < 1e-9);
-    // The sender is told the same, and asks when the packets left.
+    // The sender receives the same data, and looks up when the packets left.
     let told = feed(&plain(), 62, &lost);
     assert_eq!(told.intervals().next().map(|it| (it.data_length, it.short)), Some((21, true)));
 }

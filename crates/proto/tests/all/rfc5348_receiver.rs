@@ -1,5 +1,5 @@
-//! RFC 5348, TCP Friendly Rate Control: loss events, their intervals (§5) and what the receiver tells
-//! (§6) or leaves to the sender (§7), a test for each clause claimed, against hand computation.
+//! RFC 5348, TCP Friendly Rate Control: loss events, their intervals (§5) and what the receiver
+//! reports (§6) or leaves to the sender (§7), one test per clause claimed, computed by hand.
 
 use crate::rate_loop::*;
 use talkspurt_proto::profile::Profile;
@@ -42,7 +42,7 @@ fn feed(history: &mut LossHistory, seqs: std::ops::Range<u64>, lost: &[u64]) -> 
         .count()
 }
 
-/// §5.1: a packet is lost once three later ones have come; reordering by less is none.
+/// §5.1: a packet is lost once three later ones have arrived; less reordering is not a loss.
 #[test]
 fn section_5_1_three_later_packets() {
     let mut history = LossHistory::new(&plain());
@@ -76,7 +76,7 @@ fn section_5_2_one_event_in_a_round_trip() {
     assert_eq!(starts, [42, 31, 20, 0]);
 }
 
-/// §5.2: a mark is a loss that needs no proof.
+/// §5.2: a mark counts as a loss at once.
 #[test]
 fn section_5_2_marks() {
     let mut history = LossHistory::new(&plain());
@@ -395,7 +395,7 @@ fn section_6_event_without_a_higher_rate() {
     assert!(receiver.wants_feedback(at(7630)));
 }
 
-/// §7: a sender that is told intervals computes the same p.
+/// §7: a sender computes the same p from reported intervals.
 #[test]
 fn section_7_sender_computes() {
     let parameters = plain();

@@ -1,8 +1,8 @@
-//! RFC 5595: Service Codes, as people write them and as they decide who answers.
+//! RFC 5595: Service Codes, their text notation and their use in accepting connections.
 
-use crate::dccp_pair::*;
 use talkspurt_proto::dccp::{Config, Kind, ResetCode, Service, ServiceError};
 use talkspurt_proto::endpoint::{Event, Input};
+use talkspurt_testing::dccp::*;
 
 /// §2.1 and RFC 4340 §8.1.2: the three notations of the one code "fdpz", which RFC 4340 gives.
 #[test]

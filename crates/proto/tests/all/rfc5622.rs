@@ -1,5 +1,5 @@
-//! RFC 5622 (CCID 4) and what it takes from RFC 4828 (TFRC-SP): what differs from CCID 3. Each half
-//! alone, talked to by hand-made packets; numbers are computed by hand.
+//! RFC 5622 (CCID 4) and what it takes from RFC 4828 (TFRC-SP): differences from CCID 3. Each half
+//! alone, with handmade packets; numbers are computed by hand.
 
 use crate::rate_half::{ReceiverBench, SenderBench, at, ms, option};
 use talkspurt_proto::dccp::Options;

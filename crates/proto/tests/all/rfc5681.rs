@@ -1,10 +1,10 @@
 //! RFC 5681: slow start, congestion avoidance, fast retransmit, restart, delayed acknowledgements.
 
-use crate::pair::*;
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::tcp::{Config, Controller, Flags};
 use talkspurt_proto::units::Size;
+use talkspurt_testing::tcp::*;
 
 const ACK: Flags = Flags::ACK;
 
@@ -159,7 +159,7 @@ fn gaps_are_told_at_once() {
     assert_eq!(alone.count, 4000);
 }
 
-/// §3.1 says nothing of it, RFC 7661 §1 does: a window that is not filled does not grow.
+/// Not in §3.1, but in RFC 7661 §1: a window that is not filled does not grow.
 #[test]
 fn an_idle_window_does_not_grow() {
     let mut pair = Pair::new(&plain());
@@ -198,7 +198,7 @@ fn a_paced_slow_start_doubles() {
     }
 }
 
-/// A paced sender that has little to send earns at most twice the window it uses.
+/// A paced sender with little data grows its window to at most twice the used one.
 #[test]
 fn a_paced_window_that_is_not_used_does_not_grow() {
     let config = Config { initial_window: 10, pacing: Some(true), ..selective() };

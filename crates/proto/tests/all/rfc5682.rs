@@ -1,12 +1,12 @@
-//! RFC 5682, F-RTO, and RFC 4015, what follows when a timeout was needless. Segments have 1000 bytes and
-//! are named by number; ten are in flight when the timer runs out at one second.
+//! RFC 5682, F-RTO, and RFC 4015, the response to a spurious timeout. Segments have 1000 bytes and
+//! are numbered; ten are in flight when the timer expires at one second.
 
-use crate::pair::*;
 use talkspurt_proto::endpoint::{Endpoint, Input};
 use talkspurt_proto::packet::Ecn;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::tcp::{Config, Controller, Flags, LossRecovery, Segment, State};
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_testing::tcp::*;
 
 /// §2.1: without selective acknowledgements.
 fn basic() -> Config {
@@ -33,7 +33,7 @@ fn ack(alone: &mut Alone, number: u32) -> Vec<u32> {
     sack(alone, number, &[])
 }
 
-/// Ten of so many segments are sent, and the timer has run out.
+/// Ten of this many segments are sent, and the timer has expired.
 fn timed_out(config: &Config, segments: u32) -> Alone {
     let mut alone = Alone::established(config);
     alone.send(1000 * segments);
@@ -69,7 +69,7 @@ fn needless() {
     }
 }
 
-/// The same without it: everything is sent again.
+/// The same without F-RTO: everything is sent again.
 #[test]
 fn without() {
     for config in [basic(), enhanced()] {
@@ -80,7 +80,7 @@ fn without() {
     }
 }
 
-/// Who does it unless told: recoveries that came after it.
+/// Default by recovery: on for those newer than F-RTO.
 #[test]
 fn the_default() {
     for (recovery, does) in [
@@ -113,7 +113,7 @@ fn the_threshold_comes_back() {
     }
 }
 
-/// RFC 4015 §3.1 step 9: a mark is congestion, whatever else was needless.
+/// RFC 4015 §3.1 step 9: a mark is congestion, even after a spurious timeout.
 #[test]
 fn not_with_a_mark() {
     let config = Config { ecn: true, ..basic() };
@@ -141,7 +141,7 @@ fn the_first_acknowledgement_tells_nothing() {
     let mut alone = timed_out(&basic(), 100);
     let half = alone.arrive(Flags::ACK, 1, 501, 0);
     assert_eq!(alone.place(&half[0]), 1001);
-    // All: nothing is left to find out.
+    // All: no further check is needed.
     let mut alone = timed_out(&basic(), 100);
     assert_eq!(ack(&mut alone, 10), [10, 11]);
     assert_eq!(alone.notes.last(Gauge::Ssthresh), Some(5000.0));
@@ -151,7 +151,7 @@ fn the_first_acknowledgement_tells_nothing() {
     assert_eq!(alone.notes.last(Gauge::Ssthresh), Some(5000.0));
 }
 
-/// Step 2b: without new data, or without room at the peer, the timeout is believed.
+/// Step 2b: without new data, or without room at the peer, the timeout is taken as genuine.
 #[test]
 fn nothing_new_to_send() {
     for config in [basic(), enhanced()] {
@@ -182,7 +182,7 @@ fn the_second_acknowledgement_is_a_duplicate() {
     assert_eq!(ack(&mut alone, 2), [4, 5]);
 }
 
-/// Step 3: what is neither a duplicate nor new (here it brings data) is passed over.
+/// Step 3: segments that are neither duplicates nor new (here with data) are ignored.
 #[test]
 fn other_acknowledgements_are_ignored() {
     for config in [basic(), enhanced()] {
@@ -195,8 +195,8 @@ fn other_acknowledgements_are_ignored() {
     }
 }
 
-/// §2.1 step 1, §3.1 step 1: the same timeout again is doubted again, and what is taken back is what was
-/// before the first.
+/// §2.1 step 1, §3.1 step 1: a repeated timeout is checked again, and undone to the state before the
+/// first.
 #[test]
 fn the_same_timeout_again() {
     for config in [basic(), enhanced()] {
@@ -251,7 +251,7 @@ fn duplicates_before_the_answer() {
     assert_ne!(alone.notes.last(Gauge::Cwnd), Some(3000.0));
 }
 
-/// §3.1 step 3b: a block is as good as an acknowledgement in order. The holes are repaired as any loss:
+/// §3.1 step 3b: a block counts like an acknowledgement in order. The holes are repaired like any loss:
 /// RecoveryPoint is SND.UNA.
 #[test]
 fn a_block_tells() {
@@ -263,7 +263,7 @@ fn a_block_tells() {
     // Two more, and 1 is lost: fast recovery halves the window as it is.
     assert_eq!(sack(&mut alone, 1, &[(2, 4)]), [12]);
     assert_eq!(sack(&mut alone, 1, &[(2, 5)])[0], 1);
-    // Told at the timeout, gone when it was taken back, told anew.
+    // Reported at the timeout, withdrawn when it was undone, then reported again.
     let thresholds = alone.notes.gauges.iter().filter(|note| note.1 == Gauge::Ssthresh);
     assert_eq!(thresholds.map(|note| note.2).collect::<Vec<_>>(), [5000.0, 5000.0]);
     assert_eq!(alone.notes.last(Gauge::Cwnd).map(|cwnd| cwnd > 3000.0), Some(true));
@@ -327,7 +327,7 @@ fn through_a_stall(config: &Config) -> (usize, u64) {
         }
     });
     for _ in 0..100 {
-        while pair.client.tcp.send_capacity() >= 1000 {
+        while pair.client.endpoint.send_capacity() >= 1000 {
             pair.send(Client, 1000);
         }
         pair.drive_for(ms(100));
@@ -359,7 +359,7 @@ fn a_stall() {
     }
 }
 
-/// A connection that closes while a timeout is doubted.
+/// A connection that closes while a timeout is being checked.
 #[test]
 fn the_end_in_doubt() {
     for config in [basic(), enhanced()] {
@@ -368,7 +368,7 @@ fn the_end_in_doubt() {
         assert_eq!(ack(&mut alone, 1), [10]);
         ack(&mut alone, 2);
         alone.arrive(Flags::ACK, 1, 11_002, 0);
-        assert_eq!(alone.tcp.state(), State::FinWait2);
+        assert_eq!(alone.endpoint.state(), State::FinWait2);
     }
 }
 

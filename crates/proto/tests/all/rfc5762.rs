@@ -1,11 +1,11 @@
 //! RFC 5762: RTP over DCCP.
 
-use crate::dccp_pair::*;
 use talkspurt_proto::dccp::{Ccid, Config, Kind, Service};
 use talkspurt_proto::endpoint::{Endpoint, Input};
 use talkspurt_proto::frame::Frame;
 use talkspurt_proto::packet::Payload;
 use talkspurt_proto::{rtcp, rtp};
+use talkspurt_testing::dccp::*;
 
 fn speech(sequence: u16) -> Frame {
     Frame::Rtp(rtp::Packet {
@@ -53,7 +53,7 @@ fn rtp_and_rtcp_share_a_connection() {
             pair.drive_for(ms(20));
         }
         pair.drive_for(ms(3000));
-        assert_eq!(pair.server.received, frames, "{ccid:?}");
+        assert_eq!(pair.server.frames(), frames, "{ccid:?}");
         let data = pair.log.iter().filter(|s| s.from == Client && s.packet.kind.is_data());
         let sent: Vec<Frame> = data.map(|sent| sent.packet.payload.clone()).collect();
         assert_eq!(sent, frames, "{ccid:?}");
@@ -64,6 +64,27 @@ fn rtp_and_rtcp_share_a_connection() {
 #[test]
 fn packets_fit_the_path() {
     let pair = Pair::connected(&Config::new(Ccid::Two));
-    let room = pair.client.dccp.send_capacity();
+    let room = pair.client.endpoint.send_capacity();
     assert!(room > 12 + 160 && room + 20 + 24 <= 1500);
+}
+
+/// §4.1: a partial checksum covers at least the DCCP and RTP headers: CsCov 4 covers 12 bytes. Reports are
+/// covered whole.
+#[test]
+fn partial_checksums_cover_the_rtp_header() {
+    for (asked, used) in [(0, 0), (1, 4), (3, 4), (4, 4), (6, 6)] {
+        let config = Config {
+            checksum_coverage: asked,
+            minimum_checksum_coverage: u8::from(asked > 0),
+            ..Config::new(Ccid::Two)
+        };
+        let mut pair = Pair::connected(&config);
+        pair.send_frame(Client, speech(0));
+        pair.send_frame(Client, report());
+        pair.drive_for(ms(500));
+        let sent = pair.log.iter().filter(|s| s.from == Client && s.packet.kind.is_data());
+        let coverage: Vec<u8> = sent.map(|sent| sent.packet.cscov).collect();
+        assert_eq!(coverage, [used, 0], "{asked}");
+        assert_eq!(pair.server.received.len(), 2);
+    }
 }

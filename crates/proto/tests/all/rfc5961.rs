@@ -1,10 +1,10 @@
-//! RFC 5961: who can only guess numbers ends no connection, opens none anew and puts no data into one.
+//! RFC 5961: an attacker who only guesses numbers can neither end or open a connection nor inject data.
 
-use crate::pair::*;
 use crate::tcp_pair::in_state;
 use talkspurt_proto::endpoint::Event;
 use talkspurt_proto::probe::RxError;
 use talkspurt_proto::tcp::{Config, Flags, Segment, State};
+use talkspurt_testing::tcp::*;
 
 const SYN: Flags = Flags::SYN;
 const ACK: Flags = Flags::ACK;
@@ -14,10 +14,10 @@ const SYN_ACK: Flags = Flags(0x12);
 /// The states after the handshake, as `in_state` numbers them.
 const SYNCHRONISED: std::ops::RangeInclusive<usize> = 4..=10;
 
-/// Where the peer's next number is in these states: after its FIN, where it has sent one.
+/// The peer's next number in these states: after its FIN, if it has sent one.
 fn next(alone: &mut Alone) -> u32 {
     let peer_closed = matches!(
-        alone.tcp.state(),
+        alone.endpoint.state(),
         State::CloseWait | State::Closing | State::LastAck | State::TimeWait
     );
     1 + u32::from(peer_closed)
@@ -33,7 +33,7 @@ fn is_challenge(answer: &[Segment], next: u32) -> bool {
 fn resets() {
     for state in SYNCHRONISED {
         let mut alone = in_state(state, &plain());
-        let (was, next) = (alone.tcp.state(), next(&mut alone));
+        let (was, next) = (alone.endpoint.state(), next(&mut alone));
         // The window offered ends so much later.
         let edge = next + u32::from(alone.arrive(SYN, next, 0, 0)[0].window);
         for outside in [next.wrapping_sub(1), edge, edge + 1, next.wrapping_add(1 << 31)] {
@@ -44,37 +44,37 @@ fn resets() {
         for inside in [next + 1, next + 1000, edge - 1] {
             assert!(is_challenge(&alone.arrive(RST, inside, 0, 0), next), "{was:?}");
         }
-        assert_eq!(alone.tcp.state(), was);
+        assert_eq!(alone.endpoint.state(), was);
         assert!(alone.arrive(RST, next, 0, 0).is_empty());
-        assert_eq!(alone.tcp.state(), State::Closed, "{was:?}");
+        assert_eq!(alone.endpoint.state(), State::Closed, "{was:?}");
         let told = alone.events.contains(&Event::Reset);
         let ended = matches!(was, State::Closing | State::LastAck | State::TimeWait);
         assert_eq!(told, !ended, "{was:?}");
     }
 }
 
-/// §4.2: a SYN is challenged, whatever its number, and whether or not it knows what was agreed on; nothing
-/// else comes of it.
+/// §4.2: a SYN is challenged, whatever its number, with or without the negotiated options; it has no
+/// other effect.
 #[test]
 fn syns() {
     for timestamps in [false, true] {
         for state in SYNCHRONISED {
             let config = Config { timestamps, ..plain() };
             let mut alone = in_state(state, &config);
-            let (was, next) = (alone.tcp.state(), next(&mut alone));
+            let (was, next) = (alone.endpoint.state(), next(&mut alone));
             for (seq, flags) in
                 [(next, SYN), (next + 5, SYN), (0, SYN_ACK), (1 << 31, SYN), (1 << 30, SYN_ACK)]
             {
                 let syn = Segment { mss: Some(500), ..alone.make(flags, seq, 1, 0) };
                 assert!(is_challenge(&alone.segment(syn), next), "{was:?} {seq}");
             }
-            assert_eq!((alone.tcp.state(), alone.count), (was, 0));
-            assert_eq!(alone.tcp.segment_bytes(), 1000);
+            assert_eq!((alone.endpoint.state(), alone.count), (was, 0));
+            assert_eq!(alone.endpoint.segment_bytes(), 1000);
         }
     }
 }
 
-/// §4.2 with a clock agreed on: a SYN without timestamps is no less a SYN.
+/// §4.2 with negotiated timestamps: a SYN without them is still a SYN.
 #[test]
 fn a_syn_without_timestamps() {
     let mut alone = Alone::client(&Config { timestamps: true, ..plain() });
@@ -87,8 +87,8 @@ fn a_syn_without_timestamps() {
     assert!(alone.arrive(ACK, 1, 1, 10).is_empty());
 }
 
-/// §3.2 and §4.2 together: a peer that has lost its state opens anew, is challenged, resets by the number
-/// the challenge gave away, and then its SYN opens a connection (elsewhere).
+/// §3.2 and §4.2 together: a peer that has lost its state opens again, is challenged, resets with the
+/// number in the challenge, and then its SYN opens a connection (tested elsewhere).
 #[test]
 fn a_peer_reborn() {
     let mut pair = Pair::new(&plain());
@@ -96,13 +96,13 @@ fn a_peer_reborn() {
     pair.send(Client, 5000);
     pair.drive_for(ms(200));
     let reborn = talkspurt_proto::rng::Rng::new(9, "reborn");
-    pair.server.tcp = talkspurt_proto::tcp::Tcp::client(&plain(), reborn);
+    pair.server.endpoint = talkspurt_proto::tcp::Tcp::client(&plain(), reborn);
     pair.log.clear();
     pair.input(Server, talkspurt_proto::endpoint::Input::Open);
     pair.drive_for(ms(150));
     let flags: Vec<_> = pair.log.iter().map(|sent| (sent.from, sent.segment.flags)).collect();
     assert_eq!(flags, [(Server, SYN), (Client, ACK), (Server, RST)]);
-    assert_eq!(pair.client.tcp.state(), State::Closed);
+    assert_eq!(pair.client.endpoint.state(), State::Closed);
     assert!(pair.client.saw(Event::Reset));
 }
 
@@ -135,8 +135,8 @@ fn acknowledgements() {
     assert_eq!(alone.wake, None);
 }
 
-/// §7: ten challenges in five seconds, whatever provokes them and wherever it lies; acknowledgements of
-/// data are none.
+/// §7: ten challenges in five seconds, whatever provokes them; acknowledgements of
+/// data do not count.
 #[test]
 fn throttling() {
     let mut alone = Alone::established(&plain());
@@ -154,5 +154,5 @@ fn throttling() {
     assert!(alone.arrive(RST, 15, 0, 0).is_empty());
     alone.now = at(5000);
     assert_eq!(alone.arrive(RST, 15, 0, 0).len(), 1);
-    assert_eq!(alone.tcp.state(), State::Established);
+    assert_eq!(alone.endpoint.state(), State::Established);
 }

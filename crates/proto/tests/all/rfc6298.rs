@@ -1,10 +1,10 @@
 //! RFC 6298: the retransmission timer, seen in the times of retransmissions.
 
-use crate::pair::*;
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::tcp::{Config, Flags, Segment};
 use talkspurt_proto::time::Duration;
+use talkspurt_testing::tcp::*;
 
 fn quick() -> Config {
     Config { min_rto: ms(1), ..plain() }
@@ -75,7 +75,7 @@ fn retransmissions_are_not_measured() {
     assert_eq!(pair.client.notes.last(Gauge::Rto), Some(0.25));
 }
 
-/// §5.2: nothing in flight, no timer. §5.3: an acknowledgement of new data starts it over.
+/// §5.2: no timer without data in flight. §5.3: an acknowledgement of new data restarts it.
 #[test]
 fn managing_the_timer() {
     let mut alone = Alone::established(&plain());

@@ -1,6 +1,5 @@
-//! RFC 6323: the sender tells its round-trip time, once the receiver asked for it.
+//! RFC 6323: the sender reports its round-trip time at the receiver's request.
 
-use crate::dccp_pair::*;
 use crate::rate_half::ReceiverBench;
 use talkspurt_proto::dccp::Location::{Here, There};
 use talkspurt_proto::dccp::ccid3::options as codec;
@@ -10,6 +9,7 @@ use talkspurt_proto::packet::{Damage, Ecn};
 use talkspurt_proto::profile::Profile;
 use talkspurt_proto::rate::Kind as Control;
 use talkspurt_proto::time::Duration;
+use talkspurt_testing::dccp::*;
 
 fn telling(ccid: Ccid) -> Config {
     Config { send_rtt_estimate: true, ..Config::new(ccid) }
@@ -27,21 +27,21 @@ fn estimates(pair: &Pair, from: Side) -> Vec<u64> {
         .collect()
 }
 
-/// §3: Send RTT Estimate, number 128, is asked for with Change R, by the receiver, off at first.
+/// §3: the receiver requests Send RTT Estimate, number 128, with Change R; initially off.
 #[test]
 fn the_feature_is_negotiated() {
     for ccid in [Ccid::Three, Ccid::Four] {
         let pair = Pair::connected(&telling(ccid));
-        for dccp in [&pair.client.dccp, &pair.server.dccp] {
+        for dccp in [&pair.client.endpoint, &pair.server.endpoint] {
             for location in [Here, There] {
                 assert_eq!(dccp.feature(name::SEND_RTT_ESTIMATE, location), 1);
             }
         }
     }
-    // CCID 2 has no use for it, and nobody else gets it unasked.
+    // CCID 2 does not use it, and it is not sent without request.
     for config in [telling(Ccid::Two), Config::new(Ccid::Three)] {
         let pair = Pair::connected(&config);
-        assert_eq!(pair.client.dccp.feature(name::SEND_RTT_ESTIMATE, Here), 0);
+        assert_eq!(pair.client.endpoint.feature(name::SEND_RTT_ESTIMATE, Here), 0);
         assert!(estimates(&pair, Client).is_empty());
     }
     let mut asked = Pair::new(&telling(Ccid::Three));
@@ -50,7 +50,7 @@ fn the_feature_is_negotiated() {
     assert!(options(&asked.log[0].packet).contains(&change));
 }
 
-/// §3.1: data packets then tell the round-trip time in microseconds.
+/// §3.1: data packets then report the round-trip time in microseconds.
 #[test]
 fn data_tells_the_round_trip_time() {
     let mut pair = Pair::connected(&telling(Ccid::Three));

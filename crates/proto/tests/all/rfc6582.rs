@@ -1,11 +1,11 @@
 //! RFC 6582: NewReno's fast recovery, as traces of (milliseconds, segment). One-way delay is 50 ms,
 //! so a round trip is 100 ms; data starts at 150 ms with a window of ten segments.
 
-use crate::pair::*;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::tcp::{Config, Flags};
+use talkspurt_testing::tcp::*;
 
-/// Sends 40 segments and loses these transmissions.
+/// Sends 40 segments, of which these transmissions are lost.
 fn losing(numbers: &[usize]) -> Pair {
     let mut pair = Pair::new(&Config { min_rto: ms(1000), ..plain() });
     pair.connect();
@@ -98,8 +98,8 @@ fn no_burst_after_recovery() {
     assert_eq!(alone.notes.last(Gauge::Cwnd), Some(2_000.0));
 }
 
-/// §3.2 step 2 and §4.1: duplicates for what was sent before the last timeout are not believed;
-/// later ones are.
+/// §3.2 step 2 and §4.1: duplicates for segments sent before the last timeout are ignored;
+/// later ones are not.
 #[test]
 fn no_fast_retransmit_after_timeout() {
     let mut alone = Alone::established(&plain());

@@ -1,9 +1,9 @@
 //! RFC 6675: when loss recovery with SACK begins, which segment is next, and what a timeout leaves.
 //! Segments have 1000 bytes and are named by their number; the initial window is ten.
 
-use crate::pair::*;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::tcp::{Config, Segment};
+use talkspurt_testing::tcp::*;
 
 /// The numbers of what was sent.
 fn places(alone: &Alone, sent: &[Segment]) -> Vec<u32> {

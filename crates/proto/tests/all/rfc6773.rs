@@ -17,7 +17,7 @@ fn dccp_ends(v4: bool) -> Ends {
     let (src, dst) = if v4 { ("10.0.0.1", "10.0.0.2") } else { ("fd00::1", "fd00::2") };
     Ends { src: address(src), dst: address(dst), src_port: 0x1122, dst_port: 0x3344 }
 }
-/// A client behind a translator speaks from any UDP port.
+/// A client behind a NAT may use any UDP port.
 fn udp_ends(v4: bool) -> Ends {
     Ends { src_port: 40_000, dst_port: PORT, ..dccp_ends(v4) }
 }
@@ -41,7 +41,7 @@ fn parse(bytes: &[u8], v4: bool) -> Result<Encapsulated, WireError> {
     let Ends { src, dst, .. } = udp_ends(v4);
     dccp_udp::parse(bytes, src, dst, Hints::default())
 }
-/// With UDP's checksum over whatever was changed.
+/// Recomputes UDP's checksum after a change.
 fn summed(mut bytes: Vec<u8>) -> Vec<u8> {
     let Ends { src, dst, .. } = udp_ends(true);
     bytes[6..8].fill(0);
@@ -93,7 +93,7 @@ fn section_3_3_a_wrong_udp_checksum_or_none_is_refused() {
         damaged[at] ^= 0x10;
         assert!(parse(&damaged, true).is_err(), "byte {at}");
     }
-    // Plain UDP over IPv4 lets it be zero; not so here.
+    // Plain UDP over IPv4 allows zero; RFC 6773 does not.
     let mut without = bytes;
     without[6..8].fill(0);
     let Ends { src, dst, .. } = udp_ends(true);
@@ -105,7 +105,7 @@ fn section_3_3_a_wrong_udp_checksum_or_none_is_refused() {
 #[test]
 fn section_3_3_1_partial_coverage_is_said_but_not_done() {
     let mut partial = Packet { cscov: 1, ..packet() };
-    // Not these five letters' CRC-32c: a sender's own mistake, for no bit can have changed.
+    // Not the CRC-32c of these five letters: the sender's own error, since no bit can have changed.
     partial.options.push(Opt::DataChecksum(1));
     partial.options.pad();
     let mut bytes = emit(&partial, true);
@@ -113,7 +113,7 @@ fn section_3_3_1_partial_coverage_is_said_but_not_done() {
     assert_eq!(read, Ok((partial, Damage::None)));
     *bytes.last_mut().expect("data") ^= 1;
     assert_eq!(parse(&bytes, true), Err(WireError::Checksum("UDP")));
-    // RFC 4340 §8.5 step 1 holds: a coverage beyond the data.
+    // RFC 4340 §8.5 step 1 applies: the coverage exceeds the data.
     let mut bytes = emit(&packet(), true);
     bytes[13] = 3;
     assert_eq!(parse(&summed(bytes), true), Err(WireError::Checksum("DCCP")));

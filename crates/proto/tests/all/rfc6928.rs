@@ -1,9 +1,9 @@
 //! RFC 6928: the initial window.
 
-use crate::pair::*;
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::tcp::Flags;
 use talkspurt_proto::units::Size;
+use talkspurt_testing::tcp::*;
 
 fn first_flight(mss: u64, segments: u32) -> Vec<usize> {
     let mut config = plain();

@@ -2,12 +2,12 @@
 //! peer's UDP port may follow them (§5.4). The bytes are in `rfc9260_wire.rs`, sockets in
 //! `crates/live/tests/sctp_in_udp.rs`.
 
-use crate::sctp_pair::{Client, End, Pair, Server, ms, plain};
 use talkspurt_proto::endpoint::{Endpoint, Input};
 use talkspurt_proto::packet::{IpVersion, PacketBox};
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Init, Packet, Sctp};
 use talkspurt_proto::time::Instant;
+use talkspurt_testing::sctp::{Client, End, Pair, Server, ms, plain};
 
 fn body(tag: u32, chunk: Chunk) -> PacketBox<Packet> {
     PacketBox::new(Packet::of(tag, chunk))
@@ -26,7 +26,7 @@ fn section_5_4_a_packet_with_the_associations_tag_is_the_peers() {
         parameters: Vec::new(),
     });
     for (side, tag, others) in [(Client, to_client, to_server), (Server, to_server, to_client)] {
-        let sctp = &pair.end(side).sctp;
+        let sctp = &pair.end(side).endpoint;
         assert!(sctp.recognises(&body(tag, Chunk::CookieAck)));
         assert!(!sctp.recognises(&body(others, Chunk::CookieAck)), "a reflected tag is no proof");
         assert!(!sctp.recognises(&body(0, init.clone())), "anybody can send an INIT");

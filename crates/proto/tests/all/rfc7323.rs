@@ -1,10 +1,10 @@
 //! RFC 7323: window scaling, timestamps, round-trip measurement and PAWS.
 
-use crate::pair::*;
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::probe::{Gauge, RxError};
 use talkspurt_proto::tcp::{Config, Flags, Segment, State};
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_testing::tcp::*;
 
 const ACK: Flags = Flags::ACK;
 const SYN_ACK: Flags = Flags(0x12);
@@ -32,7 +32,7 @@ fn window_scale() {
     assert!(sent > 9_000 && sent <= 12_800, "{sent}");
 }
 
-/// §2.2: not offered by the peer, not used; a listener does not offer what was not offered to it.
+/// §2.2: not used unless the peer offers it; a listener offers it only if the client did.
 #[test]
 fn no_window_scale() {
     let mut alone = Alone::client(&scaling());
@@ -52,7 +52,7 @@ fn absurd_shift() {
     alone.input(Input::Open);
     let answer = Segment { window_scale: Some(255), ..alone.syn(SYN_ACK, 1) };
     alone.segment(answer);
-    assert_eq!(alone.tcp.state(), State::Established);
+    assert_eq!(alone.endpoint.state(), State::Established);
     let wide = Segment { window: 1, ..alone.make(ACK, 1, 1, 0) };
     alone.segment(wide);
     let sent: usize = alone.send(50_000).iter().map(|s| s.payload.len()).sum();
@@ -79,7 +79,7 @@ fn long_fat_pipe() {
     }
 }
 
-/// §3.2: offered in the SYN, then on every segment; one without them is dropped, but not a reset.
+/// §3.2: offered in the SYN, then on every segment; segments without it are dropped, except resets.
 #[test]
 fn timestamps() {
     let mut alone = Alone::client(&timing());
@@ -89,14 +89,14 @@ fn timestamps() {
     let answer = alone.syn(SYN_ACK, 1);
     assert_eq!(alone.segment(answer)[0].timestamps.map(|(_, echo)| echo), Some(5000));
     assert!(alone.send(5000).iter().all(|s| s.timestamps.is_some()));
-    // RFC 9293 §3.7.1: options come off the segment.
+    // RFC 9293 §3.7.1: options reduce the segment's data.
     assert_eq!(alone.sent.last().map(|s| s.payload.len()), Some(5000 - 5 * 988));
     assert_eq!(alone.sent[2].payload.len(), 988);
     alone.clock = None;
     assert!(alone.arrive(ACK, 1, 1, 100).is_empty());
     assert_eq!((alone.count, alone.notes.rx_error.as_slice()), (0, &[RxError::Unexpected][..]));
     alone.arrive(Flags::RST, 1, 0, 0);
-    assert_eq!(alone.tcp.state(), State::Closed);
+    assert_eq!(alone.endpoint.state(), State::Closed);
 }
 
 fn timed() -> Alone {
@@ -142,10 +142,10 @@ fn paws() {
     assert_eq!(alone.count, 100);
     alone.clock = Some(1);
     alone.arrive(Flags::RST, 101, 0, 0);
-    assert_eq!(alone.tcp.state(), State::Closed);
+    assert_eq!(alone.endpoint.state(), State::Closed);
 }
 
-/// §5.5: after 24 days of silence TS.Recent says nothing.
+/// §5.5: after 24 days of silence TS.Recent is invalid.
 #[test]
 fn paws_forgets() {
     let mut alone = timed();
@@ -183,7 +183,7 @@ fn many_samples() {
     assert!((measured - srtt).abs() < 0.001, "{measured} {srtt}");
 }
 
-/// §2.2: nor is the window of a SYN scaled that comes a second time, when both open at once.
+/// §2.2: the window of a repeated SYN in a simultaneous open is not scaled either.
 #[test]
 fn window_of_a_crossing_syn() {
     let mut alone = Alone::client(&scaling());
@@ -192,14 +192,14 @@ fn window_of_a_crossing_syn() {
     alone.segment(syn);
     let again = Segment { window_scale: Some(7), window: 2_000, ..alone.syn(SYN_ACK, 1) };
     alone.segment(again);
-    assert_eq!(alone.tcp.state(), State::Established);
+    assert_eq!(alone.endpoint.state(), State::Established);
     let sent: usize = alone.send(50_000).iter().map(|s| s.payload.len()).sum();
     // One full segment; the rest of the window is less than half of it.
     assert_eq!(sent, 1_000);
 }
 
 /// §5.2: a reset answers the timestamp of the segment that caused it, with a TSval of zero; one that the
-/// application asked for carries what every segment does.
+/// application requested carries the usual timestamps.
 #[test]
 fn resets_carry_timestamps() {
     let mut alone = Alone::client(&timing());

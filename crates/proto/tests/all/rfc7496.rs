@@ -1,9 +1,9 @@
 //! Further policies of partial reliability (RFC 7496): a limit of retransmissions, and priorities.
 
-use crate::sctp_pair::{Client, Pair, Verdict, ms, plain};
 use talkspurt_proto::sctp::{Config, Sending};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
+use talkspurt_testing::sctp::{Client, Pair, Verdict, ms, plain};
 
 #[test]
 fn section_3_1_a_message_is_sent_so_often_and_no_more() {
@@ -34,7 +34,7 @@ fn section_3_2_a_full_buffer_drops_what_matters_less() {
     for number in 0..10 {
         assert!(pair.send_how(Client, number, 1000, &how(Some(5 + u32::from(number % 2)))));
     }
-    // No room for what matters as little or less, or is not of this policy.
+    // No room if the rest has the same or higher priority, or another policy.
     assert!(!pair.send_how(Client, 20, 1000, &how(Some(6))));
     assert!(!pair.send_how(Client, 20, 1000, &how(None)));
     // A lower value matters more: the least important and youngest go, 9 and then 7.

@@ -1,13 +1,13 @@
 //! Several paths (RFC 9260 §5.4, §6.4, §8.2, §8.3) and the potentially failed state (RFC 7829): how
 //! long a call is silent when its path is lost, under each setting.
 
-use crate::sctp_pair;
-use crate::sctp_pair::{Client, Pair, Server, Verdict, ms, plain};
 use talkspurt_proto::endpoint::{Input, PathNews};
 use talkspurt_proto::packet::PathId;
 use talkspurt_proto::sctp::{Config, Reachable};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
+use talkspurt_testing::sctp as sctp_pair;
+use talkspurt_testing::sctp::{Client, Pair, Server, Verdict, ms, plain};
 
 fn two_paths(config: &Config) -> Pair {
     let mut pair = Pair::on_paths(config, config, 2);
@@ -45,16 +45,16 @@ fn rfc_9260_section_5_4_a_path_is_confirmed_by_a_heartbeat() {
     let other = PathId(1);
     let asked = pair.log.iter().find(|sent| sent.path == other).unwrap();
     assert!(asked.has(4));
-    assert_eq!(pair.server.sctp.reachable(other), Some(Reachable::Unconfirmed));
+    assert_eq!(pair.server.endpoint.reachable(other), Some(Reachable::Unconfirmed));
     pair.drive_for(ms(200));
-    assert_eq!(pair.client.sctp.reachable(other), Some(Reachable::Active));
-    assert_eq!(pair.server.sctp.reachable(other), Some(Reachable::Active));
+    assert_eq!(pair.client.endpoint.reachable(other), Some(Reachable::Active));
+    assert_eq!(pair.server.endpoint.reachable(other), Some(Reachable::Active));
     // §5.4: one that never answers is never used.
     let mut pair = Pair::on_paths(&plain(), &plain(), 2);
     pair.on_wire(|sent| if sent.path == PathId(1) { Verdict::Drop } else { Verdict::Arrive });
     pair.connect();
     pair.drive_for(Duration::from_secs(300));
-    assert_eq!(pair.client.sctp.reachable(other), Some(Reachable::Unconfirmed));
+    assert_eq!(pair.client.endpoint.reachable(other), Some(Reachable::Unconfirmed));
     assert!(pair.log.iter().all(|sent| sent.path != other || sent.has(4)));
 }
 
@@ -79,7 +79,8 @@ fn rfc_9260_section_8_2_a_path_fails_after_a_minute() {
     let mut pair = two_paths(&plain());
     cut(&mut pair);
     let start = pair.now;
-    let failed = |pair: &Pair| pair.client.sctp.reachable(PathId(0)) == Some(Reachable::Inactive);
+    let failed =
+        |pair: &Pair| pair.client.endpoint.reachable(PathId(0)) == Some(Reachable::Inactive);
     while !failed(&pair) {
         pair.send(Client, 1, 100);
         pair.drive_for(ms(20));
@@ -102,7 +103,7 @@ fn section_3_the_gap_of_a_call_under_each_setting() {
     let doubtful = Config { potentially_failed: Some(0), ..plain() };
     let (short, pair) = gap(&doubtful, 10);
     assert!(short >= ms(1000) && short < ms(1200), "{short}");
-    assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::PotentiallyFailed));
+    assert_eq!(pair.client.endpoint.reachable(PathId(0)), Some(Reachable::PotentiallyFailed));
     // And with RTO.Min at 200 ms.
     let quick = Config { rto_min: ms(200), rto_initial: ms(200), ..doubtful };
     let (short, _) = gap(&quick, 10);
@@ -129,7 +130,7 @@ fn section_3_2_a_doubtful_path_is_asked_each_timeout_and_comes_back() {
         pair.send(Client, 1, 160);
         pair.drive_for(ms(20));
     }
-    assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::Active));
+    assert_eq!(pair.client.endpoint.reachable(PathId(0)), Some(Reachable::Active));
     assert!(pair.log.iter().rev().find(|sent| sent.has_data()).unwrap().path == PathId(0));
 }
 
@@ -137,8 +138,8 @@ fn section_3_2_a_doubtful_path_is_asked_each_timeout_and_comes_back() {
 fn section_3_2_a_doubtful_path_fails_in_the_end() {
     let config = Config { potentially_failed: Some(0), ..plain() };
     let (_, pair) = gap(&config, 80);
-    assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::Inactive));
-    assert_eq!(pair.client.sctp.state(), talkspurt_proto::sctp::State::Established);
+    assert_eq!(pair.client.endpoint.reachable(PathId(0)), Some(Reachable::Inactive));
+    assert_eq!(pair.client.endpoint.state(), talkspurt_proto::sctp::State::Established);
 }
 
 /// Rule 5: a doubtful path is not asked where HEARTBEATs are turned off.
@@ -147,7 +148,7 @@ fn section_3_2_rule_5_no_heartbeats_where_they_are_turned_off() {
     let config =
         Config { potentially_failed: Some(0), heartbeat_interval: Duration::ZERO, ..plain() };
     let (_, pair) = gap(&config, 5);
-    assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::PotentiallyFailed));
+    assert_eq!(pair.client.endpoint.reachable(PathId(0)), Some(Reachable::PotentiallyFailed));
     assert_eq!(pair.sent_by(Client).filter(|s| s.has(4) && s.path == PathId(0)).count(), 0);
 }
 
@@ -159,11 +160,11 @@ fn section_3_2_rule_4_doubtful_before_inactive() {
     pair.on_wire(|_| Verdict::Drop);
     // The interface of the primary path goes: inactive, without a timeout.
     pair.input(Client, Input::Path(PathId(0), PathNews::Down));
-    assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::Inactive));
+    assert_eq!(pair.client.endpoint.reachable(PathId(0)), Some(Reachable::Inactive));
     let start = pair.now;
     pair.send(Client, 1, 100);
     pair.drive_for(Duration::from_secs(8));
-    assert_eq!(pair.client.sctp.reachable(PathId(1)), Some(Reachable::PotentiallyFailed));
+    assert_eq!(pair.client.endpoint.reachable(PathId(1)), Some(Reachable::PotentiallyFailed));
     let data = pair.sent_by(Client).filter(|sent| sent.has_data() && sent.at >= start);
     let paths: Vec<_> = data.map(|sent| sent.path).collect();
     assert!(paths.len() > 2 && paths.iter().all(|path| *path == PathId(1)), "{paths:?}");
@@ -180,21 +181,21 @@ fn section_3_2_rule_9_ambiguous_acknowledgements_clear_nothing() {
         pair.on_wire(|_| Verdict::Drop);
         pair.send(Client, 1, 100);
         pair.drive_for(ms(1500));
-        assert_eq!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::PotentiallyFailed));
+        assert_eq!(pair.client.endpoint.reachable(PathId(0)), Some(Reachable::PotentiallyFailed));
         pair.drive_for(ms(600));
-        assert_eq!(pair.client.sctp.reachable(PathId(1)), Some(Reachable::PotentiallyFailed));
+        assert_eq!(pair.client.endpoint.reachable(PathId(1)), Some(Reachable::PotentiallyFailed));
         pair.on_wire(|_| Verdict::Arrive);
         if moved {
             pair.drive_for(Duration::from_secs(4));
             assert_eq!(pair.server.numbers(), [1]);
-            assert_ne!(pair.client.sctp.reachable(PathId(0)), Some(Reachable::Active));
-            assert_ne!(pair.client.sctp.reachable(PathId(1)), Some(Reachable::Active));
+            assert_ne!(pair.client.endpoint.reachable(PathId(0)), Some(Reachable::Active));
+            assert_ne!(pair.client.endpoint.reachable(PathId(1)), Some(Reachable::Active));
         }
         // New data, sent on one path only, does.
         pair.drive_for(Duration::from_secs(10));
         pair.send(Client, 2, 100);
         pair.drive_for(Duration::from_secs(4));
-        let active = |path| pair.client.sctp.reachable(PathId(path)) == Some(Reachable::Active);
+        let active = |path| pair.client.endpoint.reachable(PathId(path)) == Some(Reachable::Active);
         assert!(active(0) || active(1));
     }
 }
@@ -212,8 +213,8 @@ fn rfc_9260_section_8_1_other_paths_do_not_count() {
     pair.drive_for(ms(500));
     pair.on_wire(|sent| if sent.path == PathId(0) { Verdict::Arrive } else { Verdict::Drop });
     pair.drive_for(Duration::from_secs(300));
-    assert_eq!(pair.client.sctp.state(), talkspurt_proto::sctp::State::Established);
-    assert_eq!(pair.client.sctp.reachable(PathId(4)), Some(Reachable::Inactive));
+    assert_eq!(pair.client.endpoint.state(), talkspurt_proto::sctp::State::Established);
+    assert_eq!(pair.client.endpoint.reachable(PathId(4)), Some(Reachable::Inactive));
 }
 
 /// RFC 9260 §6.9, §7.3: parts are cut so that they fit all paths (AMDCS).

@@ -1,15 +1,15 @@
 //! Stream schedulers and interleaving (RFC 8260).
 
-use crate::sctp_pair::{Client, Pair, Server, Verdict, bytes_of, message, ms, plain};
 use talkspurt_proto::sctp::{Cause, Chunk, Config, Scheduler, Sending};
 use talkspurt_proto::time::Duration;
+use talkspurt_testing::sctp::{Client, Pair, Server, Verdict, bytes_of, message, ms, plain};
 
 fn on(stream: u16) -> Sending {
     Sending { stream, ..Sending::default() }
 }
 
-/// Messages of two chunks each on streams 2, 1 and 0, two on each, handed over at once; the streams
-/// in the order of their chunks.
+/// Messages of two chunks each on streams 2, 1 and 0, two per stream, passed at once; returns the
+/// streams in the order of their chunks.
 fn order(scheduler: Scheduler, interleaving: bool) -> Vec<u16> {
     let window = Some(talkspurt_proto::units::Size::from_bytes(1_000_000));
     let config =
@@ -17,7 +17,7 @@ fn order(scheduler: Scheduler, interleaving: bool) -> Vec<u16> {
     let mut pair = Pair::connected(&config);
     let now = pair.now;
     for stream in [2, 2, 1, 1, 0, 0] {
-        assert!(pair.client.sctp.send(now, message(stream as u8, 1900), &on(stream)));
+        assert!(pair.client.endpoint.send(now, message(stream as u8, 1900), &on(stream)));
     }
     pair.settle(Client);
     pair.drive_for(Duration::from_secs(1));
@@ -113,7 +113,7 @@ fn section_2_2_messages_survive_loss_and_disorder() {
     }
 }
 
-/// §2.3: what is given up is told of by I-FORWARD-TSN, unordered messages too.
+/// §2.3: abandoned messages are reported by I-FORWARD-TSN, including unordered ones.
 #[test]
 fn section_2_3_1_i_forward_tsn() {
     for unordered in [false, true] {

@@ -1,9 +1,9 @@
 //! RFC 8985: RACK-TLP. Segments have 1000 bytes and are named by number; round trips take 100 ms.
 
-use crate::pair::*;
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::tcp::{Config, Flags, LossRecovery, SackBlocks, Segment};
+use talkspurt_testing::tcp::*;
 
 fn config() -> Config {
     Config { recovery: Some(LossRecovery::Rack), ..selective() }
@@ -32,8 +32,8 @@ fn sender(segments: u32) -> Alone {
     alone
 }
 
-/// §6.2 step 5: what was sent before something that arrived is lost after a quarter of a round trip,
-/// and the reordering timer says so (§6.3) though no acknowledgement comes.
+/// §6.2 step 5: segments sent before one that arrived are lost after a quarter of a round trip,
+/// as the reordering timer detects (§6.3) even without an acknowledgement.
 #[test]
 fn time_tells() {
     let mut alone = sender(10);
@@ -98,14 +98,14 @@ fn a_needless_retransmission_widens_the_window() {
     assert_eq!(alone.wake, Some(at(480)));
 }
 
-/// §3.2: a retransmission that is lost is found, too, once something sent after it has arrived.
+/// §3.2: a lost retransmission is detected too, once a segment sent after it has arrived.
 #[test]
 fn a_lost_retransmission() {
     let mut pair = Pair::new(&Config { min_rto: ms(5000), ..config() });
     pair.connect();
     let mut seen = 0;
     pair.on_wire(move |sent| {
-        let again = sent.len() > 0 && sent.seq == 2001;
+        let again = !sent.is_empty() && sent.seq == 2001;
         seen += u32::from(again);
         if again && seen <= 2 { Verdict::Drop } else { Verdict::Arrive }
     });
@@ -117,7 +117,7 @@ fn a_lost_retransmission() {
     slow.connect();
     let mut seen = 0;
     slow.on_wire(move |sent| {
-        let again = sent.len() > 0 && sent.seq == 2001;
+        let again = !sent.is_empty() && sent.seq == 2001;
         seen += u32::from(again);
         if again && seen <= 2 { Verdict::Drop } else { Verdict::Arrive }
     });
@@ -320,7 +320,7 @@ fn what_a_timeout_takes_for_lost() {
     assert_eq!(alone.notes.last(Gauge::Cwnd), Some(1000.0));
     // In flight are the retransmission, and two that nothing speaks against.
     assert_eq!(alone.notes.last(Gauge::Flight), Some(3000.0));
-    // The late answer to the first copy: nothing of those is sent again.
+    // The late answer to the first copy: none of those is sent again.
     alone.now = at(1510);
     assert!(sack(&mut alone, 1, &[]).is_empty());
     alone.now = at(1550);
@@ -409,8 +409,8 @@ fn the_timestamp_of_the_original() {
     }
 }
 
-/// §6.2 step 1: RACK.min_RTT forgets a path that is gone: round trips of 100 ms, then 400 ms for longer
-/// than five minutes. A quarter of these is what is waited.
+/// §6.2 step 1: RACK.min_RTT forgets an old path: round trips of 100 ms, then 400 ms for longer
+/// than five minutes. A quarter of the latter is waited.
 #[test]
 fn the_least_round_trip_is_of_late() {
     let mut alone = opened(&config());

@@ -1,12 +1,12 @@
 //! How an SCTP association ends: SHUTDOWN and ABORT (RFC 9260 §9, §6.4.1).
 
 use crate::rfc9260_half::init;
-use crate::sctp_pair::{Client, Pair, Server, Verdict, ms, plain};
 use bytes::Bytes;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::PathId;
 use talkspurt_proto::sctp::{Cause, Chunk, Config, Init, Sack, State};
 use talkspurt_proto::time::Duration;
+use talkspurt_testing::sctp::{Client, Pair, Server, Verdict, ms, plain};
 
 #[test]
 fn section_9_2_shutdown_waits_for_data() {
@@ -15,7 +15,7 @@ fn section_9_2_shutdown_waits_for_data() {
         pair.send(Client, number, 1000);
     }
     pair.input(Client, Input::Close);
-    assert_eq!(pair.client.sctp.send_capacity(), 0);
+    assert_eq!(pair.client.endpoint.send_capacity(), 0);
     pair.drive_for(Duration::from_secs(2));
     assert_eq!(pair.server.numbers(), (0..10).collect::<Vec<u8>>());
     let kinds: Vec<_> = pair.log.iter().rev().take(3).map(|s| (s.from, s.kinds())).collect();
@@ -88,7 +88,7 @@ fn section_6_4_1_a_shutdown_that_times_out_goes_another_way() {
     pair.drive_for(ms(10_000));
     let shutdowns: Vec<_> =
         pair.sent_by(Client).filter(|sent| sent.has(7)).map(|sent| sent.path).collect();
-    // The answer goes where the SHUTDOWN did not come from, times out, and finds the other way too.
+    // The answer goes to the path the SHUTDOWN did not use, times out, and then uses the other.
     assert_eq!(shutdowns[..2], [PathId(0), PathId(1)]);
     assert!(pair.client.saw(Event::Closed) && pair.server.saw(Event::Closed));
 }
@@ -112,7 +112,7 @@ fn section_9_2_a_shutdown_changes_neither_gaps_nor_window() {
     }
     let before = pair.log.len();
     pair.forge(Server, to_server, vec![Chunk::Shutdown { cumulative }]);
-    assert_eq!(pair.server.sctp.state(), State::ShutdownReceived);
+    assert_eq!(pair.server.endpoint.state(), State::ShutdownReceived);
     pair.drive_for(ms(5000));
     let data = pair.log[before..].iter().filter(|sent| sent.from == Server);
     let again: Vec<u32> = data.flat_map(|sent| sent.data().map(|data| data.tsn)).collect();
@@ -133,7 +133,7 @@ fn section_9_2_a_packet_of_the_peer_restarts_t2_shutdown() {
     // RTO is 1 s, then 2 s, which count from the packet at 1.5 s.
     let sent: Vec<_> = pair.sent_by(Client).filter(|sent| sent.has(7)).map(|s| s.at).collect();
     assert_eq!(sent, [0, 1000, 3500].map(|after| start + ms(after)));
-    assert_eq!(pair.client.sctp.state(), State::ShutdownSent);
+    assert_eq!(pair.client.endpoint.state(), State::ShutdownSent);
 }
 
 /// An INIT whose values are not allowed is discarded in SHUTDOWN-ACK-SENT too (§3.3.2); another is
@@ -144,7 +144,7 @@ fn section_9_2_an_init_in_shutdown_ack_sent_is_checked_first() {
     pair.on_wire(|sent| if sent.has(8) { Verdict::Drop } else { Verdict::Arrive });
     pair.input(Client, Input::Close);
     pair.drive_for(ms(200));
-    assert_eq!(pair.server.sctp.state(), State::ShutdownAckSent);
+    assert_eq!(pair.server.endpoint.state(), State::ShutdownAckSent);
     let cases = [
         (Init { a_rwnd: 1499, ..init(7) }, 6),
         (Init { outbound: 0, ..init(7) }, 6),
@@ -156,7 +156,7 @@ fn section_9_2_an_init_in_shutdown_ack_sent_is_checked_first() {
         pair.forge(Server, 0, vec![Chunk::Init(asked)]);
         let kinds: Vec<_> = pair.log[before..].iter().map(|sent| sent.kinds()).collect();
         assert_eq!(kinds, [[answer]]);
-        assert_eq!(pair.server.sctp.state(), State::ShutdownAckSent);
+        assert_eq!(pair.server.endpoint.state(), State::ShutdownAckSent);
     }
 }
 
@@ -166,7 +166,7 @@ fn section_8_3_no_heartbeat_follows_a_shutdown() {
     for (side, last, lost) in [(Client, 7, 7), (Server, 8, 8)] {
         let config = plain();
         let mut pair = Pair::on_paths(&config, &config, 2);
-        // The second path stays unconfirmed, and is asked once each timeout.
+        // The second path stays unconfirmed, and is probed once per timeout.
         pair.on_wire(move |sent| {
             let drop = sent.path == PathId(1) || sent.has(lost);
             if drop { Verdict::Drop } else { Verdict::Arrive }

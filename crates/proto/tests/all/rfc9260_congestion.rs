@@ -1,7 +1,6 @@
-//! What SCTP does about loss: congestion control and path MTU (RFC 9260 §7), the timer T3 (§6.3.3), and
-//! what watches over paths (§8.1, §8.3).
+//! SCTP congestion control and path MTU (RFC 9260 §7), the timer T3 (§6.3.3), and path supervision
+//! (§8.1, §8.3).
 
-use crate::sctp_pair::{Client, Pair, Server, Verdict, at, ms, plain};
 use talkspurt_proto::endpoint::{Event, Input};
 use talkspurt_proto::packet::{Ecn, IpVersion, PathId, Quote};
 use talkspurt_proto::probe::RxError;
@@ -9,12 +8,13 @@ use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Config, Sack, Sctp};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
+use talkspurt_testing::sctp::{Client, Pair, Server, Verdict, at, ms, plain};
 
 #[test]
 fn section_7_2_1_slow_start_and_the_initial_window() {
     // PMDCS 1016: min(4 · 1016, max(2 · 1016, 4404)) = 4064.
     let mut pair = Pair::connected(&plain());
-    assert_eq!(pair.client.sctp.window(PathId(0)), Some((4064, None)));
+    assert_eq!(pair.client.endpoint.window(PathId(0)), Some((4064, None)));
     for number in 0..30 {
         pair.send(Client, number, 1000);
     }
@@ -22,7 +22,7 @@ fn section_7_2_1_slow_start_and_the_initial_window() {
     assert_eq!(sent(&pair), 4);
     pair.drive_for(ms(100));
     // Each SACK frees a chunk and adds one, but only while the window was full before it.
-    let (window, _) = pair.client.sctp.window(PathId(0)).unwrap();
+    let (window, _) = pair.client.endpoint.window(PathId(0)).unwrap();
     assert!((5 * 1016..=8 * 1016).contains(&window), "{window}");
     let mtu = Config { mtu: Size::from_bytes(1500), ..plain() };
     // PMDCS 1468: max(2936, 4404) = 4404.
@@ -48,7 +48,7 @@ fn section_6_1_d_max_burst_limits_each_opportunity() {
     let expected: Vec<_> = (0..14).map(|number| start + ms(20 * number)).collect();
     assert_eq!(times, expected);
     pair.drive_for(Duration::from_secs(2));
-    // Of what is handed over at one instant four packets leave, the others with the SACKs.
+    // Of the data passed at one instant four packets leave, the others with the SACKs.
     let now = pair.now;
     for number in 0..20 {
         pair.send(Client, number, 1000);
@@ -97,7 +97,7 @@ impl Told {
     }
 
     fn window(&self) -> (u64, Option<u64>) {
-        self.pair.client.sctp.window(PathId(0)).unwrap()
+        self.pair.client.endpoint.window(PathId(0)).unwrap()
     }
 }
 
@@ -115,7 +115,7 @@ fn section_7_2_4_the_window_grows_before_it_is_reduced() {
     assert_eq!(told.window(), (11 * 1016, Some(11 * 1016)));
 }
 
-/// Step 3: a packet leaves whatever the window says at the beginning of a recovery only.
+/// Step 3: a packet leaves regardless of the window only at the beginning of a recovery.
 #[test]
 fn section_7_2_4_nothing_is_forced_out_during_a_recovery() {
     let window = Some(Size::from_bytes(40 * 1016));
@@ -195,7 +195,7 @@ fn section_7_2_2_congestion_avoidance_adds_a_chunk_a_window() {
     }
     let mut windows = Vec::new();
     for _ in 0..6 {
-        windows.push(pair.client.sctp.window(PathId(0)).unwrap().0);
+        windows.push(pair.client.endpoint.window(PathId(0)).unwrap().0);
         pair.drive_for(ms(100));
     }
     let steps: Vec<_> = windows.windows(2).map(|w| w[1] - w[0]).collect();
@@ -223,7 +223,7 @@ fn section_7_2_4_three_missing_reports_retransmit_and_halve() {
         .collect();
     // The SACKs of packets 2, 3 and 4 come back together after 100 ms: long before T3.
     assert_eq!(again, [start, start + ms(100)]);
-    assert_eq!(pair.client.sctp.window(PathId(0)).unwrap().1, Some(20_320 / 2));
+    assert_eq!(pair.client.endpoint.window(PathId(0)).unwrap().1, Some(20_320 / 2));
     assert_eq!(pair.server.numbers(), (0..20).collect::<Vec<u8>>());
 }
 
@@ -261,7 +261,7 @@ fn section_6_3_3_t3_backs_off_and_leaves_one_chunk() {
     pair.drive_for(ms(999));
     pair.drive_for(ms(2));
     // §7.2.3: cwnd is one chunk, ssthresh four at least.
-    assert_eq!(pair.client.sctp.window(PathId(0)), Some((1016, Some(4064))));
+    assert_eq!(pair.client.endpoint.window(PathId(0)), Some((1016, Some(4064))));
     pair.drive_for(Duration::from_secs(20));
     let times: Vec<_> = pair.sent_by(Client).filter(|s| s.has_data()).map(|s| s.at).collect();
     assert_eq!(times[..4], [start; 4]);
@@ -303,7 +303,7 @@ fn section_7_3_packet_too_big_is_believed_of_ones_own_packets_only() {
     };
     pair.send(Client, 1, 10);
     pair.input(Client, too_big(tag ^ 1));
-    assert_eq!(pair.client.notes.0, [RxError::OutOfWindow]);
+    assert_eq!(pair.client.notes.rx_error, [RxError::OutOfWindow]);
     pair.send(Client, 2, 5000);
     pair.input(Client, too_big(tag));
     pair.drive_for(ms(500));
@@ -343,14 +343,14 @@ fn section_6_1_zero_window_probes_are_no_errors() {
         closed(&mut told);
         told.pair.drive_for(Duration::from_secs(1));
     }
-    assert_eq!(told.pair.client.sctp.state(), talkspurt_proto::sctp::State::Established);
+    assert_eq!(told.pair.client.endpoint.state(), talkspurt_proto::sctp::State::Established);
     assert_eq!(told.window(), window);
-    // SACKs that have room and acknowledge nothing are no sign of life of the data.
+    // SACKs with a window that acknowledge nothing do not show that the data arrives.
     for _ in 0..40 {
         told.sack(0, &[], &[]);
         told.pair.drive_for(Duration::from_secs(1));
     }
-    assert_eq!(told.pair.client.sctp.state(), talkspurt_proto::sctp::State::Closed);
+    assert_eq!(told.pair.client.endpoint.state(), talkspurt_proto::sctp::State::Closed);
 }
 
 /// §6.3.1 C5: a chunk gives no round-trip time when an earlier one was sent again behind it: its

@@ -1,13 +1,13 @@
-//! How SCTP carries data (RFC 9260 §6): SACKs, order, messages cut and bundled, the peer's window, and
-//! data that must not be.
+//! How SCTP carries data (RFC 9260 §6): SACKs, order, fragmentation and bundling, the peer's window,
+//! and invalid data.
 
 use crate::rfc9260_half::data;
-use crate::sctp_pair::{Client, Pair, Server, Verdict, bytes_of, message, ms, plain};
 use talkspurt_proto::endpoint::{Endpoint, Event};
 use talkspurt_proto::probe::RxError;
 use talkspurt_proto::sctp::{Cause, Chunk, Config, Data, Sack};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
+use talkspurt_testing::sctp::{Client, Pair, Server, Verdict, bytes_of, message, ms, plain};
 
 #[test]
 fn section_6_2_sacks_come_every_second_packet_or_after_200_ms() {
@@ -36,7 +36,7 @@ fn section_6_7_gaps_and_duplicates_are_told_of_at_once() {
         count += usize::from(sent.has_data());
         match count {
             2 if sent.has_data() => Verdict::Drop,
-            4 if sent.has_data() => Verdict::Twice,
+            4 if sent.has_data() => Verdict::Twice(ms(0)),
             _ => Verdict::Arrive,
         }
     });
@@ -100,8 +100,8 @@ fn section_6_10_messages_that_wait_share_packets() {
         // The first leaves at once; the others are handed over before the endpoint is asked.
         let now = pair.now;
         for number in 0..11 {
-            let how = pair.client.sctp.sending();
-            assert!(pair.client.sctp.send(now, message(number, 80), &how));
+            let how = pair.client.endpoint.sending();
+            assert!(pair.client.endpoint.send(now, message(number, 80), &how));
         }
         pair.settle(Client);
         pair.drive_for(ms(300));
@@ -139,7 +139,7 @@ fn section_5_1_the_first_data_is_acknowledged_at_once() {
     assert_eq!(sacks, [50, 150 + 50 + 200].map(|after| start + ms(after)));
 }
 
-/// ns-2.35 (sctp/sctp.cc, `eSendNewDataChunks`): however much waits, it leaves when a SACK comes in.
+/// ns-2.35 (sctp/sctp.cc, `eSendNewDataChunks`): data leaves when a SACK arrives, however much waits.
 #[test]
 fn new_data_may_wait_for_sacks() {
     let mut pair = Pair::connected(&Config { ack_clocked: true, ..plain() });
@@ -195,12 +195,12 @@ fn section_6_2_1_a_sack_for_what_was_not_sent_is_not_believed() {
     for lie in lies {
         pair.forge(Client, tag, vec![Chunk::Sack(lie)]);
     }
-    assert_eq!(pair.client.notes.0, [RxError::BadAck; 3]);
-    let room = pair.client.sctp.send_capacity();
+    assert_eq!(pair.client.notes.rx_error, [RxError::BadAck; 3]);
+    let room = pair.client.endpoint.send_capacity();
     assert_eq!(room, 4_000_000 - 100);
     let truth = Sack { cumulative: tsn, a_rwnd, ..Sack::default() };
     pair.forge(Client, tag, vec![Chunk::Sack(truth)]);
-    assert_eq!(pair.client.sctp.send_capacity(), 4_000_000);
+    assert_eq!(pair.client.endpoint.send_capacity(), 4_000_000);
 }
 
 #[test]
@@ -240,16 +240,16 @@ fn parts_that_overlap_end_the_association() {
     assert!(pair.server.saw(Event::Reset));
 }
 
-/// Numbers of the wire wrap; the association goes on.
+/// Wire numbers wrap; the association continues.
 #[test]
 fn stream_sequence_numbers_wrap() {
     let config = Config { sack_frequency: 2, mtu: Size::from_bytes(60_000), ..Config::default() };
     let mut pair = Pair::connected(&config);
-    let how = pair.client.sctp.sending();
+    let how = pair.client.endpoint.sending();
     for _ in 0..140 {
         let now = pair.now;
         for number in 0..500_usize {
-            assert!(pair.client.sctp.send(now, message(number as u8, 2), &how));
+            assert!(pair.client.endpoint.send(now, message(number as u8, 2), &how));
         }
         pair.settle(Client);
         pair.drive_for(Duration::from_secs(3));

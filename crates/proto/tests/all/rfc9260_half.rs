@@ -1,12 +1,12 @@
 //! A rig: one end of an SCTP association, and the packets a test hands to it.
 
-use crate::sctp_pair::{answers, at, packet};
 use bytes::Bytes;
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::packet::PacketBox;
 use talkspurt_proto::packet::PathId;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Config, Data, Init, Number, Packet, Parameter, Sctp};
+use talkspurt_testing::sctp::{answers, at, packet};
 
 pub fn listener(config: &Config) -> Sctp {
     Sctp::listener(config, Rng::new(1, "server"))

@@ -2,7 +2,6 @@
 //! nobody knows (§3.2), and of packets that belong to no association (§8.4, §8.5).
 
 use crate::rfc9260_half::{data, from, init, invited, listener};
-use crate::sctp_pair::{Client, End, Pair, Server, Verdict, answers, at, ms, packet, plain};
 use bytes::Bytes;
 use talkspurt_proto::endpoint::{Event, Input};
 use talkspurt_proto::packet::PathId;
@@ -10,6 +9,7 @@ use talkspurt_proto::probe::RxError;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Cause, Chunk, Config, Init, Packet, Parameter, Sack, Sctp, State};
 use talkspurt_proto::time::Duration;
+use talkspurt_testing::sctp::{Client, End, Pair, Server, Verdict, answers, at, ms, packet, plain};
 
 #[test]
 fn section_5_1_four_packets_open_an_association() {
@@ -145,7 +145,7 @@ fn section_5_1_5_and_5_2_6_a_stale_cookie_is_reported_and_a_fresher_asked_for() 
     assert!(init.parameters.contains(&Parameter::CookiePreservative(1040)));
     // The listener lets a cookie live twice as long at most: 120 ms, and that is enough.
     pair.drive_for(ms(400));
-    assert_eq!(pair.client.sctp.state(), State::Established);
+    assert_eq!(pair.client.endpoint.state(), State::Established);
 }
 
 #[test]
@@ -155,8 +155,8 @@ fn section_5_2_1_both_ends_may_open_at_once() {
     pair.input(Client, Input::Open);
     pair.input(Server, Input::Open);
     pair.drive_for(ms(500));
-    assert_eq!(pair.client.sctp.state(), State::Established);
-    assert_eq!(pair.server.sctp.state(), State::Established);
+    assert_eq!(pair.client.endpoint.state(), State::Established);
+    assert_eq!(pair.server.endpoint.state(), State::Established);
     pair.send(Client, 1, 100);
     pair.send(Server, 2, 100);
     pair.drive_for(ms(500));
@@ -255,8 +255,8 @@ fn section_8_5_a_wrong_tag_is_not_read() {
     pair.forge(Server, tag, abort(true));
     pair.forge(Server, tag ^ 1, abort(true));
     assert_eq!(pair.log.len(), before);
-    assert_eq!(pair.server.notes.0, [RxError::OutOfWindow; 4]);
-    assert_eq!(pair.server.sctp.state(), State::Established);
+    assert_eq!(pair.server.notes.rx_error, [RxError::OutOfWindow; 4]);
+    assert_eq!(pair.server.endpoint.state(), State::Established);
     let (to_client, _) = pair.tags();
     pair.forge(Server, to_client, abort(true));
     assert!(pair.server.saw(Event::Reset));

@@ -2,11 +2,11 @@
 //! §5.2.4).
 
 use crate::rfc9260_half::{data, from, init, invited, listener};
-use crate::sctp_pair::{Client, Pair, Server, Verdict, answers, at, bytes_of, ms, plain};
 use bytes::Bytes;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::packet::PathId;
 use talkspurt_proto::sctp::{Cause, Chunk, Packet, Parameter, State};
+use talkspurt_testing::sctp::{Client, Pair, Server, Verdict, answers, at, bytes_of, ms, plain};
 
 /// The cookie of an INIT ACK, and the tag that the COOKIE ECHO needs.
 fn cookie_of(packet: &Packet) -> (u32, u32, Bytes) {
@@ -46,21 +46,25 @@ fn section_5_2_2_and_5_2_4_a_a_peer_that_restarts_is_heard_again() {
     assert_ne!(tsn, old_tsn);
     // Until the cookie comes the association stands as it was.
     assert!(!pair.server.saw(Event::Restarted));
-    assert!(pair.server.sctp.send_capacity() < 4_000_000);
+    assert!(pair.server.endpoint.send_capacity() < 4_000_000);
     let before = pair.log.len();
     pair.forge(Server, tag, vec![Chunk::CookieEcho(cookie), Chunk::Data(data(1000, b"anew"))]);
     let answers: Vec<_> = pair.log[before..].iter().map(|sent| &sent.packet).collect();
     assert_eq!(answers[0].tag, 77, "the peer's new tag");
     assert_eq!(answers[0].chunks[0], Chunk::CookieAck);
     assert!(pair.server.saw(Event::Restarted) && !pair.server.saw(Event::Reset));
-    assert_eq!(pair.server.sctp.state(), State::Established);
+    assert_eq!(pair.server.endpoint.state(), State::Established);
     // The new TSN is the cookie's, and what was under way is forgotten.
     assert_eq!(
         pair.server.received.last().map(|(_, frame)| bytes_of(frame)),
         Some(b"anew".to_vec())
     );
-    assert_eq!(pair.server.sctp.send_capacity(), 4_000_000);
-    assert_eq!(pair.server.sctp.window(PathId(0)), Some((4 * 1016, None)), "windows begin anew");
+    assert_eq!(pair.server.endpoint.send_capacity(), 4_000_000);
+    assert_eq!(
+        pair.server.endpoint.window(PathId(0)),
+        Some((4 * 1016, None)),
+        "windows begin anew"
+    );
     // What it sends has the new tag and begins at the new Initial TSN.
     let before = pair.log.len();
     pair.send(Server, 9, 100);
@@ -115,7 +119,7 @@ fn section_5_2_4_a_in_shutdown_ack_sent_the_shutdown_goes_on() {
     );
     pair.input(Client, Input::Close);
     pair.drive_for(ms(220));
-    assert_eq!(pair.server.sctp.state(), State::ShutdownAckSent);
+    assert_eq!(pair.server.endpoint.state(), State::ShutdownAckSent);
     let before = pair.log.len();
     pair.forge(Server, tag, vec![Chunk::CookieEcho(cookie)]);
     let Chunk::Error(causes) = &pair.log[before].packet.chunks[1] else { panic!("no ERROR") };

@@ -1,10 +1,10 @@
-//! Several streams in one association: who waits for whom (RFC 9260 §6.6), and what tells applications
-//! apart (§3.3.1).
+//! Several streams in one association: head-of-line blocking (RFC 9260 §6.6), and what distinguishes
+//! applications (§3.3.1).
 
-use crate::sctp_pair::{Client, Pair, bytes_of, message, ms, plain};
 use talkspurt_proto::endpoint::Input;
 use talkspurt_proto::sctp::{Config, Delivered, Number, Sending};
 use talkspurt_proto::time::Duration;
+use talkspurt_testing::sctp::{Client, Pair, bytes_of, message, ms, plain};
 
 /// Six messages, one every 20 ms over 50 ms each way, odd ones on the first of two streams and even ones on
 /// the second. The first message is lost. What is delivered, when after that was sent, and how long it had
@@ -70,11 +70,11 @@ fn section_3_3_1_the_payload_protocol_identifier_comes_with_the_message() {
 #[test]
 fn messages_are_sent_as_was_last_said() {
     let mut pair = Pair::connected(&plain());
-    let own = pair.client.sctp.sending();
+    let own = pair.client.endpoint.sending();
     assert_eq!(own, Sending::default());
-    pair.client.sctp.send_as(Sending { stream: 4, ppid: 7, unordered: true, ..own });
+    pair.client.endpoint.send_as(Sending { stream: 4, ppid: 7, unordered: true, ..own });
     pair.input(Client, Input::Frame(message(1, 100)));
-    pair.client.sctp.send_as(own);
+    pair.client.endpoint.send_as(own);
     pair.input(Client, Input::Frame(message(2, 100)));
     pair.drive_for(Duration::from_secs(1));
     let sent: Vec<_> = pair.sent_by(Client).flat_map(|sent| sent.data().cloned()).collect();

@@ -1,6 +1,6 @@
-//! The bytes of SCTP: a Linux kernel's packets are read and written again byte for byte, each kind
-//! of chunk is laid out as its RFC pictures it, lengths that lie are refused, and no mutation of
-//! anything harms. The checksum is the kernel's and tshark's (`crates/record/tests/tshark_sctp.rs`).
+//! The bytes of SCTP: a Linux kernel's packets are re-serialised byte for byte, each kind
+//! of chunk has its RFC's layout, wrong lengths are rejected, and mutations cause no
+//! harm. The checksum is the kernel's and tshark's (`crates/record/tests/tshark_sctp.rs`).
 
 use crate::captures;
 use bytes::Bytes;
@@ -192,7 +192,7 @@ fn lengths_that_lie_are_refused() {
         let refused = matches!(told, Err(WireError::Malformed(_) | WireError::Truncated(_)));
         assert!(refused, "{lie:?}: {told:?}");
     }
-    // Padding that is not there hurts nobody, for the length is right.
+    // Missing padding is accepted, since the length is right.
     assert!(read(&sealed(&[4, 0, 0, 5, 1])).is_ok());
 }
 
@@ -221,7 +221,7 @@ fn inside_udp() {
     assert_eq!(told, Ok((outer, ends(), packet)));
 }
 
-/// What a packet counts for in layers is what it has in bytes.
+/// Lengths by layer match the bytes.
 #[test]
 fn layers_add_up() {
     let chunks = vec![
@@ -242,8 +242,8 @@ fn mutation() -> impl Strategy<Value = (Index, Vec<(Index, u8)>, Option<Index>)>
 proptest! {
     #![proptest_config(ProptestConfig { cases: 20_000, ..ProptestConfig::default() })]
 
-    /// No change to a recorded packet, its checksum right again, makes the parser panic; what it
-    /// reads has bytes that read the same.
+    /// No change of a recorded packet with a correct checksum makes the parser panic; what it
+    /// reads is written as bytes that read the same.
     #[test]
     fn mutated_packets_never_panic((which, changes, cut) in mutation()) {
         let recorded = captures::read_sctp();

@@ -1,11 +1,11 @@
 //! RFC 9293, clause by clause: what is on the wire, and when.
 
-use crate::pair::*;
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, Transmit};
 use talkspurt_proto::packet::{Damage, Ecn, IpVersion, PathId};
 use talkspurt_proto::probe::RxError;
 use talkspurt_proto::tcp::{Flags, Segment, State, Tcp};
 use talkspurt_proto::units::Size;
+use talkspurt_testing::tcp::*;
 
 const SYN: Flags = Flags::SYN;
 const ACK: Flags = Flags::ACK;
@@ -35,7 +35,7 @@ fn both_open_at_once() {
     pair.input(Client, Input::Open);
     pair.input(Server, Input::Open);
     pair.drive_for(ms(60));
-    assert_eq!(pair.client.tcp.state(), State::SynReceived);
+    assert_eq!(pair.client.endpoint.state(), State::SynReceived);
     assert_eq!(
         wire(&pair),
         [
@@ -47,7 +47,7 @@ fn both_open_at_once() {
     );
     pair.drive_for(ms(100));
     for end in [&pair.client, &pair.server] {
-        assert_eq!(end.tcp.state(), State::Established);
+        assert_eq!(end.endpoint.state(), State::Established);
         assert_eq!(end.events, [(at(100), Event::Connected)]);
     }
     pair.send(Client, 5000);
@@ -60,7 +60,7 @@ fn both_open_at_once() {
 fn initial_numbers_follow_a_clock() {
     let isn = |name, now| {
         let mut tcp = Alone::client(&plain());
-        tcp.tcp = Tcp::client(&plain(), talkspurt_proto::rng::Rng::new(1, name));
+        tcp.endpoint = Tcp::client(&plain(), talkspurt_proto::rng::Rng::new(1, name));
         tcp.now = now;
         tcp.input(Input::Open)[0].seq
     };
@@ -77,13 +77,13 @@ fn half_open_connections_are_found() {
     let answer = alone.segment(old.clone());
     assert_eq!((answer.len(), answer[0].flags, answer[0].seq), (1, RST, old.ack));
     assert_eq!(alone.notes.rx_error, [RxError::BadAck]);
-    // A reset that acknowledges nothing of ours is not believed.
+    // A reset that acknowledges nothing of ours is ignored.
     assert!(alone.arrive(RST, 0, 0, 0).is_empty());
     let late = alone.arrive(Flags(0x14), 0, 77, 0);
-    assert!(late.is_empty() && alone.tcp.state() == State::SynSent);
+    assert!(late.is_empty() && alone.endpoint.state() == State::SynSent);
     let good = alone.syn(SYN_ACK, 1);
     assert_eq!(alone.segment(good)[0].flags, ACK);
-    assert_eq!(alone.tcp.state(), State::Established);
+    assert_eq!(alone.endpoint.state(), State::Established);
 }
 
 /// §3.10.7.3: a reset that acknowledges our SYN refuses the connection.
@@ -92,7 +92,10 @@ fn refused() {
     let mut alone = Alone::client(&plain());
     alone.input(Input::Open);
     assert!(alone.arrive(Flags(0x14), 0, 1, 0).is_empty());
-    assert_eq!((alone.events.as_slice(), alone.tcp.state()), (&[Event::Reset][..], State::Closed));
+    assert_eq!(
+        (alone.events.as_slice(), alone.endpoint.state()),
+        (&[Event::Reset][..], State::Closed)
+    );
 }
 
 /// §3.10.7.1
@@ -127,11 +130,11 @@ fn a_reset_listener_listens_again() {
         let syn = alone.syn(SYN, 0);
         alone.segment(syn.clone());
         assert!(alone.arrive(flags, 1, 0, 0).is_empty());
-        assert_eq!(alone.tcp.state(), State::Listen);
+        assert_eq!(alone.endpoint.state(), State::Listen);
         assert_eq!(alone.wake, None);
         assert_eq!(alone.segment(syn)[0].flags, SYN_ACK);
         alone.arrive(ACK, 1, 1, 0);
-        assert_eq!(alone.tcp.state(), State::Established);
+        assert_eq!(alone.endpoint.state(), State::Established);
     }
 }
 
@@ -143,11 +146,11 @@ fn a_wrong_ack_of_the_syn_is_reset() {
     alone.segment(syn);
     let answer = alone.arrive(ACK, 1, 2, 0);
     assert_eq!((answer[0].flags, alone.place(&answer[0])), (RST, 2));
-    assert_eq!(alone.tcp.state(), State::SynReceived);
+    assert_eq!(alone.endpoint.state(), State::SynReceived);
 }
 
-/// §3.10.7.4, first check: what lies outside the window is acknowledged and dropped. What was
-/// received before is a retransmission, and no rx_error.
+/// §3.10.7.4, first check: segments outside the window are acknowledged and dropped. Data received
+/// before is a retransmission, and no rx_error.
 #[test]
 fn out_of_window() {
     let mut alone = Alone::established(&plain());
@@ -158,7 +161,7 @@ fn out_of_window() {
     }
     assert_eq!(alone.notes.rx_error, [RxError::OutOfWindow; 2]);
     assert!(alone.arrive(RST, 100, 0, 0).is_empty());
-    assert_eq!((alone.count, alone.tcp.state()), (100, State::Established));
+    assert_eq!((alone.count, alone.endpoint.state()), (100, State::Established));
     // A segment that begins before the window brings its new part (§3.4).
     alone.arrive(ACK, 51, 1, 100);
     assert_eq!(alone.count, 150);
@@ -170,9 +173,12 @@ fn resets() {
     let mut alone = Alone::established(&plain());
     let answer = alone.arrive(RST, 5, 0, 0);
     assert_eq!((answer[0].flags, Alone::acked(&answer[0])), (ACK, 1));
-    assert_eq!(alone.tcp.state(), State::Established);
+    assert_eq!(alone.endpoint.state(), State::Established);
     assert!(alone.arrive(RST, 1, 0, 0).is_empty());
-    assert_eq!((alone.tcp.state(), alone.events.as_slice()), (State::Closed, &[Event::Reset][..]));
+    assert_eq!(
+        (alone.endpoint.state(), alone.events.as_slice()),
+        (State::Closed, &[Event::Reset][..])
+    );
 }
 
 /// §3.10.7.4, fourth and fifth check, RFC 5961 §7: challenges, but not for ever.
@@ -187,7 +193,7 @@ fn challenges_are_throttled() {
     assert_eq!(answers, 7);
     alone.now = at(6000);
     assert_eq!(alone.arrive(SYN, 5, 0, 0).len(), 1);
-    assert_eq!(alone.tcp.state(), State::Established);
+    assert_eq!(alone.endpoint.state(), State::Established);
 }
 
 /// §3.6 figure 12
@@ -197,17 +203,17 @@ fn normal_close() {
     pair.connect();
     pair.log.clear();
     pair.input(Client, Input::Close);
-    assert_eq!(pair.client.tcp.state(), State::FinWait1);
+    assert_eq!(pair.client.endpoint.state(), State::FinWait1);
     pair.drive_for(ms(100));
     assert_eq!(
-        (pair.client.tcp.state(), pair.server.tcp.state()),
+        (pair.client.endpoint.state(), pair.server.endpoint.state()),
         (State::FinWait2, State::CloseWait)
     );
     pair.input(Server, Input::Close);
-    assert_eq!(pair.server.tcp.state(), State::LastAck);
+    assert_eq!(pair.server.endpoint.state(), State::LastAck);
     pair.drive_for(ms(100));
     assert_eq!(
-        (pair.client.tcp.state(), pair.server.tcp.state()),
+        (pair.client.endpoint.state(), pair.server.endpoint.state()),
         (State::TimeWait, State::Closed)
     );
     assert_eq!(
@@ -221,7 +227,7 @@ fn normal_close() {
     );
     // §3.6.1: two maximum segment lifetimes, 2 · 30 s, after the peer's FIN came at 300 ms.
     pair.drive();
-    assert_eq!((pair.now, pair.client.tcp.state()), (at(60_300), State::Closed));
+    assert_eq!((pair.now, pair.client.endpoint.state()), (at(60_300), State::Closed));
 }
 
 /// §3.6 figure 13
@@ -234,12 +240,12 @@ fn both_close_at_once() {
     pair.input(Server, Input::Close);
     pair.drive_for(ms(50));
     assert_eq!(
-        (pair.client.tcp.state(), pair.server.tcp.state()),
+        (pair.client.endpoint.state(), pair.server.endpoint.state()),
         (State::Closing, State::Closing)
     );
     pair.drive_for(ms(50));
     assert_eq!(
-        (pair.client.tcp.state(), pair.server.tcp.state()),
+        (pair.client.endpoint.state(), pair.server.endpoint.state()),
         (State::TimeWait, State::TimeWait)
     );
     assert_eq!(
@@ -261,7 +267,7 @@ fn half_close() {
     pair.connect();
     pair.send(Client, 3000);
     pair.input(Client, Input::Close);
-    assert_eq!(pair.client.tcp.send_capacity(), 0);
+    assert_eq!(pair.client.endpoint.send_capacity(), 0);
     pair.drive_for(ms(500));
     assert!(pair.server.saw(Event::PeerClosed) && pair.server.count == 3000);
     pair.send(Server, 50_000);
@@ -278,12 +284,12 @@ fn time_wait_starts_over() {
     let mut alone = Alone::established(&plain());
     alone.input(Input::Close);
     alone.arrive(FIN_ACK, 1, 2, 0);
-    assert_eq!((alone.tcp.state(), alone.wake), (State::TimeWait, Some(at(60_000))));
+    assert_eq!((alone.endpoint.state(), alone.wake), (State::TimeWait, Some(at(60_000))));
     alone.now = at(10_000);
     assert_eq!(alone.arrive(FIN_ACK, 1, 2, 0)[0].flags, ACK);
     assert_eq!(alone.wake, Some(at(70_000)));
     alone.wait();
-    assert_eq!(alone.tcp.state(), State::Closed);
+    assert_eq!(alone.endpoint.state(), State::Closed);
 }
 
 /// A FIN that overtakes the data before it counts when the data has come.
@@ -291,9 +297,9 @@ fn time_wait_starts_over() {
 fn fin_out_of_order() {
     let mut alone = Alone::established(&plain());
     assert_eq!(Alone::acked(&alone.arrive(FIN_ACK, 101, 1, 0)[0]), 1);
-    assert_eq!(alone.tcp.state(), State::Established);
+    assert_eq!(alone.endpoint.state(), State::Established);
     assert_eq!(Alone::acked(&alone.arrive(ACK, 1, 1, 100)[0]), 102);
-    assert_eq!((alone.count, alone.tcp.state()), (100, State::CloseWait));
+    assert_eq!((alone.count, alone.endpoint.state()), (100, State::CloseWait));
 }
 
 /// §3.10.5
@@ -303,7 +309,10 @@ fn abort() {
     alone.send(1500);
     let answer = alone.input(Input::Abort);
     assert_eq!((answer[0].flags, alone.place(&answer[0])), (RST, 1501));
-    assert_eq!((alone.tcp.state(), alone.events.as_slice()), (State::Closed, &[Event::Reset][..]));
+    assert_eq!(
+        (alone.endpoint.state(), alone.events.as_slice()),
+        (State::Closed, &[Event::Reset][..])
+    );
     let mut alone = Alone::client(&plain());
     alone.input(Input::Open);
     assert!(alone.input(Input::Abort).is_empty());
@@ -316,7 +325,10 @@ fn close_before_open() {
     let mut alone = Alone::client(&plain());
     alone.input(Input::Open);
     assert!(alone.input(Input::Close).is_empty());
-    assert_eq!((alone.tcp.state(), alone.events.as_slice()), (State::Closed, &[Event::Closed][..]));
+    assert_eq!(
+        (alone.endpoint.state(), alone.events.as_slice()),
+        (State::Closed, &[Event::Closed][..])
+    );
 }
 
 /// §3.8.3: beyond R2 the connection is given up.
@@ -335,7 +347,7 @@ fn gives_up() {
 }
 
 /// §3.8.3, R2 of a SYN: a SYN-ACK is repeated for three minutes, seven times, and the listener
-/// listens again: one forged SYN neither closes it nor has it speak for ever.
+/// listens again: a forged SYN neither closes it nor makes it send for ever.
 #[test]
 fn a_syn_ack_is_given_up() {
     let mut alone = Alone::listener(&plain());
@@ -348,15 +360,15 @@ fn a_syn_ack_is_given_up() {
     }
     let times = [0, 1, 3, 7, 15, 31, 63, 123].map(|second| (at(second * 1000), SYN_ACK));
     assert_eq!(sent, times);
-    assert_eq!((alone.now, alone.tcp.state()), (at(183_000), State::Listen));
+    assert_eq!((alone.now, alone.endpoint.state()), (at(183_000), State::Listen));
     assert!(alone.events.is_empty(), "{:?}", alone.events);
-    // Who asks again is answered again, and as often.
+    // A repeated SYN is answered again, equally often.
     assert_eq!(alone.segment(syn)[0].flags, SYN_ACK);
     alone.arrive(ACK, 1, 1, 0);
-    assert_eq!(alone.tcp.state(), State::Established);
+    assert_eq!(alone.endpoint.state(), State::Established);
 }
 
-/// The same with fewer, by either knob.
+/// The same with fewer repetitions, by either parameter.
 #[test]
 fn a_syn_ack_is_given_up_as_the_knobs_say() {
     for (synack, any, most) in [(5, 15, 5), (0, 15, 0), (7, 3, 3)] {
@@ -371,7 +383,7 @@ fn a_syn_ack_is_given_up_as_the_knobs_say() {
         while alone.wake.is_some() {
             alone.wait();
         }
-        assert_eq!((alone.sent.len(), alone.tcp.state()), (1 + most, State::Listen));
+        assert_eq!((alone.sent.len(), alone.endpoint.state()), (1 + most, State::Listen));
     }
 }
 
@@ -426,7 +438,7 @@ fn zero_window_probes() {
         assert!(alone.segment(shut.clone()).is_empty());
     }
     assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60, 60, 60]);
-    assert_eq!(alone.tcp.state(), State::Established);
+    assert_eq!(alone.endpoint.state(), State::Established);
     // The peer took the probed byte, and its window is open.
     let flow = alone.arrive(ACK, 1, 2, 0);
     assert_eq!((alone.place(&flow[0]), flow.len()), (2, 3));
@@ -481,7 +493,7 @@ fn receiver_avoids_silly_windows() {
     assert_eq!(edges, [10_001, 11_001, 12_001, 13_001]);
 }
 
-/// RFC 1191 §3 and §6: what a router refused goes out again in smaller segments, and the window
+/// RFC 1191 §3 and §6: data that a router dropped is sent again in smaller segments, and the window
 /// shrinks with them (RFC 5681 §3.1), not more.
 #[test]
 fn packet_too_big() {
@@ -515,21 +527,21 @@ fn packet_too_big_has_a_floor() {
     }
 }
 
-/// RFC 5927 §4.1: the quoted sequence number must be one in flight, or whoever can guess the ends
-/// can shrink the segments.
+/// RFC 5927 §4.1: the quoted sequence number must be in flight; otherwise anyone who guesses the
+/// addresses and ports could shrink the segments.
 #[test]
 fn packet_too_big_must_quote_what_is_in_flight() {
     let mut alone = Alone::established(&big());
     let flight = alone.send(2000);
     let (first, after) = (flight[0].seq, flight[0].seq.wrapping_add(2000));
-    let before = alone.tcp.segment_bytes();
+    let before = alone.endpoint.segment_bytes();
     for stray in [first.wrapping_sub(1), after, first.wrapping_add(1 << 31)] {
         alone.input(refusal(576, stray));
-        assert_eq!(alone.tcp.segment_bytes(), before);
+        assert_eq!(alone.endpoint.segment_bytes(), before);
     }
     assert_eq!(alone.notes.rx_error, [RxError::OutOfWindow; 3]);
     alone.input(refusal(576, after.wrapping_sub(1)));
-    assert!(alone.tcp.segment_bytes() < before);
+    assert!(alone.endpoint.segment_bytes() < before);
 }
 
 /// §3.8.6.2.1: the override waits 0.1 to 1 s, though the RTO is longer (here 1 s, backed off to
@@ -571,7 +583,7 @@ fn checksum() {
     assert_eq!((alone.count, alone.notes.rx_error.as_slice()), (0, &[RxError::Checksum][..]));
 }
 
-/// §3.8.6.1: when the probe was all there was to send, and was taken, no timer is left.
+/// §3.8.6.1: if the probe was the last data and was accepted, no timer remains.
 #[test]
 fn a_probe_that_ends_the_data() {
     let mut alone = Alone::established(&plain());

@@ -1,7 +1,6 @@
 //! RFC 9438: CUBIC's window against its closed forms, and its response function over a lossy path.
-//! RFC 9406: the way out of slow start.
+//! RFC 9406: the exit from slow start.
 
-use crate::pair::*;
 use talkspurt_proto::congestion::{Ack, Congestion, CongestionControl, Cubic, Start};
 use talkspurt_proto::endpoint::Endpoint;
 use talkspurt_proto::math;
@@ -9,6 +8,7 @@ use talkspurt_proto::rng::Rng;
 use talkspurt_proto::rtt::RttEstimator;
 use talkspurt_proto::tcp::{Config, Controller};
 use talkspurt_proto::time::{Duration, Instant};
+use talkspurt_testing::tcp::*;
 
 const MSS: u64 = 1000;
 
@@ -37,13 +37,13 @@ fn run(cubic: &mut Cubic, from: Instant, end: Instant, round: u64) -> Instant {
     now
 }
 
-/// §4.6: a loss leaves 0.7 of the flight.
+/// §4.6: a loss reduces the window to 0.7 of the flight.
 #[test]
 fn multiplicative_decrease() {
     let mut cubic = cubic(100);
     cubic.on_congestion(Instant::ZERO, &Congestion::Loss { flight: 100 * MSS });
     assert_eq!((cubic.window(), cubic.threshold()), (70 * MSS, Some(70 * MSS)));
-    // Two segments are the least.
+    // The minimum is two segments.
     cubic.on_congestion(Instant::ZERO, &Congestion::Loss { flight: 2 * MSS });
     assert_eq!(cubic.window(), 2 * MSS);
 }
@@ -133,7 +133,7 @@ fn timeout() {
     assert!((is / expected - 1.0).abs() < 0.15, "{is} for {expected}");
 }
 
-/// §5.8: a window that is not used does not grow, and that time does not count.
+/// §5.8: an unused window does not grow, and that time does not count.
 #[test]
 fn an_unused_window_does_not_grow() {
     let mut cubic = cubic(1000);
@@ -220,7 +220,7 @@ fn one_acknowledgement_of_many() {
     assert_eq!(grown(Cubic::new(&start, false).paced()), 1);
 }
 
-/// What a bulk transfer over a path with random loss brings, in segments a round trip of 100 ms.
+/// Throughput of a bulk transfer over a path with random loss, in segments per round trip of 100 ms.
 fn mean_window(controller: Controller, loss: f64, seconds: u64) -> f64 {
     let mut config = Config { controller, initial_window: 10, ..selective() };
     config.window_scaling = true;
@@ -230,11 +230,15 @@ fn mean_window(controller: Controller, loss: f64, seconds: u64) -> f64 {
     let mut rng = Rng::new(11, "loss");
     let share = (loss * 1e6) as u64;
     pair.on_wire(move |sent| {
-        if sent.len() > 0 && rng.below(1_000_000) < share { Verdict::Drop } else { Verdict::Arrive }
+        if !sent.is_empty() && rng.below(1_000_000) < share {
+            Verdict::Drop
+        } else {
+            Verdict::Arrive
+        }
     });
     let mut before = 0;
     for second in 0..seconds {
-        while pair.client.tcp.send_capacity() >= 100_000 {
+        while pair.client.endpoint.send_capacity() >= 100_000 {
             pair.send(Client, 100_000);
         }
         pair.drive_for(ms(1000));

@@ -1,8 +1,8 @@
 //! RFC 9937: proportional rate reduction. One thousand bytes a segment, segments named by number.
 
-use crate::pair::*;
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::tcp::Config;
+use talkspurt_testing::tcp::*;
 
 /// How many segments each of these acknowledgements brings: `ack`, and blocks.
 fn answers(alone: &mut Alone, acks: &[(u32, &[(u32, u32)])]) -> Vec<usize> {

@@ -1,9 +1,6 @@
-//! A whole association under fire: random traffic over random loss, disorder and duplication arrives
-//! whole; and packets of its own, changed at random, do no harm and make nobody answer without end.
+//! A whole association under attack: random traffic over random loss, reordering and duplication
+//! arrives complete; randomly changed packets cause no harm and no endless replies.
 
-use crate::sctp_pair::{
-    Client, Pair, Server, Verdict, answers, bytes_of, message, ms, packet, plain,
-};
 use proptest::prelude::*;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input, Output};
 use talkspurt_proto::packet::PathId;
@@ -11,18 +8,21 @@ use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Chunk, Config, Data, Number, Packet, Sctp, Sending, State};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::wire::{self, Ends, Hints, checksum::crc32c};
+use talkspurt_testing::sctp::{
+    Client, Pair, Server, Verdict, answers, bytes_of, message, ms, packet, plain,
+};
 
 fn ends() -> Ends {
     let address = |last| std::net::IpAddr::from([10, 0, 0, last]);
     Ends { src: address(1), dst: address(2), src_port: 1, dst_port: 2 }
 }
 
-/// The packet with some bytes changed, if it still is one.
+/// The packet with some bytes changed, if it still parses.
 fn changed(packet: &Packet, rng: &mut Rng) -> Option<Packet> {
     let mut bytes = Vec::new();
     wire::sctp::emit(packet, &ends(), &mut bytes).expect("fits");
     for _ in 0..=rng.below(4) {
-        // Ports and checksum apart, of which the endpoint knows nothing; the tag seldom.
+        // Not ports and checksum, which the endpoint does not see; rarely the tag.
         let from = if rng.chance(0.2) { 4 } else { 12 };
         let at = from + rng.below((bytes.len() - from) as u64) as usize;
         bytes[at] = if rng.chance(0.5) { rng.bits() as u8 } else { bytes[at] ^ 1 };
@@ -50,7 +50,7 @@ fn config(rng: &mut Rng) -> Config {
     }
 }
 
-/// Sixty messages from either side, through loss, delay and doubling of which `seed` decides.
+/// Sixty messages from either side, with loss, delay and duplication drawn from `seed`.
 fn arrives(seed: u64) -> Result<(), TestCaseError> {
     let mut rng = Rng::new(seed, "network");
     let config = config(&mut rng);
@@ -61,7 +61,7 @@ fn arrives(seed: u64) -> Result<(), TestCaseError> {
     pair.on_wire(move |_| match fates.unit() {
         x if x < loss => Verdict::Drop,
         x if x < loss + late => Verdict::Late(fates.span(ms(200))),
-        x if x < loss + late + twice => Verdict::Twice,
+        x if x < loss + late + twice => Verdict::Twice(ms(0)),
         _ => Verdict::Arrive,
     });
     let mut expected = [Vec::new(), Vec::new()];
@@ -69,7 +69,7 @@ fn arrives(seed: u64) -> Result<(), TestCaseError> {
         let side = if rng.chance(0.5) { Client } else { Server };
         let most = if rng.chance(0.2) { 2900 } else { 300 };
         let len = 1 + rng.below(most) as usize;
-        let base = pair.end(side).sctp.sending();
+        let base = pair.end(side).endpoint.sending();
         let how = Sending { stream: rng.below(3) as u16, ..base };
         prop_assert!(pair.send_how(side, number, len, &how));
         expected[side.other() as usize].push(bytes_of(&message(number, len)));
@@ -125,7 +125,7 @@ proptest! {
         pair.input(Client, Input::Open);
         for number in 0..80_u8 {
             for side in [Client, Server] {
-                if pair.end(side).sctp.send_capacity() > 3000 && rng.chance(0.5) {
+                if pair.end(side).endpoint.send_capacity() > 3000 && rng.chance(0.5) {
                     pair.send(side, number, 1 + rng.below(2500) as usize);
                 }
             }
@@ -137,13 +137,13 @@ proptest! {
                 let to = if rng.chance(0.8) { sent.from.other() } else { sent.from };
                 pair.input(to, packet(sent.path, forged));
             }
-            // Whatever it was: what is answered at once stays within a window.
+            // Whatever the input, immediate answers stay within a window.
             prop_assert!(pair.log.len() - before < 200);
         }
         pair.drive_for(Duration::from_secs(100));
     }
 
-    /// One packet for a packet while nothing is proven, whatever it says.
+    /// At most one packet per packet until the peer's address is proven.
     #[test]
     fn a_listener_answers_once(seed in any::<u64>()) {
         let mut rng = Rng::new(seed, "strangers");
@@ -168,8 +168,9 @@ proptest! {
     }
 }
 
-/// A peer within its association: parts of a message that never ends, and messages behind one that
-/// never comes, each of a byte. It is let go before it costs more than a window and its gaps.
+/// A peer within its association: parts of a message that never ends, and messages after one that
+/// never arrives, each of one byte. The association is aborted before it uses more than a window and
+/// its gaps.
 #[test]
 fn what_never_ends_is_not_kept_for_ever() {
     for waiting in [false, true] {
@@ -194,10 +195,10 @@ fn what_never_ends_is_not_kept_for_ever() {
             };
             let data = Data { stream: if waiting { data.stream } else { 0 }, ..data };
             pair.forge(Server, tag, vec![Chunk::Data(data)]);
-            greatest = greatest.max(pair.server.sctp.footprint());
+            greatest = greatest.max(pair.server.endpoint.footprint());
             pair.log.clear();
             many = number;
-            if pair.server.sctp.state() == State::Closed {
+            if pair.server.endpoint.state() == State::Closed {
                 break;
             }
         }
@@ -207,7 +208,7 @@ fn what_never_ends_is_not_kept_for_ever() {
     }
 }
 
-/// A SACK that waited while the other end finished runs out once, and not for ever (§9.2: nothing
+/// A SACK pending when the other end finishes expires once, not repeatedly (§9.2: nothing
 /// is acknowledged in SHUTDOWN-ACK-SENT).
 #[test]
 fn a_sack_that_waits_does_not_outlive_its_purpose() {
@@ -228,11 +229,11 @@ fn a_sack_that_waits_does_not_outlive_its_purpose() {
     let cumulative = pair.first_tsn(Server).wrapping_sub(1);
     pair.on_wire(|_| Verdict::Drop);
     pair.forge(Server, tag, vec![Chunk::Data(data), Chunk::Shutdown { cumulative }]);
-    assert_eq!(pair.server.sctp.state(), State::ShutdownAckSent);
-    let sent = answers(&mut pair.server.sctp, pair.now + ms(200), Input::Timeout);
+    assert_eq!(pair.server.endpoint.state(), State::ShutdownAckSent);
+    let sent = answers(&mut pair.server.endpoint, pair.now + ms(200), Input::Timeout);
     assert!(sent.is_empty(), "{sent:?}");
     let after = pair.now + ms(200);
-    match pair.server.sctp.poll(after, &mut ()) {
+    match pair.server.endpoint.poll(after, &mut ()) {
         Output::Idle { until } => assert!(until.is_some_and(|until| until > after), "{until:?}"),
         other => panic!("{other:?}"),
     }

@@ -1,7 +1,6 @@
-//! Associations under drawn conditions: whatever is lost, late or doubled, all that is reliable arrives
-//! once, in the order it was to arrive in, and nothing is kept when all is over.
+//! Associations under random conditions: despite loss, delay and duplication, all reliable messages
+//! arrive once and in order, and no state remains at the end.
 
-use crate::sctp_pair::{Client, Pair, Server, Verdict, bytes_of, ms, plain};
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use talkspurt_proto::endpoint::{Endpoint, Event};
@@ -11,8 +10,9 @@ use talkspurt_proto::rng::Rng;
 use talkspurt_proto::sctp::{Config, Scheduler, Sending};
 use talkspurt_proto::time::Duration;
 use talkspurt_proto::units::Size;
+use talkspurt_testing::sctp::{Client, Pair, Server, Verdict, bytes_of, ms, plain};
 
-/// What a message says of itself: its number and stream, and a length.
+/// Content of a message: its number and stream, and a length.
 fn message(number: u32, stream: u16, len: usize) -> Frame {
     let mut bytes = number.to_be_bytes().to_vec();
     bytes.extend_from_slice(&stream.to_be_bytes());
@@ -62,7 +62,7 @@ fn run(seed: u64) {
         }
         match draws.bits() % 100 {
             one if one < loss => Verdict::Drop,
-            one if one < loss + doubled => Verdict::Twice,
+            one if one < loss + doubled => Verdict::Twice(ms(0)),
             one if one < loss + doubled + late => Verdict::Late(spread * (draws.bits() % 4)),
             _ => Verdict::Arrive,
         }
@@ -89,7 +89,7 @@ fn run(seed: u64) {
         };
         let len = [6, 100, 1000, 1440, 5000, 20_000][(rng.bits() % 6) as usize];
         let now = pair.now;
-        assert!(pair.client.sctp.send(now, message(number, stream, len), &how));
+        assert!(pair.client.endpoint.send(now, message(number, stream, len), &how));
         pair.settle(Client);
         pair.drive_for(ms(rng.bits() % 60));
         if !given_up {
@@ -98,7 +98,7 @@ fn run(seed: u64) {
     }
     for _ in 0..100 {
         pair.drive_for(Duration::from_secs(120));
-        if pair.client.sctp.send_capacity() as u64 == config.send_buffer.as_bytes() {
+        if pair.client.endpoint.send_capacity() as u64 == config.send_buffer.as_bytes() {
             break;
         }
     }
@@ -119,8 +119,12 @@ fn run(seed: u64) {
     for (number, _, len) in &reliable {
         assert_eq!(seen.get(number), Some(len), "message {number}: {what}");
     }
-    // Nothing is kept: the send buffer is free, the window offered is whole, nothing is repeated.
-    assert_eq!(pair.client.sctp.send_capacity() as u64, config.send_buffer.as_bytes(), "{what}");
+    // No state remains: the send buffer is free, the full window is offered, nothing is repeated.
+    assert_eq!(
+        pair.client.endpoint.send_capacity() as u64,
+        config.send_buffer.as_bytes(),
+        "{what}"
+    );
     let sack = pair.sent_by(Server).filter_map(|sent| sent.sack()).last().unwrap();
     assert_eq!(u64::from(sack.a_rwnd), config.receive_buffer.as_bytes(), "{what}");
     let from = pair.now;

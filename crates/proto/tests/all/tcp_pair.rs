@@ -1,6 +1,5 @@
 //! Whole connections: bytes arrive as sent over any network, and bulk data fills a link.
 
-use crate::pair::*;
 use proptest::prelude::*;
 use talkspurt_proto::endpoint::{Endpoint, Event, Input};
 use talkspurt_proto::frame::Frame;
@@ -8,6 +7,7 @@ use talkspurt_proto::packet::Payload;
 use talkspurt_proto::tcp::{Config, Controller, Flags, LossRecovery, SackBlocks, Segment, State};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::{Rate, Size};
+use talkspurt_testing::tcp::*;
 
 #[test]
 fn a_call_from_open_to_close() {
@@ -16,7 +16,7 @@ fn a_call_from_open_to_close() {
     pair.send_real(Client, b"hello");
     pair.send_real(Server, b"good day");
     pair.drive_for(ms(200));
-    assert_eq!((&*pair.server.received, &*pair.client.received), (&b"hello"[..], &b"good day"[..]));
+    assert_eq!((&*pair.server.bytes(), &*pair.client.bytes()), (&b"hello"[..], &b"good day"[..]));
     pair.input(Client, Input::Close);
     pair.drive_for(ms(200));
     assert!(pair.server.saw(Event::PeerClosed));
@@ -24,7 +24,7 @@ fn a_call_from_open_to_close() {
     pair.drive();
     for end in [&pair.client, &pair.server] {
         assert!(end.saw(Event::Connected) && end.saw(Event::Closed));
-        assert_eq!(end.tcp.state(), State::Closed);
+        assert_eq!(end.endpoint.state(), State::Closed);
         assert!(end.notes.rx_error.is_empty());
     }
 }
@@ -36,7 +36,7 @@ fn bulk_fills_a_link() {
     pair.connect();
     (pair.rate, pair.delay) = (Some(Rate::from_bps(8_000_000)), ms(20));
     let fill = |pair: &mut Pair| {
-        while pair.client.tcp.send_capacity() >= 1000 {
+        while pair.client.endpoint.send_capacity() >= 1000 {
             pair.send(Client, 1000);
         }
     };
@@ -59,10 +59,10 @@ fn the_application_hears_of_room() {
     let mut pair = Pair::new(&config);
     pair.connect();
     pair.send(Client, 20_000);
-    assert_eq!(pair.client.tcp.send_capacity(), 0);
+    assert_eq!(pair.client.endpoint.send_capacity(), 0);
     pair.drive_for(ms(500));
     assert!(pair.client.saw(Event::Writable));
-    assert_eq!(pair.client.tcp.send_capacity(), 20_000);
+    assert_eq!(pair.client.endpoint.send_capacity(), 20_000);
 }
 
 /// With `notsent_lowat` the endpoint takes what is sent soon and no more, and says when there is room:
@@ -75,31 +75,31 @@ fn the_low_water_mark() {
     let mut alone = Alone::client(&config);
     alone.input(Input::Open);
     let buffer = config.send_buffer.as_bytes() as usize;
-    assert_eq!(alone.tcp.send_capacity(), buffer);
+    assert_eq!(alone.endpoint.send_capacity(), buffer);
     alone.send(1000);
-    assert_eq!(alone.tcp.send_capacity(), buffer - 1000);
+    assert_eq!(alone.endpoint.send_capacity(), buffer - 1000);
     alone.send(1000);
     // 2000 bytes wait: the mark is passed.
-    assert_eq!(alone.tcp.send_capacity(), 0);
+    assert_eq!(alone.endpoint.send_capacity(), 0);
     let answer = alone.syn(Flags::SYN | Flags::ACK, 1);
     alone.segment(answer);
     // All is sent, and none acknowledged.
     let writable = |alone: &Alone| alone.events.contains(&Event::Writable);
-    assert_eq!((alone.tcp.send_capacity(), writable(&alone)), (buffer - 2000, true));
+    assert_eq!((alone.endpoint.send_capacity(), writable(&alone)), (buffer - 2000, true));
     for room in [buffer - 3000, buffer - 4000, buffer - 5000, 0] {
         alone.send(1000);
-        assert_eq!(alone.tcp.send_capacity(), room);
+        assert_eq!(alone.endpoint.send_capacity(), room);
     }
     alone.events.clear();
     // Four in flight, two wait; an acknowledgement lets one go.
     assert_eq!(alone.arrive(Flags::ACK, 1, 1001, 0).len(), 2);
-    assert_eq!((alone.tcp.send_capacity(), writable(&alone)), (buffer - 5000, true));
+    assert_eq!((alone.endpoint.send_capacity(), writable(&alone)), (buffer - 5000, true));
     // What is sent again was sent before.
     alone.wait();
-    assert_eq!(alone.tcp.send_capacity(), buffer - 5000);
+    assert_eq!(alone.endpoint.send_capacity(), buffer - 5000);
     // The send buffer bounds it as well.
     config.send_buffer = Size::from_bytes(1200);
-    assert_eq!(Alone::client(&config).tcp.send_capacity(), 1200);
+    assert_eq!(Alone::client(&config).endpoint.send_capacity(), 1200);
 }
 
 /// Data both ways on one connection: acknowledgements ride on it, and few go alone.
@@ -208,7 +208,7 @@ pub fn in_state(which: usize, config: &Config) -> Alone {
         State::LastAck,
         State::TimeWait,
     ];
-    assert_eq!(alone.tcp.state(), states[which]);
+    assert_eq!(alone.endpoint.state(), states[which]);
     alone
 }
 
@@ -276,11 +276,11 @@ proptest! {
         prop_assert!(pair.server.saw(Event::PeerClosed), "{:?}", pair.client.events);
         pair.input(Server, Input::Close);
         pair.drive();
-        prop_assert!(pair.server.received == bytes);
-        prop_assert!(pair.client.received == back);
+        prop_assert!(pair.server.bytes() == bytes);
+        prop_assert!(pair.client.bytes() == back);
         for end in [&pair.client, &pair.server] {
             prop_assert!(end.saw(Event::Closed), "{:?}", end.events);
-            prop_assert_eq!(end.tcp.state(), State::Closed);
+            prop_assert_eq!(end.endpoint.state(), State::Closed);
         }
     }
 
@@ -311,7 +311,7 @@ proptest! {
             alone.segment(segment);
             match act {
                 0 if alone.wake.is_some() => drop(alone.wait()),
-                1 if !handed || alone.tcp.send_capacity() > 3000 => {
+                1 if !handed || alone.endpoint.send_capacity() > 3000 => {
                     handed = true;
                     let payload =
                         if real { Payload::Real(vec![1; 3000].into()) } else { virtually(3000) };

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::pair::*;
 use talkspurt_proto::endpoint::{Event, Input};
 use talkspurt_proto::probe::Gauge;
 use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tcp::{Config, Controller, Flags};
 use talkspurt_proto::time::Instant;
+use talkspurt_testing::tcp::*;
 
 /// What became of one transfer.
 struct Story {
@@ -37,7 +37,7 @@ fn transfer(config: &Config, seed: u64, loss: u64, bytes: u32) -> Story {
     assert_eq!(pair.server.count, u64::from(bytes));
     let mut copies = BTreeMap::<u32, (usize, usize)>::new();
     for sent in pair.sent(Client) {
-        if sent.len() > 0 || sent.has(Flags::FIN) {
+        if !sent.is_empty() || sent.has(Flags::FIN) {
             let (arrived, lost) = copies.entry(sent.seq).or_default();
             *if sent.dropped { lost } else { arrived } += 1;
         }

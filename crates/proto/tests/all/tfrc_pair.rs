@@ -1,7 +1,6 @@
 //! Bare TFRC, two ends and a road between them: what RFC 5348 says of packets and of time, and the
 //! throughput it promises.
 
-use crate::road::{Road, Source, Verdict, at, kbps, ms};
 use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::{Endpoint as _, Event, Input, Output};
 use talkspurt_proto::frame::Frame;
@@ -12,6 +11,8 @@ use talkspurt_proto::rng::Rng;
 use talkspurt_proto::tfrc::{Config, Data, Feedback, Packet, Tfrc};
 use talkspurt_proto::time::Instant;
 use talkspurt_proto::units::Rate;
+use talkspurt_testing::road::{Road, Source};
+use talkspurt_testing::{Verdict, at, kbps, ms};
 
 fn pair_of(config: &Config, one_way: u64) -> Road<Tfrc> {
     let client = Tfrc::client(config, Rng::new(1, "client"));
@@ -223,7 +224,7 @@ fn section_4_4_without_feedback_the_rate_is_halved_until_little_is_sent() {
 #[test]
 fn duplicates_are_delivered_and_counted_once() {
     let mut road = pair(50);
-    road.judge(0, |_, body| if is_data(body) { Verdict::Twice } else { Verdict::Arrive });
+    road.judge(0, |_, body| if is_data(body) { Verdict::Twice(ms(0)) } else { Verdict::Arrive });
     road.ends[0].source = Source::Steady { bytes: 1000, interval: ms(40), queue: 100 };
     road.open();
     road.drive_until(at(4000));

@@ -1,6 +1,6 @@
-//! TFRC-TB (Maldonado, Baset and Schulzrinne 2005): its promises under any rate and any packets,
-//! and its accounts against sums done by hand. The fair rate is a script, so that every integral
-//! here is the test's own.
+//! TFRC-TB (Maldonado, Baset and Schulzrinne 2005): its guarantees for any rate and any packets,
+//! and its token accounts against sums computed by hand. The fair rate is scripted, so that the test
+//! computes every integral itself.
 
 use proptest::prelude::*;
 use talkspurt_proto::gauge::EndpointProbe;
@@ -11,7 +11,7 @@ use talkspurt_proto::rate::{self, Kind, Machine, Permit, RateControl, Report, Ru
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::{Rate, Size};
 
-/// A controller whose rate is whatever the test says.
+/// A controller whose rate is set by the test.
 #[derive(Debug)]
 struct Script {
     rate: Rate,
@@ -109,13 +109,13 @@ impl Talk {
         }
     }
     fn tokens(&mut self) -> u64 {
-        // Permission is asked for to settle the accounts.
+        // The permit is requested to update the accounts.
         self.bucket.permit(self.now, 0);
         self.bucket.tokens().as_bytes()
     }
 }
 
-/// A bucket at its best rung at once, and after any rise of the rate.
+/// A bucket that uses its best rung at once, and after any rise of the rate.
 fn eager() -> Config {
     Config { initial_rung: Some(0), step_up: Duration::ZERO, ..Config::default() }
 }
@@ -170,7 +170,7 @@ fn doubling_what_was_received_mints_nothing() {
     let mut talk = talk(&eager(), kbps(160), kbps(80));
     talk.pass(Duration::from_secs(5));
     assert_eq!(talk.tokens(), 0);
-    // Evidence of 88 kbit/s gives a thousand bytes a second, however high X is.
+    // Evidence of 88 kbit/s gives a thousand bytes per second, regardless of X.
     talk.set(kbps(1000), kbps(88));
     talk.pass(Duration::from_secs(5));
     let tokens = talk.tokens();
@@ -196,7 +196,7 @@ fn below_the_lowest_codec_packets_leave_at_the_fair_rate() {
     let mut talk = talk(&config, kbps(8), kbps(8));
     talk.pass(Duration::from_secs(2));
     assert_eq!(talk.encodings, [(Instant::ZERO, 4)]);
-    // The source offers one in 30 ms: what waits leaves as soon as it may.
+    // The source offers one per 30 ms: queued packets leave as soon as permitted.
     let gaps: Vec<_> = talk.departures.windows(2).skip(1).map(|pair| pair[1] - pair[0]).collect();
     assert!(gaps.len() > 25 && gaps.iter().all(|gap| *gap == MS * 64), "{gaps:?}");
 }
@@ -304,7 +304,7 @@ fn a_better_codec_waits_for_its_time_and_its_tokens() {
     assert_eq!(plain.bucket.rung(), 4);
     plain.pass(Duration::from_millis(10));
     assert_eq!(plain.bucket.rung(), 3, "X paid for G.729 from the start");
-    // A rise that does not last changes nothing.
+    // A short rise changes nothing.
     plain.set(kbps(32), kbps(32));
     plain.pass(Duration::from_millis(400));
     plain.set(kbps(31), kbps(31));
@@ -361,7 +361,7 @@ fn after_a_change_of_codec_no_report_is_counted_too_high() {
     assert_eq!([hears(172), hears(32), hears(32)], [1860, 1860, 3000]);
 }
 
-/// Remembers gauges.
+/// Records gauges.
 #[derive(Default)]
 struct Gauges(Vec<(Gauge, f64)>);
 
@@ -396,13 +396,13 @@ fn over_tfrc() -> (Machine, Instant) {
     (Machine::build(Instant::ZERO, &parameters, &LADDER), Instant::ZERO)
 }
 
-/// The rung whose rate the source is asked for.
+/// The rung whose rate is requested from the source.
 fn asked(machine: &mut Machine) -> Option<usize> {
     let rate = machine.target_rate()?;
     Some(LADDER.iter().position(|rung| rung.rate() == rate).expect("the rate of a rung"))
 }
 
-/// Talks for a round trip of 100 ms and hears how it went: five packets, 8600 B/s as received.
+/// Sends for a round trip of 100 ms and receives the report: five packets, 8600 B/s as received.
 fn round_trip(machine: &mut Machine, now: &mut Instant, loss_event_rate: f64) -> Rate {
     let begun = *now;
     for _ in 0..5 {
@@ -569,7 +569,7 @@ proptest! {
         }
     }
 
-    /// A plain ladder that follows at once is never above what X pays for, except at the lowest.
+    /// A plain ladder that follows at once never exceeds what X pays for, except at the lowest rung.
     #[test]
     fn a_plain_ladder_is_always_within_the_rate(rates in prop::collection::vec(0_u64..120_000, 1..50)) {
         let config = Config { depth: Size::from_bytes(0), ..eager() };

@@ -1,4 +1,4 @@
-//! Bytes ↔ bodies: every kind of packet survives the round trip, and no bytes cause a panic.
+//! Bytes ↔ bodies: every kind of packet survives the round trip, and arbitrary bytes cause no panic.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -20,7 +20,7 @@ fn label(number: u32, ecn: Ecn, dscp: u8, version: IpVersion) -> Packet {
 }
 
 proptest! {
-    /// What a link further on makes of a packet's bytes is what they would be if they were made there.
+    /// The bytes of a packet forwarded by a link equal those it would have if created there.
     #[test]
     fn a_packet_relabelled_is_that_of_the_later_label(
         ends in ends(), payload in payload(), (hop, dscp, ce) in (1_u8..70, 0_u8..64, any::<bool>()),
@@ -241,7 +241,7 @@ fn version(ends: &Ends) -> IpVersion {
     if ends.src.is_ipv4() { IpVersion::V4 } else { IpVersion::V6 }
 }
 
-/// The hints under which the bytes of this body mean the body again.
+/// The hints under which the bytes of this body parse to the body again.
 fn hints(body: &Body) -> Hints {
     let frame = match body {
         Body::Udp(frame) => Some(frame),
@@ -418,9 +418,9 @@ fn rfc_9293_section_3_2_unknown_options_are_passed_over() {
     // SACK permitted (4), an unknown kind (200) of length 5, then the MSS, then the end.
     let segment = tcp(&[4, 2, 200, 5, 9, 9, 9, 2, 4, 5, 180, 0]).expect("well formed");
     assert_eq!(segment.mss, Some(1460));
-    // What stands behind the end of the list is not read.
+    // Bytes after the end of the list are ignored.
     assert_eq!(tcp(&[0, 2, 4, 5]).expect("well formed").mss, None);
-    // A known kind with another length is passed over.
+    // A known kind with a wrong length is ignored.
     assert_eq!(tcp(&[2, 3, 5, 0]).expect("well formed").mss, None);
 }
 
@@ -464,7 +464,7 @@ fn rfc_3550_a2_what_is_no_compound_is_refused() {
     assert!(with(1, 202).is_err(), "first packet is no report");
     assert!(with(3, 2).is_err(), "length beyond the packet");
     assert!(with(0, 0x81).is_err(), "a report block that is not there");
-    // An application-defined packet (204) in between is passed over.
+    // An application-defined packet (204) in between is ignored.
     let app = [0x80, 204, 0, 2, 0, 0, 0, 9, b't', b'e', b's', b't'];
     bytes.splice(8..8, app);
     assert_eq!(wire::rtcp::parse(&bytes), Ok(sound));

@@ -1,7 +1,7 @@
-//! Flows and frames: the account of each, its series, and what breaks one.
+//! Flows and frames: the account of each, its series, and violations.
 
 use crate::support::{
-    Line, columns, counts, data, dccp_ack, dccp_rtp, floats, flow, layout, ms, near, packet,
+    Line, Told, columns, counts, data, dccp_ack, dccp_rtp, floats, flow, layout, ms, near, packet,
     refusal, segment, side, tell, texts, tfrc_feedback, tfrc_rtp,
 };
 use crate::{call_and_bulk, call_script, link, peer, received, record, sent};
@@ -104,6 +104,31 @@ fn the_account_of_a_call() {
 }
 
 #[test]
+fn pauses_of_playout_count_as_concealment() {
+    let mut script = call_script();
+    let played = |told: &Told| {
+        matches!(told.line, Line::Plain(Note::Decided { index: 6, playout: Playout::Played(_) }))
+    };
+    let at = script.iter().position(played).expect("frame 6 is played");
+    let paused =
+        |index| peer(ms(1130), 1, Note::Paused { index, length: Duration::from_millis(30) });
+    // Before frame 6, which is in the window, and before frame 0, which is not.
+    script.insert(at, paused(6));
+    script.insert(at, paused(0));
+    let recording = record(call_and_bulk(), &script);
+    let paused = floats(&recording.table("frames").unwrap(), "paused_s");
+    assert_eq!(paused[..8], [0.030, 0.0, 0.0, 0.0, 0.0, 0.0, 0.030, 0.0].map(Some));
+    let call = &recording.flows[0];
+    assert_eq!(call.paused_s, Some(0.030));
+    assert!(near(call.loss_ratio, Some(6.0 / 9.0), 1e-12));
+    // One and a half frames more are concealed, of as many more.
+    assert!(near(call.concealed_ratio, Some(7.5 / 10.5), 1e-12));
+    // A fourth run: mean 7.5 / 4, times 1 − 7.5 / 10.5.
+    assert!(near(call.burst_ratio, Some(7.5 / 4.0 * 3.0 / 10.5), 1e-12));
+    assert_eq!(record(call_and_bulk(), &call_script()).flows[0].paused_s, Some(0.0));
+}
+
+#[test]
 fn frames_of_a_call() {
     let frames = record(call_and_bulk(), &call_script()).table("frames").unwrap();
     assert_eq!(
@@ -115,11 +140,12 @@ fn frames_of_a_call() {
             "handed_over_s",
             "delivered_s",
             "playout_s",
+            "paused_s",
             "fate",
             "encoding"
         ]
     );
-    // Nobody has a ladder.
+    // No flow has a ladder.
     assert_eq!(counts(&frames, "encoding"), [None; 11]);
     let fates: Vec<String> = texts(&frames, "fate").into_iter().flatten().collect();
     assert_eq!(
@@ -188,7 +214,7 @@ fn series_of_a_call() {
     assert_eq!(floats(&series, "delay_max_s")[..4], [None, Some(0.07), None, Some(0.02)]);
     // Not a voice flow: late has no meaning.
     assert_eq!(counts(&series, "late_packets")[4..], [None; 8]);
-    // Nobody has a ladder.
+    // No flow has a ladder.
     assert_eq!(counts(&series, "encoding"), [None; 12]);
     let flows = texts(&series, "flow");
     assert_eq!(flows[4].as_deref(), Some("web"));
@@ -227,7 +253,7 @@ fn both_sides_of_a_connection_have_their_own_account() {
         let delivered = Note::Delivered { index: 0, bytes: len };
         script.push(peer(at + Duration::from_millis(100), sender ^ 1, delivered));
     }
-    // A router's message to the sender is in nobody's account, received or dropped.
+    // A router's message to the sender is in no account, received or dropped.
     let news = packet(3, UNNUMBERED, 56, at);
     script.push(link(ms(1600), Line::Answered(news, news, refusal(576))));
     script.push(received(ms(1700), news, refusal(576)));
@@ -260,9 +286,11 @@ fn nothing_seen_is_null_and_not_zero() {
         "delay_p99_s",
         "delay_max_s",
         "mouth_to_ear_p50_s",
+        "mouth_to_ear_mean_s",
         "mouth_to_ear_max_s",
         "jitter_s",
         "loss_ratio",
+        "concealed_ratio",
         "burst_ratio",
         "longest_gap_s",
         "r_factor",
@@ -291,13 +319,13 @@ fn the_flows_table_has_the_columns_of_the_contract() {
          rejected_packets damaged_packets sent_bytes \
          received_bytes network_header_bytes transport_header_bytes media_header_bytes \
          payload_bytes throughput_bps goodput_bps delay_min_s delay_mean_s delay_p50_s \
-         delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_max_s \
+         delay_p95_s delay_p99_s delay_max_s mouth_to_ear_p50_s mouth_to_ear_mean_s mouth_to_ear_max_s \
          handshake_wait_s jitter_s \
          held_back_packets head_of_line_mean_s head_of_line_max_s \
-         late_packets missing_packets loss_ratio burst_ratio longest_gap_s video_frames \
+         late_packets missing_packets loss_ratio paused_s concealed_ratio burst_ratio longest_gap_s video_frames \
          video_frames_complete video_frames_late frame_delay_p50_s frame_delay_p95_s \
          frame_delay_max_s r_factor mos \
-         mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_note"
+         mos_lost_to_delay mos_lost_to_loss mos_lost_to_codec quality_limits quality_note"
     );
     assert_eq!(floats(&flows, "mos"), [Some(4.41), None, None]);
     assert_eq!(texts(&flows, "quality_note")[..2], [Some("T = Ta".to_owned()), None]);
@@ -317,7 +345,7 @@ fn streaming_statistics_agree_but_have_no_quantiles() {
     let mut expected = record(layout.clone(), &call_script()).flows;
     for row in &mut expected {
         (row.delay_p50_s, row.delay_p95_s, row.delay_p99_s) = (None, None, None);
-        row.mouth_to_ear_p50_s = None;
+        (row.mouth_to_ear_p50_s, row.mouth_to_ear_mean_s) = (None, None);
     }
     assert_eq!(stats.finish(&layout), expected);
 }

@@ -80,7 +80,7 @@ fn gauges_are_kept_only_when_asked_for() {
         let options = Options { gauges, ..Options::default() };
         let mut recorder = Recorder::new(call_and_bulk(), options);
         assert_eq!(recorder.wants(Topic::Gauge), gauges);
-        // Told all the same, as beside a probe that wants them.
+        // Reported anyway, as beside a probe that wants them.
         tell(&told, &mut recorder);
         let table = recorder.finish().table("gauges").unwrap();
         assert_eq!(texts(&table, "gauge").len(), usize::from(gauges));

@@ -1,5 +1,5 @@
-//! tshark (Wireshark's reader) with all its checks on: what is captured for it, what it prints of
-//! each packet, and what it complains of.
+//! tshark (Wireshark's reader) with all its checks on: writes captures for it, reads the fields it
+//! prints of each packet, and its complaints.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file uses its own part")]
 

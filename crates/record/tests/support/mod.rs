@@ -14,7 +14,7 @@ use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::{dccp, rtp, tcp, tfrc};
 use talkspurt_record::{FlowInfo, Layout, LinkInfo, RouteInfo, SideInfo, Table};
 
-/// A note that owns what it speaks of.
+/// A note that owns its data.
 #[derive(Debug)]
 pub enum Line {
     Enqueued(Packet, u32, u64),
@@ -141,7 +141,7 @@ pub fn tfrc_feedback() -> Body {
     Body::Tfrc(tfrc::Packet::Feedback(feedback))
 }
 
-/// A router's word that it refused a segment.
+/// A router's report that it dropped a segment.
 pub fn refusal(mtu: u32) -> Body {
     let quote = Quote::of(&packet(0, 1, 1500, ms(0)), &segment(1, 1448)).expect("no answer");
     Body::TooBig { mtu, quote }

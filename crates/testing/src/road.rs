@@ -1,92 +1,46 @@
-//! Two endpoints of any kind, a road of two ways between them, and a source at either end, in
-//! virtual time. A way has a rate, a queue that drops from its tail, a delay, and somebody who
-//! decides which packets are lost.
+//! Two endpoints of any protocol, a link in each direction and a source at each end. A link has a rate, a
+//! DropTail queue, a delay, and a function that decides which packets are lost.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use talkspurt_proto::body::Body;
 use talkspurt_proto::endpoint::{Arrival, Endpoint, Event, Input, Output, Transmit};
-use talkspurt_proto::frame::Frame;
-use talkspurt_proto::packet::{Damage, Ecn, PathId, Payload};
-use talkspurt_proto::probe::{Gauge, Note, Place, Probe, RxError, Topic};
+use talkspurt_proto::packet::{Damage, Ecn, PathId};
 use talkspurt_proto::time::{Duration, Instant};
 use talkspurt_proto::units::Rate;
 
-pub const fn ms(millis: u64) -> Duration {
-    Duration::from_millis(millis)
-}
-pub const fn at(millis: u64) -> Instant {
-    Instant::from_nanos(millis * 1_000_000)
-}
-pub const fn kbps(kilobits: u64) -> Rate {
-    Rate::from_bps(kilobits * 1000)
-}
+use crate::{Notes, Verdict, data};
 
-/// Notes, kept.
-#[derive(Default)]
-pub struct Notes {
-    pub rx_error: Vec<RxError>,
-    pub gauges: Vec<(Instant, Gauge, f64)>,
-}
-
-impl Notes {
-    pub fn last(&self, gauge: Gauge) -> Option<f64> {
-        self.at(gauge, Instant::HORIZON)
-    }
-    /// The value a gauge had then.
-    pub fn at(&self, gauge: Gauge, when: Instant) -> Option<f64> {
-        self.series(gauge).take_while(|note| note.0 <= when).last().map(|note| note.1)
-    }
-    pub fn series(&self, gauge: Gauge) -> impl Iterator<Item = (Instant, f64)> + '_ {
-        self.gauges.iter().filter(move |note| note.1 == gauge).map(|note| (note.0, note.2))
-    }
-    /// Mean over time of a gauge that holds until it is told anew.
-    pub fn mean(&self, gauge: Gauge, from: Instant, to: Instant) -> f64 {
-        let (mut area, mut last) = (0.0, (from, self.at(gauge, from).unwrap_or(0.0)));
-        for (when, value) in self.series(gauge).filter(|note| note.0 > from && note.0 <= to) {
-            area += last.1 * when.saturating_since(last.0).as_secs_f64();
-            last = (when, value);
-        }
-        area += last.1 * to.saturating_since(last.0).as_secs_f64();
-        area / to.saturating_since(from).as_secs_f64()
-    }
-}
-
-impl Probe for Notes {
-    fn wants(&self, _: Topic) -> bool {
-        true
-    }
-    fn record(&mut self, now: Instant, _: Place, note: &Note<'_>) {
-        match note {
-            Note::RxError(rx_error) => self.rx_error.push(*rx_error),
-            Note::Gauge { gauge, value } => self.gauges.push((now, *gauge, *value)),
-            _ => {}
-        }
-    }
-}
-
-/// What an end wants to say.
+/// What an end sends.
 #[derive(Clone, Copy, Debug)]
 pub enum Source {
+    /// Nothing.
     Silent,
-    /// Always something to send, in packets of this many bytes.
+    /// As much as it can, in packets of this many bytes.
     Greedy(u32),
-    /// Packets of `bytes` each `interval`; `queue` of them wait for room, the oldest goes first and
-    /// what finds it full is dropped.
+    /// A packet of `bytes` each `interval`. Up to `queue` of them wait for room, first in, first out; a full
+    /// queue drops new ones.
     Steady {
+        /// Bytes of each.
         bytes: u32,
+        /// Time between two.
         interval: Duration,
+        /// Maximum length of the queue.
         queue: usize,
     },
 }
 
-/// One end with what its application saw.
+/// One end and the events of its application.
 pub struct End<E> {
+    /// The endpoint.
     pub endpoint: E,
+    /// What its application sends.
     pub source: Source,
+    /// Its events.
     pub events: Vec<(Instant, Event)>,
-    /// When data came, and how many bytes.
+    /// Arrival times and bytes of data.
     pub received: Vec<(Instant, usize)>,
+    /// Its notes.
     pub notes: Notes,
     wake: Option<Instant>,
     tick: Instant,
@@ -106,6 +60,7 @@ impl<E> End<E> {
             waiting: VecDeque::new(),
         }
     }
+    /// True if this event occurred.
     pub fn saw(&self, event: Event) -> bool {
         self.events.iter().any(|(_, seen)| *seen == event)
     }
@@ -117,45 +72,42 @@ impl<E> End<E> {
     }
 }
 
-/// What becomes of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
-    Arrive,
-    Drop,
-    /// Arrives with Congestion Experienced, if its sender can hear of it.
-    Mark,
-    /// Arrives twice.
-    Twice,
-    /// Arrives so much later.
-    Late(Duration),
-}
+/// An unmarked, undamaged packet on the first path.
+const UNMARKED: Arrival = Arrival { path: PathId(0), ecn: Ecn::NotEct, damage: Damage::None };
 
 type Judge = Box<dyn FnMut(Instant, &Body) -> Verdict>;
 
 /// One direction.
 pub struct Way {
+    /// One-way delay.
     pub delay: Duration,
-    /// Without one, packets wait for nothing.
+    /// Rate of the link; without one there is no queueing.
     pub rate: Option<Rate>,
     /// Bytes of framing the rate counts besides the IP packet.
     pub framing: u32,
-    /// Packets that may wait, the one in transmission included.
+    /// Maximum packets in the queue, including the one in transmission.
     pub limit: usize,
-    /// Packets in the queue from which on they are marked instead of nothing.
+    /// Queue length from which packets are marked.
     pub mark_from: usize,
+    /// Decides on every packet.
     pub judge: Judge,
-    /// When the packets in the queue will have gone.
+    /// Departure times of the packets in the queue.
     queue: VecDeque<Instant>,
+    /// Packets that the queue dropped.
     pub dropped: usize,
 }
 
-/// A packet as it was put on the road.
+/// A packet that was sent.
 pub struct Sent {
+    /// When.
     pub at: Instant,
     /// By the end with this index.
     pub from: usize,
+    /// With which ECN field.
     pub ecn: Ecn,
+    /// The packet.
     pub body: Body,
+    /// Its fate on the link.
     pub verdict: Verdict,
 }
 
@@ -164,20 +116,24 @@ pub trait OnRoad: Endpoint<Packet: Into<Body> + TryFrom<Body, Error = Body>> {}
 
 impl<E: Endpoint<Packet: Into<Body> + TryFrom<Body, Error = Body>>> OnRoad for E {}
 
+/// Two endpoints, the links between them and their sources.
 pub struct Road<E> {
+    /// The current time.
     pub now: Instant,
-    /// The end that opens, and the other.
+    /// The opening end, and the other.
     pub ends: [End<E>; 2],
     /// From each end to the other.
     pub ways: [Way; 2],
+    /// The packets sent.
     pub log: Vec<Sent>,
-    /// Whether what is sent is kept in `log`.
+    /// True if packets sent are kept in `log`.
     pub keep: bool,
-    flying: BTreeMap<(Instant, u64), (usize, Ecn, Body)>,
+    flying: BTreeMap<(Instant, u64), (usize, Arrival, Body)>,
     order: u64,
 }
 
 impl<E: OnRoad> Road<E> {
+    /// Two endpoints, with links of this delay.
     pub fn new(client: E, listener: E, delay: Duration) -> Self {
         let way = || Way {
             delay,
@@ -200,31 +156,34 @@ impl<E: OnRoad> Road<E> {
         }
     }
 
-    /// Decides on every packet that end sends from now on.
+    /// Decides on every packet that this end sends from now on.
     pub fn judge(&mut self, from: usize, judge: impl FnMut(Instant, &Body) -> Verdict + 'static) {
         self.ways[from].judge = Box::new(judge);
     }
 
+    /// Opens the connection.
     pub fn open(&mut self) {
         self.input(0, Input::Open);
     }
 
+    /// Gives an input to one end.
     pub fn input(&mut self, end: usize, input: Input<E::Packet>) {
         let it = &mut self.ends[end];
         it.endpoint.handle(self.now, input, &mut it.notes);
         self.settle(end);
     }
 
-    /// A packet arrives that nobody put on the road.
+    /// Delivers a packet that no end sent.
     pub fn inject(&mut self, to: usize, body: Body) {
-        self.input(to, arriving(Ecn::NotEct, body));
+        self.input(to, arriving(UNMARKED, body));
     }
 
-    /// Hands over one packet of data whether there is a source or not.
+    /// Sends one packet of data, with or without a source.
     pub fn send(&mut self, end: usize, bytes: u32) {
-        self.input(end, data(bytes));
+        self.input(end, Input::Frame(data(bytes)));
     }
 
+    /// Lets time pass until nothing more happens, or until `limit`.
     pub fn drive_until(&mut self, limit: Instant) {
         for end in 0..2 {
             self.feed(end);
@@ -235,6 +194,7 @@ impl<E: OnRoad> Road<E> {
         }
         self.now = self.now.max(limit);
     }
+    /// Lets this much time pass.
     pub fn drive_for(&mut self, span: Duration) {
         self.drive_until(self.now + span);
     }
@@ -251,8 +211,8 @@ impl<E: OnRoad> Road<E> {
 
     fn step(&mut self) {
         if let Some(entry) = self.flying.first_entry().filter(|entry| entry.key().0 <= self.now) {
-            let (to, ecn, body) = entry.remove();
-            return self.input(to, arriving(ecn, body));
+            let (to, arrival, body) = entry.remove();
+            return self.input(to, arriving(arrival, body));
         }
         for end in 0..2 {
             if self.ends[end].wake.is_some_and(|wake| wake <= self.now) {
@@ -271,7 +231,7 @@ impl<E: OnRoad> Road<E> {
         }
     }
 
-    /// The source hands over what there is room for.
+    /// Passes on the source's data while there is room.
     fn feed(&mut self, end: usize) {
         loop {
             let it = &mut self.ends[end];
@@ -287,7 +247,7 @@ impl<E: OnRoad> Road<E> {
                 return;
             }
             it.waiting.pop_front();
-            it.endpoint.handle(self.now, data(bytes), &mut it.notes);
+            it.endpoint.handle(self.now, Input::Frame(data(bytes)), &mut it.notes);
             self.settle_quietly(end);
         }
     }
@@ -335,6 +295,7 @@ impl<E: OnRoad> Road<E> {
         if verdict == Verdict::Mark && ecn == Ecn::Ect0 {
             ecn = Ecn::Ce;
         }
+        let damage = if verdict == Verdict::Damage { Damage::Payload } else { Damage::None };
         let layers = body.layers();
         let bytes = way.framing + 20 + layers.transport + layers.media + layers.payload;
         let gone = match way.rate {
@@ -346,20 +307,20 @@ impl<E: OnRoad> Road<E> {
                 gone
             }
         };
-        let late = if let Verdict::Late(late) = verdict { late } else { Duration::ZERO };
-        let arrival = gone + way.delay + late;
-        for _ in 0..=usize::from(verdict == Verdict::Twice) {
+        let first = gone + way.delay;
+        let times = match verdict {
+            Verdict::Late(late) => [Some(first + late), None],
+            Verdict::Twice(later) => [Some(first), Some(first + later)],
+            _ => [Some(first), None],
+        };
+        for at in times.into_iter().flatten() {
             self.order += 1;
-            self.flying.insert((arrival, self.order), (1 - from, ecn, body.clone()));
+            let arrival = Arrival { ecn, damage, ..UNMARKED };
+            self.flying.insert((at, self.order), (1 - from, arrival, body.clone()));
         }
     }
 }
 
-fn data<T>(bytes: u32) -> Input<T> {
-    Input::Frame(Frame::Data(Payload::Virtual { offset: 0, len: bytes.into() }))
-}
-
-fn arriving<T: TryFrom<Body, Error = Body>>(ecn: Ecn, body: Body) -> Input<T> {
-    let arrival = Arrival { path: PathId(0), ecn, damage: Damage::None };
+fn arriving<T: TryFrom<Body, Error = Body>>(arrival: Arrival, body: Body) -> Input<T> {
     body.into_input(arrival).expect("a packet of the same protocol")
 }
